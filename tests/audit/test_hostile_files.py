@@ -17,7 +17,6 @@ import pytest
 import dphmm
 from audit.test_released import Finished
 from dphmm.audit import black_box
-from dphmm.audit.history import moved, moved_through
 from dphmm.errors import InvalidInput
 
 
@@ -85,18 +84,6 @@ def test_a_step_far_away_is_reached_at_once(tmp_path, options):
         verdict = one.check(frame.assign(step=[*frame["step"][:-1], far]), ledger=False)
         assert verdict.convicted
     assert time.monotonic() - begun < 20
-
-
-def test_supports_after_many_steps_are_those_of_one_after_another():
-    rng = np.random.default_rng(8)
-    for _ in range(30):
-        n = int(rng.integers(2, 8))
-        moves = np.eye(n)[rng.permutation(n)] + (rng.random((n, n)) < 0.05)
-        model = dphmm.MarkovModel(np.full(n, 1 / n), moves / moves.sum(axis=1, keepdims=True))
-        support = first = rng.random(n) < 0.4
-        for t in range(1, 60):
-            assert np.array_equal(moved_through(model, first, 1, t), support)
-            support = moved(model, support, t + 1)
 
 
 @pytest.mark.parametrize("alpha", [1e-300, 1e-6, 1 - 1e-16])

@@ -11,7 +11,6 @@ from __future__ import annotations
 import ast
 import itertools
 import math
-from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -168,43 +167,6 @@ def test_a_bug_in_the_planner_is_convicted(plant, monkeypatch):
     pytest.fail(f"{plant.__name__} was not noticed")
 
 
-def test_a_support_from_floats_is_convicted(monkeypatch):
-    """A session that calls an unlikely state impossible: its history is moved by sets here."""
-    mutants.support_from_floats(monkeypatch)
-    transition = np.full((3, 3), 0.01) + 0.97 * np.eye(3)
-    model = dphmm.MarkovModel(np.array([0.98, 0.01, 0.01]), transition)
-    line = dphmm.StateSpace([[0], [1], [2]])
-    one = session(model=model, policy=dphmm.policy.complete(3), space=line)
-    assert any("takes them to be impossible" in finding for finding in verify(one).findings)
-
-
-def test_a_plan_of_another_step_is_convicted(monkeypatch):
-    """Plans found again by how many states are possible: at step 2 it is two others."""
-    mutants.plans_cached_by_size(monkeypatch)
-    there_and_back = np.array([[0, 0, 1, 0], [0, 0, 0, 1], [1, 0, 0, 0], [0, 1, 0, 0]], dtype=float)
-    model = dphmm.MarkovModel(np.array([0.5, 0.5, 0, 0]), there_and_back, start="at")
-    space = dphmm.StateSpace([[0], [1], [5], [9]])
-    one = session(model=model, policy=dphmm.policy.complete(4), space=space)
-    assert not verify(one).convicted
-    one.release(0)
-    assert any("takes them to be impossible" in finding for finding in verify(one).findings)
-
-
-def test_flat_bodies_narrow_the_support_as_the_session_says():
-    """flat="allow": what an answer excludes is excluded here too, by multiplying back."""
-    answers = np.array([[0, 0], [1, 0], [0, 5], [1, 5]])
-    stay = dphmm.MarkovModel(np.full(4, 0.25), np.eye(4))
-    policy = dphmm.policy.from_edges([(0, 1), (2, 3)], 4)
-    one = session(model=stay, policy=policy, space=dphmm.StateSpace(answers), flat="allow")
-    assert verify(one).cost == math.inf
-    one.release(2)
-    assert one.support.tolist() == [False, False, True, True]
-    verdict = verify(one)
-    assert verdict.findings == () and verdict.cost == 1
-    # And a support that keeps too little is convicted.
-    assert verify(one, support=np.array([False, True, True, True])).convicted
-
-
 def test_an_exposed_state_is_named():
     policy = dphmm.policy.from_edges([(0, 1)], 3)
     space = dphmm.StateSpace([[0], [1], [9]])
@@ -238,47 +200,6 @@ def test_it_shares_no_arithmetic_with_the_planner(module):
     named += [alias.name for n in ast.walk(tree) if isinstance(n, ast.Import) for alias in n.names]
     forbidden = ("dphmm.sensitivity", "dphmm.session.planner", "dphmm.policy._", "dphmm.mechanisms", "exactness")
     assert not [name for name in named if name.startswith(forbidden)]
-
-
-@pytest.mark.parametrize("epsilon", [Fraction(1, 2), Fraction(3)])
-@pytest.mark.parametrize("offset", [None, Fraction(0), Fraction(1, 3), Fraction(9, 10)])
-def test_enumeration_finds_the_loss_again(epsilon, offset):
-    """Over a window of answers the largest ratio is ε·N(v), or ε·⌈N(v)⌉: for norms below 1, at 1, above."""
-    hull = dphmm.sensitivity_hull(POLICY, SPACE)
-    law = Law.of(DiscreteKNorm(hull, epsilon) if offset is None else Staircase(hull, epsilon, offset))
-    for v in itertools.product(range(-3, 4), range(-2, 3)):
-        vector = np.array(v)
-        assert law.enumerated(vector, 10**6) == law.loss(law.norm(vector))
-    smaller = Law(law.kind, epsilon, law.offset, law.basis, law.coordinates, 2 * law.normals, 2 * law.offsets - 1)
-    assert smaller.enumerated(np.array([4, 1]), 10**6) > epsilon
-
-
-def test_huge_numbers_do_not_overflow():
-    space = dphmm.StateSpace([[0, 0], [2**27, 1], [1, 2**27], [2**28 - 1, 2**28 - 3]], pitch=1)
-    verdict = verify(session(model=everywhere(4), policy=dphmm.policy.from_edges([(0, 1), (2, 3)], 4), space=space))
-    assert not verdict.convicted and verdict.loss == 1
-
-
-def test_cliques_are_what_their_edges_are():
-    """Complete, categorical and united policies are judged without listing their pairs; the verdict is the same."""
-    rng = np.random.default_rng(4)
-    space = dphmm.StateSpace(rng.integers(0, 9, (12, 2)))
-    labels = rng.integers(0, 3, 12)
-    kinds = [dphmm.policy.complete(12), dphmm.policy.categorical(labels.tolist())]
-    kinds.append(kinds[1].union(dphmm.policy.from_edges([(0, 5), (3, 9)], 12)))
-    for policy in kinds:
-        plan = session(model=everywhere(12), policy=policy, space=space, mechanism="discrete-knorm").plan
-        listed = dphmm.policy.from_edges(policy.edges(), 12)
-        one, other = verify(plan, policy, space), verify(plan, listed, space)
-        assert one.findings == other.findings == () and one.loss == other.loss
-        smaller = planted.shrunk_facet(plan, policy, space)
-        assert verify(smaller, policy, space).loss == verify(smaller, listed, space).loss > 1
-
-
-def test_a_clique_over_two_bodies_is_convicted():
-    plan = session(model=everywhere(), scope="component", mechanism="discrete-knorm").plan
-    verdict = verify(plan, dphmm.policy.complete(6), SPACE)
-    assert verdict.loss == math.inf and verdict.convicted
 
 
 def test_steps_are_verified_until_they_repeat():

@@ -1,24 +1,50 @@
-"""The audit of noise with weights of its own, which shares no code with what makes and certifies them.
+"""The losses of mechanisms from their integers, which share no code with what makes and certifies them.
 
-Claims: a right plan is acquitted, with every required loss bounded by ε; laws that are wrong in one number are
-convicted, with the reason. It would fail for an audit that believes the mechanism's own certificate, or looks at the
-window and not at the shells.
+Claims: the loss of a body is found again over every answer of a window, huge numbers do not overflow; a right plan of
+noise with weights of its own is acquitted, with every required loss bounded by ε; laws that are wrong in one number are
+convicted, with the reason: one unit off where a quotient is tight, shells one unit too steep, and a sampler on another
+basis or with other weights than its law. It would fail for an audit in floats, for one that believes the mechanism's
+own certificate, or looks at the window and not at the shells.
 """
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
+import dphmm
 from audit.small import POLICY, SPACE, everywhere, session
 from dphmm.audit import verify
+from dphmm.audit.black_box import black_box
 from dphmm.audit.law import Law, Weights, _exp_above
-from dphmm.mechanisms import OptimalAdditive
+from dphmm.mechanisms import DiscreteKNorm, OptimalAdditive, Staircase
+from dphmm.mechanisms.additive_law import falling_ratio
 from dphmm.mechanisms.optimal import facets_of
 from naive_mechanisms import SHAPES, shape
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1, 2), Fraction(3)])
+@pytest.mark.parametrize("offset", [None, Fraction(0), Fraction(1, 3), Fraction(9, 10)])
+def test_enumeration_finds_the_loss_again(epsilon, offset):
+    """Over a window of answers the largest ratio is ε·N(v), or ε·⌈N(v)⌉: for norms below 1, at 1, above."""
+    hull = dphmm.sensitivity_hull(POLICY, SPACE)
+    law = Law.of(DiscreteKNorm(hull, epsilon) if offset is None else Staircase(hull, epsilon, offset))
+    for v in itertools.product(range(-3, 4), range(-2, 3)):
+        vector = np.array(v)
+        assert law.enumerated(vector, 10**6) == law.loss(law.norm(vector))
+    smaller = Law(law.kind, epsilon, law.offset, law.basis, law.coordinates, 2 * law.normals, 2 * law.offsets - 1)
+    assert smaller.enumerated(np.array([4, 1]), 10**6) > epsilon
+
+
+def test_huge_numbers_do_not_overflow():
+    space = dphmm.StateSpace([[0, 0], [2**27, 1], [1, 2**27], [2**28 - 1, 2**28 - 3]], pitch=1)
+    verdict = verify(session(model=everywhere(4), policy=dphmm.policy.from_edges([(0, 1), (2, 3)], 4), space=space))
+    assert not verdict.convicted and verdict.loss == 1
+
 
 FLAT = [name for name in SHAPES if shape(name).rank <= 2]
 
@@ -117,3 +143,50 @@ def test_the_bound_of_the_exponential_is_above_it():
         upper, more = _exp_above(epsilon), _exp_above(epsilon / 2) ** 2
         assert upper < 1 and abs(upper - more) < upper * Fraction(1, 2**60)
         assert float(upper) == pytest.approx(np.exp(-float(epsilon)), rel=1e-14)
+
+
+def test_one_unit_too_little_is_seen_wherever_it_is_too_little():
+    """Every weight of two bodies, one unit less or more: convicted if and only if a quotient in fractions says so."""
+    convicted = 0
+    for name in ("interval", "flat slanted"):
+        made = OptimalAdditive(shape(name), 3)
+        law = made.law
+        near = dict(zip(map(tuple, law.points.tolist()), law.weights, strict=True))
+        weights = Law.of(made).weights
+        for place, y in enumerate(near):
+            for unit in (-1, 1):
+                other = (*law.weights[:place], law.weights[place] + unit, *law.weights[place + 1 :])
+                found = Law.of(with_law(made, replace(law, weights=other))).faults()
+                around = [tuple(a + b for a, b in zip(y, v, strict=True)) for v in weights._body]
+                here, q = Fraction(near[y] + unit), law.q
+                wrong = any(here * q > weights.weight(z) or weights.weight(z) * q > here for z in around)
+                assert bool(found) == wrong
+                convicted += wrong
+    assert convicted > 0
+
+
+def test_a_ratio_one_unit_below_e_to_minus_epsilon_is_seen():
+    """The bracket is a few units wide, so a handful of units below its upper end is too steep for certain."""
+    for epsilon in (1, Fraction(5, 3), 12, 100):
+        made = OptimalAdditive(shape("interval"), epsilon)
+        ratio, bits = falling_ratio(Fraction(epsilon))
+        assert (made.law.ratio, made.law.bits) == (ratio, bits) and Law.of(made).faults() == []
+        steep = Law.of(with_law(made, replace(made.law, ratio=ratio - 2**10))).faults()
+        assert any("e^-epsilon" in fault for fault in steep)
+
+
+def test_a_sampler_that_is_not_its_law_s_is_seen_in_samples():
+    """A stretched basis gives answers of one state alone; the right sampler is acquitted of the same draws."""
+    made, bits = OptimalAdditive(shape("square"), 1), dphmm.ReplayBits(4)
+    v = np.array([1, 1])
+
+    def two(mechanism):
+        return (lambda n: mechanism.noise(n, bits).astype(float)), (
+            lambda n: (v + mechanism.noise(n, bits)).astype(float)
+        )
+
+    assert not black_box([two(made)], 1, draws=40_000).convicted
+    wrong = OptimalAdditive(shape("square"), 1)
+    wrong._sampler._basis = np.array([[2, 0], [0, 2]])
+    wrong._sampler.__dict__.pop("_vectors", None)
+    assert black_box([two(wrong)], 1, draws=40_000).convicted

@@ -1,0 +1,165 @@
+"""What attacks know is measured against the truth: who knows more errs less.
+
+Claims: measures are their definitions; who knows more errs less on average; a wrong chain does worse, a richer one
+better; a truth that is not that of the release is refused without a word of it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dphmm
+from audit.small import MODEL, POLICY, SPACE, everywhere
+from audit.test_released import walks
+from crafted_bits import keyed_system_bits
+from dphmm.audit import Adversary, attack
+from dphmm.audit.attacks.adversary import METHODS
+from dphmm.audit.attacks.attack import Measured, Scores, Target
+from dphmm.errors import InvalidInput
+from running_example import ANSWERS, TRANSITION
+
+
+def test_measures_are_their_definitions():
+    scores = Scores(SPACE)
+    belief = np.array([0.5, 0.25, 0.25, 0, 0, 0])
+    distances = np.linalg.norm(ANSWERS - ANSWERS[1], axis=1)
+    scores.add("u", 1, belief, Target(ANSWERS[1], distances, 1, 3))
+    scores.add("u", 2, np.eye(6)[4], Target(ANSWERS[4], np.linalg.norm(ANSWERS - ANSWERS[4], axis=1), 4, 6))
+    measured = scores.done("me")
+    assert measured.expected_error.tolist() == [pytest.approx(belief @ distances), 0]
+    assert measured.guess_error[0] == pytest.approx(np.linalg.norm(belief @ ANSWERS - ANSWERS[1]))
+    assert measured.success.tolist() == [0, 1] and measured.probability.tolist() == [0.25, 1]
+    assert measured.entropy.tolist() == [1.5, 0] and measured.degree.tolist() == [3, 6]
+    assert measured.overall()["success"] == 0.5
+    assert measured.per_step()["degree"].tolist() == [3, 6]
+
+
+def released(truth, epsilon, seed=1, **options):
+    return dphmm.release_many(
+        truth, MODEL, POLICY, SPACE, epsilon, bits=keyed_system_bits(seed), progress=False, **options
+    )
+
+
+def test_who_knows_more_errs_less():
+    truth = walks(users=40, steps=20, seed=5)
+    report = attack(released(truth, 1), truth, MODEL, POLICY, SPACE, 1)
+    error = {name: report[name].overall()["expected_error"] for name in METHODS}
+    assert error["prior"] > error["tracker"] > error["smoother"]
+    assert error["memoryless"] > error["tracker"]
+    right = {name: report[name].overall()["success"] for name in METHODS}
+    assert right["smoother"] > right["tracker"] > right["prior"]
+    assert report["viterbi"].overall()["entropy"] == 0
+    # More noise, less known; nobody is exposed.
+    noisy = attack(released(truth, "0.1"), truth, MODEL, POLICY, SPACE, "0.1", adversaries=["tracker"])
+    assert noisy["tracker"].overall()["expected_error"] > error["tracker"]
+    assert report["tracker"].degree.min() >= 2
+    assert report.rows == len(truth) and report.outside == 0
+    document = json.loads(json.dumps(report.document(), allow_nan=False))
+    assert len(document["tracker"]["per_step"]["t"]) == int(truth["step"].max()) + 1
+    assert "owner alone" in report.lines[0]
+
+
+def test_the_tracker_is_right_as_often_as_it_thinks():
+    """Calibration: where the chain is the public one, E[belief in the truth] = E[sum of squared beliefs].
+
+    1,200 rows of 150 independent people; the mean difference is compared with 4.9 of its standard errors over people.
+    """
+    rng = np.random.default_rng(2)
+    rows = []
+    for user in range(150):
+        state = int(rng.integers(6))
+        for step in range(8):
+            state = int(rng.choice(6, p=TRANSITION[state]))
+            rows.append((f"u{user}", step, str(state)))
+    truth = pd.DataFrame(rows, columns=["user", "step", "state"])
+    squares = []
+
+    class Noting(Adversary):
+        def beliefs(self, seen):
+            found = super().beliefs(seen)
+            squares.extend((found**2).sum(axis=1))
+            return found
+
+    who = Noting("t", "tracker", MODEL)
+    tracker = attack(released(truth, 1), truth, MODEL, POLICY, SPACE, 1, adversaries=[who])["t"]
+    by_person = (tracker.probability - np.array(squares)).reshape(150, 8).mean(axis=1)
+    assert abs(by_person.mean()) < 4.9 * by_person.std() / math.sqrt(150)
+
+
+def test_a_wrong_chain_does_worse_and_a_richer_one_better():
+    """People who go round one way: a chain of the last two states knows where they come from."""
+    n = 5
+    ring = dphmm.StateSpace(
+        np.round(20 * np.array([[math.cos(a), math.sin(a)] for a in 2 * math.pi * np.arange(n) / n]))
+    )
+    either = (np.roll(np.eye(n), 1, axis=1) + np.roll(np.eye(n), -1, axis=1)) / 2
+    public = dphmm.MarkovModel(np.full(n, 1 / n), either)
+    rng = np.random.default_rng(4)
+    rows = []
+    for user in range(60):
+        state, way = int(rng.integers(n)), int(rng.choice([-1, 1]))
+        for step in range(8):
+            state = (state + way) % n
+            rows.append((f"u{user}", step, str(state)))
+    truth = pd.DataFrame(rows, columns=["user", "step", "state"])
+    policy = dphmm.policy.complete(n)
+    out = dphmm.release_many(truth, public, policy, ring, 1, bits=keyed_system_bits(2), progress=False)
+    # Hidden states: (way, state); the way never changes.
+    ahead, back = np.roll(np.eye(n), 1, axis=1), np.roll(np.eye(n), -1, axis=1)
+    rich = np.block([[ahead, np.zeros((n, n))], [np.zeros((n, n)), back]])
+    richer = dphmm.MarkovModel(np.full(2 * n, 1 / (2 * n)), rich)
+    wrong = dphmm.MarkovModel(np.full(n, 1 / n), 0.9 * np.eye(n) + 0.1 * either)
+    stuck = dphmm.MarkovModel(np.eye(n)[0], np.eye(n))
+    who = [
+        Adversary("public", "tracker", public),
+        Adversary("richer", "tracker", richer, states=np.tile(np.arange(n), 2)),
+        Adversary("richer smoother", "smoother", richer, states=np.tile(np.arange(n), 2)),
+        Adversary("wrong", "tracker", wrong),
+        Adversary("stuck", "tracker", stuck),
+    ]
+    report = attack(out, truth, public, policy, ring, 1, adversaries=who)
+    share = {one.name: report[one.name].overall()["probability"] for one in who}
+    assert share["richer smoother"] > share["richer"] > share["public"] > share["wrong"]
+    assert report["stuck"].overall()["entropy"] == 0
+
+
+def test_a_truth_that_is_not_the_release_s_is_refused_without_a_word_of_it():
+    truth = walks()
+    out = released(truth, 1)
+    for other in (truth.iloc[:-3], truth[truth["user"] != "u1"]):
+        with pytest.raises(InvalidInput, match="truth") as refused:
+            attack(out, other, MODEL, POLICY, SPACE, 1)
+        assert "u1" not in str(refused.value)
+    with pytest.raises(InvalidInput, match="released"):
+        attack(out, truth, MODEL, POLICY, SPACE, 2)
+    with pytest.raises(InvalidInput, match="adversary"):
+        attack(out, truth, MODEL, POLICY, SPACE, 1, adversaries=["oracle"])
+
+
+def test_names_that_are_no_state_are_left_out_of_the_measures():
+    truth = walks()
+    out = released(truth.assign(state=["nowhere", *truth["state"][1:]]), 1)
+    report = attack(out, truth.assign(state=["nowhere", *truth["state"][1:]]), MODEL, POLICY, SPACE, 1)
+    assert report.outside == 1 and len(report["tracker"].t) == len(truth) - 1
+
+
+def test_everywhere_is_what_it_says():
+    assert everywhere(3).transition.toarray().tolist() == np.full((3, 3), 1 / 3).tolist()
+
+
+def test_intervals_resample_subjects_and_not_their_answers():
+    """Two subjects, one always right and one never: between 0 and 1 lies everything, however many answers they have."""
+    n = 50
+    zeros, right = np.zeros(2 * n), np.repeat([1.0, 0.0], n)
+    users, t = ("a",) * n + ("b",) * n, np.tile(np.arange(1, n + 1), 2)
+    measured = Measured("x", users, t, zeros, zeros, right, right, zeros, zeros)
+    found = measured.intervals()
+    assert found["success"] == (0.5, 0.0, 1.0)
+    assert found["entropy"] == (0.0, 0.0, 0.0)
+    alone = Measured("x", ("a",) * n, t[:n], *(zeros[:n],) * 6).intervals()["success"]
+    assert alone.value == 0 and np.isnan(alone.low) and np.isnan(alone.high)
