@@ -22,7 +22,7 @@ from scipy.special import gammaincc, gammainccinv
 from dphmm.dependent import Chain, JointTable, Star, Sum, calibrate, compare, exact_loss
 
 # The integer noise of `dphmm.dependent` itself, drawn without a question.
-from dphmm.samplers.discrete import DiscreteLaplace
+from dphmm.samplers.body import DiscreteLaplace
 from experiments.dependence.leakage import FRIENDS, FRIENDS_QUERY, star_of
 from experiments.dependence.mechanisms import (
     CORRELATED,

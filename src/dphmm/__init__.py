@@ -62,12 +62,12 @@ if TYPE_CHECKING:
     from dphmm.schedule_plan import read_plan as read_plan
     from dphmm.schedule_plan import save_plan as save_plan
     from dphmm.sensitivity.hull import SensitivityHull as SensitivityHull
+    from dphmm.sensitivity.hull import l1_sensitivity as l1_sensitivity
     from dphmm.sensitivity.hull import sensitivity_hull as sensitivity_hull
     from dphmm.sensitivity.merging import merge_lonely as merge_lonely
     from dphmm.sensitivity.protection import degree_of_protection as degree_of_protection
     from dphmm.sensitivity.protection import exposed_states as exposed_states
     from dphmm.sensitivity.protection import protectable_graph as protectable_graph
-    from dphmm.sensitivity.spread import l1_sensitivity as l1_sensitivity
     from dphmm.session.releases import Release as Release
     from dphmm.session.session import ReleaseSession as ReleaseSession
     from dphmm.session.smoothing import joint_belief as joint_belief
@@ -132,7 +132,7 @@ _HOMES = {
     "exposed_states": "dphmm.sensitivity.protection",
     "merge_lonely": "dphmm.sensitivity.merging",
     "protectable_graph": "dphmm.sensitivity.protection",
-    "l1_sensitivity": "dphmm.sensitivity.spread",
+    "l1_sensitivity": "dphmm.sensitivity.hull",
     "Release": "dphmm.session.releases",
     "ReleaseSession": "dphmm.session.session",
     "Schedule": "dphmm.accounting.promise",

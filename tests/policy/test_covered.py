@@ -22,7 +22,7 @@ from dphmm.policy import _radius
 from dphmm.policy.graph import KINDS
 from dphmm.session.options import Options
 from dphmm.session.planner import Planner
-from dphmm.states.gaps import offsets_by_gap
+from dphmm.states.maps import offsets_by_gap
 
 h3 = pytest.importorskip("h3")
 

@@ -16,7 +16,7 @@ import pytest
 from scipy import stats
 
 from dphmm.errors import InvalidInput
-from dphmm.samplers.discrete import LARGEST_SCALE, DiscreteGaussian, DiscreteLaplace
+from dphmm.samplers.body import LARGEST_SCALE, DiscreteGaussian, DiscreteLaplace
 from dphmm.samplers.entropy import ReplayBits
 from dphmm.samplers.uniform import LazyUniform, WordReader
 

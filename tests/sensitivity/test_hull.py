@@ -15,8 +15,7 @@ import naive
 from dphmm.errors import InvalidInput
 from dphmm.policy.constraint import Constraint
 from dphmm.sensitivity.differences import PolicyDifferences
-from dphmm.sensitivity.spread import largest_norm
-from dphmm.sensitivity.thicken import thicken
+from dphmm.sensitivity.hull import largest_norm, thicken
 
 
 @st.composite

@@ -9,7 +9,7 @@ import pytest
 
 import dphmm
 from dphmm.markov.model import MarkovModel
-from dphmm.sensitivity.spread import largest_norm
+from dphmm.sensitivity.hull import largest_norm
 from running_example import ANSWERS, EDGES_3B, TRANSITION
 
 

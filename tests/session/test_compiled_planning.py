@@ -30,7 +30,8 @@ from dphmm._kernels.masses import heaviest, holding, total_mass
 from dphmm._kernels.points import extents, outermost
 from dphmm._kernels.policy import contract_cliques, runs_of_rows
 from dphmm.policy.constraint import delta_states
-from dphmm.sensitivity import moment, spread
+from dphmm.sensitivity import hull as hulls
+from dphmm.sensitivity import moment
 from dphmm.session.options import Options
 from dphmm.session.planner import Planner
 from dphmm.session.step import Likelihood
@@ -67,14 +68,14 @@ def test_extents_are_those_of_all_points(seed):
     n, d = int(rng.integers(1, 300)), int(rng.integers(1, 4))
     points, directions = rng.integers(-30, 30, (n, d)), rng.integers(-9, 10, (5, d))
     expected = np.ptp(points @ directions.T, axis=0).tolist()
-    assert spread._extents(points, directions) == expected
-    assert spread._extents(points * 2**40, directions) == [x * 2**40 for x in expected]
+    assert hulls._extents(points, directions) == expected
+    assert hulls._extents(points * 2**40, directions) == [x * 2**40 for x in expected]
 
 
 def test_extents_beyond_64_bits_are_left_to_python_integers():
     points, directions = np.array([[2**60, -(2**60)], [0, 2**60]]), np.array([[3, -5], [1, 1]])
     assert len(extents(points, directions)) == 0
-    assert spread._extents(points, directions) == [13 * 2**60, 2**60]
+    assert hulls._extents(points, directions) == [13 * 2**60, 2**60]
     assert extents(points // 2**10, directions).tolist() == [13 * 2**50, 2**50]
 
 

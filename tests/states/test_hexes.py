@@ -141,7 +141,7 @@ def test_the_base_cells_that_are_pentagons_are_those_of_the_library():
 
 def test_the_gap_of_squares_that_meet_nowhere_is_between_their_nearest_corners():
     """Diagonally apart, no corner is beside a side of the other square."""
-    from dphmm.states.gaps import _corner_gaps, unit_vectors
+    from dphmm.states.maps import _corner_gaps, unit_vectors
 
     lat, lon = np.array([0.0, 0.0, 0.1, 0.1]), np.array([0.0, 0.1, 0.1, 0.0])
     one, other = unit_vectors(lat, lon)[None], unit_vectors(lat + 0.5, lon + 0.5)[None]

@@ -11,7 +11,7 @@ import pytest
 
 from dphmm.errors import InvalidInput
 from dphmm.states import H3, Grid, StateSpace
-from dphmm.states.merging import checked_merges, nearest_among
+from dphmm.states.lattice import checked_merges, nearest_among
 
 
 def plain():

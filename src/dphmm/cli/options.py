@@ -14,7 +14,7 @@ import click
 from dphmm._checks import finite_number
 from dphmm.cli.outcomes import named
 from dphmm.errors import InvalidInput
-from dphmm.states.units import parse_duration, parse_length, parse_speed
+from dphmm.states.maps import parse_duration, parse_length, parse_speed
 from dphmm.storage.inputs import checked_output
 
 if TYPE_CHECKING:

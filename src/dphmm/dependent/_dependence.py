@@ -30,7 +30,7 @@ from dphmm.dependent._losses import AnyQuery, largest_loss
 from dphmm.dependent._models import Tree
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
-from dphmm.samplers.discrete import DiscreteLaplace
+from dphmm.samplers.body import DiscreteLaplace
 from dphmm.samplers.entropy import default_bits, is_secure
 from dphmm.storage.csv_files import listed
 from dphmm.storage.inputs import PathLike, checked_input, file_digest

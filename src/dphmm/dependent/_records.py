@@ -21,9 +21,8 @@ from dphmm._checks import whole
 from dphmm.dependent._chain import Chain
 from dphmm.dependent._inputs import Called, Rejected, counting, first_of_each, last_of_each, people, whole_numbers
 from dphmm.errors import InvalidInput
-from dphmm.states.maps import MapSpace
+from dphmm.states.maps import MapSpace, parse_duration
 from dphmm.states.space import StateSpace
-from dphmm.states.units import parse_duration
 from dphmm.storage.columns import Numbering, Times, as_text, integers
 from dphmm.storage.private_tables import PrivateRows
 from dphmm.storage.trajectories import Roles, places_of

@@ -21,7 +21,7 @@ from dphmm.errors import InvalidInput
 from dphmm.markov.model import GEOMETRY, MarkovModel
 from dphmm.states.grid import Grid
 from dphmm.states.hexes import H3
-from dphmm.states.units import parse_duration, parse_speed
+from dphmm.states.maps import parse_duration, parse_speed
 from dphmm.types import FloatArray, IntArray
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from dphmm._checks import whole
 from dphmm.errors import InvalidInput
 from dphmm.markov.estimate import FitReport, fit, keep_visited, smoothing_pairs
 from dphmm.markov.model import MarkovModel, many
-from dphmm.states.merging import nearest_among
+from dphmm.states.lattice import nearest_among
 from dphmm.states.trajectory import MICROSECONDS, Counts, Trajectories
 from dphmm.types import IntArray
 

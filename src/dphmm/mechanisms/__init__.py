@@ -12,11 +12,10 @@
 
 from dphmm.mechanisms.answer_table import MadeTable, make_known
 from dphmm.mechanisms.base import AnswerMechanism, LatticeMechanism, Mechanism, NoiseMechanism
-from dphmm.mechanisms.constant import Constant
 from dphmm.mechanisms.continuous import KNorm, Laplace, PlanarIsotropic
 from dphmm.mechanisms.discrete_laplace import DiscreteLaplace
 from dphmm.mechanisms.hops import Hops
-from dphmm.mechanisms.lattice import DiscreteKNorm
+from dphmm.mechanisms.lattice import Constant, DiscreteKNorm, Staircase
 from dphmm.mechanisms.optimal import OptimalAdditive
 from dphmm.mechanisms.registry import (
     AUTO,
@@ -30,7 +29,6 @@ from dphmm.mechanisms.registry import (
     mechanism,
     mechanism_for,
 )
-from dphmm.mechanisms.staircase import Staircase
 from dphmm.mechanisms.table import OptimalTable
 
 __all__ = [

@@ -20,9 +20,8 @@ from dphmm.errors import InvalidInput
 from dphmm.policy.constraint import Constraint
 from dphmm.policy.graph import PolicyGraph
 from dphmm.samplers.body import add_noise
-from dphmm.sensitivity.hull import SensitivityHull
+from dphmm.sensitivity.hull import SensitivityHull, largest_norm
 from dphmm.sensitivity.protection import degree_among
-from dphmm.sensitivity.spread import largest_norm
 from dphmm.states.space import StateSpace
 from dphmm.types import Bits, BoolArray, Exact, FloatArray, IntArray, Loss
 

@@ -1,26 +1,31 @@
-"""What the two mechanisms on lattice bodies share, and the graded one of them (docs/theory.md 5).
+"""The mechanisms that "auto" chooses among: K-norm and staircase on lattice bodies, and no noise for a constant.
 
-A noise v has a probability that depends on N(v) = ‖v‖_K alone, N(v) rational. The K-norm mechanism is Hardt and
-Talwar's (STOC 2010). Sampling is exact (ADR 0002), with the primitives of Canonne, Kamath and Steinke (NeurIPS 2020).
+On a body a noise v has a probability that depends on N(v) = ‖v‖_K alone, N(v) rational (docs/theory.md 5). Sampling is
+exact (ADR 0002), with the primitives of Canonne, Kamath and Steinke (NeurIPS 2020). The graded mechanism is the K-norm
+mechanism of Hardt and Talwar (STOC 2010). The staircase is constant on shells of the hull: the lattice version of the
+general staircase mechanism of Kulesza, Suresh and Wang (AISTATS 2025), in one dimension Geng and Viswanath's. On the
+lattice its optimality is not proved. A plan set whose answers are one public constant needs no noise.
 
-Proof: docs/proofs/discrete-knorm.md.
+Proofs: docs/proofs/discrete-knorm.md, docs/proofs/staircase.md, docs/proofs/constant.md.
 """
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Mapping
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dphmm import _kernels
+from dphmm._checks import exact_number
 from dphmm._kept import kept
 from dphmm.errors import InvalidInput
-from dphmm.mechanisms.base import FloatLaw, NoiseMechanism, rows, vector
+from dphmm.mechanisms.base import FloatLaw, NoiseMechanism, described_fraction, rows, vector, written_epsilon
 from dphmm.mechanisms.expected import LawSums, law_sums
 from dphmm.samplers.body import LatticeBody, LatticeSampler, add_noise
 from dphmm.samplers.entropy import default_bits
@@ -211,3 +216,142 @@ def exact_product(v: IntArray, rows_: IntArray) -> IntArray:
     if fits_int64(v, rows_):
         return np.asarray(v @ rows_.T)
     return np.asarray(v.astype(object) @ rows_.T.astype(object))
+
+
+class Staircase(BodyMechanism):
+    """P(z | answer) ∝ exp(-ε·ceil+(‖z - answer‖_K - offset)) on the lattice, ceil+(x) = max(0, ceil x).
+
+    The loss of a pair is ε·ceil(its norm): ε for policy edges and for every pair nearer than that.
+
+    Parameters
+    ----------
+    K : SensitivityHull of rank 1 or more.
+    epsilon : from 2**-20 to 2**10.
+    offset : in [0, 1); None takes the one of least expected error among at most 32 (public) breakpoints of
+        the norm.
+
+    Raises
+    ------
+    InvalidInput : a hull of rank 0, or an ε or offset out of range.
+    """
+
+    name: ClassVar[str] = "staircase"
+
+    def __init__(self, K: SensitivityHull, epsilon: Exact, offset: Exact | None = None) -> None:
+        super().__init__(K, epsilon)
+        self._offset = self._best_offset() if offset is None else _checked_offset(offset)
+
+    @classmethod
+    def described(cls, K: SensitivityHull, description: Mapping[str, str]) -> Self:
+        """The staircase of that epsilon and offset."""
+        return cls(K, written_epsilon(description), described_fraction(description["offset"]))
+
+    @property
+    def offset(self) -> Fraction:
+        return self._offset
+
+    @kept
+    def float_law(self) -> FloatLaw | None:
+        """Steps beyond each facet; None on a flat body."""
+        hull = self._hull
+        if hull.rank < hull.dimension:
+            return None
+        return FloatLaw(hull.normals, hull.offsets, self._allowances, *falling_steps(float(self.epsilon)))
+
+    def _make_sums(self) -> LawSums:
+        return law_sums(self._hull, self._body, self.epsilon).staircase(self._offset)
+
+    def describe(self) -> dict[str, str]:
+        return super().describe() | {"offset": str(self._offset)}
+
+    def _best_offset(self) -> Fraction:
+        offset, sums = law_sums(self._hull, self._body, self.epsilon).best_staircase()
+        self.knowing(self._body, sums)
+        return offset
+
+    def _make_sampler(self) -> LatticeSampler:
+        return LatticeSampler.staircase(self._body, self.epsilon, self._offset)
+
+    def _log_weights(self, y: IntArray) -> FloatArray:
+        normals, offsets = self._hull.normals, self._hull.offsets
+        if fits_int64(y, normals):
+            steps = _kernels.lattice.facet_steps(y, normals, offsets, self._allowances)
+        else:
+            values = np.abs(exact_product(y, normals))
+            steps = (values // offsets + (values % offsets > self._allowances)).max(axis=1)
+        return np.asarray(-float(self.epsilon) * steps.astype(np.float64))
+
+    @cached_property
+    def _allowances(self) -> IntArray:
+        g = self._offset
+        return np.array([g.numerator * int(b) // g.denominator for b in self._hull.offsets], dtype=np.int64)
+
+    def loss_of_norm(self, norm: Loss) -> Loss:
+        """ε times the norm rounded up."""
+        # Attained: along z = i·v the exponent rises by floor or ceil of the norm at every i, and by the norm
+        # on average.
+        return math.inf if isinstance(norm, float) else self.epsilon * math.ceil(norm)
+
+
+def _checked_offset(offset: Exact) -> Fraction:
+    value = exact_number(offset, "offset")
+    if not 0 <= value < 1:
+        raise InvalidInput("offset", offset, "a number from 0 up to, but not including, 1")
+    return value
+
+
+class Constant(NoiseMechanism):
+    """Releases the answer itself.
+
+    Safe only where all answers of the plan set are equal, which is the planner's to check.
+
+    Raises InvalidInput for a hull that has an edge between different answers.
+    """
+
+    name: ClassVar[str] = "constant"
+    choosable: ClassVar[bool] = False
+
+    def __init__(self, K: SensitivityHull, epsilon: Exact) -> None:
+        super().__init__(K, epsilon)
+        if K.rank != 0:
+            raise InvalidInput("K", f"a hull of rank {K.rank}", "a hull of rank 0, without different answers")
+
+    @property
+    def expected_error(self) -> float:
+        return 0.0
+
+    @property
+    def log_normaliser(self) -> float:
+        return 0.0
+
+    def noise(self, m: int, bits: Bits | None = None) -> IntArray:
+        """Zeros (m, d). No bits are read."""
+        return np.zeros((m, self._hull.dimension), dtype=np.int64)
+
+    def sample(self, answer: ArrayLike, bits: Bits | None = None) -> FloatArray:
+        """The answer (d,) or answers (m, d), in answer units."""
+        table, one = rows(answer, self._hull.dimension, "answer")
+        z = self._hull.frame.to_answers(self._hull.frame.to_lattice(table))
+        return z[0] if one else z
+
+    def log_likelihood(self, z: ArrayLike, answers: ArrayLike) -> FloatArray:
+        """0 for the answers (N, d) equal to z, -inf for others."""
+        d, frame = self._hull.dimension, self._hull.frame
+        point = frame.to_lattice(vector(z, d, "z"))
+        return self.log_likelihood_lattice(point, frame.to_lattice(rows(answers, d, "answers")[0]))
+
+    def log_likelihood_lattice(self, z: IntArray, images: IntArray) -> FloatArray:
+        """0 for the lattice answers (N, d) equal to z, -inf for others."""
+        return np.where(np.all(np.asarray(images) == np.asarray(z), axis=1), 0.0, -np.inf)
+
+    def loss(self, v: ArrayLike) -> float:
+        """0 for v = 0, else inf."""
+        return math.inf if np.any(vector(v, self._hull.dimension) != 0.0) else 0.0
+
+    def loss_of_norm(self, norm: Loss) -> Loss:
+        """0 for equal answers, else inf."""
+        return math.inf if norm else Fraction(0)
+
+    def loss_lattice(self, v: ArrayLike) -> Loss:
+        """0 for v = 0, else inf."""
+        return math.inf if np.any(np.asarray(v) != 0) else Fraction(0)

@@ -17,14 +17,12 @@ from dphmm._checks import exact_epsilon, one_of
 from dphmm.errors import InvalidInput
 from dphmm.mechanisms.answer_table import MadeTable, is_reference, known_table
 from dphmm.mechanisms.base import AnswerMechanism, LatticeMechanism, Mechanism, NoiseMechanism, hull_field
-from dphmm.mechanisms.constant import Constant
 from dphmm.mechanisms.continuous import KNorm, Laplace, PlanarIsotropic
 from dphmm.mechanisms.discrete_laplace import DiscreteLaplace
 from dphmm.mechanisms.expected import law_sums
 from dphmm.mechanisms.hops import Hops
-from dphmm.mechanisms.lattice import DiscreteKNorm, lattice_body
+from dphmm.mechanisms.lattice import Constant, DiscreteKNorm, Staircase, lattice_body
 from dphmm.mechanisms.optimal import OptimalAdditive
-from dphmm.mechanisms.staircase import Staircase
 from dphmm.mechanisms.table import OptimalTable
 from dphmm.policy.constraint import Constraint
 from dphmm.policy.graph import PolicyGraph

@@ -9,13 +9,14 @@ import hashlib
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dphmm._checks import one_of
 from dphmm.mechanisms.answer_table import AnswerTable, answers_and_edges
+from dphmm.mechanisms.table_columns import Round, optimum_by_columns
 from dphmm.mechanisms.table_law import TableLaw, digits_for, margin_of, require_certified, rounded, truthful
 from dphmm.mechanisms.table_program import (
     Optimum,
@@ -31,9 +32,6 @@ from dphmm.policy.graph import PolicyGraph
 from dphmm.states.lattice import Lattice
 from dphmm.states.space import StateSpace
 from dphmm.types import Exact, FloatArray, States
-
-if TYPE_CHECKING:
-    from dphmm.mechanisms.table_columns import Round
 
 #: What a cost may be, by name: |named - true|² or |named - true|, in answer units.
 LOSSES = ("squared", "euclidean")
@@ -193,8 +191,6 @@ class OptimalTable(AnswerTable):
     def _solved(self, problem: Problem) -> Optimum:
         n, m = len(problem.points), len(problem.edges)
         if self._method == "columns":
-            from dphmm.mechanisms.table_columns import optimum_by_columns
-
             require_checkable(n, m)
             return optimum_by_columns(problem, float(self.epsilon), gap=self._gap, told=self._progress)
         require_room(n, m, lambda: len(problem.motions))

@@ -123,8 +123,8 @@ def radius(space: Any, r: Any = None, closed: bool = True, *, covers: Any = None
     Raises InvalidInput for r that is NaN, zero, negative or outside 1e-300 .. 1e300, and for more than
     50,000,000 pairs of neighbours where pairs have to be listed.
     """
+    from dphmm.states.maps import parse_length
     from dphmm.states.space import StateSpace, lattice_answers
-    from dphmm.states.units import parse_length
 
     if isinstance(space, StateSpace) and space.has_labels:
         raise InvalidInput("space", "labels, which have no distances", "policy.complete, .categorical or .from_edges")

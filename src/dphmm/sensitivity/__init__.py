@@ -7,7 +7,7 @@
 """
 
 from dphmm.sensitivity.differences import PolicyDifferences
-from dphmm.sensitivity.hull import SensitivityHull, hull_of, sensitivity_hull
+from dphmm.sensitivity.hull import SensitivityHull, hull_of, l1_sensitivity, largest_norm, sensitivity_hull, thicken
 from dphmm.sensitivity.merging import Merged, lonely_pairs, lonely_states, merge_lonely
 from dphmm.sensitivity.protection import (
     Protection,
@@ -16,8 +16,6 @@ from dphmm.sensitivity.protection import (
     protect,
     protectable_graph,
 )
-from dphmm.sensitivity.spread import l1_sensitivity, largest_norm
-from dphmm.sensitivity.thicken import thicken
 
 __all__ = [
     "Merged",

@@ -3,22 +3,32 @@
 The body that carries a guarantee is a list of integer facets (a, b) with |a·Δ| <= b for every required difference Δ.
 It lives in k lattice coordinates y of its span (x = basis·y), so flat hulls are ordinary bodies of a lower dimension.
 
-Proof: docs/proofs/hull.md.
+A flat hull's noise stays on a line or plane through the true answer, and z then tells which one (docs/theory.md (b)).
+`thicken` gives it a little width in every direction, so that no release excludes a state for certain. The thickened
+body contains the flat one, so every required difference keeps its ε.
+
+How far apart answers lie is said by the l1 sensitivity, and by the largest norm between any two of them (cost).
+
+Proofs: docs/proofs/hull.md, docs/proofs/thickening.md, docs/proofs/composition.md (cost), docs/proofs/laplace.md.
 """
 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import math
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, cached_property
+from math import ceil
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dphmm import _kernels
 from dphmm._checks import state_mask
 from dphmm._kept import kept
 from dphmm.errors import InvalidInput
@@ -354,3 +364,86 @@ def _planar_body(source: Differences) -> Body:
     normals = np.array([normal for normal, _ in facets], dtype=np.int64)
     offsets = np.array([offset for _, offset in facets], dtype=np.int64)
     return Body(normals, offsets, np.vstack([half, -half]), None, exact=True)
+
+
+#: By default a thickened body is at least this fraction of its largest half-width wide on every axis.
+LEAST_RELATIVE_THICKNESS = Fraction(1, 20)
+
+
+def thicken(
+    source: PolicyDifferences, flat: SensitivityHull, thickness: Sequence[Fraction] | None = None
+) -> SensitivityHull:
+    """The hull of the same differences and ± ``thickness`` along each axis (answer units, rounded up to the lattice).
+
+    Default: the pitch, and at least 5 % of the flat hull's largest half-width.
+    """
+    steps = _default_steps(flat) if thickness is None else _given_steps(flat, thickness)
+    return hull_of(source.with_points(np.diag(steps)), flat.frame)
+
+
+def _default_steps(flat: SensitivityHull) -> IntArray:
+    pitches = flat.frame.exact_pitch
+    widest = max(flat.half_width(row) * pitch for row, pitch in zip(flat.basis, pitches, strict=True))
+    least = widest * LEAST_RELATIVE_THICKNESS
+    return np.array([max(1, ceil(least / pitch)) for pitch in pitches], dtype=np.int64)
+
+
+def _given_steps(flat: SensitivityHull, thickness: Sequence[Fraction]) -> IntArray:
+    pitches = flat.frame.exact_pitch
+    return np.array([max(1, ceil(t / p)) for t, p in zip(thickness, pitches, strict=True)], dtype=np.int64)
+
+
+def l1_sensitivity(
+    policy: PolicyGraph, answers: StateSpace | ArrayLike, constraint: States | Constraint = None
+) -> float:
+    """S_f = max ‖f(s_j) - f(s_k)‖₁ over the policy edges in a constraint (Def. 3.2), in answer units.
+
+    Exact where the pitches are multiples of a common unit (up to 2**24 of it), otherwise up to 1e-7 above; 0.0 without
+    edges.
+    """
+    lattice, frame = lattice_answers(answers)
+    check_sizes(policy, lattice)
+    source = PolicyDifferences.of(policy, lattice, as_constraint(constraint, policy.n_states))
+    unit, weights = _integer_weights(frame.exact_pitch)
+    signs = itertools.product((1, -1), repeat=len(weights) - 1)
+    directions = [np.array([s * w for s, w in zip((1, *sign), weights, strict=True)], dtype=np.int64) for sign in signs]
+    return float(unit * max(source.extreme(direction)[0] for direction in directions))
+
+
+#: Weights up to here fit a 64-bit product with any difference of answers.
+_LARGEST_WEIGHT = 2**24
+
+
+def _integer_weights(pitches: tuple[Fraction, ...]) -> tuple[Fraction, list[int]]:
+    """A unit and whole numbers of it for each pitch; rounded up, never down, where no short ones exist."""
+    common = math.lcm(*(p.denominator for p in pitches))
+    divisor = math.gcd(*(int(p * common) for p in pitches))
+    unit = max(Fraction(divisor, common), max(pitches) / _LARGEST_WEIGHT)
+    return unit, [math.ceil(p / unit) for p in pitches]
+
+
+def largest_norm(hull: SensitivityHull, points: IntArray) -> Loss:
+    """max ‖p - q‖_K over pairs of lattice points (n, d), exactly: the factor of Theorem 6.3; inf across cosets."""
+    if len(hull.equations) and any(_extent(dot(points, equation)) for equation in hull.equations):
+        return math.inf
+    extents = _extents(hull.coordinates_of(points), hull.normals)
+    largest = (0, 1)
+    for extent, offset in zip(extents, hull.offsets.tolist(), strict=True):
+        if extent * largest[1] > largest[0] * offset:
+            largest = (extent, offset)
+    return Fraction(*largest)
+
+
+def _extents(points: IntArray, directions: IntArray) -> list[int]:
+    """Largest minus smallest of points·direction for each direction (m, d), exactly."""
+    # Coordinates that came from beyond 64 bits are Python integers.
+    if points.dtype == np.int64:
+        found: list[int] = _kernels.polygon.outer_extents(points, directions).tolist()
+        if len(found) == len(directions):
+            return found
+    return [_extent(dot(points, direction)) for direction in directions]
+
+
+def _extent(values: IntArray) -> int:
+    """Largest minus smallest, in Python integers: ``np.ptp`` takes none beyond 64 bits."""
+    return int(values.max()) - int(values.min())

@@ -20,8 +20,7 @@ from dphmm.policy.graph import PolicyGraph, Union, union
 from dphmm.sensitivity.differences import PolicyDifferences
 from dphmm.sensitivity.hull import hull_of, sensitivity_hull
 from dphmm.sensitivity.protection import exposed_among, exposed_states
-from dphmm.states.lattice import Lattice
-from dphmm.states.merging import NO_MERGES, nearest_among
+from dphmm.states.lattice import NO_MERGES, Lattice, nearest_among
 from dphmm.states.space import StateSpace
 from dphmm.types import BoolArray, IntArray
 

@@ -43,7 +43,7 @@ STARTS = ("before", "at")
 class Options:
     """What decides a plan besides model, policy and space.
 
-    ``thickness`` is per axis in answer units, None for the default of `dphmm.sensitivity.thicken`.
+    ``thickness`` is per axis in answer units, None for the default of `dphmm.sensitivity.hull`.
     """
 
     epsilon: Fraction

@@ -3,7 +3,7 @@
 from dphmm.states.grid import Grid
 from dphmm.states.hexes import H3
 from dphmm.states.lattice import Lattice
-from dphmm.states.maps import MapSpace
+from dphmm.states.maps import MapSpace, parse_duration, parse_length, parse_speed
 from dphmm.states.space import (
     SPACES,
     Labels,
@@ -15,7 +15,6 @@ from dphmm.states.space import (
     space_of_names,
 )
 from dphmm.states.trajectory import Counts, Sequences, Trajectories, Visit
-from dphmm.states.units import parse_duration, parse_length, parse_speed
 
 __all__ = [
     "H3",

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from dphmm._checks import finite_number
 from dphmm.errors import InvalidInput
-from dphmm.states.gaps import offsets_by_gap
 from dphmm.states.lattice import Lattice
 from dphmm.states.maps import (
     LARGEST_LATITUDE,
@@ -22,9 +21,10 @@ from dphmm.states.maps import (
     least_metres_east,
     least_metres_north,
     metres_per_degree,
+    offsets_by_gap,
+    parse_length,
 )
 from dphmm.states.space import Description, registered
-from dphmm.states.units import parse_length
 from dphmm.types import FloatArray, IntArray
 
 #: Most cells of a grid, and most by which a degree of longitude may differ from that in the middle.

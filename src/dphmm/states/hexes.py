@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dphmm.errors import InvalidInput
-from dphmm.states.gaps import Polygons
 from dphmm.states.lattice import snap
-from dphmm.states.maps import LARGEST_LATITUDE, MapSpace, Projection, as_places, least_metres_north
+from dphmm.states.maps import LARGEST_LATITUDE, MapSpace, Polygons, Projection, as_places, least_metres_north
 from dphmm.states.space import Description, registered
 from dphmm.types import FloatArray, IntArray
 

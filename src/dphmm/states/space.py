@@ -22,8 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dphmm._checks import state_mask
 from dphmm.errors import InvalidInput
-from dphmm.states.lattice import Lattice, as_answers, check_lattice, snap
-from dphmm.states.merging import NO_MERGES, checked_merges
+from dphmm.states.lattice import NO_MERGES, Lattice, as_answers, check_lattice, checked_merges, snap
 from dphmm.types import FloatArray, IntArray, States
 
 #: Longest name, in characters.

@@ -23,7 +23,7 @@ from dphmm.accounting.event import LearningEvent, NotPrivateEvent, described, ev
 from dphmm.errors import InvalidInput
 from dphmm.markov.private.chain import fit_chain
 from dphmm.markov.private.release import grid_bits, noise_for, release
-from dphmm.samplers.discrete import DiscreteGaussian, DiscreteLaplace
+from dphmm.samplers.body import DiscreteGaussian, DiscreteLaplace
 from dphmm.samplers.entropy import ReplayBits
 
 pytestmark = pytest.mark.replayed_words

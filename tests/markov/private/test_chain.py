@@ -20,7 +20,7 @@ from dphmm.errors import InvalidInput
 from dphmm.markov.private import chain
 from dphmm.markov.private.chain import fit_chain
 from dphmm.markov.private.release import NoisyTable
-from dphmm.samplers.discrete import DiscreteLaplace
+from dphmm.samplers.body import DiscreteLaplace
 from dphmm.samplers.entropy import ReplayBits
 
 pytestmark = pytest.mark.replayed_words

@@ -23,7 +23,7 @@ from dphmm.markov.private.hidden import planned_parts
 from dphmm.markov.private.iterations import Layout, NoisyAnswers, expected_counts, flat, improve
 from dphmm.markov.private.release import NoisyTable, grid_bits
 from dphmm.markov.private.sensitivity import Caps
-from dphmm.samplers.discrete import DiscreteGaussian, DiscreteLaplace
+from dphmm.samplers.body import DiscreteGaussian, DiscreteLaplace
 from dphmm.samplers.entropy import ReplayBits
 from small_records import random_parameters
 

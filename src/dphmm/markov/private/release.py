@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 from dphmm.accounting.event import NoisyCounts
 from dphmm.errors import InvalidInput
-from dphmm.samplers.body import add_noise
-from dphmm.samplers.discrete import LARGEST_SCALE, DiscreteGaussian, DiscreteLaplace
+from dphmm.samplers.body import LARGEST_SCALE, DiscreteGaussian, DiscreteLaplace, add_noise
 from dphmm.types import Bits, FloatArray, IntArray
 
 #: Expected counts are rounded down to multiples of 2**-20, or of more where the noise is very wide.
