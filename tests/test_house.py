@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-from benchmarks.house import House, Module, banned, components, words
+from benchmarks.house import SOURCE, House, Module, banned, components, pages, words
 
 #: Public constructors of a model (`MarkovModel.fit`, `.fit_private`, `.from_geometry`) call what makes models.
 KNOWN = [
@@ -55,3 +55,14 @@ def test_a_banned_word_is_found_in_prose_and_in_names(tmp_path, monkeypatch):
     path = tmp_path / "a.py"
     path.write_text("class CrowdView: ...\nlane_of = 1\nplanes = 2\n# a crowd of people\n")
     assert [found.split(":")[1] for found in words([path])] == ["1 Crowd", "2 lane", "4 crowd"]
+
+
+def test_a_capital_means_a_name_and_a_key_of_stored_plans_may_stay(tmp_path, monkeypatch):
+    monkeypatch.setattr("benchmarks.house.ROOT", tmp_path)
+    path = tmp_path / "a.py"
+    path.write_text('class Followed: ...\n# one followed by another\ngiven_partners = 1\nkey = "given_partners"\n')
+    assert [found.split(":")[1] for found in words([path])] == ["1 Followed", "3 given_partners"]
+
+
+def test_no_banned_word_stands_in_the_source_or_on_a_page():
+    assert words([*sorted(SOURCE.rglob("*.py")), *pages()]) == []

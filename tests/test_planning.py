@@ -27,7 +27,7 @@ from dphmm.schedule_plan import _digest, read_plan, save_plan
 from dphmm.session.setting import Setting
 from dphmm.session.smoothing import Published, Smoother
 from dphmm.session.step import Position
-from dphmm.simulated import Followed, Moves, likelihood_columns, median, places, walks
+from dphmm.simulated import Moves, SimulatedReleases, likelihood_columns, median, places, walks
 
 LINE = dphmm.StateSpace(np.arange(5))
 MOVES = 0.7 * np.eye(5) + 0.3 * np.array(
@@ -160,7 +160,7 @@ def test_people_are_asked_where_the_schedule_asks(promise, thin):
     schedule = Schedule(promise, Fraction(3, 2), range(1, length + 1, thin), spreads)
     setting = Setting.of(MODEL, NEAR, LINE, Fraction(3, 2))
     paths = walks(MODEL, 9, 40, np.random.default_rng(4))
-    followed = Followed(setting, schedule, paths, LINE.answers[paths], Moves(MODEL), 1)
+    followed = SimulatedReleases(setting, schedule, paths, LINE.answers[paths], Moves(MODEL), 1)
     before = np.repeat(MODEL.initial[:, None], 9, axis=1)
     given = [[] for _ in range(9)]
     asked = 0
@@ -220,7 +220,7 @@ def followed_with_answers(setting, schedule, paths, monkeypatch):
         return z, drifted
 
     monkeypatch.setattr(simulated, "answer_under", told)
-    followed = Followed(setting, schedule, paths, LINE.own_answers[paths], Moves(setting.model), 3)
+    followed = SimulatedReleases(setting, schedule, paths, LINE.own_answers[paths], Moves(setting.model), 3)
     online, smoothed_means = np.empty((*paths.shape, 1)), np.empty((*paths.shape, 1))
     followed._estimate(np.arange(len(paths)), online, smoothed_means)
     return followed, online, smoothed_means, drawn
@@ -291,7 +291,7 @@ def test_errors_do_not_hang_on_how_many_are_kept_at_once():
     setting = Setting.of(MODEL, one, dphmm.StateSpace(np.zeros(5)), 1)
     schedule = Schedule(dphmm.SequencePromise(1, steps=9), 1, [5])
     paths = walks(MODEL, 6, 9, np.random.default_rng(2))
-    followed = Followed(setting, schedule, paths, LINE.answers[paths], Moves(MODEL), 1)
+    followed = SimulatedReleases(setting, schedule, paths, LINE.answers[paths], Moves(MODEL), 1)
     whole = np.array([beliefs[:, 3] for _, beliefs, _ in followed.steps(np.arange(6))])
     alone = np.array([beliefs[:, 0] for _, beliefs, _ in followed.steps(np.arange(3, 4))])
     assert np.allclose(whole, alone, atol=1e-15)

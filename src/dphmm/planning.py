@@ -31,8 +31,8 @@ from dphmm.session.answer import answer_under
 from dphmm.session.setting import Setting
 from dphmm.simulated import (
     Errors,
-    Followed,
     Moves,
+    SimulatedReleases,
     best_answers,
     likelihood_columns,
     median,
@@ -281,9 +281,9 @@ class World:
         """The setting at an epsilon; its plans are made once."""
         return self._settings.setdefault(epsilon, self.setting.with_epsilon(epsilon))
 
-    def followed(self, schedule: Schedule) -> Followed:
+    def simulated(self, schedule: Schedule) -> SimulatedReleases:
         """The invented people under a schedule."""
-        return Followed(
+        return SimulatedReleases(
             self._at(schedule.exact), self.in_steps(schedule), self.paths, self.there, self.moves, self.seed
         )
 
@@ -291,16 +291,16 @@ class World:
         """A schedule of so many releases, and its errors."""
         schedule = self.candidate(promise, releases, epsilon)
         if self.kind == "paced":
-            spreads = self.followed(schedule).spreads(self._length)
+            spreads = self.simulated(schedule).spreads(self._length)
             schedule = Schedule(promise, epsilon, self.at.tolist(), _rounded_down(spreads))
-        return schedule, self._per_length(self.followed(schedule).errors())
+        return schedule, self._per_length(self.simulated(schedule).errors())
 
     def _sooner(self, schedule: Schedule, found: Errors) -> tuple[Schedule, Errors]:
         """A paced schedule, or if that errs less one with the spreads of `SOONER` of its times."""
         spreads = np.array(schedule.spreads)
         times = np.arange(1, len(spreads) + 1)
         other = replace(schedule, spreads=tuple(np.interp(times * SOONER, times, spreads).tolist()))
-        errors = self._per_length(self.followed(other).errors())
+        errors = self._per_length(self.simulated(other).errors())
         return (other, errors) if errors.online < found.online else (schedule, found)
 
     def _per_length(self, found: Errors) -> Errors:
@@ -382,7 +382,7 @@ class World:
 
         Raises as the planner does.
         """
-        errors = self.followed(schedule).errors()
+        errors = self.simulated(schedule).errors()
         stays = self.stays(schedule)
         found = Found(
             errors.smoothed,
@@ -415,10 +415,10 @@ class World:
         """The same where the belief decides: of people who stay at one place all the time."""
         states, there = self._stayers[0][: self.people], self._stayers[1][: self.people]
         paths = np.repeat(states[:, None], ends[-1][1], axis=1)
-        followed = Followed(setting, schedule, paths, there, self.moves, self.seed + 1)
+        simulated = SimulatedReleases(setting, schedule, paths, there, self.moves, self.seed + 1)
         logs, asked = self._prior(None, len(paths)), 0
         stops = {end: after for after, end in ends}
-        for t, _, answers in followed.steps(np.arange(len(paths))):
+        for t, _, answers in simulated.steps(np.arange(len(paths))):
             if len(answers.who):
                 logs[:, answers.who] += np.log(answers.likelihood)
                 asked += len(answers.who)

@@ -183,7 +183,7 @@ class Errors(NamedTuple):
 
 
 @dataclass(eq=False)
-class Followed:
+class SimulatedReleases:
     """People whose releases are simulated under one setting and schedule; ``paths`` (n, T) are their states.
 
     ``there`` (n, T, d) are their places, in answer units. The schedule must be in steps, from the first of a block on.

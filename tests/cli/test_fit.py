@@ -126,7 +126,7 @@ def test_rows_that_cannot_be_read_are_counted_and_exit_3(tmp_path, run, one_json
     ]
     (tmp_path / "x.csv").write_text("\n".join(lines) + "\n")
     result = run("fit", tmp_path / "x.csv", "-o", tmp_path / "m.npz", *GRID, "--step", "5min", "--json", code=3)
-    assert one_json(result)["set_aside"] == {"invalid_place": 1, "invalid_time": 1}
+    assert one_json(result)["rejected"] == {"invalid_place": 1, "invalid_time": 1}
     assert (tmp_path / "m.npz").exists()
 
 

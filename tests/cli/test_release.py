@@ -84,7 +84,7 @@ def test_the_counts_are_in_a_file_for_the_owner_and_nowhere_else(town, tmp_path,
     counts = json.loads(path.read_text())
     assert (counts["rows"], counts["rows_in_no_state"], counts["new_releases"]) == (37, 1, 37)
     assert counts["share_in_no_state"] == 1 / 37
-    assert counts["set_aside"] == {"invalid_time": 1}
+    assert counts["rejected"] == {"invalid_time": 1}
     assert 0 < counts["drifted"] <= 37 and counts["share_drifted"] == counts["drifted"] / 37
     assert "never to be published" in counts["meaning"]
     assert one_json(result)["owner_counts"] == str(path)
@@ -141,7 +141,7 @@ def test_rows_set_aside_are_listed_for_the_owner_and_exit_3(town, tmp_path, run,
     bad = "u1,yesterday,50.01,10.01\n,2024-05-06T08:00:00Z,50.0,10.0\nu1,2024-05-06T09:00:00Z,99,10.0\n"
     (folder / "walks.csv").write_text((town / "walks.csv").read_text() + bad)
     told = one_json(run(*release_of(folder, tmp_path), "--json", code=3))
-    assert told["set_aside"] == {"invalid_place": 1, "invalid_time": 1, "missing_user": 1}
+    assert told["rejected"] == {"invalid_place": 1, "invalid_time": 1, "missing_user": 1}
     assert told["released"] == 36
     listed = tmp_path / "released.csv.rejected.csv"
     # The header is line 1, as in an editor.

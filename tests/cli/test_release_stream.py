@@ -349,7 +349,7 @@ def test_the_counts_of_a_stream_are_beside_its_ledger(site, tmp_path, run, strea
     counts = json.loads((tmp_path / "ledger.db.owner.json").read_text())
     assert (tmp_path / "ledger.db.owner.json").stat().st_mode & 0o777 == 0o600
     assert (counts["rows"], counts["rows_in_no_state"], counts["new_releases"]) == (2, 1, 2)
-    assert counts["set_aside"] == {"invalid_json": 1}
+    assert counts["rejected"] == {"invalid_json": 1}
     told = result.stderr.splitlines()
     assert told[-1] == "counts for you alone, never to be published: ledger.db.owner.json"
     assert "1 of 2" not in result.stderr and "drifted" not in result.stderr

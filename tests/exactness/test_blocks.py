@@ -66,7 +66,7 @@ def unpacked(block, frame):
         body_of=np.zeros(len(surrogate), dtype=np.int64),
         joins=NO_PARTNERS,
         partners=NO_PARTNERS,
-        given_partners=NO_PARTNERS,
+        joint_edges=NO_PARTNERS,
         cost=plan.cost,
         constant=False,
         inputs=plan.inputs,

@@ -217,7 +217,7 @@ class TestSeveralQueries:
                 plans = []
                 for truth in truths:
                     for query in queries:
-                        plans.append((query.plan.hash, query.plan.given_partners.tolist()))
+                        plans.append((query.plan.hash, query.plan.joint_edges.tolist()))
                         query.release(truth)
             runs.append((plans, statements, path.read_bytes()))
         assert plans[1][1], "the second query was given partners, or this tests nothing"

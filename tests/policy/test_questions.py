@@ -113,7 +113,7 @@ def check_hull(graph, expected, lattice, constraint, rng):
     few = graph.spanning_differences(lattice, constraint)
     assert {tuple(r) for r in few} <= {tuple(r) for r in rows}
     assert {tuple(r) for r in few} == {tuple(-r) for r in few}
-    one_pass = graph.few_differences(lattice, constraint)
+    one_pass = graph.hull_candidates(lattice, constraint)
     if one_pass is not None:
         assert {tuple(r) for r in one_pass if r.any()} <= {tuple(r) for r in rows}
     for direction in directions(rng, lattice.shape[1]):
@@ -207,7 +207,7 @@ def test_one_pass_over_a_whole_grid(kind, surrogates):
         others = np.where(plan, np.arange(99), rng.choice(np.flatnonzero(plan)[:3], 99))
         constraint = Constraint(np.ones(99, dtype=bool), plan, others)
     edges = naive.contracted(expected, constraint)
-    assert graph.few_differences(points, constraint) is not None
+    assert graph.hull_candidates(points, constraint) is not None
     check_hull(graph, edges, points, constraint, rng)
     assert np.flatnonzero(graph.has_neighbor(constraint)).tolist() == sorted({s for pair in edges for s in pair})
 
@@ -234,7 +234,7 @@ def test_segments_of_a_grid_have_the_extreme_differences_of_all_edges(seed):
         others = np.sort(others)[::-1] if order == 1 else others
         constraint = Constraint(support, plan, np.where(plan, np.arange(n), others))
     edges = naive.contracted(graph.edges().tolist(), constraint)
-    assert columns(graph.few_differences(points, constraint)) == columns(naive.differences(edges, points))
+    assert columns(graph.hull_candidates(points, constraint)) == columns(naive.differences(edges, points))
     assert np.flatnonzero(graph.has_neighbor(constraint)).tolist() == sorted({s for pair in edges for s in pair})
 
 
@@ -250,9 +250,9 @@ def columns(differences):
 
 def test_answers_in_too_many_columns_are_left_to_asking():
     points = np.stack([np.arange(40) ** 3, np.arange(40)], axis=1)
-    assert policy.complete(40).few_differences(points) is None
-    assert policy.complete(40).few_differences(points[:, :1]) is None
-    assert policy.complete(40).few_differences(points % 7) is not None
+    assert policy.complete(40).hull_candidates(points) is None
+    assert policy.complete(40).hull_candidates(points[:, :1]) is None
+    assert policy.complete(40).hull_candidates(points % 7) is not None
 
 
 @pytest.mark.parametrize("kind", MAKERS)

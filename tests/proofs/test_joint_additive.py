@@ -29,7 +29,7 @@ from dphmm.audit.history import first_support, moved
 from dphmm.sensitivity.protection import METHODS
 from dphmm.session import rounds
 from dphmm.session.options import Options
-from dphmm.session.plan import given_partners
+from dphmm.session.plan import recorded_joint_edges
 from dphmm.session.planner import Planner
 from naive_additive import table, weight
 
@@ -173,7 +173,7 @@ class World:
         (entry,) = [entry for entry in self.ledger.entries("x", query) if entry.t == t]
         space = self.space[query]
         options = Options.checked(self.epsilon[query], dimension=space.dimension, **self.options[query])
-        partners = given_partners(self.ledger.plan(entry.plan_hash))
+        partners = recorded_joint_edges(self.ledger.plan(entry.plan_hash))
         plan = Planner(self.policy, space, options).plan(support, support, partners)
         assert plan.hash == entry.plan_hash
         return plan

@@ -117,7 +117,7 @@ class TestTheWorkedInstance:
     def test_state_0_hides_with_1_in_both(self):
         plans = self.plans()
         assert plans[0].partners.tolist() == [[0, 1]]
-        assert plans[1].given_partners.tolist() == [[0, 1]]
+        assert plans[1].joint_edges.tolist() == [[0, 1]]
         assert hidden_with(plans, 0, range(7)) == (2, 1)
 
     def test_with_the_nearest_of_all_states_it_loses_more(self, monkeypatch):

@@ -71,7 +71,7 @@ def test_the_matrix_of_the_benchmark_is_released_here(matrix):
 def test_every_row_in_is_released_or_counted(done):
     document, truth = done.document, done.truth
     assert document["rows"] == len(truth)
-    left_out = document["same_step"] + document["late"] + sum(document["set_aside"].values())
+    left_out = document["same_step"] + document["late"] + sum(document["rejected"].values())
     assert document["rows"] == document["released"] + left_out
     keys = [truth.user, truth.t.dt.floor(f"{done.step_seconds}s")] if done.step_seconds else [truth.user, truth.index]
     assert document["released"] == len(done.released) == truth.groupby(keys).ngroups

@@ -145,7 +145,7 @@ def test_two_queries_of_a_step_lose_the_sum():
         plans.append(session.plan)
         session.release(3, t=1)
     assert [plan.partners.tolist() for plan in plans] == [[[3, 0]], []]
-    assert plans[1].given_partners.tolist() == [[3, 0]]
+    assert plans[1].joint_edges.tolist() == [[3, 0]]
     bound = e_above(2)
     for z in itertools.product(range(4), repeat=2):
         for a, b in [(0, 1), (1, 2), (0, 3)]:

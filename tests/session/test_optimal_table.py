@@ -225,7 +225,7 @@ def test_two_queries_of_a_subject_keep_each_other_s_partners():
     first.release(0)
     second = session(ledger=ledger, query="east", space=other)
     plan = second.plan
-    assert plan.given_partners.tolist() == [[0, 1]]
+    assert plan.joint_edges.tolist() == [[0, 1]]
     assert ratio_of_states(plan, 0, 1) <= exp_below(2)
     second.release(0)
 

@@ -39,7 +39,7 @@ def description_of(plan):
         "mechanisms": [mechanism.describe() for mechanism in plan.mechanisms],
         "joins": plan.joins.tolist(),
         "partners": plan.partners.tolist(),
-        "given_partners": plan.given_partners.tolist(),
+        "given_partners": plan.joint_edges.tolist(),
         "cost": "unbounded" if plan.cost == math.inf else str(plan.cost),
     }
 
@@ -54,7 +54,7 @@ def hash_of(planner, plan):
     parts = [json.dumps(shared, sort_keys=True).encode(), b"\n"]
     parts += [np.packbits(plan.constraint.support).tobytes(), np.packbits(plan.constraint.plan).tobytes()]
     parts += [b"".join(int(state).to_bytes(2, "little", signed=True) for state in plan.constraint.surrogate)]
-    parts += [int(state).to_bytes(8, "little", signed=True) for state in plan.given_partners.ravel()]
+    parts += [int(state).to_bytes(8, "little", signed=True) for state in plan.joint_edges.ravel()]
     inputs = hashlib.sha256(b"".join(parts)).digest()
     chosen = "".join(hull.digest for hull in plan.hulls) + json.dumps(description_of(plan), sort_keys=True)
     return hashlib.sha256(inputs + chosen.encode()).hexdigest()

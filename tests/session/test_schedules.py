@@ -11,7 +11,7 @@ import dphmm
 from dphmm.accounting import MemoryLedger
 from dphmm.batch import Batch
 from dphmm.errors import BudgetExceeded, InvalidInput
-from dphmm.session.plan import all_partners, given_partners, plan_states
+from dphmm.session.plan import all_partners, plan_states, recorded_joint_edges
 from dphmm.session.step import spread
 from dphmm.session.stepwise import walk
 from dphmm.states.trajectory import Trajectories
@@ -41,7 +41,7 @@ def session_of(schedule, seed=3, **choices):
 def likelihoods(session, release):
     """Pr(z | s) (N,) of a release up to a constant, from its plan made again."""
     record = session._ledger.plan(release.plan_hash)
-    plan = session.setting.planner.plan(np.ones(N, dtype=bool), plan_states(record), given_partners(record))
+    plan = session.setting.planner.plan(np.ones(N, dtype=bool), plan_states(record), recorded_joint_edges(record))
     return plan, np.asarray(plan.log_likelihood(np.asarray(release.z_lattice)))
 
 

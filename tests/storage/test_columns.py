@@ -146,7 +146,7 @@ def test_files_and_tables_take_a_zone(tmp_path):
 
 
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
-def test_typed_times_are_set_aside_at_both_ends_of_what_is_kept(unit):
+def test_typed_times_are_rejected_at_both_ends_of_what_is_kept(unit):
     """In every unit: the first and the last second that are kept, and those beside them."""
     import pyarrow as pa
 

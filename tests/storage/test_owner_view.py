@@ -24,7 +24,7 @@ def test_counts_are_written_for_the_owner_alone(tmp_path):
     path = owner_path(str(tmp_path / "r.parquet"))
     write_counts(path, owner_counts(8, 2, 4, 1, {"invalid_time": 1}))
     told = json.loads(path.read_text())
-    assert (told["share_in_no_state"], told["share_drifted"], told["set_aside"]) == (0.25, 0.25, {"invalid_time": 1})
+    assert (told["share_in_no_state"], told["share_drifted"], told["rejected"]) == (0.25, 0.25, {"invalid_time": 1})
     assert path.stat().st_mode & 0o077 == 0
     assert owner_counts(0, 0, 0, 0, {})["share_in_no_state"] is None
 

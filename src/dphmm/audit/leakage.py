@@ -183,11 +183,11 @@ class SubjectLeakage:
         released = [entry for entry in entries if entry.z is not None]
         answers = [Answer(e.t, np.array(e.z, dtype=np.int64), str(e.plan_hash)) for e in released]
         replay = Replay(Subjects(setting), self._ledger, Findings(), most=0)
-        followed = replay.follow(header.subject, answers)
-        if followed is None:
+        replayed = replay.follow(header.subject, answers)
+        if replayed is None:
             came = f"releases of {header.subject!r} whose plans cannot be made again"
             raise InvalidInput("ledger", came, "the ledger, model and policy of one release, and this version of dphmm")
-        return [(entry.t, each.plan) for entry, each in zip(released, followed, strict=True)]
+        return [(entry.t, each.plan) for entry, each in zip(released, replayed, strict=True)]
 
 
 def _listed(values: FloatArray) -> list[float | None]:

@@ -54,7 +54,7 @@ def required_pairs(policy: PolicyGraph, plan: Plan) -> Iterator[Pairs]:
     """All required pairs of one release, by kind; the same pair may be required for several reasons."""
     constraint = plan.constraint
     yield from policy_pairs(policy, constraint.support)
-    for kind, pairs in (("joined", plan.joins), ("partner", plan.partners), ("earlier partner", plan.given_partners)):
+    for kind, pairs in (("joined", plan.joins), ("partner", plan.partners), ("earlier partner", plan.joint_edges)):
         if len(pairs):
             yield Listed(kind, pairs[:, 0].astype(np.int64), pairs[:, 1].astype(np.int64))
     moved = np.flatnonzero(constraint.support & (constraint.surrogate != np.arange(len(constraint.support))))

@@ -17,7 +17,7 @@ from dphmm.accounting.ledger import Entry, Ledger, SequencePromise, SessionHeade
 from dphmm.accounting.records import Spending
 from dphmm.audit.findings import Findings
 from dphmm.audit.released_file import ReleasedFile
-from dphmm.audit.replay import Answer, Followed, Replay, number_of
+from dphmm.audit.replay import Answer, Replay, Replayed, number_of
 from dphmm.errors import InvalidInput
 from dphmm.session.rounds import schedule_of
 from dphmm.session.setting import Setting, Subjects, as_kept, option_words
@@ -66,7 +66,7 @@ class Counted:
     """What the rows add up to, subject by subject: an exact sum of epsilons, and of costs in 1e-9, each rounded up."""
 
     def __init__(self) -> None:
-        self.rows = self.followed = self.not_asked = self.constants = self.replayable = 0
+        self.rows = self.replayed = self.not_asked = self.constants = self.replayable = 0
         self.plans: set[str] = set()
         self.mechanisms: Counter[str] = Counter()
         self.accounts: dict[str, tuple[Fraction, Fraction | float]] = {}
@@ -74,11 +74,11 @@ class Counted:
         self.spent: dict[str, list[Spending]] = {}
         self.origins: dict[str, str] = {}
 
-    def add(self, user: str, t: int, followed: Followed) -> None:
+    def add(self, user: str, t: int, replayed: Replayed) -> None:
         """One more row."""
         epsilon, cost = self.accounts.get(user, (Fraction(0), Fraction(0)))
-        self.followed += 1
-        plan = followed.plan
+        self.replayed += 1
+        plan = replayed.plan
         if plan is None:
             self.not_asked += 1
             return
@@ -90,7 +90,7 @@ class Counted:
     @property
     def complete(self) -> bool:
         """Whether the plan of every row is known, so that sums are those of the file."""
-        return self.followed == self.rows
+        return self.replayed == self.rows
 
 
 def rounded_up(cost: Fraction | float) -> Fraction | float:
@@ -128,12 +128,12 @@ class RowsAudit:
             return
         self.counted.origins[user] = self._origin(user, rows)
         self._unnumbered += bool(self.subjects.chosen) and number_of(self.counted.origins[user], 1) is None
-        followed = self.replay.follow(user, history, self.counted.origins[user])
-        if followed is None:
+        replayed = self.replay.follow(user, history, self.counted.origins[user])
+        if replayed is None:
             return
-        self._entries(user, stored, followed)
-        self._schedule(user, rows, list(zip(history, followed, strict=True)))
-        by_step = {answer.t: found for answer, found in zip(history, followed, strict=True)}
+        self._entries(user, stored, replayed)
+        self._schedule(user, rows, list(zip(history, replayed, strict=True)))
+        by_step = {answer.t: found for answer, found in zip(history, replayed, strict=True)}
         for row in rows:
             found = by_step.get(int(self.file.step[row]))
             if found is not None:
@@ -220,9 +220,9 @@ class RowsAudit:
         right = (spent.epsilon, spent.cost) == (epsilon, total)
         self.findings.require(right, "an account that is not that of its releases", f"user {user!r}")
 
-    def _entries(self, user: str, stored: list[Entry], followed: list[Followed]) -> None:
+    def _entries(self, user: str, stored: list[Entry], replayed: list[Replayed]) -> None:
         """What the ledger charged, against the plan."""
-        for entry, found in zip(stored, followed, strict=False):
+        for entry, found in zip(stored, replayed, strict=False):
             plan, where = found.plan, f"user {user!r}, step {entry.t}"
             if plan is None:
                 continue
@@ -230,7 +230,7 @@ class RowsAudit:
             due = (plan.promised, plan.cost, plan.constant)
             self.findings.require(paid == due, "a release that the ledger charged otherwise than its plan", where)
 
-    def _row(self, row: int, found: Followed) -> None:
+    def _row(self, row: int, found: Replayed) -> None:
         """Every number of a row but z follows from public data."""
         file, plan, where = self.file, found.plan, self.file.where(row)
         told = (float(file.epsilon[row]), float(file.cost[row]))
@@ -251,7 +251,7 @@ class RowsAudit:
         name = self.setting.space.names[found.guess.state]
         self.findings.require(file.estimate_name[row] == name, "a likeliest state that does not follow", where)
 
-    def _schedule(self, user: str, rows: list[int], followed: list[tuple[Answer, Followed]]) -> None:
+    def _schedule(self, user: str, rows: list[int], replayed: list[tuple[Answer, Replayed]]) -> None:
         """Whether exactly the steps were asked that the schedule says."""
         asked_in_file = [bool(self.file.plans[row]) for row in rows]
         schedule = self.setting.schedule
@@ -267,8 +267,8 @@ class RowsAudit:
         assert due is not None
         promise, spent = due.promise, list[Spending]()
         others = [query for query in self._queries.get(user, []) if query != self.setting.query]
-        named = due.may_ask(np.array([answer.t for answer, _ in followed], dtype=np.int64)).tolist()
-        for (answer, found), may_ask in zip(followed, named, strict=True):
+        named = due.may_ask(np.array([answer.t for answer, _ in replayed], dtype=np.int64)).tolist()
+        for (answer, found), may_ask in zip(replayed, named, strict=True):
             where, asked = f"user {user!r}, step {answer.t}", found.plan is not None
             if schedule.kind == "planned":
                 right = asked == may_ask

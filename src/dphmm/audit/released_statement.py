@@ -17,11 +17,11 @@ from dphmm.accounting.event import LearningEvent
 from dphmm.accounting.ledger import Ledger
 from dphmm.accounting.promise import SequencePromise
 from dphmm.accounting.records import in_short, shown
+from dphmm.audit.checked_statement import VERSION, checked_statement
 from dphmm.audit.findings import Findings
 from dphmm.audit.released_file import ReleasedFile
 from dphmm.audit.released_rows import Counted
 from dphmm.audit.replay import number_of
-from dphmm.audit.restated import VERSION, restated
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.session.budget_plan import BudgetPlan, checked_steps, coming_plans, leakage_of
@@ -123,7 +123,7 @@ def check_words(file: ReleasedFile, beside: Path, subjects: Subjects, findings: 
     try:
         statement = read_statement(beside)
         elsewhere = _written_elsewhere(statement)
-        _, other = restated(statement, beside.name, file, setting.model, setting.space, subjects.policies)
+        _, other = checked_statement(statement, beside.name, file, setting.model, setting.space, subjects.policies)
     except InvalidInput as error:
         if not elsewhere and not findings.sentences:
             # Nothing else convicts it, and nobody has read its words.

@@ -22,7 +22,7 @@ from dphmm.errors import DphmmError, InvalidInput
 from dphmm.policy.constraint import DeltaSet
 from dphmm.policy.graph import PolicyGraph
 from dphmm.session.layout import check_gap
-from dphmm.session.plan import Plan, given_partners, plan_states
+from dphmm.session.plan import Plan, plan_states, recorded_joint_edges
 from dphmm.session.setting import Setting, Subjects
 from dphmm.session.step import LABEL, Estimate, Position, estimate, spread
 from dphmm.types import BoolArray, IntArray
@@ -58,7 +58,7 @@ class Answer(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Followed:
+class Replayed:
     """What one answer was released under, None where it was not asked; what the public makes of all through it.
 
     ``spread`` is that of the belief before it.
@@ -89,7 +89,7 @@ class Replay:
         """That of the release; a subject may begin elsewhere."""
         return self.subjects.setting
 
-    def follow(self, user: str, history: Sequence[Answer], origin: str = "") -> list[Followed] | None:
+    def follow(self, user: str, history: Sequence[Answer], origin: str = "") -> list[Replayed] | None:
         """What each answer was released under; None, with a finding, from where public data do not lead to its plan.
 
         ``origin``: what step 1 of the subject stands for, "" where nothing says so.
@@ -97,7 +97,7 @@ class Replay:
         setting = self.subjects.of(user)
         position = setting.first()
         support = first_support(setting.model, setting.options.start)
-        found: list[Followed] = []
+        found: list[Replayed] = []
         for answer in history:
             where = f"user {user!r}, step {answer.t}"
             check_gap(answer.t - position.t)
@@ -107,7 +107,7 @@ class Replay:
             answers, loss = self.setting.space.own_answers, LABEL if self.setting.space.has_labels else "squared"
             before = spread(position.prior, answers, loss) if self.setting.paces else 0.0
             if not answer.plan:
-                found.append(Followed(None, estimate(position.prior, answers, loss), before))
+                found.append(Replayed(None, estimate(position.prior, answers, loss), before))
                 position = position.predict(setting.model, position.prior)
                 support = self._moved(setting, support, answer.t, answer.t + 1)
                 continue
@@ -118,7 +118,7 @@ class Replay:
             if not self.findings.require(bool((possible & support).any()), _IMPOSSIBLE, where):
                 return None
             posterior = position.posterior(plan, answer.z)
-            found.append(Followed(plan, estimate(posterior, answers, loss), before))
+            found.append(Replayed(plan, estimate(posterior, answers, loss), before))
             position = position.predict(setting.model, posterior)
             support = self._moved(setting, support & possible if self._narrows else support, answer.t, answer.t + 1)
         return found
@@ -127,8 +127,8 @@ class Replay:
         """The plans of `follow` alone: where they hang on no answer, no belief is needed for them."""
         setting = self.subjects.of(user)
         if not setting.has_public_plans or self.ledger is not None or self.subjects.chosen:
-            followed = self.follow(user, history)
-            return None if followed is None else [found.plan for found in followed if found.plan is not None]
+            replayed = self.follow(user, history)
+            return None if replayed is None else [found.plan for found in replayed if found.plan is not None]
         support, t, found = first_support(setting.model, setting.options.start), 1, []
         for answer in history:
             support, t = self._moved(setting, support, t, answer.t), answer.t
@@ -171,7 +171,7 @@ class Replay:
         if self.ledger is not None:
             try:
                 record = self.ledger.plan(answer.plan)
-                partners, recorded = given_partners(record), plan_states(record)
+                partners, recorded = recorded_joint_edges(record), plan_states(record)
                 told = self.setting.choice_of(record)
             except (InvalidInput, RecursionError):
                 self.findings.add("a plan that the ledger does not hold, or holds damaged", where)

@@ -154,7 +154,7 @@ class _Audit:
         represented = np.unique(constraint.surrogate[has_edge(pairs, len(plan.image)) & constraint.support])
         alone = plan.plan_set.copy()
         alone[represented] = False
-        alone[plan.given_partners.reshape(-1)] = False
+        alone[plan.joint_edges.reshape(-1)] = False
         listed = {int(a): int(b) for a, b in plan.partners}
         without = [state for state in np.flatnonzero(alone).tolist() if state not in listed]
         if without:

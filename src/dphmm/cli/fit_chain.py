@@ -39,7 +39,7 @@ from dphmm.cli.fit_data import (
     warn_of_order,
     warn_replayable,
 )
-from dphmm.cli.outcomes import SET_ASIDE, named, reworded
+from dphmm.cli.outcomes import REJECTED, named, reworded
 from dphmm.cli.publishing import kept_document, kept_rows, learned_once, stored_fit
 from dphmm.errors import InvalidInput
 from dphmm.storage.inputs import steady
@@ -84,22 +84,22 @@ def fit_counted(path: Path, given: dict[str, Any], console: Console) -> int:
         kept = stored_fit(given, path.name, partial(save_model, model), NOT_PRIVATE)
         save_model(model, given["output"])
         save_people(given["output"], rows.users)
-    set_aside = by_reason(loaded.rejected)
+    rejected = by_reason(loaded.rejected)
     lonely, lonely_facts = fit_lines(model)
     if given["as_json"]:
-        print_json({**_document(summary, set_aside, given["output"]), **lonely_facts, **kept_document(kept)})
+        print_json({**_document(summary, rejected, given["output"]), **lonely_facts, **kept_document(kept)})
     console.say([("", by_name(reworded(line), model.space)) for line in summary.lines()])
     console.say([("", line) for line in lonely])
     console.say([("", by_name(note, model.space)) for note in model.notes if "without privacy" not in note])
     if given["state_column"] is not None and not is_table(given["answers"]):
         console.say([("", answers_words(model))])
-    if set_aside:
-        console.say([("", f"rows that cannot be read, set aside: {in_words(set_aside)}")])
+    if rejected:
+        console.say([("", f"rows that cannot be read, set aside: {in_words(rejected)}")])
     console.say(kept_rows(kept, given["ledger"]))
     console.say([("", f"written to {given['output']}"), people_row(given["output"])])
     warn_of_order(path, console)
     console.warn(NOT_PRIVATE)
-    return SET_ASIDE if set_aside else 0
+    return REJECTED if rejected else 0
 
 
 def _fitted(
@@ -125,7 +125,7 @@ def _counting(given: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _document(summary: FitSummary, set_aside: dict[str, int], path: str) -> dict[str, Any]:
+def _document(summary: FitSummary, rejected: dict[str, int], path: str) -> dict[str, Any]:
     from dphmm.storage.models import people_path
 
     report = summary.report
@@ -142,7 +142,7 @@ def _document(summary: FitSummary, set_aside: dict[str, int], path: str) -> dict
         "dropped": dict(summary.dropped),
         "share_outside": summary.share_outside,
         "held": summary.held,
-        "set_aside": set_aside,
+        "rejected": rejected,
         "private": False,
         "meaning": NOT_PRIVATE,
         "output": path,

@@ -29,7 +29,7 @@ from dphmm.cli.fit_data import (
     warn_of_order,
     warn_replayable,
 )
-from dphmm.cli.outcomes import SET_ASIDE
+from dphmm.cli.outcomes import REJECTED
 from dphmm.cli.publishing import kept_document, kept_rows, learned_once, stored_fit
 from dphmm.errors import InvalidInput
 from dphmm.states import StateSpace, ordered_labels
@@ -91,7 +91,7 @@ def _fit_plain(path: Path, given: Mapping[str, Any], console: Console) -> int:
         kept = stored_fit(given, path.name, save, NOT_PRIVATE)
         save(given["output"])
         save_people(given["output"], rows.users)
-    set_aside = by_reason(loaded.rejected)
+    rejected = by_reason(loaded.rejected)
     monitor = hmm.monitor_
     counted = {
         "rows": len(rows),
@@ -105,7 +105,7 @@ def _fit_plain(path: Path, given: Mapping[str, Any], console: Console) -> int:
         "log_likelihood": monitor.history[-1],
         "iterations": monitor.iter,
         "converged": monitor.converged,
-        "set_aside": set_aside,
+        "rejected": rejected,
     }
     if given["as_json"]:
         written = {"output": given["output"], "people": str(people_path(given["output"]))}
@@ -118,12 +118,12 @@ def _fit_plain(path: Path, given: Mapping[str, Any], console: Console) -> int:
     said.append(f"{given['states']} hidden states, {symbols.n_states} symbols")
     settled = "settled" if monitor.converged else "not settled: more --iterations go on"
     said.append(f"log-likelihood {monitor.history[-1]:.6g} after {monitor.iter} iterations, {settled}")
-    if set_aside:
-        said.append(f"rows that cannot be read, set aside: {in_words(set_aside)}")
+    if rejected:
+        said.append(f"rows that cannot be read, set aside: {in_words(rejected)}")
     console.say([*(("", line) for line in (*said, f"written to {given['output']}")), people_row(given["output"])])
     warn_of_order(path, console)
     console.warn(NOT_PRIVATE)
-    return SET_ASIDE if set_aside else 0
+    return REJECTED if rejected else 0
 
 
 def _fit_private(path: Path, given: Mapping[str, Any], console: Console) -> int:

@@ -10,7 +10,7 @@ import click
 
 from dphmm.cli.console import Console, print_json
 from dphmm.cli.options import CONTEXT, F, force, messages, new_output, output
-from dphmm.cli.outcomes import SET_ASIDE
+from dphmm.cli.outcomes import REJECTED
 from dphmm.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -141,4 +141,4 @@ def _run(name: str, given: dict[str, Any]) -> int:
     for warning in report.warnings:
         console.warn(reworded(warning))
     # An empty cell of a wide table is a gap, not a row that cannot be read.
-    return SET_ASIDE if len(imported.rejected) or "ragged_row" in report.dropped else 0
+    return REJECTED if len(imported.rejected) or "ragged_row" in report.dropped else 0

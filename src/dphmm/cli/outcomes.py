@@ -21,7 +21,7 @@ from dphmm.errors import DphmmError, InvalidInput
 
 FAILED = 1
 BAD_INPUT = 2
-SET_ASIDE = 3
+REJECTED = 3
 INTERRUPTED = 130
 CLOSED = 141
 TERMINATED = 143

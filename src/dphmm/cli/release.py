@@ -16,7 +16,7 @@ from dphmm.accounting.records import in_short
 from dphmm.cli.console import Console, Row, aligned, print_json
 from dphmm.cli.guarantees import both_rows, coming_rows, covered_rows, whom_warning
 from dphmm.cli.options import CONTEXT, messages, output, plan_choices, step_tables
-from dphmm.cli.outcomes import SET_ASIDE, Interrupted
+from dphmm.cli.outcomes import REJECTED, Interrupted
 from dphmm.cli.release_job import (
     Job,
     budget_plan_rows,
@@ -213,12 +213,12 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
     with _kept(batch, given):
         write_statement(given["output"], statement)
         write_rejected(rejected_path(given["output"]), loaded.rejected, given["trajectories"])
-        report, set_aside = batch.report, by_reason(loaded.rejected)
+        report, rejected = batch.report, by_reason(loaded.rejected)
         fresh = published.rows - published.not_asked - report.replayed
-        counts = owner_counts(rows.in_steps, report.outside, fresh, report.drifted, set_aside)
+        counts = owner_counts(rows.in_steps, report.outside, fresh, report.drifted, rejected)
         write_counts(owner_path(given["output"]), counts)
     told = _told(job, batch, statement)
-    document = _document(batch, published, statement, set_aside, len(loaded.rejected)) | told.document()
+    document = _document(batch, published, statement, rejected) | told.document()
     if given["as_json"]:
         print_json({**document, "output": given["output"], "owner_counts": str(owner_path(given["output"]))})
     console.say(
@@ -233,7 +233,7 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
         # A later step may be the first whose cost has no bound.
         console.warn(f"the cost is unbounded: {statement.totals.cost_unbounded_because}")
     name_counts(owner_path(given["output"]), given, console)
-    return SET_ASIDE if set_aside else 0
+    return REJECTED if rejected else 0
 
 
 def read_rows(job: Job, given: Mapping[str, Any]) -> tuple[LoadedVisits, str]:
@@ -300,12 +300,12 @@ def _kept(batch: Batch, given: Mapping[str, Any]) -> Iterator[None]:
 
 
 def _document(
-    batch: Batch, published: Published, statement: ReleaseStatement, set_aside: dict[str, int], rejected: int
+    batch: Batch, published: Published, statement: ReleaseStatement, rejected: dict[str, int]
 ) -> dict[str, Any]:
     report, totals, told = batch.report, statement.totals, statement_types.document(statement)
     return {
-        "rows": report.rows + rejected,
-        "set_aside": set_aside,
+        "rows": report.rows + sum(rejected.values()),
+        "rejected": rejected,
         "same_step": report.same_step,
         "answer": batch.answer,
         "late": report.late,
@@ -356,7 +356,7 @@ def _summary(document: Mapping[str, Any], given: Mapping[str, Any]) -> list[Row]
         ("same step", f"{document['same_step']} rows not released: the {document['answer']} of a step is answered"),
         ("late", f"{document['late']} rows not released: an earlier run has passed over their steps"),
         ("skipped steps", f"{document['skipped_steps']} without a row: predicted through, and recorded"),
-        ("set aside", f"{in_words(document['set_aside'])}; listed in {name}.rejected.csv"),
+        ("set aside", f"{in_words(document['rejected'])}; listed in {name}.rejected.csv"),
         ("epsilon sum", f"{document['epsilon_sum_meaning']}"),
         ("cost sum", f"at most {cost} per subject: {document['cost_sum_meaning']}"),
         ("written", f"{output} and its privacy statement {name}.privacy.json"),
@@ -368,7 +368,7 @@ def _summary(document: Mapping[str, Any], given: Mapping[str, Any]) -> list[Row]
         "same step": "same_step",
         "late": "late",
         "skipped steps": "skipped_steps",
-        "set aside": "set_aside",
+        "set aside": "rejected",
     }
     kept = [row for row in rows if row[0] not in counted or document[counted[row[0]]]]
     return kept if document["sequence"] is None else [row for row in kept if not row[0].endswith(" sum")]
@@ -392,9 +392,9 @@ def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
     check_total(job, rows, given["query"])
     job = with_budget_plan(job, console)
     batch = job.batch(None)
-    set_aside = by_reason(loaded.rejected)
+    rejected = by_reason(loaded.rejected)
     told = release_preview(batch, rows, job.budget_plan)
-    document: dict[str, Any] = {"rows": rows.n_rows + len(loaded.rejected), "set_aside": set_aside, **told}
+    document: dict[str, Any] = {"rows": rows.n_rows + len(loaded.rejected), "rejected": rejected, **told}
     schedule = batch.setting.schedule
     most = "" if schedule is None or schedule.kind == "planned" else "at most "
     least_each, most_each = batch.subjects.epsilons
@@ -404,7 +404,7 @@ def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
         lines: list[Row] = [
             ("rows in", f"{document['rows']} of {len(rows)} subjects"),
             ("would release", f"{most}{document['would_release']} rows"),
-            ("set aside", in_words(set_aside) or "none"),
+            ("set aside", in_words(rejected) or "none"),
         ]
         if schedule is not None:
             lines.append(("not asked", f"{'' if not most else 'at least '}{document['not_asked']} rows: {schedule}"))
@@ -434,7 +434,7 @@ def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
             "--owner-view: a dry run counts nothing; the release writes the counts to OUT.owner.json, for you alone"
         )
     console.say([("", "dry run: nothing was drawn, nothing was spent, nothing was written")])
-    return SET_ASIDE if set_aside else 0
+    return REJECTED if rejected else 0
 
 
 def plan_words(plan: Mapping[str, Any], unit: str) -> str:

@@ -18,7 +18,7 @@ import click
 
 from dphmm.cli.console import Console, Row
 from dphmm.cli.guarantees import coming_rows, covered_rows, whom_warning
-from dphmm.cli.outcomes import SET_ASIDE, Interrupted
+from dphmm.cli.outcomes import REJECTED, Interrupted
 from dphmm.cli.release_job import Job, fitted_on, name_counts, note_no_ledger
 from dphmm.errors import InvalidInput
 from dphmm.storage.inputs import checked_output
@@ -104,7 +104,7 @@ class _Lines:
     space: StateSpace
     timed: bool
     number: int = 0
-    set_aside: Counter[str] = field(default_factory=Counter)
+    rejected: Counter[str] = field(default_factory=Counter)
 
     def __iter__(self) -> Iterator[Line]:
         from dphmm.stream import BadLine, checked_line, parse_line
@@ -117,7 +117,7 @@ class _Lines:
 
     def refuse(self, error: BadLine) -> None:
         """Answer the line that was read last."""
-        self.set_aside[error.reason] += 1
+        self.rejected[error.reason] += 1
         click.echo(f"line {self.number}: {error.reason}", err=True)
 
 
@@ -133,8 +133,8 @@ def release_stream(job: Job, given: Mapping[str, Any], console: Console) -> int:
     readable = iter(lines)
     # Nothing that can be read leaves no ledger behind.
     first = next(readable, None)
-    if first is None and lines.set_aside:
-        raise InvalidInput("TRAJ", f"{lines.set_aside.total()} lines, none of which can be read", "lines of its model")
+    if first is None and lines.rejected:
+        raise InvalidInput("TRAJ", f"{lines.rejected.total()} lines, none of which can be read", "lines of its model")
     counts = owner_path(given["ledger"])
     with open_ledger(given["ledger"]) as ledger, ledger.lease(COMMANDS):
         stream = Stream(job.batch(ledger), given["resume"])
@@ -153,7 +153,7 @@ def release_stream(job: Job, given: Mapping[str, Any], console: Console) -> int:
             console.say([("schedule", told)])
         printed = 0
         with ExitStack() as at_end:
-            at_end.callback(lambda: write_counts(counts, _counts(stream, lines.set_aside)))
+            at_end.callback(lambda: write_counts(counts, _counts(stream, lines.rejected)))
             answered = at_end.enter_context(stated(stream.batch, given, names))
             at_end.enter_context(_kept(stream, given))
             for released in _answers(stream, chain([] if first is None else [first], readable), lines):
@@ -164,7 +164,7 @@ def release_stream(job: Job, given: Mapping[str, Any], console: Console) -> int:
                 click.echo(line)
                 sys.stdout.flush()
                 printed += 1
-    bad = lines.set_aside.total()
+    bad = lines.rejected.total()
     said = [f"{stream.released} releases of {len(stream.sessions)} subjects", f"{bad} lines set aside"]
     if stream.not_asked:
         said.append(f"{stream.not_asked} lines not asked by the schedule")
@@ -174,7 +174,7 @@ def release_stream(job: Job, given: Mapping[str, Any], console: Console) -> int:
         said.append(f"{stream.same_step} lines not answered: one answer per subject and step")
     console.say([("", ", ".join(said))])
     name_counts(counts, given, console)
-    return SET_ASIDE if bad else 0
+    return REJECTED if bad else 0
 
 
 def _answers(stream: Stream, asked: Iterable[Line], lines: _Lines) -> Iterator[Released]:
@@ -198,9 +198,9 @@ def _waiting_rows(stream: Stream) -> list[Row]:
     return [("answers", f"{told}; --answer first answers at once")]
 
 
-def _counts(stream: Stream, set_aside: Mapping[str, int]) -> dict[str, Any]:
+def _counts(stream: Stream, rejected: Mapping[str, int]) -> dict[str, Any]:
     """What only the data owner may know of this run."""
-    return owner_counts(stream.released, stream.outside, stream.released, stream.drifted, set_aside)
+    return owner_counts(stream.released, stream.outside, stream.released, stream.drifted, rejected)
 
 
 def _check(given: Mapping[str, Any]) -> None:

@@ -265,8 +265,8 @@ def _made(
     ledger: Ledger | None,
 ) -> tuple[Made, list[str]]:
     """What the release was made with, as its statement says and the files confirm; and notes for the page."""
+    from dphmm.audit.checked_statement import checked_statement
     from dphmm.audit.released_statement import confirmed
-    from dphmm.audit.restated import restated
     from dphmm.report.content import Made
     from dphmm.storage.statement import load_statement, statement_path
 
@@ -281,7 +281,7 @@ def _made(
         raise InvalidInput("--policy", f"another policy than {name} names", "the policy of the release")
     tables = tables_given(given, model, space)
     policies = [] if policy is None else [policy, *_other_policies(tables, policy)]
-    statement, other = restated(statement, name, file, model, space, policies)
+    statement, other = checked_statement(statement, name, file, model, space, policies)
     notes = []
     if other:
         said = "sentences that are not those of its choices" if len(other) > 1 else f"other words for {other[0]}"

@@ -116,7 +116,7 @@ class PolicyGraph(ABC):
         points = self._points(lattice)
         return symmetric(self._spanning(points, self._constraint(constraint)))
 
-    def few_differences(self, lattice: IntArray, constraint: Within = None) -> IntArray | None:
+    def hull_candidates(self, lattice: IntArray, constraint: Within = None) -> IntArray | None:
         """As ``spanning_differences``, one of each ± pair, where one pass over the edges finds them; None elsewhere.
 
         Whoever wants the whole hull is served faster by them than by many calls of ``extreme_difference``.

@@ -161,9 +161,9 @@ def read_report(
         table, or whose people begin elsewhere: ``dphmm report`` takes those tables.
     """
     from dphmm.audit.attacks.truth import truth_of
+    from dphmm.audit.checked_statement import checked_statement
     from dphmm.audit.findings import Findings
     from dphmm.audit.released_statement import confirmed
-    from dphmm.audit.restated import restated
 
     path, space = Path(released), model.space
     if space is None:
@@ -179,7 +179,7 @@ def read_report(
     file = ReleasedFile.read(path, space, findings)
     if findings.sentences:
         raise InvalidInput("released", findings.sentences[0], "a file as dphmm release wrote it")
-    statement, _ = restated(statement, path.name, file, model, space, [] if policy is None else [policy])
+    statement, _ = checked_statement(statement, path.name, file, model, space, [] if policy is None else [policy])
     subjects = None
     if policy is not None:
         subjects = Subjects(Setting.read(stated_options(statement), model, policy, space))

@@ -81,7 +81,7 @@ class _Edges:
     @kept
     def few(self) -> PointDifferences | None:
         """A few of them with the same hull, where the policy can tell."""
-        rows = self.policy.few_differences(self.lattice, self.constraint)
+        rows = self.policy.hull_candidates(self.lattice, self.constraint)
         return None if rows is None else PointDifferences(rows)
 
 

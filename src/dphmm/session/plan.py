@@ -40,7 +40,7 @@ class Plan:
     ``mechanisms``: one for scope="global", one per component otherwise (of a table, the hull of the pairs that it
     keeps, which it does not use); ``body_of`` (N,) says which of them answers a state. ``joins`` (m, 2): edges added by
     protection. ``partners`` (p, 2): for every plan state without an edge, the state it hides with in all queries of
-    this step; ``given_partners``: those that other queries had fixed before. ``cost``: the largest loss between any two
+    this step; ``joint_edges``: those that other queries had fixed before. ``cost``: the largest loss between any two
     plan states (Theorem 6.3), ``math.inf`` when unbounded. ``inputs``: the SHA-256 of all public inputs.
     ``merged`` (m, 2): plan states that nothing hides, and the plan states that they are answered as instead of being
     joined to one; ``constraint`` is without them. ``packed``: the plan set with them, a bit for each state.
@@ -55,7 +55,7 @@ class Plan:
     body_of: IntArray
     joins: IntArray
     partners: IntArray
-    given_partners: IntArray
+    joint_edges: IntArray
     cost: Loss
     constant: bool
     inputs: bytes
@@ -140,7 +140,7 @@ class Plan:
         mechanisms = ", ".join([in_json(mechanism.describe()) for mechanism in self.mechanisms])
         chosen = f'"chosen": {self.chosen}, ' if self.chosen else ""
         merged = f'"merged": {self.merged.tolist()}, ' if len(self.merged) else ""
-        pairs = self.given_partners.tolist(), self.joins.tolist(), self.partners.tolist()
+        pairs = self.joint_edges.tolist(), self.joins.tolist(), self.partners.tolist()
         return description_of(self.cost, mechanisms, *pairs, chosen, merged)
 
     @property
@@ -175,7 +175,7 @@ def record_of(inputs: bytes, bodies: str, description: str, packed: bytes, n_sta
 def description_of(
     cost: Loss,
     mechanisms: str,
-    given_partners: Sequence[list[int]] = (),
+    joint_edges: Sequence[list[int]] = (),
     joins: Sequence[list[int]] = (),
     partners: Sequence[list[int]] = (),
     chosen: str = "",
@@ -184,7 +184,7 @@ def description_of(
     """What was chosen for a plan, as JSON."""
     return (
         f'{{{chosen}"cost": "{"unbounded" if isinstance(cost, float) else cost}", '
-        f'"given_partners": {list(given_partners)}, "joins": {list(joins)}, '
+        f'"given_partners": {list(joint_edges)}, "joins": {list(joins)}, '
         f'"mechanisms": [{mechanisms}], {merged}"partners": {list(partners)}}}'
     )
 
@@ -205,7 +205,7 @@ def fixed_partners(record: PlanRecord) -> IntArray:
     return _pairs(record, "partners")
 
 
-def given_partners(record: PlanRecord) -> IntArray:
+def recorded_joint_edges(record: PlanRecord) -> IntArray:
     """The partners (p, 2) that had been fixed by other queries when a recorded plan was made."""
     return _pairs(record, "given_partners")
 

@@ -163,7 +163,7 @@ class Planner:
             joins=bodies.joins,
             merged=step.merged,
             partners=step.partners(bodies) if not bodies.constant else NO_PARTNERS,
-            given_partners=partners,
+            joint_edges=partners,
             cost=step.cost(bodies),
             constant=bodies.constant,
             inputs=self.inputs(key[0], key[1], self.narrow(constraint.surrogate).data, key[2]),

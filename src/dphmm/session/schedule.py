@@ -16,7 +16,7 @@ import numpy as np
 
 from dphmm.accounting.ledger import PlanRecord
 from dphmm.session.options import StepChoice
-from dphmm.session.plan import NO_PARTNERS, Plan, given_partners
+from dphmm.session.plan import NO_PARTNERS, Plan, recorded_joint_edges
 from dphmm.session.setting import Setting
 from dphmm.session.step import Likelihood, likelihood_of
 from dphmm.types import BoolArray, IntArray
@@ -84,7 +84,7 @@ class PlanSchedule:
 
     def recorded(self, number: int, record: PlanRecord) -> int:
         """The number of the plan that a record makes of the same support."""
-        return self.beside(number, given_partners(record), self._setting.choice_of(record))
+        return self.beside(number, recorded_joint_edges(record), self._setting.choice_of(record))
 
     def support(self, t: int) -> BoolArray:
         """The states (N,) that are possible at a step."""

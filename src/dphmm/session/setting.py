@@ -32,7 +32,7 @@ from dphmm.policy.constraint import Support
 from dphmm.policy.graph import PolicyGraph
 from dphmm.sensitivity.protection import AUTO, MERGE
 from dphmm.session.options import CHOICES, Options, StepChoice, checked_varies, recorded_choice
-from dphmm.session.plan import NO_PARTNERS, Plan, given_partners, plan_states, recorded_joins, recorded_merges
+from dphmm.session.plan import NO_PARTNERS, Plan, plan_states, recorded_joins, recorded_joint_edges, recorded_merges
 from dphmm.session.planner import JOIN, Planner
 from dphmm.session.step import Position
 from dphmm.states.maps import MapSpace
@@ -230,7 +230,7 @@ class Setting:
         Raises InvalidInput for a damaged record, and for a policy that is not among ``policies``.
         """
         choice = self.choice_of(record)
-        return self.under(choice).planner.plan(support, plan_states(record), given_partners(record), choice)
+        return self.under(choice).planner.plan(support, plan_states(record), recorded_joint_edges(record), choice)
 
     def choice_of(self, record: PlanRecord) -> StepChoice | None:
         """What was chosen for the step of a recorded plan, None for nothing. Raises InvalidInput as `made_again`."""

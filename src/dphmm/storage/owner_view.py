@@ -23,7 +23,7 @@ def owner_path(output: str) -> Path:
     return Path(f"{output}.owner.json")
 
 
-def owner_counts(rows: int, outside: int, releases: int, drifted: int, set_aside: Mapping[str, int]) -> dict[str, Any]:
+def owner_counts(rows: int, outside: int, releases: int, drifted: int, rejected: Mapping[str, int]) -> dict[str, Any]:
     """The document: of ``rows`` in no state of the model, of new ``releases`` drifted from their plan set."""
     return {
         "meaning": _MEANING,
@@ -33,7 +33,7 @@ def owner_counts(rows: int, outside: int, releases: int, drifted: int, set_aside
         "new_releases": releases,
         "drifted": drifted,
         "share_drifted": drifted / releases if releases else None,
-        "set_aside": dict(set_aside),
+        "rejected": dict(rejected),
     }
 
 

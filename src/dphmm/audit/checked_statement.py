@@ -93,7 +93,7 @@ _SENTENCES = (
 _WRITTEN = "a privacy statement as dphmm release wrote it"
 
 
-def restated(
+def checked_statement(
     statement: ReleaseStatement,
     name: str,
     file: ReleasedFile,
