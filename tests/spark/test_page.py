@@ -53,3 +53,19 @@ def test_the_code_of_the_page_runs(spark, tmp_path, monkeypatch, capsys):
     for command in (["smooth", *files, "-o", "smoothed.parquet"], ["report", *files, "-o", "report.html"]):
         result = CliRunner().invoke(app, command)
         assert result.exit_code == 0, result.output
+    folder = str(tmp_path / "released")
+    account = CliRunner().invoke(app, ["account", folder])
+    assert f"9 subjects, {len(visits)} releases, " in account.output and "user 8\n  state  " in account.output
+    audit = ["audit", "--model", "public.npz", "--policy", "policy.json", "--ledger", folder, "--released"]
+    clean = CliRunner().invoke(app, [*audit, "released.parquet"])
+    assert clean.exit_code == 0 and f"released: {len(visits)} rows of 9 users" in clean.output, clean.output
+    # An answer that the table did not give is convicted.
+    forged = pd.read_parquet("released.parquet")
+    forged.loc[3, "z_0"] += 1
+    forged.to_parquet("forged.parquet")
+    Path("forged.parquet.privacy.json").write_bytes(Path("released.parquet.privacy.json").read_bytes())
+    convicted = CliRunner().invoke(app, [*audit, "forged.parquet"])
+    assert convicted.exit_code == 1 and "ledger" in convicted.output, convicted.output
+    refused = CliRunner().invoke(app, [*audit, folder])
+    words = "expected a file; docs/spark.md shows how the folder of a release table becomes one"
+    assert refused.exit_code == 2 and words in refused.output and refused.output.count("\n") == 1

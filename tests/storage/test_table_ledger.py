@@ -15,8 +15,9 @@ from dphmm.batch import Batch
 from dphmm.errors import BudgetExceeded, InvalidInput
 from dphmm.session.releases import Releases
 from dphmm.states.trajectory import Trajectories
+from dphmm.storage.release_table import ReleaseTable, write_rows
 from dphmm.storage.released import released_table
-from dphmm.storage.table_ledger import ledger_of, with_ledger
+from dphmm.storage.table_ledger import ledger_of, opened_to_read, with_ledger
 
 N = 6
 SPACE = dphmm.StateSpace(np.arange(N)[:, None], names=list("abcdef"))
@@ -182,3 +183,51 @@ def test_what_dphmm_did_not_write_so_is_refused_without_its_content(damage):
         str(refused.value)
         == "table: got a damaged history; expected rows as dphmm wrote them; restore the table from a copy"
     )
+
+
+def committed(folder, query="state", jobs=2, **choices):
+    """A release table of so many jobs, each of more steps, as a cluster writes it; and the ledger of one process."""
+    table, ledger, last = ReleaseTable.open(folder), MemoryLedger(), {}
+    for job in range(jobs):
+        work = batch(ledger, job, query, **choices)
+        found = released(work, rows(job, ["u1", "u2"], 1, 3 * (job + 1)), resume=True)
+        _, content = file_of(work, found, last)
+        last = {user: ledger.entries(user, query)[-1].through for user in ("u1", "u2")}
+        turn = table.begin({}, holder="driver", seconds=60)
+        turn.commit([write_rows(content, turn.entry_path(0))], {"query": query})
+    return table, ledger
+
+
+@pytest.mark.replayed_words
+class TestOpenedToRead:
+    def test_a_table_is_the_ledger_of_its_committed_rows(self, tmp_path):
+        table, ledger = committed(tmp_path / "table", cap_epsilon=40)
+        # What is written and not committed is no part of it.
+        turn = table.begin({}, holder="driver", seconds=60)
+        write_rows(pa.table({"user": ["u9"], "step": [1]}), turn.entry_path(0))
+        with opened_to_read(tmp_path / "table") as found:
+            assert told(found) == told(ledger) and len(found.sessions()) == 2
+            assert [found.caps(user) for user in ("u1", "u2")] == [ledger.caps(user) for user in ("u1", "u2")]
+
+    def test_a_file_of_it_that_changed_is_refused(self, tmp_path):
+        table, _ = committed(tmp_path / "table")
+        (path, _) = table.paths()
+        path.write_bytes(path.read_bytes()[:-9] + b"123456789")
+        with pytest.raises(InvalidInput, match="expected"), opened_to_read(tmp_path / "table"):
+            pass
+
+    def test_a_table_without_the_columns_of_a_ledger_is_refused_in_one_line(self, tmp_path):
+        table = ReleaseTable.open(tmp_path / "table")
+        turn = table.begin({}, holder="driver", seconds=60)
+        turn.commit([write_rows(pa.table({"z": [1]}), turn.entry_path(0))], {})
+        with pytest.raises(InvalidInput, match=r"^table: got a damaged history"), opened_to_read(tmp_path / "table"):
+            pass
+
+    @pytest.mark.parametrize("name", ["none", "folder", "empty"])
+    def test_what_is_no_ledger_is_refused_and_nothing_is_made(self, tmp_path, name):
+        (tmp_path / "folder").mkdir()
+        (tmp_path / "empty").write_bytes(b"")
+        before = sorted(tmp_path.rglob("*"))
+        with pytest.raises(InvalidInput, match=r"^ledger: got .*; expected a"), opened_to_read(tmp_path / name):
+            pass
+        assert sorted(tmp_path.rglob("*")) == before

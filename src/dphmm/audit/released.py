@@ -173,12 +173,3 @@ def _own(ledger: Ledger | None, query: str, file: ReleasedFile, findings: Findin
     holds = f"of {len(file)} rows of query {query!r} it holds {held} with the same answer and plan"
     own = findings.require(2 * held >= len(file), f"the ledger does not belong to this file: {holds}")
     return ledger if own else None
-
-
-def opened(path: str) -> Any:
-    """A ledger file that exists, opened; opening another name would make one."""
-    from dphmm.storage.ledger import open_ledger
-
-    if not Path(path).is_file() or Path(path).stat().st_size == 0:
-        raise InvalidInput("ledger", path, "an existing ledger file")
-    return open_ledger(path, read_only=True)

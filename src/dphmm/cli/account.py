@@ -17,7 +17,7 @@ from dphmm.cli.guarantees import guarantee_rows, published_rows, together_row
 from dphmm.cli.options import CONTEXT, loaded_model, loaded_policy, made_table
 from dphmm.cli.outcomes import named, one_line
 from dphmm.errors import InvalidInput
-from dphmm.storage.ledger import open_ledger
+from dphmm.storage.table_ledger import opened_to_read
 
 if TYPE_CHECKING:
     from dphmm.accounting.composition import Guarantee
@@ -67,6 +67,7 @@ def account(
     With --model, also or only, the guarantee under which a model (hidden or not) was learned, and with a ledger
     what both lose together. With --temporal, M is the
     model of the releases: also the temporal leakage of each subject's releases, and with --policy their policy leakage.
+    LEDGER is a ledger file, or the folder of a release table, which is the ledger of its rows.
     Users' names are in a ledger; nobody's states are. Where fits and queries are stored there too, also what one person
     loses in them and in the releases together: where the path is replaced, and of whether the person is there.
     """
@@ -105,12 +106,7 @@ def account(
 
 
 def _read_ledger(path: str, subject: str | None, delta: str | None) -> LedgerSummary:
-    # Opening a ledger would make one.
-    if not Path(path).is_file():
-        raise InvalidInput("LEDGER", path, "an existing ledger file")
-    if Path(path).stat().st_size == 0:
-        raise InvalidInput("LEDGER", f"{path}, which is empty", "a ledger that dphmm release has written")
-    with open_ledger(path, read_only=True) as opened:
+    with opened_to_read(path, "LEDGER") as opened:
         try:
             return ledger_summary(opened, subject, delta)
         except InvalidInput as error:
@@ -209,12 +205,12 @@ def _publication_words(one: Publication) -> str:
 
 
 def _leakage(ledger: str, subjects: Sequence[str], model: str, policy: str | None) -> list[dict[str, Any]]:
-    """The leakage of subjects of a ledger file, under the model (and policy) that they were released under."""
+    """The leakage of subjects of a ledger, under the model (and policy) that they were released under."""
     from dphmm.audit.leakage import subject_leakage
 
     chain, space = loaded_model(model)
     edges, space = (None, space) if policy is None else loaded_policy(policy, chain)
-    with open_ledger(ledger, read_only=True) as opened:
+    with opened_to_read(ledger) as opened:
         try:
             return subject_leakage(opened, subjects, chain, edges, space)
         except InvalidInput as error:

@@ -13,6 +13,7 @@ from dphmm.cli.console import Console, Work, print_json, stage_of
 from dphmm.cli.options import CONTEXT, loaded_model, loaded_policy, plan_choices, step_tables, tables_given
 from dphmm.cli.outcomes import FAILED, one_line
 from dphmm.errors import InvalidInput
+from dphmm.storage.inputs import checked_input
 
 
 def _two_files(_: click.Context, __: click.Parameter, files: tuple[str, str] | None) -> tuple[str, str] | None:
@@ -37,7 +38,7 @@ def _two_files(_: click.Context, __: click.Parameter, files: tuple[str, str] | N
 @click.option("--steps", metavar="N", type=int, default=1, show_default=True, help="Verify the plans of so many steps.")
 @click.option("--released", metavar="R", help="Also audit this released file or stream, and the statement beside it.")
 @click.option("--statement", metavar="S", help="Its privacy statement, if not beside it.")
-@click.option("--ledger", metavar="L", help="The ledger that its releases are in.")
+@click.option("--ledger", metavar="L", help="The ledger that its releases are in: a file, or a release table.")
 @click.option("--truth", metavar="T", help="Also attack the released file: the trajectories, which only you have.")
 @click.option(
     "--samples",
@@ -57,6 +58,8 @@ def audit(as_json: bool, **given: Any) -> int:
     the release, for the data owner alone. With samples: a lower confidence bound on the epsilon of any mechanism.
     """
     _check_numbers(given)
+    if given["released"] is not None and Path(given["released"]).is_dir():
+        checked_input(given["released"], "--released")
     given["epsilon"] = _epsilon(given)
     given["protection"] = _protection(given)
     parts: list[tuple[str, Any]] = []
@@ -119,8 +122,8 @@ def _public(given: dict[str, Any], progress: Work | None) -> list[tuple[str, Any
     from contextlib import ExitStack
 
     from dphmm.audit import sample_plan, verify_steps
-    from dphmm.audit.released import opened
     from dphmm.session.setting import Setting
+    from dphmm.storage.table_ledger import opened_to_read
 
     for name in ("model", "policy"):
         if given[name] is None:
@@ -145,7 +148,7 @@ def _public(given: dict[str, Any], progress: Work | None) -> list[tuple[str, Any
         parts.append(("sampler", sampled))
     if given["released"] is not None:
         with ExitStack() as held:
-            ledger = None if given["ledger"] is None else held.enter_context(opened(given["ledger"]))
+            ledger = None if given["ledger"] is None else held.enter_context(opened_to_read(given["ledger"]))
             tables = tables_given(given, model, space)
             _check_tables(given, tables)
             stage_of(progress, "rows of the released file")
@@ -159,7 +162,6 @@ def _public(given: dict[str, Any], progress: Work | None) -> list[tuple[str, Any
 
 def _released(given: dict[str, Any], public: Any, ledger: Any, choices: dict[str, Any]) -> Any:
     from dphmm.audit import check_released
-    from dphmm.storage.inputs import checked_input
 
     statement = given["statement"]
     if statement is not None:

@@ -189,13 +189,13 @@ def _report(
     progress: Work | None,
 ) -> ReleaseReport:
     from dphmm.audit.attacks.truth import answer_of, begins_of
-    from dphmm.audit.released import opened
     from dphmm.report.assembling import release_report
     from dphmm.report.backdrop import read_backdrop
+    from dphmm.storage.table_ledger import opened_to_read
 
     backdrop = None if given["backdrop"] is None else read_backdrop(given["backdrop"], public[1])
     with ExitStack() as held:
-        ledger = None if given["ledger"] is None else held.enter_context(opened(given["ledger"]))
+        ledger = None if given["ledger"] is None else held.enter_context(opened_to_read(given["ledger"]))
         made, notes = _made(given, path, sha256, file, public, console, ledger)
         query = made.statement.query
         known = (begins_of(ledger, query, file), answer_of(ledger, query, file, made.statement))

@@ -35,13 +35,11 @@ from dphmm.states.visit_table import VisitTable
 from dphmm.storage.commit_log import TableFile
 from dphmm.storage.release_table import check_file, entry_name, say_attempt, write_rows
 from dphmm.storage.released import Counted, Published, released_table
-from dphmm.storage.table_ledger import PREFIX, ledger_of, with_ledger
+from dphmm.storage.table_ledger import OF_A_LEDGER, PREFIX, ledger_of, with_ledger
 from dphmm.storage.trajectories import REASONS, trajectories_from_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-_LEDGER_COLUMNS = ("user", "step")
 
 
 def versions() -> dict[str, str]:
@@ -144,7 +142,7 @@ class BucketJob:
         for stored in self.history.get(bucket, ()):
             check_file(data, stored.file, True)
             with pq.ParquetFile(data / stored.file.name) as file:
-                names = [n for n in file.schema_arrow.names if n in _LEDGER_COLUMNS or n.startswith(PREFIX)]
+                names = [n for n in file.schema_arrow.names if n in OF_A_LEDGER or n.startswith(PREFIX)]
                 yield stored.query, file.read(columns=names)
 
     def _tagged(self, key: JobKey, bucket: int, visits: VisitTable, ledger: MemoryLedger) -> tuple[str, Batch]:

@@ -51,6 +51,9 @@ def checked_input(path: PathLike, field: str = "path") -> Path:
     except OSError as error:
         raise InvalidInput(field, str(file), f"a file that exists ({error.strerror})") from None
     if stat.S_ISDIR(mode):
+        if (file / "log").is_dir() and (file / "data").is_dir():
+            expected = "a file; docs/spark.md shows how the folder of a release table becomes one"
+            raise InvalidInput(field, str(file), expected)
         raise InvalidInput(field, str(file), "a file, not a folder")
     if not stat.S_ISREG(mode):
         raise InvalidInput(field, str(file), "a plain file, not a device or a pipe")

@@ -18,8 +18,10 @@ from __future__ import annotations
 import base64
 import json
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from fractions import Fraction
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,7 +30,11 @@ from dphmm.accounting.budget import UNLIMITED, Caps
 from dphmm.accounting.ledger import Ledger, MemoryLedger, PlanRecord, Request, Requests, SessionHeader
 from dphmm.errors import DphmmError, InvalidInput
 from dphmm.session.releases import NOT_ASKED, Releases
+from dphmm.storage.commit_log import Committed
+from dphmm.storage.inputs import PathLike
+from dphmm.storage.ledger import open_ledger
 from dphmm.storage.ledger.rows import caps_from, loss_of, number_of, number_text
+from dphmm.storage.release_table import ReleaseTable, check_file
 from dphmm.storage.released import run_starts
 from dphmm.types import IntArray
 
@@ -37,6 +43,8 @@ if TYPE_CHECKING:
 
 #: What the names of these columns begin with.
 PREFIX = "ledger_"
+#: Published columns that a ledger is made of, too.
+OF_A_LEDGER = ("user", "step")
 _WHOLE = "rows as dphmm wrote them; restore the table from a copy"
 
 
@@ -108,6 +116,40 @@ def ledger_of(parts: Sequence[tuple[str, pa.Table]], users: Iterable[str]) -> Me
             for user, text in caps.items():
                 transaction.bind(user, _caps_of(text))
     return ledger
+
+
+@contextmanager
+def opened_to_read(path: PathLike, field: str = "ledger") -> Iterator[Ledger]:
+    """A ledger that exists, to read: a file, or that of a release table. Opening another name would make one.
+
+    Raises InvalidInput for what is neither, for an empty file, and for a table whose files are not as committed.
+    """
+    place = Path(path)
+    if (place / "log").is_dir():
+        yield _of_committed(ReleaseTable.open(place))
+        return
+    if not place.is_file():
+        raise InvalidInput(field, str(path), "an existing ledger file, or the folder of a release table")
+    if place.stat().st_size == 0:
+        raise InvalidInput(field, f"{path}, which is empty", "a ledger that dphmm release has written")
+    with open_ledger(place, read_only=True) as ledger:
+        yield ledger
+
+
+def _of_committed(table: ReleaseTable) -> MemoryLedger:
+    """The ledger of all users of a table. What a job that has not committed wrote is no part of it."""
+    import pyarrow.parquet as pq
+
+    parts, users = [], set[str]()
+    for entry in table.entries():
+        if isinstance(entry, Committed):
+            for file in entry.files:
+                check_file(table.data, file, True)
+                with _as_written(), pq.ParquetFile(table.data / file.name) as opened:
+                    names = [n for n in opened.schema_arrow.names if n in OF_A_LEDGER or n.startswith(PREFIX)]
+                    parts.append((str(entry.document["query"]), opened.read(columns=names)))
+                    users.update(parts[-1][1].column("user").unique().to_pylist())
+    return ledger_of(parts, users)
 
 
 def _requests(query: str, rows: pa.Table, plans: Mapping[str, PlanRecord]) -> tuple[Requests, IntArray]:
