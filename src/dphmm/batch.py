@@ -562,9 +562,16 @@ class Batch:
             )
 
 
+#: What to do with users that the ledger holds: another ledger counts from nothing, and draws again.
+_RESUME = (
+    "resume to continue them: a new ledger would answer the same steps with new noise, which averages out, and would "
+    "count none of what was spent"
+)
+
+
 def already_released(whose: str) -> InvalidInput:
     """The refusal of users that the ledger holds, where nobody asked to continue them."""
-    return InvalidInput("ledger", f"releases of {whose}", "a new ledger, or resume to continue them")
+    return InvalidInput("ledger", f"releases of {whose}", _RESUME)
 
 
 def _begins(visit: UserRows, visits: VisitTable) -> str:

@@ -156,8 +156,8 @@ def test_an_interrupt_of_which_a_library_made_a_wrong_input_stays_one(monkeypatc
         (InvalidInput("--gap", "1", "2"), "--gap: got 1; expected 2"),
         (InvalidInput("f/state_column.csv", "min_count", "x"), "f/state_column.csv: got min_count; expected x"),
         (
-            InvalidInput("ledger", "releases of 2 users", "a new ledger, or resume to continue them"),
-            "ledger: got releases of 2 users; expected a new ledger, or --resume to continue them",
+            InvalidInput("ledger", "releases of 2 users", "resume to continue them: a new ledger"),
+            "ledger: got releases of 2 users; expected --resume to continue them: a new ledger",
         ),
         (
             InvalidInput("m.npz", "no model", "a model file written by save_model"),

@@ -21,9 +21,12 @@ import pyarrow as pa
 import pytest
 
 import dphmm
+from dphmm.accounting.budget import Caps
 from dphmm.accounting.edge_leakage import losses_between
+from dphmm.errors import InvalidInput
 from dphmm.markov.jump import Jump
-from dphmm.report import read_report, words
+from dphmm.report import read_report, words, write_report
+from dphmm.report.page import page
 from dphmm.session.setting import Setting
 from dphmm.storage.release_words import ONLY_POSSIBLE, ORIGIN, SO_STATED, off, sureness
 from dphmm.storage.tables import read_table, write_table
@@ -308,3 +311,74 @@ def test_of_one_answer_a_block_the_bound_is_on_every_chart(noon, tmp_path):
     assert sureness(Fraction(6)) in ax.get_title()
     report(noon, tmp_path / "page.html", "--policy", noon / "policy.json", "--figures", tmp_path / "pictures")
     assert (tmp_path / "pictures" / "sureness.svg").exists()
+
+
+# -- what is the owner's alone, and other words -------------------------------------------------------------------
+
+
+def test_whatever_shows_the_truth_of_real_people_says_so(noon, tmp_path):
+    """Downloads, notebooks and pictures leave the page whose banner says it."""
+    model = dphmm.load_model(noon / "model.npz")
+    policy = dphmm.load_policy(noon / "policy.json", model=model)
+    public = of_folder(noon)
+    owners = read_report(noon / "released.parquet", model, policy, truth=noon / "walks.csv")
+    mark = "OWNER ONLY: "
+    for made, marked in ((public, False), (owners, True)):
+        assert (mark in made._repr_html_()) is marked
+        titles = (chart(made).get_title() for chart in (dphmm.plot.belief, dphmm.plot.error))
+        assert all(title.startswith(mark) is marked for title in titles)
+        assert bool(dphmm.plot.day(made).flat[0].figure.get_suptitle()) is marked
+        drawn = page(made)
+        assert ('download="error.owner.csv"' in drawn) is marked and ('download="error.csv"' in drawn) is not marked
+        assert "classList.contains('owner-only') ? '.owner' : ''" in drawn
+    write_report(tmp_path / "page.html", public)
+    before = (tmp_path / "page.html").read_bytes()
+    with pytest.raises(
+        InvalidInput, match=r"path: got .* expected another name for the owner's page, as page.owner.html"
+    ):
+        write_report(tmp_path / "page.html", owners)
+    assert (tmp_path / "page.html").read_bytes() == before
+    write_report(tmp_path / "page.owner.html", owners)
+    write_report(tmp_path / "page.owner.html", owners)
+
+
+def test_titles_and_file_names_turn_nothing_about(noon, tmp_path):
+    model = dphmm.load_model(noon / "model.npz")
+    with pytest.raises(InvalidInput, match=r"^title: "):
+        read_report(noon / "released.parquet", model, title="a\u202eb\x07")
+    turned = tmp_path / "a\u202eb.parquet"
+    shutil.copy(noon / "released.parquet", turned)
+    shutil.copy(noon / "released.parquet.privacy.json", f"{turned}.privacy.json")
+    assert read_report(turned, model).name == "a\\u202eb.parquet"
+
+
+def test_the_cap_of_a_day_has_a_key_of_its_own(noon):
+    """The cap of the sum over all time is another one, and there is none."""
+    given = ("--policy", noon / "policy.json", "--force", "--json")
+    spent = json.loads(report(noon, noon / "page.html", *given).stdout)["spent"]
+    assert spent["cap"] is None and spent["block_cap"] == {"epsilon": "6", "of": "a day", "enforced_by": "as stated"}
+    assert "6 a day, as the statement says" in said((noon / "page.html").read_text())
+    spent = json.loads(report(noon, noon / "page.html", *given, "--ledger", noon / "ledger.db").stdout)["spent"]
+    assert spent["block_cap"]["enforced_by"] == "ledger"
+    assert "6 a day, enforced by the ledger" in said((noon / "page.html").read_text())
+
+
+def test_who_starts_anew_is_told_what_that_does(noon):
+    given = ("--model", noon / "model.npz", "--policy", noon / "policy.json", "--plan", noon / "plan.json")
+    again = run(
+        "release", noon / "walks.csv", *given, "-o", noon / "again.parquet", "--ledger", noon / "ledger.db", code=2
+    )
+    assert "expected --resume to continue them: a new ledger would answer the same steps with new noise" in again.stderr
+
+
+def test_a_promise_with_blocks_that_begin_elsewhere_is_told_apart():
+    for one, other, told in (
+        (dphmm.SequencePromise(4, per=24, passed=3), dphmm.SequencePromise(4, per=24, passed=9),
+         "got 4 per 24 steps with 9 steps of the first block before step 1; expected 4 per 24 steps with 3 steps"),
+        (dphmm.SequencePromise(4, per="1d"), dphmm.SequencePromise(4, per="1d", zone="+02:00"),
+         r"got 4 per 1d by the clock \+02:00; expected 4 per 1d by the clock \+00:00"),
+        (dphmm.SequencePromise(4, steps=24), dphmm.SequencePromise(5, steps=24),
+         "got 5 over 24 steps; expected 4 over 24 steps, which"),
+    ):  # fmt: skip
+        with pytest.raises(InvalidInput, match=told):
+            Caps(promise=one).joined(Caps(promise=other), '"anna"')

@@ -429,7 +429,7 @@ def test_yearly_shares_begin_in_their_own_year(world):
 
 def test_a_share_and_its_number_stay_on_one_line(world):
     drawn = made(world("planned"))
-    assert "at ε\u00a02" in drawn and "ε 2" not in drawn
+    assert "at epsilon\u00a02" in drawn and "epsilon 2" not in drawn
 
 
 def test_a_cell_that_hides_alone_is_not_told_as_a_set(world):

@@ -171,19 +171,26 @@ def test_a_promise_that_was_pasted_in_is_not_believed_beside_a_ledger(doctored, 
     report(folder, tmp_path / "page.html")
     said = (tmp_path / "page.html").read_text()
     assert said.count("The cap is the statement&#39;s; give --ledger to check it.") == 2
-    assert "12 an hour, as stated" in said and "kept" not in said.partition("Per person")[2].partition("</table>")[0]
+    assert (
+        "12 an hour, as the statement says" in said
+        and "enforced" not in said.partition("Per person")[2].partition("</table>")[0]
+    )
 
 
 @pytest.mark.parametrize(
     ("members", "named"),
-    [({"sequence.total": "40"}, "a sequence of 40 per 1h"), ({"schedule.at": "3"}, "a schedule of planned")],
+    [
+        ({"sequence.total": "40"}, "a sequence of 40 per 1h"),
+        ({"schedule.at": "3"}, "another schedule, which 'u1' does not follow"),
+        ({"schedule.name": "paced", "schedule.spreads": [100.0]}, "a schedule of paced"),
+    ],
 )
 def test_another_promise_or_schedule_than_the_ledger_s_is_refused(members, named, doctored, world, tmp_path):
     line = refused(doctored("planned", members), tmp_path, "--ledger", world("planned") / "ledger.db")
     assert line.startswith("error: ") and named in line
     report(world("planned"), tmp_path / "page.html", "--ledger", world("planned") / "ledger.db")
     said = (tmp_path / "page.html").read_text()
-    assert "give --ledger" not in said and "4 an hour, kept" in said
+    assert "give --ledger" not in said and "4 an hour, enforced by the ledger" in said
 
 
 HORIZON = {

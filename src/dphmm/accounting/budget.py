@@ -163,6 +163,15 @@ def keep_promise(
     )
 
 
+def _in_full(promise: SequencePromise, unlike: SequencePromise) -> str:
+    """A promise as it differs from another one: of as much in as many steps, in where blocks begin."""
+    if str(promise) != str(unlike):
+        return str(promise)
+    if isinstance(promise.per, str):
+        return f"{promise} by the clock {promise.zone}"
+    return f"{promise} with {promise.passed} steps of the first block before step 1"
+
+
 def quoted(name: str) -> str:
     """A name inside a one-line message: quoted, plain ASCII, shortened."""
     return json.dumps(name if len(name) <= 64 else name[:61] + "...")
@@ -247,9 +256,10 @@ class Caps:
 
         Raises InvalidInput for a promise or a cap other than that which there is.
         """
-        if None not in (self.promise, given.promise) and self.promise != given.promise:
-            stays = f"{self.promise}, which was promised to {whose} and stays for all of its queries"
-            raise InvalidInput("promise", str(given.promise), stays)
+        kept, new = self.promise, given.promise
+        if kept is not None and new is not None and kept != new:
+            expected = f"{_in_full(kept, new)}, which was promised to {whose} and stays for all of its queries"
+            raise InvalidInput("promise", _in_full(new, kept), expected)
         return Caps(
             _one_cap("cap_epsilon", self.epsilon, given.epsilon, whose, raised),
             _one_cap("cap_cost", self.cost, given.cost, whose, raised),

@@ -77,7 +77,7 @@ _COMMANDS = {"model": "fit", "policy": "policy"}
 _PHRASES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"assume_utc=True, or timezone='([^']*)'", r"dphmm import csv with --assume-utc, or with --timezone \1"),
     (r"or names=False for", "or --no-names for"),
-    (r"(?:a )?new ledger, or resume to continue", "a new ledger, or --resume to continue"),
+    (r"\bresume to continue them\b", "--resume to continue them"),
     (r"; skip\(\) lets steps pass", ""),
     (r" written by save_(model|policy)", lambda found: f" written by dphmm {_COMMANDS[found[1]]}"),
     (r", or user_column=", ", or dphmm import csv with --user-column"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -360,7 +361,7 @@ def _summary(document: Mapping[str, Any], given: Mapping[str, Any]) -> list[Row]
         ("epsilon sum", f"{document['epsilon_sum_meaning']}"),
         ("cost sum", f"at most {cost} per subject: {document['cost_sum_meaning']}"),
         ("written", f"{output} and its privacy statement {name}.privacy.json"),
-        ("next", f"dphmm report {output} --model {given['model']}{_tables(given)} -o report.html"),
+        ("next", f"dphmm report {quote(output)} --model {quote(given['model'])}{_tables(given)} -o report.html"),
     ]
     # What did not happen is not mentioned; sums over all time matter where nothing bounds a day.
     counted = {
@@ -376,8 +377,8 @@ def _summary(document: Mapping[str, Any], given: Mapping[str, Any]) -> list[Row]
 
 def _tables(given: Mapping[str, Any]) -> str:
     """The options of the public tables: whoever reads the release again needs them, and the policy."""
-    found = [f" --{name} {given[name]}" for name in ("choices", "initials") if given[name] is not None]
-    return f" --policy {given['policy']}{''.join(found)}" if found else ""
+    found = [f" --{name} {quote(given[name])}" for name in ("choices", "initials") if given[name] is not None]
+    return f" --policy {quote(given['policy'])}{''.join(found)}" if found else ""
 
 
 def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:

@@ -377,7 +377,8 @@ def asked_schedule(
     if kept is not None and (kept.promise, kept.kind) == (promise, given["schedule"]):
         return {"schedule": kept}, None
     model, policy, space = public
-    found = plan(model, policy, space, promise, schedule=given["schedule"], **each, **options)
+    with Console(given["quiet"]).progress("plans") as progress:
+        found = plan(model, policy, space, promise, schedule=given["schedule"], progress=progress, **each, **options)
     return {"schedule": found.schedule}, found
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -26,7 +25,6 @@ from dphmm.cli.options import (
 from dphmm.cli.outcomes import named, one_line
 from dphmm.cli.smooth import release_subjects
 from dphmm.errors import InvalidInput
-from dphmm.states.space import FORBIDDEN, LONGEST_NAME
 from dphmm.storage.inputs import checked_input, replacing, steady
 from dphmm.storage.statement_types import member
 
@@ -71,6 +69,8 @@ def report(**given: Any) -> int:
     longer a release.
     """
     from dphmm.report import write_report
+    from dphmm.report.assembling import checked_title
+    from dphmm.report.page import refuse_public_page
 
     console = Console(given["quiet"])
     inputs = [
@@ -82,8 +82,9 @@ def report(**given: Any) -> int:
     if Path(given["output"]).suffix.lower() not in (".html", ".htm"):
         raise InvalidInput("-o", given["output"], "a name ending in .html")
     if given["title"] is not None:
-        _check_title(given["title"])
-    _check_kind(Path(given["output"]), given["truth"])
+        checked_title(given["title"], "--title")
+    if given["truth"] is not None:
+        refuse_public_page(Path(given["output"]), "-o")
     check_figures(given["figures"], replace=given["force"])
     if given["smoothed"] is not None:
         console.warn("--smoothed is no longer needed: the page smooths the rows itself")
@@ -99,25 +100,6 @@ def report(**given: Any) -> int:
         print_json(document)
     console.say(_summary(made, document))
     return 0
-
-
-def _check_title(title: str) -> None:
-    """Refuse a title that a name could not be: it stands in the page's heading, and in its title for the system."""
-    expected = f"1 to {LONGEST_NAME} characters, without control characters or text-direction marks"
-    if len(title) > LONGEST_NAME:
-        raise InvalidInput("--title", f"{len(title):,} characters", expected)
-    if not title.strip() or re.search(FORBIDDEN, title):
-        raise InvalidInput("--title", ascii(title), expected)
-
-
-def _check_kind(path: Path, truth: str | None) -> None:
-    """Refuse to put the owner's page in the place of one that may have been given away, under the same name."""
-    if truth is None or not path.is_file():
-        return
-    there = path.read_text(encoding="utf-8", errors="replace")
-    if '<span class="kind">' in there and '<body class="owner-only">' not in there:
-        came = f"{path}, a page without the truth"
-        raise InvalidInput("-o", came, f"another name for the owner's page, as {path.stem}.owner{path.suffix}")
 
 
 def _owner_words(path: Path) -> str:

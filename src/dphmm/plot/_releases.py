@@ -13,7 +13,7 @@ from dphmm.errors import InvalidInput
 from dphmm.plot._axes import BLACK, GREY, LOOKS, axes, literal, plain, titled
 from dphmm.policy.graph import PolicyGraph
 from dphmm.report.beliefs import Cells
-from dphmm.report.content import ReleaseReport
+from dphmm.report.content import OWNER_ONLY, ReleaseReport
 from dphmm.report.page import Content
 from dphmm.report.palette import LABELS, ROLES
 from dphmm.report.words import ODDS
@@ -73,7 +73,8 @@ def belief(
     _map(ax, report, None if chosen.levels is None else chosen.levels[at], row)
     kind = "answer" if report.rows.asked[row] else "estimate"
     far = content.how_far(chosen, at)
-    titled(ax, f"{literal(chosen.name)}, {content.moment(row)}, {kind}{f': {far}' if far else ''}")
+    told = f"{literal(chosen.name)}, {content.moment(row)}, {kind}{f': {far}' if far else ''}"
+    titled(ax, f"{OWNER_ONLY * report.owner_only}{told}")
     return ax
 
 
@@ -137,6 +138,8 @@ def day(release: ReleaseReport) -> Any:
         _map(place, report, None if person.levels is None else person.levels[at], int(person.rows[at]))
         place.set(xticks=[], yticks=[], xlabel="", ylabel="")
         place.set_title(content.moment(int(person.rows[at])), fontsize="medium")
+    if report.owner_only:
+        drawn.flat[0].figure.suptitle(OWNER_ONLY.removesuffix(": "))
     return drawn
 
 
@@ -167,7 +170,7 @@ def error(release: ReleaseReport, *, ax: Axes | None = None) -> Axes:
     ax.plot(asked, [0] * len(asked), "x", color=colour("published", ax), clip_on=False)
     ticks = content.ticks(len(steps))
     ax.set_xticks([place for place, _ in ticks], [name for _, name in ticks])
-    titled(ax, content.error_figure.heading)
+    titled(ax, f"{OWNER_ONLY * (report.owner_only and measured is not None)}{content.error_figure.heading}")
     ax.set_ylabel(_unit(found.unit))
     ax.set_ylim(bottom=0)
     return ax

@@ -6,6 +6,7 @@ The truth is looked at only where it is given, and then for the errors and marks
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -28,6 +29,7 @@ from dphmm.report.content import Backdrop, Hour, Made, Person, Prospects, Releas
 from dphmm.session.plan import Plan
 from dphmm.session.setting import Setting, Subjects
 from dphmm.session.smoothing import Published, Smoothed, Smoothers
+from dphmm.states.space import FORBIDDEN, LONGEST_NAME
 from dphmm.states.trajectory import MICROSECONDS
 from dphmm.storage.inputs import PathLike
 from dphmm.storage.statement import load_statement, promise_of_statement, schedule_of_statement, stated_options
@@ -135,6 +137,15 @@ def release_report(
     return report
 
 
+def checked_title(title: str, field: str = "title") -> None:
+    """Refuse a title that a name could not be: it stands in the page's heading, and in its title for the system."""
+    expected = f"1 to {LONGEST_NAME} characters, without control characters or text-direction marks"
+    if len(title) > LONGEST_NAME:
+        raise InvalidInput(field, f"{len(title):,} characters", expected)
+    if not title.strip() or re.search(FORBIDDEN, title):
+        raise InvalidInput(field, ascii(title), expected)
+
+
 def read_report(
     released: PathLike,
     model: MarkovModel,
@@ -157,8 +168,8 @@ def read_report(
 
     Raises
     ------
-    InvalidInput : for a file that is no release, or of another model or policy; for one whose steps were chosen by a
-        table, or whose people begin elsewhere: ``dphmm report`` takes those tables.
+    InvalidInput : for a title that no name could be; for a file that is no release, or of another model or policy; for
+        one whose steps were chosen by a table, or whose people begin elsewhere: ``dphmm report`` takes those tables.
     """
     from dphmm.audit.attacks.truth import truth_of
     from dphmm.audit.checked_statement import checked_statement
@@ -166,6 +177,7 @@ def read_report(
     from dphmm.audit.released_statement import confirmed
 
     path, space = Path(released), model.space
+    checked_title(title)
     if space is None:
         raise InvalidInput("model", "one without states", "a model with its space, as load_model reads it")
     statement = load_statement(path)
@@ -188,7 +200,8 @@ def read_report(
     known = None if truth is None else truth_of(file, truth, model, space, None, member(statement, "answer.name"))
     return release_report(
         title,
-        path.name,
+        # A file's name is somebody else's text, which may turn what stands around it about.
+        "".join(c if c.isprintable() else ascii(c)[1:-1] for c in path.name),
         file,
         Made(model, space, statement, subjects),
         users=users,

@@ -142,6 +142,10 @@ class Backdrop:
     names: Sequence[tuple[str, float, float]] = ()
 
 
+#: What stands before the name of whatever shows where real people truly were.
+OWNER_ONLY = "OWNER ONLY: "
+
+
 @dataclass(frozen=True, eq=False)
 class Prospects:
     """What was expected of a release before it was made, from public data alone.
@@ -415,7 +419,8 @@ class ReleaseReport:
             f"<tr><th scope=row>{escape(label.strip())}</th><td>{escape(line)}</td></tr>"
             for label, line in self.story.rows()
         )
-        return f"<table><caption>{escape(self.title)}: {escape(self.name)}</caption><tbody>{rows}</tbody></table>"
+        told = f"{OWNER_ONLY * self.owner_only}{self.title}: {self.name}"
+        return f"<table><caption>{escape(told)}</caption><tbody>{rows}</tbody></table>"
 
     @cached_property
     def zone(self) -> int:

@@ -18,6 +18,7 @@ import numpy as np
 from markupsafe import Markup
 
 from dphmm.accounting.records import in_short
+from dphmm.errors import InvalidInput
 from dphmm.report import charts, maps, words
 from dphmm.report.beliefs import Levels, bands, written
 from dphmm.report.content import Person, ReleaseReport, Share, rounded_down
@@ -65,12 +66,24 @@ def page(report: ReleaseReport) -> str:
 def write_report(path: PathLike, report: ReleaseReport) -> Path:
     """Write the page, at once or not at all; one for the data owner alone can be read by nobody else.
 
-    Raises InvalidInput for a path that cannot be written.
+    Raises InvalidInput for a path that cannot be written, and for the owner's page in the place of a public one.
     """
+    if report.owner_only:
+        refuse_public_page(Path(path))
     text = page(report)
     with replacing(path, private=report.owner_only) as temporary:
         temporary.write_text(text, encoding="utf-8")
     return Path(path)
+
+
+def refuse_public_page(path: Path, field: str = "path") -> None:
+    """Refuse to put the owner's page in the place of one that may have been given away, under the same name."""
+    if not path.is_file():
+        return
+    there = path.read_text(encoding="utf-8", errors="replace")
+    if '<span class="kind">' in there and '<body class="owner-only">' not in there:
+        came = f"{path}, a page without the truth"
+        raise InvalidInput(field, came, f"another name for the owner's page, as {path.stem}.owner{path.suffix}")
 
 
 def _policy(style: str, code: str) -> str:
@@ -663,7 +676,7 @@ class Content:
     def groups(self) -> list[tuple[str, str, str, str, str]]:
         """People who spent alike, and what they have left."""
         promise = self.report.promise
-        kept = "as stated" if self.report.elsewhere is None else "kept"
+        kept = "as the statement says" if self.report.elsewhere is None else "enforced by the ledger"
         if not self.report.confirmed:
             cap = "not told"
         else:
@@ -742,7 +755,7 @@ class Content:
         if report.truth is not None and not np.isnan(report.truth.errors[row]):
             return f"a reader is {off(float(report.truth.errors[row]), report.space.unit)} off"
         if person.spread is not None:
-            return f"a reader is about {off(float(person.spread[at]), report.space.unit)} off"
+            return f"a reader believes to be {off(float(person.spread[at]), report.space.unit)} off"
         return ""
 
     @cached_property

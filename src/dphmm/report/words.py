@@ -562,6 +562,7 @@ def not_protected(report: ReleaseReport) -> list[tuple[str, str, str]]:
     if promise is not None:
         total = in_short(2 * promise.exact)
         block = f" {_BLOCKS[str(promise.per)]}" if str(promise.per) in _BLOCKS else ""
+        block = block if promise.window is None else f" {over_words(promise)}"
         who = "People who travel together" if report.on_map else "People with one path"
         rows.append((who, f"Two people on one path: their budgets add, {total}{block}.", "one budget for a household"))
     return rows
@@ -607,7 +608,7 @@ def spent(report: ReleaseReport) -> Spent:
     largest = max(report.largest_of.values(), default=Fraction(0))
     in_all = report.in_all
     least, most = epsilons_of(report.statement)
-    each = f"ε\u00a0{in_short(least)}" if least == most else f"at most ε\u00a0{in_short(most)}"
+    each = f"epsilon\u00a0{in_short(least)}" if least == most else f"at most epsilon\u00a0{in_short(most)}"
     days = max((len(blocks) for _, blocks in told), default=0)
     most_answers, alike = _most_of(told)
     # Other queries have other epsilons.
@@ -630,7 +631,8 @@ def spent(report: ReleaseReport) -> Spent:
             block = f" {over_words(promise)}"
         big = f"{in_short(largest)} of {in_short(promise.exact)}{block}"
         who = f"Every person{', every day' if promise.per == '1d' else ''}" if alike else "Nobody spent more"
-        words = f"{who}: {'' if alike else 'at most '}{answers}."
+        together = f", together {in_short(largest)}" * (alike and most_answers > 1 and not report.elsewhere)
+        words = f"{who}: {'' if alike else 'at most '}{answers}{together}."
         if days > 1:
             words += f" Over {counted(days)} {'days' if promise.per == '1d' else 'blocks'}: {in_short(in_all)}."
         if promise.window is not None:

@@ -229,7 +229,7 @@ def story(
         else _nothing_guaranteed(statement),
         still_found=_found(found, ledger) if asked else dict.fromkeys(_FIGURES) | {"words": [_NOTHING]},
         not_protected=_not_protected(statement, all_possible),
-        spent=_spent(statement, promise, epsilon, most, block, cap, ledger)
+        spent=_spent(statement, promise, epsilon, most, block, cap, ledger, as_stated)
         if confirmed
         else _not_confirmed(statement, ledger),
     )
@@ -343,7 +343,11 @@ def _guaranteed(
         # Answers of other blocks tell of a step, too.
         whole = couples and promise is not None and promise.steps is not None
         states = "and so two states of one step" if whole else "two states of one step can lose more"
-        words.append(f"two paths that are equal or joined so at every step: {together}; {states}")
+        # Windows overlap: paths that differ for longer lose more than the answers of one.
+        within = (
+            "" if promise is None or promise.window is None else f"differ within {promise.window:,} steps only and "
+        )
+        words.append(f"two paths that {within}are equal or joined so at every step: {together}; {states}")
     if not confirmed:
         words.append("so the statement says; without the policy nothing confirms it, nor a bound on all answers")
     elif most is None:
@@ -409,6 +413,7 @@ def _spent(
     block: str,
     cap: Fraction | None,
     ledger: InLedger | None,
+    as_stated: bool,
 ) -> dict[str, Any]:
     spent_in_all = Fraction(statement.totals.epsilon_sum) if ledger is None else ledger.in_all
     # Of a sequence that ends, the sum of the rows is its own.
@@ -430,8 +435,14 @@ def _spent(
         "epsilon_sum": statement.totals.epsilon_sum if ledger is None else str(ledger.in_all),
         "counted_in": "file" if ledger is None else "ledger",
         "cap": None if cap is None else str(cap),
+        "block_cap": None if promise is None or most is None else _block_cap(promise, block, as_stated and not ledger),
         "words": words,
     }
+
+
+def _block_cap(promise: SequencePromise, block: str, stated: bool) -> dict[str, str]:
+    """The cap of a block, or of a sequence or window; ``cap`` is of the sum over all time."""
+    return {"epsilon": str(promise.exact), "of": block, "enforced_by": "as stated" if stated else "ledger"}
 
 
 def _not_confirmed(statement: ReleaseStatement, ledger: InLedger | None) -> dict[str, Any]:
@@ -445,6 +456,7 @@ def _not_confirmed(statement: ReleaseStatement, ledger: InLedger | None) -> dict
         "epsilon_sum": total,
         "counted_in": "file" if ledger is None else "ledger",
         "cap": None,
+        "block_cap": None,
         "words": [f"epsilon sum {in_short(Fraction(total))} for who has most answers, {whose}; give --policy"],
     }
 

@@ -13,6 +13,8 @@
     link.href = url;
     link.click();
   }
+  // What is saved from the owner's page says so in its name, wherever it ends up.
+  const mark = document.body.classList.contains('owner-only') ? '.owner' : '';
   function copies() {
     const shown = [...document.querySelectorAll('svg:not(.backdrop)')].filter((one) => one.getClientRects().length);
     return shown.map((one, number) => {
@@ -28,7 +30,7 @@
       copy.setAttribute('height', box.height);
       inside.textContent = style;
       copy.prepend(inside);
-      return {name: `figure-${number + 1}`, text: new XMLSerializer().serializeToString(copy), box};
+      return {name: `figure-${number + 1}${mark}`, text: new XMLSerializer().serializeToString(copy), box};
     });
   }
   const dataUrl = (text) => 'data:image/svg+xml;charset=utf-8,' + encodeURIComponent(text);
