@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 
 import pyarrow.parquet as pq
 import pytest
@@ -184,3 +185,17 @@ def test_a_stream_says_its_schedule_first(folder, plan, run):
     line = '{"user": "a", "t": "2024-05-06T08:00:00Z", "lat": 50.01, "lon": 10.02}\n'
     said = run("release", "-", *PUBLIC, "--plan", "plan.json", "--ledger", "s.db", input=line).stderr
     assert "schedule planned, 2 releases of 2" in " ".join(said.split())
+
+
+def test_the_choice_of_a_schedule_shows_how_far_it_is(folder, run, monkeypatch):
+    bars = {}
+
+    @contextmanager
+    def progress(console, label):
+        yield lambda done, total: bars.setdefault(label, []).append((done, total))
+
+    monkeypatch.setattr("dphmm.cli.console.Console.progress", progress)
+    release(run, "--path-epsilon", 4, "--steps", 12, "--schedule", "planned", "--epsilon", 2)
+    assert list(bars) == ["plans", "release"]
+    done, total = bars["plans"][-1]
+    assert done == total and [one for one, _ in bars["plans"]] == list(range(1, total + 1))
