@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from dphmm import _kernels
 from dphmm._checks import one_of, state_mask
 from dphmm.errors import InvalidInput
 from dphmm.markov.jump import NO_SHARE, Jump
@@ -280,14 +281,12 @@ class MarkovModel:
 
     def reach(self, mask: States, t: int = 1) -> BoolArray:
         """States (N,) that some state of ``mask`` can move to from t - 1 to t: by structure, no floats."""
-        from dphmm._kernels.filter import successors
-
         _check_time(t)
         possible = state_mask(mask, self.n_states, "mask")
         if self.jump is not None:
             return np.full(self.n_states, possible.any())
         indptr, indices = _unsigned(self._indptr), _unsigned(self._indices)
-        return successors(indptr, indices, possible)
+        return _kernels.filter.successors(indptr, indices, possible)
 
     @cached_property
     def digest(self) -> str:
@@ -441,9 +440,7 @@ def _closed(transition: Any) -> str:
 
 
 def _unreachable(transition: Any, start: BoolArray) -> str:
-    from dphmm._kernels.filter import reachable
-
-    never = np.flatnonzero(~reachable(transition.indptr, transition.indices, start.copy()))
+    never = np.flatnonzero(~_kernels.filter.reachable(transition.indptr, transition.indices, start.copy()))
     if len(never) == 0:
         return ""
     return f"{many(len(never), 'state')} ({some(never)}) that no path from the initial distribution reaches"

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from dphmm import _kernels
 from dphmm.errors import InvalidInput
 from dphmm.markov.filtering import SETTLED, Belief
 from dphmm.markov.jump import NO_SHARE, fixed
@@ -99,8 +100,6 @@ def smooth(
 
     Raises InvalidInput for an observation that no possible state allows.
     """
-    from dphmm._kernels.filter import backward
-
     steps = _Steps(model, observations, t)
     filtered = _Filtered(model, prior, steps, block)
     row, logged = np.ones(model.n_states), False
@@ -108,7 +107,7 @@ def smooth(
         for a, b in reversed(steps.runs(first, first + len(alpha))):
             part = (rows.values, rows.logged, rows.which[a:b], steps.moves[first + a : first + b])
             passed = (alpha[a:b], logged_alpha[a:b], alpha[a:b])
-            logged = backward(*_rows_of(model, t + first + a), *part, row, logged, *passed)
+            logged = _kernels.filter.backward(*_rows_of(model, t + first + a), *part, row, logged, *passed)
         places = steps.observed(first, first + len(alpha))
         if len(places):
             take(steps.number(first), alpha if len(places) == len(alpha) else alpha[places])
@@ -212,8 +211,6 @@ class _Filtered:
 
     def _run(self, first: int, row: _Row) -> _Row:
         """Filter the block from ``first`` on; the row after it. A row that is passed in is used up."""
-        from dphmm._kernels.filter import forward
-
         last = min(first + self._size, len(self._steps.moves))
         rows, values, logged = self._steps.rows(first, last), row.values, row.logged
         alpha = np.empty((last - first, self._n))
@@ -222,7 +219,8 @@ class _Filtered:
             columns = self._steps.columns(first + a)
             matrix = (columns.indptr, columns.indices, columns.data, NO_SHARE, columns.share, SETTLED)
             part = (rows.values, rows.logged, rows.which[a:b], self._steps.moves[first + a : first + b])
-            stop, logged = forward(*matrix, *part, values, logged, alpha[a:b], logged_alpha[a:b], scales[a:b])
+            passed = (alpha[a:b], logged_alpha[a:b], scales[a:b])
+            stop, logged = _kernels.filter.forward(*matrix, *part, values, logged, *passed)
             if stop >= 0:
                 raise impossible(self._steps.number(first + a + stop))
         self._present = (rows, alpha, logged_alpha)
@@ -276,25 +274,21 @@ class _Path:
         return path
 
     def _first(self, prior: Belief) -> FloatArray:
-        from dphmm._kernels.paths import observe
-
         row = prior.log_probability.copy()
         values, logged, which = self._observations.rows(0, 1)
-        if which[0] >= 0 and observe(row, values[which[0]], logged[which[0]]) == -math.inf:
+        if which[0] >= 0 and _kernels.paths.observe(row, values[which[0]], logged[which[0]]) == -math.inf:
             raise impossible(0)
         return row
 
     def _run(self, row: FloatArray, at: int, moved: int) -> tuple[int, int, int]:
         """Record a block from a row on, which becomes that of its end; moves recorded, and where it ended."""
-        from dphmm._kernels.paths import viterbi
-
         # Rows are made for as many observations as the moves of a block can reach, or as many as cost little.
         near = int(np.searchsorted(self._through, self._through[at - 1] + self._size))
         last = min(max(near, at + self._fewest), len(self._through))
         last = at + self._observations.runs(at, last)[0][1]
         rows, moves = self._observations.rows(at, last), self._observations.moves[at:last]
         recorded = (self._pointers, self._cycles, self._ends)
-        count, reached, moved = viterbi(*self._matrix(at), *rows, moves, row, moved, *recorded)
+        count, reached, moved = _kernels.paths.viterbi(*self._matrix(at), *rows, moves, row, moved, *recorded)
         if moved < 0:
             raise impossible(at + reached)
         return count, at + reached, moved
@@ -312,9 +306,7 @@ class _Path:
         return self._kept[1]
 
     def _trace(self, count: int, state: int, path: IntArray) -> int:
-        from dphmm._kernels.paths import trace_moves
-
-        return int(trace_moves(self._pointers, self._cycles, self._ends, count, state, path))
+        return int(_kernels.paths.trace_moves(self._pointers, self._cycles, self._ends, count, state, path))
 
 
 def impossible(at: int) -> InvalidInput:

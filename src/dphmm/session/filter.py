@@ -204,16 +204,15 @@ def _stackable(law: Likelihood) -> bool:
 
 
 def _laws(found: list[Likelihood | None], supports: list[BoolArray]) -> Laws:
-    from dphmm._kernels.filter_batch import ALONE, Laws
-
+    kernels = _kernels.filter_batch
     known, n = [law for law in found if law is not None], len(supports[0])
-    return Laws(
+    return kernels.Laws(
         first_facets=_ends([0 if law is None else len(law.inverses) for law in found]),
         projected=np.vstack([law.projected for law in known] or [np.zeros((0, n))]),
         inverses=np.concatenate([law.inverses for law in known] or [np.zeros(0)]),
         shifts=np.concatenate([law.shifts for law in known] or [np.zeros(0)]),
         normals=np.vstack([law.normals for law in known] or [np.zeros((0, 1))]),
-        kinds=np.array([*(-1 if law is None else law.kind for law in found), ALONE], dtype=np.int64),
+        kinds=np.array([*(-1 if law is None else law.kind for law in found), kernels.ALONE], dtype=np.int64),
         rates=np.array([*(0.0 if law is None else law.rate for law in found), 0.0]),
         first_tables=_ends([0 if law is None else len(law.table) for law in found]),
         tables=np.concatenate([law.table for law in known] or [np.zeros(0)]),
@@ -269,12 +268,10 @@ class _Work:
 
     def run(self, first: int, last: int) -> None:
         """The steps of the subjects from ``first`` on, without ``last``."""
-        from dphmm._kernels.filter_batch import Estimates, Steps, empty_batch
-
-        subjects = self._subjects(first, last)
-        batch = empty_batch(subjects.starts.shape[1], first, last)
-        steps = Steps(self._laws_of, self._observed.skipped, self._z, self._observed.estimated)
-        estimates = Estimates(self.estimates, self.states)
+        kernels, subjects = _kernels.filter_batch, self._subjects(first, last)
+        batch = kernels.empty_batch(subjects.starts.shape[1], first, last)
+        steps = kernels.Steps(self._laws_of, self._observed.skipped, self._z, self._observed.estimated)
+        estimates = kernels.Estimates(self.estimates, self.states)
         while True:
             self._filter(self._stack, steps, subjects, batch, estimates)
             stopped = np.flatnonzero(batch.stopped).tolist()
@@ -289,16 +286,14 @@ class _Work:
                 self.ends[subject] = self._standing(self._after(subject), row, bound)
 
     def _filter(self, stack: _Stack, steps: Steps, subjects: Subjects, batch: Batch, estimates: Estimates) -> None:
-        from dphmm._kernels.filter_batch import Columns, filter_batch
-
         own, matrix = self._own, self._own.model.predecessors_at(1)
-        columns = Columns(*matrix.arrays, SETTLED, own.inflow)
-        filter_batch(columns, _flushing(), stack.laws, own.axes, steps, subjects, batch, estimates)
+        columns = _kernels.filter_batch.Columns(*matrix.arrays, SETTLED, own.inflow)
+        _kernels.filter_batch.filter_batch(
+            columns, _flushing(), stack.laws, own.axes, steps, subjects, batch, estimates
+        )
 
     def _subjects(self, first: int, last: int) -> Subjects:
         """Where the subjects first..last start, each row once, and room for where they end."""
-        from dphmm._kernels.filter_batch import Subjects
-
         n = len(self._own.space.own_answers)
         places: dict[int, int] = {}
         start_of, end_of = (np.full(len(self._starts), -1, dtype=np.int64) for _ in range(2))
@@ -315,7 +310,7 @@ class _Work:
                 start_of[subject] = places[id(row)]
         wanted = first + np.flatnonzero(self._wanted[first:last])
         end_of[wanted] = np.arange(len(wanted))
-        return Subjects(
+        return _kernels.filter_batch.Subjects(
             begins=self._begins,
             starts=np.stack(rows) if rows else np.zeros((0, n)),
             start_bounds=np.stack(bounds) if bounds else np.zeros((0, 2)),
@@ -340,8 +335,7 @@ class _Work:
 
     def _alone(self, batch: Batch, slot: int) -> bool:
         """Take a step in floats whose law was one too many for the stack; whether it was such a step."""
-        from dphmm._kernels.filter_batch import Estimates, Steps, Subjects, empty_batch
-
+        kernels = _kernels.filter_batch
         at, subject = int(batch.at[slot]), int(batch.subject[slot])
         row, bound = batch.row(slot), batch.bounds[slot]
         if self._stack.laws.kinds[self._laws_of[at]] >= 0 or not self._served(at):
@@ -350,11 +344,13 @@ class _Work:
         stack = _Stack.of(self._own.schedule, numbers, set(numbers.tolist()), set())
         only, here = np.zeros(1, dtype=np.int64), slice(at, at + 1)
         rows, bounds = row[None].copy(), bound[None].copy()
-        subjects = Subjects(np.array([0, 1]), rows, bounds, only, np.empty_like(rows), np.empty_like(bounds), only)
-        alone = empty_batch(len(row), 0, 1)
-        estimates = Estimates(self.estimates[here], self.states[here])
+        subjects = kernels.Subjects(
+            np.array([0, 1]), rows, bounds, only, np.empty_like(rows), np.empty_like(bounds), only
+        )
+        alone = kernels.empty_batch(len(row), 0, 1)
+        estimates = kernels.Estimates(self.estimates[here], self.states[here])
         self._filter(
-            stack, Steps(only, only, self._z[here], self._observed.estimated[here]), subjects, alone, estimates
+            stack, kernels.Steps(only, only, self._z[here], self._observed.estimated[here]), subjects, alone, estimates
         )
         if alone.stopped[0]:
             return False
@@ -437,9 +433,7 @@ def _flushed(belief: Belief) -> FloatArray:
 
 
 def _flushing() -> Flushing:
-    from dphmm._kernels.filter_batch import Flushing
-
-    return Flushing(_kernels.filter.TRUSTED, _RATIO, _CERTAIN)
+    return _kernels.filter_batch.Flushing(_kernels.filter.TRUSTED, _RATIO, _CERTAIN)
 
 
 def _cuts(begins: IntArray, pieces: int) -> list[int]:

@@ -26,6 +26,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from dphmm._kernels.hmm import add_records
 from dphmm.accounting.event import NoisyCounts
 from dphmm.errors import InvalidInput
 from dphmm.markov.hidden.parameters import Parameters
@@ -102,8 +103,6 @@ def expected_counts(kept: Kept, parameters: Parameters, max_length: int, grid: i
 
     Not public. Each sequence's own blocks sum to at most 1, max_length - 1 and max_length.
     """
-    from dphmm._kernels.hmm import add_records
-
     n, v = parameters.emission.shape
     steps = 2**grid
     limits = np.array([1, max_length - 1, max_length], dtype=np.int64) * steps
