@@ -262,19 +262,6 @@ def test_what_is_no_integer_is_said_where(given, said):
     assert said in str(caught.value)
 
 
-def test_learning_runs_on_one_thread_of_blas_and_gives_the_others_back():
-    from threadpoolctl import threadpool_info
-
-    from dphmm.markov.hidden.passes import on_one_thread
-
-    def threads():
-        return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
-
-    before = threads()
-    assert before and set(on_one_thread(threads)()) == {1}
-    assert threads() == before
-
-
 def test_the_page_s_example_runs(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     page = (Path(__file__).parents[3] / "docs" / "learning.md").read_text()

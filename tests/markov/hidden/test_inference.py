@@ -122,28 +122,6 @@ def test_many_sequences_are_as_each_alone(n_states, kind):
         assert dense(getattr(together, name)) == pytest.approx(summed, rel=1e-11, abs=1e-13)
 
 
-def test_a_checkpointed_pass_keeps_one_block_of_rows(monkeypatch):
-    n_symbols, n_states = 4_000, 4
-    monkeypatch.setattr(passes, "BLOCK_NUMBERS", 1000)
-    model, symbols = made(3, n_states, lengths=[n_symbols])
-    (batch,) = passes.batches(observations(symbols), n_states)
-    kept = passes.Pass(as_kind(model, "dense"), model[0], batch, False)
-    dropped = passes.Pass(as_kind(model, "dense"), model[0], batch, True)
-    assert kept._alpha.shape == (n_symbols, n_states)
-    assert dropped._alpha.size <= passes.BLOCK_NUMBERS
-    assert dropped.logs == pytest.approx(kept.logs, rel=1e-12)
-
-
-def test_auto_checkpoints_from_256_mb_on(monkeypatch):
-    model, symbols = made(3, lengths=[100])
-    (batch,) = passes.batches(observations(symbols), 3)
-    monkeypatch.setattr(passes, "BLOCK_NUMBERS", 30)
-    parameters = as_kind(model, "dense")
-    assert passes.Pass(parameters, model[0], batch, "auto")._alpha.shape == (100, 3)
-    monkeypatch.setattr(passes, "KEPT_BYTES", 100 * 3 * 8 - 1)
-    assert passes.Pass(parameters, model[0], batch, "auto")._alpha.shape == (10, 3)
-
-
 @pytest.mark.parametrize("checkpoint", [False, True])
 def test_what_underflows_is_found_in_logs(kind, cut, checkpoint):
     """State 1 is 1e-300 likely, and alone can emit the last symbol; without it the sequence is impossible."""

@@ -6,8 +6,6 @@ the sequence and position, and never holds a symbol. Fails with lengths cut off 
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -15,7 +13,6 @@ from hypothesis import strategies as st
 
 from dphmm.errors import InvalidInput
 from dphmm.markov.hidden import observations
-from dphmm.markov.hidden.passes import BATCH_NUMBERS, batches
 
 RAGGED = st.lists(st.lists(st.integers(0, 9), min_size=2, max_size=6), min_size=1, max_size=9)
 
@@ -35,22 +32,6 @@ def test_every_form_of_the_same_sequences(sequences):
         assert found.lengths.tolist() == lengths
         assert [found.sequence(k).tolist() for k in range(found.n_sequences)] == sequences
         assert found.n_symbols == max(flat) + 1
-
-
-@given(RAGGED, st.integers(1, 30))
-def test_batches_hold_every_symbol_once_in_its_place(sequences, most):
-    observed = observations(sequences)
-    seen = np.zeros(len(observed.symbols), dtype=int)
-    for batch in batches(observed, max(2**20 // most, 1)):
-        seen[batch.rows] += 1
-        assert np.array_equal(batch.symbols, observed.symbols[batch.rows])
-        assert (np.diff(batch.widths) <= 0).all()
-        begins = np.cumsum(batch.widths) - batch.widths
-        for place, k in enumerate(batch.which):
-            rows = [begins[t] + place for t in range(len(sequences[k]))]
-            assert batch.symbols[rows].tolist() == sequences[k]
-        assert [(b.first, b.start) for b in batch.blocks(2**17)] == list(enumerate(begins))
-    assert (seen == 1).all()
 
 
 def test_object_arrays_are_lists_of_sequences():
@@ -96,14 +77,3 @@ def test_bad_input_is_one_line_that_names_the_field(x, lengths, field):
     assert "\n" not in str(caught.value)
     assert "77" not in str(caught.value)
     assert "99" not in str(caught.value)
-
-
-@given(RAGGED, st.integers(2**14, 2**20))
-def test_batches_are_full_and_not_fuller(sequences, n_states):
-    """At most BATCH_NUMBERS forward numbers, or one sequence; and the next sequence would not have gone in."""
-    observed = observations(sequences)
-    most = BATCH_NUMBERS // n_states
-    found = list(batches(observed, n_states))
-    for batch, after in pairwise(found):
-        assert len(batch.rows) + observed.lengths[after.which[0]] > most
-    assert all(len(batch.rows) <= most or len(batch.which) == 1 for batch in found)
