@@ -14,11 +14,11 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from dphmm._cached import cached_property
 from dphmm._checks import EPSILON_MAX, EPSILON_MIN, exact_epsilon, one_of, whole
 from dphmm.accounting.promise import MOST_SCHEDULED, Schedule, SequencePromise
 from dphmm.accounting.records import check_exact, shown

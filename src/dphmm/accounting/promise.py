@@ -16,12 +16,12 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
 from itertools import accumulate, chain, islice, pairwise
 from typing import Any
 
 import numpy as np
 
+from dphmm._cached import cached_property
 from dphmm._checks import exact_epsilon, written_fraction
 from dphmm.accounting.records import Spending, check_exact, shown
 from dphmm.errors import InvalidInput

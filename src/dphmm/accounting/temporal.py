@@ -14,12 +14,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dphmm._cached import cached_property
 from dphmm._checks import state_mask
 from dphmm.accounting.budget import float_above, sum_above
 from dphmm.accounting.leakage_step import LeakageStep, MarginalSequence, loss

@@ -21,12 +21,12 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dphmm._cached import cached_property
 from dphmm.errors import InvalidInput
 from dphmm.types import BoolArray, FloatArray, IntArray, Loss
 

@@ -12,11 +12,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from dphmm._cached import cached_property
 from dphmm.types import BoolArray, FloatArray, IntArray, Loss
 
 KIND = "optimal-table"

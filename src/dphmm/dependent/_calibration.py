@@ -18,12 +18,12 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.optimize import brentq
 
+from dphmm._cached import cached_property
 from dphmm._checks import exact_epsilon, one_of
 from dphmm.accounting.records import in_short
 from dphmm.dependent._chain import Chain

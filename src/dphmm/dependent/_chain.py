@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import count, groupby, pairwise
 from typing import Any, TypeGuard
 
@@ -22,6 +21,7 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from dphmm import _kernels
+from dphmm._cached import cached_property
 from dphmm.accounting.leakage_step import FAR, Corners, LeakageCurve, Scan
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from dphmm._cached import cached_property
 from dphmm._checks import exact_number, whole
 from dphmm.accounting.event import DependentEvent
 from dphmm.dependent._calibration import MECHANISMS

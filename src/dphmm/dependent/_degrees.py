@@ -17,13 +17,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dphmm import _kernels
+from dphmm._cached import cached_property
 from dphmm._checks import one_of, whole
 from dphmm.dependent._counts import Answered, with_total
 from dphmm.dependent._dependence import Budget, add_integer_noise, check_header, is_edge_text

@@ -14,12 +14,12 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dphmm._cached import cached_property
 from dphmm._checks import exact_epsilon
 from dphmm.accounting.composition import Guarantee
 from dphmm.accounting.event import DependentEvent, NoisyCounts, per_record_total

@@ -7,10 +7,10 @@ the evening out, and go home again; the streets are straight and nobody is ever 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 
+from dphmm._cached import cached_property
 from dphmm._checks import exact_number
 from dphmm.errors import InvalidInput
 from dphmm.states.grid import Grid

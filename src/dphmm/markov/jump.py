@@ -11,11 +11,11 @@ Proof: docs/proofs/support.md.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from dphmm._cached import cached_property
 from dphmm._checks import finite_number
 from dphmm.errors import InvalidInput
 from dphmm.markov.stochastic import distribution

@@ -22,7 +22,6 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,6 +29,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dphmm import _kernels
+from dphmm._cached import cached_property
 from dphmm._checks import one_of, state_mask
 from dphmm.errors import InvalidInput
 from dphmm.markov.jump import NO_SHARE, Jump

@@ -30,11 +30,11 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from dphmm._cached import cached_property
 from dphmm.errors import DphmmError
 from dphmm.samplers.rows import Facets
 from dphmm.samplers.uniform import exp_bracket

@@ -12,12 +12,12 @@ import hashlib
 import threading
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dphmm._cached import cached_property
 from dphmm.accounting.budget import float_above
 from dphmm.errors import InvalidInput, Unprotectable
 from dphmm.mechanisms.base import AnswerMechanism, Words, rows, vector

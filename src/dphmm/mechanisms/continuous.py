@@ -10,12 +10,12 @@ Proofs: docs/proofs/laplace.md, docs/proofs/knorm.md, docs/proofs/planar-isotrop
 from __future__ import annotations
 
 import numbers
-from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dphmm._cached import cached_property
 from dphmm._checks import exact_number
 from dphmm.errors import DegenerateHull, InvalidInput
 from dphmm.mechanisms.base import Mechanism, hull_field, rows, vector

@@ -20,7 +20,7 @@ from typing import TypeAlias
 import numpy as np
 
 from dphmm import _kernels
-from dphmm._kept import kept
+from dphmm._cached import cached_property
 from dphmm.samplers.body import LatticeBody
 from dphmm.sensitivity.hull import SensitivityHull
 from dphmm.types import FloatArray
@@ -73,7 +73,7 @@ class Breakpoints:
         found = _whole(hull, body, float(epsilon)) or _near(hull, body, float(epsilon))
         return None if found is None else cls(*found, epsilon, tuple(set(body.offsets)))
 
-    @kept
+    @cached_property
     def knorm(self) -> LawSums:
         """Of the law exp(-ε·N)."""
         mass, size = _kernels.dilations.graded_sums(self.parts, self.masses, self.sizes, float(self.epsilon))

@@ -15,15 +15,15 @@ import math
 from abc import abstractmethod
 from collections.abc import Mapping
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dphmm import _kernels
+from dphmm._cached import cached_property
 from dphmm._checks import exact_number
-from dphmm._kept import kept
 from dphmm.errors import InvalidInput
 from dphmm.mechanisms.base import FloatLaw, NoiseMechanism, described_fraction, rows, vector, written_epsilon
 from dphmm.mechanisms.expected import LawSums, law_sums
@@ -56,15 +56,15 @@ class BodyMechanism(NoiseMechanism):
         if K.rank == 0:
             raise InvalidInput("K", "a hull of rank 0", "a hull with an edge; mechanisms.Constant for one answer")
 
-    @kept
+    @cached_property
     def _body(self) -> LatticeBody:
         return lattice_body(self._hull)
 
-    @kept
+    @cached_property
     def _sampler(self) -> Sampler:
         return self._make_sampler()
 
-    @kept
+    @cached_property
     def _sums(self) -> LawSums:
         return self._make_sums()
 
@@ -174,7 +174,7 @@ class DiscreteKNorm(BodyMechanism):
         """ε times the norm."""
         return self.epsilon * norm
 
-    @kept
+    @cached_property
     def float_law(self) -> FloatLaw | None:
         """Graded by the norm; None on a flat body."""
         hull = self._hull
@@ -250,7 +250,7 @@ class Staircase(BodyMechanism):
     def offset(self) -> Fraction:
         return self._offset
 
-    @kept
+    @cached_property
     def float_law(self) -> FloatLaw | None:
         """Steps beyond each facet; None on a flat body."""
         hull = self._hull

@@ -18,11 +18,11 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from dphmm._cached import cached_property
 from dphmm.mechanisms.additive_law import Uncertified
 from dphmm.mechanisms.table_program import Optimum, Problem, hops
 from dphmm.types import BoolArray, FloatArray, IntArray

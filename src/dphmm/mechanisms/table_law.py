@@ -16,11 +16,11 @@ import hashlib
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dphmm._cached import cached_property
 from dphmm.mechanisms.additive_law import Uncertified, falling_ratio
 from dphmm.mechanisms.table_program import hops
 from dphmm.samplers.uniform import exp_bracket

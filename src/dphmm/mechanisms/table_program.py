@@ -21,11 +21,11 @@ import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dphmm._cached import cached_property
 from dphmm.errors import InvalidInput
 from dphmm.mechanisms.additive_law import Uncertified
 from dphmm.types import FloatArray, IntArray

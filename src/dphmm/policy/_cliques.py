@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from functools import cached_property
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dphmm import _kernels
+from dphmm._cached import cached_property
 from dphmm.errors import InvalidInput
 from dphmm.policy._points import CHAIN_SPAN, hull_points
 from dphmm.policy.constraint import Constraint

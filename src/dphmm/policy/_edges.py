@@ -5,7 +5,6 @@ Proof: docs/proofs/hull.md.
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from dphmm import _kernels
+from dphmm._cached import cached_property
 from dphmm.errors import InvalidInput
 from dphmm.policy._cliques import array_hash
 from dphmm.policy._points import hull_points

@@ -19,12 +19,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from dphmm import _kernels
+from dphmm._cached import cached_property
 from dphmm.types import BoolArray, FloatArray, IntArray
 
 #: A dense table of cell numbers is kept while it has at most this many entries, or this many per cell.

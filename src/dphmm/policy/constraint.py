@@ -16,7 +16,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -24,6 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dphmm import _kernels
+from dphmm._cached import cached_property
 from dphmm._checks import exact_number, state_mask
 from dphmm.errors import InvalidInput
 from dphmm.policy._points import LatticeDistance

@@ -13,13 +13,13 @@ import hashlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dphmm import _kernels
+from dphmm._cached import cached_property
 from dphmm.errors import InvalidInput
 from dphmm.policy.constraint import Constraint
 from dphmm.types import BoolArray, IntArray, States

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dphmm._cached import cached_property
 from dphmm.states.grid import Grid
 from dphmm.states.hexes import H3
 from dphmm.states.space import StateSpace

@@ -6,11 +6,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
+from dphmm._cached import cached_property
 from dphmm.accounting.edge_leakage import losses_between
 from dphmm.accounting.promise import Schedule, SequencePromise
 from dphmm.errors import InvalidInput

@@ -7,7 +7,6 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
 from shlex import quote as quoted
@@ -17,6 +16,7 @@ from urllib.parse import quote
 import numpy as np
 from markupsafe import Markup
 
+from dphmm._cached import cached_property
 from dphmm.accounting.records import in_short
 from dphmm.errors import InvalidInput
 from dphmm.report import charts, maps, words

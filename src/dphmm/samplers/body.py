@@ -23,8 +23,8 @@ from operator import mul
 import numpy as np
 
 from dphmm import _kernels
+from dphmm._cached import cached_property
 from dphmm._checks import exact_number
-from dphmm._kept import kept
 from dphmm.errors import InvalidInput
 from dphmm.samplers.levels import Levels
 from dphmm.samplers.rows import Matrix, identity, outline, reduced_plane, reduced_rows
@@ -82,7 +82,7 @@ class LatticeBody:
     def rank(self) -> int:
         return len(self.widths)
 
-    @kept
+    @cached_property
     def rows(self) -> IntArray:
         """Normals and embedding (m + d, k), as Python integers where 64 bits do not hold them."""
         return np.array([*self.normals, *self.embedding])
@@ -239,7 +239,7 @@ class LatticeSampler:
         fresh = bits.uint64(wanted)
         return np.concatenate([words, fresh]) if len(words) else fresh
 
-    @kept
+    @cached_property
     def _compiled(self) -> _Compiled:
         table = self._levels.table
         offsets, m = self._body.offsets, len(self._body.offsets)

@@ -22,7 +22,7 @@ from fractions import Fraction
 import numpy as np
 
 from dphmm import _kernels
-from dphmm._kept import kept
+from dphmm._cached import cached_property
 from dphmm.samplers.uniform import GUARD_BITS, LazyUniform, exp_bracket
 from dphmm.types import FloatArray, IntArray
 
@@ -80,7 +80,7 @@ class Levels:
                 return level
             u.extend()
 
-    @kept
+    @cached_property
     def table(self) -> LevelTable:
         """The float table; its margins are derived in ADR 0002."""
         if max(self._widths, default=0) < 2**61 and max(self._shifts, default=0) < 2 * WIDTH_BITS:
@@ -94,7 +94,7 @@ class Levels:
         low, high = _kernels.levels.level_bounds(boxes.astype(np.float64), self._float_rate, log_tail)
         return LevelTable(low, high, np.minimum(boxes, 2**62).astype(np.int64))
 
-    @kept
+    @cached_property
     def _real_boxes(self) -> tuple[FloatArray, float, float]:
         """Half-widths per radius (k,), stride and offset: all that a real box takes."""
         widths = np.array([w / 2**s for w, s in zip(self._widths, self._shifts, strict=True)])

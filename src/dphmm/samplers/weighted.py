@@ -18,12 +18,12 @@ import math
 from bisect import bisect_right
 from collections.abc import Sequence
 from fractions import Fraction
-from functools import cached_property
 from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dphmm._cached import cached_property
 from dphmm.samplers.body import NOISE_BOUND
 from dphmm.samplers.rows import Facets, shell_of
 from dphmm.samplers.uniform import GUARD_BITS, LazyUniform, WordReader

@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from dphmm import _kernels
-from dphmm._kept import kept
+from dphmm._cached import cached_property
 from dphmm.policy.constraint import Constraint
 from dphmm.policy.graph import PolicyGraph
 from dphmm.sensitivity.integers import null_lattice
@@ -74,11 +74,11 @@ class _Edges:
             return self.few.extreme(direction)
         return self.policy.extreme_difference(direction, self._centred, self.constraint)
 
-    @kept
+    @cached_property
     def _centred(self) -> IntArray:
         return self.lattice - _kernels.points.bounds(self.lattice)[0]
 
-    @kept
+    @cached_property
     def few(self) -> PointDifferences | None:
         """A few of them with the same hull, where the policy can tell."""
         rows = self.policy.hull_candidates(self.lattice, self.constraint)

@@ -21,7 +21,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache, cached_property
+from functools import cache
 from math import ceil
 from typing import Any
 
@@ -29,8 +29,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dphmm import _kernels
+from dphmm._cached import cached_property
 from dphmm._checks import state_mask
-from dphmm._kept import kept
 from dphmm.errors import InvalidInput
 from dphmm.policy.constraint import Constraint
 from dphmm.policy.graph import PolicyGraph
@@ -172,7 +172,7 @@ class SensitivityHull:
         """d-dimensional volume in lattice units, exactly; 0 for a flat hull."""
         return self.span_volume if self.rank == self.dimension else Fraction(0)
 
-    @kept
+    @cached_property
     def span_volume(self) -> Fraction:
         """k-dimensional volume in the lattice coordinates of the span, exactly."""
         return moment.volume(self.body)
@@ -185,7 +185,7 @@ class SensitivityHull:
         steps = np.array([[float(x) for x in row] for row in ambient])
         return np.asarray(steps * np.outer(self.frame.pitch, self.frame.pitch))
 
-    @kept
+    @cached_property
     def mean_square(self) -> float:
         """tr E[u uᵀ] of u uniform on K, in answer units squared: what expected errors are made of."""
         if self.rank == self.dimension == 2 and (planar := moment.planar_sums(self.body)) is not None:
@@ -203,7 +203,7 @@ class SensitivityHull:
         pitches = self.frame.exact_pitch
         return sum((m * p * p for m, p in zip(per_axis, pitches, strict=True)), Fraction(0))
 
-    @kept
+    @cached_property
     def digest(self) -> str:
         """sha256 of everything that decides the body and its units."""
         before = written_span(self.frame, self.basis, self.coordinates, len(self.normals))

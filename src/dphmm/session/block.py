@@ -15,14 +15,14 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from dphmm import _kernels
-from dphmm._kept import kept
+from dphmm._cached import cached_property
 from dphmm._kernels.threads import cores
 from dphmm.accounting.records import PlanRecord, Request
 from dphmm.errors import DphmmError
@@ -79,12 +79,12 @@ class BlockPlan(Plan):
             mechanism=law.name,
         )
 
-    @kept
+    @cached_property
     def mechanism(self) -> str:
         """The mechanism's name."""
         return self._made.mechanism
 
-    @kept
+    @cached_property
     def _made(self) -> Plan:
         made: Plan = self._planner.plan(*map(self._packed.states, self._packed[:2]))
         if made.hash != self.hash:

@@ -13,13 +13,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from dphmm import _kernels
+from dphmm._cached import cached_property
 from dphmm._kernels.threads import cores
 from dphmm.errors import DphmmError
 from dphmm.markov.filtering import SETTLED, Belief

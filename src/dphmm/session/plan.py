@@ -13,11 +13,10 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property
 
 import numpy as np
 
-from dphmm._kept import kept
+from dphmm._cached import cached_property
 from dphmm.accounting.ledger import Entry, PlanRecord, Request
 from dphmm.errors import InvalidInput
 from dphmm.mechanisms import LatticeMechanism
@@ -77,7 +76,7 @@ class Plan:
         found[self.merged[:, 0]] = True
         return found
 
-    @kept
+    @cached_property
     def lowest_state(self) -> int:
         """The lowest-numbered plan state."""
         return int(np.argmax(self.constraint.plan))
@@ -119,18 +118,18 @@ class Plan:
                 found[own] = mechanism.degrees(self.image, own, own)
         return found
 
-    @kept
+    @cached_property
     def hash(self) -> str:
         """SHA-256 (hex) of all public inputs, of the hulls, and of what was chosen."""
         return self.record.hash
 
-    @kept
+    @cached_property
     def record(self) -> PlanRecord:
         """What the ledger keeps: the plan set, and what was chosen."""
         bodies = "".join([hull.digest for hull in self.hulls])
         return record_of(self.inputs, bodies, self._description(), self.packed, len(self.lattice))
 
-    @kept
+    @cached_property
     def request(self) -> Request:
         """A release under it, as a ledger is asked for one: of step 1, and of nobody yet."""
         return Request("", "", 1, "release", self.promised, self.cost, self.record, True, self.constant)

@@ -15,11 +15,11 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from dphmm._cached import cached_property
 from dphmm._checks import exact_epsilon, one_of, written_fraction
 from dphmm.accounting.budget import quoted
 from dphmm.accounting.ledger import PlanRecord, SessionHeader

@@ -15,13 +15,13 @@ Proofs: docs/proofs/promise.md, docs/proofs/support.md.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from dphmm import _kernels
+from dphmm._cached import cached_property
 from dphmm.markov.filtering import Belief
 from dphmm.markov.model import MarkovModel
 from dphmm.mechanisms.base import FloatLaw

@@ -16,7 +16,6 @@ import hashlib
 import platform
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
+from dphmm._cached import cached_property
 from dphmm.accounting.ledger import MemoryLedger
 from dphmm.batch import Batch, BatchReport
 from dphmm.errors import DphmmError, InvalidInput

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping
-from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dphmm._cached import cached_property
 from dphmm._checks import finite_number
 from dphmm.errors import InvalidInput
 from dphmm.states.lattice import Lattice

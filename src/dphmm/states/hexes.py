@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from functools import cached_property
 from types import ModuleType
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dphmm._cached import cached_property
 from dphmm.errors import InvalidInput
 from dphmm.states.lattice import snap
 from dphmm.states.maps import LARGEST_LATITUDE, MapSpace, Polygons, Projection, as_places, least_metres_north

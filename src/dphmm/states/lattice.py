@@ -16,12 +16,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dphmm._cached import cached_property
 from dphmm.errors import InvalidInput
 from dphmm.types import FloatArray, IntArray
 

@@ -18,12 +18,12 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
-from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dphmm._cached import cached_property
 from dphmm._checks import LONGEST_NUMBER, exact_number
 from dphmm.errors import InvalidInput
 from dphmm.states.space import StateSpace

@@ -14,12 +14,12 @@ import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
-from functools import cached_property
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dphmm._cached import cached_property
 from dphmm._checks import state_mask
 from dphmm.errors import InvalidInput
 from dphmm.states.lattice import NO_MERGES, Lattice, as_answers, check_lattice, checked_merges, snap

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dphmm import _kernels
+from dphmm._cached import cached_property
 from dphmm._checks import one_of
 from dphmm.errors import InvalidInput
 from dphmm.states.space import StateSpace

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from dphmm._cached import cached_property
 from dphmm._kernels.hmm import Matrix
 from dphmm.accounting.event import LearningEvent, NotPrivateEvent
 from dphmm.errors import InvalidInput
