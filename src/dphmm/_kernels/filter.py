@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dphmm._kernels.compiled import kernel
+from dphmm._kernels.compiled import inlined_kernel, kernel
 from dphmm.types import BoolArray, FloatArray, IntArray
 
 #: In a scaled sum at least this large, terms that underflowed (each below 1e-323) are far beyond a double.
@@ -122,7 +122,7 @@ def summary(row: FloatArray, values: FloatArray, means: FloatArray) -> int:
     return likeliest(row)
 
 
-@kernel
+@inlined_kernel
 def times_sparse(indptr: Any, indices: Any, data: FloatArray, row: FloatArray, out: FloatArray) -> None:
     """Fill ``out`` with the row times a matrix, each entry a sum over the stored entries of its column."""
     last = indptr[0]
