@@ -66,3 +66,9 @@ def test_a_capital_means_a_name_and_a_key_of_stored_plans_may_stay(tmp_path, mon
 
 def test_no_banned_word_stands_in_the_source_or_on_a_page():
     assert words([*sorted(SOURCE.rglob("*.py")), *pages()]) == []
+
+
+def test_four_of_five_modules_have_their_test_at_the_mirrored_path():
+    house = House.read()
+    modules = [name for name, module in house.modules.items() if module.path.name not in ("__init__.py", "__main__.py")]
+    assert 5 * len(house.unmirrored()) <= len(modules)
