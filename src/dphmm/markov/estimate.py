@@ -1,6 +1,6 @@
 """Maximum likelihood from observed state sequences.
 
-M[i, j] = (times i was followed by j) / (times i was followed by anything). Nothing here is private: the zero
+M[i, j] = (transitions from i to j) / (transitions from i). Nothing here is private: the zero
 pattern of the result can show one person's move, and the model says so in its provenance and its notes.
 
 Sequences are checked and laid end to end first; messages name sequence and position, never a state. Pseudo-counts are
@@ -43,7 +43,7 @@ class FlatSequences:
         return np.split(self.states, self.starts[1:])
 
     def leaves(self) -> BoolArray:
-        """Which positions (m - 1,) are followed by another state of the same sequence."""
+        """Which positions (m - 1,) are not the last of their sequence."""
         inside = np.ones(max(len(self.states) - 1, 0), dtype=np.bool_)
         inside[self.starts[1:] - 1] = False
         return inside
