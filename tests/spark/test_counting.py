@@ -146,10 +146,10 @@ class TestATask:
         assert counted(task_of(Caps(9)), batches_of(few, [4, 20])).transitions.sum() == 5 * 8
 
     def test_steps_without_room_for_one_number(self):
-        far = 2**62
-        rows = [(owner, step, owner) for owner in range(3) for step in (far, -far, far - 1, 1 - far)]
+        far = 2**53
+        rows = [(owner, step, owner % 3) for owner in range(300) for step in (far, -far, far - 1, 1 - far)]
         found = counted(task_of(Caps(9, 9)), batches_of(rows))
-        assert found.transitions.toarray().diagonal().tolist() == [2, 2, 2, 0]
+        assert found.transitions.toarray().diagonal().tolist() == [200, 200, 200, 0]
 
     def test_it_can_be_sent(self):
         task = task_of(Caps(9), states=ByName(tuple(NAMES)))
@@ -295,9 +295,9 @@ class TestOnSpark:
         frame = spark.createDataFrame(rows, "who string, step int, cell short").repartition(4)
         named = {"user": "who", "state": "cell"}
         found = counting.count_transitions(frame, SPACE, max_length=5, columns=named)
-        assert found.transitions.toarray()[[0, 2], [1, 2]].tolist() == [1, 1]
-        assert (found.transitions.sum(), found.n_owners, found.left_out) == (2, 3, 3)
-        assert found.starts.tolist() == [1, 0, 1, 0]
+        assert found.transitions.toarray()[0, 1] == found.transitions.sum() == 1
+        assert (found.n_owners, found.left_out) == (2, 5)
+        assert found.starts.tolist() == [1, 0, 0, 0]
 
     def test_of_one_step_the_latest_row_counts(self, spark):
         rows = [(1, 1, 5, "gym"), (1, 1, 9, "work"), (1, 1, 7, "home"), (1, 2, 10, "home"), (1, 2, 10, "café")]

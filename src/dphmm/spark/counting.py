@@ -19,6 +19,7 @@ from dphmm.markov.private.sensitivity import Caps
 from dphmm.markov.private.transition_counts import TransitionCounts, counts_of_keys
 from dphmm.spark.counting_task import AGAIN, ByName, ByNumber, ByPlace, CountRecords, CountRows, WithoutValues
 from dphmm.spark.settings import require_fixed
+from dphmm.states.space import FORBIDDEN, LONGEST_NAME
 from dphmm.types import IntArray
 
 if TYPE_CHECKING:
@@ -27,11 +28,12 @@ if TYPE_CHECKING:
 _ROLES = ("user", "step", "state", "time", "lat", "lon")
 INTEGERS = ("ByteType", "ShortType", "IntegerType", "LongType")
 TEXT = ("StringType", "VarcharType", "CharType")
-_OWNERS = (*INTEGERS, *TEXT, "BinaryType")
+_OWNERS = (*INTEGERS, *TEXT)
 _TIMES = (*INTEGERS, "TimestampType", "TimestampNTZType", "DateType")
 NUMBERS = (*INTEGERS, "FloatType", "DoubleType")
 #: How to make a column of another type what is wanted, where the type says it.
 _REMEDIES = {
+    "BinaryType": "hex(user) makes text of bytes",
     "TimestampNTZType": "CAST(t AS TIMESTAMP) reads it in the time zone of the session",
 }
 #: More tasks than cores: where one has more rows than others, the rest are shared.
@@ -59,7 +61,8 @@ def count_transitions(
     columns : names of columns by role ("user", "step", "state", "time", "lat", "lon") where they differ.
 
     A user's rows are taken by step. Of several rows at one step the latest counts, and of those the one in the state
-    of the least number. A row without a user or a step counts nowhere; one in no state too, and it ends a sequence.
+    of the least number. A row without a user, step or time that a file reader takes counts nowhere (docs/spark.md); one
+    in no state too, and it ends a sequence.
 
     The result is private: it stays on the driver, shows nothing of itself, and is for
     `dphmm.markov.private.fit_counts`. Raises InvalidInput for public options, before any job starts.
@@ -144,6 +147,27 @@ def types_of(frame: Any) -> dict[str, str]:
     return types
 
 
+def text_of(frame: Any, name: str) -> Any:
+    """A column of labels as text that is compared by its bytes, whatever collation it has.
+
+    Bytes that are no text are nothing: replaced, those of two people could be one name, under which they share a cap.
+    """
+    from pyspark.sql import functions
+
+    return functions.try_validate_utf8(frame[f"`{name}`"].cast("string"))
+
+
+def readable_user(frame: Any, types: Mapping[str, str], name: str) -> Any:
+    """A column of users: whole numbers, or the bytes of names. Who has no name that a file reader takes is nobody."""
+    from pyspark.sql import functions
+
+    if types[name] in INTEGERS:
+        return frame[f"`{name}`"].cast("long")
+    text = text_of(frame, name)
+    good = (functions.length(text) >= 1) & (functions.length(text) <= LONGEST_NAME) & ~text.rlike(FORBIDDEN)
+    return functions.when(good, text).cast("binary")
+
+
 def checked_type(types: Mapping[str, str], name: str, allowed: tuple[str, ...]) -> None:
     """InvalidInput for a column of another type."""
     if types[name] not in allowed:
@@ -212,7 +236,9 @@ class Roles:
         for role, name in chosen.items():
             if name is not None:
                 column = frame[f"`{name}`"]
-                if role in ("lat", "lon"):
+                if role == "owner":
+                    column = readable_user(frame, self.types, name)
+                elif role in ("lat", "lon"):
                     column = column.cast("double")
                 elif self.types[name] in INTEGERS:
                     column = column.cast("long")

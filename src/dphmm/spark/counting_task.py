@@ -33,6 +33,8 @@ AGAIN = -1
 MOST_HELD = 2**20
 #: Steps that are numbers, least and largest.
 _STEPS = (-(2**53), 2**53)
+#: A time that is missing, before all others.
+_MISSING = -(2**63)
 #: Keys of one batch that a task gives back.
 _ROWS_BACK = 2**16
 
@@ -170,8 +172,19 @@ class CountOwners(ABC):
                 yield Part(owners.of(known), *self.when(known))
 
     def owned(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows that have an owner and a step."""
-        return _owned(batch)
+        """The rows with an owner and a step, and a time where there is one, in the ranges that a file reader takes."""
+        import pyarrow as pa
+
+        known = _owned(batch)
+        good = np.ones(len(known), dtype=np.bool_)
+        for name in {"step", "time"} & set(known.schema.names):
+            values = _integers(known.column(name))
+            if pa.types.is_timestamp(known.column(name).type):
+                least, most = EARLIEST, LATEST - 1
+            else:
+                least, most = _STEPS if name == "step" else (_MISSING + 1, -_MISSING - 1)
+            good &= (values >= least) & (values <= most)
+        return known if good.all() else known.filter(pa.array(good))
 
     def when(self, known: pa.RecordBatch) -> tuple[IntArray, IntArray, IntArray | None]:
         """Step, state and time of rows that have an owner and a step."""
@@ -211,19 +224,6 @@ class CountRecords(CountOwners):
     def counter(self) -> RecordCounter:
         """One of records."""
         return RecordCounter(self.spans, self.n_states, self.n_times, self.first, self.most, self.other)
-
-    def owned(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Those whose step, and whose time where there is one, is in the range that a query of a table takes, too."""
-        import pyarrow as pa
-
-        known = _owned(batch)
-        good = np.ones(len(known), dtype=np.bool_)
-        for name in {"step", "time"} & set(known.schema.names):
-            least, most = _STEPS if self.bin is None and name == "step" else (EARLIEST, LATEST - 1)
-            # A time that is missing is before all.
-            values = _integers(known.column(name))
-            good &= (values >= least) & (values <= most)
-        return known.filter(pa.array(good))
 
     def when(self, known: pa.RecordBatch) -> tuple[IntArray, IntArray, IntArray | None]:
         """Times are numbered by their bins, and are the times of their rows."""
@@ -318,12 +318,12 @@ def _owned(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _integers(column: Any) -> IntArray:
-    """Times as numbers in their own order; none is before all."""
+    """Steps or times as numbers in their own order; none is before all."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     whole = column.cast(pa.int32()) if pa.types.is_date32(column.type) else column
-    return np.asarray(pc.fill_null(whole.cast(pa.int64()), np.iinfo(np.int64).min))
+    return np.asarray(pc.fill_null(whole.cast(pa.int64()), _MISSING))
 
 
 def _floats(column: Any) -> FloatArray:

@@ -19,11 +19,10 @@ from dphmm.dependent._question import ExactCounts
 from dphmm.dependent._record_counter import counts_of_intervals
 from dphmm.dependent._records import MICROSECONDS, by_place, other_state
 from dphmm.errors import InvalidInput
-from dphmm.spark.counting import INTEGERS, NUMBERS, TEXT, checked_type, key_totals, types_of
+from dphmm.spark.counting import INTEGERS, NUMBERS, TEXT, checked_type, key_totals, readable_user, text_of, types_of
 from dphmm.spark.counting_task import ByName, ByNearestPlace, CountRecords, WithoutValues
 from dphmm.spark.edges_task import EDGES, EdgesOfPeople, KeepEdges
 from dphmm.spark.settings import require_fixed
-from dphmm.states.space import FORBIDDEN, LONGEST_NAME
 from dphmm.types import Bits, Exact, IntArray
 
 if TYPE_CHECKING:
@@ -164,30 +163,9 @@ def _check_types(types: Mapping[str, str], roles: Roles, places: bool) -> None:
         checked_type(types, name, NUMBERS if places else _LABELS)
 
 
-def _text(frame: Any, name: str) -> Any:
-    """A column of labels as text that is compared by its bytes, whatever collation it has.
-
-    Bytes that are no text are nothing: replaced, those of two people could be one name, under which they share a cap.
-    """
-    from pyspark.sql import functions
-
-    return functions.try_validate_utf8(frame[f"`{name}`"].cast("string"))
-
-
 def _records(frame: Any, types: Mapping[str, str], roles: Roles, places: bool) -> Any:
-    """The columns that are counted: owner, step, time where steps are numbers and there is one, and state or place.
-
-    A user whose name is empty, too long or unprintable is nobody, as in `dphmm.query`.
-    """
-    from pyspark.sql import functions
-
-    if types[roles.user] in INTEGERS:
-        owner = frame[f"`{roles.user}`"].cast("long")
-    else:
-        name = _text(frame, roles.user)
-        good = (functions.length(name) >= 1) & (functions.length(name) <= LONGEST_NAME) & ~name.rlike(FORBIDDEN)
-        owner = functions.when(good, name).cast("binary")
-    kept = [owner.alias("owner")]
+    """The columns that are counted: owner, step, time where steps are numbers and there is one, and state or place."""
+    kept = [readable_user(frame, types, roles.user).alias("owner")]
     if roles.step is None:
         kept.append(frame[f"`{roles.time}`"].alias("step"))
     else:
@@ -200,14 +178,14 @@ def _records(frame: Any, types: Mapping[str, str], roles: Roles, places: bool) -
         ]
     else:
         assert roles.state is not None
-        kept.append(_text(frame, roles.state).cast("binary").alias("state"))
+        kept.append(text_of(frame, roles.state).cast("binary").alias("state"))
     return frame.select(*kept)
 
 
 def _people_by_degree(frame: Any, ends: tuple[str, str], asked: Degree) -> IntArray:
     """Numbers of people (cap + 1,) by degree, as `histogram_of_degrees` has them."""
     cap = asked.cap
-    ended = frame.select(*(_text(frame, name).alias(side) for name, side in zip(ends, ("a", "b"), strict=True)))
+    ended = frame.select(*(text_of(frame, name).alias(side) for name, side in zip(ends, ("a", "b"), strict=True)))
     require_fixed(ended)
     edges = ended.mapInArrow(WithoutValues(EdgesOfPeople(asked.people)), EDGES).distinct()
     kept = _capped(edges, cap) if asked.given["level"] == "node" else edges
