@@ -152,7 +152,9 @@ def test_rows_without_times_are_warned_of(tmp_path, run, one_json):
     arguments = ("import", "csv", tmp_path / "x.csv", "-o", tmp_path / "t.parquet", "--force", "--json")
     result = run(*arguments, "--quiet")
     assert "no time column found among user, when, lat, lon: rows are taken in file order" in result.stderr
-    assert "--time-column" in result.stderr
+    assert "models of a time step refuse them; name one with --time-column" in result.stderr
+    grid = ("--grid", "50km", "--bbox", "0,0,4,4", "-o", tmp_path / "m.npz")
+    assert "--step: got 3600 s" in run("fit", tmp_path / "t.parquet", *grid, "--step", "1h", code=2).stderr
     assert len(one_json(result)["warnings"]) == 1
     assert one_json(run(*arguments, "--time-column", "when"))["warnings"] == []
     (tmp_path / "x.csv").write_text("user,step,lat,lon\na,0,1,2\n")

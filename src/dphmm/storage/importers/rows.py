@@ -42,7 +42,10 @@ def import_csv(source: PathLike, *, delimiter: str = ",", progress: Progress | N
     names = delimited_names(source, delimiter)
     if "step" in names:
         return imported
-    warning = f"no time column found among {listed(names)}: rows are taken in file order; name one with time_column="
+    warning = (
+        f"no time column found among {listed(names)}: rows are taken in file order, and numbers are no times: models of "
+        "a time step refuse them; name one with time_column="
+    )
     return imported._replace(report=replace(imported.report, warnings=(warning,)))
 
 
