@@ -13,6 +13,7 @@ import html
 import json
 import re
 import shutil
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -26,7 +27,7 @@ from dphmm.accounting.edge_leakage import losses_between
 from dphmm.errors import InvalidInput
 from dphmm.markov.jump import Jump
 from dphmm.report import read_report, words, write_report
-from dphmm.report.page import page
+from dphmm.report.page import Content, page
 from dphmm.session.setting import Setting
 from dphmm.storage.release_words import ONLY_POSSIBLE, ORIGIN, SO_STATED, off, sureness
 from dphmm.storage.tables import read_table, write_table
@@ -382,3 +383,32 @@ def test_a_promise_with_blocks_that_begin_elsewhere_is_told_apart():
     ):  # fmt: skip
         with pytest.raises(InvalidInput, match=told):
             Caps(promise=one).joined(Caps(promise=other), '"anna"')
+
+
+# -- what a chart does not say by itself ----------------------------------------------------------------------------
+
+
+def test_the_parts_of_a_chart_of_stays_are_named_below_it(noon):
+    """A word inside the shaded strip read as the name of the line above it, which ended without a reason."""
+    made = of_folder(noon)
+    figure = Content(made).nights_figure
+    assert "Shaded: less than one cell, 1,000 m." in figure.caption
+    assert "inside one" not in str(figure.drawings[0]) and "no budget" in str(figure.drawings[0])
+    last = made.prospects.unlimited.found[-1].after
+    assert f"No budget: an answer at every step, computed for {last} days." in figure.caption
+
+
+def test_labels_have_a_key_and_few_people_are_told_to_be_few(world):
+    """Strips of a phone have no room for names; shares of a handful of people are anything."""
+    folder = world("labels")
+    model = dphmm.load_model(folder / "model.npz")
+    made = read_report(folder / "released.parquet", model, dphmm.load_policy(folder / "policy.json", model=model))
+    content = Content(made)
+    assert content.label_key == list(enumerate(made.space.names))
+    drawn = page(made)
+    for number, name in content.label_key:
+        assert f'<i class="label-{number}"></i>{html.escape(name, quote=False)}'[:28] in drawn
+    few = f"{made.shares[-1].people} people are too few to tell the shares."
+    assert content.too_few == few and few in drawn
+    certain = replace(made, shares=[replace(share, low=share.share, high=share.share) for share in made.shares])
+    assert Content(certain).too_few == ""

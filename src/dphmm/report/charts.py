@@ -178,7 +178,6 @@ def nights_chart(
     if inside is not None and inside < top:
         y = float(axes([0], [inside])[0, 1])
         drawing.frame(axes.left, y, axes.right - axes.left, axes.bottom - y, "inside")
-        drawing.text(axes.left + 4, axes.bottom - 4, f"inside one {inside:,.0f} m cell", "soft")
     taken: list[tuple[float, float]] = []
     for line in lines:
         points = axes([math.log(x) for x, _ in line.points], [y for _, y in line.points])
@@ -188,11 +187,12 @@ def nights_chart(
         for place in (min(1, len(points) - 1), 0, *range(2, len(points))):
             # A name that begins at its point must end inside the chart.
             x = max(axes.left, min(float(points[place][0]) + 6, width - len(line.name) * _LETTER))
-            y = float(points[place][1]) - 8
+            # Nothing is found better than by an answer at every step: its line is the lowest, its name below it.
+            y = float(points[place][1]) + (16 if line.style == "faint" else -8)
             if all(abs(y - other) > 15 or abs(x - over) > _LETTER * 16 for over, other in taken):
                 break
         taken.append((x, y))
-        drawing.text(x, max(12.0, y), line.name, f"name-{line.style}")
+        drawing.text(x, min(max(12.0, y), axes.bottom - 3), line.name, f"name-{line.style}")
     shown, last = [], -math.inf
     for end in ends:
         x = float(axes([math.log(end)], [0])[0, 0])

@@ -22,7 +22,7 @@ from dphmm.errors import InvalidInput
 from dphmm.report import charts, maps, words
 from dphmm.report.beliefs import Levels, bands, written
 from dphmm.report.content import Person, ReleaseReport, Share, rounded_down
-from dphmm.report.palette import css
+from dphmm.report.palette import LABELS, css
 from dphmm.report.svg import Drawing
 from dphmm.states.grid import Grid
 from dphmm.states.space import LABELS_WRONG
@@ -38,6 +38,8 @@ _DAY = 86_400
 #: The step that is shown first is the answer nearest to this time of the day.
 _FIRST = 14 * 3600
 _TOO_FEW = 8
+#: Mean width of the intervals of shares from which on they tell next to nothing; labels that have a colour.
+_TELLS_NOTHING, _COLOURS = 0.5, len(LABELS)
 #: Height of the first screen beside its four answers, and what a chart there has around it: heading, caption, numbers.
 _ROOM, _AROUND = 640.0, 94.0
 #: People whose numbers are on the first screen; lowest and highest chart of one; the same for a strip of labels.
@@ -544,6 +546,11 @@ class Content:
             "counts every answer of that time. Computed from public data alone. "
             f"Without the file: {off(stays.without, found.unit)} off."
         )
+        if prospects.unlimited is not None:
+            longest = prospects.unlimited.found[-1].after
+            caption += f" No budget: an answer at every step, computed for {longest} {stays.what}s."
+        if inside is not None:
+            caption += f" Shaded: less than one cell, {inside:,.0f} m."
         if report.promise is not None and report.promise.per is not None:
             caption += " A budget for each block hides no place for ever."
         numbers = {name: dict(each.told) for name, _, each in told}
@@ -868,6 +875,24 @@ class Content:
             finding = f"Share of people with {name}, corrected for the noise: {last} at the last answer."
             found.append((name, charts.share_chart(times, middle, low, high, label, pair, finding)))
         return found
+
+    @property
+    def too_few(self) -> str:
+        """Where the intervals of the shares leave nearly everything open: that they do."""
+        shares = self.report.shares
+        width = float(np.mean([share.high - share.low for share in shares])) if shares else 0.0
+        if width < _TELLS_NOTHING:
+            return ""
+        return f"{words.plural(shares[-1].people, 'person is', 'people are')} too few to tell the shares."
+
+    @property
+    def label_key(self) -> list[tuple[int, str]]:
+        """The colour of each label that has one, and of all others."""
+        names = self.report.space.names
+        if not self.report.space.has_labels or self.strip_figure is None:
+            return []
+        own = [(charts.colour_of(label), name) for label, name in enumerate(names[:_COLOURS])]
+        return own if len(names) <= _COLOURS else [*own[:-1], (own[-1][0], "other")]
 
     @cached_property
     def line_figures(self) -> list[Figure]:

@@ -43,8 +43,8 @@ def import_csv(source: PathLike, *, delimiter: str = ",", progress: Progress | N
     if "step" in names:
         return imported
     warning = (
-        f"no time column found among {listed(names)}: rows are taken in file order, and numbers are no times: models of "
-        "a time step refuse them; name one with time_column="
+        f"no time column found among {listed(names)}: rows are taken in file order, and numbers are no times: models "
+        "of a time step refuse them; name one with time_column="
     )
     return imported._replace(report=replace(imported.report, warnings=(warning,)))
 
