@@ -72,3 +72,26 @@ def test_four_of_five_modules_have_their_test_at_the_mirrored_path():
     house = House.read()
     modules = [name for name, module in house.modules.items() if module.path.name not in ("__init__.py", "__main__.py")]
     assert 5 * len(house.unmirrored()) <= len(modules)
+
+
+def test_an_import_in_a_function_may_load_a_heavy_library_through_ours_and_nothing_light(monkeypatch):
+    monkeypatch.setattr("benchmarks.house.ROOT", Path())
+    ours = [
+        module("dphmm.light", "import numpy"),
+        module("dphmm.heavy", "from dphmm.deeper import x"),
+        module("dphmm.deeper", "import numba\nx = 1"),
+        module("dphmm.later", "def f():\n    import numba"),
+        module("dphmm.user", "def f():\n    import dphmm.light\n    import dphmm.heavy\n    import dphmm.later"),
+    ]
+    assert [found.split()[1] for found in House(ours).inner()] == ["dphmm.light", "dphmm.later"]
+
+
+def test_few_functions_import_what_is_light():
+    """What is left would load storage with the release, or the metadata of the installation with the package."""
+    allowed = {
+        "src/dphmm/__init__.py",
+        "src/dphmm/audit/attacks/truth.py",
+        "src/dphmm/batch.py",
+        "src/dphmm/decoding.py",
+    }
+    assert {found.partition(":")[0] for found in House.read().inner()} == allowed

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dphmm.accounting.event import LearningEvent, NotPrivateEvent
+from dphmm.accounting.ledger import COST_STATEMENT, EPSILON_STATEMENT, OWN_POLICIES
 from dphmm.accounting.records import in_short
 from dphmm.accounting.summary import GROUP_STATEMENT, LedgerSummary, ledger_summary
 from dphmm.cli.console import Row, aligned, print_json
@@ -115,7 +116,6 @@ def _read_ledger(path: str, subject: str | None, delta: str | None) -> LedgerSum
 
 def _ending(found: LedgerSummary) -> list[str]:
     """The ledger as a whole, and what the figures are."""
-    from dphmm.accounting.ledger import COST_STATEMENT, EPSILON_STATEMENT, OWN_POLICIES
 
     counts = found.counts()
     said = f"{counts['subjects']} subjects, {counts['releases']} releases, {counts['skips']} skips"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from dphmm.cli.options import CONTEXT, loaded_model, loaded_policy, plan_choices
 from dphmm.cli.outcomes import FAILED, one_line
 from dphmm.errors import InvalidInput
 from dphmm.storage.inputs import checked_input
+from dphmm.storage.statement_types import member
 
 
 def _two_files(_: click.Context, __: click.Parameter, files: tuple[str, str] | None) -> tuple[str, str] | None:
@@ -119,7 +121,6 @@ def _samples(given: dict[str, Any]) -> Any:
 
 def _public(given: dict[str, Any], progress: Work | None) -> list[tuple[str, Any]]:
     """The parts that need a model and a policy."""
-    from contextlib import ExitStack
 
     from dphmm.audit import sample_plan, verify_steps
     from dphmm.session.setting import Setting
@@ -173,7 +174,6 @@ def _released(given: dict[str, Any], public: Any, ledger: Any, choices: dict[str
 def _check_tables(given: dict[str, Any], tables: dict[str, Any]) -> None:
     """What a statement tells of must be at hand: without it no row can be followed."""
     from dphmm.storage.statement import read_statement, statement_path
-    from dphmm.storage.statement_types import member
 
     path = given["statement"] or statement_path(given["released"])
     if not Path(path).exists():

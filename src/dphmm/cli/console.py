@@ -7,6 +7,8 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from threading import Event, Thread
+from time import monotonic
 from typing import Any, Protocol
 
 import click
@@ -116,8 +118,6 @@ def compilation_told() -> Iterator[None]:
 @contextmanager
 def _lines_of_progress(label: str) -> Iterator[Work]:
     """How far the work is, one line every ten seconds: from a thread, because one call may take minutes."""
-    from threading import Event, Thread
-    from time import monotonic
 
     begun, ended, work = monotonic(), Event(), Lines(label)
 

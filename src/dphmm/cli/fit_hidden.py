@@ -29,7 +29,7 @@ from dphmm.cli.fit_data import (
     warn_of_order,
     warn_replayable,
 )
-from dphmm.cli.outcomes import REJECTED
+from dphmm.cli.outcomes import REJECTED, named
 from dphmm.cli.publishing import kept_document, kept_rows, learned_once, stored_fit
 from dphmm.errors import InvalidInput
 from dphmm.states import StateSpace, ordered_labels
@@ -57,7 +57,6 @@ NOT_PRIVATE = (
 
 def fit_hidden(path: Path, given: Mapping[str, Any], console: Console) -> int:
     """Learn, write, and say what came out; returns the exit code."""
-    from dphmm.cli.outcomes import named
 
     try:
         check_size(given["states"], None)

@@ -10,8 +10,14 @@ import click
 
 from dphmm.cli.console import Console, print_json
 from dphmm.cli.options import CONTEXT, F, force, messages, new_output, output
-from dphmm.cli.outcomes import REJECTED
+from dphmm.cli.outcomes import REJECTED, named, reworded
 from dphmm.errors import InvalidInput
+from dphmm.storage.csv_files import Layout
+from dphmm.storage.importers import IMPORTERS
+from dphmm.storage.importers.rows import GOWALLA
+from dphmm.storage.owner_view import rejected_path, write_rejected
+from dphmm.storage.tables import table_format
+from dphmm.storage.trajectories import save_trajectories
 
 if TYPE_CHECKING:
     from dphmm.storage.csv_files import Layout
@@ -93,8 +99,6 @@ _TABS = {"tab": "\t", "\\t": "\t"}
 
 def _layout(name: str, given: Mapping[str, Any]) -> Layout | None:
     """How a text that is not plain CSV is cut into rows; None for CSV, and for what has no lines of its own."""
-    from dphmm.storage.csv_files import Layout
-    from dphmm.storage.importers.rows import GOWALLA
 
     if name == "gowalla":
         return GOWALLA
@@ -102,11 +106,6 @@ def _layout(name: str, given: Mapping[str, Any]) -> Layout | None:
 
 
 def _run(name: str, given: dict[str, Any]) -> int:
-    from dphmm.cli.outcomes import named, reworded
-    from dphmm.storage.importers import IMPORTERS
-    from dphmm.storage.owner_view import rejected_path, write_rejected
-    from dphmm.storage.tables import table_format
-    from dphmm.storage.trajectories import save_trajectories
 
     source, out, as_json = given.pop("source"), given.pop("output"), given.pop("as_json")
     console = Console(given.pop("quiet"))

@@ -16,6 +16,7 @@ from dphmm.cli.outcomes import named, one_line
 from dphmm.cli.smooth import other_query, read_rows, release_subjects
 from dphmm.errors import InvalidInput
 from dphmm.storage.inputs import checked_input, steady
+from dphmm.storage.state_tables import listed_columns
 
 if TYPE_CHECKING:
     from dphmm.session.odds import EventOdds
@@ -188,7 +189,6 @@ def _users(given: Mapping[str, Any]) -> list[str] | None:
 
 def _states(text: str, option: str, space: StateSpace) -> IntArray:
     """State numbers from names with commas between, or from the column state of a table."""
-    from dphmm.storage.state_tables import listed_columns
 
     if Path(text).suffix in (".csv", ".parquet"):
         (names,) = listed_columns(text, option, ("state",))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from dphmm.cli.options import CONTEXT
+from dphmm.storage.ledger.migrate import migrate_ledger
 
 
 @click.group("ledger", context_settings=CONTEXT)
@@ -20,7 +21,6 @@ def migrate(path: str) -> None:
     All of its records are moved and compared, in one transaction. Whatever stops it leaves the file as it was: run it
     again. No copy is left, because a second ledger of the same people could give second answers.
     """
-    from dphmm.storage.ledger.migrate import migrate_ledger
 
     changed = migrate_ledger(path)
     click.echo(f"{path}: continued in format 2" if changed else f"{path}: is of format 2 already; nothing was changed")

@@ -13,6 +13,7 @@ from dphmm.cli.options import CONTEXT, F, duration, force, length, messages, new
 from dphmm.cli.outcomes import named
 from dphmm.errors import InvalidInput
 from dphmm.states import Grid, space_of_names
+from dphmm.storage.state_tables import listed_names, space_of_answers
 
 if TYPE_CHECKING:
     from dphmm.markov.model import MarkovModel
@@ -152,7 +153,6 @@ def edges(file: str, stay: str, states_file: str | None, **given: Any) -> None:
     The weights of the moves out of each state are divided by their sum.
     """
     from dphmm.storage.public_tables import read_moves
-    from dphmm.storage.state_tables import listed_names
 
     stays = finite_number(stay, "--stay")
     if not 0 <= stays < 1:
@@ -179,7 +179,6 @@ def _from_geometry(space: StateSpace, given: dict[str, Any]) -> None:
 
 def _from_file(file: str, given: dict[str, Any], read: Any) -> None:
     from dphmm.markov.geometry import uniform_model
-    from dphmm.storage.state_tables import space_of_answers
 
     step = None if given["step"] is None else duration(given["step"], "--step")
     space = space_of_answers(given["answers"], "--answers") if is_table(given["answers"]) else None

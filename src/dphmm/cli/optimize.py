@@ -7,7 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import numpy as np
 
+from dphmm._checks import exact_epsilon, stated_epsilon
+from dphmm.accounting.records import in_short
 from dphmm.cli.console import Console, print_json
 from dphmm.cli.options import CONTEXT, TABLE_SUFFIX, force, loaded_model, loaded_policy, messages, new_output
 from dphmm.errors import DphmmError, InvalidInput
@@ -58,7 +61,6 @@ def optimize(model: str, as_json: bool, quiet: bool, **given: Any) -> None:
     state (a model's occupancy; alike without one), and kept as whole numbers, which every use certifies again. Then:
     dphmm release ... --mechanism table.npz, with the same model, policy, epsilon and protection.
     """
-    from dphmm._checks import exact_epsilon, stated_epsilon
     from dphmm.optimizing import optimize as made_of
     from dphmm.storage.made_tables import save_table
 
@@ -110,7 +112,6 @@ def _otherwise(
     model: MarkovModel, policy: PolicyGraph, space: StateSpace, table: MadeTable, protection: str
 ) -> float | None:
     """The error of --mechanism auto in the same place: root mean square, of labels the share wrong; None if refused."""
-    import numpy as np
 
     from dphmm.evaluation.lonely import shown_error
     from dphmm.session.setting import Setting
@@ -154,7 +155,6 @@ def _weighted(model: MarkovModel) -> str:
 
 
 def _lines(table: MadeTable, model: MarkovModel, space: StateSpace, path: Path, otherwise: float | None) -> list[str]:
-    from dphmm.accounting.records import in_short
 
     making = table.making
     assert making is not None

@@ -9,9 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dphmm import plot
+from dphmm.accounting.records import in_short
 from dphmm.cli.console import Console, print_json
 from dphmm.cli.options import CONTEXT, force, loaded_model, loaded_policy, messages, new_output, plan_choices
 from dphmm.errors import InvalidInput
+from dphmm.plot.figures import can_draw
+from dphmm.storage.inputs import checked_output, replacing
 
 if TYPE_CHECKING:
     from dphmm.schedule_plan import SchedulePlan
@@ -91,7 +95,6 @@ def plan(model: str, as_json: bool, quiet: bool, **given: Any) -> None:
 
 def told(found: Sequence[SchedulePlan], own: SchedulePlan) -> list[str]:
     """The table: a line for each total, the one that was asked for marked, and one without the file."""
-    from dphmm.accounting.records import in_short
     from dphmm.storage.release_words import after_words, off, stay_words
 
     most = "at most " if own.schedule.kind == "paced" else ""
@@ -151,8 +154,6 @@ def _error(one: SchedulePlan) -> dict[str, Any]:
 
 
 def _check_outputs(model: str, given: Mapping[str, Any]) -> None:
-    from dphmm.plot.figures import can_draw
-    from dphmm.storage.inputs import checked_output
 
     inputs = (model, given["policy"])
     if given["output"] is not None:
@@ -170,9 +171,6 @@ def _check_outputs(model: str, given: Mapping[str, Any]) -> None:
 def _draw(own: SchedulePlan, path: str) -> None:
     import matplotlib
     from matplotlib.figure import Figure
-
-    from dphmm import plot
-    from dphmm.storage.inputs import replacing
 
     kind = Path(path).suffix.lower()[1:]
     with matplotlib.rc_context({"svg.hashsalt": "ladder", "svg.fonttype": "none"}), replacing(path) as temporary:

@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from dphmm._checks import exact_epsilon
+from dphmm.accounting.event import NotPrivateEvent
 from dphmm.cli.console import Row
 from dphmm.cli.options import new_output
 from dphmm.errors import InvalidInput
+from dphmm.storage.ledger import COMMANDS, open_ledger
 
 if TYPE_CHECKING:
     from dphmm.accounting.ledger import Ledger
@@ -70,8 +73,6 @@ def opened_ledger(given: Mapping[str, Any]) -> Iterator[Ledger | None]:
     if given["ledger"] is None:
         yield None
         return
-    from dphmm._checks import exact_epsilon
-    from dphmm.storage.ledger import COMMANDS, open_ledger
 
     cap = None if given["cap_epsilon"] is None else exact_epsilon(given["cap_epsilon"], "--cap-epsilon")
     with open_ledger(given["ledger"]) as ledger, ledger.lease(COMMANDS):
@@ -110,7 +111,6 @@ def learned_once(
 
 def stored_fit(given: Mapping[str, Any], data: str, save: Callable[[Path], None], reason: str) -> Kept | None:
     """Store a model without privacy, which is the same every time. InvalidInput where its name has another one."""
-    from dphmm.accounting.event import NotPrivateEvent
     from dphmm.storage.publications import admitting, default_name, digest_of_settings, file_of, publish
 
     if given["ledger"] is None:

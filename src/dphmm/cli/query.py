@@ -16,6 +16,10 @@ import click
 from dphmm.cli.console import Console, Row, print_json
 from dphmm.cli.options import CONTEXT, force, messages, new_output, output
 from dphmm.cli.publishing import check_ledger, kept_document, kept_rows, ledger_options, opened_ledger
+from dphmm.storage.inputs import checked_output
+from dphmm.storage.owner_view import rejected_path, write_list
+from dphmm.storage.statement_types import QueryStatement, typed
+from dphmm.storage.tables import table_format, write_table
 
 if TYPE_CHECKING:
     from dphmm.dependent import QueryResult, Question
@@ -128,10 +132,7 @@ def _write(result: QueryResult, given: Mapping[str, Any], inputs: list[str], con
     import pyarrow as pa
 
     from dphmm.cli.guarantees import model_warning
-    from dphmm.storage.owner_view import rejected_path
     from dphmm.storage.statement import statement_path, write_statement
-    from dphmm.storage.statement_types import QueryStatement, typed
-    from dphmm.storage.tables import write_table
 
     if result.model is not None and result.whom is not None:
         model_warning(result.model, result.whom.people, console, result.whom.known_by)
@@ -152,7 +153,6 @@ def _write(result: QueryResult, given: Mapping[str, Any], inputs: list[str], con
 
 def _list(rows: Rejected, output: str) -> None:
     """Write the owner's list: before an answer is stored, so that it is there for every answer."""
-    from dphmm.storage.owner_view import rejected_path, write_list
 
     write_list(rejected_path(output), rows.word, rows.sorted())
 
@@ -176,10 +176,7 @@ def _warned(console: Console) -> Iterator[None]:
 
 def _check_output(given: Mapping[str, Any], inputs: list[str]) -> None:
     """Refuse an output that cannot be written before any data is read."""
-    from dphmm.storage.inputs import checked_output
-    from dphmm.storage.owner_view import rejected_path
     from dphmm.storage.statement import statement_path
-    from dphmm.storage.tables import table_format
 
     table_format(given["output"], "-o")
     for path in (given["output"], statement_path(given["output"])):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dphmm import plot
 from dphmm.cli.console import Console, Row, print_json, stage_of
 from dphmm.cli.options import (
     CONTEXT,
@@ -25,6 +26,7 @@ from dphmm.cli.options import (
 from dphmm.cli.outcomes import named, one_line
 from dphmm.cli.smooth import release_subjects
 from dphmm.errors import InvalidInput
+from dphmm.plot.figures import can_draw
 from dphmm.storage.inputs import checked_input, replacing, steady
 from dphmm.storage.statement_types import member
 
@@ -335,7 +337,6 @@ def check_figures(folder: str | None, names: Sequence[str] = _NAMES, *, replace:
     That is one that cannot be made, or has such pictures (unless ``replace``). Pictures without matplotlib are refused
     too.
     """
-    from dphmm.plot.figures import can_draw
 
     if folder is None:
         return
@@ -373,7 +374,6 @@ def write_figures(folder: Path, report: ReleaseReport) -> list[Path]:
 
 def _pictures(report: ReleaseReport) -> dict[str, Callable[[Any], Any]]:
     """What can be drawn of this release, by name."""
-    from dphmm import plot
     from dphmm.report.page import Content
 
     content, found = Content(report), dict[str, Callable[[Any], Any]]()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
+from textwrap import fill
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from dphmm.errors import InvalidInput
 from dphmm.plot.figures import COLOURS
+from dphmm.states.maps import MapSpace
 from dphmm.states.space import StateSpace
 from dphmm.types import FloatArray
 
@@ -60,7 +62,6 @@ def titled(ax: Axes, words: str, share: float = 1.0) -> None:
 
     ``share``: of the axes' width, where a legend beside them takes the rest.
     """
-    from textwrap import fill
 
     from matplotlib import rcParams
     from matplotlib.font_manager import FontProperties
@@ -90,7 +91,6 @@ def in_plane(space: StateSpace, points: Any) -> FloatArray:
 
 def ground(space: StateSpace, ax: Axes) -> Axes:
     """The states as small grey dots, with one scale on maps."""
-    from dphmm.states.maps import MapSpace
 
     points = in_plane(space, space.own_answers)
     ax.plot(points[:, 0], points[:, 1], ".", color="#c9d0da", markersize=3, zorder=0, rasterized=len(points) > 5000)

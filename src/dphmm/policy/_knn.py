@@ -19,6 +19,7 @@ from dphmm.policy._edges import Listed
 from dphmm.policy._points import LatticeDistance
 from dphmm.policy._radius import DISTANCE_TOLERANCE, floats_hash, lattice_hash
 from dphmm.policy.graph import PolicyGraph, read_only, refuse_too_many, registered, sorted_edges
+from dphmm.states.space import StateSpace, lattice_answers
 from dphmm.types import FloatArray, IntArray
 
 #: Squared distances of pairs of states (m,), (m,): integers, or floats.
@@ -72,7 +73,6 @@ def knn(space: Any, k: int) -> Knn:
 
     Raises InvalidInput for k that is no whole number from 1 to N - 1, and for more than 50,000,000 pairs.
     """
-    from dphmm.states.space import StateSpace, lattice_answers
 
     if isinstance(space, StateSpace) and space.has_labels:
         raise InvalidInput("space", "labels, which have no distances", "policy.complete, .categorical or .from_edges")

@@ -32,7 +32,8 @@ from dphmm.policy.constraint import Constraint
 from dphmm.policy.graph import PolicyGraph, Union, read_only, refuse_too_many, registered
 from dphmm.states.grid import Grid
 from dphmm.states.hexes import H3
-from dphmm.states.maps import MapSpace
+from dphmm.states.maps import MapSpace, parse_length
+from dphmm.states.space import StateSpace, lattice_answers
 from dphmm.types import FloatArray, IntArray
 
 #: Distances of answers that are no lattice points are compared with this relative tolerance.
@@ -123,8 +124,6 @@ def radius(space: Any, r: Any = None, closed: bool = True, *, covers: Any = None
     Raises InvalidInput for r that is NaN, zero, negative or outside 1e-300 .. 1e300, and for more than
     50,000,000 pairs of neighbours where pairs have to be listed.
     """
-    from dphmm.states.maps import parse_length
-    from dphmm.states.space import StateSpace, lattice_answers
 
     if isinstance(space, StateSpace) and space.has_labels:
         raise InvalidInput("space", "labels, which have no distances", "policy.complete, .categorical or .from_edges")

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from html import escape
 from typing import NamedTuple
 
 import numpy as np
@@ -413,7 +414,6 @@ class ReleaseReport:
 
     def _repr_html_(self) -> str:
         """The five answers as a table, for notebooks."""
-        from html import escape
 
         rows = "".join(
             f"<tr><th scope=row>{escape(label.strip())}</th><td>{escape(line)}</td></tr>"

@@ -21,6 +21,8 @@ from pathlib import Path
 from typing import Protocol
 from weakref import WeakSet
 
+from filelock import FileLock, Timeout
+
 from dphmm.accounting.transaction import checked_lease
 from dphmm.errors import DphmmError, InvalidInput, LedgerBusy
 
@@ -132,7 +134,6 @@ def use_wal(connection: sqlite3.Connection, path: Path, timeout: float) -> None:
 def held(path: Path, name: str = COMMANDS) -> Iterator[None]:
     """Hold the lease ``name`` of a ledger: an advisory lock on a file beside it. LedgerBusy at once if it is taken."""
     # It loads asyncio, which only commands that write need.
-    from filelock import FileLock, Timeout
 
     lock = FileLock(f"{path}.{checked_lease(name)}.lock", timeout=0)
     try:
