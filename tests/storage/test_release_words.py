@@ -19,7 +19,18 @@ import dphmm
 from dphmm.batch import Batch
 from dphmm.samplers.entropy import ReplayBits
 from dphmm.states.trajectory import Trajectories
-from dphmm.storage.release_words import ONLY_POSSIBLE, ORIGIN, Found, off, story, sureness
+from dphmm.storage.release_words import (
+    CAP,
+    NOISE,
+    ONLY_POSSIBLE,
+    ORIGIN,
+    REPLAYABLE,
+    Found,
+    InLedger,
+    off,
+    story,
+    sureness,
+)
 from dphmm.storage.released import Published
 from dphmm.storage.statement import privacy_statement
 
@@ -69,7 +80,9 @@ def test_errors_are_said_to_ten_metres() -> None:
 
 def test_every_figure_has_its_baseline_in_its_line() -> None:
     first, second = STAYERS.lines
-    assert first == "where somebody is: 1,030 m off expected (2,530 m without the file)"
+    assert first == "where somebody is: 1,030 m off expected over a whole day (2,530 m without the file)"
+    rows = replace(STAYERS, what="", stays=()).lines
+    assert rows == ["where somebody is: 1,030 m off expected (2,530 m without the file)"]
     assert second == "who stays at one place: 400 m after 1 day, 140 m after 7 (2,660 m without)"
     assert "off on average" in replace(STAYERS, measured=True).lines[0]
     labels = Found(0.4, 0.9, "", "block", [(1, 0.2), (7, 0.1)], 0.8).lines
@@ -186,6 +199,33 @@ def test_of_a_sequence_no_less_is_spent_than_its_rows_hold(grid) -> None:
     totals = msgspec.structs.replace(statement.totals, epsilon_sum="24")
     told = story(msgspec.structs.replace(statement, totals=totals), promise, planned)
     assert told.spent["most"] == "24" and told.spent["words"][0].startswith("at most 24 of 30 in 100 steps")
+
+
+def with_noise(statement, secure):
+    return msgspec.structs.replace(statement, randomness=msgspec.structs.replace(statement.randomness, secure=secure))
+
+
+def test_what_only_the_statement_says_is_told_so_unless_a_ledger_says_it_too(grid) -> None:
+    day = dphmm.SequencePromise(12, per="1d")
+    schedule = dphmm.Schedule(day, 2, at=[2, 6, 10, 14, 18, 22])
+    statement = with_noise(released(grid, promise=day, schedule=schedule), secure=True)
+    ledger = InLedger(Fraction(12), Fraction(12), 0, False)
+    read = story(statement, day, schedule, STAYERS, as_stated=True)
+    checked = story(statement, day, schedule, STAYERS, ledger=ledger, as_stated=True)
+    own = story(statement, day, schedule, STAYERS)
+    for told, only in ((read, True), (checked, False), (own, False)):
+        assert (NOISE in told.guaranteed["words"]) == only
+        assert told.spent["words"][0].endswith(CAP) == only
+        assert ("at most 6 a day for each person (so the statement says)" in told.published["words"][0]) == only
+
+
+def test_replayable_noise_leaves_no_bound_and_figures_of_those_alone_who_do_not_know_it(grid) -> None:
+    statement = msgspec.structs.replace(released(grid), private=False, not_private_because=["replayable bits"])
+    told = story(with_noise(statement, secure=False), found=STAYERS, as_stated=True)
+    assert told.guaranteed["one_answer"] is told.guaranteed["all_answers"] is told.guaranteed["only_possible"] is None
+    assert told.guaranteed["holds"] is False and told.still_found["words"][-1] == REPLAYABLE
+    assert NOISE not in told.guaranteed["words"]
+    assert REPLAYABLE not in story(with_noise(released(grid), secure=True), found=STAYERS).still_found["words"]
 
 
 def test_what_does_not_hold_is_not_promised(grid) -> None:

@@ -140,6 +140,8 @@ def check_released(
         kept = stored_promises(ledger, query, file)
         notes += check_statement(Path(released), beside, audit.counted, subjects, findings, answers, kept)
         notes += check_words(file, beside, subjects, findings)
+        if ledger is None and beside.exists():
+            notes.append("where the noise came from, and what was promised and scheduled: only the statement says so")
     else:
         notes.append("the privacy statement, which lies beside a file")
     if len(replay.met) > len(replay.verdicts):

@@ -286,18 +286,20 @@ class ReleaseReport:
 
     @cached_property
     def whole(self) -> bool:
-        """Whether somebody has as many answers in a block as the plan gives, or without one a row at every step.
+        """Whether everybody has a row at every step of some block, and of all blocks but their first and last.
 
-        What is expected beforehand is of whole blocks: of a file with less it says nothing.
+        What is expected beforehand is of whole blocks: of a file with less it says nothing. Where somebody is may be
+        easy to tell at some hours and not at others.
         """
-        expected, schedule = self.prospects.expected, self.schedule
+        expected = self.prospects.expected
         if expected is None:
             return False
-        if schedule is not None and schedule.kind == "planned":
-            return any(count >= schedule.releases for _, blocks in self.in_file for _, count, _ in blocks)
         steps = len(expected.by_step)
-        own = (self.block(user, self.rows.step[at]) for user, at in self.rows.by_user.items())
-        return any(int(np.unique(blocks, return_counts=True)[1].max()) >= steps for blocks in own)
+        for user, at in self.rows.by_user.items():
+            full = np.unique(self.block(user, np.unique(self.rows.step[at])), return_counts=True)[1] >= steps
+            if not full.any() or not full[1:-1].all():
+                return False
+        return True
 
     @cached_property
     def found(self) -> Found | None:
@@ -322,7 +324,8 @@ class ReleaseReport:
             error = found.error if self.whole else self._believed
         if error is None:
             return None
-        return Found(error, without, found.unit, found.what, stays, found.stays_without, measured=measured is not None)
+        what = found.what if self.whole else ""
+        return Found(error, without, found.unit, what, stays, found.stays_without, measured=measured is not None)
 
     @property
     def _believed(self) -> float | None:
@@ -434,14 +437,18 @@ class ReleaseReport:
         promise, rows = self.promise, self.rows
         if promise is not None and isinstance(promise.per, int):
             return np.asarray((steps - 1 + promise.passed) // promise.per)
-        if rows.time is None or (promise is not None and promise.per is None):
-            return np.zeros(len(steps), dtype=np.int64)
         own, each = rows.by_user[user], self.made.model.step
         length = _DAY
-        if promise is not None and each is not None:
-            in_steps = promise.in_steps(each, 0).per
-            assert isinstance(in_steps, int)
-            length = in_steps * each
+        in_steps: int | None = None
+        if promise is not None and promise.per is not None and each is not None:
+            per = promise.in_steps(each, 0).per
+            assert isinstance(per, int)
+            in_steps, length = per, per * each
+        if rows.time is None and in_steps is not None:
+            asked = rows.step[own][rows.asked[own]]
+            return np.asarray((steps - 1 + passed_without_times(asked, in_steps)) // in_steps)
+        if rows.time is None or (promise is not None and promise.per is None):
+            return np.zeros(len(steps), dtype=np.int64)
         if each is None:
             known = dict(zip(rows.step[own].tolist(), rows.time[own].tolist(), strict=True))
             time = np.array([known.get(step, rows.time[own[0]]) for step in steps.tolist()], dtype=np.int64)
@@ -506,3 +513,18 @@ class ReleaseReport:
         if self.promise is not None and self.promise.window is not None:
             return {user: max(self.running(user), default=Fraction(0)) for user, _ in self.spent}
         return {user: max((total for _, _, total in blocks), default=Fraction(0)) for user, blocks in self.spent}
+
+
+def passed_without_times(asked: IntArray, length: int) -> int:
+    """How many steps (0 to ``length`` - 1) of its block had passed before step 1, where no time tells.
+
+    ``asked`` (k,) are the steps with an answer. What is told is what no reader can deny: the place of step 1 with
+    fewest answers in the block with most. Of the places that a promise allows one is always among these.
+
+    >>> passed_without_times(np.array([1, 3, 5, 7]), 4), passed_without_times(np.array([2, 3]), 4)
+    (0, 0)
+    """
+    if not len(asked):
+        return 0
+    most = [int(np.unique((asked - 1 + passed) // length, return_counts=True)[1].max()) for passed in range(length)]
+    return int(np.argmin(most))

@@ -18,7 +18,7 @@ from dphmm.accounting.records import in_short
 from dphmm.report.content import ReleaseReport
 from dphmm.states.space import LABELS_WRONG
 from dphmm.storage.promises import length, places_words
-from dphmm.storage.release_words import SO_STATED, Found, off, stay_words, sureness
+from dphmm.storage.release_words import REPLAYABLE, SO_STATED, Found, off, stay_words, sureness
 from dphmm.storage.statement_types import document, epsilons_of
 
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
@@ -153,6 +153,8 @@ def _nothing_asked(report: ReleaseReport, counts: Counts) -> str:
     schedule, promise = report.schedule, report.promise
     whose = plural(counts.people, "person", "people")
     told = f"The file has {plural(counts.rows, 'row')} of {whose}, none with an answer. "
+    if report.elsewhere is not None and report.in_all:
+        return f"{told}It spends nothing; other files and queries of the ledger spend {in_short(report.in_all)} in all."
     if schedule is None or promise is None:
         return told + "Nothing is spent."
     block = _BLOCKS.get(str(promise.per), "in each block") if promise.per is not None else "in all"
@@ -487,6 +489,12 @@ def _wrong(share: float) -> str:
 
 
 def _where_from(report: ReleaseReport, found: Found) -> str:
+    if not report.statement.randomness.secure:
+        return f"{_from_whom(report, found)} All of it {REPLAYABLE}."
+    return _from_whom(report, found)
+
+
+def _from_whom(report: ReleaseReport, found: Found) -> str:
     if found.measured and report.truth is not None:
         whom = "simulated" if report.truth.simulated else "real"
         if not found.stays:
@@ -497,9 +505,7 @@ def _where_from(report: ReleaseReport, found: Found) -> str:
         rest = stay_words(found.unit)
         return f"{first}: measured on the {whom} people. {rest[0].upper()}{rest[1:]}: computed from public data alone."
     if not report.whole:
-        return (
-            "What a reader who believes the model expects of the rows of this file, which is less than a whole block."
-        )
+        return "What a reader who believes the model expects of the rows of this file, which are not of whole blocks."
     longer = "real trips can be longer" if report.on_map else "real people can differ"
     return f"Computed from public data alone, of people who move as the model says; {longer}."
 

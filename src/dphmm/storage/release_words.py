@@ -38,7 +38,12 @@ ONLY_POSSIBLE = (
 )
 #: What no reader of a file can check: provenance is in no hash.
 ORIGIN = "only the statement and the model file say where the model came from: no hash confirms it"
+#: Nor, without a ledger, these two.
+NOISE = "only the statement says that the noise came from the operating system; give --ledger to check it"
+CAP = "; the cap is the statement's: give --ledger to check it"
 SO_STATED = " (so the statement says; dphmm audit follows every choice)"
+#: Of whom all figures are where somebody may know the random words.
+REPLAYABLE = "for a reader who does not know the random words of the noise: who knows them finds the true states"
 #: Kinds of states whose answers are places on a map.
 _ON_MAPS = ("grid", "h3")
 
@@ -79,8 +84,9 @@ class Found:
     """What a reader of the file still finds, each figure beside its baseline without the file.
 
     ``error`` and ``without``: mean distances of where somebody is; ``measured`` where the truth was known, else
-    expected of people who move as the model says. ``stays``: (after so many of ``what``, mean distance of who stays at
-    one place all that time); where nothing is known of them it is empty and ``stays_without`` NaN.
+    expected of people who move as the model says, over a whole ``what`` or, where that is "", over the rows of a file.
+    ``stays``: (after so many of ``what``, mean distance of who stays at one place all that time); where nothing is
+    known of them it is empty and ``stays_without`` NaN.
     """
 
     error: float
@@ -96,7 +102,8 @@ class Found:
         """The figures in words."""
         error, without = off(self.error, self.unit), off(self.without, self.unit)
         labels = self.unit == LABELS_WRONG
-        how = "off " * (not labels) + ("on average" if self.measured else "expected")
+        over = f" over {'the' if self.what == 'sequence' else 'a whole'} {self.what}" * bool(self.what)
+        how = "off " * (not labels) + ("on average" if self.measured else f"expected{over}")
         what = "which label somebody has" if labels else "where somebody is"
         lines = [f"{what}: {error} {how} ({without} without the file)"]
         if self.stays:
@@ -223,11 +230,11 @@ def story(
     (least, epsilon), step = epsilons_of(statement), statement.model.step_seconds
     most, block = (None, "") if promise is None else _block(promise, schedule, least, step)
     return Story(
-        published=_published(statement, asked, schedule, most, block, as_stated),
+        published=_published(statement, asked, schedule, most, block, as_stated, as_stated and ledger is None),
         guaranteed=_guaranteed(statement, promise, epsilon, most, block, ledger, confirmed, all_possible, as_stated)
         if asked
         else _nothing_guaranteed(statement),
-        still_found=_found(found, ledger) if asked else dict.fromkeys(_FIGURES) | {"words": [_NOTHING]},
+        still_found=_found(found, ledger, statement) if asked else dict.fromkeys(_FIGURES) | {"words": [_NOTHING]},
         not_protected=_not_protected(statement, all_possible),
         spent=_spent(statement, promise, epsilon, most, block, cap, ledger, as_stated)
         if confirmed
@@ -239,25 +246,25 @@ def story(
 _FIGURES = ("error", "error_without", "unit", "measured", "stays")
 
 
-def _found(found: Found | None, ledger: InLedger | None) -> dict[str, Any] | None:
+def _found(found: Found | None, ledger: InLedger | None, statement: ReleaseStatement) -> dict[str, Any] | None:
     """What a reader of this file finds; who reads other answers, too, finds more."""
     if found is None:
         return None
     told = found.document()
     more = "" if ledger is None else ledger.more
-    return {**told, "words": [*told["words"], *([f"of this file; {more}"] if more else [])]}
+    beside = [f"of this file; {more}"] if more else []
+    if not statement.randomness.secure:
+        beside.append(REPLAYABLE)
+    return {**told, "words": [*told["words"], *beside]}
+
+
+#: What is told of a guarantee, in this order.
+_GUARANTEES = ("holds", "covered_distance", "one_answer", "all_answers", "only_possible", "words")
 
 
 def _nothing_guaranteed(statement: ReleaseStatement) -> dict[str, Any]:
     """Where no answer has been published nothing is guaranteed of one."""
-    return {
-        "holds": statement.private,
-        "covered_distance": None,
-        "one_answer": None,
-        "all_answers": None,
-        "only_possible": None,
-        "words": [_NOTHING],
-    }
+    return dict.fromkeys(_GUARANTEES) | {"holds": statement.private, "words": [_NOTHING]}
 
 
 def _block(promise: SequencePromise, schedule: Schedule | None, epsilon: Fraction, step: int | None) -> tuple[int, str]:
@@ -275,7 +282,13 @@ def _block(promise: SequencePromise, schedule: Schedule | None, epsilon: Fractio
 
 
 def _published(
-    statement: ReleaseStatement, asked: int, schedule: Schedule | None, most: int | None, block: str, as_stated: bool
+    statement: ReleaseStatement,
+    asked: int,
+    schedule: Schedule | None,
+    most: int | None,
+    block: str,
+    as_stated: bool,
+    unchecked: bool,
 ) -> dict[str, Any]:
     counts = statement.published
     labels, on_map = statement.space.kind == "labels", _on_map(statement)
@@ -287,6 +300,8 @@ def _published(
         "paced": "at times chosen from what was already published" + SO_STATED * as_stated,
     }[kind]
     each = f", at most {most:,} {_in(block)} for each person" if most is not None else ""
+    if each and unchecked:
+        each += " (so the statement says)"
     people = "1 person" if counts.subjects == 1 else f"{counts.subjects:,} people"
     answers, rows = (f"{asked:,} {what[:-1] if asked == 1 else what}", f"{counts.rows:,} row{'s' * (counts.rows != 1)}")
     words = [f"{answers} of {people}, {times}{each}; {rows}"]
@@ -357,10 +372,14 @@ def _guaranteed(
         words.append(ONLY_POSSIBLE)
     if as_stated:
         words.append(ORIGIN)
+        if ledger is None and statement.randomness.secure:
+            words.append(NOISE)
     if statement.private is False:
         words = [f"NOT PRIVATE: {'; '.join(statement.not_private_because)}"]
     elif statement.private == "unknown" and statement.unknown_because is not UNSET:
         words.append(f"whether this holds is not known: {'; '.join(statement.unknown_because)}")
+    if statement.private is False:
+        return dict.fromkeys(_GUARANTEES) | {"holds": False, "covered_distance": facts, "words": words}
     return {
         "holds": statement.private,
         "covered_distance": facts,
@@ -427,6 +446,7 @@ def _spent(
         whose = "" if needed == promise.exact or ledger is not None else " by this query"
         spent = in_short(min(needed, spent_in_all) if ledger is None else ledger.largest)
         words = [f"at most {spent} of {total} {_in(block)} for each person{whose}; in all at most {in_all}{counted}"]
+        words[0] += CAP * (as_stated and ledger is None)
     largest = None if most is None or promise is None else max(_needed(promise, epsilon, most), least_spent)
     return {
         "most": None if largest is None else str(largest if ledger is None else ledger.largest),
