@@ -105,6 +105,24 @@ def test_other_errors_while_an_object_is_freed_are_told(monkeypatch):
     assert [lost.exc_type for lost in told] == [ZeroDivisionError]
 
 
+def test_what_an_interrupt_left_half_made_may_fail_silently_when_it_is_freed(monkeypatch):
+    class HalfMade:
+        def __del__(self):
+            raise AttributeError("half made")
+
+    told = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda lost: told.append(str(lost.exc_value)))
+    with answered_like_an_interrupt():
+        HalfMade()
+        assert told == ["half made"]
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+        HalfMade()
+    assert told == ["half made"]
+    HalfMade()
+    assert told == ["half made"] * 2
+
+
 class Broken:
     """Something that cannot be freed without an error."""
 

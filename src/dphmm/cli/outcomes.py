@@ -168,7 +168,15 @@ def answered_like_an_interrupt() -> Iterator[None]:
         yield
         return
     others = sys.unraisablehook
-    sys.unraisablehook = lambda lost: _ask_for_the_lost(lost.exc_type) if _stops(lost.exc_type) else others(lost)
+
+    def forgotten(lost: sys.UnraisableHookArgs) -> None:
+        if _stops(lost.exc_type):
+            _ask_for_the_lost(lost.exc_type)
+        elif not _asked:
+            # What an interrupt left half made may fail while it is freed, of which there is nothing to tell.
+            others(lost)
+
+    sys.unraisablehook = forgotten
     signal.signal(signal.SIGTERM, _stop)
     if before[signal.SIGINT] is signal.default_int_handler:
         signal.signal(signal.SIGINT, _interrupt)
