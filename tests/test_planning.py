@@ -186,10 +186,10 @@ def test_thresholds_are_the_mean_spreads_after_a_release():
     promise = dphmm.SequencePromise(6, steps=400)
     planner = world(promise)
     schedule = planner.candidate(promise, 4, Fraction(3, 2))
-    followed = planner.followed(schedule)
-    spreads = followed.spreads(400)
+    releases = planner.simulated(schedule)
+    spreads = releases.spreads(400)
     middle = schedule.at[2]
-    after = next(beliefs for t, beliefs, _ in followed.steps(np.arange(12)) if t == middle)
+    after = next(beliefs for t, beliefs, _ in releases.steps(np.arange(12)) if t == middle)
     for found in spreads[:20]:
         after = MOVES.T @ after
         means = LINE.answers[:, 0] @ after

@@ -522,7 +522,7 @@ def passed_without_times(asked: IntArray, length: int) -> int:
     fewest answers in the block with most. Of the places that a promise allows one is always among these.
 
     >>> passed_without_times(np.array([1, 3, 5, 7]), 4), passed_without_times(np.array([2, 3]), 4)
-    (0, 0)
+    (0, 2)
     """
     if not len(asked):
         return 0
