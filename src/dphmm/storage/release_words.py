@@ -229,14 +229,16 @@ def story(
     asked = statement.published.rows - (statement.schedule.not_asked if statement.schedule is not UNSET else 0)
     (least, epsilon), step = epsilons_of(statement), statement.model.step_seconds
     most, block = (None, "") if promise is None else _block(promise, schedule, least, step)
+    # What a ledger would confirm.
+    unchecked = as_stated and ledger is None
     return Story(
-        published=_published(statement, asked, schedule, most, block, as_stated, as_stated and ledger is None),
+        published=_published(statement, asked, schedule, most, block, as_stated, unchecked),
         guaranteed=_guaranteed(statement, promise, epsilon, most, block, ledger, confirmed, all_possible, as_stated)
         if asked
         else _nothing_guaranteed(statement),
         still_found=_found(found, ledger, statement) if asked else dict.fromkeys(_FIGURES) | {"words": [_NOTHING]},
         not_protected=_not_protected(statement, all_possible),
-        spent=_spent(statement, promise, epsilon, most, block, cap, ledger, as_stated)
+        spent=_spent(statement, promise, epsilon, most, block, cap, ledger, unchecked)
         if confirmed
         else _not_confirmed(statement, ledger),
     )
@@ -376,10 +378,9 @@ def _guaranteed(
             words.append(NOISE)
     if statement.private is False:
         words = [f"NOT PRIVATE: {'; '.join(statement.not_private_because)}"]
-    elif statement.private == "unknown" and statement.unknown_because is not UNSET:
-        words.append(f"whether this holds is not known: {'; '.join(statement.unknown_because)}")
-    if statement.private is False:
         return dict.fromkeys(_GUARANTEES) | {"holds": False, "covered_distance": facts, "words": words}
+    if statement.private == "unknown" and statement.unknown_because is not UNSET:
+        words.append(f"whether this holds is not known: {'; '.join(statement.unknown_because)}")
     return {
         "holds": statement.private,
         "covered_distance": facts,
@@ -432,7 +433,7 @@ def _spent(
     block: str,
     cap: Fraction | None,
     ledger: InLedger | None,
-    as_stated: bool,
+    unchecked: bool,
 ) -> dict[str, Any]:
     spent_in_all = Fraction(statement.totals.epsilon_sum) if ledger is None else ledger.in_all
     # Of a sequence that ends, the sum of the rows is its own.
@@ -446,7 +447,7 @@ def _spent(
         whose = "" if needed == promise.exact or ledger is not None else " by this query"
         spent = in_short(min(needed, spent_in_all) if ledger is None else ledger.largest)
         words = [f"at most {spent} of {total} {_in(block)} for each person{whose}; in all at most {in_all}{counted}"]
-        words[0] += CAP * (as_stated and ledger is None)
+        words[0] += CAP * unchecked
     largest = None if most is None or promise is None else max(_needed(promise, epsilon, most), least_spent)
     return {
         "most": None if largest is None else str(largest if ledger is None else ledger.largest),
@@ -455,7 +456,7 @@ def _spent(
         "epsilon_sum": statement.totals.epsilon_sum if ledger is None else str(ledger.in_all),
         "counted_in": "file" if ledger is None else "ledger",
         "cap": None if cap is None else str(cap),
-        "block_cap": None if promise is None or most is None else _block_cap(promise, block, as_stated and not ledger),
+        "block_cap": None if promise is None or most is None else _block_cap(promise, block, unchecked),
         "words": words,
     }
 
