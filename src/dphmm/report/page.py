@@ -608,7 +608,7 @@ class Content:
             horizon = report.statement.horizon
             return "Nothing limits the sum." if horizon is None else f"{words.horizon_words(report)}."
         if report.elsewhere is None:
-            return "The cap is the statement's; give --ledger to check it."
+            return words.CAP_AS_STATED
         return "The cap is kept by the ledger: an answer that would pass it is refused."
 
     @cached_property

@@ -31,6 +31,8 @@ _HUGE = 10**9
 _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 #: What a bar is called that is of all answers of all queries, for which it has no room.
 ALL = "all queries"
+#: Of a cap that no ledger confirms.
+CAP_AS_STATED = "The cap is the statement's; give --ledger to check it."
 #: Between how sure somebody is and the factor of the odds.
 ODDS = ", odds × "
 
@@ -645,7 +647,7 @@ def spent(report: ReleaseReport) -> Spent:
             words += f" All together: {in_short(in_all)}."
     # The bar names the ledger where it is counted.
     if report.elsewhere is None and promise is not None:
-        words += " The cap is the statement's; give --ledger to check it."
+        words += f" {CAP_AS_STATED}"
     return Spent(big, words, model_words(report))
 
 
