@@ -600,3 +600,17 @@ def test_what_no_release_can_protect_is_refused_as_a_release_would():
     model = dphmm.MarkovModel(np.full(3, 1 / 3), np.full((3, 3), 1 / 3))
     with pytest.raises(DphmmError, match="flat"):
         dphmm.plan(model, dphmm.policy.complete(3), plane, dphmm.SequencePromise(1, steps=4), flat="refuse", people=3)
+
+
+def test_the_error_without_a_file_depends_on_the_model_alone(tmp_path):
+    """Ten invented people, or others, err by as much without it: a plan and a report of one model say the same."""
+    grid = dphmm.Grid.from_bounds(west=13.3, south=52.48, east=13.36, north=52.52, cell=600.0)
+    model = dphmm.MarkovModel.from_geometry(grid, 3600, "6km/h")
+    policy, promise = dphmm.policy.radius(grid, 700), dphmm.SequencePromise(2, per="1d")
+    worlds = [
+        World(model, policy, grid, promise, people=people, seed=seed) for people, seed in ((2, 1), (200, 1), (2, 7))
+    ]
+    assert len({world.without for world in worlds}) == 1
+    # Two hundred people have it up to four standard errors.
+    far = grid.distances(worlds[1].one_place, worlds[1].there).mean(axis=1)
+    assert abs(far.mean() - worlds[1].without) < 4 * far.std() / np.sqrt(len(far))

@@ -12,10 +12,12 @@ import hashlib
 import html
 import json
 import re
+import shlex
 import shutil
 from dataclasses import replace
 from fractions import Fraction
 
+import msgspec
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -29,7 +31,7 @@ from dphmm.markov.jump import Jump
 from dphmm.report import read_report, words, write_report
 from dphmm.report.page import Content, page
 from dphmm.session.setting import Setting
-from dphmm.storage.release_words import ONLY_POSSIBLE, ORIGIN, SO_STATED, off, sureness
+from dphmm.storage.release_words import ONLY_POSSIBLE, ORIGIN, REPLAYABLE, SO_STATED, off, sureness
 from dphmm.storage.tables import read_table, write_table
 from report.worlds import BBOX, released, report, run, table
 
@@ -412,3 +414,42 @@ def test_labels_have_a_key_and_few_people_are_told_to_be_few(world):
     assert content.too_few == few and few in drawn
     certain = replace(made, shares=[replace(share, low=share.share, high=share.share) for share in made.shares])
     assert Content(certain).too_few == ""
+
+
+def test_what_helps_is_told_in_the_blocks_that_the_stays_are_of(noon):
+    """Two blocks of a week are not helped by fewer days."""
+    made = of_folder(noon)
+    for what, helps in (("day", "fewer days, a smaller budget"), ("week", "fewer weeks, a smaller budget"),
+                        ("sequence", "a shorter sequence, a smaller budget")):  # fmt: skip
+        found = replace(made.prospects.expected.found, what=what)
+        prospects = replace(made.prospects, expected=made.prospects.expected._replace(found=found))
+        told = words.not_protected(replace(made, prospects=prospects))
+        assert told[0][2] == helps
+
+
+def test_the_set_of_a_page_that_is_not_private_names_its_reader(noon):
+    """With the seed of the noise the true state is read off: a factor without that reader would be false."""
+    made = of_folder(noon)
+    replayable = msgspec.structs.replace(made.statement.randomness, secure=False)
+    statement = msgspec.structs.replace(made.statement, randomness=replayable)
+    other = replace(made, made=replace(made.made, statement=statement))
+    assert REPLAYABLE not in words.set_words(made, 9)
+    assert words.set_words(other, 9).endswith(f"All of it {REPLAYABLE}.")
+
+
+def test_a_total_is_over_what_its_promise_is_over():
+    for promise, told in (
+        (dphmm.SequencePromise(4, window=1), "in any step"),
+        (dphmm.SequencePromise(4, window=7), "in any 7 steps"),
+        (dphmm.SequencePromise(4, steps=9), "in all"),
+        (dphmm.SequencePromise(4, per="7d"), "a week"),
+        (dphmm.SequencePromise(4, per="12h"), "per 12h"),
+    ):
+        assert words.over_words(promise) == told
+
+
+def test_the_command_that_audits_a_file_quotes_its_name(noon):
+    """A name with a blank or a quote is one argument of a shell, and nothing else."""
+    made = replace(of_folder(noon), name="anna's day; rm x.csv")
+    line = Content(made).check_command
+    assert shlex.split(line)[:4] == ["dphmm", "audit", "--released", "anna's day; rm x.csv"]

@@ -408,7 +408,7 @@ def set_words(report: ReleaseReport, joined: int) -> str:
         )
         more = [f"two places {_far(far)} apart up to {factor_words(loss)}" for far, loss in report.further]
         told += (": " + ", ".join(more) if more else "") + "."
-    return told
+    return told if report.statement.randomness.secure else f"{told} All of it {REPLAYABLE}."
 
 
 def _further_words(report: ReleaseReport) -> str:
@@ -528,9 +528,9 @@ def not_protected(report: ReleaseReport) -> list[tuple[str, str, str]]:
     place = "Places one returns to" if report.on_map else "What lasts"
     if report.found is not None and found is not None and stays_words(found):
         who = stay_words(found.unit)
-        rows.append(
-            (place, f"{who[0].upper()}{who[1:]} is found to {stays_words(found)}.", "fewer days, a smaller budget")
-        )
+        shorter = "a shorter sequence" if found.what == "sequence" else f"fewer {found.what}s"
+        told = f"{who[0].upper()}{who[1:]} is found to {stays_words(found)}."
+        rows.append((place, told, f"{shorter}, a smaller budget"))
     elif several:
         rows.append((place, "It shows again in every answer, and answers add up.", "fewer answers, a smaller budget"))
     else:
