@@ -24,7 +24,7 @@ from scipy import stats
 import dphmm
 from dphmm.accounting.promise import Schedule
 from dphmm.evaluation.city import STEP, simulate_city
-from dphmm.markov.estimate import fit
+from dphmm.markov.trajectories import fit
 from dphmm.planning import World
 from dphmm.simulated import Errors, Moves, SimulatedReleases
 

@@ -108,7 +108,7 @@ def _walk(parts: Any, path: Sequence[int], split: bool, stored: dict[str, Any]) 
 def simulated_city(people: int) -> tuple[Any, list[list[int]]]:
     """Model, radius policy and grid of the simulated city, and the paths of some of its people."""
     from dphmm.evaluation.city import simulate_city
-    from dphmm.markov.estimate import fit
+    from dphmm.markov.trajectories import fit
 
     city = simulate_city(seed=1, people=60)
     grid = city.grid

@@ -260,7 +260,7 @@ class TestPython:
             transaction.bind_publications(Fraction(2))
         first = self.model(ledger)
         drawn = []
-        monkeypatch.setattr("dphmm.markov.private.chain.release", lambda *given: drawn.append(given))
+        monkeypatch.setattr("dphmm.markov.private.planned.release", lambda *given: drawn.append(given))
         assert np.array_equal(self.model(ledger).initial, first.initial)
         with pytest.raises(BudgetExceeded):
             self.model(ledger, "more")

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import dphmm
-from dphmm.markov.estimate import fit
-from dphmm.markov.trajectories import share_unseen
+from dphmm.markov.trajectories import fit, share_unseen
 
 
 def plain(sequences, owners, n, smoothing, support, min_count, space):

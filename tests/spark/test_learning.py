@@ -134,25 +134,26 @@ def test_a_job_that_fails_leaves_nothing(spark):
 DRIVER = """
 import os, sys
 from dphmm import StateSpace
-from dphmm.markov.private import chain, count_transitions
+from dphmm import MarkovModel
+from dphmm.markov.private import count_transitions, planned
 from dphmm.spark import learning
 from dphmm.storage import publications
 from dphmm.storage.ledger import open_ledger
 from spark.deaths import in_turn
 
-learned = chain.PlannedFit.learned
+learned = planned.PlannedFit.learned
 path, drawn, *whens = sys.argv[1:]
 
 class Schema:
     fields = [type("Field", (), {"name": n, "dataType": type("LongType", (), {})()}) for n in ("user", "step", "state")]
 
 def traced(self, counts):
-    model = learned(self, counts)
+    parts = learned(self, counts)
     with open(drawn, "a") as file:
-        file.write(model.digest + "\\n")
+        file.write(MarkovModel(**parts._asdict()).digest + "\\n")
     if when == "before":
         os._exit(9)
-    return model
+    return parts
 
 def dying(published):
     if when == "after":
@@ -160,7 +161,7 @@ def dying(published):
     return shown(published)
 
 shown, publications._markov_model = publications._markov_model, dying
-chain.PlannedFit.learned = traced
+planned.PlannedFit.learned = traced
 learning.counted = lambda *_: count_transitions([[0, 1, 1]], 2, 4, owners=["a"])
 frame = type("Frame", (), {"schema": Schema})
 

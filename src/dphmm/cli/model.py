@@ -178,7 +178,7 @@ def _from_geometry(space: StateSpace, given: dict[str, Any]) -> None:
 
 
 def _from_file(file: str, given: dict[str, Any], read: Any) -> None:
-    from dphmm.markov.geometry import uniform_model
+    from dphmm.markov.geometry import uniform_parts
 
     step = None if given["step"] is None else duration(given["step"], "--step")
     space = space_of_answers(given["answers"], "--answers") if is_table(given["answers"]) else None
@@ -190,7 +190,7 @@ def _from_file(file: str, given: dict[str, Any], read: Any) -> None:
         came = f"{len(space.names)} names, which are not the {len(moves.names)} columns of {file} in their order"
         raise InvalidInput("--answers", came, "a row for each column, in the same order")
     try:
-        made = uniform_model(space, moves.matrix, step, given["jump"], {"method": "given"})
+        made = MarkovModel(**uniform_parts(space, moves.matrix, step, given["jump"], {"method": "given"})._asdict())
     except InvalidInput as error:
         raise named(error, _FIELDS) from None
     _save(made, given, [PUBLIC], {})

@@ -16,8 +16,8 @@ from dphmm.markov.model import MarkovModel, Predecessors
 
 if TYPE_CHECKING:
     from dphmm.markov.estimate import FitReport as FitReport
-    from dphmm.markov.estimate import fit as fit
     from dphmm.markov.estimate import keep_visited as keep_visited
+    from dphmm.markov.trajectories import fit as fit
 
 __all__ = ["Belief", "FitReport", "MarkovModel", "Predecessors", "fit", "keep_visited"]
 
@@ -26,9 +26,9 @@ def __getattr__(name: str) -> Any:
     """Fitting is loaded where somebody fits: a release does not."""
     if name not in ("FitReport", "fit", "keep_visited"):
         raise AttributeError(f"module 'dphmm.markov' has no attribute {name!r}")
-    from dphmm.markov import estimate
+    from dphmm.markov import estimate, trajectories
 
-    return globals().setdefault(name, getattr(estimate, name))
+    return globals().setdefault(name, getattr(trajectories if name == "fit" else estimate, name))
 
 
 def __dir__() -> list[str]:

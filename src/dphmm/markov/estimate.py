@@ -19,8 +19,7 @@ from scipy import sparse
 
 from dphmm._checks import one_of, whole
 from dphmm.errors import InvalidInput
-from dphmm.markov.model import MarkovModel, many, some
-from dphmm.markov.stochastic import canonical, divided, row_sums
+from dphmm.markov.stochastic import ModelParts, canonical, divided, many, row_sums, some
 from dphmm.types import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -234,7 +233,7 @@ class FitReport:
         )
 
 
-def fit(
+def estimate(
     sequences: Iterable[Any],
     n_states: int,
     smoothing: float = 0.0,
@@ -248,31 +247,8 @@ def fit(
     source: str | None = None,
     source_sha256: str | None = None,
     unseen: float | None = None,
-) -> tuple[MarkovModel, FitReport]:
-    """Fit a model to sequences of states, without privacy.
-
-    Parameters
-    ----------
-    sequences : integer sequences, states 0..n_states-1, one step apart; a gap is a cut into two sequences.
-    smoothing : pseudo-count added to every pair of states: everything becomes possible.
-    smoothing_support : the pairs to smooth instead of all: "neighbours" on a grid, or a mask (N, N). Required
-        above 3,000 states.
-    initial : of t = 0, as the model starts "before" the first release.
-        "occupancy": how often each state occurs at all; every visited state is possible at t = 0, and one
-        only ever seen at the start of sequences is not possible at t = 1. Needs no shift.
-        "first": how often each begins a sequence. The first row of every sequence is taken as t = 0, the
-        state its first transition leaves, so releases are expected to begin one step after where these
-        sequences begin.
-        "uniform": every state alike, visited or not.
-    min_count : transitions seen fewer times are dropped, before smoothing.
-    n_users, source, source_sha256 : how many people the sequences are of, and which file they came from.
-        Kept in the provenance; who the people are is not, hashed or otherwise: `dphmm.storage.models.save_people`
-        writes that beside a saved model, for its owner alone.
-    unseen : the share of people's moves that a model of all others would call impossible, recorded likewise.
-
-    A state that no kept transition leaves, and no smoothing, gets a self-loop and is named in the report.
-    Raises InvalidInput naming sequence and position, or the option that is wrong.
-    """
+) -> tuple[ModelParts, FitReport]:
+    """What `dphmm.markov.fit` makes a model from, and its report; parameters and errors as there."""
     one_of(initial, ("occupancy", "first", "uniform"), "initial")
     amount = pseudo_count(_number(smoothing), smoothing)
     whole(n_states, "n_states", 2)
@@ -299,14 +275,8 @@ def fit(
         **({} if unseen is None else {"moves_impossible_for_others": unseen}),
         "counts": asdict(report) | {"never_left": len(report.never_left)},
     }
-    model = MarkovModel(
-        _initial(flat, n_states, initial),
-        divided(complete, row_sums(complete)),
-        space=space,
-        step=step,
-        provenance=provenance,
-    )
-    return model, report
+    transition = divided(complete, row_sums(complete))
+    return ModelParts(_initial(flat, n_states, initial), transition, space, step, provenance), report
 
 
 def count_transitions(flat: FlatSequences, n: int) -> Any:

@@ -18,16 +18,19 @@ import numpy as np
 
 from dphmm._checks import finite_number
 from dphmm.errors import InvalidInput
-from dphmm.markov.model import GEOMETRY, MarkovModel
+from dphmm.markov.stochastic import ModelParts
 from dphmm.states.grid import Grid
 from dphmm.states.hexes import H3
 from dphmm.states.maps import parse_duration, parse_speed
 from dphmm.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
+    from dphmm.markov.model import MarkovModel
     from dphmm.policy.graph import PolicyGraph
     from dphmm.states.space import StateSpace
 
+#: What the provenance of a model from geometry alone calls its origin.
+GEOMETRY = "geometry"
 #: Most entries of the matrix: states times the cells within reach of one.
 MOST_MOVES = 2 * 10**7
 #: Weights fall by this power of e from no distance to the reach.
@@ -39,9 +42,9 @@ JUMP = 0.001
 _ALIKE = 1e-12
 
 
-def from_geometry(
+def parts_from_geometry(
     space: StateSpace, step: object, max_speed: object, stay: object = STAY, jump: object = JUMP
-) -> MarkovModel:
+) -> ModelParts:
     """See `dphmm.MarkovModel.from_geometry`."""
     if not isinstance(space, (Grid, H3)) or len(space.merges):
         raise InvalidInput("space", type(space).__name__, "a Grid or an H3, without merged cells")
@@ -62,16 +65,16 @@ def from_geometry(
         "max_speed": f"{float(speed):g} m/s",
         "reach_cells": cells,
     }
-    return uniform_model(space, matrix, seconds, jump, provenance)
+    return uniform_parts(space, matrix, seconds, jump, provenance)
 
 
-def uniform_model(
+def uniform_parts(
     space: StateSpace, matrix: Any, step: int | None, jump: object, provenance: dict[str, Any]
-) -> MarkovModel:
-    """A model of these moves that starts anywhere alike; ``jump``: a probability as it was typed, 0 for none."""
+) -> ModelParts:
+    """Of a model of these moves that starts anywhere alike; ``jump``: a probability as it was typed, 0 for none."""
     rate = 0.0 if jump is None else finite_number(jump, "jump")
     initial = np.full(space.n_states, 1.0 / space.n_states)
-    return MarkovModel(initial, matrix, space=space, step=step, provenance=provenance, jump=rate or None)
+    return ModelParts(initial, matrix, space, step, provenance, rate or None)
 
 
 def couples_along_radius(model: MarkovModel) -> bool | None:

@@ -20,7 +20,6 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -33,16 +32,11 @@ from dphmm._cached import cached_property
 from dphmm._checks import one_of, state_mask
 from dphmm.errors import InvalidInput
 from dphmm.markov.jump import NO_SHARE, Jump
-from dphmm.markov.stochastic import distribution, stochastic_matrix
+from dphmm.markov.stochastic import check_space, checked_step, distribution, many, some, stochastic_matrix
 from dphmm.types import BoolArray, Exact, FloatArray, IntArray, States
 
 if TYPE_CHECKING:
     from dphmm.states.space import StateSpace
-
-#: What the provenance of a model from geometry alone calls its origin.
-GEOMETRY = "geometry"
-#: Longest time step, in seconds: times are counted in microseconds, in 64 bits.
-LONGEST_STEP = 10**12
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,9 +97,8 @@ class MarkovModel:
         self.n_states: int = checked.matrix.shape[0]
         self.initial: FloatArray = distribution(initial, self.n_states)
         self.start = one_of(start, ("before", "at"), "start")
-        self.step = _seconds(step)
-        if space is not None and space.n_states != self.n_states:
-            raise InvalidInput("space", f"{space.n_states} states", f"the model's {self.n_states}")
+        self.step = checked_step(step)
+        check_space(space, self.n_states)
         self.space = space
         self._provenance = _json({"method": "given"} if provenance is None else provenance)
         self.jump = _jump(jump, self.n_states)
@@ -129,16 +122,16 @@ class MarkovModel:
     @classmethod
     def fit(cls, sequences: Any, n_states: int, **options: Any) -> MarkovModel:
         """The maximum-likelihood model of integer sequences; options as in :func:`dphmm.markov.fit`."""
-        from dphmm.markov.estimate import fit
+        from dphmm.markov.estimate import estimate
 
-        return fit(sequences, n_states, **options)[0]
+        return cls(**estimate(sequences, n_states, **options)[0]._asdict())
 
     @classmethod
     def fit_private(cls, sequences: Any, n_states: int, epsilon: Exact, max_length: int, **options: Any) -> MarkovModel:
         """A model learned with differential privacy; options as in :func:`dphmm.markov.private.fit_chain`."""
-        from dphmm.markov.private.chain import fit_chain
+        from dphmm.markov.private.planned import learn
 
-        return fit_chain(sequences, n_states, epsilon, max_length, **options)[0]
+        return cls(**learn(sequences, n_states, epsilon, max_length, **options)[0]._asdict())
 
     @classmethod
     def from_geometry(
@@ -167,9 +160,9 @@ class MarkovModel:
 
         Source: docs/guide.md.
         """
-        from dphmm.markov.geometry import from_geometry
+        from dphmm.markov.geometry import parts_from_geometry
 
-        return from_geometry(space, step, max_speed, stay, jump)
+        return cls(**parts_from_geometry(space, step, max_speed, stay, jump)._asdict())
 
     @property
     def transition(self) -> Any:
@@ -355,16 +348,6 @@ def _check_time(t: int) -> None:
         raise InvalidInput("t", t, "a time from 1: moves are numbered by the time they lead to")
 
 
-def _seconds(step: object) -> int | None:
-    if step is None:
-        return None
-    if isinstance(step, (bool, np.bool_)) or not isinstance(step, (int, np.integer)) or step < 1:
-        raise InvalidInput("step", step, "a whole number of seconds, at least 1")
-    if step > LONGEST_STEP:
-        raise InvalidInput("step", step, f"at most {LONGEST_STEP} seconds")
-    return int(step)
-
-
 def _json(provenance: dict[str, Any]) -> str:
     if not isinstance(provenance, dict):
         raise InvalidInput("provenance", type(provenance).__name__, "a dict")
@@ -450,13 +433,3 @@ def _not_private(provenance: dict[str, Any]) -> str:
     if provenance.get("private") is not False:
         return ""
     return "fitted without privacy: no bound holds for releases about the people it was fitted on"
-
-
-def many(count: int, noun: str) -> str:
-    """A number and its noun."""
-    return f"{count} {noun}" + ("" if count == 1 else "s")
-
-
-def some(states: Sequence[int] | IntArray) -> str:
-    """The first few state numbers."""
-    return ", ".join(str(int(state)) for state in states[:5]) + (", ..." if len(states) > 5 else "")

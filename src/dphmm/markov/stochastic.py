@@ -1,4 +1,4 @@
-"""Distributions and row-stochastic matrices: what is accepted, and the canonical form it is kept in.
+"""Distributions and row-stochastic matrices: what is accepted, and the canonical form it is kept in; parts of models.
 
 Accepted: float64, float32 or integers; finite, nowhere negative, each row summing to 1. A value that is a
 little negative, or a sum that is a little off, is a fault of whatever computed it: it is refused or corrected
@@ -8,16 +8,22 @@ here, once, and never clipped silently.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from dphmm.errors import InvalidInput
-from dphmm.types import BoolArray, FloatArray
+from dphmm.types import BoolArray, FloatArray, IntArray
 
+if TYPE_CHECKING:
+    from dphmm.states.space import StateSpace
+
+#: Longest time step, in seconds: times are counted in microseconds, in 64 bits.
+LONGEST_STEP = 10**12
 #: Above this many states a dense matrix (3.2 GB) is refused.
 DENSE_STATES = 20_000
 TOLERANCE = 1e-9
@@ -35,6 +41,44 @@ class Stochastic:
     matrix: Any
     n_rescaled: int
     worst: float
+
+
+class ModelParts(NamedTuple):
+    """What a model is made from, as a fit finds it: the arguments of `dphmm.MarkovModel` by name, not checked yet."""
+
+    initial: FloatArray
+    transition: Any
+    space: StateSpace | None
+    step: int | None
+    provenance: dict[str, Any]
+    jump: float | None = None
+
+
+def checked_step(step: object) -> int | None:
+    """Seconds between two times. Raises InvalidInput for what is no whole number of them from 1 on."""
+    if step is None:
+        return None
+    if isinstance(step, (bool, np.bool_)) or not isinstance(step, (int, np.integer)) or step < 1:
+        raise InvalidInput("step", step, "a whole number of seconds, at least 1")
+    if step > LONGEST_STEP:
+        raise InvalidInput("step", step, f"at most {LONGEST_STEP} seconds")
+    return int(step)
+
+
+def check_space(space: StateSpace | None, n_states: int) -> None:
+    """Raises InvalidInput for a space of another number of states."""
+    if space is not None and space.n_states != n_states:
+        raise InvalidInput("space", f"{space.n_states} states", f"the model's {n_states}")
+
+
+def many(count: int, noun: str) -> str:
+    """A number and its noun."""
+    return f"{count} {noun}" + ("" if count == 1 else "s")
+
+
+def some(states: Sequence[int] | IntArray) -> str:
+    """The first few state numbers."""
+    return ", ".join(str(int(state)) for state in states[:5]) + (", ..." if len(states) > 5 else "")
 
 
 def stochastic_matrix(given: Any) -> Stochastic:

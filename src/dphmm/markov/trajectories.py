@@ -1,4 +1,4 @@
-"""From people's trajectories to a model: speed limit, time steps, cells, sequences, counts.
+"""From sequences of states, or from people's trajectories, to a model: speed limit, time steps, cells, counts.
 
 Fitting is not releasing: a glitch of a receiver or a cell that nobody visits would widen the bodies of every
 release, so both are left out here, and counted. Nothing of this is private.
@@ -6,7 +6,7 @@ release, so both are left out here, and counted. Nothing of this is private.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,8 +14,9 @@ import numpy as np
 
 from dphmm._checks import whole
 from dphmm.errors import InvalidInput
-from dphmm.markov.estimate import FitReport, fit, keep_visited, smoothing_pairs
-from dphmm.markov.model import MarkovModel, many
+from dphmm.markov.estimate import FitReport, estimate, keep_visited, smoothing_pairs
+from dphmm.markov.model import MarkovModel
+from dphmm.markov.stochastic import many
 from dphmm.states.lattice import nearest_among
 from dphmm.states.trajectory import MICROSECONDS, Counts, Trajectories
 from dphmm.types import IntArray
@@ -23,6 +24,42 @@ from dphmm.types import IntArray
 if TYPE_CHECKING:
     from dphmm.states.space import StateSpace
     from dphmm.states.trajectory import Sequences
+
+
+def fit(
+    sequences: Iterable[Any],
+    n_states: int,
+    smoothing: float = 0.0,
+    initial: str = "occupancy",
+    min_count: int = 1,
+    **options: Any,
+) -> tuple[MarkovModel, FitReport]:
+    """Fit a model to sequences of states, without privacy.
+
+    Parameters
+    ----------
+    sequences : integer sequences, states 0..n_states-1, one step apart; a gap is a cut into two sequences.
+    smoothing : pseudo-count added to every pair of states: everything becomes possible.
+    smoothing_support : the pairs to smooth instead of all: "neighbours" on a grid, or a mask (N, N). Required
+        above 3,000 states.
+    initial : of t = 0, as the model starts "before" the first release.
+        "occupancy": how often each state occurs at all; every visited state is possible at t = 0, and one
+        only ever seen at the start of sequences is not possible at t = 1. Needs no shift.
+        "first": how often each begins a sequence. The first row of every sequence is taken as t = 0, the
+        state its first transition leaves, so releases are expected to begin one step after where these
+        sequences begin.
+        "uniform": every state alike, visited or not.
+    min_count : transitions seen fewer times are dropped, before smoothing.
+    n_users, source, source_sha256 : how many people the sequences are of, and which file they came from.
+        Kept in the provenance; who the people are is not, hashed or otherwise: `dphmm.storage.models.save_people`
+        writes that beside a saved model, for its owner alone.
+    unseen : the share of people's moves that a model of all others would call impossible, recorded likewise.
+
+    A state that no kept transition leaves, and no smoothing, gets a self-loop and is named in the report.
+    Raises InvalidInput naming sequence and position, or the option that is wrong.
+    """
+    parts, report = estimate(sequences, n_states, smoothing, initial, min_count, **options)
+    return MarkovModel(**parts._asdict()), report
 
 
 class Source(NamedTuple):

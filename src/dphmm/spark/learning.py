@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from dphmm.accounting.event import LearningEvent
-from dphmm.markov.private.chain import PlannedFit
+from dphmm.markov.private.planned import PlannedFit
 from dphmm.markov.private.sensitivity import Caps
 from dphmm.spark.counting import Roles, counted
 from dphmm.storage.publications import fit_counts_once

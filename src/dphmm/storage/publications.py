@@ -28,7 +28,7 @@ from dphmm.storage.models import load_model, save_model
 
 if TYPE_CHECKING:
     from dphmm.markov.hidden.hmm import CategoricalHMM
-    from dphmm.markov.private.chain import PlannedFit
+    from dphmm.markov.private.planned import PlannedFit
     from dphmm.markov.private.transition_counts import TransitionCounts
 
     Model = TypeVar("Model", MarkovModel, CategoricalHMM)
@@ -148,7 +148,7 @@ def fit_counts_once(
     >>> import dphmm
     >>> from dphmm.accounting import MemoryLedger
     >>> from dphmm.markov.private import count_transitions
-    >>> from dphmm.markov.private.chain import PlannedFit
+    >>> from dphmm.markov.private.planned import PlannedFit
     >>> from dphmm.markov.private.sensitivity import Caps
     >>> from dphmm.storage.publications import fit_counts_once
     >>> def planned():  # replayable noise is for examples alone
@@ -170,7 +170,7 @@ def fit_counts_once(
 
     def make(admit: Admit) -> bytes:
         admit(asked, None)
-        return file_of(lambda path: _save(planned.learned(counts), path))
+        return file_of(lambda path: _save(MarkovModel(**planned.learned(counts)._asdict()), path))
 
     return _markov_model(publish(ledger, make).published)
 

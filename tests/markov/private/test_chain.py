@@ -17,7 +17,7 @@ from scipy import sparse
 import dphmm
 from dphmm.accounting.event import event_from
 from dphmm.errors import InvalidInput
-from dphmm.markov.private import chain
+from dphmm.markov.private import planned
 from dphmm.markov.private.chain import fit_chain
 from dphmm.markov.private.release import NoisyTable
 from dphmm.samplers.body import DiscreteLaplace
@@ -36,14 +36,14 @@ def fit(data=DATA, n=3, epsilon=1, max_length=4, bits=None, **options):
 def released(monkeypatch):
     """What fits ask to be released: (counts, part, table)."""
     seen = []
-    plainly = chain.release
+    plainly = planned.release
 
     def release(counts, part, grid, bits):
         table = plainly(counts, part, grid, bits)
         seen.append((counts.copy(), part, table))
         return table
 
-    monkeypatch.setattr(chain, "release", release)
+    monkeypatch.setattr(planned, "release", release)
     return seen
 
 
@@ -63,7 +63,7 @@ def test_capped_counts_get_noise_of_the_stated_scale(released, initial, neighbou
 
 def test_the_result_is_a_function_of_the_noisy_table(monkeypatch):
     table = NoisyTable(np.array([3.0, -2.0, 7.0, 1.0, 0.0, 5.0, -9.0, -1.0, -4.0]), 2.0)
-    monkeypatch.setattr(chain, "release", lambda *_: table)
+    monkeypatch.setattr(planned, "release", lambda *_: table)
     models = [fit(data)[0] for data in (DATA, [], [[2, 2, 2]] * 50)]
     assert len({model.digest for model in models}) == 1
     assert len({json.dumps(model.provenance) for model in models}) == 1
@@ -93,7 +93,7 @@ def test_without_noise_worth_the_name_it_is_the_estimate():
 
 
 def test_relabelled_states_give_a_relabelled_model_but_for_the_noise(monkeypatch):
-    monkeypatch.setattr(chain, "release", lambda counts, part, grid, bits: NoisyTable(counts.astype(float), 1.0))
+    monkeypatch.setattr(planned, "release", lambda counts, part, grid, bits: NoisyTable(counts.astype(float), 1.0))
     swap = np.array([2, 0, 1])
     model, _ = fit(initial="first")
     moved, _ = fit([swap[np.array(s)].tolist() for s in DATA], initial="first")

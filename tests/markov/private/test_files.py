@@ -15,10 +15,10 @@ import pytest
 from scipy import sparse
 
 from dphmm.cli.fit_data import records_of, times
-from dphmm.markov.private import chain, sensitivity
+from dphmm.markov.private import planned, sensitivity
 from dphmm.markov.private.caps import kept_records
-from dphmm.markov.private.chain import masked
 from dphmm.markov.private.ngrams import count_ngrams
+from dphmm.markov.private.planned import masked
 from dphmm.markov.private.sensitivity import Caps
 from dphmm.markov.private.transition_counts import counts_of
 from dphmm.states import Grid, StateSpace
@@ -179,8 +179,8 @@ def run_fit(tmp_path, monkeypatch):
     from dphmm.cli.app import app
 
     seen = []
-    noisy = chain.release
-    monkeypatch.setattr(chain, "release", lambda counts, *rest: seen.append(counts.copy()) or noisy(counts, *rest))
+    noisy = planned.release
+    monkeypatch.setattr(planned, "release", lambda counts, *rest: seen.append(counts.copy()) or noisy(counts, *rest))
     (tmp_path / "states.csv").write_text("state\na\nb\n")
 
     def ran(*arguments):

@@ -19,9 +19,9 @@ from dphmm.errors import InvalidInput
 from dphmm.markov.hidden.parameters import Parameters
 from dphmm.markov.private import sensitivity
 from dphmm.markov.private.caps import kept_records
-from dphmm.markov.private.chain import masked
 from dphmm.markov.private.iterations import expected_counts
 from dphmm.markov.private.ngrams import count_ngrams
+from dphmm.markov.private.planned import masked
 from dphmm.markov.private.sensitivity import Caps
 from dphmm.markov.private.transition_counts import counts_of
 from small_records import GRID, random_parameters, sequences_up_to

@@ -27,7 +27,7 @@ from scipy import sparse
 import dphmm
 from dphmm.errors import InvalidInput
 from dphmm.markov.private import count_transitions, fit_chain, fit_counts, transition_counts
-from dphmm.markov.private.chain import PlannedFit
+from dphmm.markov.private.planned import PlannedFit
 from dphmm.markov.private.sensitivity import Caps
 from dphmm.markov.private.transition_counts import KeyTotals, RowCounter, counts_of_keys
 from dphmm.samplers.entropy import ReplayBits

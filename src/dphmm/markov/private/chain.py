@@ -1,7 +1,4 @@
-"""A Markov chain learned with differential privacy from many people's state sequences.
-
-Published: how often each public pair of states follows each other, with integer noise in every cell of the mask, and
-if asked for how often each state begins a sequence, in the same vector. All else is computed from that.
+"""A Markov chain learned with differential privacy from many people's state sequences, or from counts of them.
 
 Proof: docs/proofs/learning.md.
 """
@@ -9,58 +6,19 @@ Proof: docs/proofs/learning.md.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
-from scipy import sparse
-
-from dphmm._checks import exact_epsilon, finite_number, one_of, whole
-from dphmm.accounting.event import LearningEvent, described
+from dphmm.accounting.event import LearningEvent
 from dphmm.errors import InvalidInput
-from dphmm.markov.estimate import ALL_PAIRS_STATES, lattice_neighbours, pseudo_count
 from dphmm.markov.model import MarkovModel
-from dphmm.markov.private import sensitivity
-from dphmm.markov.private.caps import kept_records, unit_of
-from dphmm.markov.private.release import (
-    PROJECTIONS,
-    NoisyTable,
-    nearest_counts,
-    noise_for,
-    probabilities,
-    release,
-    row_totals,
-    uniform_rows,
-)
+from dphmm.markov.private.planned import PlannedFit, learn
 from dphmm.markov.private.sensitivity import Caps
-from dphmm.markov.private.transition_counts import TransitionCounts, counts_of
-from dphmm.samplers.entropy import default_bits, is_secure
-from dphmm.types import Bits, Exact, FloatArray, IntArray
-
-if TYPE_CHECKING:
-    from dphmm.states.space import StateSpace
-
-INITIALS = ("occupancy", "first", "uniform")
+from dphmm.markov.private.transition_counts import TransitionCounts
+from dphmm.types import Exact
 
 
 def fit_chain(
-    sequences: Iterable[Any],
-    n_states: int,
-    epsilon: Exact,
-    max_length: int,
-    *,
-    neighbours: str = "add-remove",
-    owners: Any = None,
-    max_sequences: int = 1,
-    mask: Any = None,
-    initial: str = "occupancy",
-    smoothing: float = 1.0,
-    projection: str = "simplex",
-    bits: Bits | None = None,
-    space: StateSpace | None = None,
-    step: int | None = None,
-    source: str | None = None,
-    admit: Callable[[LearningEvent], None] | None = None,
+    sequences: Iterable[Any], n_states: int, epsilon: Exact, max_length: int, **options: Any
 ) -> tuple[MarkovModel, LearningEvent]:
     """Fit a model to sequences of states with pure differential privacy; a record is all sequences of one owner.
 
@@ -82,26 +40,8 @@ def fit_chain(
 
     Returns the model and the event; raises InvalidInput for public options and for malformed sequences.
     """
-    caps = Caps(max_length, max_sequences, neighbours)
-    planned = PlannedFit(
-        n_states,
-        epsilon,
-        caps,
-        unit_of(owners),
-        mask=mask,
-        initial=initial,
-        smoothing=smoothing,
-        projection=projection,
-        bits=bits,
-        space=space,
-        step=step,
-        source=source,
-    )
-    # Every public check is made before the data is looked at.
-    if admit is not None:
-        admit(planned.event)
-    kept = kept_records(sequences, planned.n_states, caps, owners)
-    return planned.learned(counts_of(kept, planned.n_states, caps, planned.event.unit)), planned.event
+    parts, event = learn(sequences, n_states, epsilon, max_length, **options)
+    return MarkovModel(**parts._asdict()), event
 
 
 def fit_counts(
@@ -140,163 +80,4 @@ def fit_counts(
     planned = PlannedFit(counts.n_states, epsilon, caps, counts.unit, **options)
     if admit is not None:
         admit(planned.event)
-    return planned.learned(counts), planned.event
-
-
-class PlannedFit:
-    """A fit of a chain whose public options are checked: its event is known, and nothing was counted or drawn.
-
-    It draws once. Parameters as in `fit_chain`; ``unit``: what a record is, "owner" or "sequence".
-
-    Raises InvalidInput for public options.
-    """
-
-    def __init__(
-        self,
-        n_states: int,
-        epsilon: Exact,
-        caps: Caps,
-        unit: str,
-        *,
-        mask: Any = None,
-        initial: str = "occupancy",
-        smoothing: float = 1.0,
-        projection: str = "simplex",
-        bits: Bits | None = None,
-        space: StateSpace | None = None,
-        step: int | None = None,
-        source: str | None = None,
-    ) -> None:
-        n = self.n_states = whole(n_states, "n_states", 2, 2**31 - 1)
-        total = exact_epsilon(epsilon)
-        self._first = one_of(initial, INITIALS, "initial") == "first"
-        one_of(projection, PROJECTIONS, "projection")
-        pseudo = pseudo_count(finite_number(smoothing, "smoothing"), smoothing)
-        pairs = self._pairs = _pairs(mask, n, space)
-        words = default_bits(bits)
-        size = sensitivity.l1(sensitivity.transitions(caps, first=self._first), caps)
-        part = noise_for("transitions and starts" if self._first else "transitions", "laplace", size, total)
-        caps_of_event = (caps.neighbours, caps.max_length, caps.max_sequences, is_secure(words))
-        self.event = LearningEvent((part,), *caps_of_event, unit=unit)
-        shape = MarkovModel(np.full(n, 1.0 / n), _matrix(pairs, uniform_rows(pairs.indptr)), space=space, step=step)
-        self._parts, self._bits = [part], words
-        self._options = (initial, pseudo, projection)
-        self._space, self._step = space, shape.step
-        self._provenance = {
-            "method": "noisy counts",
-            "private": self.event.secure,
-            "privacy": described(self.event),
-            "mask": _named(mask),
-            "initial": initial,
-            "smoothing": pseudo,
-            "projection": projection,
-            "source": source,
-        }
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """What is public about the fit and is not in the event: another value is another fit. For JSON."""
-        told = {name: value for name, value in self._provenance.items() if name not in ("private", "privacy")}
-        moves = b"".join(np.asarray(part, dtype="<i8").tobytes() for part in (self._pairs.indptr, self._pairs.indices))
-        return {**told, "n_states": self.n_states, "step": self._step, "pairs": sha256(moves).hexdigest()}
-
-    def learned(self, counts: TransitionCounts) -> MarkovModel:
-        """The model of these counts: the noise is drawn now, and no second time.
-
-        Raises InvalidInput for counts of other states or under other caps than those of the event.
-        """
-        self._check(counts)
-        if not self._parts:
-            raise RuntimeError("the noise of this fit has been drawn")
-        part, pairs = self._parts.pop(), self._pairs
-        exact = masked(counts, pairs, self._first)
-        table = release(exact, part, 0, self._bits)
-        model = _model(table, pairs, *self._options)
-        return MarkovModel(*model, space=self._space, step=self._step, provenance=self._provenance)
-
-    def _check(self, counts: TransitionCounts) -> None:
-        event = self.event
-        wanted = (self.n_states, event.max_length, event.max_sequences, event.unit)
-        if (counts.n_states, counts.max_length, counts.max_sequences, counts.unit) != wanted:
-            expected = "counts of the states, caps and records that the noise is for"
-            raise InvalidInput("counts", "those of another setting", expected)
-
-    def __repr__(self) -> str:
-        return f"PlannedFit(n_states={self.n_states}, epsilon={self.event.epsilon})"
-
-
-def masked(counts: TransitionCounts, pairs: Any, first: bool) -> IntArray:
-    """The counts in the order of the mask; then, if asked for, how often each state comes first."""
-    n, seen = pairs.shape[0], counts.transitions
-    found, known = (np.repeat(np.arange(n), np.diff(m.indptr)) * n + m.indices for m in (seen, pairs))
-    exact = np.zeros(len(known), dtype=np.int64)
-    if len(known) == n * n:
-        exact[found] = seen.data
-    else:
-        place = np.minimum(np.searchsorted(known, found), len(known) - 1)
-        inside = known[place] == found
-        exact[place[inside]] = seen.data[inside]
-    return np.concatenate([exact, counts.starts]) if first else exact
-
-
-def _model(table: NoisyTable, pairs: Any, initial: str, smoothing: float, projection: str) -> tuple[FloatArray, Any]:
-    """(initial, transition) from what was published."""
-    n, moves = pairs.shape[0], pairs.nnz
-    counts = nearest_counts(table.values[:moves], pairs.indptr, projection)
-    even = uniform_rows(pairs.indptr)
-    pseudo = counts + smoothing
-    transition = _matrix(pairs, probabilities(pseudo, pairs.indptr, even))
-    if initial == "uniform":
-        weights = np.ones(n)
-    elif initial == "first":
-        row = np.array([0, n])
-        weights = nearest_counts(table.values[moves:], row, projection) + smoothing
-    else:
-        weights = row_totals(pseudo, pairs.indptr) + np.bincount(pairs.indices, weights=pseudo, minlength=n)
-    return probabilities(weights, np.array([0, n]), np.full(n, 1.0 / n)), transition
-
-
-def _matrix(pairs: Any, data: FloatArray) -> Any:
-    return sparse.csr_array((data, pairs.indices, pairs.indptr), shape=pairs.shape)
-
-
-def _pairs(mask: Any, n: int, space: Any) -> Any:
-    """The public pairs as a canonical csr_array of ones, no row empty."""
-    if mask is None:
-        if n > ALL_PAIRS_STATES:
-            expected = f'mask="neighbours" or a sparse mask above {ALL_PAIRS_STATES} states'
-            raise InvalidInput("mask", f"all pairs of {n} states", expected)
-        return sparse.csr_array(np.ones((n, n)))
-    if isinstance(mask, str):
-        one_of(mask, ("neighbours",), "mask")
-        if space is None or space.n_states != n:
-            raise InvalidInput(
-                "space", "none, or of another size", f"the grid of {n} states whose neighbours are meant"
-            )
-        given = lattice_neighbours(space)
-    else:
-        given = _given_pairs(mask, n)
-    pairs = sparse.csr_array(given != 0).astype(np.float64)
-    pairs.sum_duplicates()
-    pairs.eliminate_zeros()
-    empty = np.flatnonzero(np.diff(pairs.indptr) == 0)
-    if len(empty):
-        raise InvalidInput(f"mask[{empty[0]}]", "a row of no pairs", "at least one state that can follow, as itself")
-    return pairs
-
-
-def _given_pairs(mask: Any, n: int) -> Any:
-    try:
-        given = mask if sparse.issparse(mask) else np.asarray(mask)
-        wrong = given.shape != (n, n) or given.dtype.kind not in "biuf"
-    except (TypeError, ValueError):
-        wrong = True
-    if wrong:
-        raise InvalidInput("mask", type(mask).__name__, f"a matrix ({n}, {n}) of booleans or numbers")
-    return sparse.csr_array(given)
-
-
-def _named(mask: Any) -> str:
-    if mask is None:
-        return "all pairs"
-    return mask if isinstance(mask, str) else "given"
+    return MarkovModel(**planned.learned(counts)._asdict()), planned.event

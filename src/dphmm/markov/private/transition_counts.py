@@ -1,7 +1,7 @@
 """How often states follow each other in capped records: exact, private, and counted before any noise is drawn.
 
 Counting and drawing are apart: many machines may count, one draws. What is counted depends on the rows of each owner
-alone; what is drawn is in `dphmm.markov.private.chain`. Sorted rows, by owner and step, are counted as they pass, in
+alone; what is drawn is in `dphmm.markov.private.planned`. Sorted rows, by owner and step, are counted as they pass, in
 parts of any size: memory does not grow with their number. What is kept of an owner follows from that owner's rows, by
 step, time and state: whatever order they arrived in, the same ones are kept.
 
