@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from dphmm._cached import cached_property
 from dphmm.accounting.budget import float_above
 from dphmm.errors import InvalidInput, Unprotectable
-from dphmm.mechanisms.base import AnswerMechanism, Words, rows, vector
+from dphmm.mechanisms.base import AnswerMechanism, Words, vector
 from dphmm.mechanisms.table_law import TableLaw, digits_for, require_certified
 from dphmm.mechanisms.table_program import checked_edges, checked_points, checked_prior
 from dphmm.policy.constraint import Constraint
@@ -74,6 +74,11 @@ class AnswerTable(AnswerMechanism):
         self._edges: IntArray = np.unique(joined, axis=0).reshape(-1, 2)
 
     @property
+    def frame(self) -> Lattice:
+        """The lattice of the answers."""
+        return self._frame
+
+    @property
     def of_labels(self) -> bool:
         """Whether the answers are names."""
         return self._of_labels
@@ -120,18 +125,6 @@ class AnswerTable(AnswerMechanism):
     def answer(self, images: IntArray, bits: Bits | None = None) -> IntArray:
         """What is named (m, d) for lattice answers (m, d). Raises InvalidInput for one that the table does not have."""
         return np.asarray(self._law.points[self._sampler.draw(self._rows(images), default_bits(bits))])
-
-    def sample(self, answer: ArrayLike, bits: Bits | None = None) -> FloatArray:
-        """What is named for one answer (d,) or for each row (m, d), in answer units."""
-        table, one = rows(answer, self._frame.dimension, "answer")
-        z = self._frame.to_answers(self.answer(self._frame.to_lattice(table), bits))
-        return z[0] if one else z
-
-    def log_likelihood(self, z: ArrayLike, answers: ArrayLike) -> FloatArray:
-        """log P(z | answer) for each row of ``answers`` (N, d); -inf for a z that is none of the table's."""
-        d = self._frame.dimension
-        point = self._frame.to_lattice(vector(z, d, "z"))
-        return self.log_likelihood_lattice(point, self._frame.to_lattice(rows(answers, d, "answers")[0]))
 
     def log_likelihood_lattice(self, z: IntArray, images: IntArray) -> FloatArray:
         """`log_likelihood` of the lattice point z (d,) for lattice answers (N, d)."""
@@ -331,11 +324,6 @@ class MadeTable(AnswerTable):
     def space_digest(self) -> str:
         """The SHA-256 of the state space whose answers are the table's."""
         return self._space
-
-    @property
-    def frame(self) -> Lattice:
-        """The lattice of the answers."""
-        return self._frame
 
     @property
     def prior(self) -> FloatArray:

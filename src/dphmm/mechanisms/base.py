@@ -22,6 +22,7 @@ from dphmm.policy.graph import PolicyGraph
 from dphmm.samplers.body import add_noise
 from dphmm.sensitivity.hull import SensitivityHull, largest_norm
 from dphmm.sensitivity.protection import degree_among
+from dphmm.states.lattice import Lattice
 from dphmm.states.space import StateSpace
 from dphmm.types import Bits, BoolArray, Exact, FloatArray, IntArray, Loss
 
@@ -118,9 +119,29 @@ class LatticeMechanism(Mechanism):
     #: Whether it makes a body of full dimension of a flat hull by itself, so that nothing has to be thickened.
     fills_space: ClassVar[bool] = False
 
+    @property
+    @abstractmethod
+    def frame(self) -> Lattice:
+        """The lattice of its answers."""
+
     @abstractmethod
     def answer(self, images: IntArray, bits: Bits | None = None) -> IntArray:
         """What is published (m, d) for lattice answers (m, d), each by itself."""
+
+    def sample(self, answer: ArrayLike, bits: Bits | None = None) -> FloatArray:
+        """What is published for one answer (d,) or for each row (m, d), in answer units; made in lattice integers.
+
+        Raises InvalidInput for answers that are not on the lattice.
+        """
+        table, one = rows(answer, self.frame.dimension, "answer")
+        z = self.frame.to_answers(self.answer(self.frame.to_lattice(table), bits))
+        return z[0] if one else z
+
+    def log_likelihood(self, z: ArrayLike, answers: ArrayLike) -> FloatArray:
+        """log P(z | answer) for each row of ``answers`` (N, d), up to a common constant; -inf where impossible."""
+        d = self.frame.dimension
+        point = self.frame.to_lattice(vector(z, d, "z"))
+        return self.log_likelihood_lattice(point, self.frame.to_lattice(rows(answers, d, "answers")[0]))
 
     def prepare(self) -> None:
         """Compute now what the first draw would.
@@ -183,6 +204,11 @@ class NoiseMechanism(LatticeMechanism):
     def described(cls, K: SensitivityHull, description: Mapping[str, str]) -> Self:
         """The mechanism that described itself so, on the same hull. Raises KeyError for a missing part."""
         return cls.for_hull(K, written_epsilon(description))
+
+    @property
+    def frame(self) -> Lattice:
+        """That of the hull."""
+        return self._hull.frame
 
     @property
     def hull(self) -> SensitivityHull:

@@ -25,9 +25,9 @@ from dphmm import _kernels
 from dphmm._cached import cached_property
 from dphmm._checks import exact_number
 from dphmm.errors import InvalidInput
-from dphmm.mechanisms.base import FloatLaw, NoiseMechanism, described_fraction, rows, vector, written_epsilon
+from dphmm.mechanisms.base import FloatLaw, NoiseMechanism, described_fraction, vector, written_epsilon
 from dphmm.mechanisms.expected import LawSums, law_sums
-from dphmm.samplers.body import LatticeBody, LatticeSampler, add_noise
+from dphmm.samplers.body import LatticeBody, LatticeSampler
 from dphmm.samplers.entropy import default_bits
 from dphmm.sensitivity.hull import SensitivityHull
 from dphmm.types import Bits, Exact, FloatArray, IntArray, Loss
@@ -103,23 +103,6 @@ class BodyMechanism(NoiseMechanism):
     def noise(self, m: int, bits: Bits | None = None) -> IntArray:
         """m independent noises (m, d) in lattice steps, within ±2**62; add them with `samplers.add_noise`."""
         return self._sampler.draw(m, default_bits(bits))
-
-    def sample(self, answer: ArrayLike, bits: Bits | None = None) -> FloatArray:
-        """A noisy copy of one answer (d,) or of each row (m, d), in answer units.
-
-        The sum is made in lattice integers. Raises InvalidInput for answers that are not on the hull's
-        lattice.
-        """
-        table, one = rows(answer, self._hull.dimension, "answer")
-        frame = self._hull.frame
-        z = frame.to_answers(add_noise(frame.to_lattice(table), self.noise(len(table), bits)))
-        return z[0] if one else z
-
-    def log_likelihood(self, z: ArrayLike, answers: ArrayLike) -> FloatArray:
-        """log P(z | answer) for each row of ``answers`` (N, d), up to a constant common to all; -inf off the span."""
-        d, frame = self._hull.dimension, self._hull.frame
-        point = frame.to_lattice(vector(z, d, "z"))
-        return self.log_likelihood_lattice(point, frame.to_lattice(rows(answers, d, "answers")[0]))
 
     def log_likelihood_lattice(self, z: IntArray, images: IntArray) -> FloatArray:
         """`log_likelihood` of the lattice point z (d,) for lattice answers (N, d)."""
@@ -327,18 +310,6 @@ class Constant(NoiseMechanism):
     def noise(self, m: int, bits: Bits | None = None) -> IntArray:
         """Zeros (m, d). No bits are read."""
         return np.zeros((m, self._hull.dimension), dtype=np.int64)
-
-    def sample(self, answer: ArrayLike, bits: Bits | None = None) -> FloatArray:
-        """The answer (d,) or answers (m, d), in answer units."""
-        table, one = rows(answer, self._hull.dimension, "answer")
-        z = self._hull.frame.to_answers(self._hull.frame.to_lattice(table))
-        return z[0] if one else z
-
-    def log_likelihood(self, z: ArrayLike, answers: ArrayLike) -> FloatArray:
-        """0 for the answers (N, d) equal to z, -inf for others."""
-        d, frame = self._hull.dimension, self._hull.frame
-        point = frame.to_lattice(vector(z, d, "z"))
-        return self.log_likelihood_lattice(point, frame.to_lattice(rows(answers, d, "answers")[0]))
 
     def log_likelihood_lattice(self, z: IntArray, images: IntArray) -> FloatArray:
         """0 for the lattice answers (N, d) equal to z, -inf for others."""
