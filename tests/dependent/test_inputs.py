@@ -8,6 +8,7 @@ Fails where a record beyond K counts, where the noise is read off the data, and 
 from __future__ import annotations
 
 import itertools
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -25,7 +26,7 @@ from dphmm.dependent import (
     mean,
     total,
 )
-from dphmm.dependent._inputs import first_of_each, last_of_each, people
+from dphmm.dependent._inputs import first_of_each, last_of_each, people, whole_numbers
 from dphmm.errors import InvalidInput
 from noisy_numbers import loss, replaced
 
@@ -230,3 +231,34 @@ def test_estimators_with_named_classes_take_any_row(numbers):
 def test_a_bound_that_is_missing_is_asked_for(ask, told):
     with pytest.raises(InvalidInput, match=told):
         ask()
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        np.array([3, 2**53, 2**53 + 1, -(2**53), -(2**53) - 1]),
+        np.array([3, 2**53, 2**53 + 1, 2**64 - 1], np.uint64),
+        np.array([3, 2**53, 2**53 + 1, 2**70, "7", "7.0", "x", None, float("nan"), float("inf"), 0.5, 2.5e15], object),
+        np.array(["3", str(2**53), str(2**53 + 1), "9007199254740993.0", "1e400", ""]),
+        np.array([3.0, 2.0**53, -(2.0**53), 0.5, np.nan, np.inf]),
+        np.array([Fraction(3), Fraction(1, 2), Decimal(2**53), Decimal(2**53 + 1), Decimal("nan"), pd.NA], object),
+    ],
+    ids=lambda cells: str(cells.dtype),
+)
+def test_whole_numbers_are_exact(cells):
+    """Read as floats, 2**53 + 1 was 2**53: two people were one."""
+
+    def read(cell):
+        try:
+            exact = Fraction(str(cell))
+        except ValueError:
+            return None
+        most = 2**53 - isinstance(cell, (float, np.floating))
+        # Text with a point, too, is read as a float.
+        most -= isinstance(cell, str) and "." in cell
+        return int(exact) if exact.denominator == 1 and abs(exact) <= most else None
+
+    expected = [read(cell) for cell in cells]
+    values, good = whole_numbers(cells, "edges")
+    assert good.tolist() == [cell is not None for cell in expected]
+    assert values.tolist() == [cell or 0 for cell in expected]

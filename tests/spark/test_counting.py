@@ -230,6 +230,7 @@ def test_a_map_takes_places_where_no_states_are_named():
     assert Roles.of(both, grid, None).state is None
     named = Roles.of(both, grid, {"state": "state"})
     assert (named.state, named.lat, named.time) == ("state", None, "t")
+    assert Roles.of(both, grid, {"t": "step"}).time == "step"
     with pytest.raises(InvalidInput, match="column state"):
         Roles.of(Unread(**places), SPACE, None)
 

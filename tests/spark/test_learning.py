@@ -66,9 +66,9 @@ def test_fault_69_the_same_id_gives_the_stored_model_whatever_the_frame_is(spark
         patched.setattr(learning, "counted", no_job)
         again, event_again = learning.fit_private(other, SPACE, ledger=ledger, **given)
         assert again.digest == first.digest and event_again == event
-        with pytest.raises(InvalidInput, match=r"^publication: got \"walks\""):
+        with pytest.raises(InvalidInput, match=r"^event_id: got \"walks\""):
             learning.fit_private(other, SPACE, ledger=ledger, **{**given, "epsilon": 2})
-        with pytest.raises(InvalidInput, match=r"^publication: got \"walks\""):
+        with pytest.raises(InvalidInput, match=r"^event_id: got \"walks\""):
             renamed = StateSpace.categories(["home", "work", "gym", "pool"])
             learning.fit_private(other, renamed, ledger=ledger, **given)
     anew, _ = learning.fit_private(other, SPACE, ledger=ledger, **{**given, "event_id": "more"})
@@ -97,8 +97,8 @@ class Unread:
         ({"mask": "x"}, "mask: got x"),
         ({"bits": 3}, "bits: got int"),
         ({"columns": {"user": "who"}}, "columns['user']: got who"),
-        ({"event_id": ""}, "publication: got"),
-        ({"event_id": 3}, "publication"),
+        ({"event_id": ""}, "event_id: got"),
+        ({"event_id": 3}, "event_id: got"),
     ],
 )
 def test_public_checks_come_before_any_job(spark, options, told):

@@ -35,6 +35,8 @@ ROWS = [
     ("w", None, 1, "invalid_time"),
     ("u", datetime(3001, 1, 1, tzinfo=UTC), 3, "invalid_time"),
     ("u", NOON, None, "invalid_step"),
+    ("u", NOON, 2**53 + 1, "invalid_step"),
+    ("v", NOON, -(2**53) - 1, "invalid_step"),
     ("u", NOON, 2**54, "invalid_step"),
     (None, NOON, 1, "missing_user"),
     ("", NOON, 1, "missing_user"),
@@ -102,3 +104,43 @@ def test_users_that_are_bytes_are_refused_with_a_remedy(spark):
     frame = spark.sql("SELECT X'FF61' AS user, 1L AS step, 0L AS state")
     with pytest.raises(InvalidInput, match=r"^column user: got BinaryType; .*; hex\(user\) makes text of bytes$"):
         counting.count_transitions(frame, SPACE, max_length=2)
+
+
+def test_times_without_a_zone_are_refused_everywhere_with_a_remedy(spark, tmp_path):
+    """One of the functions took them for UTC, whatever the zone of the session was."""
+    frame = spark.sql("SELECT 'u' AS user, 1L AS step, 'a' AS state, TIMESTAMP_NTZ'2024-05-06 12:00:00' AS seen")
+    named = frame.withColumnRenamed("seen", "t")
+    ledger = MemoryLedger()
+    given = {"states": "a,b", "times": 2, "step": "1h", "ledger": ledger, "event_id": "one"}
+
+    def release(rows, **more):
+        dphmm.spark.release(rows, MODEL, POLICY, SPACE, 1, into=tmp_path / "table", **more)
+
+    fit = {"ledger": ledger, "event_id": "two"}
+    stepless = frame.drop("step")
+    for call in (
+        lambda: release(frame, columns={"t": "seen"}),
+        lambda: counting.count_transitions(frame, SPACE, max_length=3, columns={"t": "seen"}),
+        lambda: dphmm.spark.fit_private(frame, SPACE, 1, 3, columns={"t": "seen"}, **fit),
+        lambda: queries.histogram(stepless, "independent", 1, time_column="seen", **given),
+    ):
+        with pytest.raises(InvalidInput) as refused:
+            call()
+        assert str(refused.value) == (
+            "column seen: got TimestampNTZType; expected one of "
+            + ("TimestampType" if "LongType" not in str(refused.value) else ", ".join(counting._TIMES))
+            + "; it has no time zone: CAST(seen AS TIMESTAMP) reads it in that of the session"
+        )
+    with pytest.raises(InvalidInput, match=r"^column t: .*CAST\(t AS TIMESTAMP\)"):
+        release(named)
+    assert ledger.publications() == [] and not (tmp_path / "table").exists()
+
+
+def test_the_time_of_a_row_is_called_t_by_every_function(spark):
+    frame = spark.sql("SELECT 'u' AS user, 1L AS step, 'a' AS state, 5L AS seen")
+    for call in (
+        lambda: dphmm.spark.release(frame, MODEL, POLICY, SPACE, 1, into="nowhere", columns={"time": "seen"}),
+        lambda: counting.count_transitions(frame, SPACE, max_length=3, columns={"time": "seen"}),
+    ):
+        with pytest.raises(InvalidInput, match=r"^columns: got time; expected a role, one of .*\bt\b"):
+            call()

@@ -1,18 +1,21 @@
-"""Times without a zone: set aside, taken as UTC, or read off the clocks of a place."""
+"""Whole numbers are read exactly. Times without a zone: set aside, taken as UTC, or read off the clocks of a place."""
 
 from __future__ import annotations
 
 import datetime as dt
+from decimal import Decimal
 from zoneinfo import ZoneInfo
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dphmm.errors import InvalidInput
-from dphmm.storage.columns import Times
+from dphmm.storage.columns import Times, integers
 from dphmm.storage.trajectories import load_trajectories, trajectories_from_table
 
 ZONED = "2024-05-06T08:00:00Z"
@@ -159,3 +162,70 @@ def test_typed_times_are_rejected_at_both_ends_of_what_is_kept(unit):
     counts, bad = columns._counted(column)
     assert bad.tolist() == [False, False, True, True][: len(seconds)]
     assert counts.tolist()[:2] == [first * 10**6, last * 10**6]
+
+
+MOST = 2**53
+#: Numbers about the largest that is read, and beyond 64 bits.
+WHOLE = [0, 1, -1, 7, *(sign * (MOST + k) for sign in (1, -1) for k in (-2, -1, 0, 1, 2)), 2**62, 2**63 - 1, -(2**63)]
+NATURAL = [0, 1, 7, *range(MOST - 2, MOST + 3), 2**63, 2**64 - 1]
+DECIMAL = [*WHOLE, Decimal("3.5"), Decimal("3.0000000001"), MOST - Decimal("0.5"), MOST + Decimal("0.5"), 10**20]
+
+
+@pytest.mark.parametrize(
+    ("kind", "cells"),
+    [
+        (pa.int64(), WHOLE),
+        (pa.uint64(), NATURAL),
+        (pa.int8(), [-128, 0, 127]),
+        (pa.decimal128(38, 0), [*WHOLE, 10**20]),
+        (pa.decimal128(38, 10), DECIMAL),
+        (pa.decimal256(76, 40), DECIMAL),
+        (pa.decimal128(20, -1), [10, -10, 2**53 - 2**53 % 10, 2**53 - 2**53 % 10 + 10, 10**20]),
+        (pa.dictionary(pa.int32(), pa.int64()), WHOLE),
+        (pa.string(), [str(number) for number in [*WHOLE, 10**20]]),
+        (pa.large_string(), [f"{number:+d}" for number in WHOLE]),
+    ],
+    ids=lambda value: "" if isinstance(value, list) else str(value),
+)
+def test_whole_numbers_are_read_exactly_or_not_at_all(kind, cells):
+    """Read as floats, 2**53 + 1 was 2**53: two steps of a person became one."""
+    exact = [Decimal(cell) for cell in cells]
+    readable = [value == int(value) and abs(value) <= MOST for value in exact]
+    assert any(readable)
+    column = pa.chunked_array([pa.array([*cells[:2], None], kind), pa.array(cells[2:], kind)])
+    values, bad = integers(column, "step")
+    readable.insert(2, False)
+    exact.insert(2, Decimal(0))
+    assert bad.tolist() == [not good for good in readable]
+    assert values.tolist() == [int(value) if good else 0 for value, good in zip(exact, readable, strict=True)]
+
+
+@pytest.mark.skipif(not hasattr(pa, "decimal64"), reason="this pyarrow has no small decimals")
+def test_small_decimals_are_whole_numbers_too():
+    values, bad = integers(
+        pa.chunked_array([pa.array([Decimal("3.0"), Decimal("3.5"), None], pa.decimal64(5, 1))]), "t"
+    )
+    assert values.tolist() == [3, 0, 0] and bad.tolist() == [False, True, True]
+
+
+@pytest.mark.parametrize("kind", [pa.float64(), pa.float32()], ids=str)
+def test_floats_that_stand_for_several_whole_numbers_are_none(kind):
+    cells = [0.0, -3.0, 2.5, float("nan"), float("inf"), 2.0**52, -(2.0**53), 2.0**53, 2.0**60, None]
+    values, bad = integers(pa.chunked_array([pa.array(cells, kind)]), "step")
+    assert values.tolist() == [0, -3, 0, 0, 0, 2**52, 0, 0, 0, 0]
+    assert np.flatnonzero(~bad).tolist() == [0, 1, 5]
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_a_step_beyond_the_largest_is_nobodys_neighbour(tmp_path, kind):
+    """Files that differ in one step, 2**53 or 2**53 + 1: the second is set aside, not read as the first."""
+    read = []
+    for step in (MOST, MOST + 1):
+        table = pa.table({"user": ["ann", "ann", "bob"], "step": [MOST - 1, step, 1], "state": ["a", "b", "c"]})
+        path = tmp_path / f"{step}.{kind}"
+        pq.write_table(table, path) if kind == "parquet" else pa.csv.write_csv(table, path)
+        file, memory = load_trajectories(path), trajectories_from_table(table)
+        assert file.rejected.equals(memory.rejected)
+        assert file.trajectories.step.tolist() == memory.trajectories.step.tolist()
+        read.append((file.trajectories.step.tolist(), file.rejected.to_pylist()))
+    assert read == [([MOST - 1, MOST, 1], []), ([MOST - 1, 1], [{"row": 2, "reason": "invalid_step"}])]

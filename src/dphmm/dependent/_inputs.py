@@ -200,15 +200,35 @@ def plain_numbers(values: Any, field: str) -> FloatArray:
 
 
 def whole_numbers(values: Any, field: str) -> tuple[IntArray, BoolArray]:
-    """Values as integers, and which of them are whole numbers within 2**53; 0 for all others."""
+    """Values as integers, exactly, and which of them are whole numbers from -2**53 to 2**53; 0 for all others.
+
+    Of floats only those within 2**53: from there on a float stands for several whole numbers.
+    """
     given = np.asarray(values)
+    if given.dtype.kind in "OUS":
+        found = [_whole(value) for value in given.ravel().tolist()]
+        given = np.array([2**54 if number is None else number for number in found], np.int64).reshape(given.shape)
     if given.dtype.kind in "iu":
         good = (given >= -(2**53)) & (given <= 2**53)
         return np.where(good, given, 0).astype(np.int64), good
-    found = plain_numbers(given, field)
+    floats = plain_numbers(given, field)
     with np.errstate(invalid="ignore"):
-        good = (np.abs(found) <= 2**53) & (found == np.rint(found))
-    return np.where(good, found, 0).astype(np.int64), good
+        good = (np.abs(floats) < 2**53) & (floats == np.rint(floats))
+    return np.where(good, floats, 0).astype(np.int64), good
+
+
+def _whole(value: Any) -> int | None:
+    """A cell of any kind as a whole number from -2**53 to 2**53, None for all others."""
+    try:
+        if isinstance(value, (str, bytes)):
+            try:
+                value = int(value)
+            except ValueError:
+                value = float(value)
+        most = 2**53 - 1 if isinstance(value, (float, np.floating)) else 2**53
+        return int(value) if -most <= value <= most and int(value) == value else None
+    except (TypeError, ValueError, OverflowError, ArithmeticError):
+        return None
 
 
 def _number(value: Any) -> float:

@@ -30,7 +30,7 @@ from dphmm.policy.graph import PolicyGraph
 from dphmm.samplers.keyed import JobKey
 from dphmm.session.options import Options
 from dphmm.spark.bucket import BucketJob, Outcome, Refusal, ReleaseBuckets, StoredFile, versions
-from dphmm.spark.counting import INTEGERS, NUMBERS, TEXT, checked_type, named_columns, types_of
+from dphmm.spark.counting import INTEGERS, MOMENTS, NUMBERS, TEXT, checked_type, named_columns, types_of
 from dphmm.spark.settings import require_fixed, require_safe
 from dphmm.states.space import StateSpace
 from dphmm.storage.commit_log import Committed, Entry
@@ -53,7 +53,7 @@ _COMMITS = 5
 _NAMES = (*INTEGERS, *TEXT)
 _TYPES = {
     "user": _NAMES,
-    "t": ("TimestampType",),
+    "t": MOMENTS,
     "step": INTEGERS,
     "lat": NUMBERS,
     "lon": NUMBERS,

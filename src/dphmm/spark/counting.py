@@ -25,16 +25,18 @@ from dphmm.types import IntArray
 if TYPE_CHECKING:
     from dphmm.states.space import StateSpace
 
-_ROLES = ("user", "step", "state", "time", "lat", "lon")
+_ROLES = ("user", "step", "state", "t", "lat", "lon")
 INTEGERS = ("ByteType", "ShortType", "IntegerType", "LongType")
 TEXT = ("StringType", "VarcharType", "CharType")
+#: Moments. A TIMESTAMP_NTZ is none: which one it means, only the caller knows.
+MOMENTS = ("TimestampType",)
 _OWNERS = (*INTEGERS, *TEXT)
-_TIMES = (*INTEGERS, "TimestampType", "TimestampNTZType", "DateType")
+_TIMES = (*INTEGERS, *MOMENTS, "DateType")
 NUMBERS = (*INTEGERS, "FloatType", "DoubleType")
 #: How to make a column of another type what is wanted, where the type says it.
 _REMEDIES = {
-    "BinaryType": "hex(user) makes text of bytes",
-    "TimestampNTZType": "CAST(t AS TIMESTAMP) reads it in the time zone of the session",
+    "BinaryType": "hex({name}) makes text of bytes",
+    "TimestampNTZType": "it has no time zone: CAST({name} AS TIMESTAMP) reads it in that of the session",
 }
 #: More tasks than cores: where one has more rows than others, the rest are shared.
 _TASKS_PER_CORE = 4
@@ -58,7 +60,7 @@ def count_transitions(
     space : the public states.
     max_length, max_sequences : public; a user's first sequences of at least ``shortest`` rows (1 or 2) count, each cut
         to its first rows.
-    columns : names of columns by role ("user", "step", "state", "time", "lat", "lon") where they differ.
+    columns : names of columns by role ("user", "step", "state", "t", "lat", "lon") where they differ.
 
     A user's rows are taken by step. Of several rows at one step the latest counts, and of those the one in the state
     of the least number. A row without a user, step or time that a file reader takes counts nowhere (docs/spark.md); one
@@ -171,7 +173,7 @@ def readable_user(frame: Any, types: Mapping[str, str], name: str) -> Any:
 def checked_type(types: Mapping[str, str], name: str, allowed: tuple[str, ...]) -> None:
     """InvalidInput for a column of another type."""
     if types[name] not in allowed:
-        remedy = _REMEDIES.get(types[name], f"cast it: frame.withColumn({name!r}, ...cast(TYPE))")
+        remedy = _REMEDIES.get(types[name], "cast it: frame.withColumn({name!r}, ...cast(TYPE))").format(name=name)
         raise InvalidInput(f"column {name}", types[name], f"one of {', '.join(allowed)}; {remedy}")
 
 
@@ -211,10 +213,8 @@ class Roles:
             checked_type(types, name, allowed)
             return name
 
-        if "time" not in named and "t" in types:
-            named["time"] = "t"
         user, step = needed("user", _OWNERS), needed("step", INTEGERS)
-        time = needed("time", _TIMES) if "time" in named else None
+        time = needed("t", _TIMES) if "t" in named or "t" in types else None
         if space.on_map and "state" not in named and ("lat" in types or "lat" in named):
             return cls(user, step, None, time, needed("lat", NUMBERS), needed("lon", NUMBERS), types)
         return cls(user, step, needed("state", (*INTEGERS, *TEXT)), time, None, None, types)

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from dphmm.accounting.event import LearningEvent
+from dphmm.dependent._question import fields
 from dphmm.markov.private.planned import PlannedFit
 from dphmm.markov.private.sensitivity import Caps
 from dphmm.spark.counting import Roles, counted
@@ -82,7 +83,8 @@ def fit_private(
         source=source,
     )
     roles, shortest = Roles.of(frame, space, columns), 1 if initial == "first" else 2
-    model = fit_counts_once(
-        ledger, event_id, planned, lambda: counted(frame, roles, space, caps, shortest), {"space": space}
-    )
+    with fields({"publication": "event_id"}):
+        model = fit_counts_once(
+            ledger, event_id, planned, lambda: counted(frame, roles, space, caps, shortest), {"space": space}
+        )
     return model, planned.event

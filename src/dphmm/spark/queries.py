@@ -15,11 +15,21 @@ import numpy as np
 from dphmm.dependent._counts import Histogram
 from dphmm.dependent._degrees import Degree
 from dphmm.dependent._inputs import Rejected
-from dphmm.dependent._question import ExactCounts
+from dphmm.dependent._question import ExactCounts, fields
 from dphmm.dependent._record_counter import counts_of_intervals
 from dphmm.dependent._records import MICROSECONDS, by_place, other_state
 from dphmm.errors import InvalidInput
-from dphmm.spark.counting import INTEGERS, NUMBERS, TEXT, checked_type, key_totals, readable_user, text_of, types_of
+from dphmm.spark.counting import (
+    INTEGERS,
+    MOMENTS,
+    NUMBERS,
+    TEXT,
+    checked_type,
+    key_totals,
+    readable_user,
+    text_of,
+    types_of,
+)
 from dphmm.spark.counting_task import ByName, ByNearestPlace, CountRecords, WithoutValues
 from dphmm.spark.edges_task import EDGES, EdgesOfPeople, KeepEdges
 from dphmm.spark.settings import require_fixed
@@ -33,7 +43,8 @@ if TYPE_CHECKING:
     from dphmm.storage.trajectories import Roles
 
 _LABELS = (*INTEGERS, *TEXT)
-_STAMPS = ("TimestampType", "TimestampNTZType")
+#: What the caller of a function here calls an argument of those that it calls.
+_NAMES = {"publication": "event_id"}
 
 
 def histogram(
@@ -89,7 +100,8 @@ def histogram(
         keys, totals = key_totals(_records(frame, types, roles, by_place(roles, space)), task)
         return ExactCounts(counts_of_intervals(keys, totals, spans, space.n_states), Rejected("row"))
 
-    return asked.answer_counts(count, ledger, event_id, bits)
+    with fields(_NAMES):
+        return asked.answer_counts(count, ledger, event_id, bits)
 
 
 def degrees(
@@ -133,7 +145,8 @@ def degrees(
     def count() -> ExactCounts:
         return ExactCounts(_people_by_degree(frame, ends, asked), Rejected("row"))
 
-    return asked.answer_counts(count, ledger, event_id, bits)
+    with fields(_NAMES):
+        return asked.answer_counts(count, ledger, event_id, bits)
 
 
 def _header(types: Mapping[str, str]) -> Any:
@@ -157,7 +170,7 @@ def _check_types(types: Mapping[str, str], roles: Roles, places: bool) -> None:
     if roles.step is not None:
         checked_type(types, roles.step, INTEGERS)
     if roles.time is not None:
-        checked_type(types, roles.time, _STAMPS)
+        checked_type(types, roles.time, MOMENTS)
     for name in (roles.lat, roles.lon) if places else (roles.state,):
         assert name is not None
         checked_type(types, name, NUMBERS if places else _LABELS)

@@ -90,7 +90,10 @@ def decimals(column: pa.ChunkedArray, field: str) -> tuple[FloatArray, BoolArray
 
 
 def integers(column: pa.ChunkedArray, field: str) -> tuple[IntArray, BoolArray]:
-    """Whole numbers within 2**53; bad: missing, fractions, or text that is not a plain integer."""
+    """Whole numbers from -2**53 to 2**53, exactly; bad: missing, fractions, or text that is not a plain integer.
+
+    Of floats only those within 2**53: from there on a float stands for several whole numbers.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -99,11 +102,34 @@ def integers(column: pa.ChunkedArray, field: str) -> tuple[IntArray, BoolArray]:
         plain = pc.if_else(pc.match_substring_regex(column, _INTEGER), column, None)
         # Arrow takes no plus sign before a whole number.
         column = pc.utf8_ltrim(plain, "+").cast(pa.int64())
-    elif not is_number(column.type):
+    elif pa.types.is_floating(column.type) or pa.types.is_null(column.type):
+        floats = column.cast(pa.float64()).to_numpy().astype(np.float64)
+        bad = ~((np.abs(floats) < 2**53) & (floats == np.rint(floats)))
+        return np.where(bad, 0, floats).astype(np.int64), bad
+    elif pa.types.is_decimal(column.type):
+        column = _whole_decimals(column)
+    elif not pa.types.is_integer(column.type):
         raise InvalidInput(field, f"a column of type {column.type}", "whole numbers")
-    values = column.cast(pa.float64(), safe=False).to_numpy().astype(np.float64)
-    bad = ~((np.abs(values) <= 2**53) & (values == np.rint(values)))
+    missing = column.is_null().to_numpy().astype(np.bool_)
+    values = pc.fill_null(column, 0).to_numpy()
+    bad = missing | (values < -(2**53)) | (values > 2**53)
     return np.where(bad, 0, values).astype(np.int64), bad
+
+
+def _whole_decimals(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The whole ones as 64-bit integers, others and those that are far beyond 2**53 as missing."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if column.type.bit_width < 128:
+        # Arrow rounds no smaller ones.
+        column = column.cast(pa.decimal128(column.type.precision, column.type.scale))
+    if column.type.scale < 0:
+        # Whole, and Arrow casts none of them.
+        whole = [None if value is None or abs(value) > 2**53 else int(value) for value in column.to_pylist()]
+        return pa.chunked_array([pa.array(whole, pa.int64())])
+    near = pc.less(pc.abs(column.cast(pa.float64())), 2.0**54)
+    return pc.if_else(pc.and_(near, pc.equal(pc.floor(column), column)), column, None).cast(pa.int64())
 
 
 def plain_type(column: pa.ChunkedArray) -> pa.ChunkedArray:
