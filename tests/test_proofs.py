@@ -49,7 +49,13 @@ MODULES += ("states/lattice",)
 MODULES += ("_kernels/cells", "_kernels/columns", "_kernels/points", "batch")
 MODULES += ("_kernels/hmm", "_kernels/filter_batch", "_kernels/runs", "_kernels/polygon", "_kernels/masses")
 MODULES += ("cli/release_job", "cli/fit_chain", "cli/fit_data", "states/maps", "storage/promises")
-MODULES += ("storage/trajectories", "storage/tables", "storage/columns", "storage/importers/imported")
+MODULES += (
+    "storage/trajectories",
+    "storage/layouts",
+    "storage/tables",
+    "storage/columns",
+    "storage/importers/imported",
+)
 MODULES += ("audit/black_box", "audit/events", "audit/verify", "audit/released", "population")
 MODULES += ("storage/release_table", "storage/commit_log", "storage/csv_files")
 #: Modules of those packages on which no statement of a page rests, and why.

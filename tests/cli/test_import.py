@@ -110,7 +110,8 @@ def test_lists_of_rows_of_other_formats(tmp_path, run, rows_of):
     check_in = "0\t2010-10-19T23:55:27Z\t{}\t-97.7\t22847\n"
     (tmp_path / "x.txt").write_text(check_in.format(30) + "0\tragged\n" + check_in.format(400))
     run("import", "gowalla", tmp_path / "x.txt", "-o", tmp_path / "g.csv", code=3)
-    assert rows_of(tmp_path / "g.csv.rejected.csv") == [{"line": "3", "reason": "invalid_place"}]
+    listed = [{"line": "2", "reason": "ragged_row"}, {"line": "3", "reason": "invalid_place"}]
+    assert rows_of(tmp_path / "g.csv.rejected.csv") == listed
     (tmp_path / "w.csv").write_text("id,m1,m2\n1,x,y\n,x,y\n")
     run("import", "sequences", tmp_path / "w.csv", "-o", tmp_path / "s.csv", "--columns", "m1:m2",
         "--user-column", "id", code=3)  # fmt: skip
@@ -148,15 +149,15 @@ def test_local_times(tmp_path, run, one_json):
 
 
 def test_rows_without_times_are_warned_of(tmp_path, run, one_json):
-    (tmp_path / "x.csv").write_text("user,when,lat,lon\na,2024-05-06T08:00:00Z,1,2\n")
+    (tmp_path / "x.csv").write_text("user,seen,lat,lon\na,2024-05-06T08:00:00Z,1,2\n")
     arguments = ("import", "csv", tmp_path / "x.csv", "-o", tmp_path / "t.parquet", "--force", "--json")
     result = run(*arguments, "--quiet")
-    assert "no time column found among user, when, lat, lon: rows are taken in file order" in result.stderr
+    assert "no time column found among user, seen, lat, lon: rows are taken in file order" in result.stderr
     assert "models of a time step refuse them; name one with --time-column" in result.stderr
     grid = ("--grid", "50km", "--bbox", "0,0,4,4", "-o", tmp_path / "m.npz")
     assert "--step: got 3600 s" in run("fit", tmp_path / "t.parquet", *grid, "--step", "1h", code=2).stderr
     assert len(one_json(result)["warnings"]) == 1
-    assert one_json(run(*arguments, "--time-column", "when"))["warnings"] == []
+    assert one_json(run(*arguments, "--time-column", "seen"))["warnings"] == []
     (tmp_path / "x.csv").write_text("user,step,lat,lon\na,0,1,2\n")
     assert one_json(run(*arguments))["warnings"] == []
 
@@ -179,3 +180,65 @@ def test_an_output_is_replaced_only_by_force_and_with_its_list_of_rows(tmp_path,
     run("import", "csv", source, "-o", out, "--force")
     assert out.read_bytes() != first
     assert not (tmp_path / "t.csv.rejected.csv").exists()
+
+
+CABS = "37.75134 -122.39488 0 1213084687\n91 -122.39488 0 1213084687\n"
+
+
+def test_headerless_text_by_options(tmp_path, run, one_json, rows_of):
+    (tmp_path / "new_x.txt").write_text("# c\n" + CABS)
+    result = run(
+        "import", "csv", tmp_path / "new_x.txt", "-o", tmp_path / "t.parquet", "--names", "lat,lon,occupied,t",
+        "--delimiter", "space", "--comment", "#", "--user", "x", "--json", code=3,
+    )  # fmt: skip
+    assert one_json(result)["notes"] == ["t: taken as Unix seconds (2 rows)"]
+    assert pq.read_table(tmp_path / "t.parquet").column("user").to_pylist() == ["x"]
+    assert rows_of(tmp_path / "t.parquet.rejected.csv") == [{"line": "3", "reason": "invalid_place"}]
+
+
+def test_rejected_rows_of_a_folder_are_named_by_file_and_line(tmp_path, run, rows_of):
+    (tmp_path / "cabs").mkdir()
+    for name in ("new_a.txt", "new_b.txt", "_cabs.txt"):
+        (tmp_path / "cabs" / name).write_text(CABS)
+    run("import", "cabspotting", tmp_path / "cabs", "-o", tmp_path / "t.parquet", code=3)
+    rejected = tmp_path / "t.parquet.rejected.csv"
+    assert rows_of(rejected) == [
+        {"file": f"cabs/new_{cab}.txt", "line": "2", "reason": "invalid_place"} for cab in "ab"
+    ]
+    assert stat.S_IMODE(rejected.stat().st_mode) == 0o600
+    told = run(
+        "import", "csv", tmp_path / "cabs", "-o", tmp_path / "u.parquet", "--names", "lat,lon,occupied,t",
+        "--delimiter", "space", "--user-from", "file-name", "--user-pattern", "old_(.+)", code=2,
+    )  # fmt: skip
+    assert "(3 left out by --user-pattern)" in told.stderr
+
+
+def test_intervals_by_step(tmp_path, run, rows_of):
+    (tmp_path / "x.csv").write_text("user,start,end,label\na,2024-05-06 08:00,2024-05-06 08:10,tea\n")
+    arguments = ("import", "intervals", tmp_path / "x.csv", "-o", tmp_path / "t.csv", "--step", "5min")
+    assert "--timezone Europe/Berlin" in run(*arguments, code=2).stderr
+    run(*arguments, "--timezone", "Europe/Berlin")
+    assert [row["t"] for row in rows_of(tmp_path / "t.csv")] == [
+        "2024-05-06 06:00:00.000000Z",
+        "2024-05-06 06:05:00.000000Z",
+    ]
+    assert "--step" in run(*arguments[:-1], "5", "--force", "--assume-utc", code=2).stderr
+
+
+REMEDIES = [
+    ("user,t_local,lat,lon\na,2024-05-06T08:00:00Z,1,2\n", "--time-column t_local, or --no-times"),
+    ("user,t,lat,lon\na,5,1,2\n", "--time-format unix-s, unix-ms or unix-us"),
+    ("user,t,lat,lon\na,6/5/2024 8:07,1,2\n", '--time-format "%d/%m/%Y %H:%M"'),
+    ("user,t,lat,lon\na,2024-05-06T08:00:00Z,116.4,39.9\n", "--lat-column, --lon-column"),
+    ("user,t,lat,lon\na,2024-05-06T08:00:00Z,1\n", "--delimiter, --names or --skip-lines"),
+    ("user;t;lat\na;1;2\n", "semicolon: --delimiter"),
+    ("who,t,lat,lon\na,1,1,2\n", "--user-column, --user for one person, or --user-from file-name"),
+]
+
+
+@pytest.mark.parametrize(("text", "told"), REMEDIES)
+def test_where_nothing_can_be_read_one_line_names_the_option(tmp_path, run, text, told):
+    (tmp_path / "x.csv").write_text(text)
+    result = run("import", "csv", tmp_path / "x.csv", "-o", tmp_path / "t.parquet", code=2)
+    assert told in result.stderr and result.stderr.count("\n") == 1 and "=" not in result.stderr
+    assert not (tmp_path / "t.parquet").exists()

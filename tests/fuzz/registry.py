@@ -274,6 +274,13 @@ def town() -> Any:
     return dphmm.Grid.from_bounds(10.0, 50.0, 10.01, 50.01, cell=200.0)
 
 
+_CAB = b"%s -122.42 0 1211023883\n37.77 -122.42 1 1211023796\n" % DIGITS.encode()
+_PORTO = (
+    b'"TRIP_ID","TAXI_ID","TIMESTAMP","MISSING_DATA","POLYLINE"\n'
+    b'"1","t","1372636858","False","[[-8.629,%s],[-8.63,41.16]]"\n' % DIGITS.encode()
+)
+
+
 def _gowalla(path: Path) -> object:
     return IMPORTERS["gowalla"](path)
 
@@ -455,6 +462,51 @@ READERS: dict[str, Reader] = {
         lambda: [gzip.compress(_GOWALLA, mtime=0)],
         (inside_gzip(table_text("\t")), bytes_anywhere),
         True,
+    ),
+    "layout of text": Reader(
+        lambda path: IMPORTERS["csv"](
+            path, names="lat,lon,user,t", delimiter="space", comment="#", skip_lines=1, encoding="latin-1"
+        ),
+        ".txt",
+        lambda: [b"title\n# c\n%s  10.5 u1 1213084687\n50.5 10.5 u2 1213084687\n" % DIGITS.encode()],
+        (table_text(" "), bytes_anywhere),
+        True,
+    ),
+    "folder of texts in a zip": Reader(
+        IMPORTERS["cabspotting"],
+        ".zip",
+        lambda: [zipped({"d/new_a.txt": _CAB, "d/new_b.txt": _CAB, "d/_cabs.txt": b"x"})],
+        (zip_of(table_text(" ")), bytes_anywhere),
+        True,
+        covers=("cabspotting",),
+    ),
+    "tdrive": Reader(
+        IMPORTERS["tdrive"],
+        ".txt",
+        lambda: [b"1,2008-02-02 15:36:08,116.4,%s\n" % DIGITS.encode()],
+        _CSV,
+        True,
+        covers=("tdrive",),
+    ),
+    "foursquare": Reader(
+        IMPORTERS["foursquare"],
+        ".txt",
+        lambda: [b"2\tv\tc\tCaf\xe9\t%s\t-73.9\t-240\tTue Apr 03 18:00:09 +0000 2012\n" % DIGITS.encode()],
+        (table_text("\t"), bytes_anywhere),
+        True,
+        covers=("foursquare",),
+    ),
+    "porto": Reader(IMPORTERS["porto"], ".csv", lambda: [_PORTO], (*_CSV, quoted_cells), True, covers=("porto",)),
+    "intervals": Reader(
+        lambda path: IMPORTERS["intervals"](path, step="1h", assume_utc=True, user_name="a"),
+        ".txt",
+        lambda: [
+            b"Start time \tEnd time \tActivity\n----\t----\t---\n"
+            b"2011-11-28 02:27:59\t\t2011-11-28 10:18:11\t\t%s\t\n" % STATE.encode()
+        ],
+        (table_text("\t"), bytes_anywhere),
+        True,
+        covers=("intervals",),
     ),
     "sequences": Reader(
         IMPORTERS["sequences"], ".seq", lambda: [_SEQ], (table_text(" "), bytes_anywhere), True, covers=("sequences",)

@@ -130,7 +130,6 @@ def test_every_module_that_opens_files_for_reading_is_known():
         "storage/release_table.py",  # its data files, by their digests, and leases
         "storage/table_ledger.py",  # the ledger's columns in them: tests/storage/test_table_ledger.py spoils them
         "storage/arrays.py",  # load_model, load_hidden_model
-        "storage/importers/rows.py",
         "storage/inputs.py",  # digests, and all that is packed: geolife
         "storage/json_lines.py",  # Journal, table_of_lines, parse_line
         "storage/ledger/connection.py",  # open_ledger

@@ -14,8 +14,8 @@ import random
 import pytest
 
 from dphmm.errors import InvalidInput
-from dphmm.storage.csv_files import Layout, lines_of_records, lines_of_rows
-from dphmm.storage.importers.rows import GOWALLA
+from dphmm.storage.csv_files import TextLayout, lines_of_records, lines_of_rows
+from dphmm.storage.importers import RECIPES
 from dphmm.storage.tables import read_table
 
 TEXTS = {
@@ -47,7 +47,7 @@ def test_lines_are_those_at_which_a_writer_stood(tmp_path, seed):
         lines.append(text.getvalue().count("\n") + 1)
         writer.writerow([rng.choice(["x", "y\nz", 'a"b', "u;v", "\n"]) for _ in range(3)])
     (tmp_path / "x.csv").write_bytes(text.getvalue().encode())
-    assert lines_of_records(tmp_path / "x.csv", range(1, 31), Layout(";")) == lines
+    assert lines_of_records(tmp_path / "x.csv", range(1, 31), TextLayout(";")) == lines
 
 
 @pytest.mark.parametrize("name", TEXTS)
@@ -62,4 +62,4 @@ def test_a_ragged_row_is_told_by_its_line(tmp_path, name):
 def test_check_ins_of_another_number_of_cells_are_lines_too(tmp_path):
     path = tmp_path / "x.txt"
     path.write_text('0\tt\t1\t2\t"7\n\n0\tt\n1\tt\t1\t2\t8\n')
-    assert lines_of_rows(path, [1, 2], GOWALLA) == [1, 4]
+    assert lines_of_rows(path, [1, 4], RECIPES["gowalla"].layout) == [1, 4]

@@ -81,6 +81,8 @@ STEPS = (
 )
 TRIPS = (b"3", b"home", b"03", b"", b"-1", b"99999999999", b"1.0", b"\xff")
 NAMES = (b"b", b"CANARY", b"", b"1", b"1.0", b"\x01", b"n" * 300)
+UNIX = (b"1715000000", b"1715000000.5", b"1715000000000", b"5", b"-5", b"9" * 18, b"9" * 19, b"1e9", b"99999999999")
+LINES = (b"[[-8.6!41.1]]", b"[]", b"[[-8.6!141.1]]", b"[[-8.6]]", b"[[1!2]![3!4]]", b"", b"[[-8.6!41.1]", b"[[nan!1]]")
 TIMED = rows_like(b"<user>,<t>,<lat>,10.02", {b"user": (b"x",), b"t": TIMES, b"lat": PLACES})
 
 
@@ -185,6 +187,56 @@ CASES = {
         users=("10", "9"),
         kind="gowalla",
         suffix=".txt",
+    ),
+    "text of another kind": Case(
+        b"",
+        (b"a 1715000000 50.01 10.01", b"b  1715000300 50.0 10.0 ", b"# c", b"a 1715000300000 50 10"),
+        tuple(
+            line.replace(b",", b" ")
+            for line in rows_like(
+                b"<user>,<t>,<lat>,10", {b"user": (b"x",), b"t": (*UNIX, *TIMES), b"lat": PLACES}
+            )
+        ),
+        {"names": "user,t,lat,lon", "delimiter": "space", "comment": "#"},
+        suffix=".txt",
+    ),
+    "days first in Latin-1": Case(
+        b"user;t;lat;lon",
+        (b"a;06/05/2024 08:07;50.01;10.01", b"b;07/05/2024 08:07;50;10", b"a;27/10/2024 02:30;50;10"),
+        tuple(
+            line.replace(b",", b";")
+            for line in rows_like(
+                b"<user>,<t>,<lat>,10",
+                {b"user": (b"x",), b"t": (b"06/05/2024 08:07", b"31/02/2024 08:07", b"now", *TIMES), b"lat": PLACES},
+            )
+        ),
+        {"delimiter": "semicolon", "time_format": "%d/%m/%Y %H:%M", "timezone": "Europe/Berlin", "encoding": "latin-1"},
+    ),
+    "intervals": Case(
+        b"user,start,end,label",
+        (
+            b"a,2024-05-06T08:00:00Z,2024-05-06T09:00:00Z,x", b"b,2024-05-06T08:30:00Z,2024-05-06T09:00:00Z,y",
+            b"a,2024-05-06T08:20:00Z,2024-05-06T08:40:00Z,z",
+        ),
+        rows_like(b"<user>,<t>,2024-05-06T09:00:00Z,<state>", {b"user": (b"x",), b"t": TIMES, b"state": NAMES}),
+        {"step": "10min", "gap_label": "none"},
+        kind="intervals",
+    ),
+    "trips as lines": Case(
+        b"TAXI_ID;TRIP_ID;TIMESTAMP;MISSING_DATA;POLYLINE",
+        (b"a;5;1372636858;False;[[-8.6,41.1],[-8.7,41.2]]", b"b;6;1372636858;False;[[-8.6,41.1]]"),
+        tuple(
+            row.replace(b"!", b",")
+            for row in (
+                line.replace(b",", b";")
+                for line in rows_like(
+                    b"<user>,<leg>,<t>,False,<line>",
+                    {b"user": (b"x",), b"leg": TRIPS, b"t": (*UNIX, *TIMES), b"line": LINES},
+                )
+            )
+        ),
+        {"delimiter": "semicolon"},
+        kind="porto",
     ),
     "a wide table": Case(
         b"id,m1,m2,m3",

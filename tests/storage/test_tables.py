@@ -427,7 +427,7 @@ def test_a_row_that_is_none_is_set_aside_by_its_number(tmp_path, delimiter):
     users, reasons = rows_of(tmp_path, data, delimiter)
     assert users == ["a", "f", "hx", "j"]
     assert reasons == {
-        2: "ragged_row", 3: "ragged_row", 4: "missing_user", 5: "invalid_place", 6: "missing_user", 8: "ragged_row",
+        2: "ragged_row", 3: "ragged_row", 4: "wrong_encoding", 5: "wrong_encoding", 6: "missing_user", 8: "ragged_row",
         10: "ragged_row", 11: "invalid_place", 13: "ragged_row",
     }  # fmt: skip
 

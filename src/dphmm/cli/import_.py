@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from dphmm.cli.console import Console, print_json
-from dphmm.cli.options import CONTEXT, F, force, messages, new_output, output
+from dphmm.cli.options import CONTEXT, F, duration, force, messages, new_output, output
 from dphmm.cli.outcomes import REJECTED, named, reworded
 from dphmm.errors import InvalidInput
-from dphmm.storage.csv_files import Layout
-from dphmm.storage.importers import IMPORTERS
-from dphmm.storage.importers.rows import GOWALLA
+from dphmm.storage.importers import IMPORTERS, RECIPES
 from dphmm.storage.owner_view import rejected_path, write_rejected
 from dphmm.storage.tables import table_format
 from dphmm.storage.trajectories import save_trajectories
-
-if TYPE_CHECKING:
-    from dphmm.storage.csv_files import Layout
 
 #: Columns that a table may name, and what they are for.
 _COLUMNS = {
@@ -31,6 +26,9 @@ _COLUMNS = {
     "state": "the name of a state, instead of a place",
     "lat": "latitude in degrees",
     "lon": "longitude in degrees",
+    "start": "when an interval begins",
+    "end": "when it ends",
+    "label": "the state that it is of",
 }
 
 
@@ -57,6 +55,35 @@ def _column_options(*names: str) -> Callable[[F], F]:
     return add
 
 
+def _text_options(command: F) -> F:
+    """How a text is cut into rows, whose they are, and how times are written."""
+    for option in (
+        click.option("--assume-utc", is_flag=True, default=None, help="Times without a zone are UTC."),
+        click.option("--timezone", metavar="ZONE", help="Times without a zone are local: Europe/Berlin."),
+        click.option(
+            "--time-format",
+            metavar="FORMAT",
+            help="iso, unix-s, unix-ms, unix-us, or as %d/%m/%Y %H:%M  [default: iso, and Unix times of a plain unit]",
+        ),
+        click.option("--encoding", metavar="NAME", help="Of a text that is not UTF-8: latin-1, cp1252, utf-16."),
+        click.option("--skip-lines", type=int, metavar="N", help="Lines at the start that are no rows."),
+        click.option("--comment", metavar="SIGN", help="Lines that begin with it are no rows: #"),
+        click.option(
+            "--delimiter",
+            metavar="CHAR",
+            help="What separates cells: comma, semicolon, tab, space (several are one), tabs, or a character.",
+        ),
+        click.option("--names", metavar="A,B,...", help="The columns, of a text whose first row is none of names."),
+        click.option("--user-pattern", metavar="REGEX", help="Its first group is the user; other files are left out."),
+        click.option(
+            "--user-from", metavar="file-name|folder-name", help="The user of all rows of a file is in its name."
+        ),
+        click.option("--user", "user_name", metavar="NAME", help="All rows are of one person."),
+    ):
+        command = option(command)
+    return command
+
+
 @import_.command("geolife", context_settings=CONTEXT)
 @_common
 def geolife(**given: Any) -> int:
@@ -64,24 +91,45 @@ def geolife(**given: Any) -> int:
     return _run("geolife", given)
 
 
-@import_.command("gowalla", context_settings=CONTEXT)
-@_common
-def gowalla(**given: Any) -> int:
-    """Gowalla check-ins in SNAP's layout: .txt or .txt.gz."""
-    return _run("gowalla", given)
-
-
 @import_.command("csv", context_settings=CONTEXT)
 @_common
 @_column_options("user", "time", "order", "trip", "state", "lat", "lon")
-@click.option("--assume-utc", is_flag=True, help="Times without a zone are UTC.")
-@click.option("--timezone", metavar="ZONE", help="Times without a zone are local: Europe/Berlin.")
-@click.option(
-    "--delimiter", default=",", show_default=True, metavar="CHAR", help="What separates cells: ; or | or tab."
-)
-def csv_table(delimiter: str, **given: Any) -> int:
-    """Any table of rows: .csv, .csv.gz or .parquet."""
-    return _run("csv", {**given, "delimiter": _TABS.get(delimiter, delimiter)})
+@_text_options
+@click.option("--no-times", is_flag=True, default=None, help="There are no times: rows are in the order of the file.")
+def csv_table(**given: Any) -> int:
+    """Any rows: text (.csv, .txt, ..., packed by gzip), .parquet, or a folder or archive (.zip, .tar) of texts."""
+    return _run("csv", given)
+
+
+@import_.command("intervals", context_settings=CONTEXT)
+@_common
+@click.option("--step", required=True, metavar="TIME", help="One row per step of this length: 5min.")
+@_column_options("user", "start", "end", "label")
+@click.option("--gap-label", metavar="NAME", help="The state of steps between two intervals that none covers.")
+@_text_options
+def intervals(**given: Any) -> int:
+    """Intervals with start, end and label, as a state per step: activity logs, time-use surveys, careers.
+
+    A step has the label of the interval that covers its beginning; of several the one that began last.
+    """
+    duration(given["step"], "--step")
+    return _run("intervals", given)
+
+
+def _recipe_command(name: str) -> click.Command:
+    """The command of a published set: its options are those that its recipe has."""
+    recipe = RECIPES[name]
+
+    def run(**given: Any) -> int:
+        return _run(name, given)
+
+    run.__doc__ = recipe.help
+    columns = [option.removesuffix("_column") for option in recipe.options if option.endswith("_column")]
+    return import_.command(name, context_settings=CONTEXT)(_common(_column_options(*columns)(run)))
+
+
+for _name in RECIPES:
+    _recipe_command(_name)
 
 
 @import_.command("sequences", context_settings=CONTEXT)
@@ -94,15 +142,10 @@ def sequences(no_names: bool, **given: Any) -> int:
     return _run("sequences", {**given, "names": not no_names})
 
 
-_TABS = {"tab": "\t", "\\t": "\t"}
-
-
-def _layout(name: str, given: Mapping[str, Any]) -> Layout | None:
-    """How a text that is not plain CSV is cut into rows; None for CSV, and for what has no lines of its own."""
-
-    if name == "gowalla":
-        return GOWALLA
-    return Layout(given["delimiter"]) if given.get("delimiter", ",") != "," else None
+_FIELDS = {
+    "columns": "--columns", "path": "SRC", "time": "--time-column", "user": "--user-column", "delimiter": "--delimiter",
+    "comment": "--comment", "encoding": "--encoding", "names": "--names", "step": "--step", "timezone": "--timezone",
+}  # fmt: skip
 
 
 def _run(name: str, given: dict[str, Any]) -> int:
@@ -118,10 +161,10 @@ def _run(name: str, given: dict[str, Any]) -> int:
         try:
             imported = IMPORTERS[name](source, progress=progress, **given)
         except InvalidInput as error:
-            raise named(error, {"columns": "--columns", "names": "--no-names", "path": "SRC"}) from None
+            raise named(error, _FIELDS | ({"names": "--no-names"} if name == "sequences" else {})) from None
     save_trajectories(out, imported.trajectories, inputs=inputs)
-    write_rejected(rejected_path(out), imported.rejected, source, _layout(name, given))
     report = imported.report
+    write_rejected(rejected_path(out), imported.rejected, source, report.layout)
     if as_json:
         print_json(
             {
@@ -131,11 +174,12 @@ def _run(name: str, given: dict[str, Any]) -> int:
                 "kept": report.kept,
                 "users": report.users,
                 "dropped": dict(report.dropped),
+                "notes": list(map(reworded, report.notes)),
                 "warnings": list(report.warnings),
                 "output": out,
             }
         )
-    console.say([("", line) for line in report.lines()])
+    console.say([("", reworded(line)) for line in report.lines()])
     console.say([("", f"written to {out}")])
     for warning in report.warnings:
         console.warn(reworded(warning))

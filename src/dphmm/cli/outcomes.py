@@ -70,7 +70,9 @@ _FIELDS = {
     "window": "--window", "zone": "--zone",
 }  # fmt: skip
 _UNDERSCORED = re.compile(
-    r"\b(cap_epsilon|cap_cost|total_epsilon|min_count|max_speed|assume_utc|(?:user|time|order|trip|state|lat|lon)_column)\b=?"
+    r"\b(cap_epsilon|cap_cost|total_epsilon|min_count|max_speed|assume_utc"
+    r"|(?:user|time|order|trip|state|lat|lon|start|end|label)_column"
+    r"|user_from|user_pattern|gap_label|skip_lines|no_times|time_format)\b=?"
 )
 _COMMANDS = {"model": "fit", "policy": "policy"}
 #: What the library says, and what a user of the command line can do.
@@ -81,6 +83,13 @@ _PHRASES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"; skip\(\) lets steps pass", ""),
     (r" written by save_(model|policy)", lambda found: f" written by dphmm {_COMMANDS[found[1]]}"),
     (r", or user_column=", ", or dphmm import csv with --user-column"),
+    (r"\bno_times=True\b", "--no-times"),
+    (r"\buser_name=", "--user"),
+    (
+        r"\b(?:(lat|lon|user)_column=|(user_pattern|delimiter|names|skip_lines|step)=)(?=[ ,;:)]|$)",
+        lambda found: _option(found[2] or f"{found[1]}_column"),
+    ),
+    (r"\b(time_column|time_format|user_from|encoding)=(?=\S)", lambda found: _option(found[1]) + " "),
     (r"a number, a Fraction or a decimal string", "a number"),
     (r"(.*) or a DeltaSet", lambda found: found[1].replace('", "', '" or "').replace('"', "")),
     (r'flat="(\w+)", or "(\w+)"', r"--flat \1, or --flat \2"),

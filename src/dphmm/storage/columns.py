@@ -172,29 +172,42 @@ _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _REMEDY = "times with a zone (timezone), such as 2008-10-23T02:53:04Z; or assume_utc=True, or timezone='Europe/Berlin'"
 
 #: Why a time is rejected.
-REASONS = ("time_without_zone", "nonexistent_time", "ambiguous_time", "invalid_time")
+REASONS = ("time_without_zone", "nonexistent_time", "ambiguous_time", "unclear_unit", "invalid_time")
 Marks = dict[str, BoolArray]
+#: Units of Unix times, per second, and what they are called.
+UNIX = {"unix-s": (1, "Unix seconds"), "unix-ms": (10**3, "Unix milliseconds"), "unix-us": (10**6, "Unix microseconds")}
+#: ISO 8601; ISO 8601 and Unix times whose unit is plain from their size; both of one unit.
+FORMATS = ("iso", "auto", *UNIX)
+# A number is in the one unit that makes a moment of these years of it. In no two units any number does.
+_PLAIN = tuple(int(np.datetime64(f"{year}-01-01", "s").astype(np.int64)) for year in (1980, 2100))
+_UNIX = r"^[+-]?[0-9]{1,18}(?:\.[0-9]{1,9})?$"
+_DIRECTIVES = re.compile("%(.)")
 
 
 class Times:
-    """Reads the parts of one column of timestamps, or of ISO 8601 text.
+    """Reads the parts of one column of timestamps, of ISO 8601 text, of Unix times or of another ``format``.
 
-    Times without a zone are UTC with ``assume_utc``, on the clocks of ``timezone`` (an IANA name) if that is given,
-    else rejected. How a cell is read depends on that cell and on the column's type alone. Raises InvalidInput for
-    both options together and for a zone that is not known here.
+    ``format``: one of `FORMATS`, or a format of strptime such as %d/%m/%Y %H:%M. Times without a zone are UTC with
+    ``assume_utc``, on the clocks of ``timezone`` (an IANA name) if that is given, else rejected. How a cell is read
+    depends on that cell and on the column's type alone. Raises InvalidInput for both options together, for a zone that
+    is not known here, and for a format without a year, a month and a day.
     """
 
-    def __init__(self, field: str, assume_utc: bool = False, timezone: str | None = None) -> None:
+    def __init__(self, field: str, assume_utc: bool = False, timezone: str | None = None, format: str = "iso") -> None:
         if assume_utc and timezone is not None:
             raise InvalidInput("timezone", timezone, "either a zone or assume_utc, not both")
-        self._field = field
+        self.field = field
         self._zone = "UTC" if assume_utc else _known(timezone)
+        self._format = _checked_format(format)
+        #: How many cells were read in each unit of Unix times.
+        self.units: dict[str, int] = {}
 
     def add(self, column: pa.ChunkedArray) -> tuple[IntArray, Marks]:
         """Microseconds (n,), 0 where a mark (n,) says that there are none.
 
         Marks: time_without_zone; nonexistent_time and ambiguous_time (the clock was put forward or back);
         invalid_time (missing, no such moment as 31 February or a leap second, years outside 1678 to 2261).
+        unclear_unit (a number that no unit, or none for certain, makes a time of).
         Raises InvalidInput for a column of another type, and for the type of timestamps without a zone.
         """
         import pyarrow as pa
@@ -203,24 +216,108 @@ class Times:
         if pa.types.is_null(column.type):
             return np.zeros(len(column), dtype=np.int64), {"invalid_time": np.ones(len(column), dtype=np.bool_)}
         if pa.types.is_string(column.type):
-            micros, marks = self._text(column)
+            micros, marks = self._written(column)
         elif pa.types.is_timestamp(column.type):
             micros, marks = self._stamps(column)
+        elif is_number(column.type) and (self._format == "auto" or self._format in UNIX):
+            micros, marks = self._numbers(column)
         else:
-            raise InvalidInput(self._field, f"a column of type {column.type}", _REMEDY)
+            raise InvalidInput(self.field, f"a column of type {column.type}", _REMEDY)
         marks["invalid_time"] |= (micros < EARLIEST) | (micros >= LATEST)
         micros[np.logical_or.reduce(list(marks.values()))] = 0
         return micros, marks
 
     def zone_missing(self) -> InvalidInput:
         """The error of a table in which no row is left because of times without a zone."""
-        return InvalidInput(self._field, "times without a zone", _REMEDY)
+        return InvalidInput(self.field, "times without a zone", _REMEDY)
+
+    def _written(self, column: pa.ChunkedArray) -> tuple[IntArray, Marks]:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        if self._format.find("%") >= 0:
+            return self._formatted(column)
+        if self._format == "iso":
+            return self._text(column)
+        counted = matches(column, _UNIX)
+        if self._format == "auto" and not counted.any():
+            return self._text(column)
+        micros, marks = self._in_units(pc.if_else(pa.array(counted), column, None))
+        if self._format == "auto" and not counted.all():
+            texts, others = self._text(pc.if_else(pa.array(counted), None, column))
+            micros = np.where(counted, micros, texts)
+            none = np.zeros(len(micros), dtype=np.bool_)
+            marks = {reason: np.where(counted, marks.get(reason, none), others.get(reason, none)) for reason in REASONS}
+        else:
+            marks["invalid_time"] |= ~counted
+        return micros, marks
+
+    def _numbers(self, column: pa.ChunkedArray) -> tuple[IntArray, Marks]:
+        """Unix times that a column has as numbers; fractions of a microsecond are rounded."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        if pa.types.is_floating(column.type):
+            finite = pc.and_(pc.is_finite(column), pc.less(pc.abs(column), 1e18))
+            column = pc.round(pc.if_else(finite, column, None), 6).cast(pa.decimal128(38, 6), safe=False)
+        return self._in_units(column.cast(pa.string()))
+
+    def _in_units(self, text: pa.ChunkedArray) -> tuple[IntArray, Marks]:
+        """Unix times (n,) of text that has their form; missing is invalid."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        missing = np.asarray(text.is_null().to_numpy()).astype(np.bool_)
+        parts = pc.struct_field(
+            pc.extract_regex(text, r"^(?P<sign>[+-]?)(?P<whole>[0-9]+)(?:\.(?P<part>[0-9]*))?$"), [1]
+        )
+        whole = pc.fill_null(parts.cast(pa.int64()), 0).to_numpy()
+        # Six digits behind the point, whatever is there.
+        digits = pc.struct_field(pc.extract_regex(text, r"^[+-]?[0-9]+(?:\.(?P<part>[0-9]{1,6})[0-9]*)?$"), [0])
+        padded = pc.utf8_rpad(pc.fill_null(digits, ""), 6, "0")
+        millionths = pc.fill_null(padded.cast(pa.int64()), 0).to_numpy()
+        negative = matches(text, "^-")
+        units = [self._format] if self._format in UNIX else list(UNIX)
+        micros, unclear = np.zeros(len(whole), dtype=np.int64), ~missing
+        for unit in units:
+            per_second, called = UNIX[unit]
+            inside = ~missing & (whole < LATEST // 10**6 * per_second)
+            if self._format == "auto":
+                inside = ~missing & ~negative & (whole >= _PLAIN[0] * per_second) & (whole < _PLAIN[1] * per_second)
+            scale = 10**6 // per_second
+            micros = np.where(inside, np.where(inside, whole, 0) * scale + millionths * scale // 10**6, micros)
+            unclear &= ~inside
+            if inside.any():
+                self.units[called] = self.units.get(called, 0) + int(inside.sum())
+        return np.where(negative, -micros, micros), {"unclear_unit": unclear, "invalid_time": missing}
+
+    def _formatted(self, column: pa.ChunkedArray) -> tuple[IntArray, Marks]:
+        """Texts of a format of strptime, which is read exactly; digits beyond microseconds are cut off."""
+        import pandas as pd
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        # Pandas takes these words for the moment of reading, in any format.
+        words = matches(column, "(?i)^\\s*(now|today)\\s*$")
+        texts = pc.if_else(pa.array(words), None, column).to_pandas().astype(object)
+        has_zone = "%z" in self._format
+        read = pd.to_datetime(texts, format=self._format, errors="coerce", utc=has_zone, exact=True)
+        stamps = read.dt.tz_localize(None) if has_zone else read
+        bad = np.asarray(stamps.isna()).astype(np.bool_)
+        micros = np.array(stamps.to_numpy().astype("datetime64[us]").astype(np.int64))
+        micros[bad] = 0
+        if has_zone or bad.all():
+            return micros, {"invalid_time": bad}
+        if self._zone is None:
+            return micros, {"time_without_zone": ~bad, "invalid_time": bad}
+        local, marks = self._local(micros)
+        return local, {**{reason: mark & ~bad for reason, mark in marks.items()}, "invalid_time": bad}
 
     def _text(self, column: pa.ChunkedArray) -> tuple[IntArray, Marks]:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        zoned, naive = _matches(column, _ZONED), _matches(column, _NAIVE)
+        zoned, naive = matches(column, _ZONED), matches(column, _NAIVE)
         micros, bad = _parsed(pc.if_else(pa.array(zoned), column, None), "UTC")
         if not naive.any():
             return micros, {"invalid_time": bad}
@@ -261,6 +358,17 @@ class Times:
         return np.array(placed.cast(pa.int64()), dtype=np.int64)
 
 
+def _checked_format(format: str) -> str:
+    if format in FORMATS:
+        return format
+    found = set(_DIRECTIVES.findall(format))
+    dated = bool(found & set("Yy")) and bool(found & set("mbBj"))
+    if not dated or found - set("YymbBdjHIMSfpzaA%"):
+        expected = ", ".join(FORMATS) + ", or a format such as %d/%m/%Y %H:%M:%S (directives YymbBdjHIMSfpzaA)"
+        raise InvalidInput("time_format", format, expected)
+    return format
+
+
 def _known(timezone: str | None) -> str | None:
     if timezone is not None:
         try:
@@ -296,7 +404,8 @@ def _counted(column: pa.ChunkedArray) -> tuple[IntArray, BoolArray]:
     return counts * coarser // finer, missing | beyond
 
 
-def _matches(column: pa.ChunkedArray, pattern: str) -> NDArray[np.bool_]:
+def matches(column: pa.ChunkedArray, pattern: str) -> NDArray[np.bool_]:
+    """Which texts (n,) match; missing ones do not."""
     import pyarrow.compute as pc
 
     found: Any = pc.fill_null(pc.match_substring_regex(column, pattern), False)

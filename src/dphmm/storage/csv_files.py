@@ -1,7 +1,8 @@
-"""CSV (RFC 4180, UTF-8) with ids that a spreadsheet cannot take for formulas.
+"""CSV (RFC 4180, UTF-8) with ids that a spreadsheet cannot take for formulas, and other delimited text.
 
-Messages and lists of rows say on which lines records begin, as an editor counts them. Names of columns are public in
-messages, unless the first row is data instead of a header.
+A `TextLayout` says how a text is split into records; whatever it is, the parser reads UTF-8 CSV that `opened` makes of
+it. Messages and lists of rows say on which lines records begin, as an editor counts them. Names of columns are public
+in messages, unless the first row is data instead of a header.
 
 Proof: docs/proofs/records.md.
 """
@@ -12,43 +13,181 @@ import codecs
 import csv
 import io
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Protocol, cast
 
 from dphmm.errors import InvalidInput
 from dphmm.states.space import LONGEST_NAME
-from dphmm.storage.inputs import Legible, Paced, Tapped, open_bytes, steady
+from dphmm.storage.inputs import Legible, Paced, Reshaped, Tapped, open_bytes, steady
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
 @dataclass(frozen=True)
-class Layout:
-    """How a text is split into records. A record with another number of fields than ``fields`` is not counted."""
+class TextLayout:
+    """How a text is split into records.
+
+    ``names`` are those of the columns where no row has them. ``skip`` lines at the start are left out, and every line
+    that begins with ``comment``, whatever is in it. With ``runs`` several delimiters in a row are one, and those at the
+    ends of a line are none. ``underlined``: a second line of dashes and blanks alone is left out too.
+    """
 
     delimiter: str = ","
-    header: bool = True
+    names: tuple[str, ...] | None = None
     quoted: bool = True
-    fields: int | None = None
+    encoding: str = "utf-8"
+    comment: str | None = None
+    skip: int = 0
+    runs: bool = False
+    underlined: bool = False
 
+    def __post_init__(self) -> None:
+        if len(self.delimiter) != 1 or self.delimiter in '"\r\n' or not self.delimiter.isascii():
+            raise InvalidInput("delimiter", self.delimiter, "one character, such as ; or a tab")
+        if self.names is not None and (not self.names or repeated_name(self.names) is not None):
+            raise InvalidInput("names", ",".join(self.names), "distinct names, one per column: lat,lon,occupied,t")
+        if self.comment is not None and (not self.comment.strip() or not self.comment.isprintable()):
+            raise InvalidInput("comment", self.comment, "what such a line begins with: #")
+        if self.skip < 0:
+            raise InvalidInput("skip_lines", self.skip, "a number of lines, 0 or more")
+        try:
+            known = "x".encode(self.encoding).decode(self.encoding) == "x"
+        except (LookupError, ValueError):
+            known = False
+        if not known:
+            raise InvalidInput("encoding", self.encoding, "the name of one: utf-8, latin-1, cp1252, utf-16")
+
+    @property
+    def header(self) -> bool:
+        """Whether the first record has the names of the columns."""
+        return self.names is None
+
+    @property
+    def is_utf8(self) -> bool:
+        """Whether the text is UTF-8."""
+        return codecs.lookup(self.encoding).name in ("utf-8", "utf-8-sig")
+
+    @property
+    def codec(self) -> str:
+        """The codec that reads it: a mark of UTF-8 at the start of a file is no part of its first cell."""
+        return "utf-8-sig" if self.is_utf8 else self.encoding
+
+    def cleaned(self, line: str) -> str:
+        """A line as the parser has it: nothing but its end where it is no record."""
+        body = line.rstrip("\r\n")
+        if self.comment is not None and body.startswith(self.comment):
+            return line[len(body) :]
+        if not self.runs:
+            return line
+        between = "[ \t]" if self.delimiter == " " else re.escape(self.delimiter)
+        cells = [cell.strip(" ") for cell in re.split(between, body)]
+        return self.delimiter.join(filter(None, cells)) + line[len(body) :]
+
+    def leaves_out(self, number: int, line: bytes) -> bool:
+        """Whether a line, from 0, is one of those at the start that are no records."""
+        return number < self.skip or (
+            self.underlined and number == self.skip + 1 and _UNDERLINE.fullmatch(line) is not None
+        )
+
+
+class Opening(Protocol):
+    """A text by its name, which can be read from its start again and again: a file, or a member of an archive."""
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        ...
+
+    def open_bytes(self) -> IO[bytes]:
+        """Its bytes, unpacked."""
+        ...
+
+
+@dataclass(frozen=True)
+class TextFile:
+    """A text file, perhaps packed by gzip."""
+
+    path: Path
+
+    @property
+    def name(self) -> str:
+        """Its path."""
+        return str(self.path)
+
+    def open_bytes(self) -> IO[bytes]:
+        """Its bytes, unpacked."""
+        return open_bytes(self.path)
+
+
+@dataclass(frozen=True)
+class TextMember:
+    """A text in memory: a member of an archive, a file of a folder."""
+
+    name: str
+    data: bytes
+
+    def open_bytes(self) -> IO[bytes]:
+        """Its bytes."""
+        return io.BytesIO(self.data)
+
+
+@contextmanager
+def opened(text: Opening, layout: TextLayout) -> Iterator[io.RawIOBase]:
+    """The text as UTF-8 with one delimiter between cells and nothing but records: what the parser reads.
+
+    Bytes that are none of the encoding become U+001A, which no name, number or time has.
+    """
+    with text.open_bytes() as file:
+        legible: io.RawIOBase = Legible(file, layout.codec)
+        if layout.skip or layout.underlined or layout.comment is not None or layout.runs:
+            legible = Reshaped(cast("IO[bytes]", legible), _cleaning(layout))
+        yield legible
+
+
+def _cleaning(layout: TextLayout) -> Callable[[bytes], bytes]:
+    """A function of whole lines, in order, that makes of them what `TextLayout.cleaned` makes of each."""
+    delimiter = layout.delimiter.encode()
+    comment = b"" if layout.comment is None else re.escape(layout.comment.encode())
+    comments = re.compile(_LINE_START + comment + b"[^\r\n]*")
+    blanks = b"[ " + (b"\t" if delimiter == b" " else re.escape(delimiter)) + b"]"
+    runs = re.compile(blanks + b"+" if delimiter == b" " else b" *" + re.escape(delimiter) + blanks + b"*")
+    ends = re.compile(blanks + rb"+(?=[\r\n]|\Z)|" + _LINE_START + blanks + b"+")
+    number = 0
+
+    def clean(lines: bytes) -> bytes:
+        nonlocal number
+        if number <= layout.skip + 1 and (layout.skip or layout.underlined):
+            whole = lines.splitlines(keepends=True)
+            lines = b"".join(line for at, line in enumerate(whole, start=number) if not layout.leaves_out(at, line))
+            number += len(whole)
+        if comment:
+            lines = comments.sub(b"", lines)
+        return runs.sub(delimiter, ends.sub(b"", lines)) if layout.runs else lines
+
+    return clean
+
+
+_LINE_START = b"(?<![^\r\n])"
+_UNDERLINE = re.compile(rb"[-=\s]*[-=]{2}[-=\s]*")
 
 #: A CSV file with a header.
-CSV = Layout()
+CSV = TextLayout()
 
 
-def lines_of_rows(path: Path, rows: Sequence[int], layout: Layout = CSV) -> list[int]:
+def lines_of_rows(text: Path | Opening, rows: Sequence[int], layout: TextLayout = CSV) -> list[int]:
     """The lines, from 1, on which rows begin; rows count from 1, after the header."""
-    return lines_of_records(path, [row + layout.header for row in rows], layout)
+    return lines_of_records(text, [row + layout.header for row in rows], layout)
 
 
-def lines_of_records(path: Path, records: Sequence[int], layout: Layout = CSV) -> list[int]:
+def lines_of_records(text: Path | Opening, records: Sequence[int], layout: TextLayout = CSV) -> list[int]:
     """The lines, from 1, on which records begin; a header is a record, an empty line is none."""
     wanted = set(records)
     found: dict[int, int] = {}
-    for record, line in enumerate(_beginnings(path, layout), start=1):
+    for record, line in enumerate(_beginnings(TextFile(text) if isinstance(text, Path) else text, layout), start=1):
         if record in wanted:
             found[record] = line
         if len(found) == len(wanted):
@@ -59,18 +198,28 @@ def lines_of_records(path: Path, records: Sequence[int], layout: Layout = CSV) -
 _UNQUOTED: Any = {"quoting": csv.QUOTE_NONE}
 
 
-def _beginnings(path: Path, layout: Layout) -> Iterator[int]:
-    with io.TextIOWrapper(open_bytes(path), "utf-8-sig", errors="replace", newline="") as text:
-        records = csv.reader(text, delimiter=layout.delimiter, **({} if layout.quoted else _UNQUOTED))
-        before = 0
+def _beginnings(text: Opening, layout: TextLayout) -> Iterator[int]:
+    with io.TextIOWrapper(text.open_bytes(), layout.codec, errors="replace", newline="") as lines:
+        begun = list[int]()
+        records = csv.reader(
+            _numbered(lines, layout, begun), delimiter=layout.delimiter, **({} if layout.quoted else _UNQUOTED)
+        )
         try:
             for record in records:
-                if record and layout.fields in (None, len(record)):
-                    yield before + 1
-                before = records.line_num
+                if record:
+                    yield begun[0]
+                begun.clear()
         except csv.Error:
             # A cell of more than 128 KiB: what comes after it is counted in records.
             return
+
+
+def _numbered(lines: Iterable[str], layout: TextLayout, begun: list[int]) -> Iterator[str]:
+    """The lines as the parser has them; the number of each that is given goes to ``begun``."""
+    for number, line in enumerate(lines):
+        if not layout.leaves_out(number, line.encode()):
+            begun.append(number + 1)
+            yield layout.cleaned(line)
 
 
 # A cell of a row rather than a name: nothing, a number; or in it a decimal fraction, a date, a time, many digits.
@@ -120,42 +269,53 @@ _LONGEST_HEADER = 1 << 20
 _ROW_BLOCK = 1 << 24
 
 
-def csv_header(path: Path, delimiter: str = ",") -> list[str]:
-    """Column names of a CSV file. Raises InvalidInput for an empty file, a repeated name, an encoding."""
-    names = first_row(path, delimiter)
+def csv_header(text: Path | Opening, layout: TextLayout = CSV) -> list[str]:
+    """Column names of a text. Raises InvalidInput for an empty file, a repeated name, an encoding."""
+    names = first_row(text, layout) if layout.names is None else list(layout.names)
     repeated = repeated_name(names)
     if repeated is not None:
-        raise InvalidInput(str(path), repeated, "distinct column names")
+        raise InvalidInput(_name_of(text), repeated, "distinct column names")
     return names
 
 
-def first_row(path: Path, delimiter: str = ",") -> list[str]:
+def _name_of(text: Path | Opening) -> str:
+    return str(text) if isinstance(text, Path) else text.name
+
+
+def first_row(text: Path | Opening, layout: TextLayout = CSV) -> list[str]:
     """The cells of the first row, whatever they are and what follows.
 
     Raises InvalidInput for an empty file and an encoding.
     """
-    with open_bytes(path) as file:
+    source = TextFile(text) if isinstance(text, Path) else text
+    with source.open_bytes() as file:
         head = file.read(_LONGEST_HEADER)
-    rows = csv.reader(io.StringIO(head.decode("utf-8-sig", errors="ignore"), newline=""), delimiter=delimiter)
+    begun = list[int]()
+    lines = io.StringIO(head.decode(layout.codec, errors="ignore" if layout.is_utf8 else "replace"), newline="")
+    rows = csv.reader(_numbered(lines, layout, begun), delimiter=layout.delimiter)
     try:
         names = next((row for row in rows if row), [])
     except csv.Error:
         names = None
-    # Only these lines: a byte further down is about the row that it is in.
-    Encoding(path)(b"".join(head.splitlines(keepends=True)[: max(1, rows.line_num)]))
+    if layout.is_utf8:
+        # Only these lines: a byte further down is about the row that it is in.
+        first = head.splitlines(keepends=True)[layout.skip : max([1, *begun])]
+        Encoding(source.name)(b"".join(first))
+    elif any("\ufffd" in name for name in names or ()):
+        raise InvalidInput(source.name, f"names of columns that are not {layout.encoding}", "its encoding")
     if names is None:
-        raise InvalidInput(str(path), "a header that cannot be read", "column names in the first row")
+        raise InvalidInput(source.name, "a header that cannot be read", "column names in the first row")
     if not names:
-        raise InvalidInput(str(path), "an empty file (0 rows)", "a header row and rows")
+        raise InvalidInput(source.name, "an empty file (0 rows)", "a header row and rows")
     return names
 
 
-def csv_names(path: Path, delimiter: str = ",") -> list[str]:
+def csv_names(text: Path | Opening, layout: TextLayout = CSV) -> list[str]:
     """Names of the columns as they were before a formula among them was escaped. Raises InvalidInput as csv_header."""
-    names = [unescape(name) for name in csv_header(path, delimiter)]
+    names = [unescape(name) for name in csv_header(text, layout)]
     repeated = repeated_name(names)
     if repeated is not None:
-        raise InvalidInput(str(path), repeated, "distinct column names")
+        raise InvalidInput(_name_of(text), repeated, "distinct column names")
     return names
 
 
@@ -220,27 +380,40 @@ def _parse(
 
 
 def text_parts(
-    file: Path, delimiter: str, written: Mapping[str, str], columns: Sequence[str], ragged: list[int]
+    text: Path | Opening, layout: TextLayout, written: Mapping[str, str], columns: Sequence[str], ragged: list[int]
 ) -> Iterator[pa.Table]:
-    """Parts of the ``columns`` of a CSV file, whose names are ``written`` so; fills ``ragged`` after the last."""
+    """Parts of the ``columns`` of a text, whose names are ``written`` so; fills ``ragged`` after the last."""
+    source = TextFile(text) if isinstance(text, Path) else text
+    if isinstance(source, TextFile):
+        with steady(source.path):
+            yield from _text_parts(source, layout, written, columns, ragged)
+    else:
+        yield from _text_parts(source, layout, written, columns, ragged)
+
+
+def _text_parts(
+    source: Opening, layout: TextLayout, written: Mapping[str, str], columns: Sequence[str], ragged: list[int]
+) -> Iterator[pa.Table]:
     names = list(written.values())
-    with steady(file):
-        rows, lost = 0, list[Any]()
-        for part in _cells(file, delimiter, names, [written[name] for name in columns], lost):
-            rows += len(part)
-            yield unescape_columns(part.rename_columns(list(columns)))
-        if lost:
+    rows, lost = 0, list[Any]()
+    small = isinstance(source, TextMember) and len(source.data) < _ROW_BLOCK
+    for part in _cells(source, layout, names, [written[name] for name in columns], lost, threads=not small):
+        rows += len(part)
+        yield unescape_columns(part.rename_columns(list(columns)))
+    if lost:
+        if not small:
             # Only one thread knows the numbers of the rows.
             lost = []
-            for _ in _cells(file, delimiter, names, names[:1], lost, threads=False):
+            for _ in _cells(source, layout, names, names[:1], lost, threads=False):
                 pass
-            if lost[-1].number == rows + len(lost) + 1 and _is_open(lost[-1].text, delimiter):
-                raise ragged_row(file, lost[-1].number, lost[-1].actual_columns, len(names), Layout(delimiter))
-            ragged += [row.number - 1 for row in lost]
+        first = 1 + layout.header
+        if layout.quoted and lost[-1].number == rows + len(lost) + first - 1 and _is_open(lost[-1].text, layout):
+            raise ragged_row(source, lost[-1].number, lost[-1].actual_columns, len(names), layout)
+        ragged += [row.number - first + 1 for row in lost]
 
 
 def _cells(
-    file: Path, delimiter: str, names: list[str], columns: list[str], lost: list[Any], threads: bool = True
+    source: Opening, layout: TextLayout, names: list[str], columns: list[str], lost: list[Any], threads: bool = True
 ) -> Iterator[pa.Table]:
     """Parts of some columns as text, at least one; rows with another number of cells go to ``lost``."""
     import pyarrow as pa
@@ -252,13 +425,19 @@ def _cells(
 
     try:
         with (
-            open_bytes(file) as opened,
-            Paced(Legible(opened)) as text,
+            opened(source, layout) as file,
+            Paced(file) as text,
             arrow_csv.open_csv(
                 text,
-                read_options=arrow_csv.ReadOptions(use_threads=threads, block_size=_ROW_BLOCK),
+                read_options=arrow_csv.ReadOptions(
+                    use_threads=threads, block_size=_ROW_BLOCK, column_names=None if layout.header else names
+                ),
                 parse_options=arrow_csv.ParseOptions(
-                    delimiter=delimiter, newlines_in_values=True, invalid_row_handler=leave_out
+                    delimiter=layout.delimiter,
+                    newlines_in_values=layout.quoted,
+                    quote_char='"' if layout.quoted else False,
+                    double_quote=layout.quoted,
+                    invalid_row_handler=leave_out,
                 ),
                 convert_options=arrow_csv.ConvertOptions(
                     include_columns=columns, column_types=dict.fromkeys(names, pa.string())
@@ -268,23 +447,26 @@ def _cells(
             yield reader.schema.empty_table()
             for batch in text.taken(reader):
                 yield pa.Table.from_batches([batch])
-    except pa.ArrowInvalid:
+    except pa.ArrowInvalid as error:
+        if str(error) == "Empty CSV file":
+            yield pa.table({name: pa.array([], pa.string()) for name in columns})
+            return
         # Arrow's own message quotes the row, which is private.
-        raise InvalidInput(str(file), "rows that cannot be read", "CSV with closed quotes") from None
+        raise InvalidInput(source.name, "rows that cannot be read", "CSV with closed quotes") from None
 
 
-def _is_open(text: str, delimiter: str) -> bool:
+def _is_open(text: str, layout: TextLayout) -> bool:
     """Whether a quote in the last row of a file is never closed, so that the row holds whatever came after it."""
     try:
-        list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True))
+        list(csv.reader(io.StringIO(text, newline=""), delimiter=layout.delimiter, strict=True))
     except csv.Error as error:
         return "unexpected end" in str(error)
     return False
 
 
-def ragged_row(path: Path, record: int, came: int, expected: int, layout: Layout = CSV) -> InvalidInput:
+def ragged_row(text: Path | Opening, record: int, came: int, expected: int, layout: TextLayout = CSV) -> InvalidInput:
     """The error of a record with too few or too many fields, named by its line; the header is record 1."""
-    (line,) = lines_of_records(path, [record], layout)
+    (line,) = lines_of_records(text, [record], layout)
     return InvalidInput(f"line {line}", f"{came} fields", f"{expected}, as in the header")
 
 

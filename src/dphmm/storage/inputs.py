@@ -187,6 +187,13 @@ def unpacked(raw: io.BufferedReader, path: Path) -> io.BufferedReader:
     return io.BufferedReader(Bounded(cast("IO[bytes]", inner), str(path), packed), 1 << 20)
 
 
+def unpacked_bytes(data: bytes, name: str) -> bytes:
+    """What a packed file in memory holds, within limits. Raises InvalidInput as `Bounded`."""
+    inner = cast("IO[bytes]", gzip.GzipFile(fileobj=io.BytesIO(data), mode="rb"))
+    with io.BufferedReader(Bounded(inner, ascii(name), len(data)), 1 << 20) as file:
+        return file.read()
+
+
 class _OwningGzip(gzip.GzipFile):
     """A gzip reader that closes the file it was given."""
 
@@ -216,14 +223,14 @@ class Tapped(_Reader):
 
 
 class Legible(_Reader):
-    """A reader of UTF-8 text that replaces each other byte by U+001A.
+    """A reader of text in some encoding, as UTF-8, that replaces each byte which is none of it by U+001A.
 
     No name, number or time has that character in it, so such a byte makes its own cell unreadable and no other.
     """
 
-    def __init__(self, inner: IO[bytes]) -> None:
+    def __init__(self, inner: IO[bytes], encoding: str = "utf-8") -> None:
         super().__init__(inner)
-        self._decoder = codecs.getincrementaldecoder("utf-8")(_SUBSTITUTE)
+        self._decoder = codecs.getincrementaldecoder(encoding)(_SUBSTITUTE)
         self._ready = b""
         self._ended = False
 
@@ -234,6 +241,33 @@ class Legible(_Reader):
             data = self._inner.read(len(view))
             self._ended = not data
             self._ready = self._decoder.decode(data, final=self._ended).encode()
+        given, self._ready = self._ready[: len(view)], self._ready[len(view) :]
+        view[: len(given)] = given
+        return len(given)
+
+
+class Reshaped(_Reader):
+    """A reader of text that passes whole lines, in order, through a function."""
+
+    def __init__(self, inner: IO[bytes], reshape: Callable[[bytes], bytes]) -> None:
+        super().__init__(inner)
+        self._reshape = reshape
+        self._rest, self._ready = b"", b""
+        self._ended = False
+
+    def readinto(self, buffer: Buffer) -> int:
+        """Fill the buffer with reshaped lines; InvalidInput for a line of more than 1 GiB."""
+        view = memoryview(buffer).cast("B")
+        while not self._ready and not self._ended:
+            data = self._inner.read(max(len(view), 1 << 16))
+            self._ended = not data
+            lines = self._rest + data
+            # A line feed that follows belongs to the line that a carriage return ends.
+            end = len(lines) if self._ended else max(lines.rfind(b"\n"), lines.rfind(b"\r", 0, len(lines) - 1)) + 1
+            self._rest = lines[end:]
+            if len(self._rest) > MOST_MEMBER:
+                raise InvalidInput("source", "a line of more than 1 GiB", "lines of rows")
+            self._ready = self._reshape(lines[:end]) if end else b""
         given, self._ready = self._ready[: len(view)], self._ready[len(view) :]
         view[: len(given)] = given
         return len(given)

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dphmm.storage.csv_files import CSV, Layout, lines_of_rows
+from dphmm.storage.csv_files import CSV, TextLayout, lines_of_rows
 from dphmm.storage.inputs import replacing
+from dphmm.storage.layouts import Layout, lines_by_file
 from dphmm.storage.trajectories import explained
 
 _MEANING = "counts for the data owner alone: they depend on where people are, and are never to be published"
@@ -49,9 +50,9 @@ def rejected_path(output: str) -> Path:
 
 
 def write_rejected(
-    path: Path, rejected: Any, source: str, layout: Layout | None = None, *, always: bool = False
+    path: Path, rejected: Any, source: str, layout: TextLayout | None = None, *, always: bool = False
 ) -> None:
-    """Write (line, reason), at once or not at all, for the owner only.
+    """Write (line, reason), of a folder or an archive (file, line, reason), at once or not at all, for the owner only.
 
     No file where no row was set aside, unless ``always``.
 
@@ -62,18 +63,21 @@ def write_rejected(
         # What an earlier run has left there is not about this one.
         path.unlink(missing_ok=True)
         return
+    if isinstance(layout, Layout) and "file" in rejected.column_names:
+        write_list(path, "file,line", lines_by_file(source, rejected, layout))
+        return
     word, numbers = _places(source, rejected.column("row").to_pylist(), layout)
     write_list(path, word, zip(numbers, rejected.column("reason").to_pylist(), strict=True))
 
 
-def write_list(path: Path, word: str, rows: Iterable[tuple[int, str]]) -> None:
+def write_list(path: Path, word: str, rows: Iterable[Sequence[object]]) -> None:
     """Write (place, reason), at once or not at all, for the owner only; also where there are none.
 
-    ``word``: line or row.
+    ``word``: line or row, or of several files "file,line".
     """
     with replacing(path, private=True) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow((word, "reason"))
+        writer.writerow((*word.split(","), "reason"))
         writer.writerows(rows)
 
 
@@ -82,7 +86,7 @@ def list_rejected(output: str, rejected: Any, source: Path) -> None:
     write_rejected(rejected_path(output), rejected, str(source), always=True)
 
 
-def _places(source: str, rows: list[int], layout: Layout | None) -> tuple[str, list[int]]:
+def _places(source: str, rows: list[int], layout: TextLayout | None) -> tuple[str, list[int]]:
     if layout is None and source.lower().endswith((".csv", ".csv.gz")):
         layout = CSV
     return ("row", rows) if layout is None else ("line", lines_of_rows(Path(source), rows, layout))

@@ -26,7 +26,7 @@ from dphmm.policy.graph import PolicyGraph
 from dphmm.states.space import StateSpace, check_names, ordered_labels
 from dphmm.states.trajectory import MICROSECONDS, not_of_time_bins
 from dphmm.storage.columns import Times, as_text, decimals, plain_type
-from dphmm.storage.csv_files import Layout, first_row, lines_of_rows, listed, read_headless
+from dphmm.storage.csv_files import first_row, lines_of_records, listed, read_headless
 from dphmm.storage.inputs import PathLike, checked_input, steady
 from dphmm.storage.tables import column_names, read_table, table_format
 from dphmm.types import FloatArray
@@ -91,7 +91,7 @@ def _place(path: Path, row: int, header: bool) -> str:
     """Where a row (from 0) is: its line where a file has lines."""
     if path.suffix.lower() == ".parquet":
         return f"row {row + 1}"
-    return f"line {lines_of_rows(path, [row + 1], Layout(header=header))[0]}"
+    return f"line {lines_of_records(path, [row + 1 + header])[0]}"
 
 
 def _array(path: Path, field: str) -> FloatArray:

@@ -20,6 +20,8 @@ import numpy as np
 from dphmm.errors import InvalidInput
 from dphmm.storage.columns import Times
 from dphmm.storage.csv_files import (
+    CSV,
+    TextLayout,
     csv_header,
     csv_names,
     escape_columns,
@@ -238,30 +240,28 @@ class Rows(NamedTuple):
     ragged: Sequence[int]
 
 
-def delimited_names(path: PathLike, delimiter: str = ",") -> list[str]:
+def delimited_names(path: PathLike, layout: TextLayout = CSV) -> list[str]:
     """Names of a table's columns, in order."""
     file = checked_input(path)
-    if len(delimiter) != 1 or delimiter in '"\r\n' or not delimiter.isascii():
-        raise InvalidInput("delimiter", delimiter, "one character, such as ; or a tab")
     if table_format(file) != ".parquet":
-        return csv_names(file, delimiter)
-    if delimiter != ",":
-        raise InvalidInput("delimiter", delimiter, "a .csv or .csv.gz file with it")
+        return csv_names(file, layout)
+    if layout.delimiter != ",":
+        raise InvalidInput("delimiter", layout.delimiter, "a .csv or .csv.gz file with it")
     return column_names(file)
 
 
-def read_rows(path: PathLike, columns: Sequence[str], delimiter: str = ",") -> Rows:
+def read_rows(path: PathLike, columns: Sequence[str], layout: TextLayout = CSV) -> Rows:
     """Some columns of a table: of Parquet as they are, of CSV as text.
 
     Raises InvalidInput as read_table does for Parquet; of CSV for a file that is none, a header that cannot be read
     and, with the line, for a quote that is never closed.
     """
     file = checked_input(path)
-    names = delimited_names(file, delimiter)
+    names = delimited_names(file, layout)
     if table_format(file) == ".parquet":
         return Rows(read_batches(file, columns=columns), ())
-    written, ragged = dict(zip(names, csv_header(file, delimiter), strict=True)), list[int]()
-    return Rows(text_parts(file, delimiter, written, columns, ragged), ragged)
+    written, ragged = dict(zip(names, csv_header(file, layout), strict=True)), list[int]()
+    return Rows(text_parts(file, layout, written, columns, ragged), ragged)
 
 
 def table_kind(table: Any) -> str:

@@ -25,7 +25,7 @@ from dphmm.states.visit_table import Gathering, VisitTable
 from dphmm.storage import columns
 from dphmm.storage.columns import REASONS as TIME_REASONS
 from dphmm.storage.columns import Numbering, Times
-from dphmm.storage.csv_files import listed
+from dphmm.storage.csv_files import TextLayout, listed
 from dphmm.storage.inputs import PathLike
 from dphmm.storage.tables import column_list, delimited_names, read_rows, to_arrow, write_table
 from dphmm.types import BoolArray, FloatArray, IntArray
@@ -45,6 +45,9 @@ REASONS = (
     "missing_state",
     "ragged_row",
     "invalid_state",
+    "wrong_encoding",
+    "missing_points",
+    "invalid_interval",
 )
 
 #: What a reason does not say by its name.
@@ -106,12 +109,13 @@ class Cells:
         bins: int | None = None,
         well_formed: Callable[[str], bool] | None = None,
         trips: bool = True,
+        time_format: str = "iso",
     ) -> None:
         self._roles = roles
         self._keeps_trips = trips
         self._bins = bins
         self._well_formed = well_formed
-        self._times = Times(roles.time or "t", assume_utc, timezone)
+        self.times = Times(roles.time or "t", assume_utc, timezone, time_format)
         self.users, self.states, self.trips = Numbering(), Numbering(), Numbering()
         self._n = 0
         # Numbers of the rejected rows, from 0, and the reasons.
@@ -133,7 +137,7 @@ class Cells:
         part["user"], bad = self.users.add(table.column(roles.user), roles.user)
         mark(bad, "missing_user")
         if roles.time is not None:
-            part["time"], marks = self._times.add(table.column(roles.time))
+            part["time"], marks = self.times.add(table.column(roles.time))
             for reason in TIME_REASONS:
                 mark(marks.get(reason, why > 0), reason)
         for role, name in (("step", roles.step), ("order", roles.order)):
@@ -155,6 +159,8 @@ class Cells:
         if not self._keeps_trips:
             part.pop("trip", None)
         rejected = np.flatnonzero(why)
+        if len(rejected):
+            why[rejected[_illegible(table.select(roles.names).take(rejected))]] = REASONS.index("wrong_encoding")
         self._rejected.append(rejected + self._n)
         self._why.append(why[rejected])
         self._n += len(why)
@@ -194,7 +200,7 @@ class Cells:
         if not len(why):
             return InvalidInput(source, "0 rows", "at least one row with its columns, below the header if there is one")
         if counted["time_without_zone"]:
-            return self._times.zone_missing()
+            return self.times.zone_missing()
         if counted["invalid_step"] and self._bins is not None:
             return no_time_bins(self._bins, self._roles.time is not None)
         by_reason = ", ".join(f"{rows} {explained(reason)}" for reason, rows in counted.items() if rows)
@@ -237,6 +243,19 @@ class Assembler:
         elif found.time is None and found.step is None:
             found = _with_ranks(found)
         return found
+
+
+def _illegible(table: pa.Table) -> BoolArray:
+    """Rows (n,) with bytes, in a column of text, that are not of the text's encoding."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    found = np.zeros(len(table), dtype=np.bool_)
+    for column in table.columns:
+        plain = columns.plain_type(column)
+        if pa.types.is_string(plain.type):
+            found |= np.asarray(pc.fill_null(pc.match_substring(plain, "\x1a"), False)).astype(np.bool_)
+    return found
 
 
 def places_of(table: pa.Table, lat: str, lon: str) -> tuple[FloatArray, FloatArray, BoolArray]:
@@ -334,9 +353,10 @@ def load_trajectories(
         "user": user_column, "time": time_column, "order": order_column, "trip": trip_column,
         "state": state_column, "lat": lat_column, "lon": lon_column,
     }  # fmt: skip
-    roles = needed_roles(column_roles(delimited_names(path, delimiter), given), space)
+    layout = TextLayout(delimiter)
+    roles = needed_roles(column_roles(delimited_names(path, layout), given), space)
     assembler = Assembler(Cells(roles, assume_utc, timezone, bins, None if space is None else space.well_formed))
-    rows = read_rows(path, roles.names, delimiter)
+    rows = read_rows(path, roles.names, layout)
     for part in rows.parts:
         assembler.add(part)
     return assembler.finish(str(path), rows.ragged, may_be_empty)

@@ -179,9 +179,9 @@ def test_gowalla_is_read_oldest_first(tmp_path, packed):
 
 def test_bad_gowalla_files_are_refused(tmp_path, monkeypatch):
     for data, words in [
-        (b"", "empty"),
-        (b"a\tb\n", "empty|0 rows"),
-        (b"\xff\xfe\t\t\t\t\n", "1 missing_user"),
+        (b"", "0 rows"),
+        (b"a\tb\n", "1 ragged_row"),
+        (b"\xff\xfe\t\t\t\t\n", "1 wrong_encoding"),
         (b"a\tnever\t1\t1\t1\n", "0 rows"),
     ]:
         (tmp_path / "x.txt").write_bytes(data)

@@ -9,30 +9,33 @@ Proof: docs/proofs/records.md.
 from __future__ import annotations
 
 import codecs
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from dphmm.errors import InvalidInput
 from dphmm.states.trajectory import Counts, Trajectories
-from dphmm.storage.inputs import Legible, legible
+from dphmm.storage.inputs import PathLike, legible
+from dphmm.storage.layouts import Layout, SourceRows
 from dphmm.storage.trajectories import Loaded, explained
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-#: Called with (done, total), in files or bytes, as the work goes on.
-Progress: TypeAlias = Callable[[int, int], object]
 #: importer(source, *, progress=None, **options of the format) -> Imported
 Importer: TypeAlias = "Callable[..., Imported]"
 
 
 @dataclass(frozen=True)
 class ImportReport:
-    """How many rows were read and kept, and why the others were dropped. No values."""
+    """How many rows were read and kept, and why the others were dropped. No values.
+
+    ``notes`` : what to tell of how they were read. ``layout`` : how the text is cut into lines; None without lines.
+    """
 
     format: str
     files: int
@@ -41,15 +44,20 @@ class ImportReport:
     users: int
     dropped: Counts
     warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    layout: Layout | None = None
 
     def lines(self) -> list[str]:
         """The report for people, one fact a line."""
-        facts = [f"{self.rows} rows in {self.files} file(s), {self.kept} kept, {self.users} users"]
+        facts = [f"{self.rows} rows in {self.files} file(s), {self.kept} kept, {self.users} users", *self.notes]
         return facts + [f"dropped {rows}: {explained(reason)}" for reason, rows in self.dropped.items()]
 
 
 class Imported(NamedTuple):
-    """Trajectories, their report, and ``rejected`` (row, reason): rejected rows, numbered from 1 as read."""
+    """Trajectories, their report, and ``rejected`` (row, reason): rejected rows, numbered from 1 as read.
+
+    Of a folder or an archive the rows of each file are numbered, and ``rejected`` has its name first.
+    """
 
     trajectories: Trajectories
     report: ImportReport
@@ -63,6 +71,17 @@ def finished(format_: str, loaded: Loaded, files: int, lost: Counts | None = Non
     read = len(rows) + len(loaded.rejected) + lost.total
     dropped = loaded.dropped + lost
     return Imported(rows, ImportReport(format_, files, read, len(rows), rows.n_users, dropped), loaded.rejected)
+
+
+def imported_rows(format_: str, found: SourceRows, layout: Layout, source: PathLike) -> Imported:
+    """The same of what `read_source` has read, with its notes."""
+    rows = sorted_by_name_and_time(found.loaded.trajectories)
+    lines = None if Path(source).suffix.lower() == ".parquet" else layout
+    dropped = found.loaded.dropped
+    report = ImportReport(
+        format_, found.files, found.rows, len(rows), rows.n_users, dropped, notes=found.notes, layout=lines
+    )
+    return Imported(rows, report, found.loaded.rejected)
 
 
 def sorted_by_name_and_time(trajectories: Trajectories) -> Trajectories:
@@ -113,17 +132,6 @@ class RowReader:
             return csv.read_csv(pa.BufferReader(legible(data)), **self._options)
         except pa.ArrowInvalid:
             raise InvalidInput(name, "rows that cannot be read", "the format's own files") from None
-
-    def stream(self, file: IO[bytes], name: str) -> Iterator[pa.Table]:
-        """Tables of some 8 MiB of text each."""
-        import pyarrow as pa
-        from pyarrow import csv
-
-        try:
-            for batch in csv.open_csv(Legible(file), **self._options):
-                yield pa.Table.from_batches([batch])
-        except pa.ArrowInvalid:
-            raise InvalidInput(name, "an empty file or rows that cannot be read", "the format's own files") from None
 
     def _skip(self, row: Any) -> str:
         self.ragged += 1

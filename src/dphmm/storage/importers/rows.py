@@ -1,6 +1,4 @@
-"""Importers of rows with a user, a time and a place or a state: any table, Gowalla's check-ins, Geolife's trajectories.
-
-Gowalla check-ins are text as SNAP has it (loc-gowalla_totalCheckins.txt): user, time, lat, lon, location by tabs.
+"""Importers of rows with a user, a time and a place or a state: any table, and Geolife's trajectories.
 
 Geolife GPS Trajectories 1.3 (Microsoft Research) are files Data/USER/Trajectory/*.plt in a folder or an archive. A .plt
 file is one trip: six header lines, then latitude, longitude, 0, altitude in feet, days since 1899-12-30, date and time.
@@ -12,65 +10,41 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dphmm.errors import InvalidInput
 from dphmm.states.trajectory import Counts, Trajectories
-from dphmm.storage.csv_files import Layout, listed
-from dphmm.storage.importers.imported import Imported, Progress, RowReader, finished
-from dphmm.storage.inputs import PathLike, checked_input, members, steady, unpacked
-from dphmm.storage.tables import delimited_names
-from dphmm.storage.trajectories import Assembler, Cells, Roles, load_trajectories
+from dphmm.storage.csv_files import listed
+from dphmm.storage.importers.imported import Imported, RowReader, finished, imported_rows
+from dphmm.storage.inputs import PathLike, members
+from dphmm.storage.layouts import Layout, Progress, read_source
+from dphmm.storage.trajectories import Assembler, Cells, Roles
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def import_csv(source: PathLike, *, delimiter: str = ",", progress: Progress | None = None, **options: Any) -> Imported:
-    """Trajectories of a .csv, .csv.gz or .parquet file; options, reasons and errors as in load_trajectories.
+def import_csv(source: PathLike, *, progress: Progress | None = None, **options: Any) -> Imported:
+    """Trajectories of a table (delimited text or .parquet), or of a folder or an archive of such texts.
 
-    The report warns where nothing says in which order the rows of a user are.
+    ``options`` as `Layout.changed` takes them; reasons and errors as in load_trajectories. The report warns where
+    nothing says in which order the rows of a user are, and says in which unit Unix times were taken.
     """
-    loaded = load_trajectories(source, delimiter=delimiter, **options)
-    if progress is not None:
-        progress(1, 1)
-    imported = finished("csv", loaded, 1)
-    if loaded.trajectories.time is not None or options.get("order_column") is not None:
+    layout = Layout().changed(**options)
+    found = read_source(source, layout, progress=progress)
+    imported = imported_rows("csv", found, layout, source)
+    rows = found.loaded.trajectories
+    if rows.time is not None or layout.no_times or layout.columns.get("order") is not None:
         return imported
-    names = delimited_names(source, delimiter)
-    if "step" in names:
+    if found.stepped:
         return imported
     warning = (
-        f"no time column found among {listed(names)}: rows are taken in file order, and numbers are no times: models "
-        "of a time step refuse them; name one with time_column="
+        f"no time column found among {listed(found.names)}: rows are taken in file order, and numbers are no times: "
+        "models of a time step refuse them; name one with time_column="
     )
     return imported._replace(report=replace(imported.report, warnings=(warning,)))
-
-
-_GOWALLA_COLUMNS = ("user", "t", "lat", "lon", "location")
-_GOWALLA_ROLES = Roles(user="user", time="t", lat="lat", lon="lon")
-#: Rows of another number of cells are left out before rows are numbered.
-GOWALLA = Layout("\t", header=False, quoted=False, fields=len(_GOWALLA_COLUMNS))
-
-
-def import_gowalla(source: PathLike, *, progress: Progress | None = None) -> Imported:
-    """Check-ins of a .txt or .txt.gz file in SNAP's layout, oldest first. Location numbers are not kept.
-
-    Dropped rows: invalid_place, invalid_time, missing_user, ragged_row. Raises InvalidInput if no row can be
-    read.
-    """
-    path = checked_input(source, "source")
-    reader = RowReader(_GOWALLA_COLUMNS, _GOWALLA_COLUMNS[:4], "\t")
-    assembler = Assembler(Cells(_GOWALLA_ROLES))
-    total = path.stat().st_size
-    with steady(path), path.open("rb") as raw, unpacked(raw, path) as file:
-        for rows in reader.stream(cast("IO[bytes]", file), str(path)):
-            assembler.add(rows)
-            if progress is not None and not raw.closed:
-                progress(min(raw.tell(), total), total)
-    return finished("gowalla", assembler.finish(str(path)), 1, Counts({"ragged_row": reader.ragged}))
 
 
 _PLT = re.compile(r"(?:^|/)([^/]+)/Trajectory/([^/]+)\.plt$")

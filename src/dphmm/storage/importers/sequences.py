@@ -14,8 +14,9 @@ from dphmm.states.space import check_names
 from dphmm.states.trajectory import Counts, Trajectories, ranks
 from dphmm.storage.columns import Numbering
 from dphmm.storage.csv_files import listed
-from dphmm.storage.importers.imported import Imported, ImportReport, Progress
+from dphmm.storage.importers.imported import Imported, ImportReport
 from dphmm.storage.inputs import PathLike, checked_input, open_bytes, steady
+from dphmm.storage.layouts import Progress
 from dphmm.storage.tables import SUFFIXES, delimited_names, read_rows
 from dphmm.types import IntArray
 

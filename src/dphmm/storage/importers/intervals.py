@@ -1,0 +1,174 @@
+"""Intervals (start, end, label) of activity logs, time-use surveys and careers, as one state per time step.
+
+A step has the label of the interval that covers its beginning: start <= k step < end, with steps counted from 1970 UTC.
+Where several do, the one that began last counts, and of those that began together the later line. A step that none
+covers has no row, unless gaps are given a label. Only a person's own intervals decide about that person's steps.
+
+The layout of Ordonez (UCI, Activities of Daily Living) has two header lines, the second one of dashes, and several tabs
+between columns.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dphmm._checks import exact_number
+from dphmm.errors import InvalidInput
+from dphmm.states.maps import parse_duration
+from dphmm.states.space import check_names
+from dphmm.states.trajectory import MICROSECONDS, Trajectories, one_of_each
+from dphmm.storage.columns import Times
+from dphmm.storage.csv_files import listed
+from dphmm.storage.importers.imported import Imported, imported_rows
+from dphmm.storage.inputs import PathLike
+from dphmm.storage.layouts import Expansion, Layout, Progress, given_columns, read_source
+from dphmm.storage.trajectories import Roles
+from dphmm.types import IntArray
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+#: Most steps of one interval, and of a gap that is given a label; and of all of them together.
+MOST_STEPS = 10**5
+MOST_STEPS_OF_ALL = 2 * 10**8
+_INTERVALS = Layout(underlined=True)
+_NAMES = {
+    "start": ("start", "starttime", "begin", "begins", "from"),
+    "end": ("end", "endtime", "finish", "until", "to"),
+    "label": ("label", "activity", "state", "status", "what"),
+}
+
+
+def import_intervals(
+    source: PathLike,
+    *,
+    step: object,
+    start_column: str | None = None,
+    end_column: str | None = None,
+    label_column: str | None = None,
+    gap_label: str | None = None,
+    delimiter: str | None = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Imported:
+    """Intervals of a table, a folder or an archive, expanded to one row per ``step`` (seconds, or "5min").
+
+    The columns are start, end and label (activity, state), or as the options say; ``delimiter`` defaults to tabs but
+    for .csv and .parquet; other ``options`` as `Layout.changed` takes them. ``gap_label`` : the state of steps between
+    two intervals of a person that no interval covers. Dropped besides the reasons of times: invalid_interval (it ends
+    before it begins, or is longer than 100,000 steps), missing_state, missing_user.
+
+    Raises InvalidInput as `read_source`, and for a step that is none.
+    """
+    seconds = exact_number(parse_duration(step, "step"), "step")
+    width = int(seconds * MICROSECONDS)
+    if width <= 0 or width != seconds * MICROSECONDS:
+        raise InvalidInput("step", step, "a time of whole microseconds, more than 0")
+    if gap_label is not None:
+        check_names([gap_label], 1)
+    is_csv = Path(source).name.lower().endswith((".csv", ".csv.gz", ".parquet"))
+    layout = _INTERVALS.changed(delimiter=delimiter or ("comma" if is_csv else "tabs"), **options)
+    chosen = {"start": start_column, "end": end_column, "label": label_column}
+
+    def expanding(names: Sequence[str], given: Layout) -> Expansion:
+        return _ends(names, given, chosen, width)
+
+    found = read_source(source, layout, expanding=expanding, progress=progress)
+    rows, notes = in_steps(found.loaded.trajectories, width, gap_label)
+    stepped = found._replace(loaded=found.loaded._replace(trajectories=rows), notes=(*found.notes, *notes))
+    return imported_rows("intervals", stepped, layout, source)
+
+
+def _ends(names: Sequence[str], layout: Layout, chosen: dict[str, str | None], width: int) -> Expansion:
+    """Intervals as rows whose time is the start and whose step is the end, both in microseconds."""
+    every, given = given_columns(names, layout)
+    columns = {role: chosen[role] or _named(role, names) for role in _NAMES}
+    for role, name in columns.items():
+        if name not in names:
+            raise InvalidInput(f"{role}_column", name or "nothing", "one of " + listed(names))
+    user = given["user"] or "user"
+    if user not in every:
+        raise InvalidInput("user_column", user, "one of " + listed(names))
+    start, end, label = (str(columns[role]) for role in _NAMES)
+    times = [Times(name, layout.assume_utc, layout.timezone, layout.time_format) for name in (start, end)]
+
+    def expand(table: pa.Table) -> tuple[pa.Table, IntArray, dict[str, IntArray]]:
+        import pyarrow as pa
+
+        first, first_marks = times[0].add(table.column(start))
+        last, last_marks = times[1].add(table.column(end))
+        lost: dict[str, IntArray] = {}
+        for marks in (first_marks, last_marks):
+            for reason, mark in marks.items():
+                lost[reason] = np.union1d(lost.get(reason, np.empty(0, np.int64)), np.flatnonzero(mark))
+        kept = np.ones(len(table), dtype=np.bool_)
+        kept[np.concatenate(list(lost.values()))] = False
+        wrong = kept & ((last < first) | ((last - first) // width > MOST_STEPS))
+        lost["invalid_interval"] = np.flatnonzero(wrong)
+        origin = np.flatnonzero(kept & ~wrong)
+        rows = table.select(list(dict.fromkeys((user, label)))).take(pa.array(origin))
+        made = {"user": rows.column(user), "start": first[origin], "end": last[origin], "label": rows.column(label)}
+        return pa.table(made), origin, lost
+
+    roles = Roles(user="user", time="start", step="end", state="label")
+    return Expansion(tuple(dict.fromkeys((user, start, end, label))), roles, expand, times[0])
+
+
+def _named(role: str, names: Sequence[str]) -> str | None:
+    """The column of a role by its name, whatever its capitals and blanks."""
+    plain = {re.sub(r"[\W_]+", "", name).lower(): name for name in reversed(names)}
+    return next((plain[name] for name in _NAMES[role] if name in plain), None)
+
+
+def in_steps(intervals: Trajectories, width: int, gap_label: str | None) -> tuple[Trajectories, list[str]]:
+    """One row per step of ``width`` microseconds of intervals whose step is their end; and what to tell of them."""
+    assert intervals.time is not None and intervals.step is not None and intervals.state is not None
+    first, beyond = (-np.floor_divide(-ends, width) for ends in (intervals.time, intervals.step))
+    many = beyond - first
+    if many.sum() > MOST_STEPS_OF_ALL:
+        raise InvalidInput("step", f"{int(many.sum())} steps in all", f"a longer one: at most {MOST_STEPS_OF_ALL}")
+    row = np.repeat(np.arange(len(many)), many)
+    step = first[row] + np.arange(len(row)) - np.repeat(np.cumsum(many) - many, many)
+    order = np.lexsort((row, intervals.time[row], step, intervals.user[row]))
+    row, step = row[order], step[order]
+    one = one_of_each(intervals.user[row], step, "last") if len(row) else np.empty(0, np.bool_)
+    notes = [
+        f"{count} {words}"
+        for count, words in (
+            (int((many == 0).sum()), "interval(s) cover the beginning of no step: a shorter step= shows them"),
+            (int(len(one) - one.sum()), "step(s) with several intervals: the one that began last counts"),
+        )
+        if count
+    ]
+    row, step = row[one], step[one]
+    user, state = intervals.user[row], intervals.state[row]
+    if gap_label is not None:
+        user, step, state = _with_gaps(user, step, state, gap_label)
+    if not len(step):
+        raise InvalidInput(
+            "step", f"{width / MICROSECONDS:g} s, of which no interval covers a beginning", "a shorter one"
+        )
+    # Somebody whose intervals cover no step has no row.
+    seen, owner = np.unique(user, return_inverse=True)
+    users = tuple(intervals.users[number] for number in seen.tolist())
+    rows = replace(intervals, users=users, user=owner.astype(np.int32), time=step * width, step=None, state=state)
+    return rows, notes
+
+
+def _with_gaps(user: Any, step: IntArray, state: Any, label: str) -> tuple[Any, IntArray, Any]:
+    """The rows with one for each step of a gap between two rows of a user, unless it is too long."""
+    ahead = np.zeros(len(step), dtype=np.int64)
+    ahead[:-1] = np.where(user[1:] == user[:-1], np.diff(step) - 1, 0)
+    ahead[ahead > MOST_STEPS] = 0
+    at = np.repeat(np.arange(len(step)), ahead + 1)
+    nth = np.arange(len(at)) - np.searchsorted(at, at)
+    states = state[at]
+    states[nth > 0] = label
+    return user[at], step[at] + nth, states

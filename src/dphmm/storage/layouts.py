@@ -1,0 +1,555 @@
+"""How a source of rows is laid out, and one reader of all such sources.
+
+A `Layout` says how a text is split into records, what the columns are, whose rows they are and how times are written.
+Every importer of rows is a layout, or makes one of its options. A source is a table (delimited text or Parquet), or a
+folder or archive of texts of one layout. `read_source` goes through it once: the text becomes CSV, the parser makes
+columns of text of it, names of people are added where files have them, and `Cells` judges each cell. No row decides
+about another one.
+
+Example: of Cabspotting's new_abboip.txt the line ``37.75134 -122.39488 0 1213084687`` is cut at blanks into lat, lon,
+occupied and t; the user is abboip, after the file; t is in Unix seconds: one row of the table.
+
+Proof: docs/proofs/records.md.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from dphmm.errors import InvalidInput
+from dphmm.states.space import check_names
+from dphmm.storage import columns
+from dphmm.storage.columns import Times
+from dphmm.storage.csv_files import (
+    TextFile,
+    TextLayout,
+    TextMember,
+    csv_header,
+    csv_names,
+    lines_of_rows,
+    listed,
+    looks_like_data,
+    text_parts,
+)
+from dphmm.storage.inputs import PathLike, checked_input, members, unpacked_bytes
+from dphmm.storage.tables import open_parquet, read_batches
+from dphmm.storage.trajectories import ROLES, Assembler, Cells, Loaded, Roles, column_roles, explained
+from dphmm.types import IntArray
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+#: Called with (done, total), in files or bytes, as the work goes on.
+Progress = Callable[[int, int], object]
+#: Whose rows a file has, where no column says it.
+USER_FROM = ("file-name", "folder-name")
+#: The column of such users, which no header has.
+OWNER = "\x00user"
+_ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
+_TEXTS = re.compile(r"(?:^|/)[^./][^/]*\.(?:txt|csv|tsv|dat|data|log)(?:\.gz)?$", re.IGNORECASE)
+# Rows gathered from small files before their cells are read together.
+_ENOUGH = 1 << 19
+
+
+@dataclass(frozen=True)
+class Layout(TextLayout):
+    """How a source of rows is laid out, beyond how its texts are split into records.
+
+    ``columns`` : role (user, time, order, trip, state, lat, lon) -> name of a column; the others are found by name.
+    ``user_name`` : whose all rows are. ``user_from`` : file-name or folder-name, of which the first group of
+    ``user_pattern`` is the user; files whose name it does not match are left out. ``time_format`` as `Times` takes it.
+    ``no_times`` : rows are taken in the order of the file. ``files`` : which members of an archive are read.
+
+    Raises InvalidInput for parts that contradict each other.
+    """
+
+    columns: Mapping[str, str | None] = field(default_factory=dict)
+    user_name: str | None = None
+    user_from: str | None = None
+    user_pattern: str | None = None
+    time_format: str = "auto"
+    assume_utc: bool = False
+    timezone: str | None = None
+    no_times: bool = False
+    files: re.Pattern[str] = _TEXTS
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        given = [
+            name
+            for name, value in (
+                ("user_column", self.columns.get("user")),
+                ("user_name", self.user_name),
+                ("user_from", self.user_from),
+            )
+            if value is not None
+        ]
+        if len(given) > 1:
+            raise InvalidInput(given[1], f"a second rule beside {given[0]}", "one rule of whose rows they are")
+        if self.user_name is not None:
+            check_names([self.user_name], 1)
+        if self.user_from is not None and self.user_from not in USER_FROM:
+            raise InvalidInput("user_from", self.user_from, " or ".join(USER_FROM))
+        if self.user_pattern is not None:
+            if self.user_from is None:
+                raise InvalidInput("user_pattern", self.user_pattern, "user_from= with it")
+            try:
+                groups = re.compile(self.user_pattern).groups
+            except re.error:
+                groups = 0
+            if groups < 1:
+                raise InvalidInput("user_pattern", self.user_pattern, "a regular expression with a group: new_(.+)")
+        if self.no_times and self.columns.get("time") is not None:
+            raise InvalidInput("no_times", "both times and none", "either")
+
+    def owner_of(self, name: str) -> str | None:
+        """The user of a file by its name inside the source; None for a file that is left out."""
+        path = PurePosixPath(name)
+        part = path.parent.name if self.user_from == "folder-name" else _stem(path.name)
+        if self.user_pattern is None:
+            return part
+        found = re.fullmatch(self.user_pattern, part)
+        return None if found is None else found[1]
+
+    def changed(self, **options: Any) -> Layout:
+        """This layout with options of the command line or of an importer, by the names that these have.
+
+        ``user_column`` and so on name columns, ``names`` may be one text with commas, ``skip_lines`` is ``skip``, and
+        ``delimiter`` may be comma, semicolon, tab, tabs (several are one) or space (several blanks and tabs are one).
+        Options that are None stay as they are.
+        """
+        given = {name: value for name, value in options.items() if value is not None}
+        columns = {role: given.pop(f"{role}_column") for role in ROLES if f"{role}_column" in given}
+        if columns:
+            given["columns"] = {**self.columns, **columns}
+        if "skip_lines" in given:
+            given["skip"] = given.pop("skip_lines")
+        if isinstance(given.get("names"), str):
+            given["names"] = tuple(name.strip() for name in given["names"].split(","))
+        if "delimiter" in given:
+            named = _DELIMITERS.get(given["delimiter"], given["delimiter"])
+            given |= {"delimiter": named, "runs": given["delimiter"] in ("tabs", "space", " ")}
+        return replace(self, **given)
+
+
+_DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "tabs": "\t", "\\t": "\t", "space": " "}
+
+
+def _stem(name: str) -> str:
+    """A file's name without its ending, and without .gz before that."""
+    plain = name[:-3] if name.lower().endswith(".gz") else name
+    return plain.rpartition(".")[0] or plain
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """What a layout whose rows are trips or intervals makes of them: other rows, of the columns of ``roles``.
+
+    ``read`` : the columns that it takes. ``expand`` gives a table, for each of its rows the number of the row, from 0,
+    that it is of, and the rows, by reason, that make none. ``times`` : what it reads times with.
+    """
+
+    read: tuple[str, ...]
+    roles: Roles
+    expand: Callable[[pa.Table], tuple[pa.Table, IntArray, dict[str, IntArray]]]
+    times: Times
+
+
+#: Of the names of the columns and a layout, the expansion.
+Expanding = Callable[[Sequence[str], Layout], Expansion]
+
+
+class SourceRows(NamedTuple):
+    """What was read of a source: how many ``rows`` in how many ``files``, and ``notes`` to tell of it."""
+
+    loaded: Loaded
+    rows: int
+    files: int
+    notes: tuple[str, ...]
+    #: The names of the columns, and whether one of them numbers steps.
+    names: tuple[str, ...]
+    stepped: bool
+
+
+def read_source(
+    source: PathLike, layout: Layout, *, expanding: Expanding | None = None, progress: Progress | None = None
+) -> SourceRows:
+    """The rows of a table, a folder or an archive of one layout.
+
+    ``rejected`` has (row, reason), and of a folder or an archive (file, row, reason): rows of a file count from 1 after
+    its header. Raises InvalidInput for a source without rows that can be read, with the commonest reason, and as
+    `load_trajectories`.
+    """
+    path = Path(source)
+    if is_many(path):
+        return _read_many(path, layout, expanding, progress)
+    file = checked_input(path, "source")
+    owner = _owner_of_all(file.name, layout)
+    if file.suffix.lower() == ".parquet":
+        _check_plain(layout)
+        with open_parquet(file) as opened:
+            types = {each.name: each.type for each in opened.schema_arrow}
+        found = _Found(list(types), layout, str(path), expanding, types)
+        for part in read_batches(file, columns=found.read):
+            found.add(part, owner)
+    else:
+        text = TextFile(file)
+        names, ragged = csv_names(text, layout), list[int]()
+        found = _Found(names, layout, str(path), expanding)
+        written = dict(zip(names, csv_header(text, layout), strict=True))
+        for part in text_parts(text, layout, written, found.read, ragged):
+            found.add(part, owner)
+        found.end_of_file(file.name, ragged)
+    if progress is not None:
+        progress(1, 1)
+    rows = found.finish(())
+    return rows._replace(files=1, loaded=rows.loaded._replace(rejected=rows.loaded.rejected.drop_columns(["file"])))
+
+
+def is_many(source: PathLike) -> bool:
+    """Whether a source is a folder or an archive."""
+    path = Path(source)
+    return path.is_dir() or path.name.lower().endswith(_ARCHIVES)
+
+
+def _owner_of_all(name: str, layout: Layout) -> str | None:
+    """The user of all rows of one file, where no column says it."""
+    if layout.user_from is None:
+        return layout.user_name
+    if layout.user_from == "folder-name":
+        raise InvalidInput("user_from", layout.user_from, "a folder or an archive with it; file-name for one file")
+    owner = layout.owner_of(name)
+    if owner is None:
+        raise InvalidInput("user_pattern", layout.user_pattern, "one that the name of the file matches")
+    return owner
+
+
+def _check_plain(layout: Layout) -> None:
+    """Options of text that a Parquet file has no use for."""
+    for name in ("delimiter", "names", "encoding", "comment", "skip"):
+        if getattr(layout, name) != getattr(_PLAIN, name):
+            option = "skip_lines" if name == "skip" else name
+            raise InvalidInput(option, getattr(layout, name), "a text with it: Parquet has columns of its own")
+
+
+_PLAIN = TextLayout()
+
+
+def _read_many(source: Path, layout: Layout, expanding: Expanding | None, progress: Progress | None) -> SourceRows:
+    """Every text of a folder or an archive, in the order in which it has them."""
+    found: _Found | None = None
+    left_out, owners, empty = 0, dict[str, int](), 0
+    for member in members(source, layout.files):
+        if progress is not None:
+            progress(member.done, member.total)
+        owner = layout.user_name if layout.user_from is None else layout.owner_of(member.name)
+        if layout.user_from is not None and owner is None:
+            left_out += 1
+            continue
+        text = _member(member.name, member.data)
+        if not text.data.strip():
+            empty += 1
+            continue
+        names, ragged = csv_names(text, layout), list[int]()
+        found = found or _Found(names, layout, str(source), expanding)
+        if set(found.read) - set(names):
+            expected = "the columns that the first file has: " + listed(found.read)
+            raise InvalidInput(ascii(member.name), "columns " + listed(names), expected)
+        written = dict(zip(names, csv_header(text, layout), strict=True))
+        for part in text_parts(text, layout, written, found.read, ragged):
+            found.add(part, owner)
+        found.end_of_file(member.name, ragged)
+        if layout.user_from is not None and owner is not None:
+            owners[owner] = owners.get(owner, 0) + 1
+    if found is None:
+        expected = "files named *.txt, *.csv, *.tsv, *.dat, *.data or *.log"
+        more = f" ({left_out} left out by user_pattern=)" if left_out else ""
+        raise InvalidInput("source", f"{source}, without a text that has rows", expected + more)
+    several = sum(count > 1 for count in owners.values())
+    notes = [
+        f"{count} {words}"
+        for count, words in (
+            (several, "user(s) have several files: all files of one name are one person's"),
+            (left_out, "file(s) left out, whose names user_pattern= does not match"),
+            (empty, "file(s) without a row"),
+        )
+        if count
+    ]
+    rows = found.finish(notes)
+    return rows
+
+
+def _member(name: str, data: bytes) -> TextMember:
+    return TextMember(name, unpacked_bytes(data, name) if name.lower().endswith(".gz") else data)
+
+
+class _Found:
+    """Gathers the rows of a source: numbers them by file, gives them their users, and reads their cells."""
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        layout: Layout,
+        source: str,
+        expanding: Expanding | None,
+        types: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._source, self._names = source, tuple(names)
+        self._expansion = None if expanding is None else expanding(names, layout)
+        self._notes = list[str]()
+        if self._expansion is None:
+            self._roles = _roles(names, layout, types or {}, self._notes)
+            self._cells = Cells(self._roles, layout.assume_utc, layout.timezone, time_format=layout.time_format)
+            self._times, wanted = self._cells.times, self._roles.names
+        else:
+            self._roles = self._expansion.roles
+            self._cells = Cells(self._roles, time_format="unix-us")
+            self._times, wanted = self._expansion.times, list(self._expansion.read)
+        self.read = [name for name in wanted if name != OWNER]
+        self._needs_owner = OWNER in wanted
+        self._assembler = Assembler(self._cells)
+        self._waiting, self._gathered = list[Any](), 0
+        self._sample: Any = None
+        # Of every row that was read its number in the source, where these are not the same.
+        self._origins, self._lost = list[IntArray](), list[tuple[int, str]]()
+        # Rows that were in a part, those that were in none, and where each file ends in the order of both.
+        self._rows, self._ragged = 0, list[int]()
+        self._files, self._ends = list[str](), list[int]()
+
+    def add(self, part: pa.Table, owner: str | None) -> None:
+        """The next rows of a file, and whose they are where no column says it."""
+        import pyarrow as pa
+
+        if self._needs_owner:
+            name = pa.scalar(_legible_name(owner), pa.string())
+            part = part.append_column(OWNER, pa.repeat(name, len(part)))
+        if not len(part):
+            return
+        self._waiting.append(part)
+        self._gathered += len(part)
+        if self._gathered >= _ENOUGH:
+            self._read_cells()
+
+    def end_of_file(self, name: str, ragged: Sequence[int]) -> None:
+        """What comes next is of another file; ``ragged`` are the rows of this one that were in no part."""
+        start = self._ends[-1] if self._ends else 0
+        self._files.append(name)
+        self._ragged += [start + row for row in ragged]
+        self._ends.append(self._rows + self._gathered + len(self._ragged))
+
+    def _read_cells(self) -> None:
+        import pyarrow as pa
+
+        if not self._waiting:
+            return
+        rows = pa.concat_tables(self._waiting)
+        self._waiting.clear()
+        self._gathered = 0
+        if self._sample is None:
+            self._sample = rows.slice(0, _SAMPLE)
+        first = self._rows
+        self._rows += len(rows)
+        if self._expansion is not None:
+            rows, origin, lost = self._expansion.expand(rows)
+            self._origins.append(origin + first)
+            self._lost += [(first + int(row), reason) for reason, of in lost.items() for row in of]
+        self._assembler.add(rows)
+
+    def finish(self, notes: Sequence[str]) -> SourceRows:
+        """All rows, and what to tell of them. Raises InvalidInput where none is left."""
+        import pyarrow as pa
+
+        self._read_cells()
+        if not self._rows:
+            self._assembler.add(pa.table({name: pa.array([], pa.string()) for name in self._roles.names}))
+        loaded = self._assembler.finish(self._source, may_be_empty=True)
+        rejected = self._rejected(loaded)
+        total = self._rows + len(self._ragged)
+        if not len(loaded.trajectories):
+            raise nothing_left(self._source, rejected, total, self._times, self._sample, self._roles)
+        notes = (*self._notes, *notes, *_units_told(self._times, self._roles), *_swapped(self._sample, self._roles))
+        stepped = self._roles.step is not None
+        found = loaded._replace(rejected=rejected)
+        return SourceRows(found, total, len(self._files), notes, self._names, stepped)
+
+    def _rejected(self, loaded: Loaded) -> pa.Table:
+        """(file, row, reason) of the rows that were left out, in the order of the source, each reason once."""
+        import pyarrow as pa
+
+        rows = loaded.rejected.column("row").to_numpy().astype(np.int64) - 1
+        if self._expansion is not None:
+            rows = np.concatenate([*self._origins, np.empty(0, np.int64)])[rows]
+        reasons = loaded.rejected.column("reason").to_pylist()
+        rows = np.concatenate([rows, np.array([row for row, _ in self._lost], dtype=np.int64)])
+        reasons += [reason for _, reason in self._lost]
+        # Rows of the parts are numbered without the ragged rows before them.
+        lost = np.array(self._ragged, dtype=np.int64) - 1
+        rows = rows + np.searchsorted(lost - np.arange(len(lost)), rows, side="right")
+        found = sorted({*zip(rows.tolist(), reasons, strict=True), *((int(row), "ragged_row") for row in lost)})
+        at = np.array([row for row, _ in found], dtype=np.int64)
+        ends = np.array(self._ends, dtype=np.int64)
+        which = np.searchsorted(ends, at, side="right")
+        starts = np.concatenate([[0], ends])
+        names = pa.array([*self._files, ""], pa.string()).take(pa.array(which, pa.int64()))
+        reason = pa.array([reason for _, reason in found], pa.string())
+        return pa.table({"file": names, "row": pa.array(at - starts[which] + 1, pa.int64()), "reason": reason})
+
+
+def _legible_name(name: str | None) -> str | None:
+    """The name of a file as a user; none where its bytes are not UTF-8, which no table holds."""
+    try:
+        (name or "").encode()
+    except UnicodeEncodeError:
+        return None
+    return name
+
+
+#: Rows that are looked at for the form of what cannot be read.
+_SAMPLE = 200
+_TIME_WORDS = frozenset({"t", "ts", "time", "times", "date", "day", "when", "moment", "epoch", "unix", "utc"})
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+
+
+def looks_like_times(name: str) -> bool:
+    """Whether a column's name says that it has times: t_local, timestamp, pickup_datetime, eventTime."""
+    words = [word.lower() for word in _WORD.findall(name)]
+    return any(word in _TIME_WORDS or word.endswith(("time", "stamp", "times")) for word in words)
+
+
+def given_columns(names: Sequence[str], layout: Layout) -> tuple[list[str], dict[str, str | None]]:
+    """The names of all columns, with that of a file's user, and those that the layout says, by role.
+
+    Raises InvalidInput where nothing says whose rows they are.
+    """
+    given: dict[str, str | None] = {role: layout.columns.get(role) for role in ROLES}
+    if layout.user_name is not None or layout.user_from is not None:
+        return [*names, OWNER], given | {"user": OWNER}
+    if given["user"] is None and "user" not in names:
+        expected = "user_column=, user_name= for one person, or user_from=file-name"
+        if len(names) == 1 and (found := next((sign for sign in ";\t| ," if sign in names[0]), None)):
+            expected = f"cells that are separated by {_DELIMITER_NAMES.get(found, found)}: delimiter="
+            came = "one column alone"
+            raise InvalidInput("user", came, expected)
+        if looks_like_data(names):
+            expected += "; names= where the first row is none of names"
+        raise InvalidInput("user", "no such column among " + listed(names), expected)
+    return list(names), given
+
+
+_DELIMITER_NAMES = {";": "semicolon", "\t": "tab", " ": "space", ",": "comma"}
+
+
+def _roles(names: Sequence[str], layout: Layout, types: Mapping[str, Any], notes: list[str]) -> Roles:
+    """Which column is what. Raises InvalidInput where times are likely in a column that nobody named."""
+    import pyarrow as pa
+
+    every, given = given_columns(names, layout)
+    roles = column_roles(every, given)
+    if layout.no_times:
+        return replace(roles, time=None)
+    if roles.time is not None or given["order"] is not None:
+        return roles
+    likely = [
+        name
+        for name in names
+        if name not in roles.names and (looks_like_times(name) or pa.types.is_timestamp(types.get(name, pa.null())))
+    ]
+    if likely and not looks_like_data(names):
+        first = listed(likely[:1])
+        if roles.step is None:
+            expected = f"time_column={first}, or no_times=True to take rows in the order of the file"
+            raise InvalidInput("time", f"no column t, but {listed(likely)}", expected)
+        notes.append(f"{listed(likely)}: not read, steps count; time_column={first} takes it")
+    return roles
+
+
+def _units_told(times: Times, roles: Roles) -> Iterator[str]:
+    if times.units:
+        told = " and ".join(f"{called} ({rows} rows)" for called, rows in times.units.items())
+        yield f"{'times' if roles.time == OWNER else times.field}: taken as {told}"
+
+
+def _swapped(sample: pa.Table | None, roles: Roles) -> Iterator[str]:
+    """A hint, where most latitudes are beyond 90 and their longitudes are not."""
+    if sample is not None and roles.lat in sample.column_names and roles.lon in sample.column_names:
+        lat, lon = (columns.decimals(sample.column(name), str(name))[0] for name in (roles.lat, roles.lon))
+        with np.errstate(invalid="ignore"):
+            odd = (np.abs(lat) > 90) & (np.abs(lat) <= 360) & (np.abs(lon) <= 90)
+        if 2 * odd.sum() > len(sample):
+            yield f"{roles.lat} is beyond 90 where {roles.lon} is not: are they swapped (lat_column=, lon_column=)?"
+
+
+def nothing_left(
+    source: str, rejected: pa.Table, rows: int, times: Times, sample: pa.Table | None, roles: Roles
+) -> InvalidInput:
+    """The error of a source of which no row can be read: the reasons, and what mends the commonest one."""
+    if not rows:
+        return InvalidInput(source, "0 rows", "at least one row with its columns, below the header if there is one")
+    counted = Counter(rejected.column("reason").to_pylist())
+    if counted["time_without_zone"]:
+        return times.zone_missing()
+    by_reason = ", ".join(f"{count} {explained(reason)}" for reason, count in counted.most_common())
+    remedy = _remedy(next(iter(counted.most_common()), ("", 0))[0], times, sample, roles)
+    return InvalidInput(
+        source, f"0 rows that can be read of {rows}", f"rows ({by_reason})" + (remedy and f": {remedy}")
+    )
+
+
+def _remedy(reason: str, times: Times, sample: pa.Table | None, roles: Roles) -> str:
+    if reason == "unclear_unit":
+        return "numbers as times need time_format=unix-s, unix-ms or unix-us"
+    if reason == "wrong_encoding":
+        return "bytes that are not of the encoding; encoding=latin-1 or cp1252, perhaps"
+    if reason == "ragged_row":
+        return "another number of cells than columns; delimiter=, names= or skip_lines= may say how lines are cut"
+    if reason == "invalid_place":
+        return next(_swapped(sample, roles), "degrees, with a point before decimals")
+    if reason == "invalid_time" and sample is not None and times.field in sample.column_names:
+        return _form_of_times(sample.column(times.field))
+    return ""
+
+
+def _form_of_times(cells: pa.ChunkedArray) -> str:
+    """What texts that are no times look like, 9 for every digit and a for every letter, and a format that may fit."""
+    text = next((str(cell).strip() for cell in cells.to_pylist() if cell is not None and str(cell).strip()), "")
+    form = re.sub(r"[^\W\d_]", "a", re.sub(r"\d", "9", text))[:40]
+    if not form.isprintable() or not form:
+        return "times in ISO 8601, such as 2008-10-23T02:53:04Z"
+    found = [(re.fullmatch(known, form), pattern) for known, pattern in _KNOWN_FORMS]
+    formats = [match.expand(pattern) for match, pattern in found if match is not None]
+    likely = " or ".join(f'"{each}"' for each in formats) or "as strptime has it"
+    return f"times have the form {form}; time_format={likely}"
+
+
+_CLOCKS = ((r"[ T]99?:99:99", " %H:%M:%S"), (r"[ T]99?:99", " %H:%M"), ("", ""))
+_KNOWN_FORMS = [
+    (date + clock, pattern + time)
+    for clock, time in _CLOCKS
+    for date, pattern in (
+        (r"99?([/.-])99?\1(?:9999)", r"%d\1%m\1%Y"),
+        (r"99?(/)99?\1(?:9999)", r"%m\1%d\1%Y"),
+        (r"9999([/.-])99?\1(?:99?)", r"%Y\1%m\1%d"),
+        (r"(9)9{7}", "%Y%m%d"),
+    )
+]
+
+
+def lines_by_file(source: PathLike, rejected: pa.Table, layout: Layout) -> list[tuple[str, int, str]]:
+    """(file, line, reason) of the rejected rows of a folder or an archive, which is read once more."""
+    wanted: dict[str, list[tuple[int, str]]] = {}
+    for row in rejected.to_pylist():
+        wanted.setdefault(row["file"], []).append((row["row"], row["reason"]))
+    found = []
+    for member in members(Path(source), layout.files):
+        if rows := wanted.pop(member.name, None):
+            lines = lines_of_rows(_member(member.name, member.data), [row for row, _ in rows], layout)
+            found += [(member.name, line, reason) for line, (_, reason) in zip(lines, rows, strict=True)]
+    return found

@@ -1,0 +1,250 @@
+"""One reader for every layout of rows: text of any kind, whose they are, how times are written, what is rejected."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import tarfile
+import zipfile
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dphmm.errors import InvalidInput
+from dphmm.storage.csv_files import TextLayout, TextMember, lines_of_records, opened
+from dphmm.storage.layouts import Layout, lines_by_file, looks_like_times, read_source
+from dphmm.storage.trajectories import trajectories_table
+
+CABS = Layout().changed(
+    names="lat,lon,occupied,t", delimiter="space", comment="#", skip_lines=2, user_from="file-name",
+    user_pattern="new_(.+)",
+)  # fmt: skip
+
+
+def rows_of(source, layout=None, **options):
+    """The rows that are kept, and the rejected ones."""
+    found = read_source(source, (layout or Layout()).changed(**options))
+    rejected = [tuple(row.values()) for row in found.loaded.rejected.to_pylist()]
+    return trajectories_table(found.loaded.trajectories).to_pylist(), rejected, found
+
+
+def test_a_row_of_text_of_another_kind_is_read_in_place(tmp_path):
+    path = tmp_path / "new_abc.txt"
+    path.write_bytes(b"a title\nlat lon\n# c\n  37.75   -122.39 0\t1213084687 \n\n400 1 0 1213084687\n# d\n1 2\n")
+    rows, rejected, found = rows_of(path, CABS)
+    (row,) = rows
+    assert (row["user"], row["lat"], row["lon"], row["t"].isoformat()) == (
+        "abc", 37.75, -122.39, "2008-06-10T07:58:07+00:00",
+    )  # fmt: skip
+    assert rejected == [(2, "invalid_place"), (3, "ragged_row")]
+    assert lines_of_records(path, [1, 2, 3], CABS) == [4, 6, 8]
+    assert "t: taken as Unix seconds (2 rows)" in found.notes
+
+
+def test_folders_archives_and_packed_members_are_the_same_rows(tmp_path):
+    texts = {"d/new_a.txt": b"x\ny\n1 2 0 1213084687\nbad\n", "d/new_b.txt": b"x\ny\n", "d/_cabs.txt": b"z",
+             "e/new_a.txt.gz": gzip.compress(b"x\ny\n3 4 0 1213084688\n5 400 0 1213084688\n")}  # fmt: skip
+    with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
+        for name, data in texts.items():
+            archive.writestr(name, data)
+    with tarfile.open(tmp_path / "x.tar.gz", "w:gz") as tar:
+        for name, data in texts.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            tar.addfile(info, io.BytesIO(data))
+            (tmp_path / "x" / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / "x" / name).write_bytes(data)
+    found = [rows_of(tmp_path / name, CABS) for name in ("x.zip", "x.tar.gz", "x")]
+    assert found[0][0] == found[1][0] == found[2][0]
+    assert [(row["user"], row["lat"]) for row in found[0][0]] == [("a", 1.0), ("a", 3.0)]
+    assert found[0][1] == [("d/new_a.txt", 2, "ragged_row"), ("e/new_a.txt.gz", 2, "invalid_place")]
+    rejected = found[0][2].loaded.rejected
+    assert lines_by_file(tmp_path / "x.zip", rejected, CABS) == [
+        ("d/new_a.txt", 4, "ragged_row"), ("e/new_a.txt.gz", 4, "invalid_place"),
+    ]  # fmt: skip
+    notes = " | ".join(found[0][2].notes)
+    assert "1 user(s) have several files" in notes and "1 file(s) left out" in notes
+
+
+def test_a_file_of_a_folder_may_have_its_columns_in_another_order_but_none_too_few(tmp_path):
+    (tmp_path / "a.csv").write_text("user,t,lat,lon\na,2024-05-06T08:00:00Z,1,2\n")
+    (tmp_path / "b.csv").write_text("lon,lat,t,user\n2,1,2024-05-06T08:00:00Z,b\n")
+    rows, _, _ = rows_of(tmp_path)
+    assert [(row["user"], row["lat"], row["lon"]) for row in rows] == [("a", 1.0, 2.0), ("b", 1.0, 2.0)]
+    (tmp_path / "c.csv").write_text("lon,lat,user\n2,1,b\n")
+    with pytest.raises(InvalidInput, match=r"c.csv.*expected the columns that the first file has: user, t, lat, lon"):
+        rows_of(tmp_path)
+
+
+FORMATS = [
+    ("1213084687", {}, "2008-06-10T07:58:07"),
+    ("1213084687.5", {}, "2008-06-10T07:58:07.500000"),
+    ("1213084687250", {}, "2008-06-10T07:58:07.250000"),
+    ("1213084687250001", {}, "2008-06-10T07:58:07.250001"),
+    ("5", {"time_format": "unix-s"}, "1970-01-01T00:00:05"),
+    ("-5", {"time_format": "unix-ms"}, "1969-12-31T23:59:59.995000"),
+    ("06/05/2024 08:07", {"time_format": "%d/%m/%Y %H:%M", "assume_utc": True}, "2024-05-06T08:07:00"),
+    ("06/05/2024 08:07", {"time_format": "%m/%d/%Y %H:%M", "timezone": "Europe/Berlin"}, "2024-06-05T06:07:00"),
+    ("Tue Apr 03 18:00:09 +0000 2012", {"time_format": "%a %b %d %H:%M:%S %z %Y"}, "2012-04-03T18:00:09"),
+    ("2024-05-06 10:00", {"timezone": "Europe/Berlin"}, "2024-05-06T08:00:00"),
+]
+
+
+@pytest.mark.parametrize(("text", "options", "moment"), FORMATS)
+def test_times_as_they_are_written(tmp_path, text, options, moment):
+    (tmp_path / "x.csv").write_text(f"user,t,lat,lon\na,{text},1,2\n")
+    ((row,), rejected, _) = rows_of(tmp_path / "x.csv", **options)
+    assert (row["t"].replace(tzinfo=None).isoformat(), rejected) == (moment, [])
+
+
+def test_numbers_and_times_of_parquet_columns(tmp_path):
+    columns = {"user": ["a", "b"], "lat": [1.0, 1.0], "lon": [2.0, 2.0]}
+    for times in (pa.array([1213084687, 5]), pa.array([1213084687.0, 5.0])):
+        pq.write_table(pa.table({**columns, "t": times}), tmp_path / "x.parquet")
+        rows, rejected, found = rows_of(tmp_path / "x.parquet")
+        assert [row["user"] for row in rows] == ["a"] and rejected == [(2, "unclear_unit")]
+        assert found.notes == ("t: taken as Unix seconds (1 rows)",)
+    pq.write_table(pa.table({**columns, "kept": pa.array([0, 1], pa.timestamp("us", "UTC"))}), tmp_path / "x.parquet")
+    with pytest.raises(InvalidInput, match="time: got no column t, but kept; expected time_column=kept"):
+        rows_of(tmp_path / "x.parquet")
+
+
+@pytest.mark.parametrize("name", ["t_local", "timestamp", "datetime", "pickup_datetime", "eventTime", "when", "Date"])
+def test_a_column_whose_name_says_times_is_proposed_and_not_ignored(tmp_path, name):
+    assert looks_like_times(name)
+    (tmp_path / "x.csv").write_text(f"user,{name},lat,lon\na,2024-05-06T08:00:00Z,1,2\n")
+    with pytest.raises(InvalidInput, match=f"time_column={name}, or no_times=True"):
+        rows_of(tmp_path / "x.csv")
+    assert rows_of(tmp_path / "x.csv", no_times=True)[0] == [{"user": "a", "step": 0, "lat": 1.0, "lon": 2.0}]
+    (tmp_path / "x.csv").write_text(f"user,{name},step,lat,lon\na,2024-05-06T08:00:00Z,7,1,2\n")
+    assert f"{name}: not read" in rows_of(tmp_path / "x.csv")[2].notes[0]
+
+
+@pytest.mark.parametrize("name", ["seen", "lat", "route", "datum", "distance", "state", "estimate"])
+def test_other_names_say_nothing_of_times(name):
+    assert not looks_like_times(name)
+
+
+def test_encodings_and_bytes_that_are_not_of_them(tmp_path):
+    path = tmp_path / "x.txt"
+    path.write_bytes("user,state\nJosé,café\nann,b\n".encode("latin-1"))
+    rows, rejected, _ = rows_of(path)
+    assert [row["user"] for row in rows] == ["ann"] and rejected == [(1, "wrong_encoding")]
+    assert {row["user"] for row in rows_of(path, encoding="latin-1")[0]} == {"José", "ann"}
+    path.write_bytes("user,state\nJosé,café\n".encode("utf-16"))
+    assert rows_of(path, encoding="utf-16")[0][0]["state"] == "café"
+    with pytest.raises(InvalidInput, match="encoding: got klingon; expected the name of one"):
+        rows_of(path, encoding="klingon")
+    path.write_bytes("user,état\na,b\n".encode("latin-1"))
+    with pytest.raises(InvalidInput, match="names of columns that are not ascii"):
+        rows_of(path, encoding="ascii")
+
+
+NOTHING_LEFT = [
+    ("a,06/05/2024 08:07,1,2", {}, r'1 invalid_time.* 99/99/9999 99:99; time_format="%d/%m/%Y %H:%M" or "%m/%d'),
+    ("a,20240506,1,2", {}, "unix-s, unix-ms or unix-us"),
+    ("a,2024-05-06T08:00:00,1,2", {}, "times without a zone"),
+    ("a,2024-05-06T08:00:00Z,116.4,39.9", {}, "lat is beyond 90 where lon is not: are they swapped"),
+    ("a,2024-05-06T08:00:00Z,1", {}, "1 ragged_row.*delimiter="),
+    ("\xff,2024-05-06T08:00:00Z,1,2", {}, "1 wrong_encoding.*encoding=latin-1"),
+    ("a;b,2024,1,2", {"delimiter": ";", "names": "user,lat"}, "lat and lon, or state"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("line", "options", "told"), NOTHING_LEFT)
+def test_where_no_row_can_be_read_the_commonest_reason_and_its_remedy_are_told(tmp_path, line, options, told):
+    (tmp_path / "x.csv").write_bytes(f"user,t,lat,lon\n{line}\n".encode("latin-1"))
+    with pytest.raises(InvalidInput, match=told) as refused:
+        rows_of(tmp_path / "x.csv", **options)
+    assert "\n" not in str(refused.value) and "2024-05" not in str(refused.value)
+
+
+OPTIONS = [
+    ({"delimiter": ",,"}, "delimiter"),
+    ({"names": "a,a"}, "names"),
+    ({"skip_lines": -1}, "skip_lines"),
+    ({"comment": " "}, "comment"),
+    ({"time_format": "%H:%M"}, "time_format"),
+    ({"time_format": "soon"}, "time_format"),
+    ({"timezone": "Mars/Olympus"}, "timezone"),
+    ({"user_from": "moon"}, "user_from"),
+    ({"user_pattern": "(.)"}, "user_pattern"),
+    ({"user_from": "file-name", "user_pattern": "x"}, "user_pattern"),
+    ({"user_from": "file-name", "user_pattern": "(y)"}, "user_pattern"),
+    ({"user_from": "folder-name"}, "user_from"),
+    ({"user_from": "file-name", "user_name": "a"}, "user_from"),
+    ({"user_name": "a\n"}, "names"),
+    ({"no_times": True, "time_column": "t"}, "no_times"),
+]
+
+
+@pytest.mark.parametrize(("options", "field"), OPTIONS)
+def test_options_that_say_nothing_are_refused_by_their_name(tmp_path, options, field):
+    (tmp_path / "x.csv").write_text("user,t,lat,lon\na,2024-05-06T08:00:00Z,1,2\n")
+    with pytest.raises(InvalidInput) as refused:
+        rows_of(tmp_path / "x.csv", **options)
+    assert refused.value.field.startswith(field)
+
+
+def test_options_of_text_are_refused_for_parquet(tmp_path):
+    pq.write_table(pa.table({"user": ["a"], "state": ["b"]}), tmp_path / "x.parquet")
+    for option in ({"delimiter": ";"}, {"names": "a,b"}, {"encoding": "latin-1"}, {"comment": "#"}, {"skip_lines": 1}):
+        with pytest.raises(InvalidInput, match="Parquet has columns of its own"):
+            rows_of(tmp_path / "x.parquet", **option)
+
+
+def test_who_nobody_says_and_cells_that_are_not_cut_are_told_with_the_option(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("who;t;lat;lon\na;2024-05-06T08:00:00Z;1;2\n")
+    with pytest.raises(InvalidInput, match="separated by semicolon: delimiter="):
+        rows_of(path)
+    path.write_text("37.75134,-122.39488,0,1213084687\n")
+    with pytest.raises(InvalidInput, match=r"4 columns .the first row looks like data.*names= where the first row"):
+        rows_of(path)
+
+
+def test_damaged_archives_and_bombs_are_refused_in_one_line(tmp_path):
+    packed = gzip.compress(b"user,state\n" + b"a,b\n" * 1000)
+    (tmp_path / "x.csv.gz").write_bytes(packed[:-20])
+    with pytest.raises(InvalidInput, match="damaged or truncated gzip"):
+        rows_of(tmp_path / "x.csv.gz")
+    with zipfile.ZipFile(tmp_path / "x.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a.csv.gz", gzip.compress(b"\0" * (1 << 27)))
+    with pytest.raises(InvalidInput, match="expands to more than"):
+        rows_of(tmp_path / "x.zip")
+    (tmp_path / "y.zip").write_bytes((tmp_path / "x.zip").read_bytes()[:-30])
+    with pytest.raises(InvalidInput, match="damaged archive"):
+        rows_of(tmp_path / "y.zip")
+    with zipfile.ZipFile(tmp_path / "z.zip", "w") as archive:
+        archive.writestr("../a.csv", b"user,state\na,b\n")
+    with pytest.raises(InvalidInput, match="no path that leaves it"):
+        rows_of(tmp_path / "z.zip")
+    with zipfile.ZipFile(tmp_path / "e.zip", "w") as archive:
+        archive.writestr("a.jpg", b"x")
+    with pytest.raises(InvalidInput, match="without a text that has rows"):
+        rows_of(tmp_path / "e.zip")
+
+
+LINES = st.lists(st.text(alphabet="a1 \t;#-=", max_size=8), max_size=8)
+
+
+@given(
+    LINES,
+    st.sampled_from(["\n", "\r\n", "\r"]),
+    st.sampled_from([" ", "\t", ";"]),
+    st.booleans(),
+    st.sampled_from([None, "#"]),
+    st.integers(0, 2),
+    st.booleans(),
+)
+def test_the_parser_reads_what_lines_are_one_by_one(lines, end, delimiter, runs, comment, skip, underlined):
+    layout = TextLayout(delimiter, ("x",), comment=comment, skip=skip, runs=runs, underlined=underlined)
+    text = end.join(lines)
+    with opened(TextMember("x", text.encode()), layout) as file:
+        whole = file.read()
+    whole_lines = io.StringIO(text, newline="")
+    kept = [line for at, line in enumerate(whole_lines) if not layout.leaves_out(at, line.encode())]
+    assert whole.decode() == "".join(map(layout.cleaned, kept))
