@@ -15,6 +15,7 @@ the Markov model, the policy, the mechanism and everything published before.
 - a mechanism made once for a model and a policy: `optimize`, `save_table`, `load_table`
 - audits: `audit`; what a release is worth: `evaluation`
 - fits and answers that a ledger keeps, counted for everybody: `fit_once`, `query(..., ledger=)`
+- people invented by a model, to share in place of real ones: `synthesize`
 - queries over records that depend on each other: `query` (of tables), `dependent`
 - pictures: `plot`
 - files: `load_trajectories`, `convert_frame`, `save_model`, `load_model`, `save_hidden_model`, `load_hidden_model`,
@@ -88,6 +89,7 @@ if TYPE_CHECKING:
     from dphmm.storage.publications import fit_once as fit_once
     from dphmm.storage.tables import convert_frame as convert_frame
     from dphmm.storage.trajectories import load_trajectories as load_trajectories
+    from dphmm.synthesis import synthesize as synthesize
 
     __version__: str
 
@@ -142,6 +144,7 @@ _HOMES = {
     "StateSpace": "dphmm.states.space",
     "Trajectories": "dphmm.states.trajectory",
     "convert_frame": "dphmm.storage.tables",
+    "synthesize": "dphmm.synthesis",
     "load_trajectories": "dphmm.storage.trajectories",
     "fit_once": "dphmm.storage.publications",
     "open_ledger": "dphmm.storage.ledger",

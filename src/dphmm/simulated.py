@@ -8,7 +8,7 @@ Source: docs/proofs/schedules.md (which steps are asked); the filter and the smo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -72,35 +72,55 @@ class Moves:
 
 
 def walks(
-    model: MarkovModel, people: int, steps: int, generator: np.random.Generator, start: str | None = None
+    model: MarkovModel,
+    people: int,
+    steps: int,
+    generator: np.random.Generator,
+    start: str | None = None,
+    ahead: Mapping[int, FloatArray] | None = None,
 ) -> IntArray:
-    """States (people, steps) at t = 1, 2, ... of independent walks, begun as the model says, or as ``start`` does."""
+    """States (people, steps) at t = 1, 2, ... of independent walks, begun as the model says, or as ``start`` does.
+
+    ``ahead`` (N,) of a step, 0 being the one before the first: how likely each state makes what is known from that step
+    on. The walks are then those of people of whom it is known, if it is there of every step up to the last known.
+    """
+    known = {} if ahead is None else ahead
     found = np.empty((people, steps), dtype=np.int64)
-    state = generator.choice(model.n_states, size=people, p=model.initial / model.initial.sum())
+    before = (start or model.start) == "before"
+    first = model.initial if ahead is None else model.initial * known.get(0 if before else 1, 1.0)
+    state = generator.choice(model.n_states, size=people, p=first / first.sum())
     for t in range(1, steps + 1):
-        if t > 1 or (start or model.start) == "before":
+        if t > 1 or before:
             chance = generator.random(people)
             moved = _moved if model.jump is None else _jumped
-            state = moved(model, t, state, chance)
+            state = moved(model, t, state, chance, known.get(t))
         found[:, t - 1] = state
     return found
 
 
-def _jumped(model: MarkovModel, t: int, state: IntArray, chance: FloatArray) -> IntArray:
+def _jumped(model: MarkovModel, t: int, state: IntArray, chance: FloatArray, ahead: FloatArray | None) -> IntArray:
     """The next states: chances below the rate of the jump say where to, all others which move."""
     jump = model.jump
     assert jump is not None
-    running, jumps, following = np.cumsum(jump.into), chance < jump.rate, np.empty_like(state)
-    places = np.searchsorted(running, chance[jumps] / jump.rate * running[-1], side="right")
+    rate, into = np.full(len(state), jump.rate), jump.into
+    if ahead is not None:
+        # By Bayes: both ways to go on, by how likely they make what is known.
+        into = jump.into * ahead
+        jumping, moving = jump.rate * into.sum(), jump.stays * (model.matrix_at(t) @ ahead)[state]
+        rate = jumping / (jumping + moving)
+    running, jumps, following = np.cumsum(into), chance < rate, np.empty_like(state)
+    places = np.searchsorted(running, chance[jumps] / rate[jumps] * running[-1], side="right")
     following[jumps] = np.minimum(places, len(running) - 1)
-    following[~jumps] = _moved(model, t, state[~jumps], (chance[~jumps] - jump.rate) / jump.stays)
+    rest = (chance[~jumps] - rate[~jumps]) / (1 - rate[~jumps])
+    following[~jumps] = _moved(model, t, state[~jumps], rest, ahead)
     return following
 
 
-def _moved(model: MarkovModel, t: int, state: IntArray, chance: FloatArray) -> IntArray:
+def _moved(model: MarkovModel, t: int, state: IntArray, chance: FloatArray, ahead: FloatArray | None) -> IntArray:
     """The next states: in each row the first entry at which the running sum passes its chance."""
     transition = model.matrix_at(t)
-    running = np.concatenate([[0.0], np.cumsum(transition.data)])
+    data = transition.data if ahead is None else transition.data * ahead[transition.indices]
+    running = np.concatenate([[0.0], np.cumsum(data)])
     first, end = transition.indptr[state], transition.indptr[state + 1]
     sought = running[first] + chance * (running[end] - running[first])
     entry = np.clip(np.searchsorted(running, sought, side="right") - 1, first, end - 1)

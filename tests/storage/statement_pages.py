@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dphmm.storage.statement import statement_schema
-from dphmm.storage.statement_types import QueryStatement, schema
+from dphmm.storage.statement_types import QueryStatement, SyntheticStatement, schema
 
 ROOT = Path(__file__).parents[2]
 SCHEMA = ROOT / "src" / "dphmm" / "storage" / "privacy-statement.schema.json"
@@ -27,7 +27,11 @@ def schema_text() -> str:
 
 def page_text(page: str) -> str:
     """The page with its tables of members made again."""
-    for name, found in (("release", statement_schema()), ("query", schema(QueryStatement))):
+    for name, found in (
+        ("release", statement_schema()),
+        ("query", schema(QueryStatement)),
+        ("synthesis", schema(SyntheticStatement)),
+    ):
         begin, end = (f"<!-- members of the statement of a {name}: {word} -->\n" for word in ("begin", "end"))
         before, _, rest = page.partition(begin)
         _, there, after = rest.partition(end)

@@ -24,6 +24,7 @@ from dphmm.storage.statement import read_statement, stated_options, statement_sc
 from dphmm.storage.statement_types import (
     QueryStatement,
     ReleaseStatement,
+    SyntheticStatement,
     document,
     member,
     schema,
@@ -53,7 +54,11 @@ def test_the_page_is_that_of_the_types() -> None:
     assert page == page_text(page), AGAIN
 
 
-@pytest.mark.parametrize("found", [statement_schema(), schema(QueryStatement)], ids=["release", "query"])
+@pytest.mark.parametrize(
+    "found",
+    [statement_schema(), schema(QueryStatement), schema(SyntheticStatement)],
+    ids=["release", "query", "synthesis"],
+)
 def test_every_member_says_what_it_is(found: dict[str, Any]) -> None:
     assert [path for path, _, meaning in members(found) if not meaning or "\n" in meaning] == []
 

@@ -42,6 +42,7 @@ COMMANDS = {
     "optimize": ("dphmm.cli.optimize:optimize", "A mechanism made once for a model and a policy, certified."),
     "release": ("dphmm.cli.release:release", "Release trajectories step by step, privately."),
     "query": ("dphmm.cli.query:query", "Counts, centroids, degrees, classifiers over dependent records."),
+    "synthesize": ("dphmm.cli.synthesize:synthesize", "People whom a model invents, to share in place of real ones."),
     "experiment": ("dphmm.cli.experiment:experiment", "Measure what the papers measured, again."),
     "smooth": ("dphmm.cli.smooth:smooth", "What all answers of a release together say of each step."),
     "leakage": ("dphmm.cli.leakage:leakage", "How published answers changed the odds of an event."),

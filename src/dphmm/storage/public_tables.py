@@ -354,6 +354,32 @@ def read_initials(path: str, space: StateSpace, field: str = "--initials") -> di
     return found
 
 
+def read_totals(path: PathLike, names: tuple[str, ...], field: str = "like") -> dict[int, FloatArray]:
+    """Public totals (N,) of people at each state, by step from 1: a table of state, people and perhaps step.
+
+    Without a column step they are of step 1. A state without a row has nobody. Raises InvalidInput for other columns, a
+    state that there is not or that a step has twice, and totals that are no numbers or below 0.
+    """
+    texts, name = _texts(str(path), field), Path(path).name
+    _check_columns(field, name, list(texts), ("state", "people", "step"))
+    if "state" not in texts or "people" not in texts:
+        raise InvalidInput(field, f"{name}, with columns {listed(list(texts))}", "columns state and people")
+    totals = decimals(read_table(path, columns=["people"]).column("people"), "people")[0]
+    steps = _steps(texts["step"], field) if "step" in texts else [1] * len(totals)
+    numbers = {state: number for number, state in enumerate(names)}
+    found: dict[int, dict[int, float]] = {}
+    for row, (state, step, total) in enumerate(zip(texts["state"], steps, totals.tolist(), strict=True), 1):
+        number = numbers.get(state or "")
+        if number is None:
+            raise InvalidInput(field, f"{name}, row {row}, with a state that there is not", f"one such as {names[0]!r}")
+        if not 0 <= total < float("inf"):
+            raise InvalidInput(field, f"{name}, row {row}, with people {total:g}", "a number of people, 0 or more")
+        if number in found.setdefault(step, {}):
+            raise _twice(field, name, step, f"total of state {state!r}")
+        found[step][number] = total
+    return {step: np.array([row.get(state, 0.0) for state in range(len(names))]) for step, row in found.items()}
+
+
 def _texts(path: str, field: str) -> dict[str, list[str | None]]:
     """The cells of a public table by column; a cell that cannot be read is refused, it is not an empty one."""
     names = column_names(checked_input(path, field))
@@ -371,7 +397,7 @@ def _cells(column: Any, name: str, field: str) -> list[str | None]:
     if name == "t" and pa.types.is_timestamp(kind):
         # Without a zone they have none as text either.
         return [None if time is None else time.isoformat() for time in column.cast(kind).to_pylist()]
-    if name in ("epsilon", "probability") and (pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+    if name in ("epsilon", "probability", "people") and (pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
         numbers = column.to_numpy() if pa.types.is_floating(kind) else column.to_pylist()
         return [None if number is None or number != number else str(number) for number in numbers]
     texts: list[str | None] = as_text(column, field).to_pylist()

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 import numpy as np
@@ -86,6 +86,7 @@ from dphmm.storage.statement_types import (
     Software,
     Space,
     StatedFile,
+    SyntheticStatement,
     Totals,
     Varied,
     Verdict,
@@ -97,6 +98,8 @@ from dphmm.storage.statement_types import (
 FORMAT = 2
 #: What can be read: in format 1 `private` and `promise.holds` knew no "unknown".
 FORMATS = (1, 2)
+AnyStatement: TypeAlias = ReleaseStatement | QueryStatement | SyntheticStatement
+
 #: Whose totals a statement has.
 LARGEST = "the subject with the largest total in this file; the ledger has everyone's, over all files"
 # Longer lists appear by their hash alone.
@@ -286,7 +289,7 @@ def schedule_of_statement(statement: ReleaseStatement) -> Schedule | None:
     return Schedule.of_document(document | ({"spreads": told.spreads} if told.spreads else {}))
 
 
-def write_statement(release: PathLike, statement: ReleaseStatement | QueryStatement) -> Path:
+def write_statement(release: PathLike, statement: AnyStatement) -> Path:
     """Write the statement of a released file beside it, as ``<name>.privacy.json``; returns that path.
 
     Adds the file's name and SHA-256, so that the statement says which file it is about.
@@ -297,7 +300,7 @@ def write_statement(release: PathLike, statement: ReleaseStatement | QueryStatem
     return path
 
 
-def save_statement(path: PathLike, statement: ReleaseStatement | QueryStatement, name: str, sha256: str) -> None:
+def save_statement(path: PathLike, statement: AnyStatement, name: str, sha256: str) -> None:
     """Write a statement to ``path``: about what is called ``name`` ("-" for a stream) and has this SHA-256."""
     whole = msgspec.structs.replace(statement, file=StatedFile(name=name, sha256=sha256))
     text = json.dumps(document(whole), indent=2, ensure_ascii=True, allow_nan=False) + "\n"

@@ -495,6 +495,31 @@ class QueryStatement(Part, frozen=True, kw_only=True):
     file: Annotated[StatedFile | UnsetType, _is("The file beside which the statement lies.")] = UNSET
 
 
+class SyntheticStatement(Part, frozen=True, kw_only=True):
+    """What rows drawn from a model tell of the people whom the model was fitted on. Every member is public."""
+
+    format: Annotated[int, _rule(const=1), _is("Of this kind of statement.")]
+    kind: Annotated[str, _rule(const="synthetic"), _is("synthetic; the statement of a release has no kind.")]
+    software: QuerySoftware
+    private: Annotated[
+        StatedVerdict,
+        _is(
+            "Whether the rows keep a promise to the people whom the model was fitted on: true where it was learned "
+            'with privacy, or made from geometry alone; false where it was fitted without; "unknown" where nothing says so.'
+        ),
+    ]
+    not_private_because: Annotated[Texts, _is("Empty unless private is false.")]
+    unknown_because: Annotated[Texts, _is("The reasons for which it is not known, if there are any.")]
+    meaning: Annotated[Text, _is("The promise as a sentence.")]
+    learning: Annotated[Learning | None, _is("What the fit of the model lost; null where it has no noise.")]
+    model: Annotated[Sha256, _is("The model's own hash, as plans and releases name it.")]
+    people: Annotated[Positive, _is("Invented people in the file.")]
+    steps: Annotated[Positive, _is("Rows of each.")]
+    like: Annotated[bool, _is("Whether the rows keep public totals.")]
+    not_protected: Annotated[Texts, _rule(minItems=1), _is("What the rows do not hide, a sentence each.")]
+    file: Annotated[StatedFile | UnsetType, _is("The file beside which the statement lies.")] = UNSET
+
+
 AnyPart = TypeVar("AnyPart", bound=Part)
 
 

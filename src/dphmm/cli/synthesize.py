@@ -1,0 +1,98 @@
+"""dphmm synthesize: people whom a model invents, as a table like that of real people, and the statement beside it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dphmm.cli.console import Console, print_json
+from dphmm.cli.options import CONTEXT, force, loaded_model, messages, new_output, output
+from dphmm.cli.outcomes import named
+from dphmm.errors import InvalidInput
+from dphmm.storage.columns import Times
+from dphmm.storage.statement import statement_path, write_statement
+from dphmm.storage.statement_types import document
+from dphmm.storage.tables import table_format
+from dphmm.storage.trajectories import save_trajectories
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from dphmm.markov.model import MarkovModel
+
+_FIELDS = {name: f"--{name}" for name in ("people", "steps", "begin", "seed", "like")}
+
+
+@click.command("synthesize", context_settings=CONTEXT)
+@click.argument("model", metavar="MODEL")
+@click.option("--people", type=int, required=True, metavar="N", help="How many people.")
+@click.option("--steps", type=int, required=True, metavar="T", help="Rows of each person.")
+@output("synthetic.parquet")
+@click.option(
+    "--begin",
+    metavar="TIME",
+    help="The time of the first row, 2024-05-06T00:00Z  [default: steps are numbers, from 1]",
+)
+@click.option(
+    "--like",
+    metavar="FILE",
+    help="Public totals that are kept: a table of state, people and perhaps step (1 without it).",
+)
+@click.option("--seed", type=int, metavar="N", help="The same people every time; protects nobody and needs not to.")
+@force
+@messages
+def synthesize(**given: Any) -> None:
+    """Write people whom a model invents, to share in place of real ones.
+
+    The rows depend on the model alone. One that was learned with privacy (fit --epsilon), or made from geometry, has
+    lost what it loses already: the rows cost nothing beyond it. Of another the statement beside the rows says that
+    nothing is promised. On a map people are anywhere in their cells.
+    """
+    from dphmm.synthesis import synthetic_statement
+
+    console = Console(given["quiet"] or given["as_json"])
+    model, _ = loaded_model(given["model"])
+    inputs = [given["model"], *([] if given["like"] is None else [given["like"]])]
+    new_output(given["output"], inputs, given["force"])
+    table_format(given["output"], "-o")
+    try:
+        statement = synthetic_statement(model, given["people"], given["steps"], like=given["like"] is not None)
+        found = _drawn(model, given)
+    except InvalidInput as error:
+        raise named(error, _FIELDS) from None
+    save_trajectories(given["output"], found, inputs=inputs)
+    write_statement(given["output"], statement)
+    if statement.private is not True:
+        console.warn(statement.meaning)
+    told = {**document(statement), "rows": len(found), "output": given["output"]}
+    if given["as_json"]:
+        print_json(told)
+        return
+    console.say(
+        [
+            ("synthetic", f"{given['people']:,} invented people, {given['steps']:,} rows each"),
+            ("guaranteed", statement.meaning),
+            ("written", f"{given['output']} and {statement_path(given['output']).name}"),
+        ]
+    )
+
+
+def _drawn(model: MarkovModel, given: Mapping[str, Any]) -> Any:
+    from dphmm.storage.public_tables import read_totals
+    from dphmm.synthesis import synthesize
+
+    names = model.space.names if model.space is not None else tuple(map(str, range(model.n_states)))
+    like = None if given["like"] is None else read_totals(given["like"], names, "like")
+    begin = None if given["begin"] is None else _time(given["begin"])
+    return synthesize(model, given["people"], given["steps"], begin=begin, seed=given["seed"], like=like)
+
+
+def _time(text: str) -> int:
+    """Microseconds since 1970 UTC. Raises InvalidInput for what is no time with a zone."""
+    import pyarrow as pa
+
+    micros, marks = Times("begin").add(pa.chunked_array([[text]], pa.string()))
+    if any(mark.any() for mark in marks.values()):
+        raise InvalidInput("begin", text, "a time with a zone, such as 2024-05-06T00:00Z")
+    return int(micros[0])

@@ -1,0 +1,213 @@
+"""Invented people who move as a model says: rows to share in place of real ones, at no cost beyond the model's own.
+
+A model that was learned with privacy, or made from geometry alone, is public; what is drawn from it is post-processing
+and tells nothing more about anybody. A model that was counted without privacy may show single moves of the people whom
+it was counted on, and so may rows that are drawn from it. The statement of the rows says which of these it is.
+
+Public totals (how many people are where at some steps) are kept by weighting the model's paths: among all laws of paths
+with these totals, the one that is nearest to the model's in relative entropy is drawn from.
+
+Source: Deming and Stephan, "On a least squares adjustment of a sampled frequency table" (1940), iterated proportional
+fitting; Csiszár, "I-divergence geometry of probability distributions" (1975), for what it converges to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+
+from dphmm._checks import whole
+from dphmm.accounting.event import LearningEvent
+from dphmm.errors import InvalidInput
+from dphmm.markov.model import MarkovModel
+from dphmm.simulated import Moves, places, walks
+from dphmm.states.maps import MapSpace
+from dphmm.states.trajectory import MICROSECONDS, Trajectories
+from dphmm.storage.learned import learning, learning_event, made_without_data
+from dphmm.storage.statement_types import QuerySoftware, SyntheticStatement
+from dphmm.types import FloatArray
+
+#: Rows of all people together.
+MOST_ROWS = 5 * 10**7
+#: How near to the totals the shares of people are, and in how many rounds at most.
+_NEAR, _ROUNDS = 1e-9, 2000
+_COUNTED = (
+    "the model was fitted without privacy: rows drawn from it can show single moves of the people it was fitted on"
+)
+_REPLAYABLE = "the noise of the model's fit can be replayed by whoever knows its seed"
+_GIVEN = (
+    "nothing says where the model's numbers come from: if they were counted from people, the rows can show their moves"
+)
+_NOBODY = "The model was made from geometry alone: no row tells anything about anybody."
+_LEARNED = (
+    "The rows are drawn from the model and from nothing else. They lose what the fit of the model lost: {meaning}"
+)
+_NOT_PROTECTED = (
+    "What the model says of people in general: rows that are any good tell it, whether or not a person took part.",
+    "Public totals that the rows were made to agree with: they are taken to be public.",
+)
+
+
+def synthesize(
+    model: MarkovModel,
+    people: int,
+    steps: int,
+    *,
+    begin: int | None = None,
+    seed: int | None = None,
+    like: Mapping[int, FloatArray] | None = None,
+) -> Trajectories:
+    """People who move as a model says: rows of user, time or step, place and state, in this order of people and steps.
+
+    Parameters
+    ----------
+    people, steps : how many people, and rows of each.
+    begin : microseconds since 1970 UTC of step 1, of a model with a step; without it rows have numbers of steps from 1.
+    seed : of the draws; new ones each time without it. It protects nobody, and nobody needs it to: the rows depend on
+        the model alone.
+    like : public totals (N,) of the people at each state, of some steps: shares of them are kept at these steps.
+
+    On a map each person is somewhere in the cell, at one place until the next move.
+
+    Raises InvalidInput naming the argument.
+
+    Examples
+    --------
+    >>> import dphmm
+    >>> model = dphmm.MarkovModel([1, 0], [[0.5, 0.5], [0, 1]], space=dphmm.StateSpace.labels(["home", "away"]))
+    >>> found = dphmm.synthesize(model, people=2, steps=3, seed=1)
+    >>> len(found), found.n_users
+    (6, 2)
+
+    Source: docs/synthesis.md.
+    """
+    n, length = whole(people, "people", 1), whole(steps, "steps", 1)
+    if n * length > MOST_ROWS:
+        raise InvalidInput("steps", f"{n * length:,} rows of all people", f"at most {MOST_ROWS:,}: several files")
+    if begin is not None and model.step is None:
+        raise InvalidInput("begin", begin, "none: the model's steps are numbers, not times")
+    generator = np.random.default_rng(None if seed is None else whole(seed, "seed", 0))
+    ahead = None if like is None else weighted(model, like, length)
+    paths = walks(model, n, length, generator, ahead=ahead)
+    columns = _where(model, paths, generator)
+    moments = np.tile(np.arange(length, dtype=np.int64), n)
+    if begin is None:
+        columns["step"] = moments + 1
+    else:
+        assert model.step is not None
+        columns["time"] = begin + moments * model.step * MICROSECONDS
+    digits = len(str(n))
+    users = tuple(f"synthetic-{number:0{digits}d}" for number in range(1, n + 1))
+    return Trajectories(users, np.repeat(np.arange(n, dtype=np.int32), length), **columns)
+
+
+def _where(model: MarkovModel, paths: Any, generator: np.random.Generator) -> dict[str, Any]:
+    """The columns that say where people are."""
+    space = model.space
+    if space is None:
+        return {"state": paths.ravel().astype(str).astype(object)}
+    columns: dict[str, Any] = {"state": np.array(space.names, dtype=object)[paths.ravel()]}
+    if isinstance(space, MapSpace):
+        came = np.ones(paths.shape, dtype=np.bool_)
+        came[:, 1:] = paths[:, 1:] != paths[:, :-1]
+        drawn = places(space, paths[came], generator)
+        columns["lat"], columns["lon"] = space.to_latlon(drawn[np.cumsum(came.ravel()) - 1])
+    return columns
+
+
+def weighted(model: MarkovModel, like: Mapping[int, FloatArray], steps: int) -> dict[int, FloatArray]:
+    """How likely each state (N,) of a step makes the totals of that step and later ones, for `simulated.walks`.
+
+    Raises InvalidInput for totals that are none, of steps that there are not, and that no path of the model can keep.
+    """
+    shares = {step: _share(totals, step, model.n_states, steps) for step, totals in like.items()}
+    if not shares:
+        raise InvalidInput("like", "no totals", "totals of at least one step")
+    moves, last = Moves(model), max(shares)
+    weights = {step: (share > 0).astype(np.float64) for step, share in shares.items()}
+    for _ in range(_ROUNDS):
+        ahead = _ahead(model, moves, weights, last)
+        row, worst = model.initial[:, None].copy(), 0.0
+        for t in range(1, last + 1):
+            row = moves.ahead(row, t) if t > 1 or model.start == "before" else row
+            if t in shares:
+                # What comes after t is in ``ahead``, with the weights of t that it was made with.
+                after = moves.back(ahead[t + 1][:, None], t + 1)[:, 0] if t < last else np.ones(model.n_states)
+                now = row[:, 0] * weights[t] * after
+                if (now[shares[t] > 0] <= 0).any() or not now.sum() > 0:
+                    state = int(np.argmax((shares[t] > 0) & (now <= 0)))
+                    expected = "totals of states that the model allows then, after and before those of other steps"
+                    raise InvalidInput("like", f"people at state {_name(model, state)} at step {t}", expected)
+                now /= now.sum()
+                worst = max(worst, float(np.abs(now - shares[t]).max()))
+                weights[t] *= np.divide(shares[t], now, out=np.zeros_like(now), where=now > 0)
+                weights[t] /= weights[t].max()
+                row[:, 0] *= weights[t]
+            row /= row.sum() or 1.0
+        if worst <= _NEAR:
+            return _ahead(model, moves, weights, last)
+    raise InvalidInput("like", f"totals that are still {worst:.2g} off after {_ROUNDS} rounds", "totals that agree")
+
+
+def _ahead(model: MarkovModel, moves: Moves, weights: Mapping[int, FloatArray], last: int) -> dict[int, FloatArray]:
+    """How likely each state (N,) of a step makes what is known of it and of later ones; 0 is the step before 1."""
+    found, known = {}, np.ones(model.n_states)
+    for t in range(last, 0, -1):
+        known = known * weights.get(t, 1.0)
+        found[t] = known / (known.max() or 1.0)
+        known = moves.back(found[t][:, None], t)[:, 0]
+    if model.start == "before":
+        found[0] = known / (known.max() or 1.0)
+    return found
+
+
+def _share(totals: Any, step: int, n: int, steps: int) -> FloatArray:
+    if isinstance(step, bool) or not isinstance(step, (int, np.integer)) or not 1 <= step <= steps:
+        raise InvalidInput("like", f"totals of step {step}", f"steps from 1 to {steps}")
+    found = np.asarray(totals, dtype=np.float64)
+    if found.shape != (n,) or not np.isfinite(found).all() or (found < 0).any() or not found.sum() > 0:
+        raise InvalidInput("like", f"totals of step {step}", f"{n} numbers, none below 0, and one above")
+    return np.asarray(found / found.sum())
+
+
+def _name(model: MarkovModel, state: int) -> str:
+    return repr(str(state) if model.space is None else model.space.names[state])
+
+
+def synthetic_statement(model: MarkovModel, people: int, steps: int, *, like: bool = False) -> SyntheticStatement:
+    """What the rows of `synthesize` tell of the people whom the model was fitted on.
+
+    Raises InvalidInput for a model whose record of its fit contradicts itself.
+    """
+    event = learning_event(model.provenance, "model")
+    told, false, unknown = None, [], []
+    if isinstance(event, LearningEvent):
+        told = learning(event)
+        false = [] if event.secure else [_REPLAYABLE]
+        meaning = _LEARNED.format(meaning=told.meaning)
+    elif made_without_data(model.provenance):
+        meaning = _NOBODY
+    elif model.provenance.get("private") is False:
+        false, meaning = [_COUNTED], f"Nothing is promised: {_COUNTED}."
+    else:
+        unknown, meaning = [_GIVEN], f"Nothing is known: {_GIVEN}."
+    if false and told is not None:
+        meaning = f"Nothing is promised: {_REPLAYABLE}."
+    return SyntheticStatement(
+        format=1,
+        kind="synthetic",
+        software=QuerySoftware(name="dphmm", version=version("dphmm")),
+        private=False if false else "unknown" if unknown else True,
+        not_private_because=false,
+        unknown_because=unknown,
+        meaning=meaning,
+        learning=told,
+        model=model.digest,
+        people=people,
+        steps=steps,
+        like=like,
+        not_protected=list(_NOT_PROTECTED if like else _NOT_PROTECTED[:1]),
+    )
