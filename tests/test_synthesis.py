@@ -117,7 +117,7 @@ def test_totals_that_no_path_keeps_are_refused(totals, told):
 def test_totals_that_contradict_each_other_are_refused():
     """Nobody leaves the last state, so there cannot be fewer there later."""
     model = dphmm.MarkovModel([0.5, 0.5], [[0.5, 0.5], [0, 1]], start="at")
-    with pytest.raises(InvalidInput, match="^like: got (totals that are still|people at state)"):
+    with pytest.raises(InvalidInput, match=r"^like: got (totals that are still|people at state)"):
         weighted(model, {1: [1.0, 3.0], 2: [3.0, 1.0]}, 2)
 
 

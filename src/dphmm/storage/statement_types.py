@@ -505,7 +505,8 @@ class SyntheticStatement(Part, frozen=True, kw_only=True):
         StatedVerdict,
         _is(
             "Whether the rows keep a promise to the people whom the model was fitted on: true where it was learned "
-            'with privacy, or made from geometry alone; false where it was fitted without; "unknown" where nothing says so.'
+            'with privacy, or made from geometry alone; false where it was fitted without; "unknown" where nothing '
+            "says so."
         ),
     ]
     not_private_because: Annotated[Texts, _is("Empty unless private is false.")]
