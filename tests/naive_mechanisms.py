@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from dphmm.sensitivity.differences import PointDifferences
+from dphmm.sensitivity.exact_hull import PointDifferences
 from dphmm.sensitivity.hull import hull_of
 from dphmm.states.lattice import Lattice
 

@@ -44,10 +44,10 @@ PACKAGES = (
     "markov/private",
     "dependent",
 )
-MODULES = ("markov/filtering", "_kernels/lattice", "_kernels/levels", "_kernels/filter", "_kernels/policy")
+MODULES = ("markov/filtering", "_kernels/lattice", "_kernels/filter", "_kernels/policy")
 MODULES += ("states/lattice",)
 MODULES += ("_kernels/cells", "_kernels/columns", "_kernels/points", "batch")
-MODULES += ("_kernels/hmm", "_kernels/filter_batch", "_kernels/runs", "_kernels/polygon", "_kernels/masses")
+MODULES += ("_kernels/hmm", "_kernels/filter_batch", "_kernels/runs", "_kernels/masses")
 MODULES += ("cli/release_job", "cli/fit_chain", "cli/fit_data", "states/maps", "storage/promises")
 MODULES += (
     "storage/trajectories",
@@ -60,7 +60,6 @@ MODULES += ("audit/black_box", "audit/events", "audit/verify", "audit/released",
 MODULES += ("storage/release_table", "storage/commit_log", "storage/csv_files")
 #: Modules of those packages on which no statement of a page rests, and why.
 CARRY_NOTHING = {
-    "policy/_files": "reads descriptions and edges; what comes out is checked as a policy",
     "session/releases": "columns of such records",
     "storage/ledger/rows": "records as text and back",
 }

@@ -16,7 +16,7 @@ from dphmm.accounting.records import in_short
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.mechanisms.answer_table import is_reference
-from dphmm.policy._files import read_json
+from dphmm.policy._edges import read_json
 from dphmm.policy.graph import PolicyGraph
 from dphmm.session.options import Options
 from dphmm.session.setting import check_same_states

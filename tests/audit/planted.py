@@ -9,7 +9,7 @@ import numpy as np
 
 from dphmm.mechanisms import DiscreteKNorm
 from dphmm.policy import from_edges
-from dphmm.sensitivity.differences import PointDifferences, PolicyDifferences
+from dphmm.sensitivity.exact_hull import PointDifferences, PolicyDifferences
 from dphmm.sensitivity.hull import hull_of, sensitivity_hull
 
 

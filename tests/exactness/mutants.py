@@ -12,10 +12,10 @@ from dphmm.markov.filtering import Belief
 from dphmm.mechanisms.lattice import DiscreteKNorm
 from dphmm.policy._edges import Listed
 from dphmm.samplers.body import LatticeBody, LatticeSampler
-from dphmm.samplers.levels import Levels, LevelTable
+from dphmm.samplers.uniform import Levels, LevelTable
 from dphmm.sensitivity import hull as hulls
 from dphmm.sensitivity import merging, protection
-from dphmm.sensitivity.differences import PolicyDifferences
+from dphmm.sensitivity.exact_hull import PolicyDifferences
 from dphmm.session import planner, rounds
 from dphmm.session.plan import Plan
 

@@ -17,8 +17,7 @@ from scipy import sparse
 
 import dphmm
 from dphmm.audit.findings import Findings
-from dphmm.audit.released_file import forms_of
-from dphmm.audit.released_lines import table_of_lines
+from dphmm.audit.released_file import forms_of, table_of_lines
 from dphmm.errors import DphmmError
 from dphmm.report.backdrop import read_backdrop
 from dphmm.storage import models

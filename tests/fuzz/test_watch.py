@@ -122,7 +122,7 @@ def test_every_module_that_opens_files_for_reading_is_known():
         "report/backdrop.py",
         "markov/model.py",  # its own provenance
         "audit/checked_statement.py",  # a policy's own description, in the form that JSON gives it
-        "policy/_files.py",  # from_edge_list, from_node_link, from_graphml
+        "policy/_edges.py",  # from_edge_list, from_node_link, from_graphml
         "session/options.py",  # the options that a ledger recorded
         "session/plan.py",  # the plans that a ledger recorded
         "spark/bucket.py",  # the committed files of a release table, by their digests

@@ -11,11 +11,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from dphmm._kernels.levels import level_bounds, levels_below
+from dphmm._kernels.lattice import level_bounds, levels_below
 from dphmm.samplers.entropy import ReplayBits
-from dphmm.samplers.levels import Levels
 from dphmm.samplers.rows import outline, reduced_plane, reduced_rows
-from dphmm.samplers.uniform import LazyUniform, WordReader
+from dphmm.samplers.uniform import LazyUniform, Levels, WordReader
 from naive_mechanisms import hull_of_points
 
 CASES = [

@@ -14,7 +14,7 @@ import dphmm
 import naive
 from dphmm.errors import InvalidInput
 from dphmm.policy.constraint import Constraint
-from dphmm.sensitivity.differences import PolicyDifferences
+from dphmm.sensitivity.exact_hull import PolicyDifferences
 from dphmm.sensitivity.hull import largest_norm, thicken
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dphmm import StateSpace
-from dphmm._kernels import grouping
+from dphmm._kernels import rows as loops
 from dphmm.errors import InvalidInput
 from dphmm.states import visit_table
 from dphmm.states.trajectory import Trajectories, in_steps, public_times, true_states
@@ -138,8 +138,8 @@ def test_values_move_to_their_places_and_places_tell_which_turn_it_is(seed):
     order = np.argsort(owner, kind="stable")
     expected = [column[order].copy() for column in values]
     places = owner.copy()
-    grouping.places_of_rows(places, np.searchsorted(owner[order], np.arange(4)))
+    loops.places_of_rows(places, np.searchsorted(owner[order], np.arange(4)))
     for column in values:
-        grouping.move(places, column)
+        loops.move(places, column)
     assert all((column == wanted).all() for column, wanted in zip(values, expected, strict=True))
     assert (np.sort(places) == np.arange(50)).all()

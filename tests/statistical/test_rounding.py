@@ -19,7 +19,7 @@ import pytest
 
 from dphmm._kernels import lattice
 from dphmm.samplers import ReplayBits
-from dphmm.samplers.levels import Levels, LevelTable
+from dphmm.samplers.uniform import Levels, LevelTable
 from statistical.agreement import agree_on_written_words
 from statistical.random_samplers import samplers
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import dphmm
-from dphmm.storage.model_facts import event_of, learning_of
+from dphmm.storage.models import event_of, learning_of
 
 
 def test_a_model_learned_with_noise_has_its_event_and_others_have_none():

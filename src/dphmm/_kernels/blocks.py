@@ -19,14 +19,19 @@ from dphmm._kernels.columns import differences_within
 from dphmm._kernels.compiled import kernel
 from dphmm._kernels.dilations import dilation_sums, dilations, first_least, graded_sums, points_of
 from dphmm._kernels.filter import predict, summary
-from dphmm._kernels.lattice import GRADED, NOTHING, STEPS, draw
-from dphmm._kernels.levels import level_table, levels_below
+from dphmm._kernels.lattice import GRADED, NOTHING, STEPS, draw, level_table, levels_below
 from dphmm._kernels.likelihood import GRADED as GRADED_LAW
 from dphmm._kernels.likelihood import update
 from dphmm._kernels.masses import heaviest, least_of_fewest, total_mass
-from dphmm._kernels.points import all_equal, nearest_in_columns
+from dphmm._kernels.points import (
+    all_equal,
+    fan_sums,
+    nearest_in_columns,
+    outer_extents,
+    polygon_around,
+    reduced_coordinates,
+)
 from dphmm._kernels.policy import planned
-from dphmm._kernels.polygon import fan_sums, outer_extents, polygon_around, reduced_coordinates
 from dphmm.types import BoolArray, FloatArray, IntArray, WordArray
 
 #: Which law a hull has, or may have: the better of the two, K-norm, staircase. UNDECIDED is for the planner.

@@ -1,4 +1,4 @@
-"""Loops of the policy layer: what fits together, contracted cliques, components.
+"""Loops over graphs: what fits together, contracted cliques, components, degrees with a cap.
 
 Proof: docs/proofs/hull.md.
 """
@@ -223,3 +223,15 @@ def number_components(parent: IntArray, plan: BoolArray) -> IntArray:
                 count += 1
             out[state] = number[top]
     return out
+
+
+@kernel
+def capped_degrees(first: IntArray, second: IntArray, order: IntArray, n: int, cap: int, degrees: IntArray) -> None:
+    """Fill ``degrees`` (n,): edge by edge in ``order``, an edge counts if neither end has ``cap`` edges yet."""
+    for i in range(n):
+        degrees[i] = 0
+    for at in order:
+        a, b = first[at], second[at]
+        if degrees[a] < cap and degrees[b] < cap:
+            degrees[a] += 1
+            degrees[b] += 1

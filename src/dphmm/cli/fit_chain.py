@@ -62,8 +62,7 @@ NOT_PRIVATE = (
 
 def fit_counted(path: Path, given: dict[str, Any], console: Console) -> int:
     from dphmm.evaluation.inspection import fit_lines
-    from dphmm.storage.model_facts import by_name
-    from dphmm.storage.models import save_model, save_people
+    from dphmm.storage.models import by_name, save_model, save_people
 
     check_states(given)
     choices = {**times(given), **_counting(given)}
@@ -252,7 +251,7 @@ def _mask(given: Mapping[str, Any], space: StateSpace) -> str | None:
 
 
 def _say_private(model: MarkovModel, event: LearningEvent, given: Mapping[str, Any], console: Console) -> None:
-    from dphmm.storage.model_facts import by_name
+    from dphmm.storage.models import by_name
 
     console.say([("states", f"{model.n_states}, all public"), ("moves", _moves(model)), *promised(event, {})])
     if given["state_column"] is not None and not is_table(given["answers"]):

@@ -75,7 +75,7 @@ def together_row(both: Mapping[str, Any]) -> Row:
 def coming_rows(model: MarkovModel, people: str) -> list[Row]:
     """The same before a release, whose costs are not known yet."""
     from dphmm.storage.learned import OTHER_PEOPLE, replacing_epsilon
-    from dphmm.storage.model_facts import event_of, learning_of
+    from dphmm.storage.models import event_of, learning_of
 
     event = event_of(model)
     learning = learning_of(model)

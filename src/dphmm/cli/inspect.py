@@ -36,7 +36,7 @@ def inspect(
     from dphmm.evaluation.inspection import protection_facts
     from dphmm.session.budget_plan import planned_losses
     from dphmm.session.setting import Setting
-    from dphmm.storage.model_facts import model_facts, space_facts, state_list
+    from dphmm.storage.models import model_facts, space_facts, state_list
 
     chain, space = loaded_model(model)
     document: dict[str, Any] = {"space": space_facts(space), "model": model_facts(chain, model)}

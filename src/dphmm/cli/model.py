@@ -198,8 +198,7 @@ def _from_file(file: str, given: dict[str, Any], read: Any) -> None:
 
 def _save(made: MarkovModel, given: dict[str, Any], said: list[str], facts: dict[str, Any]) -> None:
     from dphmm.storage.learned import made_without_data
-    from dphmm.storage.model_facts import by_name
-    from dphmm.storage.models import remove_people, save_model
+    from dphmm.storage.models import by_name, remove_people, save_model
 
     path, console = given["output"], Console(given["quiet"])
     remove_people(path)

@@ -383,7 +383,7 @@ def _tables(given: Mapping[str, Any]) -> str:
 
 def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
     """Print what a release would do; returns the exit code."""
-    from dphmm.evaluation.preview import release_preview
+    from dphmm.evaluation.inspection import release_preview
     from dphmm.storage.release_warnings import release_warnings
 
     check_outputs(given)

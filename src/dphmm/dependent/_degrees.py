@@ -214,7 +214,7 @@ def histogram_of_degrees(pairs: IntArray, n: int, cap: int, level: str) -> IntAr
     if level == "node" and len(pairs) and degrees.max() > cap:
         degrees = np.empty(n, dtype=np.int64)
         first, second = np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
-        _kernels.degrees.capped_degrees(first, second, _fixed_order(first, second), n, cap, degrees)
+        _kernels.policy.capped_degrees(first, second, _fixed_order(first, second), n, cap, degrees)
     found: IntArray = np.bincount(np.minimum(degrees, cap), minlength=cap + 1)
     return found
 

@@ -1,4 +1,7 @@
-"""What a policy protects at the first step of a model: hull, degrees of protection, errors, costs."""
+"""What a policy protects at the first step of a model: hull, degrees, errors, costs; and what a release would do.
+
+All of it is public data, and who has rows at which steps. Nothing is drawn, stored or spent.
+"""
 
 from __future__ import annotations
 
@@ -10,25 +13,32 @@ import numpy as np
 
 from dphmm.accounting.composition import theorem_6_3
 from dphmm.accounting.records import shown
+from dphmm.batch import Batch
 from dphmm.errors import DphmmError, InvalidInput, Refused
 from dphmm.evaluation.lonely import LonelyCost, Moved, cells_alone, lonely_cost, moved_states, only_merged, shown_error
 from dphmm.evaluation.remedies import Remedy, remedies
 from dphmm.markov.model import MarkovModel
 from dphmm.mechanisms import MECHANISMS, LatticeMechanism, mechanism
 from dphmm.policy._radius import Radius
-from dphmm.policy.constraint import Constraint
+from dphmm.policy.constraint import Constraint, Support
 from dphmm.policy.graph import PolicyGraph
 from dphmm.sensitivity import exposed_states, sensitivity_hull
 from dphmm.sensitivity.hull import SensitivityHull
+from dphmm.session.budget_plan import BudgetPlan
 from dphmm.session.options import Options
 from dphmm.session.plan import Plan
 from dphmm.session.setting import Setting
 from dphmm.states.space import StateSpace
+from dphmm.states.trajectory import Trajectories
+from dphmm.states.visit_table import VisitTable
+from dphmm.storage.models import learning_of
 from dphmm.storage.promises import (
     LONELY_PROMISE,
     constraint_words,
     cost_unbounded_because,
+    covered_by_all,
     covered_distance_of,
+    covered_document,
     covered_facts,
     edge_promise,
     scope_words,
@@ -341,3 +351,85 @@ def length_words(value: float, space: StateSpace) -> str:
     if not space.on_map:
         return f"{value:.3g}"
     return f"{value / 1000:.3g} km" if value >= 1000 else f"{value:.3g} m"
+
+
+#: The plans of so many steps are told.
+_STEPS = 3
+
+
+def release_preview(
+    batch: Batch, rows: Trajectories | VisitTable, budget_plan: BudgetPlan | None = None
+) -> dict[str, Any]:
+    """What a release of these rows would do: what `dphmm release --dry-run` prints.
+
+    How many rows would be released at most, to how many subjects, under which plans of the first steps (as far as they
+    do not depend on answers), with which largest sum of epsilons. Where people are changes nothing of it, and no
+    history of a ledger is looked at.
+
+    Parameters
+    ----------
+    rows : who has rows at which steps.
+    budget_plan : what the epsilon was found from, where it was searched.
+
+    Raises
+    ------
+    InvalidInput : rows that a release refuses.
+    Refused : a first step that a release refuses.
+
+    Examples
+    --------
+    >>> import dphmm
+    >>> from dphmm.batch import Batch
+    >>> space = dphmm.StateSpace.categories(["a", "b"])
+    >>> model = dphmm.MarkovModel([0.5, 0.5], [[0.5, 0.5], [0.5, 0.5]], space=space)
+    >>> rows = dphmm.Trajectories.from_labels(["ann", "ann", "ben"], state=["a", "b", "a"])
+    >>> told = release_preview(Batch(model, dphmm.policy.complete(2), space, 1), rows)
+    >>> told["would_release"], told["subjects"], told["largest_epsilon_sum"]
+    (3, 2, '2')
+    """
+    setting, schedule = batch.setting, batch.setting.schedule
+    asked, most_each = batch.most_asked(rows), batch.subjects.epsilons[1]
+    left_out = None if schedule is None else batch.steps_of(rows) - sum(asked)
+    return {
+        "would_release": sum(asked),
+        "not_asked": left_out,
+        "schedule": None if schedule is None else str(schedule),
+        "subjects": len(asked),
+        "answer_unit": setting.space.unit,
+        "plans": [_plan_document(step, plan, setting) for step, plan in enumerate(first_plans(setting), start=1)],
+        "covered_distance": covered_document(covered_by_all(batch.subjects.policies, setting.space), most_each),
+        "largest_epsilon_sum": str(max(asked) * most_each),
+        "learning": learning_of(setting.model),
+        "horizon": None if budget_plan is None else budget_plan.document(),
+        "sequence": None if batch.caps.promise is None else batch.caps.promise.sentence(),
+    }
+
+
+def first_plans(setting: Setting) -> list[Plan]:
+    """The plans of the first steps, as far as they do not depend on what is released."""
+    position = setting.first()
+    plans: list[Plan] = []
+    for _ in range(_STEPS):
+        plan = setting.plan(position)
+        plans.append(plan)
+        if plan.narrows_support or not isinstance(setting.options.constraint, Support):
+            break
+        # With bodies of full rank the support does not depend on the answers.
+        position = position.predict(setting.model, position.prior)
+    return plans
+
+
+def _plan_document(step: int, plan: Plan, setting: Setting) -> dict[str, Any]:
+    unbounded = plan.cost == math.inf
+    return {
+        "step": step,
+        "hash": plan.hash,
+        "plan_states": int(plan.constraint.plan.sum()),
+        "possible_states": int(plan.constraint.support.sum()),
+        "mechanism": plan.mechanism,
+        "expected_error": shown_error(plan, setting.space, setting.model),
+        "epsilon": str(plan.epsilon),
+        "cost": None if unbounded else str(plan.cost),
+        "joined": len(plan.joins),
+        "constant": plan.constant,
+    }

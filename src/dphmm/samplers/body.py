@@ -26,9 +26,8 @@ from dphmm import _kernels
 from dphmm._cached import cached_property
 from dphmm._checks import exact_number
 from dphmm.errors import InvalidInput
-from dphmm.samplers.levels import Levels
 from dphmm.samplers.rows import Matrix, identity, outline, reduced_plane, reduced_rows
-from dphmm.samplers.uniform import LazyUniform, WordReader
+from dphmm.samplers.uniform import LazyUniform, Levels, WordReader
 from dphmm.types import Bits, BoolArray, Exact, FloatArray, IntArray, WordArray
 
 #: Noise is kept within ±2**62 per axis; add it with ``add_noise`` so that the bound is post-processing of the
@@ -245,7 +244,7 @@ class LatticeSampler:
         offsets, m = self._body.offsets, len(self._body.offsets)
         rows = self._body.rows
         farthest = self._stride * float(max(offsets))
-        first = _kernels.levels.levels_below(GUARD, table.half_widths, rows.astype(np.float64), farthest)
+        first = _kernels.lattice.levels_below(GUARD, table.half_widths, rows.astype(np.float64), farthest)
         # Where no level fits, nothing reads the rows.
         rows = rows if first else np.zeros(rows.shape, dtype=np.int64)
         decides = _kernels.lattice

@@ -166,7 +166,7 @@ def reduced_plane(normals: IntArray, vertices: IntArray) -> tuple[IntArray, Matr
     """
     if vertices.shape[1] != 2 or vertices.dtype != np.int64:
         return None
-    turned, inverse, widths = _kernels.polygon.reduced_coordinates(normals, vertices, PLANAR_SPAN)
+    turned, inverse, widths = _kernels.points.reduced_coordinates(normals, vertices, PLANAR_SPAN)
     return (turned, inverse.tolist(), widths.tolist()) if len(widths) else None
 
 

@@ -6,7 +6,7 @@
 - or their nearest state's answer: `merge_lonely`, `lonely_pairs`, `lonely_states`
 """
 
-from dphmm.sensitivity.differences import PolicyDifferences
+from dphmm.sensitivity.exact_hull import PolicyDifferences
 from dphmm.sensitivity.hull import SensitivityHull, hull_of, l1_sensitivity, largest_norm, sensitivity_hull, thicken
 from dphmm.sensitivity.merging import Merged, lonely_pairs, lonely_states, merge_lonely
 from dphmm.sensitivity.protection import (

@@ -35,8 +35,16 @@ from dphmm.errors import InvalidInput
 from dphmm.policy.constraint import Constraint
 from dphmm.policy.graph import PolicyGraph
 from dphmm.sensitivity import moment
-from dphmm.sensitivity.differences import Differences, PolicyDifferences, dot, independent
-from dphmm.sensitivity.exact_hull import Body, polygon_of, spatial_body, symmetric_polygon
+from dphmm.sensitivity.exact_hull import (
+    Body,
+    Differences,
+    PolicyDifferences,
+    dot,
+    independent,
+    polygon_of,
+    spatial_body,
+    symmetric_polygon,
+)
 from dphmm.sensitivity.integers import null_lattice, span_lattice
 from dphmm.sensitivity.moment import certified_width
 from dphmm.states.lattice import Lattice
@@ -438,7 +446,7 @@ def _extents(points: IntArray, directions: IntArray) -> list[int]:
     """Largest minus smallest of points·direction for each direction (m, d), exactly."""
     # Coordinates that came from beyond 64 bits are Python integers.
     if points.dtype == np.int64:
-        found: list[int] = _kernels.polygon.outer_extents(points, directions).tolist()
+        found: list[int] = _kernels.points.outer_extents(points, directions).tolist()
         if len(found) == len(directions):
             return found
     return [_extent(dot(points, direction)) for direction in directions]

@@ -17,7 +17,7 @@ from dphmm.policy import from_edges
 from dphmm.policy._radius import Radius, radius
 from dphmm.policy.constraint import Constraint
 from dphmm.policy.graph import PolicyGraph, Union, union
-from dphmm.sensitivity.differences import PolicyDifferences
+from dphmm.sensitivity.exact_hull import PolicyDifferences
 from dphmm.sensitivity.hull import hull_of, sensitivity_hull
 from dphmm.sensitivity.protection import exposed_among, exposed_states
 from dphmm.states.lattice import NO_MERGES, Lattice, nearest_among

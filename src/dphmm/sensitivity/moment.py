@@ -60,7 +60,7 @@ def planar_sums(body: Body) -> tuple[tuple[int, int, int], int] | None:
     """Of a planar body: sum w·(a aᵀ + b bᵀ + t tᵀ) as xx, xy, yy, and sum w = twice its area; None beyond 64 bits."""
     if body.vertices is None or body.vertices.dtype != np.int64:
         return None
-    weight, xx, xy, yy = _kernels.polygon.fan_sums(body.vertices, PLANAR_SPAN)
+    weight, xx, xy, yy = _kernels.points.fan_sums(body.vertices, PLANAR_SPAN)
     return None if weight < 0 else ((xx, xy, yy), weight)
 
 

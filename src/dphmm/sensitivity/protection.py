@@ -28,7 +28,7 @@ from dphmm.policy import from_edges
 from dphmm.policy._points import LatticeDistance
 from dphmm.policy.constraint import Constraint
 from dphmm.policy.graph import PolicyGraph
-from dphmm.sensitivity.differences import PolicyDifferences
+from dphmm.sensitivity.exact_hull import PolicyDifferences
 from dphmm.sensitivity.hull import SensitivityHull, as_constraint, check_sizes, hull_of
 from dphmm.states.lattice import Lattice
 from dphmm.states.space import StateSpace, lattice_answers

@@ -35,9 +35,8 @@ from dphmm.mechanisms.registry import LEAST_GAIN
 from dphmm.policy._points import CHAIN_SPAN
 from dphmm.policy.constraint import MASS_TOLERANCE, DeltaSet, surroundings_of
 from dphmm.samplers.body import GUARD, add_noise, knorm_height, staircase_stride
-from dphmm.samplers.levels import OFFSET_BITS, TAIL, WIDTH_BITS
 from dphmm.samplers.rows import PLANAR_SPAN
-from dphmm.samplers.uniform import WordReader
+from dphmm.samplers.uniform import OFFSET_BITS, TAIL, WIDTH_BITS, WordReader
 from dphmm.sensitivity.hull import whole_span, written_span
 from dphmm.sensitivity.moment import PLANAR_SPAN as SUMS_SPAN
 from dphmm.session.plan import Plan, description_of, in_json, record_of

@@ -87,7 +87,7 @@ class Layout(NamedTuple):
             # The next step of one subject: what nearly every release of a session is.
             return cls(rows.owner, rows.t, _ONE_STEP, FIRST_ROW, _NO_SKIP if rows.asked[0] else ONE_ASKED, ONE_ASKED)
         requests = np.empty((6, 2 * n), dtype=np.int64)
-        count = _kernels.layout.lay_out(rows.owner, rows.t, rows.asked, last, MOST_SKIPPED, requests)
+        count = _kernels.rows.lay_out(rows.owner, rows.t, rows.asked, last, MOST_SKIPPED, requests)
         if count < -n:
             check_gap(int(rows.t[-1 - n - count] - _before(rows, last, -1 - n - count) - 1))
         if count < 0:

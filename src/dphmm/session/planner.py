@@ -24,7 +24,7 @@ from dphmm.mechanisms.table_program import hops
 from dphmm.policy import complete, from_edges
 from dphmm.policy.constraint import Constraint, Support
 from dphmm.policy.graph import PolicyGraph
-from dphmm.sensitivity.differences import PolicyDifferences
+from dphmm.sensitivity.exact_hull import PolicyDifferences
 from dphmm.sensitivity.hull import SensitivityHull, check_sizes, hull_of, thicken
 from dphmm.sensitivity.merging import plan_merges, without
 from dphmm.sensitivity.protection import AUTO, MERGE, Partner, Protection, nearest_covered, protect

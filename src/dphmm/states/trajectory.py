@@ -170,7 +170,7 @@ class Trajectories:
         only: what is released must not depend on where somebody seems to have been. Raises InvalidInput
         without times or places.
         """
-        from dphmm._kernels.locate import keep_below_speed
+        from dphmm._kernels.rows import keep_below_speed
 
         limit = finite_number(metres_per_second, "max speed")
         if limit <= 0:

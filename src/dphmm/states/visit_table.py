@@ -245,9 +245,9 @@ class Gathering:
         seen = np.flatnonzero(counts)
         first = np.concatenate([[0], np.cumsum(counts)])
         if not self._in_order:
-            _kernels.grouping.places_of_rows(self._user.values, first[:-1].copy())
+            _kernels.rows.places_of_rows(self._user.values, first[:-1].copy())
             for column in self._columns:
-                _kernels.grouping.move(self._user.values, column.values)
+                _kernels.rows.move(self._user.values, column.values)
         self._user = _Column(np.int32)
         first = np.append(first[seen], n)
         for part in _of_whole_users(first):

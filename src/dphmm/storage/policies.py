@@ -12,7 +12,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from dphmm.errors import InvalidInput
-from dphmm.policy._files import read_json
+from dphmm.policy._edges import read_json
 from dphmm.policy.graph import PolicyGraph, from_description, needs
 from dphmm.storage.inputs import replacing
 

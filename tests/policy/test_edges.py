@@ -196,5 +196,5 @@ def test_node_link_refuses(write, text, message):
 def test_missing_and_huge_files(read, write, tmp_path, monkeypatch):
     refused(read, tmp_path / "none", "an existing file")
     refused(read, tmp_path, "an existing file")
-    monkeypatch.setattr("dphmm.policy._files.LARGEST_FILE", 3)
+    monkeypatch.setattr("dphmm.policy._edges.LARGEST_FILE", 3)
     refused(read, write("home,work"), "at most 3")
