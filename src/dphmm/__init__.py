@@ -9,8 +9,8 @@ the Markov model, the policy, the mechanism and everything published before.
   `exposed_states`, `protectable_graph`, `merge_lonely`
 - learning hidden states: `CategoricalHMM`
 - noise: `mechanisms`, `ReplayBits`
-- releases: `ReleaseSession`, `release_many`, `decode`, `OtherQuery`, `joint_belief`, `event_odds`, `accounting`; over
-  whole sequences:
+- releases: `ReleaseSession`, `release_many`, `decode`, `OtherQuery`, `joint_belief`, `event_odds`, `population`,
+  `accounting`; over whole sequences:
   `SequencePromise`, `Schedule`, `plan`, `SchedulePlan`, `save_plan`, `read_plan`
 - a mechanism made once for a model and a policy: `optimize`, `save_table`, `load_table`
 - audits: `audit`; what a release is worth: `evaluation`
@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from dphmm.optimizing import optimize as optimize
     from dphmm.planning import plan as plan
     from dphmm.policy.constraint import DeltaSet as DeltaSet
+    from dphmm.reconstruction.population import population as population
     from dphmm.samplers.entropy import ReplayBits as ReplayBits
     from dphmm.samplers.entropy import SystemBits as SystemBits
     from dphmm.schedule_plan import SchedulePlan as SchedulePlan
@@ -106,6 +107,7 @@ _HOMES = {
     "release_many": "dphmm.batch",
     "decode": "dphmm.decoding",
     "event_odds": "dphmm.decoding",
+    "population": "dphmm.reconstruction.population",
     "OtherQuery": "dphmm.decoding",
     "joint_belief": "dphmm.session.smoothing",
     "query": "dphmm.dependent._question",

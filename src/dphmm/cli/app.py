@@ -45,6 +45,7 @@ COMMANDS = {
     "synthesize": ("dphmm.cli.synthesize:synthesize", "People whom a model invents, to share in place of real ones."),
     "experiment": ("dphmm.cli.experiment:experiment", "Measure what the papers measured, again."),
     "smooth": ("dphmm.cli.smooth:smooth", "What all answers of a release together say of each step."),
+    "population": ("dphmm.cli.population:population", "Where the people of a release are, by region."),
     "leakage": ("dphmm.cli.leakage:leakage", "How published answers changed the odds of an event."),
     "report": ("dphmm.cli.report:report", "A page to look at: map, hulls, errors, what was spent."),
     "audit": ("dphmm.cli.audit:audit", "Does a plan, a sampler or a release keep its promise?"),

@@ -23,7 +23,7 @@ from dphmm.errors import DphmmError, InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.planning import LONGER, World
 from dphmm.policy.graph import PolicyGraph
-from dphmm.population import shares_of_outcomes
+from dphmm.reconstruction.linear import shares_of_outcomes
 from dphmm.report.beliefs import Cells, levels, spreads
 from dphmm.report.content import Backdrop, Hour, Made, Person, Prospects, ReleaseReport, Rows, Share, Truth
 from dphmm.session.plan import Plan

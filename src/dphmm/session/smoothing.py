@@ -157,10 +157,14 @@ class Smoother:
 
     def steps(self, published: Published) -> Steps:
         """The answers of one subject as observations of the chain; raises as `smooth` does."""
-        check_steps(published)
-        plans = self._shared(published) if self._schedule is not None else self._own(published)
+        plans = self.made_again(published)
         first = _skipped_to(self._setting.first(), int(published.t[0]), self._model)
         return Steps(first.prior, published, plans)
+
+    def made_again(self, published: Published) -> SharedPlans | OwnPlans:
+        """The plans of one subject's answers, compared with the published hashes; raises as `smooth` does."""
+        check_steps(published)
+        return self._shared(published) if self._schedule is not None else self._own(published)
 
     def _shared(self, published: Published) -> SharedPlans:
         assert self._schedule is not None

@@ -19,8 +19,14 @@ from dphmm.types import FloatArray, IntArray
 
 #: How often an interval may miss the share, at most.
 MISSES = 0.1
+#: Standard errors to both sides of a share whose estimate is normal; of fewer people no estimate is taken to be.
+_NORMAL = 1.6448536269514722
+FEWEST = 30
 #: How far from unbiased rounding may leave an estimate.
 _UNBIASED = 1e-8
+#: Singular values below this share of the largest are none; an estimate this near to unbiased needs no further round.
+_RANK = 1e-13
+_PRECISE = 1e-12
 
 
 class Shares(NamedTuple):
@@ -35,6 +41,15 @@ class Shares(NamedTuple):
     high: FloatArray
 
 
+class Interval(NamedTuple):
+    """Unbiased estimates (k,), which may lie outside 0 to 1, their standard errors, and 90 % intervals inside it."""
+
+    share: FloatArray
+    low: FloatArray
+    high: FloatArray
+    standard_error: FloatArray
+
+
 def linear_estimates(table: FloatArray, regions: FloatArray, guess: FloatArray | None = None) -> FloatArray:
     """What each outcome counts for each region (Z, k), so that its mean over people is the region's share.
 
@@ -47,7 +62,7 @@ def linear_estimates(table: FloatArray, regions: FloatArray, guess: FloatArray |
     Examples
     --------
     >>> import numpy as np
-    >>> from dphmm.population import linear_estimates
+    >>> from dphmm.reconstruction.linear import linear_estimates
     >>> table = np.array([[0.75, 0.25], [0.25, 0.75]])
     >>> linear_estimates(table, np.eye(2)).round(6)
     array([[ 1.5, -0.5],
@@ -57,17 +72,35 @@ def linear_estimates(table: FloatArray, regions: FloatArray, guess: FloatArray |
     share = np.full(n, 1.0 / n) if guess is None else np.asarray(guess, dtype=np.float64) / np.sum(guess)
     chance = share @ table
     seen = chance > 0
-    weighted = table[:, seen] / chance[seen]
-    # Of the least norm where outcomes do not tell all states apart.
-    solved = np.linalg.lstsq(weighted @ table[:, seen].T, regions, rcond=1e-12)[0]
     found = np.zeros((table.shape[1], regions.shape[1]))
-    found[seen] = weighted.T @ solved
+    root = np.sqrt(chance[seen])
+    found[seen] = _least_norm(table[:, seen] / root, regions) / root[:, None]
     wrong = np.abs(table @ found - regions).max(axis=0)
     if (wrong > _UNBIASED).any():
         region = int(np.argmax(wrong > _UNBIASED))
         came = f"region {region}, which splits states that no outcome tells apart"
         raise InvalidInput("regions", came, "regions with all of such states, or none")
     return found
+
+
+def _least_norm(matrix: FloatArray, regions: FloatArray) -> FloatArray:
+    """The least x (Z, k) with matrix (N, Z) times x equal to regions (N, k), or nearest to them where there is none."""
+    from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+    try:
+        factor = cho_factor(matrix @ matrix.T, lower=True)
+    except LinAlgError:
+        factor = None
+    if factor is not None and np.diag(factor[0]).min() > _RANK * np.diag(factor[0]).max():
+        found = matrix.T @ cho_solve(factor, regions)
+        # Further rounds take off what the squared condition added to the rounding.
+        for _ in range(3):
+            wrong = regions - matrix @ found
+            if np.abs(wrong).max(initial=0.0) <= _PRECISE:
+                return np.asarray(found)
+            found += matrix.T @ cho_solve(factor, wrong)
+    # Of the least norm where outcomes do not tell all states apart.
+    return np.asarray(np.linalg.lstsq(matrix, regions, rcond=_RANK)[0])
 
 
 def shares(counts_for: FloatArray, least: FloatArray, most: FloatArray) -> Shares:
@@ -82,7 +115,7 @@ def shares(counts_for: FloatArray, least: FloatArray, most: FloatArray) -> Share
     Examples
     --------
     >>> import numpy as np
-    >>> from dphmm.population import shares
+    >>> from dphmm.reconstruction.linear import shares
     >>> found = shares(np.array([[1.5], [-0.5], [1.5], [1.5]]), np.array([-0.5]), np.array([1.5]))
     >>> found.share, found.low.round(2), found.high
     (array([1.]), array([0.]), array([1.]))
@@ -94,6 +127,34 @@ def shares(counts_for: FloatArray, least: FloatArray, most: FloatArray) -> Share
     mean = counts_for.mean(axis=0)
     half = (most - least) * np.sqrt(np.log(2 / MISSES) / (2 * people)) + _UNBIASED
     return Shares(mean, np.clip(mean - half, 0.0, 1.0), np.clip(mean + half, 0.0, 1.0))
+
+
+def interval(
+    share: FloatArray, standard_error: FloatArray, people: int, ends: tuple[FloatArray, FloatArray] | None
+) -> Interval:
+    """The 90 % intervals of estimated shares (k,): by the normal approximation, of 30 people or more.
+
+    Each is at least 2.303 / people wide to both sides, for a share that nobody of these people shows. Of fewer people
+    it is that of `shares`, by the least and the most (k,) that an answer counts, and 0 to 1 without these ``ends``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dphmm.reconstruction.linear import interval
+    >>> found = interval(np.array([0.5]), np.array([0.01]), 1000, None)
+    >>> found.low.round(4), found.high.round(4)
+    (array([0.4836]), array([0.5164]))
+
+    Source: docs/proofs/population-shares.md.
+    """
+    if people >= FEWEST:
+        half = np.maximum(_NORMAL * standard_error, -np.log(MISSES) / people)
+    elif ends is None:
+        half = np.full(len(share), np.inf)
+    else:
+        half = (ends[1] - ends[0]) * np.sqrt(np.log(2 / MISSES) / (2 * people))
+    half = half + _UNBIASED
+    return Interval(share, np.clip(share - half, 0.0, 1.0), np.clip(share + half, 0.0, 1.0), standard_error)
 
 
 def shares_of_outcomes(table: FloatArray, outcomes: IntArray, guess: FloatArray | None = None) -> Shares:

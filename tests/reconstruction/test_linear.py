@@ -13,7 +13,7 @@ import pytest
 
 import dphmm
 from dphmm.errors import InvalidInput
-from dphmm.population import linear_estimates, shares, shares_of_outcomes
+from dphmm.reconstruction.linear import linear_estimates, shares, shares_of_outcomes
 from dphmm.report.assembling import outcome_table
 
 

@@ -1,0 +1,192 @@
+"""The likeliest density of a population over the states, by expectation maximisation that stops early.
+
+Expectation maximisation for a mixture of known components is the iterative Bayesian update of local differential
+privacy. Its limit is spiky; stopping is what keeps the density smooth. A tenth of the people are held out, and start
+and number of iterations are those under which their answers are likeliest; then all people count. A start is even, or
+where the public model says that people are, which no iteration may improve. Who is held out hangs on the SHA-256 of a
+name alone, so that the same file gives the same density.
+
+An answer's state must not hang on its law: answers are divided by their laws, each has a density, and these are added
+up with the weights of their answers.
+
+Source: Agrawal and Aggarwal, "On the design and quantification of privacy preserving data mining algorithms" (PODS
+2001); ElSalamouny and Palamidessi, "Generalized iterative Bayesian update" (EuroS&P 2020).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from dphmm._kernels.filter import TRUSTED
+from dphmm.errors import InvalidInput
+from dphmm.reconstruction.answers import Answers
+from dphmm.session.plan import Plan
+from dphmm.session.step import likelihood_of
+from dphmm.types import BoolArray, FloatArray, IntArray
+
+#: Likelihoods of so many states together are kept between iterations, and made together where they are not.
+_KEPT, _TOGETHER = 2**25, 2**22
+#: Iterations, at most and where nobody can be held out; how long without a likelier one until the best is taken.
+MOST_ITERATIONS = 2000
+_WITHOUT = 20
+_PATIENCE = 25
+#: One person in so many is held out to say when to stop.
+HELD_OUT = 10
+#: Laws of fewer people say too little of a density; so much of all answers may be of such laws.
+FEWEST_PEOPLE = 30
+_OF_FEW = 0.05
+
+
+class Fitted(NamedTuple):
+    """A density (N,) or flows (N, N) with the most iterations that one of its laws took, and its start's number."""
+
+    q: FloatArray
+    iterations: int
+    start: int = 0
+
+
+class Likelihoods:
+    """How likely every state makes each of some different answers z (D, d) of one plan, up to a factor of the answer.
+
+    In rows of ``blocks``, which are kept where they are few.
+    """
+
+    def __init__(self, plan: Plan, z: IntArray) -> None:
+        self.n_states = len(plan.image)
+        self._plan, self._z = plan, z
+        self._whole = self._made(0, len(z)) if len(z) * self.n_states <= _KEPT else None
+
+    def __len__(self) -> int:
+        return len(self._z)
+
+    def blocks(self) -> Iterator[tuple[slice, FloatArray]]:
+        """Rows of answers, with their likelihoods."""
+        if self._whole is not None:
+            yield slice(0, len(self._z)), self._whole
+            return
+        size = max(1, _TOGETHER // self.n_states)
+        for first in range(0, len(self._z), size):
+            last = min(first + size, len(self._z))
+            yield slice(first, last), self._made(first, last)
+
+    def _made(self, first: int, last: int) -> FloatArray:
+        fast, z = likelihood_of(self._plan), self._z[first:last]
+        rows = None if fast is None else fast.of_answers(z)
+        if rows is not None and rows.max(axis=1).min(initial=np.inf) > TRUSTED:
+            return np.asarray(rows / rows.max(axis=1, keepdims=True))
+        logs = np.stack([self._plan.log_likelihood(one) for one in z])
+        largest = logs.max(axis=1, keepdims=True)
+        if not np.isfinite(largest).all():
+            raise InvalidInput("z", "an answer that no state gives", "answers as they were released")
+        return np.asarray(np.exp(logs - largest))
+
+
+def improved(q: FloatArray, likelihoods: Likelihoods, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """A density (N,) after one more iteration, and the probability (D,) of each answer under the one before.
+
+    weights : what each of the answers (D,) counts; together 1. The mean log-likelihood never falls.
+    """
+    chance, share = np.empty(len(likelihoods)), np.zeros(likelihoods.n_states)
+    for rows, block in likelihoods.blocks():
+        chance[rows] = block @ q
+        share += (weights[rows] / chance[rows]) @ block
+    return q * share, chance
+
+
+def likeliest_density(
+    likelihoods: Likelihoods, weights: FloatArray, held: FloatArray | None, starts: Sequence[FloatArray]
+) -> Fitted:
+    """The density under which answers (D,) are likely, from the start (N,) and with the iterations that serve best.
+
+    weights : what each answer counts. held : what it counts of those held out, which are among ``weights``; None where
+    nobody can be, and then 20 iterations are made from the first start.
+    """
+    number, best = 0, _WITHOUT
+    if held is not None and held.any() and (weights > held).any():
+        learning = np.maximum(weights - held, 0.0)
+        both = learning / learning.sum(), held / held.sum()
+        tried = [_best_iterations(likelihoods, *both, start) for start in starts]
+        number = max(range(len(tried)), key=lambda one: tried[one][1])
+        best = tried[number][0]
+    q, weights = starts[number], weights / weights.sum()
+    for _ in range(best):
+        q, _ = improved(q, likelihoods, weights)
+    return Fitted(q / q.sum(), best, number)
+
+
+def _best_iterations(
+    likelihoods: Likelihoods, learning: FloatArray, held: FloatArray, start: FloatArray
+) -> tuple[int, float]:
+    """After how many iterations the answers held out are likeliest, and the mean of their log-likelihoods then."""
+    q, best, highest, seen = start, 0, -np.inf, held > 0
+    for iteration in range(MOST_ITERATIONS):
+        moved, chance = improved(q, likelihoods, learning)
+        told = float(held[seen] @ np.log(chance[seen]))
+        if told > highest:
+            best, highest = iteration, told
+        elif iteration - best >= max(_PATIENCE, best // 2):
+            break
+        q = moved
+    return best, highest
+
+
+def held_out(people: Sequence[str]) -> BoolArray:
+    """The people (n,) whose answers say when to stop: one in ten, by the SHA-256 of their names.
+
+    Examples
+    --------
+    >>> from dphmm.reconstruction.density import held_out
+    >>> held_out(["anna", "ben", "carl"])
+    array([False, False, False])
+    """
+    firsts = [int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") for name in people]
+    return np.array([first % HELD_OUT == 0 for first in firsts], dtype=np.bool_)
+
+
+def density(answers: Answers, starts: Sequence[FloatArray]) -> Fitted | None:
+    """The density (N,) of the people who gave some answers, from one of some public starts (N,).
+
+    The start is taken from which the answers held out become likeliest.
+
+    None where too many of the answers are of laws that few people answered under: then no density can be told.
+    """
+    weights, out = answers.weights(), held_out(answers.people)[answers.person]
+    if of_few(answers.law[:, None], answers.person, weights):
+        return None
+    found, iterations, largest, start = np.zeros(len(starts[0])), 0, 0.0, 0
+    for number in np.unique(answers.law).tolist():
+        own = np.flatnonzero(answers.law == number)
+        z, outcome = np.unique(answers.z[own], axis=0, return_inverse=True)
+        counted, held = _counted(outcome, weights[own], out[own], len(z))
+        fitted = likeliest_density(Likelihoods(answers.plans[number], z), counted, held, starts)
+        share = float(weights[own].sum())
+        found += share * fitted.q
+        iterations = max(iterations, fitted.iterations)
+        if share > largest:
+            largest, start = share, fitted.start
+    return Fitted(found / found.sum(), iterations, start)
+
+
+def _counted(outcome: IntArray, weights: FloatArray, out: BoolArray, n: int) -> tuple[FloatArray, FloatArray]:
+    """What each of n outcomes counts, and what of it is of people held out."""
+    number = outcome.reshape(-1)
+    return totals(number, weights, n), totals(number, weights * out, n)
+
+
+def totals(number: IntArray, weights: FloatArray, n: int) -> FloatArray:
+    """The weights of each of n numbers added up (n,)."""
+    return np.asarray(np.bincount(number, weights, n), dtype=np.float64)
+
+
+def of_few(laws: IntArray, person: IntArray, weights: FloatArray) -> bool:
+    """Whether too many of some answers, or pairs of answers, are under laws (n, 1 or 2) of few people."""
+    _, number = np.unique(laws, axis=0, return_inverse=True)
+    number = number.reshape(-1)
+    kinds = np.unique(np.column_stack([number, person]), axis=0)[:, 0]
+    few = np.bincount(kinds, minlength=int(number.max(initial=0)) + 1) < FEWEST_PEOPLE
+    several = len(few) > 1
+    return bool(several and weights[few[number]].sum() > _OF_FEW * weights.sum())

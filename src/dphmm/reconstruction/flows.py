@@ -1,0 +1,129 @@
+"""The likeliest flows of a population between states, from every two answers of a person that follow each other.
+
+Given the states, the noise of two answers is independent: their likelihood is the product of both. Expectation
+maximisation then takes two products of matrices an iteration, and stops early as that of a density does. It starts from
+flows that are likelier the nearer two states are: by the mean distance of a move of the public model.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from dphmm.errors import InvalidInput
+from dphmm.markov.model import MarkovModel
+from dphmm.reconstruction.answers import Answers
+from dphmm.reconstruction.density import Fitted, Likelihoods, held_out, of_few, totals
+from dphmm.states.space import StateSpace
+from dphmm.types import FloatArray, IntArray
+
+#: Flows between so many states are estimated, at most.
+MOST_STATES = 2048
+#: Likelihoods of pairs that are multiplied together.
+_TOGETHER = 2**22
+_MOST_LIKELIHOODS = 2**26
+MOST_ITERATIONS = 300
+_WITHOUT, _PATIENCE = 20, 10
+
+
+class Pairs(NamedTuple):
+    """Different pairs (m,) of answers: the outcome of each of the two, what it counts, and what of it was held out."""
+
+    first: IntArray
+    second: IntArray
+    weights: FloatArray
+    held: FloatArray
+
+
+def first_guess(q: FloatArray, model: MarkovModel, space: StateSpace) -> FloatArray:
+    """Flows (N, N) to start from: q of both states, less the farther they are apart."""
+    points = space.own_answers
+    apart = space.distances(points[:, None], points[None])
+    step = float(q @ np.asarray(model.matrix_at(1).multiply(apart).sum(axis=1)).ravel())
+    # Of a model that never moves, every two states are alike far.
+    scale = step if step > 0 else max(1.0, float(apart.max()))
+    guess = q[:, None] * q[None] * np.exp(-apart / scale)
+    return np.asarray(guess / guess.sum())
+
+
+def flows(answers: Answers, q: FloatArray, model: MarkovModel, space: StateSpace) -> Fitted | None:
+    """The flows (N, N) between the states of every two answers of a person that follow each other; rows are origins.
+
+    None where nobody has two answers, or too many of the pairs are under laws of few people. Raises InvalidInput for
+    more than 2048 states.
+    """
+    if space.n_states > MOST_STATES:
+        raise InvalidInput("flows", f"{space.n_states:,} states", f"at most {MOST_STATES:,}")
+    before = answers.pairs()
+    if not len(before):
+        return None
+    origins, weights = answers.take(before), answers.take(before).weights()
+    laws = np.column_stack([answers.law[before], answers.law[before + 1]])
+    if of_few(laws, origins.person, weights):
+        return None
+    out = held_out(answers.people)[origins.person]
+    start, found, iterations = first_guess(q, model, space), np.zeros((len(q), len(q))), 0
+    for one, other in np.unique(laws, axis=0).tolist():
+        own = np.flatnonzero((laws == [one, other]).all(axis=1))
+        z, first = np.unique(answers.z[before[own]], axis=0, return_inverse=True)
+        then, second = np.unique(answers.z[before[own] + 1], axis=0, return_inverse=True)
+        kinds, number = np.unique(np.column_stack([first.reshape(-1), second.reshape(-1)]), axis=0, return_inverse=True)
+        number = number.reshape(-1)
+        counted = totals(number, weights[own], len(kinds))
+        held = totals(number, weights[own] * out[own], len(kinds))
+        sides = Likelihoods(answers.plans[one], z), Likelihoods(answers.plans[other], then)
+        fitted = likeliest_flows(*sides, Pairs(kinds[:, 0], kinds[:, 1], counted, held), start)
+        found += weights[own].sum() * fitted.q
+        iterations = max(iterations, fitted.iterations)
+    return Fitted(found / found.sum(), iterations)
+
+
+def likeliest_flows(origins: Likelihoods, destinations: Likelihoods, pairs: Pairs, start: FloatArray) -> Fitted:
+    """The flows (N, N) under which pairs of answers are likely, from a start (N, N)."""
+    a, b = _whole(origins), _whole(destinations)
+    learning = np.maximum(pairs.weights - pairs.held, 0.0)
+    best = _WITHOUT
+    if pairs.held.any() and learning.any():
+        best = _best_iterations(a, b, pairs, learning / learning.sum(), start)
+    flow, weights = start, pairs.weights / pairs.weights.sum()
+    for _ in range(best):
+        flow, _ = improved(flow, a, b, pairs, weights)
+    return Fitted(flow / flow.sum(), best)
+
+
+def improved(
+    flow: FloatArray, a: FloatArray, b: FloatArray, pairs: Pairs, weights: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Flows (N, N) after one more iteration, and the probability (m,) of each pair under those before.
+
+    a, b : likelihoods (D, N) of the first and of the second answers. weights : what the pairs (m,) count, together 1.
+    """
+    through, chance = a @ flow, np.empty(len(pairs.first))
+    size = max(1, _TOGETHER // len(flow))
+    for at in range(0, len(chance), size):
+        part = slice(at, at + size)
+        chance[part] = np.einsum("is,is->i", through[pairs.first[part]], b[pairs.second[part]])
+    shares = sparse.csr_matrix((weights / chance, (pairs.first, pairs.second)), shape=(len(a), len(b)))
+    return flow * (a.T @ (shares @ b)), chance
+
+
+def _best_iterations(a: FloatArray, b: FloatArray, pairs: Pairs, learning: FloatArray, start: FloatArray) -> int:
+    flow, best, highest, seen = start, 0, -np.inf, pairs.held > 0
+    for iteration in range(MOST_ITERATIONS):
+        moved, chance = improved(flow, a, b, pairs, learning)
+        told = float(pairs.held[seen] @ np.log(chance[seen]))
+        if told > highest:
+            best, highest = iteration, told
+        elif iteration - best >= max(_PATIENCE, best // 2):
+            break
+        flow = moved
+    return best
+
+
+def _whole(likelihoods: Likelihoods) -> FloatArray:
+    if len(likelihoods) * likelihoods.n_states > _MOST_LIKELIHOODS:
+        came = f"{len(likelihoods):,} different answers of {likelihoods.n_states:,} states"
+        raise InvalidInput("flows", came, f"at most {_MOST_LIKELIHOODS:,} likelihoods: fewer states, or some users")
+    return np.concatenate([block for _, block in likelihoods.blocks()])

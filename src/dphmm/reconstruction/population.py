@@ -1,0 +1,350 @@
+"""Densities, flows and shares of regions of a population from a released table: post-processing, it costs no privacy.
+
+Two estimates stand beside each other. The likeliest density errs less and leans to where it started; the linear
+estimate is unbiased whatever the truth is, and all intervals are its. A region that separates states with one law
+cannot be answered: it is refused with the states that would make it answerable.
+
+Persons count alike where who is asked is public. A paced schedule chooses from earlier answers when to ask, so that the
+number of a person's answers says something of them: there answers count alike, the estimate speaks of the steps that
+were asked, and its standard error is that of a ratio.
+
+Proof: docs/proofs/population-shares.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dphmm._checks import one_of, whole
+from dphmm.batch import Progress
+from dphmm.decoding import epsilon_of
+from dphmm.errors import InvalidInput
+from dphmm.markov.model import MarkovModel
+from dphmm.policy.graph import PolicyGraph
+from dphmm.reconstruction.answers import Answers, answers_of
+from dphmm.reconstruction.density import Fitted, density
+from dphmm.reconstruction.flows import flows as flows_of
+from dphmm.reconstruction.linear import interval
+from dphmm.reconstruction.regions import Regions, checked_regions, default_regions
+from dphmm.reconstruction.shares import LinearEstimates, Share, each_share, flow_shares, region_shares
+from dphmm.session.setting import Setting, StepChoices, Subjects, check_same_states, checked_steps, names_chosen
+from dphmm.states.space import StateSpace
+from dphmm.states.trajectory import MICROSECONDS
+from dphmm.storage.columns import Times
+from dphmm.storage.released import ReleasedRows, released_rows
+from dphmm.types import Exact, FloatArray, IntArray, States
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PERIODS = ("all", "day", "hour-of-day")
+SCHEDULES = ("planned", "paced")
+#: What `public_starts` are called.
+_STARTS = ("even", "model")
+_HOUR, _DAY = 3600 * MICROSECONDS, 86400 * MICROSECONDS
+
+
+@dataclass(frozen=True, eq=False)
+class Density:
+    """What the answers of one period tell: ``q`` (N,) and ``flows`` (N, N), None where they cannot be told.
+
+    ``regions`` and ``region_flows`` have a `Share` each. ``n`` people gave ``answers`` answers; ``iterations`` is how
+    often the density was improved from its ``start``, "even" or "model", and ``flow_iterations`` the flows.
+    """
+
+    period: str
+    q: FloatArray | None
+    flows: FloatArray | None
+    regions: tuple[Share, ...]
+    region_flows: tuple[Share, ...]
+    n: int
+    answers: int
+    iterations: int
+    start: str
+    flow_iterations: int
+
+    def __repr__(self) -> str:
+        return f"Density({self.period}, {self.n} people, {self.answers} answers, {len(self.regions)} regions)"
+
+
+@dataclass(frozen=True, eq=False)
+class Population:
+    """The densities of all periods of a release, and what they speak of.
+
+    ``public``: whether which rows were asked is public; then persons count alike, else answers do. A population of one
+    period has its fields: ``population.q``, ``flows``, ``regions``, ``region_flows``, ``n`` and ``iterations``.
+    """
+
+    densities: tuple[Density, ...]
+    public: bool
+    notes: tuple[str, ...]
+
+    def __getattr__(self, name: str) -> Any:
+        own = {one.name for one in fields(Density)} - {"period"}
+        if name in own and len(self.densities) == 1:
+            return getattr(self.densities[0], name)
+        raise AttributeError(f"{type(self).__name__} of {len(self.densities)} periods has no {name}; see densities")
+
+    def records(self, flows: bool = False) -> list[dict[str, Any]]:
+        """The shares of all periods, or their flows, as rows of a table."""
+        found = []
+        for one in self.densities:
+            for share in one.region_flows if flows else one.regions:
+                where = (
+                    {"origin": share.region, "destination": share.destination} if flows else {"region": share.region}
+                )
+                told = {name: getattr(share, name) for name in ("estimate", "linear", "low", "high", "standard_error")}
+                found.append({"period": one.period, **where, **told, "people": one.n, "answerable": share.why or "yes"})
+        return found
+
+    def to_pandas(self, flows: bool = False) -> pd.DataFrame:
+        """A frame with a row for each period and region: period, region, estimate, linear, low, high, ...
+
+        With ``flows`` a row for each two regions: origin and destination in place of region.
+        """
+        import pandas
+
+        return pandas.DataFrame(self.records(flows))
+
+    def _repr_html_(self) -> str:
+        rows = self.records()
+        if not rows:
+            return "<p>no regions</p>"
+        head = "".join(f"<th>{escape(name)}</th>" for name in rows[0])
+        body = "".join("<tr>" + "".join(f"<td>{_cell(value)}</td>" for value in row.values()) + "</tr>" for row in rows)
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+    def __repr__(self) -> str:
+        return f"Population({', '.join(map(repr, self.densities[:3]))}{', ...' * (len(self.densities) > 3)})"
+
+
+def _cell(value: Any) -> str:
+    return "" if value is None else f"{value:.4f}" if isinstance(value, float) else escape(str(value))
+
+
+def population(
+    released: Any,
+    model: MarkovModel,
+    policy: PolicyGraph,
+    space: StateSpace | None = None,
+    epsilon: Exact | None = None,
+    *,
+    regions: Mapping[str, States] | None = None,
+    flows: bool = False,
+    per: str = "all",
+    zone: str = "+00:00",
+    schedule: str | None = None,
+    initials: Mapping[str, Any] | None = None,
+    step_choices: StepChoices | None = None,
+    progress: Progress | None = None,
+    **choices: Any,
+) -> Population:
+    """Where the people of a released table are, as a density over states and shares of regions with intervals.
+
+    Parameters
+    ----------
+    released, model, policy, epsilon, initials, step_choices : as for `decode`; ``choices`` are its other choices of the
+        release. space : that of the model when None.
+    regions : names with states, as numbers, names or a mask (N,); blocks of cells, or every label, without it, which
+        hold together what the release answers alike.
+    flows : also the shares of every two regions among two answers of one person that follow each other.
+    per : "all", "day" or "hour-of-day" of a clock with the offset ``zone`` from UTC.
+    schedule : "planned" where the steps that were asked are public, "paced" where earlier answers chose them. Without
+        it a table with rows that were not asked is taken to be paced.
+
+    Returns
+    -------
+    A `Population`. Every share is that among the persons with answers, who count alike; under a paced schedule among
+    the steps that were asked.
+
+    Raises
+    ------
+    InvalidInput : as `decode` does; for regions that are none, and for periods without a column t.
+
+    Examples
+    --------
+    >>> import dphmm, pandas
+    >>> space = dphmm.StateSpace([0, 1, 2], ["a", "b", "c"])
+    >>> model = dphmm.MarkovModel([0.5, 0.25, 0.25], [[0.8, 0.2, 0], [0.1, 0.8, 0.1], [0, 0.2, 0.8]])
+    >>> policy = dphmm.policy.complete(3)
+    >>> plan = dphmm.ReleaseSession(model, policy, space, epsilon=1).plan
+    >>> rows = {"user": [f"u{i}" for i in range(40)], "step": 1, "z_0": 2.0, "epsilon": 1.0, "plan": plan.hash}
+    >>> found = dphmm.population(pandas.DataFrame(rows), model, policy, space)
+    >>> found.n, [share.region for share in found.regions], int(found.q.argmax())
+    (40, ['a', 'b', 'c'], 2)
+
+    Source: docs/proofs/population-shares.md.
+    """
+    space = model.space if space is None else space
+    if space is None:
+        raise InvalidInput("space", "none, and the model has none", "the space of the release")
+    check_same_states(model, policy, space)
+    rows = released_rows(released, space)
+    varies = names_chosen(checked_steps(step_choices or {}))
+    own = epsilon_of(rows) if epsilon is None else epsilon
+    setting = Setting.of(model, policy, space, own, varies=varies, **choices)
+    subjects = Subjects(setting, initials, step_choices)
+    named = None if regions is None else checked_regions(regions, space)
+    return population_of_rows(
+        rows, subjects, named, flows=flows, per=per, zone=zone, schedule=schedule, progress=progress
+    )
+
+
+def population_of_rows(
+    rows: ReleasedRows,
+    subjects: Subjects,
+    regions: Regions | None,
+    *,
+    flows: bool = False,
+    per: str = "all",
+    zone: str = "+00:00",
+    schedule: str | None = None,
+    progress: Progress | None = None,
+) -> Population:
+    """The population of released rows, as `population` has it; ``regions`` None for the default. Raises as it does."""
+    one_of(per, PERIODS, "per")
+    if schedule is not None:
+        one_of(schedule, SCHEDULES, "schedule")
+    answers = answers_of(rows, subjects, schedule, progress)
+    periods = _periods(rows, answers, per, zone)
+    setting = subjects.setting
+    named = default_regions(setting.space, answers.plans) if regions is None else regions
+    linear = LinearEstimates(answers.plans, named, public_guess(setting.model), setting.space)
+    found = []
+    for name, own in periods:
+        found.append(_density(name, answers.take(own), linear, flows, setting))
+    return Population(tuple(found), answers.public, tuple(_notes(answers, found, flows)))
+
+
+def _notes(answers: Answers, found: Sequence[Density], flows: bool) -> Iterator[str]:
+    """What a reader has to know of how the estimates came about."""
+    if not answers.public:
+        yield "speaks of the steps that were asked, which earlier answers chose: answers count alike, not persons"
+    if any(one.q is None for one in found):
+        yield (
+            "no likeliest density: too many answers were drawn under laws of fewer than 30 people; "
+            "the linear estimates are unbiased all the same"
+        )
+    if flows and all(one.flows is None for one in found):
+        yield "no flows: nobody has two answers, or too many of them under laws of few people"
+
+
+def public_starts(model: MarkovModel) -> list[FloatArray]:
+    """Densities (N,) to start from: an even one, and the occupancy of the model where its initial distribution is one.
+
+    Of an occupancy a hundredth is even, so that people may be where the model has none.
+    """
+    even, weights = np.full(model.n_states, 1.0 / model.n_states), model.occupancy_weights
+    return [even] if weights is None else [even, 0.01 * even + 0.99 * weights / weights.sum()]
+
+
+def public_guess(model: MarkovModel) -> FloatArray:
+    """The public guess (N,) of where people are, under which the variance of linear estimates is least.
+
+    Half of it is even, half is the occupancy of the model where its initial distribution is one.
+    """
+    even = np.full(model.n_states, 1.0 / model.n_states)
+    weights = model.occupancy_weights
+    return even if weights is None else 0.5 * even + 0.5 * weights / weights.sum()
+
+
+def _density(name: str, answers: Answers, linear: LinearEstimates, flows: bool, setting: Setting) -> Density:
+    starts = public_starts(setting.model)
+    fitted = density(answers, starts)
+    regions = region_shares(answers, linear, fitted)
+    between: Fitted | None = None
+    region_flows: tuple[Share, ...] = ()
+    if flows:
+        start = starts[0] if fitted is None else fitted.q
+        between = flows_of(answers, start, setting.model, setting.space)
+        region_flows = flow_shares(answers, linear, between)
+    return Density(
+        period=name,
+        q=None if fitted is None else fitted.q,
+        flows=None if between is None else between.q,
+        regions=regions,
+        region_flows=region_flows,
+        n=len(np.unique(answers.person)),
+        answers=len(answers),
+        iterations=0 if fitted is None else fitted.iterations,
+        start=_STARTS[0 if fitted is None else fitted.start],
+        flow_iterations=0 if between is None else between.iterations,
+    )
+
+
+def _periods(rows: ReleasedRows, answers: Answers, per: str, zone: str) -> list[tuple[str, IntArray]]:
+    """The answers of each period, in order, by what the period is called."""
+    if per == "all":
+        return [("all", np.arange(len(answers)))]
+    if rows.times is None:
+        raise InvalidInput("per", f"{per}, and the table has no column t", "all")
+    micros, marks = Times("t", assume_utc=True).add(rows.times)
+    if np.logical_or.reduce(list(marks.values()))[answers.row].any():
+        raise InvalidInput("t", "a time that cannot be read", "a table as it was released")
+    local = micros[answers.row] + _offset(zone)
+    number = local // _DAY if per == "day" else local % _DAY // _HOUR
+    found = []
+    for one in np.unique(number).tolist():
+        name = str(np.datetime64(one, "D")) if per == "day" else f"{one:02d}:00"
+        found.append((name, np.flatnonzero(number == one)))
+    return found
+
+
+def _offset(zone: str) -> int:
+    """Microseconds that a clock is ahead of UTC."""
+    sign, parts = zone[:1], zone[1:].split(":")
+    if sign not in ("+", "-") or len(parts) != 2 or not all(len(part) == 2 and part.isdigit() for part in parts):
+        raise InvalidInput("zone", zone, "an offset from UTC such as +08:00")
+    hours, minutes = map(int, parts)
+    if hours > 14 or minutes > 59:
+        raise InvalidInput("zone", zone, "an offset of at most 14 hours")
+    return (1 if sign == "+" else -1) * (hours * _HOUR + minutes * 60 * MICROSECONDS)
+
+
+def expected_errors(
+    model: MarkovModel,
+    policy: PolicyGraph,
+    space: StateSpace,
+    epsilon: Exact,
+    people: int,
+    regions: Mapping[str, States] | None = None,
+    **choices: Any,
+) -> list[Share]:
+    """The standard errors that shares of regions will have, before anything is released.
+
+    Of the linear estimates from one answer each of ``people`` persons at the first step, if people were where the
+    public guess has them (`public_guess`): the Cramér-Rao bound of unbiased estimates. As shares the guess itself is
+    told; ``low`` and ``high`` are a 90 % interval around it. Choices are those of the release.
+
+    Raises InvalidInput as `population` does, and for a number of people below 1.
+
+    Examples
+    --------
+    >>> import dphmm
+    >>> from dphmm.reconstruction.population import expected_errors
+    >>> space = dphmm.StateSpace.labels(["home", "work"])
+    >>> model = dphmm.MarkovModel([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]], space=space)
+    >>> found = expected_errors(model, dphmm.policy.complete(2), space, 1, 1000)
+    >>> [(one.region, round(one.standard_error, 3)) for one in found]
+    [('home', 0.034), ('work', 0.034)]
+
+    Source: docs/proofs/population-shares.md.
+    """
+    whole(people, "people", 1)
+    check_same_states(model, policy, space)
+    setting, guess = Setting.of(model, policy, space, epsilon, **choices), public_guess(model)
+    plan = setting.first_plan()
+    named = default_regions(space, [plan]) if regions is None else checked_regions(regions, space)
+    linear = LinearEstimates([plan], named, guess, space)
+    errors, shares = linear.standard_errors(people), guess @ linear.masks
+    found = interval(shares, errors, people, None)
+    told = list(each_share(found))
+    return [
+        Share(name, "", None, *((None, None, None, None) if why else one), why)
+        for name, why, one in zip(linear.names, linear.why, told, strict=True)
+    ]

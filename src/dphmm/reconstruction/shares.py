@@ -1,0 +1,268 @@
+"""Shares of regions and of flows between them among people with answers: both estimates, intervals, and refusals.
+
+Every person is one term: what the answers of a person count is added up first. Under a paced schedule answers count
+alike, and the number of a person's answers hangs on the answers; then a share is a ratio of two sums over persons, with
+the standard error of a ratio.
+
+Proof: docs/proofs/population-shares.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dphmm.errors import InvalidInput
+from dphmm.reconstruction.answers import Answers
+from dphmm.reconstruction.density import Fitted
+from dphmm.reconstruction.linear import Interval, interval, linear_estimates
+from dphmm.reconstruction.outcomes import OutcomeTable, outcome_table
+from dphmm.reconstruction.regions import Regions
+from dphmm.session.plan import Plan
+from dphmm.states.space import StateSpace
+from dphmm.types import FloatArray, IntArray
+
+#: Laws whose linear estimates are made; values of people times regions that are held together.
+_MOST_TABLES = 32
+_TOGETHER = 2**22
+#: States that are named in a refusal.
+_NAMED = 8
+
+
+#: Estimate, ends and standard error of a share; None where it cannot be answered.
+_Told = tuple[float | None, float | None, float | None, float | None]
+_NOTHING: _Told = (None, None, None, None)
+
+
+class Share(NamedTuple):
+    """The share of one region, or of one flow between two regions (``destination`` is not "").
+
+    estimate : the likeliest one; None where it cannot be told. linear, low, high, standard_error : the unbiased
+    estimate with its 90 % interval within 0 to 1; None where the region cannot be answered, and ``why`` says why.
+    """
+
+    region: str
+    destination: str
+    estimate: float | None
+    linear: float | None
+    low: float | None
+    high: float | None
+    standard_error: float | None
+    why: str
+
+
+@dataclass(frozen=True, eq=False)
+class _Counts:
+    """What the outcomes of one law count for the regions (Z, k); ``variance`` (k,) of one answer under the guess."""
+
+    outcomes: OutcomeTable
+    counts: FloatArray
+    variance: FloatArray
+
+
+class LinearEstimates:
+    """What every answer counts for every region that can be answered under all laws of a release.
+
+    ``why`` (k,) says of each region why it cannot be, "" where it can.
+    """
+
+    def __init__(self, plans: Sequence[Plan], regions: Regions, guess: FloatArray, space: StateSpace) -> None:
+        self.names = list(regions)
+        self.masks = np.stack([mask.astype(np.float64) for mask in regions.values()], axis=1)
+        self.why = [""] * len(self.names)
+        self.split = np.zeros(len(self.names), dtype=np.bool_)
+        self._guess, self._space, self._laws = guess, space, list[_Counts | None]()
+        if len(plans) > _MOST_TABLES:
+            self._refuse(np.ones(len(self.names), np.bool_), f"unknown: answers of more than {_MOST_TABLES} laws")
+            return
+        for plan in plans:
+            self._laws.append(self._law(plan))
+
+    @property
+    def answered(self) -> IntArray:
+        """The numbers of the regions that can be answered."""
+        return np.array([number for number, why in enumerate(self.why) if not why], dtype=np.int64)
+
+    def of(self, answers: Answers, rows: slice, regions: IntArray) -> FloatArray:
+        """What some answers count for some regions (n, k)."""
+        found = np.empty((len(answers.law[rows]), len(regions)))
+        for number in np.unique(answers.law[rows]).tolist():
+            law = self._laws[number]
+            assert law is not None
+            own = answers.law[rows] == number
+            found[own] = law.counts[law.outcomes.numbers(answers.z[rows][own])][:, regions]
+        return found
+
+    def ends(self, laws: IntArray, regions: IntArray) -> tuple[FloatArray, FloatArray]:
+        """What an answer under some laws counts at least and at most for regions (k,)."""
+        known = [law.counts[:, regions] for number in laws.tolist() if (law := self._laws[number]) is not None]
+        return np.min([one.min(axis=0) for one in known], axis=0), np.max([one.max(axis=0) for one in known], axis=0)
+
+    def standard_errors(self, people: int) -> FloatArray:
+        """The standard errors (k,) of estimates from one answer each of some people, if the guess were the truth."""
+        (law,) = self._laws
+        if law is None:
+            return np.full(len(self.names), np.nan)
+        return np.sqrt(law.variance / people)
+
+    def _law(self, plan: Plan) -> _Counts | None:
+        every = np.ones(len(self.names), dtype=np.bool_)
+        try:
+            outcomes = outcome_table(plan)
+        except InvalidInput as error:
+            self._refuse(every, f"unknown: {str(error).partition(': got ')[2]}")
+            return None
+        inside = np.zeros((len(outcomes.table), len(self.names)))
+        inside[outcomes.law_of] = self.masks
+        guess = np.zeros(len(outcomes.table))
+        np.add.at(guess, outcomes.law_of, self._guess)
+        for number in range(len(self.names)):
+            laws = outcomes.split(self.masks[:, number])
+            if len(laws):
+                self.split[number] = True
+                self._refuse(np.arange(len(self.names)) == number, self._splits(outcomes, laws, number))
+        counts = np.zeros((outcomes.table.shape[1], len(self.names)))
+        whole = self.answered
+        if len(whole):
+            counts[:, whole] = self._solved(outcomes.table, inside, guess, whole)
+        chance = guess @ outcomes.table
+        variance = np.maximum(chance @ counts**2 - (guess @ inside) ** 2, 0.0)
+        return _Counts(outcomes, counts, variance)
+
+    def _solved(self, table: FloatArray, inside: FloatArray, guess: FloatArray, whole: IntArray) -> FloatArray:
+        try:
+            return linear_estimates(table, inside[:, whole], guess)
+        except InvalidInput:
+            found = np.zeros((table.shape[1], len(whole)))
+        # Some regions can be answered, and others not.
+        for place, number in enumerate(whole.tolist()):
+            try:
+                found[:, [place]] = linear_estimates(table, inside[:, [number]], guess)
+            except InvalidInput:
+                told = "no combination of answers tells it from others: a larger epsilon, or another region"
+                self._refuse(np.arange(len(self.names)) == number, told)
+        return found
+
+    def _splits(self, outcomes: OutcomeTable, laws: IntArray, number: int) -> str:
+        """Which states would make a region answerable that separates states with one law."""
+        inside = self.masks[:, number] > 0
+        alike = np.isin(outcomes.law_of, laws)
+        more, less = np.flatnonzero(alike & ~inside), np.flatnonzero(alike & inside)
+        return f"separates states with one law: add {self._listed(more)}, or leave out {self._listed(less)}"
+
+    def _listed(self, states: IntArray) -> str:
+        names = [self._space.names[state] for state in states[:_NAMED].tolist()]
+        return " ".join(names) + (f" and {len(states) - _NAMED} more" if len(states) > _NAMED else "")
+
+    def _refuse(self, which: Any, why: str) -> None:
+        self.why = [old or (why if refused else "") for old, refused in zip(self.why, which.tolist(), strict=True)]
+
+
+class _Moments:
+    """Sums over persons of what their answers count for k regions: of each, of its square, and with its weight."""
+
+    def __init__(self, k: int) -> None:
+        self.people, self.weight, self.squares = 0, 0.0, 0.0
+        self.sums, self.square_sums, self.products = np.zeros(k), np.zeros(k), np.zeros(k)
+
+    def add(self, person: IntArray, weights: FloatArray, values: FloatArray) -> None:
+        """More answers, all of each of their persons."""
+        _, first = np.unique(person, return_index=True)
+        total = np.add.reduceat(values * weights[:, None], first, axis=0)
+        weight = np.add.reduceat(weights, first)
+        self.people += len(first)
+        self.weight += float(weight.sum())
+        self.squares += float(weight @ weight)
+        self.sums += total.sum(axis=0)
+        self.square_sums += (total**2).sum(axis=0)
+        self.products += weight @ total
+
+    def intervals(self, least: FloatArray, most: FloatArray, public: bool) -> Interval:
+        """The estimates with their intervals; see `interval`."""
+        share = self.sums / self.weight
+        spread = self.square_sums - 2 * share * self.products + share**2 * self.squares
+        people = self.people
+        error = np.sqrt(np.maximum(spread, 0.0) * people / max(1, people - 1)) / self.weight
+        return interval(share, error, people, (least, most) if public else None)
+
+
+def _blocks(person: IntArray, k: int) -> Iterator[slice]:
+    """Rows of whole persons, not too many together."""
+    ends = np.append(np.flatnonzero(np.diff(person)) + 1, len(person))
+    size, first = max(1, _TOGETHER // max(1, k)), 0
+    while first < len(person):
+        place = int(np.searchsorted(ends, first + size, side="right")) - 1
+        last = (
+            int(ends[place]) if place >= 0 and ends[place] > first else int(ends[np.searchsorted(ends, first, "right")])
+        )
+        yield slice(first, last)
+        first = last
+
+
+def region_shares(answers: Answers, linear: LinearEstimates, fitted: Fitted | None) -> tuple[Share, ...]:
+    answered, weights = linear.answered, answers.weights()
+    moments = _Moments(len(answered))
+    if len(answered):
+        for rows in _blocks(answers.person, len(answered)):
+            moments.add(answers.person[rows], weights[rows], linear.of(answers, rows, answered))
+    told: dict[int, _Told] = {}
+    if len(answered):
+        ends = linear.ends(np.unique(answers.law), answered)
+        told = dict(zip(answered.tolist(), each_share(moments.intervals(*ends, answers.public)), strict=True))
+    likeliest = None if fitted is None else fitted.q @ linear.masks
+    return tuple(
+        Share(
+            name,
+            "",
+            None if likeliest is None or linear.split[number] else float(likeliest[number]),
+            *told.get(number, _NOTHING),
+            linear.why[number],
+        )
+        for number, name in enumerate(linear.names)
+    )
+
+
+def flow_shares(answers: Answers, linear: LinearEstimates, fitted: Fitted | None) -> tuple[Share, ...]:
+    before, k = answers.pairs(), len(linear.names)
+    if not len(before):
+        return ()
+    answered = linear.answered
+    origins = answers.take(before)
+    then, weights = answers.take(before + 1), origins.weights()
+    width, told = len(answered), dict[tuple[int, int], _Told]()
+    if width:
+        moments = _Moments(width**2)
+        for rows in _blocks(origins.person, width**2):
+            one, other = linear.of(origins, rows, answered), linear.of(then, rows, answered)
+            moments.add(origins.person[rows], weights[rows], (one[:, :, None] * other[:, None]).reshape(-1, width**2))
+        ends = (linear.ends(np.unique(part.law), answered) for part in (origins, then))
+        corners = [a[:, None] * b[None] for a, b in _corners(*ends)]
+        least, most = (np.asarray(pick(corners, axis=0)).ravel() for pick in (np.min, np.max))
+        both = [(a, b) for a in answered.tolist() for b in answered.tolist()]
+        told = dict(zip(both, each_share(moments.intervals(least, most, answers.public)), strict=True))
+    likeliest = None if fitted is None else linear.masks.T @ fitted.q @ linear.masks
+    found = []
+    for a in range(k):
+        for b in range(k):
+            split = linear.split[a] or linear.split[b]
+            estimate = None if likeliest is None or split else float(likeliest[a, b])
+            why = linear.why[a] or linear.why[b]
+            found.append(Share(linear.names[a], linear.names[b], estimate, *told.get((a, b), _NOTHING), why))
+    return tuple(found)
+
+
+def _corners(
+    one: tuple[FloatArray, FloatArray], other: tuple[FloatArray, FloatArray]
+) -> Iterator[tuple[FloatArray, FloatArray]]:
+    for a in one:
+        for b in other:
+            yield a, b
+
+
+def each_share(found: Interval) -> Iterator[_Told]:
+    """Estimate, ends and standard error of each region."""
+    parts = (found.share, found.low, found.high, found.standard_error)
+    yield from zip(*(part.tolist() for part in parts), strict=True)

@@ -1,0 +1,153 @@
+"""dphmm population: options from the statement beside a release, tables written, and what is told before a release.
+
+Claims: the command gives what `dphmm.population` gives and says that it costs no privacy; a truth beside the released
+columns changes no byte; a planned schedule counts persons alike and a paced one answers; hostile files and options are
+refused in one line with nothing written.
+"""
+
+from __future__ import annotations
+
+import json
+
+import pandas as pd
+import pytest
+
+import dphmm
+
+
+@pytest.fixture(scope="module")
+def place(town, tmp_path_factory, run, release_of):
+    """A folder with released.csv of the town's walks."""
+    folder = tmp_path_factory.mktemp("population")
+    run(*release_of(town, folder))
+    return folder
+
+
+def population_of(town, *more, policy="radius.json"):
+    return ["population", *more, "--model", town / "model.npz", "--policy", town / policy]
+
+
+def test_equal_to_the_library(town, place, tmp_path, run, one_json):
+    out = tmp_path / "density.csv"
+    result = run(*population_of(town, place / "released.csv", "-o", out, "--json"))
+    got = pd.read_csv(out)
+    model = dphmm.load_model(town / "model.npz")
+    policy = dphmm.load_policy(town / "radius.json", model=model)
+    released = pd.read_csv(place / "released.csv", dtype={"estimate": str})
+    expected = dphmm.population(released, model, policy, epsilon=1)
+    pd.testing.assert_frame_equal(got, expected.to_pandas(), rtol=1e-12, check_dtype=False)
+    document = one_json(result)
+    assert (document["people"], document["answers"], document["regions"]) == (3, 36, len(got))
+    assert document["privacy"] == "costs no privacy: computed from published rows and public files"
+    assert document["options_from"] == "released.csv.privacy.json" and document["persons_count_alike"]
+    assert document["shares"][0]["region"] == got.region[0] and document["refused"] == []
+    assert {path.name for path in tmp_path.iterdir()} == {"density.csv"}
+
+
+def test_regions_flows_and_states(town, place, tmp_path, run):
+    table = tmp_path / "regions.csv"
+    table.write_text("state,region\nx0y0,left\nx0y1,left\nx3y3,right\n")
+    files = [tmp_path / name for name in ("density.csv", "flows.csv", "states.csv")]
+    options = [word for pair in zip(("-o", "--flows", "--states"), files, strict=True) for word in pair]
+    said = run(*population_of(town, place / "released.csv", "--regions", table, *options))
+    assert "costs no privacy" in said.stderr and "left" in said.stdout and "standard error" in said.stdout
+    regions, flows, states = map(pd.read_csv, files)
+    assert regions.region.tolist() == ["left", "right"]
+    assert flows[["origin", "destination"]].apply(tuple, axis=1).tolist()[1] == ("left", "right")
+    assert states.share.sum() == pytest.approx(1) and {"state", "lat", "lon"} < set(states.columns)
+
+
+def test_periods(town, place, tmp_path, run, one_json):
+    out = tmp_path / "density.parquet"
+    options = ["--per", "hour-of-day", "--zone", "+02:00", "-o", out, "--json"]
+    document = one_json(run(*population_of(town, place / "released.csv", *options)))
+    assert document["periods"] == 1 and pd.read_parquet(out).period.unique().tolist() == ["10:00"]
+
+
+def test_the_truth_beside_the_rows_changes_no_byte(town, place, tmp_path, run):
+    beside = tmp_path / "beside"
+    beside.mkdir()
+    table = pd.read_csv(place / "released.csv", dtype=str)
+    table.assign(true_state="x0y0").to_csv(beside / "released.csv", index=False)
+    statement = json.loads((place / "released.csv.privacy.json").read_text())
+    (beside / "released.csv.privacy.json").write_text(json.dumps(statement))
+    files = [tmp_path / "one.csv", tmp_path / "other.csv"]
+    for folder, out in zip((place, beside), files, strict=True):
+        run(*population_of(town, folder / "released.csv", "-o", out))
+    assert files[0].read_bytes() == files[1].read_bytes()
+
+
+SCHEDULES = {
+    "planned": ["--schedule", "planned"],
+    "paced": ["--schedule", "paced"],
+}
+
+
+@pytest.mark.parametrize("kind", SCHEDULES)
+def test_whether_persons_count_alike_hangs_on_the_schedule(kind, town, tmp_path, run, one_json):
+    out = tmp_path / "released.csv"
+    release = ["release", town / "walks.csv", "--model", town / "model.npz", "--policy", town / "radius.json"]
+    release += ["--path-epsilon", "4", "--steps", "12", *SCHEDULES[kind], "-o", out, "--ledger", tmp_path / "ledger.db"]
+    run(*release)
+    found = one_json(run(*population_of(town, out, "-o", tmp_path / "density.csv", "--json")))
+    assert found["persons_count_alike"] == (kind == "planned")
+    assert found["answers"] < 36 and bool(found["notes"]) == (kind == "paced")
+
+
+def test_before_a_release(town, run, one_json):
+    found = one_json(run(*population_of(town, "--before", "10000", "--epsilon", "1", "--json")))
+    again = one_json(run(*population_of(town, "--before", "40000", "--epsilon", "1", "--json")))
+    assert found["people"] == 10_000 and "nothing has been released" in found["meaning"]
+    for one, other in zip(found["shares"], again["shares"], strict=True):
+        assert one["standard_error"] == pytest.approx(2 * other["standard_error"]) and one["answerable"] == "yes"
+    said = run(*population_of(town, "--before", "100"))
+    assert said.stdout.splitlines()[-1] == found["meaning"] and "standard error" in said.stdout
+
+
+def test_a_region_that_the_release_cannot_answer(tmp_path, run, one_json):
+    """A state without a neighbour is answered as another one: told before anything is released."""
+    space = dphmm.StateSpace([0, 1, 2, 9], ["a", "b", "c", "far"])
+    model = dphmm.MarkovModel([0.25] * 4, [[0.25] * 4] * 4, space=space)
+    dphmm.save_model(model, tmp_path / "m.npz")
+    dphmm.save_policy(dphmm.policy.from_edges([(0, 1), (1, 2)], 4), tmp_path / "p.json", space)
+    table = tmp_path / "regions.csv"
+    table.write_text("state,region\nfar,end\n")
+    options = ["--before", "100", "--regions", table, "--protection", "merge"]
+    command = ["population", "--model", tmp_path / "m.npz", "--policy", tmp_path / "p.json", *options]
+    told = "separates states with one law: add c, or leave out far"
+    assert one_json(run(*command, "--json"))["shares"][0]["answerable"] == told
+    assert run(*command).stdout.splitlines()[0] == f"end  not answerable: {told}"
+
+
+WRONG = {
+    "no file": ([], "RELEASED: got nothing"),
+    "no output": (["{released}"], "-o: got nothing"),
+    "both": (["{released}", "--before", "9"], "--before: got 9"),
+    "nobody": (["--before", "0"], "--before: got 0"),
+    "a file before": (["--before", "9", "-o", "{out}"], "-o: got"),
+    "flows before": (["--before", "9", "--flows", "{out}"], "--flows: got"),
+    "a word for the period": (["{released}", "-o", "{out}", "--per", "week"], "--per: got week"),
+    "a zone": (["{released}", "-o", "{out}", "--per", "day", "--zone", "here"], "--zone: got here"),
+    "another epsilon": (["{released}", "-o", "{out}", "--epsilon", "2"], "under plan"),
+    "regions that are not there": (["{released}", "-o", "{out}", "--regions", "{missing}"], "--regions"),
+    "a file that is written twice": (["{released}", "-o", "{out}", "--flows", "{out}"], "another file"),
+    "a format": (["{released}", "-o", "{out}.txt"], "-o"),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_one_line_and_nothing_written(what, town, place, tmp_path, run):
+    given, words = WRONG[what]
+    names = {"released": place / "released.csv", "out": tmp_path / "density.csv", "missing": tmp_path / "none.csv"}
+    result = run(*population_of(town, *(word.format(**names) for word in given)), code=2)
+    assert words in result.stderr and result.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_output_that_exists_stays(town, place, tmp_path, run):
+    out = tmp_path / "density.csv"
+    out.write_text("mine")
+    run(*population_of(town, place / "released.csv", "-o", out), code=2)
+    assert out.read_text() == "mine"
+    run(*population_of(town, place / "released.csv", "-o", out, "--force", "--quiet"))
+    assert out.read_text().startswith('"period","region",')
