@@ -3,7 +3,9 @@
 SESSIONS is a JSON list of [master, settings, what]: one session after the other does what is listed, in one process,
 as a Java machine takes long to start. WHAT has FOLDER/WHAT for its own: its release table is table in it. Every attempt
 of a task leaves side/BUCKET.attempts: a line for each attempt with the SHA-256 of the file that it wrote. What escapes
-is one line of JSON a job: what it was, and how it ended.
+is one line of JSON a job: what it was, and how it ended. Jobs that are "marked" have users, steps and states that
+nobody else names (FOLDER/WHAT/marks.json). They leave what Spark's web server showed in pages.json, after countings in
+pages of counts.json; what its folders held in kept, and what its checkpoints did in checkpoints.
 """
 
 from __future__ import annotations
@@ -24,10 +26,12 @@ import numpy as np
 
 import dphmm
 import dphmm.spark.batch
+from dphmm.accounting import MemoryLedger
 from dphmm.errors import DphmmError
 from dphmm.samplers.keyed import JobKey, _secret_of
 from dphmm.spark.bucket import ReleaseBuckets
 from dphmm.storage.release_table import ReleaseTable
+from spark.web_pages import everything
 from spark.worlds import WORLD, people, rows
 
 
@@ -83,14 +87,44 @@ def _dies(*_: Any, **__: Any) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _marked(folder: Path, table: Any) -> tuple[Any, Any, JobKey]:
-    """The same with names of states that are sought afterwards, and a key that is written down to be sought, too."""
+def _marked(folder: Path, what: str, table: Any) -> tuple[Any, Any, JobKey]:
+    """The same with users, steps and states that are sought afterwards, and a key that is written down to be sought."""
     marks = json.loads((folder / "marks.json").read_text())
-    space = dphmm.StateSpace(np.arange(len(marks))[:, None], names=marks)
+    space = dphmm.StateSpace(np.arange(len(marks["states"]))[:, None], names=marks["states"])
     key = JobKey.new()
     own = _secret_of(key).copied()
     (folder / "key.json").write_text(json.dumps([own.hex(), base64.b64encode(own).decode()]))
-    return table.assign(state=[marks["abcdef".index(each)] for each in table["state"]]), (*WORLD[:2], space), key
+    states = ["abcdef".index(each) for each in table["state"]]
+    if what == "marked otherwise":
+        states = [(state * row + row) % len(marks["states"]) for row, state in enumerate(states)]
+    named = {user: marks["users"][number] for number, user in enumerate(people(60))}
+    table = table.assign(
+        user=[named[user] for user in table["user"]],
+        step=table["step"] + marks["step"],
+        state=[marks["states"][state] for state in states],
+    )
+    return table, (*WORLD[:2], space), key
+
+
+def _shown_elsewhere(spark: Any, folder: Path, frame: Any, space: Any) -> None:
+    """Keep pages of the web server, of a release and of countings, and what Spark wrote of blocks and checkpoints."""
+    from pyspark import StorageLevel
+
+    (folder / "pages.json").write_text(json.dumps(everything(spark)))
+    dphmm.spark.count_transitions(frame, space, max_length=6)
+    answer = {"states": ",".join(space.names), "times": 9, "ledger": MemoryLedger(), "event_id": "one"}
+    dphmm.spark.histogram(frame, "independent", 1, **answer)
+    (folder / "pages of counts.json").write_text(json.dumps(everything(spark)))
+    # What Spark keeps of frames because somebody says so: the caller, never dphmm.
+    spark.sparkContext.setCheckpointDir(str(folder / "checkpoints"))
+    dphmm.spark.count_transitions(frame, space, max_length=6)
+    made = [path for path in (folder / "checkpoints").rglob("*") if path.is_file()]
+    (folder / "checkpoints of dphmm").write_text(json.dumps([str(path) for path in made]))
+    local = frame.localCheckpoint(True, StorageLevel.DISK_ONLY)
+    frame.checkpoint()
+    # Spark deletes its folders when it stops.
+    shutil.copytree(folder.parent / "spill", folder / "kept", ignore_dangling_symlinks=True)
+    assert local.count() == frame.count()
 
 
 def _on_and_on(spark: Any, folder: Path) -> None:
@@ -147,7 +181,7 @@ def _does(spark: Any, folder: Path, what: str) -> None:
         dphmm.spark.batch.ReleaseTable.clean = _dies
     table, world, key = rows(1, people(60), 1, 6), WORLD, None
     if what.startswith("marked"):
-        table, world, key = _marked(folder, table)
+        table, world, key = _marked(folder, what, table)
     frame = spark.createDataFrame(table).repartition(3)
     try:
         _released(folder, what, frame, world, key=key)
@@ -157,8 +191,7 @@ def _does(spark: Any, folder: Path, what: str) -> None:
     finally:
         dphmm.spark.batch.ReleaseBuckets = plain
     if what.startswith("marked"):
-        # Spark deletes its folders when it stops.
-        shutil.copytree(folder.parent / "spill", folder / "kept", ignore_dangling_symlinks=True)
+        _shown_elsewhere(spark, folder, frame, world[2])
 
 
 def _logs_of_executors(spark: Any, folder: Path) -> None:
