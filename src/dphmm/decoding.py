@@ -19,6 +19,7 @@ from dphmm.markov.model import MarkovModel
 from dphmm.policy.constraint import DeltaSet, Support
 from dphmm.policy.graph import PolicyGraph
 from dphmm.session.odds import EventOdds, EventWatch, PathEvent
+from dphmm.session.own_places import OwnPlaces, chosen_places, deciding, public_base
 from dphmm.session.setting import Setting, StepChoices, Subjects, check_same_states, checked_steps, names_chosen
 from dphmm.session.smoothing import Published, Smoothed, Smoother, Smoothers
 from dphmm.states.space import StateSpace
@@ -27,7 +28,7 @@ from dphmm.storage.columns import Times
 from dphmm.storage.released import ReleasedRows, released_rows, smoothed_table
 from dphmm.types import Exact, FloatArray, IntArray, States
 
-__all__ = ["OtherQuery", "decode", "epsilon_of", "event_odds", "odds_of_rows", "smooth_rows"]
+__all__ = ["OtherQuery", "decode", "epsilon_of", "event_odds", "odds_of_rows", "own_places_of", "smooth_rows"]
 
 #: Most numbers that marginals may be: two gigabytes.
 _MOST_MARGINALS = 2**28
@@ -78,6 +79,7 @@ def decode(
     step_choices: StepChoices | None = None,
     beside: Sequence[OtherQuery] = (),
     marginals: bool = False,
+    own_places: bool = False,
     progress: bool | Progress = True,
 ) -> Any:
     """Smooth a finished release: what all answers of a subject together say of each of its steps.
@@ -93,6 +95,8 @@ def decode(
         the hash of its plan, so that steps need no numbers.
     beside : finished releases of other queries about the same subjects, as `OtherQuery`: their answers count too.
     marginals : add the probability of every state to every row.
+    own_places : learn of each subject, from its answers alone, the few places of its own that it returns to. Answers
+        that are left out decide for all together whether that helps; where it does not, nothing changes.
     progress : show a bar on a terminal, or call (done, total).
 
     Returns
@@ -125,8 +129,9 @@ def decode(
     )
     others = [one.read(setting, initials, step_choices) for one in beside]
     subjects = Subjects(setting, initials, step_choices)
+    places = own_places_of(rows, subjects, others) if own_places else None
     with shown(progress, "smooth") as report:
-        smoothed = smooth_rows(rows, subjects, beside=others, marginals=marginals, progress=report)
+        smoothed = smooth_rows(rows, subjects, beside=others, marginals=marginals, places=places, progress=report)
     return to_kind(smoothed_table(rows, smoothed, space), released)
 
 
@@ -136,9 +141,12 @@ def smooth_rows(
     *,
     beside: Sequence[tuple[ReleasedRows, Subjects]] = (),
     marginals: bool = False,
+    places: OwnPlaces | None = None,
     progress: Progress | None = None,
 ) -> Smoothed:
     """The rows smoothed user by user, in their own order; ``beside``: the rows of their other queries.
+
+    ``places``: how people visit places of their own, as `own_places_of` tells.
 
     Raises as `decode` does.
     """
@@ -151,7 +159,8 @@ def smooth_rows(
     others = OtherRows(beside)
     for user, own in rows.by_user():
         known = others.of(user)
-        part = smoothers.of(user).smooth(published_of(rows, user, own), marginals=marginals, beside=known)
+        published = published_of(rows, user, own)
+        part = smoothers.of(user).smooth(published, marginals=marginals, beside=known, places=places)
         mean[own], probability[own], state[own], path[own] = part.mean, part.probability, part.state, part.path
         if whole is not None:
             whole[own] = part.marginals
@@ -159,6 +168,20 @@ def smooth_rows(
         if progress is not None:
             progress(done, n)
     return Smoothed(mean, state, probability, path, whole)
+
+
+def own_places_of(
+    rows: ReleasedRows, subjects: Subjects, beside: Sequence[tuple[ReleasedRows, Subjects]] = ()
+) -> OwnPlaces | None:
+    """How the people of a release visit places of their own, told by answers that are left out; None for not at all.
+
+    Raises as `decode` does.
+    """
+    smoothers, others = Smoothers(subjects), OtherRows(beside)
+    own = dict(rows.by_user())
+    names = deciding({user: sum(rows.plans[row] != "" for row in at.tolist()) for user, at in own.items()})
+    people = (smoothers.of(user).person(published_of(rows, user, own[user]), others.of(user)) for user in names)
+    return chosen_places(people, public_base(subjects.setting.model))
 
 
 class OtherRows:

@@ -62,6 +62,11 @@ MEANING = "computed from published data alone: nothing is spent, and anybody can
 @click.option("--protection", metavar="WORD", help="The same: auto, merge, nearest, min-volume or min-error.")
 @step_tables
 @other_queries
+@click.option(
+    "--own-places",
+    is_flag=True,
+    help="Learn, from each subject's answers alone, the places that it returns to, where answers left out gain by it.",
+)
 @click.option("--marginals", is_flag=True, help="Add the probability of every state to every row (Parquet only).")
 @force
 @messages
@@ -73,7 +78,7 @@ def smooth(**given: Any) -> int:
     without one they are named here (epsilon is also in the file). The plan of every row is made again: where it is
     not the one that the row was released under, nothing is written.
     """
-    from dphmm.decoding import smooth_rows
+    from dphmm.decoding import own_places_of, smooth_rows
     from dphmm.storage.released import smoothed_table
     from dphmm.storage.statement import statement_path
 
@@ -92,9 +97,13 @@ def smooth(**given: Any) -> int:
     subjects, source = release_subjects(path, sha256, rows, (model, policy, space), given, console)
     others = [other_query(other, (model, policy, space), given, console) for other in paths]
     with console.progress("smooth") as progress:
-        smoothed = smooth_rows(rows, subjects, beside=others, marginals=given["marginals"], progress=progress)
+        places = own_places_of(rows, subjects, others) if given["own_places"] else None
+        choices = {"marginals": given["marginals"], "places": places}
+        smoothed = smooth_rows(rows, subjects, beside=others, progress=progress, **choices)
     write_table(given["output"], smoothed_table(rows, smoothed, space), inputs=inputs)
     document = _document(rows, smoothed, subjects.setting.options, source)
+    if given["own_places"]:
+        document["own_places"] = None if places is None else {"rate": places.rate, "weight": places.weight}
     if paths:
         document["with"] = [other.name for other in paths]
     if given["as_json"]:
@@ -146,10 +155,20 @@ def _summary(document: Mapping[str, Any], output: str) -> list[Row]:
         ("smoothed", f"{document['rows']} rows of {document['subjects']} subjects"),
         *([("with", f"the answers of {', '.join(document['with'])} too")] if "with" in document else []),
         ("plans", f"{document['plans']}, made again from {document['options_from']}, and those of the release"),
+        *_places_row(document),
         ("likeliest state", f"has probability {document['mean_probability']:.3g} on average"),
         ("privacy", document["meaning"]),
         ("written", output),
     ]
+
+
+def _places_row(document: Mapping[str, Any]) -> list[Row]:
+    """What is said of own places where they were asked for."""
+    if "own_places" not in document:
+        return []
+    found = document["own_places"]
+    told = "none: answers left out are no likelier with them" if found is None else f"{found['rate']:.0%} of moves"
+    return [("own places", told)]
 
 
 Public = tuple["MarkovModel", "PolicyGraph", "StateSpace"]

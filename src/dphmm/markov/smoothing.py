@@ -91,26 +91,58 @@ def smooth(
     *,
     block: int | None = None,
     t: int = 1,
-) -> None:
-    """Marginals of every step given all observations.
+    jumps: FloatArray | None = None,
+) -> float:
+    """Marginals of every step given all observations; the log of how likely these are, up to their rows' factors.
 
     ``prior`` is the belief about the first step before its observation. ``take`` is called with (first, marginals
     (k, N)) of block after block, the last block first. ``block``: observations held at a time, chosen by default.
     ``t``: the step of the first observation, which says with what matrices a chain moves whose matrix changes.
+    ``jumps`` (N,): to it is added how often each state is expected to have been entered by the model's jump in the last
+    move before an observation, given all of them.
 
     Raises InvalidInput for an observation that no possible state allows.
     """
     steps = _Steps(model, observations, t)
     filtered = _Filtered(model, prior, steps, block)
     row, logged = np.ones(model.n_states), False
-    for first, rows, alpha, logged_alpha in filtered.blocks_from_the_last():
+    for first, rows, alpha, logged_alpha, scales in filtered.blocks_from_the_last():
+        if jumps is not None:
+            after = steps.moves[first : first + len(alpha)] > 0
+            entered = _entered_by_jump(model, rows, alpha, logged_alpha, scales) * after[:, None]
         for a, b in reversed(steps.runs(first, first + len(alpha))):
             part = (rows.values, rows.logged, rows.which[a:b], steps.moves[first + a : first + b])
             passed = (alpha[a:b], logged_alpha[a:b], alpha[a:b])
             logged = _kernels.filter.backward(*_rows_of(model, t + first + a), *part, row, logged, *passed)
+        if jumps is not None:
+            jumps += np.einsum("ts,ts->s", entered, alpha)
         places = steps.observed(first, first + len(alpha))
         if len(places):
             take(steps.number(first), alpha if len(places) == len(alpha) else alpha[places])
+    return filtered.log_likelihood
+
+
+def log_likelihood(model: MarkovModel, prior: Belief, observations: Observations, *, t: int = 1) -> float:
+    """The log of how likely all observations are together, up to the factors of their rows; raises as `smooth` does."""
+    return _Filtered(model, prior, _Steps(model, observations, t), None).log_likelihood
+
+
+def _entered_by_jump(
+    model: MarkovModel, rows: Rows, alpha: FloatArray, logged: BoolArray, scales: FloatArray
+) -> FloatArray:
+    """How likely each state (T, N) was entered by the jump, if it was the state, given the observations up to it.
+
+    Given the state of a step, later observations say nothing of how it was entered. Of a state that was filtered as
+    alpha = predicted · likelihood / scale, the jump's part of what was predicted is share / predicted.
+    """
+    if model.jump is None:
+        return np.zeros(alpha.shape)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        told = np.where(logged[:, None], alpha, np.log(alpha))
+        likelihoods = np.where(rows.logged[:, None], rows.values, np.log(rows.values))
+        observed = np.where((rows.which >= 0)[:, None], likelihoods[rows.which], 0.0)
+        part = np.exp(np.log(model.jump.share) + observed - told - scales[:, None])
+    return np.asarray(np.where(np.isfinite(part), np.minimum(part, 1.0), 0.0))
 
 
 def _rows_of(model: MarkovModel, t: int) -> tuple[Any, Any, FloatArray, FloatArray, FloatArray, float]:
@@ -193,21 +225,25 @@ class _Filtered:
         self._size = _block(t, model.n_states, block)
         self._starts = list(range(0, t, self._size))
         self._checkpoints: list[_Row] = []
-        self._present: tuple[Rows, FloatArray, BoolArray] | None = None
+        self._present: tuple[Rows, FloatArray, BoolArray, FloatArray] | None = None
+        #: The log of how likely all observations are.
+        self.log_likelihood = 0.0
         row = _Row.of(prior)
         for first in self._starts:
             self._checkpoints.append(_Row(row.values.copy(), row.logged))
             row = self._run(first, row)
+            assert self._present is not None
+            self.log_likelihood += float(self._present[3].sum())
 
-    def blocks_from_the_last(self) -> Iterator[tuple[int, Rows, FloatArray, BoolArray]]:
+    def blocks_from_the_last(self) -> Iterator[tuple[int, Rows, FloatArray, BoolArray, FloatArray]]:
         for number in range(len(self._starts) - 1, -1, -1):
             row = self._checkpoints.pop()
             if self._present is None:
                 self._run(self._starts[number], row)
             assert self._present is not None
-            rows, alpha, logged = self._present
+            rows, alpha, logged, scales = self._present
             self._present = None
-            yield self._starts[number], rows, alpha, logged
+            yield self._starts[number], rows, alpha, logged, scales
 
     def _run(self, first: int, row: _Row) -> _Row:
         """Filter the block from ``first`` on; the row after it. A row that is passed in is used up."""
@@ -223,7 +259,7 @@ class _Filtered:
             stop, logged = _kernels.filter.forward(*matrix, *part, values, logged, *passed)
             if stop >= 0:
                 raise impossible(self._steps.number(first + a + stop))
-        self._present = (rows, alpha, logged_alpha)
+        self._present = (rows, alpha, logged_alpha, scales)
         return _Row(row.values, logged)
 
 

@@ -27,6 +27,7 @@ from dphmm.markov.smoothing import Rows, likeliest_path, smooth
 from dphmm.policy.graph import PolicyGraph
 from dphmm.session.layout import check_gap
 from dphmm.session.options import StepChoice
+from dphmm.session.own_places import OwnPlaces, Person, person_model
 from dphmm.session.plan import NO_PARTNERS, Plan, check_made_again
 from dphmm.session.rounds import check_joint
 from dphmm.session.schedule import PlanSchedule
@@ -108,14 +109,19 @@ class Smoother:
         *,
         marginals: bool = False,
         beside: Sequence[tuple[Smoother, Published]] = (),
+        places: OwnPlaces | None = None,
     ) -> Smoothed:
         """What the answers of one subject say together; ``beside``: those of its other queries.
+
+        ``places``: how people visit places of their own, which are learned from the same answers.
 
         Raises InvalidInput for steps that do not ascend from 1, for answers that were not drawn under these plans, and
         for those that no possible state gives.
         """
         steps = self.observed(published, beside)
-        prior = steps.prior
+        prior, model = steps.prior, self._model
+        if places is not None:
+            model = person_model(self._person(published.subject, steps), places)
         n, space = len(steps.moves), self._setting.space
         mean, state = np.empty((n, space.dimension)), np.empty(n, dtype=np.int64)
         probability = np.empty(n)
@@ -131,10 +137,17 @@ class Smoother:
                 whole[rows] = part
 
         begins = int(steps.t[0])
-        smooth(self._model, prior, steps, take, t=begins)
-        path = likeliest_path(self._model, prior, steps, t=begins)
+        smooth(model, prior, steps, take, t=begins)
+        path = likeliest_path(model, prior, steps, t=begins)
         found = Smoothed(mean, state, np.minimum(probability, 1.0), path, whole)
         return found if isinstance(steps, Steps) else found.at(np.searchsorted(steps.t, published.t))
+
+    def person(self, published: Published, beside: Sequence[tuple[Smoother, Published]] = ()) -> Person:
+        """One subject's answers, and those of its other queries, to learn places from; raises as `smooth` does."""
+        return self._person(published.subject, self.observed(published, beside))
+
+    def _person(self, subject: str, steps: Steps | JointSteps) -> Person:
+        return Person(subject, self._model, steps.prior, steps, int(steps.t[0]), steps.asked)
 
     def planned(self, support: BoolArray, published: Published, n: int, partners: IntArray) -> Plan | None:
         """The plan of the n-th row beside partners (p, 2) that other queries fixed; None where no plan has its hash."""
@@ -297,6 +310,11 @@ class Steps:
         return self._published.t
 
     @property
+    def asked(self) -> BoolArray:
+        """Which of the steps (n,) were asked."""
+        return np.array([plan != "" for plan in self._published.plans], dtype=np.bool_)
+
+    @property
     def plans(self) -> list[tuple[int, Plan]]:
         """The plan of every answer, with its step."""
         steps, asked = self._published.t.tolist(), self._published.plans
@@ -402,6 +420,11 @@ class JointSteps:
     def moves(self) -> IntArray:
         """Moves (n,) between each step and the one before."""
         return self._moves
+
+    @property
+    def asked(self) -> BoolArray:
+        """At which of the steps (n,) some query was asked."""
+        return np.array([len(answers) > 0 for answers in self._answers], dtype=np.bool_)
 
     def rows(self, first: int, last: int) -> Rows:
         """How likely each state makes all answers of the steps first..last, in logs."""
