@@ -3,7 +3,7 @@
 State sequences (trajectories, sessions, activity logs, careers) are published step by step while an adversary knows
 the Markov model, the policy, the mechanism and everything published before.
 
-- states and answers: `StateSpace`, `Grid`, `H3`, `Trajectories`
+- states and answers: `StateSpace`, `Grid`, `H3`, `Zones`, `Trajectories`
 - what the adversary knows: `MarkovModel`, `Belief`
 - who hides among whom: `policy`, `DeltaSet`, `sensitivity_hull`, `l1_sensitivity`, `degree_of_protection`,
   `exposed_states`, `protectable_graph`, `merge_lonely`
@@ -18,8 +18,8 @@ the Markov model, the policy, the mechanism and everything published before.
 - people invented by a model, to share in place of real ones: `synthesize`
 - queries over records that depend on each other: `query` (of tables), `dependent`
 - pictures: `plot`
-- files: `load_trajectories`, `convert_frame`, `save_model`, `load_model`, `save_hidden_model`, `load_hidden_model`,
-  `save_policy`, `load_policy`, `load_policy_space`, `open_ledger`
+- files: `load_trajectories`, `convert_frame`, `split_people`, `save_model`, `load_model`, `save_hidden_model`,
+  `load_hidden_model`, `save_policy`, `load_policy`, `load_policy_space`, `open_ledger`
 
 Names are loaded when first used, so importing dphmm is quick.
 """
@@ -77,6 +77,7 @@ if TYPE_CHECKING:
     from dphmm.states.hexes import H3 as H3
     from dphmm.states.space import StateSpace as StateSpace
     from dphmm.states.trajectory import Trajectories as Trajectories
+    from dphmm.states.zones import Zones as Zones
     from dphmm.storage.hidden_models import load_hidden_model as load_hidden_model
     from dphmm.storage.hidden_models import save_hidden_model as save_hidden_model
     from dphmm.storage.ledger import open_ledger as open_ledger
@@ -88,6 +89,7 @@ if TYPE_CHECKING:
     from dphmm.storage.policies import load_policy_space as load_policy_space
     from dphmm.storage.policies import save_policy as save_policy
     from dphmm.storage.publications import fit_once as fit_once
+    from dphmm.storage.splits import split_people as split_people
     from dphmm.storage.tables import convert_frame as convert_frame
     from dphmm.storage.trajectories import load_trajectories as load_trajectories
     from dphmm.synthesis import synthesize as synthesize
@@ -145,8 +147,10 @@ _HOMES = {
     "H3": "dphmm.states.hexes",
     "StateSpace": "dphmm.states.space",
     "Trajectories": "dphmm.states.trajectory",
+    "Zones": "dphmm.states.zones",
     "convert_frame": "dphmm.storage.tables",
     "synthesize": "dphmm.synthesis",
+    "split_people": "dphmm.storage.splits",
     "load_trajectories": "dphmm.storage.trajectories",
     "fit_once": "dphmm.storage.publications",
     "open_ledger": "dphmm.storage.ledger",

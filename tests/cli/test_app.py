@@ -109,7 +109,9 @@ def test_no_page_names_an_option_that_its_command_has_not():
     root = Path(__file__).parents[2]
     pages = [root / "README.md", root / "SECURITY.md", *sorted((root / "docs").rglob("*.md"))]
     assert {(page.name, *found) for page in pages for found in unknown_options(page.read_text())} == set()
-    assert unknown_options("`dphmm import --step` and `dphmm import csv x --user-column u`") == {("import", "--step")}
+    assert unknown_options("`dphmm import --epsilon` and `dphmm import csv x --user-column u`") == {
+        ("import", "--epsilon")
+    }
 
 
 def test_version(run):

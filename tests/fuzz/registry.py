@@ -21,6 +21,7 @@ from dphmm.audit.released_file import forms_of, table_of_lines
 from dphmm.errors import DphmmError
 from dphmm.report.backdrop import read_backdrop
 from dphmm.storage import models
+from dphmm.storage.geo_files import read_zones
 from dphmm.storage.importers import IMPORTERS
 from dphmm.storage.json_lines import Journal
 from dphmm.storage.ledger.migrate import migrate_ledger
@@ -273,6 +274,35 @@ def town() -> Any:
     return dphmm.Grid.from_bounds(10.0, 50.0, 10.01, 50.01, cell=200.0)
 
 
+_POINTS = json.dumps(
+    {
+        "type": "FeatureCollection",
+        "features": [
+            {
+                "type": "Feature",
+                "properties": {"user": "u1", "t": MOMENT},
+                "geometry": {"type": "Point", "coordinates": [10.0, float(DIGITS)]},
+            }
+        ],
+    }
+).encode()
+_GPX = (
+    '<gpx version="1.1" creator="x" xmlns="http://www.topografix.com/GPX/1/1"><trk><trkseg>'
+    f'<trkpt lat="{DIGITS}" lon="13.35"><time>{MOMENT}</time></trkpt></trkseg></trk></gpx>'
+).encode()
+_ZONES = json.dumps(
+    {
+        "type": "FeatureCollection",
+        "features": [
+            {
+                "type": "Feature",
+                "properties": {"id": name},
+                "geometry": {"type": "Polygon", "coordinates": [[[x, 0], [x + 1, 0], [x + 1, 1], [x, 1], [x, 0]]]},
+            }
+            for x, name in enumerate("ab")
+        ],
+    }
+).encode()
 _CAB = b"%s -122.42 0 1211023883\n37.77 -122.42 1 1211023796\n" % DIGITS.encode()
 _PORTO = (
     b'"TRIP_ID","TAXI_ID","TIMESTAMP","MISSING_DATA","POLYLINE"\n'
@@ -478,6 +508,24 @@ READERS: dict[str, Reader] = {
         (zip_of(table_text(" ")), bytes_anywhere),
         True,
         covers=("cabspotting",),
+    ),
+    "geo points": Reader(
+        lambda path: IMPORTERS["geo"](path),
+        ".geojson",
+        lambda: [_POINTS],
+        (json_text, bytes_anywhere),
+        True,
+        covers=("geo",),
+    ),
+    "geo track": Reader(
+        lambda path: IMPORTERS["geo"](path, user_name="a"), ".gpx", lambda: [_GPX], (bytes_anywhere,), True
+    ),
+    "zones": Reader(
+        lambda path: read_zones(path, "id"),
+        ".geojson",
+        lambda: [_ZONES],
+        (json_text, bytes_anywhere),
+        covers=("read_zones",),
     ),
     "tdrive": Reader(
         IMPORTERS["tdrive"],

@@ -88,7 +88,15 @@ def test_every_reader_is_in_the_registry():
     opened = {name for name in dphmm.__all__ if name.startswith(("load_", "open_"))}
     graphs = {name for name in dphmm.policy.__all__ if name in ("from_edge_list", "from_node_link", "from_graphml")}
     tables = {"read_table", "labels_by_state", "space_of_answers", "parse_line", "load_statement", "Journal"}
-    tables |= {"read_backdrop", "read_numbers", "table_of_lines", "load_people", "read_plan", "read_costs"}
+    tables |= {
+        "read_backdrop",
+        "read_numbers",
+        "table_of_lines",
+        "load_people",
+        "read_plan",
+        "read_costs",
+        "read_zones",
+    }
     covered = {name for reader in READERS.values() for name in reader.covers}
     assert covered == opened | graphs | tables | set(IMPORTERS)
 

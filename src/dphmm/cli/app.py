@@ -33,6 +33,7 @@ from dphmm.errors import DphmmError, InvalidInput
 COMMANDS = {
     "demo": ("dphmm.cli.demo:demo", "Run everything below on a simulated city; needs no input."),
     "import": ("dphmm.cli.import_:import_", "Read trajectories of other formats into trajectories.parquet."),
+    "split": ("dphmm.cli.split:split", "People in two files: one to fit a model, one to release."),
     "fit": ("dphmm.cli.fit:fit", "Fit a Markov model to trajectories."),
     "model": ("dphmm.cli.model:model", "Write a model that is fitted to nobody: from geometry, or a matrix."),
     "policy": ("dphmm.cli.policy:policy", "Say which states must not be told apart."),
@@ -44,6 +45,7 @@ COMMANDS = {
     "query": ("dphmm.cli.query:query", "Counts, centroids, degrees, classifiers over dependent records."),
     "synthesize": ("dphmm.cli.synthesize:synthesize", "People whom a model invents, to share in place of real ones."),
     "experiment": ("dphmm.cli.experiment:experiment", "Measure what the papers measured, again."),
+    "export": ("dphmm.cli.export:export", "A released file of a map as points: GeoJSON, GeoPackage."),
     "smooth": ("dphmm.cli.smooth:smooth", "What all answers of a release together say of each step."),
     "population": ("dphmm.cli.population:population", "Where the people of a release are, by region."),
     "leakage": ("dphmm.cli.leakage:leakage", "How published answers changed the odds of an event."),

@@ -17,6 +17,7 @@ from dphmm.cli.options import (
     messages,
     new_output,
     output,
+    zone_options,
 )
 from dphmm.cli.publishing import check_ledger, ledger_options
 from dphmm.errors import InvalidInput
@@ -39,6 +40,7 @@ _CHAIN = (
         metavar="W,S,E,N",
         help="The box of the grid, in degrees; public, so never taken from the data. With --epsilon also that of --h3.",
     ),
+    click.option("--zones", metavar="FILE", help="Polygons as states (.geojson, .gpkg, .shp, .fgb), by --zone-id."),
     click.option(
         "--h3",
         type=int,
@@ -156,6 +158,7 @@ _PRIVATE = (
 
 def fit_options(command: F) -> F:
     """All of them, in the order of the help."""
+    command = zone_options(command)
     for option in reversed((*_CHAIN, *_JUMP, *_TIMES, *_HIDDEN, *_PRIVATE)):
         command = option(command)
     return command
@@ -168,7 +171,8 @@ _ONLY_HIDDEN = ("symbols", "symbols_file", "starts", "iterations", "delta", "met
 
 
 _ONLY_CHAIN = (
-    "grid", "bbox", "h3", "state_column", "answers", "states_file", "smoothing", "initial", "max_speed", "min_count",
+    "grid", "bbox", "h3", "zones", "zone_id", "zone_crs", "mend_zones", "state_column", "answers", "states_file",
+    "smoothing", "initial", "max_speed", "min_count",
     "moves", "all_cells", "merge_rare", "jump",
 )  # fmt: skip
 
@@ -222,7 +226,7 @@ def option_of(name: str) -> str:
 def fit(trajectories: str, output: str, force: bool, as_json: bool, quiet: bool, **given: Any) -> int:
     """Fit a Markov model by counting moves, and write it with its states.
 
-    Exactly one of --grid (with --bbox), --h3 and --state-column says what the states are. Cells that nobody
+    Exactly one of --grid (with --bbox), --h3, --zones and --state-column says what the states are. Cells that nobody
     visits are left out, unless --all-cells keeps them. Rows outside the box are left out and counted: this
     concerns fitting only.
 

@@ -23,6 +23,7 @@ from dphmm.cli.options import (
     length,
     parse_box,
     speed,
+    zones_of,
 )
 from dphmm.cli.outcomes import named
 from dphmm.errors import InvalidInput
@@ -106,10 +107,14 @@ MOST_CELLS = 3_000
 
 def check_states(given: Mapping[str, Any]) -> None:
     """Exactly one kind of states, and nothing that belongs to another."""
-    chosen = [name for name in ("grid", "h3", "state_column") if given[name] is not None]
+    chosen = [name for name in ("grid", "h3", "zones", "state_column") if given[name] is not None]
     if len(chosen) != 1:
         came = " and ".join("--" + name.replace("_", "-") for name in chosen) or "none"
-        raise InvalidInput("states", came, "one of --grid LENGTH --bbox W,S,E,N; --h3 RES; --state-column COL")
+        kinds = "--grid LENGTH --bbox W,S,E,N; --h3 RES; --zones FILE --zone-id COL; --state-column COL"
+        raise InvalidInput("states", came, "one of " + kinds)
+    for name in ("zone_id", "zone_crs", "mend_zones"):
+        if given["zones"] is None and given[name]:
+            raise InvalidInput("--" + name.replace("_", "-"), given[name], "--zones FILE with it")
     if given["grid"] is not None and given["bbox"] is None:
         raise InvalidInput(
             "--bbox",
@@ -134,6 +139,8 @@ def space_of(given: Mapping[str, Any], trajectories: Trajectories) -> StateSpace
         grid = _grid(given)
         check_inside(grid, trajectories, given["bbox"])
         return grid
+    if given["zones"] is not None:
+        return zones_of(given["zones"], given, "--zones")
     if given["h3"] is not None and given["all_cells"]:
         return _cells_of_box(given)
     if given["h3"] is not None:
@@ -160,6 +167,13 @@ def public_space(given: Mapping[str, Any], private: PathLike) -> StateSpace:
 
     if given["grid"] is not None:
         return _grid(given)
+    if given["zones"] is not None:
+        refuse_private(given["zones"], private, "--zones", called="TRAJ")
+        zones = zones_of(given["zones"], given, "--zones")
+        if zones.n_states > MOST_CELLS:
+            came = f"{zones.n_states} zones"
+            raise InvalidInput("--zones", came, f"at most {MOST_CELLS}, of which every pair gets noise")
+        return zones
     if given["h3"] is not None:
         return _cells_of_box(given)
     space = _listed(given)

@@ -55,8 +55,8 @@ def _column_options(*names: str) -> Callable[[F], F]:
     return add
 
 
-def _text_options(command: F) -> F:
-    """How a text is cut into rows, whose they are, and how times are written."""
+def _user_and_times(command: F) -> F:
+    """Whose rows they are, and how times are written."""
     for option in (
         click.option("--assume-utc", is_flag=True, default=None, help="Times without a zone are UTC."),
         click.option("--timezone", metavar="ZONE", help="Times without a zone are local: Europe/Berlin."),
@@ -65,6 +65,20 @@ def _text_options(command: F) -> F:
             metavar="FORMAT",
             help="iso, unix-s, unix-ms, unix-us, or as %d/%m/%Y %H:%M  [default: iso, and Unix times of a plain unit]",
         ),
+        click.option("--user-pattern", metavar="REGEX", help="Its first group is the user; other files are left out."),
+        click.option(
+            "--user-from", metavar="file-name|folder-name", help="The user of all rows of a file is in its name."
+        ),
+        click.option("--user", "user_name", metavar="NAME", help="All rows are of one person."),
+    ):
+        command = option(command)
+    return command
+
+
+def _text_options(command: F) -> F:
+    """How a text is cut into rows, whose they are, and how times are written."""
+    command = _user_and_times(command)
+    for option in (
         click.option("--encoding", metavar="NAME", help="Of a text that is not UTF-8: latin-1, cp1252, utf-16."),
         click.option("--skip-lines", type=int, metavar="N", help="Lines at the start that are no rows."),
         click.option("--comment", metavar="SIGN", help="Lines that begin with it are no rows: #"),
@@ -74,11 +88,6 @@ def _text_options(command: F) -> F:
             help="What separates cells: comma, semicolon, tab, space (several are one), tabs, or a character.",
         ),
         click.option("--names", metavar="A,B,...", help="The columns, of a text whose first row is none of names."),
-        click.option("--user-pattern", metavar="REGEX", help="Its first group is the user; other files are left out."),
-        click.option(
-            "--user-from", metavar="file-name|folder-name", help="The user of all rows of a file is in its name."
-        ),
-        click.option("--user", "user_name", metavar="NAME", help="All rows are of one person."),
     ):
         command = option(command)
     return command
@@ -116,6 +125,17 @@ def intervals(**given: Any) -> int:
     return _run("intervals", given)
 
 
+@import_.command("geo", context_settings=CONTEXT)
+@_common
+@_column_options("user", "time", "order", "trip", "state")
+@_user_and_times
+@click.option("--crs", metavar="CRS", help="Coordinates of a file that does not say them: EPSG:25833.")
+@click.option("--no-times", is_flag=True, default=None, help="There are no times: rows are in the order of the file.")
+def geo(**given: Any) -> int:
+    """Points of .geojson, .gpkg, .shp, .fgb or .gpx; needs pip install 'dphmm[geo]'."""
+    return _run("geo", given)
+
+
 def _recipe_command(name: str) -> click.Command:
     """The command of a published set: its options are those that its recipe has."""
     recipe = RECIPES[name]
@@ -145,6 +165,7 @@ def sequences(no_names: bool, **given: Any) -> int:
 _FIELDS = {
     "columns": "--columns", "path": "SRC", "time": "--time-column", "user": "--user-column", "delimiter": "--delimiter",
     "comment": "--comment", "encoding": "--encoding", "names": "--names", "step": "--step", "timezone": "--timezone",
+    "crs": "--crs", "source": "SRC",
 }  # fmt: skip
 
 

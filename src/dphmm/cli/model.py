@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -9,7 +10,20 @@ import click
 from dphmm._checks import finite_number
 from dphmm.cli.console import Console, print_json
 from dphmm.cli.fit_data import cells_over, is_table
-from dphmm.cli.options import CONTEXT, F, duration, force, length, messages, new_output, output, parse_box, speed
+from dphmm.cli.options import (
+    CONTEXT,
+    F,
+    duration,
+    force,
+    length,
+    messages,
+    new_output,
+    output,
+    parse_box,
+    speed,
+    zone_options,
+    zones_of,
+)
 from dphmm.cli.outcomes import named
 from dphmm.errors import InvalidInput
 from dphmm.states import Grid, space_of_names
@@ -34,8 +48,8 @@ _FIELDS = {"cell": "--cell", "resolution": "--resolution", "max_speed": "--max-s
 def model() -> None:
     """Write a model that is fitted to nobody's data.
 
-    grid and h3 need a box only: from every cell the same law of moves, with guessed numbers. How well they fit decides
-    errors, and no promise. matrix and edges take moves from a public file.
+    grid and h3 need a box only, zones a file of polygons: from every cell the same law of moves, with guessed numbers.
+    How well they fit decides errors, and no promise. matrix and edges take moves from a public file.
     """
 
 
@@ -50,7 +64,7 @@ def _common(command: F) -> F:
     return output("model.npz")(jump(force(messages(command))))
 
 
-def _on_a_map(command: F) -> F:
+def _moves(command: F) -> F:
     for option in (
         click.option(
             "--stay", metavar="P", default="0.9", show_default=True, help="The chance to stay in a cell for a step."
@@ -59,15 +73,16 @@ def _on_a_map(command: F) -> F:
             "--max-speed", metavar="SPEED", required=True, help="How fast anybody moves between cells: 60km/h."
         ),
         click.option("--step", metavar="TIME", required=True, help="Length of a time step (5min)."),
-        click.option(
-            "--bbox",
-            metavar="W,S,E,N",
-            required=True,
-            help="The box, in degrees; public, never taken from the data.",
-        ),
     ):
         command = option(command)
     return command
+
+
+def _on_a_map(command: F) -> F:
+    box = click.option(
+        "--bbox", metavar="W,S,E,N", required=True, help="The box, in degrees; public, never taken from the data."
+    )
+    return box(_moves(command))
 
 
 def _of_a_file(command: F) -> F:
@@ -127,6 +142,20 @@ def h3(resolution: int, **given: Any) -> None:
     _from_geometry(space, given)
 
 
+@model.command("zones", context_settings=CONTEXT)
+@_common
+@_moves
+@zone_options
+@click.argument("file", metavar="FILE")
+def zones(file: str, **given: Any) -> None:
+    """Polygons as states, and the same law of moves between them, as of dphmm model grid.
+
+    Distances are those between points inside the zones; the zone with the most others within reach moves as often as
+    --stay says, the others stay more.
+    """
+    _from_geometry(zones_of(file, given, "FILE"), given, [file])
+
+
 @model.command("matrix", context_settings=CONTEXT)
 @_common
 @_of_a_file
@@ -163,12 +192,12 @@ def edges(file: str, stay: str, states_file: str | None, **given: Any) -> None:
     _from_file(file, given, lambda listed: read_moves(file, stays, names if listed is None else listed))
 
 
-def _from_geometry(space: StateSpace, given: dict[str, Any]) -> None:
+def _from_geometry(space: StateSpace, given: dict[str, Any], inputs: Sequence[str] = ()) -> None:
     from dphmm.markov.geometry import couples_along_radius
     from dphmm.markov.model import MarkovModel
 
     step, most = duration(given["step"], "--step"), speed(given["max_speed"], "--max-speed")
-    new_output(given["output"], [], given["force"])
+    new_output(given["output"], inputs, given["force"])
     try:
         made = MarkovModel.from_geometry(space, step, most, stay=given["stay"], jump=given["jump"])
     except InvalidInput as error:

@@ -15,6 +15,7 @@ from dphmm._checks import finite_number
 from dphmm.cli.outcomes import named
 from dphmm.errors import InvalidInput
 from dphmm.states.maps import parse_duration, parse_length, parse_speed
+from dphmm.storage.geo_files import read_zones
 from dphmm.storage.inputs import checked_output
 
 if TYPE_CHECKING:
@@ -173,6 +174,27 @@ def loaded_policy(path: str, model: MarkovModel, option: str = "--policy") -> tu
         what = "another model" if error.field == "model" else "another model's states"
         expected = f"one that dphmm policy has made for this one ({error})"
         raise InvalidInput("policy", f"{Path(path).name}, made for {what}", expected) from None
+
+
+def zone_options(command: F) -> F:
+    """--zone-id, --zone-crs and --mend-zones, for a file of polygons."""
+    for option in (
+        click.option("--mend-zones", is_flag=True, help="Mend outlines that cross themselves (shapely.make_valid)."),
+        click.option("--zone-crs", metavar="CRS", help="Coordinates of a file that does not say them: EPSG:25833."),
+        click.option("--zone-id", metavar="COL", help="The column with the names of the zones."),
+    ):
+        command = option(command)
+    return command
+
+
+def zones_of(path: str, given: Mapping[str, Any], option: str) -> StateSpace:
+    """The zones of a file, by `zone_options`."""
+    if given["zone_id"] is None:
+        raise InvalidInput("--zone-id", "nothing", "the column of FILE with the names of the zones")
+    try:
+        return read_zones(path, given["zone_id"], crs=given["zone_crs"], mend=given["mend_zones"])
+    except InvalidInput as error:
+        raise named(error, {"zones": option, "zone_id": "--zone-id", "crs": "--zone-crs"}) from None
 
 
 def other_queries(command: F) -> F:

@@ -84,6 +84,8 @@ _PHRASES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r" written by save_(model|policy)", lambda found: f" written by dphmm {_COMMANDS[found[1]]}"),
     (r", or user_column=", ", or dphmm import csv with --user-column"),
     (r"\bno_times=True\b", "--no-times"),
+    (r"\bmend=True\b", "--mend-zones"),
+    (r"\bcrs=(?=\S)", "--zone-crs "),
     (r"\buser_name=", "--user"),
     (
         r"\b(?:(lat|lon|user)_column=|(user_pattern|delimiter|names|skip_lines|step)=)(?=[ ,;:)]|$)",

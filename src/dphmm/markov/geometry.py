@@ -4,6 +4,8 @@ From each cell a subject stays with a public probability. Otherwise it moves to 
 speed times the step, with weights that fall with the distance d between the centres: exp(-3 d / reach). The law is the
 same everywhere. On a grid a move that would leave the box does not happen, axis by axis: a subject at the east wall
 that would go north-east goes north. On a cover of H3 cells a move to a cell that is no state does not happen at all.
+Of zones d is between their answers, and the zone with the most others near is the one that moves as often as the law
+says; the others stay more.
 So the matrix is symmetric and the uniform distribution, in which the model starts, stays as it is.
 
 Source: the falling weights are those of a displacement kernel, docs/guide.md; walls as in docs/proofs/couplings.md.
@@ -22,6 +24,7 @@ from dphmm.markov.stochastic import ModelParts
 from dphmm.states.grid import Grid
 from dphmm.states.hexes import H3
 from dphmm.states.maps import parse_duration, parse_speed
+from dphmm.states.zones import Zones
 from dphmm.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -46,8 +49,8 @@ def parts_from_geometry(
     space: StateSpace, step: object, max_speed: object, stay: object = STAY, jump: object = JUMP
 ) -> ModelParts:
     """See `dphmm.MarkovModel.from_geometry`."""
-    if not isinstance(space, (Grid, H3)) or len(space.merges):
-        raise InvalidInput("space", type(space).__name__, "a Grid or an H3, without merged cells")
+    if not isinstance(space, (Grid, H3, Zones)) or len(space.merges):
+        raise InvalidInput("space", type(space).__name__, "a Grid, an H3 or Zones, without merged cells")
     if space.n_states < 2:
         raise InvalidInput("space", "one cell", "two or more: smaller cells, or a larger box")
     seconds, speed = parse_duration(step, "step"), parse_speed(max_speed, "max_speed")
@@ -55,15 +58,18 @@ def parts_from_geometry(
     if not 0 <= stays < 1:
         raise InvalidInput("stay", stay, "a probability, less than 1")
     reach = speed * seconds
+    cells: int | None
     if isinstance(space, Grid):
         matrix, cells = _of_grid(space, reach, stays)
+    elif isinstance(space, Zones):
+        matrix, cells = _of_zones(space, float(reach), stays), None
     else:
         matrix, cells = _of_hexes(space, reach, stays)
     provenance = {
         "method": GEOMETRY,
         "kernel": f"stay {stays:g}, else exp(-{_FALLS:g} d / reach)",
         "max_speed": f"{float(speed):g} m/s",
-        "reach_cells": cells,
+        **({} if cells is None else {"reach_cells": cells}),
     }
     return uniform_parts(space, matrix, seconds, jump, provenance)
 
@@ -183,6 +189,27 @@ def _of_hexes(space: H3, reach: Fraction, stay: float) -> tuple[Any, int]:
         columns.append(state)
         chances.append(max(0.0, 1.0 - moved))
     return sparse.coo_array((chances, (rows, columns)), shape=(space.n_states, space.n_states)).tocsr(), most
+
+
+def _of_zones(space: Zones, reach: float, stay: float) -> Any:
+    """The same of zones, by the distances of their answers on the ground; a zone with fewer others near stays more.
+
+    Every zone moves to another one as often as that one to it, and the busiest stays with the given chance.
+    """
+    from scipy import sparse
+
+    if space.n_states**2 > MOST_MOVES:
+        raise _too_many(space.n_states, space.n_states)
+    points = space.own_answers
+    apart = space.distances(points[:, None], points[None])
+    np.fill_diagonal(apart, np.inf)
+    if apart.min() > reach:
+        raise _stuck(Fraction(reach), float(apart.min()))
+    weights = np.where(apart <= reach, _weights(np.minimum(apart, reach) / reach), 0.0)
+    chance = (1.0 - stay) * (weights + weights.T) / 2
+    chance /= weights.sum(axis=1).max()
+    np.fill_diagonal(chance, np.maximum(0.0, 1.0 - chance.sum(axis=1)))
+    return sparse.csr_array(chance)
 
 
 def _weights(share: Any) -> FloatArray:

@@ -1,4 +1,4 @@
-"""States: names, answers on a lattice, maps (grids, H3 cells), categories; and trajectories of them."""
+"""States: names, answers on a lattice, maps (grids, H3 cells, zones), categories; and trajectories of them."""
 
 from dphmm.states.grid import Grid
 from dphmm.states.hexes import H3
@@ -15,6 +15,7 @@ from dphmm.states.space import (
     space_of_names,
 )
 from dphmm.states.trajectory import Counts, Sequences, Trajectories, Visit
+from dphmm.states.zones import Zones
 
 __all__ = [
     "H3",
@@ -28,6 +29,7 @@ __all__ = [
     "StateSpace",
     "Trajectories",
     "Visit",
+    "Zones",
     "category_space",
     "from_description",
     "lattice_answers",

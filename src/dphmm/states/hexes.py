@@ -51,7 +51,7 @@ class H3(MapSpace):
             raise InvalidInput("lat, lon", "a place without a cell", "finite degrees, latitude within 89.9")
         self.cells = np.unique(_cells_of(h3, latitudes.ravel(), longitudes.ravel(), self.resolution))
         centres = np.array([h3.cell_to_latlng(int(cell)) for cell in self.cells])
-        self.projection = _about_the_middle(centres[:, 0], centres[:, 1])
+        self.projection = Projection.about_the_middle(centres[:, 0], centres[:, 1])
         raw = self.projection.to_metres(centres[:, 0], centres[:, 1])
         lattice, frame = snap(raw, _default_pitch(h3, self.resolution) if pitch is None else pitch)
         self._place(lattice, frame, raw, None)
@@ -202,17 +202,6 @@ def _cells_of(h3: ModuleType, lat: FloatArray, lon: FloatArray, resolution: int)
     places, inverse = np.unique(lat + 1j * lon, return_inverse=True)
     found = (h3.latlng_to_cell(p.real, p.imag, resolution) for p in places.tolist())
     return np.fromiter(found, np.uint64, len(places))[inverse]
-
-
-def _about_the_middle(lat: FloatArray, lon: FloatArray) -> Projection:
-    """Projection about the middle of the cells; longitudes are opened at their widest gap."""
-    latitude = float((lat.min() + lat.max()) / 2)
-    around = np.sort(np.mod(lon, 360.0))
-    gaps = np.diff(around, append=around[0] + 360.0)
-    widest = int(np.argmax(gaps))
-    first = around[(widest + 1) % len(around)]
-    longitude = float(np.mod(first + (360.0 - gaps[widest]) / 2 + 180.0, 360.0) - 180.0)
-    return Projection.about(latitude, longitude, latitude, longitude)
 
 
 def _default_pitch(h3: ModuleType, resolution: int) -> float:

@@ -160,6 +160,17 @@ class Projection:
         north, east = metres_per_degree(latitude)
         return cls(south, west, middle, north, east)
 
+    @classmethod
+    def about_the_middle(cls, lat: FloatArray, lon: FloatArray) -> Projection:
+        """About the middle of places in degrees; longitudes are opened at their widest gap."""
+        latitude = float((lat.min() + lat.max()) / 2)
+        around = np.sort(np.mod(lon, 360.0))
+        gaps = np.diff(around, append=around[0] + 360.0)
+        widest = int(np.argmax(gaps))
+        first = around[(widest + 1) % len(around)]
+        longitude = float(np.mod(first + (360.0 - gaps[widest]) / 2 + 180.0, 360.0) - 180.0)
+        return cls.about(latitude, longitude, latitude, longitude)
+
     def to_metres(self, lat: ArrayLike, lon: ArrayLike) -> FloatArray:
         """Places in degrees to metres (n, 2): east, north."""
         degrees_east = np.mod(np.asarray(lon, dtype=np.float64) - self.middle + 180.0, 360.0) - 180.0

@@ -214,6 +214,14 @@ def read_source(
     return rows._replace(files=1, loaded=rows.loaded._replace(rejected=rows.loaded.rejected.drop_columns(["file"])))
 
 
+def read_rows_of(table: pa.Table, layout: Layout, source: PathLike) -> SourceRows:
+    """The same of the rows of an Arrow table that was read from a source without lines."""
+    found = _Found(table.column_names, layout, str(source), None, {each.name: each.type for each in table.schema})
+    found.add(table.select(found.read), _owner_of_all(Path(source).name, layout))
+    rows = found.finish(())
+    return rows._replace(files=1, loaded=rows.loaded._replace(rejected=rows.loaded.rejected.drop_columns(["file"])))
+
+
 def is_many(source: PathLike) -> bool:
     """Whether a source is a folder or an archive."""
     path = Path(source)

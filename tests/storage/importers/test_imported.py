@@ -23,7 +23,7 @@ def test_every_importer_is_registered():
     assert made == {function for name, function in IMPORTERS.items() if name not in RECIPES}
     assert all(function.__name__ == f"import_{name}" for name, function in IMPORTERS.items())
     assert set(RECIPES) == {"gowalla", "cabspotting", "tdrive", "foursquare", "porto"}
-    assert set(IMPORTERS) == {"geolife", "csv", "sequences", "intervals", *RECIPES}
+    assert set(IMPORTERS) == {"geolife", "csv", "geo", "sequences", "intervals", *RECIPES}
 
 
 def test_importing_the_importers_loads_nothing_heavy():

@@ -17,9 +17,10 @@ import numpy as np
 from dphmm.errors import InvalidInput
 from dphmm.states.trajectory import Counts, Trajectories
 from dphmm.storage.csv_files import listed
+from dphmm.storage.geo_files import read_points
 from dphmm.storage.importers.imported import Imported, RowReader, finished, imported_rows
 from dphmm.storage.inputs import PathLike, members
-from dphmm.storage.layouts import Layout, Progress, read_source
+from dphmm.storage.layouts import Layout, Progress, read_rows_of, read_source
 from dphmm.storage.trajectories import Assembler, Cells, Roles
 
 if TYPE_CHECKING:
@@ -45,6 +46,27 @@ def import_csv(source: PathLike, *, progress: Progress | None = None, **options:
         "models of a time step refuse them; name one with time_column="
     )
     return imported._replace(report=replace(imported.report, warnings=(warning,)))
+
+
+def import_geo(
+    source: PathLike, *, crs: str | None = None, progress: Progress | None = None, **options: Any
+) -> Imported:
+    """Trajectories of the points of a geo file (GeoJSON, GeoPackage, Shapefile, FlatGeobuf, GPX), in degrees.
+
+    Columns beside the geometry are found as those of a table; of GPX the time is ``time`` and a trip a track.
+    ``crs`` : the coordinates of a file that does not say them. Raises InvalidInput as `read_features` and
+    `read_source`.
+    """
+    table = read_points(source, crs)
+    layout = Layout().changed(**options)
+    if Path(source).suffix.lower() == ".gpx":
+        tracks = {"time_column": "time", "trip_column": "track_fid"}
+        layout = Layout().changed(**{k: v for k, v in tracks.items() if v in table.column_names} | options)
+    found = read_rows_of(table, layout, source)
+    if progress is not None:
+        progress(1, 1)
+    imported = imported_rows("geo", found, layout, source)
+    return imported._replace(report=replace(imported.report, layout=None))
 
 
 _PLT = re.compile(r"(?:^|/)([^/]+)/Trajectory/([^/]+)\.plt$")

@@ -1,0 +1,40 @@
+"""dphmm export: a released file as points, for maps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from dphmm.cli.console import Console, print_json
+from dphmm.cli.options import CONTEXT, force, messages, new_output, output
+from dphmm.cli.outcomes import named
+from dphmm.errors import InvalidInput
+from dphmm.storage.geo_files import write_released
+
+
+@click.command("export", context_settings=CONTEXT)
+@click.argument("released", metavar="RELEASED")
+@output("released.geojson")
+@click.option(
+    "--what",
+    type=click.Choice(["estimate", "z"]),
+    default="estimate",
+    show_default=True,
+    help="Points are where the belief has its mean after each answer, or the answers themselves.",
+)
+@force
+@messages
+def export(released: str, what: str, **given: Any) -> None:
+    """Write a released file of a map as points: .geojson, .gpkg or .fgb by the name of the output.
+
+    One point per answer, with all columns of the released file. Nothing is added to what is published.
+    """
+    new_output(given["output"], [released], given["force"])
+    try:
+        points = write_released(released, given["output"], what=what)
+    except InvalidInput as error:
+        raise named(error, {"released": "RELEASED", "output": "-o", "what": "--what"}) from None
+    if given["as_json"]:
+        print_json({"points": points, "what": what, "output": given["output"]})
+    Console(given["quiet"]).say([("", f"{points} points of {what}"), ("", f"written to {given['output']}")])

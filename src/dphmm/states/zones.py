@@ -1,0 +1,222 @@
+"""Zones: polygons of the map as states, such as wards or postal areas; an optional extra: ``pip install 'dphmm[geo]'``.
+
+The answer of a zone is a point inside it that depends on its outline alone (shapely's point on surface), in metres of
+the same projection as a grid's or H3 cells'. A place belongs to the zone that it lies in, borders included; on a border
+the zone with the lowest number has it. Zones do not overlap, but by what rounding leaves along a common border.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from types import ModuleType
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dphmm._cached import cached_property
+from dphmm.errors import InvalidInput
+from dphmm.states.lattice import snap
+from dphmm.states.maps import LARGEST_LATITUDE, MapSpace, Projection
+from dphmm.states.space import Description, check_names, registered
+from dphmm.types import FloatArray, IntArray
+
+#: Two zones may share this part of the smaller one's area: coordinates of a common border are rounded.
+BORDER_SHARE = 1e-6
+_KINDS = ("Polygon", "MultiPolygon")
+_MULTIPOLYGON = 6
+_AT_ONCE = 1 << 18
+_PARTS = ("coordinates", "rings", "polygons", "zones")
+
+
+@registered
+class Zones(MapSpace):
+    """Polygons as states, named by their ids, in the order given.
+
+    ``polygons`` : N shapely polygons or multipolygons in degrees, longitude first. Answers are points inside the zones,
+    in metres east and north of the middle of all (N, 2). ``mend`` : mend outlines that cross themselves with
+    shapely.make_valid. Everything here is public.
+
+    >>> from shapely import box
+    >>> zones = Zones(["west", "east"], [box(13.3, 52.4, 13.4, 52.5), box(13.4, 52.4, 13.5, 52.5)])
+    >>> zones.names[zones.locate(52.45, 13.47)]
+    'east'
+
+    Raises InvalidInput, with the zone's name, for an outline that is empty, no polygon, not in degrees or crosses
+    itself, for two zones that overlap, for two of one name, and without the shapely package.
+    """
+
+    kind: ClassVar[str] = "zones"
+
+    #: Corners float64 (m, 2) in degrees, longitude first; and where rings, polygons and zones begin among the corners,
+    #: the rings and the polygons.
+    outlines: Mapping[str, NDArray[Any]]
+
+    def __init__(
+        self, names: Sequence[str], polygons: Sequence[Any], *, mend: bool = False, pitch: ArrayLike | None = None
+    ) -> None:
+        shapely = _shapely()
+        labels = check_names(names, len(polygons))
+        if not labels:
+            raise InvalidInput("zones", "no polygon", "at least 1")
+        shapes = _checked(shapely, labels, np.array(list(polygons), dtype=object), mend)
+        _check_apart(shapely, labels, shapes)
+        inside = shapely.point_on_surface(shapes)
+        lon, lat = shapely.get_x(inside), shapely.get_y(inside)
+        self.projection = Projection.about_the_middle(lat, lon)
+        raw = self.projection.to_metres(lat, lon)
+        lattice, frame = snap(raw, pitch)
+        self._set_outlines(shapely, shapes)
+        self._place(lattice, frame, raw, labels)
+
+    def _set_outlines(self, shapely: ModuleType, shapes: Any) -> None:
+        many = [shape if shape.geom_type == "MultiPolygon" else shapely.multipolygons([shape]) for shape in shapes]
+        _, coordinates, (rings, polygons, zones) = shapely.to_ragged_array(np.array(many, dtype=object))
+        counts = (np.asarray(part, dtype=np.int64) for part in (rings, polygons, zones))
+        self.outlines = dict(zip(_PARTS, (np.asarray(coordinates, np.float64), *counts), strict=True))
+
+    @cached_property
+    def polygons(self) -> Any:
+        """The polygons (N,), as shapely has them. Raises InvalidInput without the shapely package."""
+        shapely = _shapely()
+        coordinates, *counts = (self.outlines[name] for name in _PARTS)
+        return shapely.from_ragged_array(shapely.GeometryType(_MULTIPOLYGON), coordinates, tuple(counts))
+
+    @cached_property
+    def _index(self) -> Any:
+        shapely = _shapely()
+        shapely.prepare(self.polygons)
+        return shapely.STRtree(self.polygons)
+
+    def _locate(self, lat: FloatArray, lon: FloatArray) -> IntArray:
+        shapely = _shapely()
+        latitudes, longitudes = lat.ravel(), lon.ravel()
+        # Only what lies beyond is turned: it would be rounded, off a border perhaps.
+        turned = np.mod(longitudes + 180.0, 360.0) - 180.0
+        longitudes = np.where(np.abs(longitudes) > 180.0, turned, longitudes)
+        states = np.full(len(latitudes), -1, dtype=np.int64)
+        for start in range(0, len(latitudes), _AT_ONCE):
+            part = slice(start, start + _AT_ONCE)
+            point, zone = self._index.query(shapely.points(longitudes[part], latitudes[part]), predicate="intersects")
+            # The lowest number is written last.
+            order = np.argsort(-zone, kind="stable")
+            states[part][point[order]] = zone[order]
+        return states.reshape(lat.shape)
+
+    def _whereabouts(self) -> str:
+        sha = hashlib.sha256()
+        for name in _PARTS:
+            part = self.outlines[name]
+            sha.update(np.ascontiguousarray(part).astype(part.dtype.newbyteorder("<")).tobytes())
+        return f"{super()._whereabouts()}\n{sha.hexdigest()}"
+
+    def _share_with(self, part: Self, kept: IntArray) -> None:
+        super()._share_with(part, kept)
+        coordinates, rings, polygons, zones = (self.outlines[name] for name in _PARTS)
+        chosen = _spans(zones, kept), _spans(polygons, _spans(zones, kept))
+        corners = _spans(rings, chosen[1])
+        part.outlines = {
+            "coordinates": coordinates[corners],
+            "rings": _offsets(np.diff(rings)[chosen[1]]),
+            "polygons": _offsets(np.diff(polygons)[chosen[0]]),
+            "zones": _offsets(np.diff(zones)[kept]),
+        }
+
+    def describe(self) -> Description:
+        """The outlines, the answers and the projection: enough to restore without the shapely package."""
+        meta, arrays = super().describe()
+        place = self.projection
+        meta |= {"latitude": place.south, "longitude": place.west}
+        return meta, arrays | {name: self.outlines[name] for name in _PARTS}
+
+    @classmethod
+    def _restore(cls, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+        space = super()._restore(meta, arrays)
+        latitude, longitude = float(meta["latitude"]), float(meta["longitude"])
+        space.projection = Projection.about(latitude, longitude, latitude, longitude)
+        space.outlines = {name: arrays[name] for name in _PARTS}
+        _check_outlines(space.outlines, space.n_states)
+        return space
+
+
+def _spans(offsets: IntArray, chosen: IntArray) -> IntArray:
+    """The members of the chosen groups, one group after the other."""
+    many = np.diff(offsets)[chosen]
+    return np.repeat(offsets[chosen] - (np.cumsum(many) - many), many) + np.arange(int(many.sum()))
+
+
+def _offsets(counts: IntArray) -> IntArray:
+    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+
+
+def _check_outlines(outlines: Mapping[str, NDArray[Any]], n: int) -> None:
+    """Arrays of a file that are not those of N outlines are refused before any library reads them."""
+    corners = outlines["coordinates"]
+    size = corners.shape[0] if corners.ndim else 0
+    fine = corners.dtype == np.float64 and corners.shape == (size, 2) and bool(np.isfinite(corners).all())
+    for name in _PARTS[1:]:
+        offsets = outlines[name]
+        fine = fine and offsets.dtype == np.int64 and offsets.ndim == 1 and len(offsets) > 1
+        fine = fine and offsets[0] == 0 and offsets[-1] == size and bool((np.diff(offsets) > 0).all())
+        size = len(offsets) - 1
+    if not fine or size != n:
+        raise InvalidInput("zones", "outlines that do not fit together", f"those of {n} zones")
+    starts, ends = outlines["rings"][:-1], outlines["rings"][1:] - 1
+    if (ends - starts < 3).any() or (corners[starts] != corners[ends]).any():
+        raise InvalidInput("zones", "a ring that is not closed", "4 corners or more, the last one the first")
+
+
+def _shapely() -> ModuleType:
+    try:
+        import shapely
+    except ImportError:
+        raise InvalidInput("zones", "no shapely package", "it installed: pip install 'dphmm[geo]'") from None
+    module: ModuleType = shapely
+    return module
+
+
+def _checked(shapely: ModuleType, names: Sequence[str], shapes: Any, mend: bool) -> Any:
+    """The polygons, whole and in degrees."""
+    for state, (name, shape) in enumerate(zip(names, shapes, strict=True)):
+        field = f"zone {name!r}"
+        kind = getattr(shape, "geom_type", None)
+        if kind not in _KINDS:
+            raise InvalidInput(field, kind or "nothing", "a polygon, or several of one zone")
+        if shape.is_empty:
+            raise InvalidInput(field, "an empty polygon", "an outline of at least 3 corners")
+        west, south, east, north = shape.bounds
+        # Written so that NaN is refused too.
+        if not (max(abs(south), abs(north)) <= LARGEST_LATITUDE and max(abs(west), abs(east)) <= 180):
+            swapped = max(abs(south), abs(north)) > 90 >= max(abs(west), abs(east))
+            expected = "degrees, longitude first, within 89.9 north and south and 180 east and west"
+            raise InvalidInput(field, "corners that are none", expected + ("; are they swapped?" if swapped else ""))
+        if not shape.is_valid:
+            mended = _areas_of(shapely, shapely.make_valid(shape)) if mend else None
+            if mended is None or mended.is_empty:
+                expected = "an outline that does not cross itself; mend=True mends it with shapely.make_valid"
+                raise InvalidInput(field, "an outline that crosses itself", expected)
+            shapes[state] = mended
+        if not shapes[state].area > 0:
+            raise InvalidInput(field, "a polygon without an area", "an outline of at least 3 corners")
+    return shapely.force_2d(shapes)
+
+
+def _areas_of(shapely: ModuleType, shape: Any) -> Any:
+    """The polygons among the parts of a shape, as one."""
+    parts = [part for part in shapely.get_parts(shape) if part.geom_type in _KINDS]
+    return shapely.union_all(parts)
+
+
+def _check_apart(shapely: ModuleType, names: Sequence[str], shapes: Any) -> None:
+    a, b = shapely.STRtree(shapes).query(shapes, predicate="intersects")
+    a, b = a[a < b], b[a < b]
+    if not len(a):
+        return
+    shared = shapely.area(shapely.intersection(shapes[a], shapes[b]))
+    areas = shapely.area(shapes)
+    over = np.flatnonzero(shared > BORDER_SHARE * np.minimum(areas[a], areas[b]))
+    if len(over):
+        one, other = names[a[over[0]]], names[b[over[0]]]
+        more = f", and {len(over) - 1} more pairs" if len(over) > 1 else ""
+        raise InvalidInput("zones", f"{one!r} and {other!r}, which overlap{more}", "zones that share borders at most")

@@ -1,0 +1,73 @@
+"""--zones: a model whose states are polygons of a public file, and what is released and exported with it."""
+
+from __future__ import annotations
+
+import pytest
+
+gpd = pytest.importorskip("geopandas")
+shapely = pytest.importorskip("shapely")
+
+
+@pytest.fixture
+def wards(tmp_path):
+    shapes = [shapely.box(13.3 + k / 100, 52.4, 13.31 + k / 100, 52.41) for k in range(4)]
+    path = tmp_path / "wards.geojson"
+    gpd.GeoDataFrame({"id": list("abcd")}, geometry=shapes, crs=4326).to_file(path)
+    lines = [
+        f"u{k},2024-05-06T08:{5 * i:02}:00Z,52.405,{13.305 + ((i + k) % 4) / 100}" for k in (0, 1) for i in range(8)
+    ]
+    (tmp_path / "rows.csv").write_text("\n".join(["user,t,lat,lon", *lines]) + "\n")
+    return path
+
+
+@pytest.mark.replayed_words
+def test_zones_from_the_file_to_a_geopackage_of_the_release(tmp_path, wards, run, one_json, rows_of):
+    made = run("model", "zones", wards, "--zone-id", "id", "--step", "5min", "--max-speed", "20km/h",
+               "-o", tmp_path / "m.npz", "--json")  # fmt: skip
+    assert one_json(made)["states"] == 4
+    wards.unlink()
+    run("policy", "radius", tmp_path / "m.npz", "--radius", "1km", "-o", tmp_path / "p.json")
+    run("release", tmp_path / "rows.csv", "--model", tmp_path / "m.npz", "--policy", tmp_path / "p.json",
+        "--epsilon", "1", "--ledger", tmp_path / "l.db", "-o", tmp_path / "r.csv")  # fmt: skip
+    assert {row["estimate"] for row in rows_of(tmp_path / "r.csv")} <= set("abcd")
+    for what in ("estimate", "z"):
+        result = run("export", tmp_path / "r.csv", "-o", tmp_path / f"{what}.gpkg", "--what", what, "--json")
+        assert one_json(result)["points"] == 16
+    assert "--force" in run("export", tmp_path / "r.csv", "-o", tmp_path / "z.gpkg", code=2).stderr
+    assert (
+        "expected a name ending in .geojson"
+        in run("export", tmp_path / "r.csv", "-o", tmp_path / "z.txt", code=2).stderr
+    )
+
+
+def test_a_fit_counts_moves_between_zones(tmp_path, wards, run, one_json):
+    fitted = run("fit", tmp_path / "rows.csv", "--zones", wards, "--zone-id", "id", "--step", "5min",
+                 "-o", tmp_path / "m.npz", "--json")  # fmt: skip
+    assert one_json(fitted)["states"] == 4
+    private = run("fit", tmp_path / "rows.csv", "--zones", wards, "--zone-id", "id", "--step", "5min", "--epsilon", "1",
+                  "--max-length", "8", "--seed", "1", "-o", tmp_path / "n.npz", "--json")  # fmt: skip
+    assert one_json(private)["states"] == 4
+
+
+REFUSED = [
+    (("--zones", "W"), "--zone-id: got nothing; expected the column of FILE"),
+    (("--zones", "W", "--zone-id", "ward"), "--zone-id: got ward; expected one of id"),
+    (("--zones", "W", "--zone-id", "id", "--grid", "1km"), "states: got --grid and --zones"),
+    (("--grid", "1km", "--bbox", "13,52,14,53", "--zone-id", "id"), "--zone-id: got id; expected --zones FILE with it"),
+]
+
+
+@pytest.mark.parametrize(("options", "told"), REFUSED)
+def test_options_that_do_not_fit_together_are_told(tmp_path, wards, run, options, told):
+    given = [str(wards) if option == "W" else option for option in options]
+    assert told in run("fit", tmp_path / "rows.csv", "-o", tmp_path / "m.npz", *given, code=2).stderr
+
+
+def test_zones_that_overlap_or_cross_themselves_are_told_with_the_option(tmp_path, wards, run):
+    bowtie = shapely.Polygon([(13.6, 52.4), (13.7, 52.5), (13.7, 52.4), (13.6, 52.5)])
+    gpd.GeoDataFrame({"id": ["x"]}, geometry=[bowtie], crs=4326).to_file(wards)
+    arguments = ("model", "zones", wards, "--zone-id", "id", "--step", "5min", "--max-speed", "20km/h", "-o")
+    assert "--mend-zones mends it" in run(*arguments, tmp_path / "m.npz", code=2).stderr
+    shapes = [shapely.box(13, 52, 14, 53), shapely.box(13.5, 52, 14.5, 53)]
+    gpd.GeoDataFrame({"id": ["x", "y"]}, geometry=shapes, crs=4326).to_file(wards)
+    assert "FILE: got 'x' and 'y', which overlap" in run(*arguments, tmp_path / "m.npz", code=2).stderr

@@ -1,0 +1,141 @@
+"""Geo files: zones and points in degrees whatever their coordinates, and releases as points, at once or not at all."""
+
+from __future__ import annotations
+
+import json
+
+import pandas as pd
+import pytest
+
+from dphmm.errors import InvalidInput
+from dphmm.storage.geo_files import read_features, read_zones, write_released
+
+gpd = pytest.importorskip("geopandas")
+shapely = pytest.importorskip("shapely")
+
+
+@pytest.fixture
+def wards():
+    shapes = [shapely.box(13.3, 52.4, 13.4, 52.5), shapely.box(13.4, 52.4, 13.5, 52.5)]
+    return gpd.GeoDataFrame({"ward": [7, 12], "n": ["a", None]}, geometry=shapes, crs=4326)
+
+
+@pytest.mark.parametrize("suffix", [".geojson", ".gpkg", ".shp", ".fgb"])
+@pytest.mark.parametrize("crs", [4326, 25833])
+def test_zones_are_in_degrees_whatever_a_file_s_coordinates(tmp_path, wards, suffix, crs):
+    path = tmp_path / f"wards{suffix}"
+    wards.to_crs(crs).to_file(path)
+    zones = read_zones(path, "ward")
+    places = dict(zip(zones.names, zip(*zones.to_latlon(zones.answers), strict=True), strict=True))
+    assert set(places) == {"7", "12"}
+    assert places["7"][1] == pytest.approx(13.35, abs=1e-3)
+    assert zones.names[zones.locate(52.45, 13.45)] == "12"
+
+
+def test_files_that_say_too_little_or_are_damaged_are_refused_in_one_line(tmp_path, wards):
+    wards.to_file(tmp_path / "x.shp")
+    (tmp_path / "x.prj").unlink()
+    with pytest.raises(InvalidInput, match=r"crs: got none in x.shp; expected .*crs=EPSG:4326"):
+        read_zones(tmp_path / "x.shp", "ward")
+    assert read_zones(tmp_path / "x.shp", "ward", crs="EPSG:4326").n_states == 2
+    with pytest.raises(InvalidInput, match="crs: got klingon; expected coordinates that are known"):
+        read_zones(tmp_path / "x.shp", "ward", crs="klingon")
+    wards.to_file(tmp_path / "x.geojson")
+    with pytest.raises(InvalidInput, match="zone_id: got id; expected one of ward, n"):
+        read_zones(tmp_path / "x.geojson", "id")
+    with pytest.raises(InvalidInput, match=r"names\[1\]: got 0 characters"):
+        read_zones(tmp_path / "x.geojson", "n")
+    data = (tmp_path / "x.geojson").read_bytes()
+    (tmp_path / "x.geojson").write_bytes(data[: len(data) // 2])
+    with pytest.raises(InvalidInput, match="cannot be read"):
+        read_features(tmp_path / "x.geojson")
+    with pytest.raises(InvalidInput, match="a name ending in"):
+        (tmp_path / "x.kml").write_text("")
+        read_features(tmp_path / "x.kml")
+    empty = {"type": "FeatureCollection", "features": []}
+    (tmp_path / "e.geojson").write_text(json.dumps(empty))
+    with pytest.raises(InvalidInput, match=r"without features|cannot be read"):
+        read_features(tmp_path / "e.geojson")
+
+
+RELEASED = pd.DataFrame(
+    {
+        "user": ["007", "a"],
+        "t": pd.to_datetime(["2024-05-06T08:00Z", "2024-05-06T08:05Z"]),
+        "z_lat": [52.4, None],
+        "z_lon": [13.3, None],
+        "estimate_lat": [52.41, 52.42],
+        "estimate_lon": [13.31, 13.32],
+        "plan": ["ab", None],
+    }
+)
+
+
+@pytest.mark.parametrize("suffix", [".geojson", ".gpkg", ".fgb"])
+def test_a_release_becomes_points_with_its_columns(tmp_path, suffix):
+    RELEASED.to_parquet(tmp_path / "r.parquet")
+    out = tmp_path / f"r{suffix}"
+    assert write_released(tmp_path / "r.parquet", out) == 2
+    read = gpd.read_file(out)
+    assert read.crs.to_epsg() == 4326 and sorted(read["user"]) == ["007", "a"]
+    assert sorted(read.geometry.x.round(6)) == [13.31, 13.32]
+    assert write_released(tmp_path / "r.parquet", out, what="z") == 1
+    assert {path.name for path in tmp_path.iterdir()} == {"r.parquet", f"r{suffix}"}
+
+
+def test_a_release_without_places_and_another_name_are_refused(tmp_path):
+    RELEASED[["user", "t"]].to_parquet(tmp_path / "r.parquet")
+    with pytest.raises(InvalidInput, match="released: got columns user, t; expected a released file of a map"):
+        write_released(tmp_path / "r.parquet", tmp_path / "r.geojson")
+    with pytest.raises(InvalidInput, match=r"output: got .*r.shp; expected a name ending in .geojson"):
+        write_released(tmp_path / "r.parquet", tmp_path / "r.shp")
+    with pytest.raises(InvalidInput, match="what: got x"):
+        write_released(tmp_path / "r.parquet", tmp_path / "r.geojson", what="x")
+    assert {path.name for path in tmp_path.iterdir()} == {"r.parquet"}
+
+
+GPX = """<gpx version="1.1" creator="x" xmlns="http://www.topografix.com/GPX/1/1"><trk><trkseg>
+<trkpt lat="52.45" lon="13.35"><time>2024-05-06T08:00:00Z</time></trkpt>
+<trkpt lat="52.46" lon="13.36"><time>2024-05-06T08:05:00Z</time></trkpt>
+</trkseg></trk></gpx>"""
+
+
+def test_points_become_trajectories_and_what_is_no_point_is_rejected(tmp_path, wards):
+    from dphmm.storage.importers import IMPORTERS
+    from dphmm.storage.trajectories import trajectories_table
+
+    def rows(path, **options):
+        imported = IMPORTERS["geo"](path, **options)
+        return trajectories_table(imported.trajectories).to_pylist(), imported.rejected.to_pylist()
+
+    times = pd.to_datetime(["2024-05-06T08:00Z", "2024-05-06T08:05Z", "2024-05-06T08:10Z"])
+    shapes = [shapely.Point(13.35, 52.45), shapely.Point(13.36, 52.46), shapely.box(13, 52, 14, 53)]
+    frame = gpd.GeoDataFrame({"user": ["a", "b", "b"], "t": times}, geometry=shapes, crs=4326)
+    for name, crs in (("x.gpkg", 25833), ("x.geojson", 4326)):
+        frame.to_crs(crs).to_file(tmp_path / name)
+        read, rejected = rows(tmp_path / name)
+        assert [(row["user"], round(row["lat"], 6), round(row["lon"], 6)) for row in read] == [
+            ("a", 52.45, 13.35), ("b", 52.46, 13.36),
+        ]  # fmt: skip
+        assert rejected == [{"row": 3, "reason": "invalid_place"}]
+    (tmp_path / "x.gpx").write_text(GPX)
+    read, _ = rows(tmp_path / "x.gpx", user_name="me")
+    assert [(row["user"], row["lat"], row["t"].minute) for row in read] == [("me", 52.45, 0), ("me", 52.46, 5)]
+    wards.to_file(tmp_path / "w.geojson")
+    with pytest.raises(InvalidInput, match="without points"):
+        rows(tmp_path / "w.geojson")
+
+
+def test_no_place_is_told_of_a_file_that_is_half_readable(tmp_path, capfd, recwarn):
+    from dphmm.storage.importers import IMPORTERS
+
+    points = ["[13.35, 52.45]", "[52.01937465]", '"52.01937465"']
+    features = [
+        f'{{"type": "Feature", "properties": {{"user": "a"}}, "geometry": {{"type": "Point", "coordinates": {point}}}}}'
+        for point in points
+    ]
+    (tmp_path / "x.geojson").write_text(f'{{"type": "FeatureCollection", "features": [{", ".join(features)}]}}')
+    found = IMPORTERS["geo"](tmp_path / "x.geojson", no_times=True)
+    assert found.rejected.to_pylist() == [{"row": row, "reason": "invalid_place"} for row in (2, 3)]
+    told = capfd.readouterr()
+    assert "01937465" not in told.out + told.err + "".join(str(each.message) for each in recwarn)
