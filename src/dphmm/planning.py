@@ -20,6 +20,7 @@ import numpy as np
 
 from dphmm._cached import cached_property
 from dphmm._checks import EPSILON_MAX, EPSILON_MIN, exact_epsilon, one_of, whole
+from dphmm._kernels.threads import on_one_thread
 from dphmm.accounting.promise import MOST_SCHEDULED, Schedule, SequencePromise
 from dphmm.accounting.records import check_exact, shown
 from dphmm.errors import InvalidInput
@@ -218,6 +219,7 @@ class World:
 
     # -- candidates -----------------------------------------------------------------------------------------------
 
+    @on_one_thread
     def plan(self, total: Exact, progress: Callable[[int, int], None] | None = None) -> SchedulePlan:
         """The plan of one total. Raises InvalidInput for one below the epsilon of a release."""
         schedule, ladder = self.choose(total, progress)
@@ -236,6 +238,7 @@ class World:
             step=setting.model.step,
         )
 
+    @on_one_thread
     def choose(
         self, total: Exact, progress: Callable[[int, int], None] | None = None
     ) -> tuple[Schedule, tuple[Candidate, ...]]:
@@ -364,6 +367,7 @@ class World:
             what = _CALLED.get(length * step, what)
         return what, tuple((one, one * length) for one in after)
 
+    @on_one_thread
     def stays(self, schedule: Schedule, after: Sequence[int] = AFTER) -> Stays:
         """What is found of people who stay at one place for so many whole blocks or windows, ``after`` ascending.
 
@@ -384,6 +388,7 @@ class World:
             found.append(Stay(number, answers, error, name))
         return Stays(what, without, tuple(found))
 
+    @on_one_thread
     def expected(self, schedule: Schedule) -> Expected:
         """What a reader of a file that is released by a schedule finds, if people move as the model says.
 

@@ -70,7 +70,7 @@ def test_a_whole_block_has_what_was_expected_of_it(made):
     assert (
         "who stays at one place" in said
         and "Computed from public data alone" in said
-        and "not of whole blocks" not in said
+        and "nobody has rows of a whole" not in said
     )
 
 
@@ -82,7 +82,7 @@ def test_of_less_a_page_gives_what_a_reader_expects_of_its_rows(made, kind):
     assert report.found.error == pytest.approx(own.mean()) and not report.found.measured
     assert report.found.stays == () and Content(report).nights_figure is None
     said = first_screen(report)
-    assert "who stays" not in said and "which are not of whole blocks" in said
+    assert "who stays" not in said and "nobody has rows of a whole hour" in said
     assert "after one" not in said.split("What a reader can still find")[1].split("Not protected")[0]
     assert "who stays" not in " ".join(line for _, line in report.story.rows())
     assert report.prospects.expected.found.stays, "there are figures of who stays that could have been shown"

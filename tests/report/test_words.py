@@ -31,6 +31,7 @@ from dphmm.markov.jump import Jump
 from dphmm.report import read_report, words, write_report
 from dphmm.report.page import Content, page
 from dphmm.session.setting import Setting
+from dphmm.storage.learned import learning, learning_event
 from dphmm.storage.release_words import ONLY_POSSIBLE, ORIGIN, REPLAYABLE, SO_STATED, off, sureness
 from dphmm.storage.tables import read_table, write_table
 from report.worlds import BBOX, released, report, run, table
@@ -99,7 +100,7 @@ def test_who_stays_is_told_alike_by_page_terminal_and_json(noon):
     shown = said((noon / "page.html").read_text())
     assert line in terminal
     assert f"{figures[0]} off about who stays at one place, after one day" in shown
-    assert f"{figures[1]} off after seven days" in shown
+    assert f"{figures[1]} off about the same place after seven days" in shown
     assert f"Who stays at one place is found to {figures[0]} in one day, {figures[1]} in seven days." in shown
     assert f"Who stays at one place: {figures[0]} in one day" in shown
     assert "night" not in shown and "sleeps" not in shown + terminal
@@ -195,7 +196,7 @@ def test_nothing_is_said_to_confirm_where_the_model_came_from(noon):
     shown = said((noon / "page.html").read_text())
     assert ORIGIN in told["guaranteed"]["words"]
     assert (
-        "No fit on anybody's data: the model is made from the map alone. So the files say; no hash confirms it."
+        "No fit on anybody's data: the model is made from the map alone. So the files say; this page cannot check it."
         in shown
     )
     assert f"{ORIGIN[0].upper()}{ORIGIN[1:]}." in shown
@@ -453,3 +454,58 @@ def test_the_command_that_audits_a_file_quotes_its_name(noon):
     made = replace(of_folder(noon), name="anna's day; rm x.csv")
     line = Content(made).check_command
     assert shlex.split(line)[:4] == ["dphmm", "audit", "--released", "anna's day; rm x.csv"]
+
+
+# -- rows of less than whole blocks ---------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def short(noon, tmp_path_factory):
+    """The same four people, and one with a single row."""
+    folder = tmp_path_factory.mktemp("short")
+    for name in ("model.npz", "policy.json", "plan.json"):
+        shutil.copy(noon / name, folder / name)
+    rows = (noon / "walks.csv").read_text().splitlines()
+    (folder / "walks.csv").write_text("\n".join([*rows, rows[1].replace("u0", "late", 1)]) + "\n")
+    return released(folder, "--plan", folder / "plan.json", epsilon=None)
+
+
+def test_one_short_record_takes_from_nobody_what_is_found_of_who_stays(noon, short):
+    """Four people have whole weeks: that a fifth has one row hides nothing of theirs."""
+    whole, made = of_folder(noon), of_folder(short)
+    assert not made.whole and made.some_whole and made.found.stays == whole.found.stays
+    spoken = said(page(made))
+    assert "not everybody has rows of a whole day" in spoken and "who stays at one place, after one day" in spoken
+    assert "expected error over a whole day" in spoken and "The error of this file is no such mean" in spoken
+    assert "off expected over the rows of this file" in " ".join(line for _, line in made.story.rows())
+    assert made.story.document()["still_found"]["stays"] == whole.story.document()["still_found"]["stays"]
+
+
+def test_a_model_learned_with_replayable_noise_is_not_called_private(noon):
+    made = of_folder(noon)
+    learned = dphmm.MarkovModel.fit_private(
+        [[0, 1, 0], [1, 1, 0]], 2, epsilon=1, max_length=3, bits=dphmm.ReplayBits(1)
+    )
+    told = learning(learning_event(learned.provenance))
+    assert told.private is False
+    other = replace(made, made=replace(made.made, statement=msgspec.structs.replace(made.statement, learning=told)))
+    assert words.model_words(other) == (
+        "The model was learned with noise that can be replayed: nothing protects those it was learned from."
+    )
+
+
+def test_answers_of_windows_are_counted_in_windows(tmp_path):
+    """Twelve answers in all are not twelve in any four steps."""
+    model = dphmm.MarkovModel([0.25] * 4, np.full((4, 4), 0.25), space=dphmm.StateSpace([0, 1, 2, 3]))
+    dphmm.save_model(model, tmp_path / "model.npz")
+    dphmm.save_policy(dphmm.policy.complete(4), tmp_path / "policy.json", space=model.space)
+    table(tmp_path / "walks.csv", ["user", "step", "state"], [["anna", step, step % 4] for step in range(1, 13)])
+    folder = released(tmp_path, "--path-epsilon", 4, "--window", 4, epsilon=None)
+    made = of_folder(folder)
+    assert made.answers_of == {"anna": 4} and made.most_answers == 4 and made.in_all == 12
+    told = words.spent(made)
+    assert told.big == "4 of 4 in any 4 steps"
+    assert (
+        "12 answers at epsilon\u00a01; at most 4 of them, together 4, in any 4 steps. All together: 12." in told.words
+    )
+    assert words.spending_groups(made) == [("1 person", "4", "4", "12")]

@@ -172,8 +172,7 @@ def loaded_policy(path: str, model: MarkovModel, option: str = "--policy") -> tu
         if error.field not in ("space", "model", "merges"):
             raise
         what = "another model" if error.field == "model" else "another model's states"
-        expected = f"one that dphmm policy has made for this one ({error})"
-        raise InvalidInput("policy", f"{Path(path).name}, made for {what}", expected) from None
+        raise InvalidInput("policy", f"{Path(path).name}, made for {what}", "a policy of this model") from None
 
 
 def zone_options(command: F) -> F:

@@ -96,7 +96,7 @@ def report(**given: Any) -> int:
         path = write_report(given["output"], made)
         figures = [] if given["figures"] is None else write_figures(Path(given["figures"]), made)
     if made.owner_only:
-        console.warn(_owner_words(path))
+        console.warn(_owner_words(path, made))
     document = _document(made, path, figures)
     if given["as_json"]:
         print_json(document)
@@ -104,9 +104,10 @@ def report(**given: Any) -> int:
     return 0
 
 
-def _owner_words(path: Path) -> str:
+def _owner_words(path: Path, made: ReleaseReport) -> str:
     hint = "" if "owner" in path.name else f"; a name such as {path.stem}.owner.html would say so"
-    return f"{path.name} shows where people truly were: for the data owner alone, readable by you only{hint}"
+    told = "shows where people truly were" if made.planar else "was measured against the truth"
+    return f"{path.name} {told}: for the data owner alone, readable by you only{hint}"
 
 
 def _document(made: ReleaseReport, path: Path, figures: list[Path]) -> dict[str, Any]:
@@ -128,7 +129,7 @@ def _document(made: ReleaseReport, path: Path, figures: list[Path]) -> dict[str,
 def _summary(made: ReleaseReport, document: Mapping[str, Any]) -> list[Row]:
     rows: list[Row] = list(made.story.rows(made.prospects.missing))
     elsewhere = document.get("rows_in_no_state")
-    if elsewhere is not None:
+    if elsewhere:
         share = f"{100 * elsewhere / document['rows']:.1f} %"
         rows.append(("in no state", f"{elsewhere:,} rows ({share}), in none of the errors"))
     rows.append(("step by step", f"{document['subjects_step_by_step']:,} of {document['subjects']:,} people"))

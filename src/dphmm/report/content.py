@@ -285,28 +285,36 @@ class ReleaseReport:
         return schedule_of_statement(self.statement)
 
     @cached_property
+    def _complete(self) -> list[BoolArray]:
+        """Of each person which of the blocks with rows have one at every step, in order; empty where none is known."""
+        expected = self.prospects.expected
+        if expected is None:
+            return []
+        steps, rows = len(expected.by_step), self.rows
+        blocks = (self.block(user, np.unique(rows.step[at])) for user, at in rows.by_user.items())
+        return [np.unique(block, return_counts=True)[1] >= steps for block in blocks]
+
+    @cached_property
     def whole(self) -> bool:
         """Whether everybody has a row at every step of some block, and of all blocks but their first and last.
 
         What is expected beforehand is of whole blocks: of a file with less it says nothing. Where somebody is may be
         easy to tell at some hours and not at others.
         """
-        expected = self.prospects.expected
-        if expected is None:
-            return False
-        steps = len(expected.by_step)
-        for user, at in self.rows.by_user.items():
-            full = np.unique(self.block(user, np.unique(self.rows.step[at])), return_counts=True)[1] >= steps
-            if not full.any() or not full[1:-1].all():
-                return False
-        return True
+        complete = self._complete
+        return bool(complete) and all(one.any() and one[1:-1].all() for one in complete)
+
+    @cached_property
+    def some_whole(self) -> bool:
+        """Whether somebody has a row at every step of a block: only then is it known what is found of who stays."""
+        return any(one.any() for one in self._complete)
 
     @cached_property
     def found(self) -> Found | None:
         """What a reader finds: measured where the truth is known, else expected; None where neither is.
 
-        Of whole blocks expected beforehand; of less what a reader expects of the rows that are shown, and nothing of
-        who stays.
+        Of whole blocks expected beforehand; of less what a reader expects of the rows that are shown. Who stays at one
+        place is told of where somebody has a whole block: it is found of that person, whatever others have.
         """
         expected = self.prospects.expected
         measured = None if self.truth is None else self.truth.mean
@@ -317,15 +325,15 @@ class ReleaseReport:
                 return None
             return Found(measured, self.truth.without, self.space.unit, "", (), math.nan, measured=True)
         found = expected.found
-        stays = found.stays if self.whole else ()
+        stays = found.stays if self.some_whole else ()
         without = found.without if measured is None or self.truth is None else self.truth.without
         error = measured
         if error is None:
             error = found.error if self.whole else self._believed
         if error is None:
             return None
-        what = found.what if self.whole else ""
-        return Found(error, without, found.unit, what, stays, found.stays_without, measured=measured is not None)
+        given = {"measured": measured is not None, "whole": self.whole}
+        return Found(error, without, found.unit, found.what, stays, found.stays_without, **given)
 
     @property
     def _believed(self) -> float | None:
@@ -513,6 +521,26 @@ class ReleaseReport:
         if self.promise is not None and self.promise.window is not None:
             return {user: max(self.running(user), default=Fraction(0)) for user, _ in self.spent}
         return {user: max((total for _, _, total in blocks), default=Fraction(0)) for user, blocks in self.spent}
+
+    @cached_property
+    def answers_of(self) -> dict[str, int]:
+        """The most answers of each person in a block, or in any window, of the promise."""
+        window = None if self.promise is None else self.promise.window
+        if window is None:
+            return {user: max((count for _, count, _ in blocks), default=0) for user, blocks in self.spent}
+        found = {}
+        for user, _ in self.spent:
+            told = [(step, count) for _, step, count, _ in self.spending(user)]
+            steps, counts = (np.array(part, dtype=np.int64) for part in zip(*told, strict=True))
+            sums = np.concatenate([[0], np.cumsum(counts)])
+            # The answers of the window that ends with each step.
+            found[user] = int((sums[1:] - sums[np.searchsorted(steps, steps - window, side="right")]).max())
+        return found
+
+    @property
+    def most_answers(self) -> int:
+        """The most answers of anybody in a block, or in any window, of the promise."""
+        return max(self.answers_of.values(), default=0)
 
 
 def passed_without_times(asked: IntArray, length: int) -> int:

@@ -217,7 +217,7 @@ class Content:
     def outside(self) -> str:
         """For the owner: how many rows are in no state."""
         truth = self.report.truth
-        if truth is None or not len(truth.outside):
+        if truth is None or not truth.outside.any():
             return ""
         share = f"{100 * truth.outside.mean():.1f} %"
         return f"{share} of rows lie outside every state; they are in no error."
@@ -523,7 +523,7 @@ class Content:
         """What is found of who stays at one place, by number of days or other blocks."""
         report, prospects = self.report, self.report.prospects
         stays, found = prospects.stays, report.found
-        if stays is None or found is None or len(stays.told) < 2 or found.unit == LABELS_WRONG or not report.whole:
+        if stays is None or found is None or len(stays.told) < 2 or found.unit == LABELS_WRONG or not report.some_whole:
             return None
         own = "this file" if report.promise is None else f"{in_short(report.promise.exact)} {self._per} (this file)"
         told = [(own, "main", stays)]
@@ -716,6 +716,14 @@ class Content:
         return self._per, f"{stay_words(self.report.space.unit)}, {after_words(what, 1)}", after_words(what, 7)
 
     @property
+    def ladder_error(self) -> str:
+        """The heading of the errors: of a file that has less than what they are over, with that."""
+        stays, found = self.report.prospects.stays, self.report.found
+        if found is None or self.report.whole or stays is None:
+            return "expected error"
+        return f"expected error over {'the' if stays.what == 'sequence' else 'a whole'} {stays.what}"
+
+    @property
     def ladder_has_seven(self) -> bool:
         """Whether anything is known of more than one stay: a sequence that ends has no second."""
         return any(row[4] for row in self.ladder)
@@ -883,7 +891,20 @@ class Content:
         width = float(np.mean([share.high - share.low for share in shares])) if shares else 0.0
         if width < _TELLS_NOTHING:
             return ""
-        return f"{words.plural(shares[-1].people, 'person is', 'people are')} too few to tell the shares."
+        most = max(share.people for share in shares)
+        return f"{words.plural(most, 'person is', 'people are')} too few to tell the shares."
+
+    @property
+    def share_people(self) -> str:
+        """Of how many people the shares are."""
+        counts = [share.people for share in self.report.shares]
+        least, most = f"{min(counts):,}", f"{max(counts):,}"
+        return f"{most} people" if least == most else f"{least} to {most} people"
+
+    @property
+    def owner_words(self) -> str:
+        """What of the truth is on the page."""
+        return "shows true positions" if self.report.planar else "was measured against the truth"
 
     @property
     def label_key(self) -> list[tuple[int, str]]:

@@ -358,8 +358,8 @@ def block_words(report: ReleaseReport) -> list[str]:
     told.append(
         f"So do, by the factor of all answers at most, the odds between {pair}, {moment}."
         if couples and promise.steps is not None
-        else f"That is of whole ways. {moment[0].upper()}{moment[1:]} two states of one step can lose more: the "
-        "answers around it tell of it, too."
+        else f"This bounds whole ways. {moment[0].upper()}{moment[1:]} two states of one step can lose more, because "
+        "earlier and later answers tell of it as well."
     )
     if report.schedule is not None and counts.most:
         what = "A detour" if report.on_map else "What happens"
@@ -462,7 +462,8 @@ def found_lines(report: ReleaseReport) -> tuple[list[tuple[str, str]], str]:
         name = "the sequence" if found.what == "sequence" else f"{counted(after)} {found.what}{'s' * (after != 1)}"
         figure = _wrong(error) if unit == LABELS_WRONG else off(error, unit)
         guess = "wrong" if unit == LABELS_WRONG else "off"
-        told = f"{guess}{f' about {stay_words(unit)},' * (number == 0)} after {name}"
+        whom = stay_words(unit) + "," if number == 0 else "the same place"
+        told = f"{guess} about {whom} after {name}"
         ends = number == len(stays) - 1
         base = _wrong(found.stays_without) if unit == LABELS_WRONG else off(found.stays_without, unit)
         lines.append((figure, told + (f" ({base} without)" if ends else "")))
@@ -507,9 +508,18 @@ def _from_whom(report: ReleaseReport, found: Found) -> str:
         rest = stay_words(found.unit)
         return f"{first}: measured on the {whom} people. {rest[0].upper()}{rest[1:]}: computed from public data alone."
     if not report.whole:
-        return "What a reader who believes the model expects of the rows of this file, which are not of whole blocks."
+        told = "what a reader who believes the model expects of the rows of this file"
+        if not report.some_whole:
+            return f"{told[0].upper()}{told[1:]}: nobody has rows of {_a_whole(found)}."
+        rest = stay_words(found.unit)
+        first = f"Where somebody is: {told}; not everybody has rows of {_a_whole(found)}."
+        return f"{first} {rest[0].upper()}{rest[1:]}: computed from public data alone, of whole {found.what}s."
     longer = "real trips can be longer" if report.on_map else "real people can differ"
     return f"Computed from public data alone, of people who move as the model says; {longer}."
+
+
+def _a_whole(found: Found) -> str:
+    return "the whole sequence" if found.what == "sequence" else f"a whole {found.what}"
 
 
 def stays_words(found: Found) -> str:
@@ -593,6 +603,8 @@ def not_protected_short(report: ReleaseReport) -> list[str]:
             if more
             else "Which part of town: the further apart two places are, the more an answer tells."
         )
+    elif not _complete(report):
+        lines.append("States that the policy does not join: one answer may tell them apart.")
     if report.statement.constraint.name.startswith("delta"):
         lines.append("How exact rows outside the delta-set are: each is answered as the nearest state inside.")
     if not report.all_possible:
@@ -641,6 +653,9 @@ def spent(report: ReleaseReport) -> Spent:
         who = f"Every person{', every day' if promise.per == '1d' else ''}" if alike else "Nobody spent more"
         together = f", together {in_short(largest)}" * (alike and most_answers > 1 and not report.elsewhere)
         words = f"{who}: {'' if alike else 'at most '}{answers}{together}."
+        if promise.window is not None:
+            within = f"{report.most_answers} of them, together {in_short(largest)}, {over_words(promise)}"
+            words = f"{who}: {'' if alike else 'at most '}{answers}; at most {within}."
         if days > 1:
             words += f" Over {counted(days)} {'days' if promise.per == '1d' else 'blocks'}: {in_short(in_all)}."
         if promise.window is not None:
@@ -654,12 +669,16 @@ def spent(report: ReleaseReport) -> Spent:
 def model_words(report: ReleaseReport) -> str:
     """Whose data the model is made from, and who says so."""
     told = _made_from(report)
+    learning = report.statement.learning
     # Nobody gains by saying falsely that something is not private.
-    return told if report.statement.private is False else f"{told} So the files say; no hash confirms it."
+    confessed = report.statement.private is False or (learning is not None and not learning.private)
+    return told if confessed else f"{told} So the files say; this page cannot check it."
 
 
 def _made_from(report: ReleaseReport) -> str:
     model, learning = report.statement.model, report.statement.learning
+    if learning is not None and not learning.private:
+        return "The model was learned with noise that can be replayed: nothing protects those it was learned from."
     if learning is not None:
         return f"The model was learned with differential privacy, at ε\u00a0{learning.epsilon}."
     if report.made.model.provenance.get("method") == "geometry":
@@ -674,7 +693,7 @@ def spending_groups(report: ReleaseReport) -> list[tuple[str, str, str, str]]:
     """People who spent alike, at most six lines: (who, answers a block, largest block, all)."""
     groups: Counter[tuple[int, Fraction, Fraction]] = Counter()
     for user, blocks in report.spent:
-        most = max(count for _, count, _ in blocks)
+        most = report.answers_of[user]
         groups[most, report.largest_of[user], sum((total for _, _, total in blocks), Fraction(0))] += 1
     n, rows = sum(groups.values()), []
     ordered = sorted(groups.items(), key=lambda item: (-item[1], -item[0][2]))

@@ -84,7 +84,7 @@ class Found:
     """What a reader of the file still finds, each figure beside its baseline without the file.
 
     ``error`` and ``without``: mean distances of where somebody is; ``measured`` where the truth was known, else
-    expected of people who move as the model says, over a whole ``what`` or, where that is "", over the rows of a file.
+    expected: over a whole ``what`` of people who move as the model says; if not ``whole``, over the rows of a file.
     ``stays``: (after so many of ``what``, mean distance of who stays at one place all that time); where nothing is
     known of them it is empty and ``stays_without`` NaN.
     """
@@ -96,13 +96,15 @@ class Found:
     stays: Sequence[tuple[int, float]]
     stays_without: float
     measured: bool = False
+    whole: bool = True
 
     @property
     def lines(self) -> list[str]:
         """The figures in words."""
         error, without = off(self.error, self.unit), off(self.without, self.unit)
         labels = self.unit == LABELS_WRONG
-        over = f" over {'the' if self.what == 'sequence' else 'a whole'} {self.what}" * bool(self.what)
+        over = f" over {'the' if self.what == 'sequence' else 'a whole'} {self.what}" * bool(self.what and self.whole)
+        over = over or " over the rows of this file" * (not self.whole)
         how = "off " * (not labels) + ("on average" if self.measured else f"expected{over}")
         what = "which label somebody has" if labels else "where somebody is"
         lines = [f"{what}: {error} {how} ({without} without the file)"]

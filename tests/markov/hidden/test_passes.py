@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from threadpoolctl import threadpool_info
 
 import naive_hmm
+from dphmm._kernels.threads import on_one_thread
 from dphmm.markov.hidden import Parameters, observations, passes
-from dphmm.markov.hidden.passes import BATCH_NUMBERS, batches, on_one_thread
+from dphmm.markov.hidden.passes import BATCH_NUMBERS, batches
 
 RAGGED = st.lists(st.lists(st.integers(0, 9), min_size=2, max_size=6), min_size=1, max_size=9)
 

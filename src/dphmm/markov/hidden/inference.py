@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from dphmm._kernels.hmm import Matrix
 from dphmm._kernels.paths import best_path_each, best_paths, trace
 from dphmm._kernels.paths import draw_paths as draw_block
+from dphmm._kernels.threads import on_one_thread
 from dphmm.markov.hidden.observations import Observations
 from dphmm.markov.hidden.parameters import Parameters
 from dphmm.markov.hidden.passes import (
@@ -30,7 +31,6 @@ from dphmm.markov.hidden.passes import (
     impossible,
     log_matrix,
     logs,
-    on_one_thread,
     single_pass,
     smoothed,
 )

@@ -8,10 +8,8 @@ filter of `dphmm._kernels.filter`, which changes to logs where it must: slower, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache, wraps
-from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -21,9 +19,6 @@ from dphmm.errors import InvalidInput
 from dphmm.markov.hidden.observations import Observations, place
 from dphmm.markov.hidden.parameters import Parameters
 from dphmm.types import BoolArray, FloatArray, IntArray
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 #: Numbers in the forward rows of a batch (8 MB), and of a block (1 MB): they stay in a processor's cache.
 BATCH_NUMBERS = 2**20
@@ -272,23 +267,3 @@ def logs(values: FloatArray) -> FloatArray:
 def log_matrix(matrix: Matrix) -> Matrix:
     """The same matrix with logs in place of its numbers."""
     return Matrix(logs(matrix.dense), matrix.indptr, matrix.indices, logs(matrix.data))
-
-
-def on_one_thread(work: Callable[P, R]) -> Callable[P, R]:
-    """The same function, during which BLAS uses one thread: many small products would mostly wait for each other."""
-
-    @wraps(work)
-    def limited(*args: P.args, **kwargs: P.kwargs) -> R:
-        with _controller().limit(limits=1, user_api="blas"):
-            return work(*args, **kwargs)
-
-    return limited
-
-
-@cache
-def _controller() -> Any:
-    # What compiled kernels call: it has to be loaded to be found.
-    import scipy.linalg.cython_blas  # noqa: F401
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController()
