@@ -1,7 +1,7 @@
 """The loops over neighbouring cells give what a dictionary of cells gives, with a table of cells and by bisection.
 
-It could fail for a cell beside the border, one that is missing between two others, a neighbour that is not active, and a
-cell whose own surrogates differ.
+It could fail for a cell beside the border, one that is missing between two others, a neighbour that is not active, and
+a cell whose own surrogates differ.
 """
 
 from __future__ import annotations
@@ -118,8 +118,8 @@ def test_active_cells_that_touch_are_in_one_component(seed, dense):
 
 def test_points_are_translated_by_one_vector_or_not():
     points = np.array([[0, 0], [1, 3], [2, 1]])
-    assert cells.translated(points, points + [5, -2])
-    assert not cells.translated(points, points + [[5, -2], [5, -2], [5, -1]])
+    assert cells.translated(points, points + np.array([5, -2]))
+    assert not cells.translated(points, points + np.array([[5, -2], [5, -2], [5, -1]]))
 
 
 @pytest.mark.parametrize("dimension", [1, 2, 3])

@@ -1,7 +1,7 @@
 """The loops over graphs give what sets and dictionaries give.
 
-It could fail for a row that is empty, members that end a row where the next begins, a surrogate that maps two members of
-a clique to one, components that meet late, and a cap that an edge passes at one end alone.
+It could fail for a row that is empty, members that end a row where the next begins, a surrogate that maps two members
+of a clique to one, components that meet late, and a cap that an edge passes at one end alone.
 """
 
 from __future__ import annotations
