@@ -230,7 +230,7 @@ def test_nearest_by_brute_force(way, seed):
         for name, value in WAYS[way].items():
             patch.setattr(constraint, name, value)
         exact = tuple(Fraction(repr(float(p))) for p in pitch)
-        found = constraint.nearest_states(lattice, exact, plan)
+        found = constraint.Surrogates.of(lattice, exact).nearest(np.flatnonzero(plan))
     assert found.tolist() == naive.nearest(lattice, exact, plan).tolist()
 
 
@@ -250,7 +250,7 @@ def test_nearest_in_a_crowded_plane(seed):
     plan = rng.random(n) < rng.choice([0.05, 0.3, 0.7])
     plan[int(rng.integers(n))] = True
     exact = tuple(Fraction(int(p)) for p in rng.choice([1, 2, 3, 5], 2))
-    found = constraint.nearest_states(lattice, exact, plan)
+    found = constraint.Surrogates.of(lattice, exact).nearest(np.flatnonzero(plan))
     assert found.tolist() == naive.nearest(lattice, exact, plan).tolist()
 
 

@@ -126,7 +126,7 @@ class Constraint:
         elif hops is not None:
             nearest = made.plan_states[np.argmin(hops()[:, made.plan_states], axis=1)]
         else:
-            nearest = surroundings_of(space).nearest(made.plan_states)
+            nearest = surrogates_of(space).nearest(made.plan_states)
         made._keep("surrogate", nearest)
         return made
 
@@ -148,14 +148,14 @@ class Constraint:
         return f"Constraint({self.plan.sum()} plan states in {self.support.sum()} of {self.n_states})"
 
 
-_SURROUNDINGS: WeakKeyDictionary[StateSpace, Surroundings] = WeakKeyDictionary()
+_SURROGATES: WeakKeyDictionary[StateSpace, Surrogates] = WeakKeyDictionary()
 
 
-def surroundings_of(space: StateSpace) -> Surroundings:
+def surrogates_of(space: StateSpace) -> Surrogates:
     """Of the answers of a space, made once."""
-    found = _SURROUNDINGS.get(space)
+    found = _SURROGATES.get(space)
     if found is None:
-        found = _SURROUNDINGS[space] = Surroundings.of(space.lattice, space.frame.exact_pitch)
+        found = _SURROGATES[space] = Surrogates.of(space.lattice, space.frame.exact_pitch)
     return found
 
 
@@ -269,15 +269,18 @@ _CHUNK = 2**16
 
 
 @dataclass(frozen=True, eq=False)
-class Surroundings:
-    """Lattice answers (N, d), ready to be asked for nearest states: moved to the origin, with their ``sides`` (d)."""
+class Surrogates:
+    """Finds surrogates: of every state the nearest plan state, by lattice answers (N, d).
+
+    ``centred`` are the answers moved to the origin, ``sides`` (d,) the size of the box around them.
+    """
 
     centred: IntArray
     metric: LatticeDistance
     sides: tuple[int, ...]
 
     @classmethod
-    def of(cls, lattice: IntArray, pitch: tuple[Fraction, ...]) -> Surroundings:
+    def of(cls, lattice: IntArray, pitch: tuple[Fraction, ...]) -> Surrogates:
         """Of answers whose steps have these lengths."""
         low, high = _kernels.points.bounds(lattice)
         return cls(lattice - low, LatticeDistance.of(pitch), tuple(int(s) + 1 for s in high - low))
@@ -303,11 +306,6 @@ class Surroundings:
             return None
         places = self.centred[:, 1] * sides[0] + self.centred[:, 0]
         return places, np.array_equal(places, np.arange(math.prod(sides)))
-
-
-def nearest_states(lattice: IntArray, pitch: tuple[Fraction, ...], plan: BoolArray) -> IntArray:
-    """`Surroundings.nearest` of answers that are asked for once."""
-    return Surroundings.of(lattice, pitch).nearest(np.flatnonzero(plan))
 
 
 def _of_others(centred: IntArray, metric: LatticeDistance, states: IntArray) -> IntArray:

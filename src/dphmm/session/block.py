@@ -33,7 +33,7 @@ from dphmm.mechanisms.expected import MOST_FRACTIONS, MOST_POINTS, TIE
 from dphmm.mechanisms.lattice import falling_steps
 from dphmm.mechanisms.registry import LEAST_GAIN
 from dphmm.policy._points import CHAIN_SPAN
-from dphmm.policy.constraint import MASS_TOLERANCE, DeltaSet, surroundings_of
+from dphmm.policy.constraint import MASS_TOLERANCE, DeltaSet, surrogates_of
 from dphmm.samplers.body import GUARD, add_noise, knorm_height, staircase_stride
 from dphmm.samplers.rows import PLANAR_SPAN
 from dphmm.samplers.uniform import OFFSET_BITS, TAIL, WIDTH_BITS, WordReader
@@ -163,7 +163,7 @@ class Blocks:
             or sys.byteorder != "little"
         ):
             return None
-        cells, around = planner.policy.planar_cells(space.lattice), surroundings_of(space)
+        cells, around = planner.policy.planar_cells(space.lattice), surrogates_of(space)
         if cells is None or around.places is None:
             return None
         (wx, wy), (width, height) = around.metric.weights, around.sides
