@@ -178,7 +178,9 @@ def loaded_policy(path: str, model: MarkovModel, option: str = "--policy") -> tu
 def zone_options(command: F) -> F:
     """--zone-id, --zone-crs and --mend-zones, for a file of polygons."""
     for option in (
-        click.option("--mend-zones", is_flag=True, help="Mend outlines that cross themselves (shapely.make_valid)."),
+        click.option(
+            "--mend-zones", is_flag=True, default=None, help="Mend outlines that cross themselves (shapely.make_valid)."
+        ),
         click.option("--zone-crs", metavar="CRS", help="Coordinates of a file that does not say them: EPSG:25833."),
         click.option("--zone-id", metavar="COL", help="The column with the names of the zones."),
     ):
@@ -191,7 +193,7 @@ def zones_of(path: str, given: Mapping[str, Any], option: str) -> StateSpace:
     if given["zone_id"] is None:
         raise InvalidInput("--zone-id", "nothing", "the column of FILE with the names of the zones")
     try:
-        return read_zones(path, given["zone_id"], crs=given["zone_crs"], mend=given["mend_zones"])
+        return read_zones(path, given["zone_id"], crs=given["zone_crs"], mend=bool(given["mend_zones"]))
     except InvalidInput as error:
         raise named(error, {"zones": option, "zone_id": "--zone-id", "crs": "--zone-crs"}) from None
 
