@@ -17,7 +17,7 @@ RELEASE = "release walks.csv --model model.npz --policy radius.json --epsilon 1 
 CASES = {
     # import
     "import missing.csv": ("import csv missing.csv -o t.parquet", 2, "exists"),
-    "import a folder": ("import csv . -o t.parquet", 2, "not a folder"),
+    "import a folder of other tables": ("import csv . -o t.parquet", 2, "--user-column"),
     "import to a folder that is not there": (
         "import csv walks.csv -o none/t.parquet",
         2,

@@ -208,6 +208,7 @@ def _from_geometry(space: StateSpace, given: dict[str, Any], inputs: Sequence[st
 
 def _from_file(file: str, given: dict[str, Any], read: Any) -> None:
     from dphmm.markov.geometry import uniform_parts
+    from dphmm.markov.model import MarkovModel
 
     step = None if given["step"] is None else duration(given["step"], "--step")
     space = space_of_answers(given["answers"], "--answers") if is_table(given["answers"]) else None
