@@ -430,7 +430,7 @@ FAULTS = [
         command(imported(PLACES, GOOD_ROW, encoding="utf-16"), refused("bad.csv", "UTF-16", "UTF-8")),
         command(
             imported(PLACES, GOOD_ROW, f"é{GOOD_ROW[:23]}{DIGITS},10", encoding="latin-1"),
-            SetAside({2: "missing_user"}, kept=1),
+            SetAside({2: "wrong_encoding"}, kept=1),
         ),
         command(imported(PLACES, GOOD_ROW, f"{GOOD_ROW[:23]}{DIGITS}\0,10"), SetAside({2: "invalid_place"}, kept=1)),
         command(
@@ -481,7 +481,7 @@ FAULTS = [
             for kind in (tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.FIFOTYPE)
         ),
         command("import csv /dev/zero -o t.csv", refused("SRC", "/dev/zero", "not a device or a pipe")),
-        command("import csv . -o t.csv", refused("SRC", "not a folder")),
+        command("import csv . -o t.csv", refused("people.csv", "the columns that the first file has")),
         library(lambda place: read_table(spoiled.fifo(place, "x.csv")), refused("path", "not a device or a pipe")),
         library(lambda place: read_table(f"{place.folder}/a\0.csv"), refused("path", "without NUL")),
     ),
@@ -521,7 +521,7 @@ FAULTS = [
             written("x.parquet", spoiled.with_extension(), "import csv x.parquet -o t.csv"),
             refused("extra", "an extension type", "a plain column"),
         ),
-        command(two_files, refused("SRC", "not a folder")),
+        command(two_files, refused("SRC", "without a text that has rows")),
     ),
     fault(
         101, "a file that changes while it is read", "refused: what was read is of neither version",
