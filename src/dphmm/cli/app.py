@@ -32,6 +32,8 @@ from dphmm.errors import DphmmError, InvalidInput
 #: name: (where its click command lives, what the overview says of it)
 COMMANDS = {
     "demo": ("dphmm.cli.demo:demo", "Run everything below on a simulated city; needs no input."),
+    "init": ("dphmm.cli.pipeline:init", "Write a pipeline to begin with, from the columns of a data file."),
+    "run": ("dphmm.cli.pipeline:run", "Run a pipeline: from a data file to a report, as one file says."),
     "import": ("dphmm.cli.import_:import_", "Read trajectories of other formats into trajectories.parquet."),
     "split": ("dphmm.cli.split:split", "People in two files: one to fit a model, one to release."),
     "fit": ("dphmm.cli.fit:fit", "Fit a Markov model to trajectories."),
