@@ -167,3 +167,29 @@ def test_init_of_labels_leaves_names_and_a_split_to_choose(run, folder):
     told = tomllib.loads((folder / "a.toml").read_text())
     assert told["data"]["state-column"] == "page" and "split" in told and "states-file" in told["fit"]
     assert "home" not in (folder / "a.toml").read_text()
+
+
+SPLIT = PIPELINE.replace("[model]", '[split]\nshare = "0.5"\n\n[fit]\ngrid = "1km"').replace('cell = "1km"\n', "")
+SPLIT = SPLIT.replace('max-speed = "20km/h"\n', "")
+
+
+def test_people_are_split_once_for_a_folder(run, folder):
+    """Split anew, somebody who was released could be fitted on without privacy."""
+    names = tuple(f"u{number}" for number in range(8))
+    write_rows(folder / "walks.csv", ["user", "t", "lat", "lon"], walk_rows(users=names))
+    (folder / "release.toml").write_text(SPLIT)
+    found = stages(run("run", folder / "release.toml", "--json"))
+    assert list(found) == ["data", "split", "fit", "policy", "release"]
+    fitted, released = people_of(folder, "model-people.parquet"), people_of(folder, "released-people.parquet")
+    assert fitted and released and not fitted & released and fitted | released == set(names)
+    assert set(stages(run("run", folder / "release.toml", "--json")).values()) == {"as it was"}
+    write_rows(folder / "walks.csv", ["user", "t", "lat", "lon"], walk_rows(users=(*names, "new")))
+    refused = run("run", folder / "release.toml", "--spend-again", "-q", code=2)
+    assert "[split]" in refused.stderr and "another folder" in refused.stderr
+    assert people_of(folder, "model-people.parquet") == fitted
+
+
+def people_of(folder, name):
+    from dphmm.storage.tables import read_table
+
+    return set(read_table(folder / "out" / name).column("user").to_pylist())

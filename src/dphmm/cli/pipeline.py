@@ -103,6 +103,10 @@ def run(file: str, spend_again: bool, quiet: bool, as_json: bool) -> int:
         if _is_done(record.get(name), key, folder):
             found[name] = "as it was"
             continue
+        if name == "split" and "release" in record:
+            came = "rows or options that changed after a release"
+            expected = "another folder: split anew, people who were released could be among those fitted on"
+            raise InvalidInput("[split]", came, expected)
         if name == "release":
             _check_again(record.get(name), key, words, inputs, spend_again)
             words += ["--resume"] * (folder / LEDGER).exists()
