@@ -1,5 +1,6 @@
-"""Loops of the lattice mechanisms: drawing noise, levels and norms of lattice vectors, sums over lattice points;
-and the tables of a sampler's levels, where 64 bits hold them: boxes, bounds of cumulative probabilities.
+"""Loops of the lattice mechanisms: drawing noise, levels and norms of lattice vectors, sums over lattice points.
+
+The tables of a sampler's levels are here too, where 64 bits hold them: boxes, bounds of cumulative probabilities.
 
 The drawing loop takes only decisions that it can take for certain. An attempt with a decision within the
 margin of a threshold, or with numbers beyond 64 bits, is left to the caller untouched.
