@@ -236,7 +236,7 @@ MEASURED = re.compile(
 )
 #: Numbers that Spark gives to columns and plans, and names of the application, of folders and of files.
 NUMBERED = re.compile(
-    r"#\d+|(plan_id|id)=\d+|local-\d+|marked( otherwise)?/|/data/[\w.]+"
+    r"#\d+|(plan_id|id)=\d+|local-\d+|marked( otherwise)?/|/data/[\w.-]+"
     r"|\d+(\.\d+)?e?\d* ?(K|M)?i?B\b|:\d{4,5}\b|^\d{5,}$"
 )
 
