@@ -172,7 +172,9 @@ def loaded_policy(path: str, model: MarkovModel, option: str = "--policy") -> tu
         if error.field not in ("space", "model", "merges"):
             raise
         what = "another model" if error.field == "model" else "another model's states"
-        raise InvalidInput("policy", f"{Path(path).name}, made for {what}", "a policy of this model") from None
+        hashed = (model if error.field == "model" else model.space).digest[:12]
+        expected = f"a policy of this model (hash {hashed})"
+        raise InvalidInput("policy", f"{Path(path).name}, made for {what}", expected) from None
 
 
 def zone_options(command: F) -> F:
