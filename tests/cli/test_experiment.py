@@ -123,4 +123,4 @@ def test_the_folder_of_the_current_directory_is_run_by_an_installed_package(tmp_
         [sys.executable, "-P", "-c", code, "experiment"], cwd=tmp_path, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("optimum  ") and done.stdout.count("\n") == 1
+    assert done.stdout.startswith("synthesis  ") and done.stdout.count("\n") == 1

@@ -86,7 +86,9 @@ def test_nothing_to_compile_is_refused(run, monkeypatch):
 
 def test_the_small_world_runs_every_command_that_computes():
     names = {line.split()[0] for line in warm.commands()}
-    assert names == set(COMMANDS) - {"demo", "import", "experiment", "ledger", "warm"}
+    # A pipeline runs the others; rows are read, split and written again without a kernel of their own.
+    others = {"demo", "import", "experiment", "ledger", "warm", "run", "init", "split", "export"}
+    assert names == set(COMMANDS) - others
 
 
 @pytest.mark.long

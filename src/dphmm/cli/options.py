@@ -173,7 +173,7 @@ def loaded_policy(path: str, model: MarkovModel, option: str = "--policy") -> tu
             raise
         what = "another model" if error.field == "model" else "another model's states"
         hashed = (model if error.field == "model" else model.space).digest[:12]
-        expected = f"a policy of this model (hash {hashed})"
+        expected = f"one that dphmm policy made for this model (hash {hashed})"
         raise InvalidInput("policy", f"{Path(path).name}, made for {what}", expected) from None
 
 
