@@ -19,6 +19,7 @@ import dphmm
 from dphmm.audit.findings import Findings
 from dphmm.audit.released_file import forms_of, table_of_lines
 from dphmm.errors import DphmmError
+from dphmm.reconstruction.regions import read_regions
 from dphmm.report.backdrop import read_backdrop
 from dphmm.storage import models
 from dphmm.storage.geo_files import read_zones
@@ -290,6 +291,8 @@ _GPX = (
     '<gpx version="1.1" creator="x" xmlns="http://www.topografix.com/GPX/1/1"><trk><trkseg>'
     f'<trkpt lat="{DIGITS}" lon="13.35"><time>{MOMENT}</time></trkpt></trkseg></trk></gpx>'
 ).encode()
+#: Cells that the polygons lie on.
+_CELLS = dphmm.Grid.from_bounds(0.1, 0.1, 1.9, 0.9, 20_000.0)
 _ZONES = json.dumps(
     {
         "type": "FeatureCollection",
@@ -526,6 +529,16 @@ READERS: dict[str, Reader] = {
         lambda: [_ZONES],
         (json_text, bytes_anywhere),
         covers=("read_zones",),
+    ),
+    "regions": Reader(
+        lambda path: read_regions(path, _CELLS),
+        ".csv",
+        lambda: [b"state,region\nx0y0,west\nx1y0,west\nx2y1,east\n"],
+        _CSV,
+        covers=("read_regions",),
+    ),
+    "regions of polygons": Reader(
+        lambda path: read_regions(path, _CELLS), ".geojson", lambda: [_ZONES], (json_text, bytes_anywhere)
     ),
     "tdrive": Reader(
         IMPORTERS["tdrive"],

@@ -96,6 +96,7 @@ def test_every_reader_is_in_the_registry():
         "read_plan",
         "read_costs",
         "read_zones",
+        "read_regions",
     }
     covered = {name for reader in READERS.values() for name in reader.covers}
     assert covered == opened | graphs | tables | set(IMPORTERS)
@@ -125,6 +126,8 @@ def test_every_module_that_opens_files_for_reading_is_known():
         "accounting/budget.py",  # the budget plans of accounts that a ledger recorded
         "accounting/promise.py",  # the promises and schedules that a ledger recorded
         "audit/released_statement.py",  # a policy's own description, in the form that JSON gives it
+        "cli/pipeline.py",  # pipelines and what ran of them: tests/cli/test_pipeline.py spoils them
+        "reconstruction/regions.py",  # read_regions
         "cli/warm.py",  # the lines of its own small world
         "dependent/_question.py",  # an answer that a ledger kept, by its digest
         "report/backdrop.py",
