@@ -98,7 +98,9 @@ def walks(
     return found
 
 
-def _jumped(model: MarkovModel, t: int, state: IntArray, chance: FloatArray, ahead: FloatArray | None) -> IntArray:
+def _jumped(
+    model: MarkovModel, t: int, state: IntArray, chance: FloatArray, ahead: FloatArray | None = None
+) -> IntArray:
     """The next states: chances below the rate of the jump say where to, all others which move."""
     jump = model.jump
     assert jump is not None
@@ -116,7 +118,9 @@ def _jumped(model: MarkovModel, t: int, state: IntArray, chance: FloatArray, ahe
     return following
 
 
-def _moved(model: MarkovModel, t: int, state: IntArray, chance: FloatArray, ahead: FloatArray | None) -> IntArray:
+def _moved(
+    model: MarkovModel, t: int, state: IntArray, chance: FloatArray, ahead: FloatArray | None = None
+) -> IntArray:
     """The next states: in each row the first entry at which the running sum passes its chance."""
     transition = model.matrix_at(t)
     data = transition.data if ahead is None else transition.data * ahead[transition.indices]
