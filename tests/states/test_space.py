@@ -9,9 +9,10 @@ import pytest
 
 import dphmm.states
 from dphmm.errors import InvalidInput
-from dphmm.states import H3, SPACES, Grid, StateSpace, from_description
+from dphmm.states import H3, SPACES, Grid, StateSpace, Zones, from_description
 
 pytest.importorskip("h3")
+shapely = pytest.importorskip("shapely")
 
 
 def make_spaces():
@@ -21,6 +22,7 @@ def make_spaces():
         "grid": Grid.from_bounds(116.28, 39.85, 116.48, 39.99, cell=2000),
         "h3": H3.covering(rng.uniform(39.9, 39.93, 50), rng.uniform(116.3, 116.35, 50), resolution=8),
         "labels": StateSpace.labels(["a", "b", "ç"]),
+        "zones": Zones(["a", "b", "ç"], [shapely.box(116 + k / 10, 39.9, 116.1 + k / 10, 40.0) for k in range(3)]),
     }
 
 

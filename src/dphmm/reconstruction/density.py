@@ -9,8 +9,8 @@ name alone, so that the same file gives the same density.
 An answer's state must not hang on its law: answers are divided by their laws, each has a density, and these are added
 up with the weights of their answers.
 
-Source: Agrawal and Aggarwal, "On the design and quantification of privacy preserving data mining algorithms" (PODS
-2001); ElSalamouny and Palamidessi, "Generalized iterative Bayesian update" (EuroS&P 2020).
+Source: Agrawal and Aggarwal (PODS 2001), where such a density is found by expectation maximisation; ElSalamouny and
+Palamidessi, "Generalized iterative Bayesian update" (EuroS&P 2020).
 """
 
 from __future__ import annotations
