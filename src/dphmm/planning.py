@@ -238,7 +238,6 @@ class World:
             step=setting.model.step,
         )
 
-    @on_one_thread
     def choose(
         self, total: Exact, progress: Callable[[int, int], None] | None = None
     ) -> tuple[Schedule, tuple[Candidate, ...]]:

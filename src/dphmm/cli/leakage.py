@@ -11,7 +11,7 @@ import click
 
 from dphmm.accounting.budget import float_above
 from dphmm.cli.console import Console, Row, aligned, print_json
-from dphmm.cli.options import CONTEXT, MECHANISM, loaded_model, loaded_policy, messages, other_queries, step_tables
+from dphmm.cli.options import CONTEXT, loaded_model, loaded_policy, messages, other_queries, released_under
 from dphmm.cli.outcomes import named, one_line
 from dphmm.cli.smooth import other_query, read_rows, release_subjects
 from dphmm.errors import InvalidInput
@@ -52,19 +52,7 @@ _NO_LOSS = 1e-12
 @click.option("--always", is_flag=True, help="In these states at every step of the window, not at some.")
 @click.option("--paths", nargs=2, metavar="A B", help="Instead: two paths, state names from step 1 on, or tables.")
 @click.option("--user", metavar="NAME", help="One subject only.")
-@click.option("--epsilon", metavar="E", help="That of the release  [default: as its privacy statement says]")
-@click.option("--constraint", metavar="SET", help="The same: support, or delta=0.01.")
-@click.option(
-    "--mechanism",
-    type=MECHANISM,
-    metavar="NAME",
-    help="The same: as it was released with, such as staircase; its made table.",
-)
-@click.option("--scope", metavar="WORD", help="The same: global or component.")
-@click.option("--flat", metavar="WORD", help="The same: thicken, allow or refuse.")
-@click.option("--start", metavar="WORD", help="The same: before or at.")
-@click.option("--protection", metavar="WORD", help="The same: auto, merge, nearest, min-volume or min-error.")
-@step_tables
+@released_under
 @other_queries
 @messages
 def leakage(**given: Any) -> int:

@@ -231,6 +231,27 @@ def step_tables(command: F) -> F:
     return command
 
 
+def released_under(command: F) -> F:
+    """What a finished release was made with, where its privacy statement does not say it: --epsilon to --choices."""
+    for option in (
+        step_tables,
+        click.option("--protection", metavar="WORD", help="The same: auto, merge, nearest, min-volume or min-error."),
+        click.option("--start", metavar="WORD", help="The same: before or at."),
+        click.option("--flat", metavar="WORD", help="The same: thicken, allow or refuse."),
+        click.option("--scope", metavar="WORD", help="The same: global or component."),
+        click.option(
+            "--mechanism",
+            type=MECHANISM,
+            metavar="NAME",
+            help="The same: as it was released with, such as staircase; its made table.",
+        ),
+        click.option("--constraint", metavar="SET", help="The same: support, or delta=0.01."),
+        click.option("--epsilon", metavar="E", help="That of the release  [default: as its privacy statement says]"),
+    ):
+        command = option(command)
+    return command
+
+
 def tables_given(given: Mapping[str, Any], model: MarkovModel, space: StateSpace) -> dict[str, Any]:
     """What the tables of `step_tables` say, as `release_many` takes it; nothing without one."""
     if given["choices"] is None and given["initials"] is None:

@@ -45,7 +45,8 @@ class Stage:
     """A table of a pipeline: the command that it runs, the files that it reads of earlier stages, and what it writes.
 
     ``words``: the command, in which {kind} is the member ``kind`` of the table. ``reads``: (option or "", file) of
-    earlier stages, of those files that there are; an option "" is an argument. ``writes``: files; the first is -o.
+    earlier stages, of those files that there are; an option "" is an argument. ``writes``: the files of -o. ``file``:
+    whether the member ``file`` is its argument, in place of one that it reads.
     """
 
     words: tuple[str, ...]
@@ -60,8 +61,8 @@ STAGES: Mapping[str, Stage] = {
     "data": Stage(("import", "{kind}"), (), (PEOPLE,), kind="csv", file=True),
     "split": Stage(("split",), (("", PEOPLE),), (MODEL_PEOPLE, RELEASED_PEOPLE)),
     "model": Stage(("model", "{kind}"), (), (MODEL,), kind="grid", file=True),
-    "fit": Stage(("fit",), (("", MODEL_PEOPLE),), (MODEL,)),
-    "policy": Stage(("policy", "{kind}"), (("", MODEL),), (POLICY,), kind="radius", file=True),
+    "fit": Stage(("fit",), (("", MODEL_PEOPLE),), (MODEL,), file=True),
+    "policy": Stage(("policy", "{kind}"), (("", MODEL),), (POLICY,), kind="radius"),
     "plan": Stage(("plan",), (("", MODEL), ("--policy", POLICY)), (PLAN,)),
     "release": Stage(
         ("release",), (("", RELEASED_PEOPLE), ("--model", MODEL), ("--policy", POLICY), ("--plan", PLAN)), (RELEASED,)
@@ -108,7 +109,7 @@ def run(file: str, spend_again: bool, quiet: bool, as_json: bool) -> int:
             expected = "another folder: split anew, people who were released could be among those fitted on"
             raise InvalidInput("[split]", came, expected)
         if name == "release":
-            _check_again(record.get(name), key, words, inputs, spend_again)
+            _check_again(record.get(name), key, inputs, spend_again)
             words += ["--resume"] * (folder / LEDGER).exists()
         console.say([("", f"{name}: dphmm {words[0]}")])
         # A release keeps what is there by itself: it goes on, or refuses.
@@ -182,7 +183,7 @@ class Pipeline:
             known = _options(self._words(name, table))
             for member, value in table.items():
                 if member in ("kind", "file"):
-                    if not isinstance(value, str) or (member == "kind" and not STAGES[name].kind):
+                    if not isinstance(value, str) or not getattr(STAGES[name], member):
                         raise InvalidInput(f"[{name}] {member}", repr(value), "a text, in a table that has it")
                     continue
                 if member in _OWN or member not in known:
@@ -199,17 +200,12 @@ class Pipeline:
             inputs.append(self._beside(table["file"], f"[{name}] file"))
             words.append(str(inputs[0]))
         for option, file in stage.reads:
+            if (file == PLAN and "plan" not in self.stages) or ("file" in table and not option):
+                continue
             path = self.folder / self._of(file)
-            if file in (PLAN, LEDGER) and not self._made(file):
-                continue
-            if "file" in table and option == "" and name == "fit":
-                continue
             inputs.append(path)
             words += [option] * bool(option) + [str(path)]
-        if len(stage.writes) == 2:
-            words += ["-o", str(self.folder / stage.writes[0]), str(self.folder / stage.writes[1])]
-        else:
-            words += ["-o", str(self.folder / stage.writes[0])]
+        words += ["-o", *(str(self.folder / file) for file in stage.writes)]
         if name == "release":
             words += ["--ledger", str(self.folder / LEDGER)]
         for member, value in table.items():
@@ -225,9 +221,6 @@ class Pipeline:
     def _of(self, file: str) -> str:
         """Without a split everybody of the data is released."""
         return PEOPLE if file == RELEASED_PEOPLE and "split" not in self.stages else file
-
-    def _made(self, file: str) -> bool:
-        return "plan" in self.stages if file == PLAN else True
 
     def _beside(self, text: str, field: str) -> Path:
         path = self.beside / text
@@ -301,9 +294,7 @@ def _is_done(before: Mapping[str, Any] | None, key: Mapping[str, Any], folder: P
     )
 
 
-def _check_again(
-    before: Mapping[str, Any] | None, key: Mapping[str, Any], words: Sequence[str], inputs: Sequence[Path], again: bool
-) -> None:
+def _check_again(before: Mapping[str, Any] | None, key: Mapping[str, Any], inputs: Sequence[Path], again: bool) -> None:
     """Refuse a release that asks the same people something else, unless that is wanted."""
     if before is None or again:
         return

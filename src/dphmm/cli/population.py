@@ -12,13 +12,12 @@ import numpy as np
 from dphmm.cli.console import Console, aligned, print_json
 from dphmm.cli.options import (
     CONTEXT,
-    MECHANISM,
     force,
     loaded_model,
     loaded_policy,
     messages,
     new_output,
-    step_tables,
+    released_under,
 )
 from dphmm.cli.outcomes import named, one_line
 from dphmm.cli.smooth import ASKED, read_rows, release_subjects
@@ -62,19 +61,7 @@ _OPTIONS = {"regions": "--regions", "per": "--per", "zone": "--zone", "flows": "
 @click.option("--states", metavar="FILE", help="Also write the likeliest density over the states.")
 @click.option("--before", type=int, metavar="N", help="Instead: what N people would tell, before anything is released.")
 @click.option("-o", "--output", metavar="density.csv", help="The file to write (.csv or .parquet).")
-@click.option("--epsilon", metavar="E", help="That of the release  [default: as its privacy statement says]")
-@click.option("--constraint", metavar="SET", help="The same: support, or delta=0.01.")
-@click.option(
-    "--mechanism",
-    type=MECHANISM,
-    metavar="NAME",
-    help="The same: as it was released with, such as staircase; its made table.",
-)
-@click.option("--scope", metavar="WORD", help="The same: global or component.")
-@click.option("--flat", metavar="WORD", help="The same: thicken, allow or refuse.")
-@click.option("--start", metavar="WORD", help="The same: before or at.")
-@click.option("--protection", metavar="WORD", help="The same: auto, merge, nearest, min-volume or min-error.")
-@step_tables
+@released_under
 @force
 @messages
 def population(**given: Any) -> int:

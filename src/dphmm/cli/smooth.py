@@ -13,7 +13,6 @@ from dphmm._checks import exact_epsilon, stated_epsilon
 from dphmm.cli.console import Console, Row, print_json
 from dphmm.cli.options import (
     CONTEXT,
-    MECHANISM,
     force,
     loaded_model,
     loaded_policy,
@@ -21,7 +20,7 @@ from dphmm.cli.options import (
     new_output,
     other_queries,
     output,
-    step_tables,
+    released_under,
     tables_given,
 )
 from dphmm.errors import InvalidInput
@@ -48,19 +47,7 @@ MEANING = "computed from published data alone: nothing is spent, and anybody can
 @click.option("--model", required=True, metavar="M", help="The model that the release was made with.")
 @click.option("--policy", required=True, metavar="P", help="The policy that the release was made with.")
 @output("smoothed.parquet")
-@click.option("--epsilon", metavar="E", help="That of the release  [default: as its privacy statement says]")
-@click.option("--constraint", metavar="SET", help="The same: support, or delta=0.01.")
-@click.option(
-    "--mechanism",
-    type=MECHANISM,
-    metavar="NAME",
-    help="The same: as it was released with, such as staircase; its made table.",
-)
-@click.option("--scope", metavar="WORD", help="The same: global or component.")
-@click.option("--flat", metavar="WORD", help="The same: thicken, allow or refuse.")
-@click.option("--start", metavar="WORD", help="The same: before or at.")
-@click.option("--protection", metavar="WORD", help="The same: auto, merge, nearest, min-volume or min-error.")
-@step_tables
+@released_under
 @other_queries
 @click.option(
     "--own-places",

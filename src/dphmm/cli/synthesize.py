@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from dphmm.markov.model import MarkovModel
+    from dphmm.states.space import StateSpace
 
 _FIELDS = {name: f"--{name}" for name in ("people", "steps", "begin", "seed", "like")}
 
@@ -52,13 +53,13 @@ def synthesize(**given: Any) -> None:
     from dphmm.synthesis import synthetic_statement
 
     console = Console(given["quiet"] or given["as_json"])
-    model, _ = loaded_model(given["model"])
+    model, space = loaded_model(given["model"])
     inputs = [given["model"], *([] if given["like"] is None else [given["like"]])]
     new_output(given["output"], inputs, given["force"])
     table_format(given["output"], "-o")
     try:
         statement = synthetic_statement(model, given["people"], given["steps"], like=given["like"] is not None)
-        found = _drawn(model, given)
+        found = _drawn(model, space, given)
     except InvalidInput as error:
         raise named(error, _FIELDS) from None
     save_trajectories(given["output"], found, inputs=inputs)
@@ -78,12 +79,11 @@ def synthesize(**given: Any) -> None:
     )
 
 
-def _drawn(model: MarkovModel, given: Mapping[str, Any]) -> Any:
+def _drawn(model: MarkovModel, space: StateSpace, given: Mapping[str, Any]) -> Any:
     from dphmm.storage.public_tables import read_totals
     from dphmm.synthesis import synthesize
 
-    names = model.space.names if model.space is not None else tuple(map(str, range(model.n_states)))
-    like = None if given["like"] is None else read_totals(given["like"], names, "like")
+    like = None if given["like"] is None else read_totals(given["like"], space.names, "like")
     begin = None if given["begin"] is None else _time(given["begin"])
     return synthesize(model, given["people"], given["steps"], begin=begin, seed=given["seed"], like=like)
 

@@ -28,7 +28,7 @@ from dphmm.states.grid import Grid
 from dphmm.states.space import LABELS_WRONG
 from dphmm.storage.inputs import PathLike, replacing
 from dphmm.storage.promises import length
-from dphmm.storage.release_words import ORIGIN, after_words, off, stay_words
+from dphmm.storage.release_words import ORIGIN, after_words, off, over_whole, stay_words
 from dphmm.storage.statement_types import member
 from dphmm.types import FloatArray, IntArray
 
@@ -721,7 +721,7 @@ class Content:
         stays, found = self.report.prospects.stays, self.report.found
         if found is None or self.report.whole or stays is None:
             return "expected error"
-        return f"expected error over {'the' if stays.what == 'sequence' else 'a whole'} {stays.what}"
+        return f"expected error {over_whole(stays.what)}"
 
     @property
     def ladder_has_seven(self) -> bool:

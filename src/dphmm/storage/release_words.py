@@ -103,8 +103,7 @@ class Found:
         """The figures in words."""
         error, without = off(self.error, self.unit), off(self.without, self.unit)
         labels = self.unit == LABELS_WRONG
-        over = f" over {'the' if self.what == 'sequence' else 'a whole'} {self.what}" * bool(self.what and self.whole)
-        over = over or " over the rows of this file" * (not self.whole)
+        over = f" {over_whole(self.what)}" * bool(self.what) if self.whole else " over the rows of this file"
         how = "off " * (not labels) + ("on average" if self.measured else f"expected{over}")
         what = "which label somebody has" if labels else "where somebody is"
         lines = [f"{what}: {error} {how} ({without} without the file)"]
@@ -143,6 +142,11 @@ def stay_words(unit: str) -> str:
     if unit == LABELS_WRONG:
         return "who keeps one label"
     return "who stays at one place" if unit == "m" else "who stays in one state"
+
+
+def over_whole(what: str) -> str:
+    """What an error of whole blocks is over: "over a whole day", "over the sequence"."""
+    return f"over {'the' if what == 'sequence' else 'a whole'} {what}"
 
 
 def after_words(what: str, count: int) -> str:
