@@ -16,7 +16,7 @@ help:
 	@echo "make test-long  the long statistical and real-data tests too"
 	@echo "make words      the tests that draw the system's own random words, 200 times each, alone"
 	@echo "make lint       style, types and the import contract"
-	@echo "make docs       the reference from docstrings, into docs-out/"
+	@echo "make docs       set up, then build the documentation site (docs-out/index.html)"
 	@echo "make bench      every speed figure as a ratio against the papers' algorithms written plainly (a quarter of an hour)"
 	@echo "make verify     the worst log-ratio over all required pairs of 10,000 random instances (6 minutes on two cores)"
 	@echo "make frozen     random worlds, this tree against the commit AGAINST, byte for byte (5 minutes)"
@@ -81,9 +81,8 @@ mutants: $(READY)
 coverage: $(READY)
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n 2 -m "not long" --cov=dphmm --cov-report=term-missing
 
-docs: $(READY)
-	$(BIN)/pdoc --output-directory docs-out $(addprefix dphmm.,errors states markov policy sensitivity mechanisms \
-	  samplers session dependent accounting storage batch decoding audit report evaluation plot)
+docs:
+	$(PYTHON) run.py docs
 
 clean:
 	rm -rf $(VENV) $(SPARK_VENV) demo-out docs-out

@@ -2,6 +2,7 @@
 
     python3 run.py demo     the demo; then open demo-out/report.html
     python3 run.py test     the tests; what follows is for pytest
+    python3 run.py docs     the documentation site; then open docs-out/index.html
     python3 run.py setup    only sets up
 
 Uses the standard library alone. `make` calls it.
@@ -16,6 +17,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent
 LEAST = (3, 11)
 PROJECT = ROOT / "pyproject.toml"
+#: The site, with every warning an error; a folder for it follows.
+BUILD_SITE = ("-m", "sphinx", "-b", "html", "--nitpicky", "--fail-on-warning", "--keep-going", "--quiet", "docs")
 
 
 class Environment:
@@ -48,7 +51,7 @@ def main(arguments: list[str]) -> None:
     if sys.version_info < LEAST:
         raise SystemExit(f"Python: got {sys.version.split()[0]}; expected {'.'.join(map(str, LEAST))} or newer")
     command, *rest = arguments or ["help"]
-    if command not in ("setup", "demo", "test") or (rest and command != "test"):
+    if command not in ("setup", "demo", "test", "docs") or (rest and command != "test"):
         raise SystemExit(__doc__)
     environment = Environment(ROOT / ".venv")
     environment.set_up("dev")
@@ -57,6 +60,9 @@ def main(arguments: list[str]) -> None:
     elif command == "test":
         environment.run("lint-imports")
         environment.run("python", "-m", "pytest", "-n", "2", "-m", "not long", *rest)
+    elif command == "docs":
+        environment.run("python", *BUILD_SITE, "docs-out")
+        print("open docs-out/index.html")
 
 
 if __name__ == "__main__":

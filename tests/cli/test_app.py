@@ -114,6 +114,21 @@ def test_no_page_names_an_option_that_its_command_has_not():
     }
 
 
+def completed(shell, words):
+    """What a shell is offered for the last word of a command line that is being typed."""
+    at = {"COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1), "_DPHMM_COMPLETE": f"{shell}_complete"}
+    program = [sys.executable, "-c", "import sys; sys.argv[0] = 'dphmm'; from dphmm.cli import main; main()"]
+    done = subprocess.run(program, env=os.environ | at, capture_output=True, text=True, check=True)
+    return [line.split(",")[-1].split("\t")[0] for line in done.stdout.splitlines()]
+
+
+def test_shells_complete_commands_and_options_as_the_page_says():
+    page = (Path(__file__).parents[2] / "docs" / "commands.md").read_text().partition("## Shell completion")[2]
+    assert re.findall(r"_DPHMM_COMPLETE=(\w+)_source dphmm", page) == ["bash", "zsh", "fish"]
+    assert completed("bash", "dphmm re") == ["release", "report"]
+    assert completed("bash", "dphmm release --mech") == ["--mechanism"]
+
+
 def test_version(run):
     import dphmm
 
