@@ -43,6 +43,31 @@ def answers(folder: Path, outcome: Outcome) -> pd.DataFrame:
     return pq.read_table(folder / "data" / outcome.file.name).to_pandas()
 
 
+TEXTS = ["b", "", "a", "ü", "z" * 9, "\x00", "ab", None]
+COLUMNS = {
+    "user": lambda source: TEXTS[source.integers(len(TEXTS))],
+    "t": lambda source: int(source.integers(-3, 4)),
+    "step": lambda source: int(source.integers(-3, 4)) * 2**60,
+    "lat": lambda source: float(source.integers(-2, 3)) / 3,
+    "state": lambda source: int(source.integers(5)) or None,
+}
+TYPES = {"user": pa.string(), "t": pa.timestamp("us", "UTC"), "step": pa.int64(), "lat": pa.float64()}
+
+
+@pytest.mark.parametrize("names", ["user step state", "user t state", "user t step lat", "user step user_name"])
+@pytest.mark.parametrize("seed", range(4))
+def test_rows_are_put_in_the_order_of_all_their_columns(names, seed):
+    """Of text by its bytes, of numbers as they are; what is missing comes last."""
+    source, chosen = np.random.default_rng(seed), [name if name in COLUMNS else "user" for name in names.split()]
+    cells = [[COLUMNS[name](source) for _ in range(9 if seed else 300)] for name in chosen]
+    arrays = [pa.array(own, TYPES.get(name, pa.int64())) for own, name in zip(cells, chosen, strict=True)]
+    table = pa.table(dict(zip(names.split(), arrays, strict=True)))
+    expected = table.sort_by([(name, "ascending") for name in table.column_names])
+    parts = pa.concat_tables([table.slice(0, 4), table.slice(4)])
+    for given in (table, parts, table.take(source.permutation(len(table)))):
+        assert bucket_module.in_order(given).equals(expected)
+
+
 class TestAttempts:
     """A task that is run again, without Spark: attempts differ in nothing that is seen."""
 

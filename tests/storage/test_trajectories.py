@@ -33,7 +33,13 @@ from dphmm.storage import csv_files, inputs, tables, trajectories
 from dphmm.storage.columns import Times
 from dphmm.storage.ledger import open_ledger
 from dphmm.storage.tables import convert_frame, to_arrow, to_kind, write_table
-from dphmm.storage.trajectories import load_trajectories, load_visits, save_trajectories, trajectories_from_table
+from dphmm.storage.trajectories import (
+    load_trajectories,
+    load_visits,
+    save_trajectories,
+    trajectories_from_table,
+    visits_from_table,
+)
 
 UTC = dt.UTC
 SUFFIXES = (".parquet", ".csv", ".csv.gz")
@@ -594,6 +600,47 @@ def test_a_file_in_parts_is_the_whole_file(in_parts, tmp_path, name, columns, se
             in_turn, whole = read(tmp_path / name, space, seconds, answer)
             assert in_turn == whole and isinstance(whole, tuple)
             assert 0 < len(whole[1]["row"]) < 90
+
+
+def kept(table: VisitTable) -> tuple:
+    """What is kept of the rows, as it is."""
+    return tuple(None if c is None else c.tolist() for c in (table.first, table.codes, table.time, table.step))
+
+
+@pytest.mark.parametrize(
+    ("columns", "seconds"),
+    [
+        ("user t state", MINUTE),
+        ("user t state", None),
+        ("user step state", None),
+        ("user step state", MINUTE),
+        ("user t step state", None),
+        ("user state", None),
+        ("user t lat lon", MINUTE),
+        ("user t step lat lon state", None),
+    ],
+)
+def test_rows_of_a_table_are_those_of_its_trajectories(columns, seconds):
+    space = MAP if "lat" in columns else NAMES
+    rows = some_rows(columns)
+    if (columns, seconds) == ("user step state", MINUTE):
+        rows = [row for row in rows if row["step"] != "1.5"]
+    table = pa.Table.from_pylist(rows)
+    for answer in ("last", "first"):
+        loaded = trajectories_from_table(table, space=space, may_be_empty=True)
+        expected = VisitTable.of(loaded.trajectories, space, seconds, answer)
+        found = visits_from_table(table, space, seconds, answer)
+        assert (told(found.visits), kept(found.visits)) == (told(expected), kept(expected))
+        assert found.rejected.equals(loaded.rejected) and found.dropped == loaded.dropped
+        assert sum(found.dropped.values()) > 0
+        none = visits_from_table(table.slice(0, 0), space, seconds, answer)
+        assert (none.visits.n_visits, dict(none.dropped)) == (0, {})
+
+
+def test_steps_that_are_none_of_a_table_s_times_are_refused_together():
+    table = pa.table({"user": ["u1", "u1"], "step": [1, 2], "state": ["a", "b"]})
+    with pytest.raises(InvalidInput, match="make times in 1970"):
+        visits_from_table(table, NAMES, MINUTE)
 
 
 HEAD = "user,step,state\n"

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dphmm.markov.private.transition_counts import KeyTotals, Rows, SortedRows
+from dphmm.markov.private.transition_counts import Rows, SortedRows
 from dphmm.types import IntArray
 
 Spans = Sequence[tuple[int, int]]
@@ -22,15 +22,15 @@ class RecordCounter(SortedRows):
     """Counts rows (person, step, state) as a histogram does, part by part: one record of each person and step.
 
     A person's first ``most`` records count (None: all) of those at the public steps 0 to ``n_times`` - 1, which begin
-    at step ``first`` (None: at the person's own first one). A row in no state counts in the state ``other``.
+    at step ``first`` (None: at the person's own first one). A row in no state counts in the state ``other``. Keys are
+    ``interval * n_states + state``, an interval being from one of `edges_of` to the next.
     """
 
     def __init__(
         self, spans: Spans, n_states: int, n_times: int, first: int | None, most: int | None, other: int
     ) -> None:
-        super().__init__(n_states)
         self._edges, self._n_times, self._first, self._most, self._other = edges_of(spans), n_times, first, most, other
-        self._totals = KeyTotals(len(self._edges) * n_states)
+        super().__init__(n_states, len(self._edges) * n_states)
         # Of the last person: the first step, and how many records count.
         self._begun = self._records = 0
 
@@ -55,11 +55,6 @@ class RecordCounter(SortedRows):
         counted = between >= 0
         self._totals.add(between[counted] * self._n + state[counted])
         self._begun, self._records = int(begun[-1]), int(rank[-1])
-
-    def found(self) -> tuple[IntArray, IntArray]:
-        """Totals of keys ``interval * n_states + state``, an interval being from one of `edges_of` to the next."""
-        self._end()
-        return self._totals.found()
 
 
 def edges_of(spans: Spans) -> IntArray:

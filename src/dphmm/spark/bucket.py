@@ -30,13 +30,14 @@ from dphmm.errors import DphmmError, InvalidInput
 from dphmm.samplers.keyed import JobKey, encoded
 from dphmm.session.plan import ALGORITHM_VERSION
 from dphmm.session.releases import Releases
-from dphmm.spark.counting_task import without_values
+from dphmm.spark.counting_task import keep_loaded, without_values
 from dphmm.states.visit_table import VisitTable
 from dphmm.storage.commit_log import TableFile
 from dphmm.storage.release_table import check_file, entry_name, say_attempt, write_rows
 from dphmm.storage.released import Counted, Published, released_table
 from dphmm.storage.table_ledger import OF_A_LEDGER, PREFIX, ledger_of, with_ledger
-from dphmm.storage.trajectories import REASONS, trajectories_from_table
+from dphmm.storage.trajectories import visits_from_table
+from dphmm.types import IntArray
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -124,15 +125,9 @@ class BucketJob:
 
     def _rows(self, rows: pa.Table) -> tuple[VisitTable, dict[str, int]]:
         """The rows to answer, and how many cannot be read, by reason."""
-        # A total order of the rows themselves: they come as the shuffle brings them.
-        rows = rows.sort_by([(name, "ascending") for name in rows.column_names])
         batch = self.batch
-        loaded = trajectories_from_table(rows, space=batch.setting.space, may_be_empty=True)
-        reasons = loaded.rejected.column("reason").to_pylist()
-        unreadable = {reason: reasons.count(reason) for reason in REASONS if reason in reasons}
-        return VisitTable.of(
-            loaded.trajectories, batch.setting.space, batch.setting.model.step, batch.answer
-        ), unreadable
+        loaded = visits_from_table(in_order(rows), batch.setting.space, batch.setting.model.step, batch.answer)
+        return loaded.visits, dict(loaded.dropped)
 
     def _parts(self, bucket: int) -> Iterator[tuple[str, pa.Table]]:
         """The committed rows of a bucket, file by file, with the columns that a ledger is made of."""
@@ -201,6 +196,8 @@ class ReleaseBuckets:
         if len(numbers) != 1:
             raise RuntimeError("a partition of Spark has rows of several buckets")
         outcome = self._outcome(numbers[0], table.drop_columns(["bucket"]))
+        del table
+        keep_loaded()
         told = msgspec.json.encode(outcome).decode()
         yield pa.record_batch({"bucket": pa.array(numbers, pa.int32()), "outcome": pa.array([told])})
 
@@ -210,6 +207,37 @@ class ReleaseBuckets:
             return job.run(self.key, bucket, rows)
         except Exception as error:
             raise without_values(error) from None
+
+
+def in_order(rows: pa.Table) -> pa.Table:
+    """Rows in a total order of their own, by each column in turn: they come as the shuffle brings them.
+
+    As `pyarrow.Table.sort_by`, which compares texts and rows: here numbers are sorted, those of the first two columns
+    together where there is room.
+    """
+    rows = rows.combine_chunks()
+    keys = [_ranks(column) for column in rows.columns]
+    (first, second), (least, begin) = keys[:2], (int(key.min()) for key in keys[:2])
+    span = int(second.max()) - begin + 1
+    if (int(first.max()) - least + 1) * span < 2**62:
+        joined = (first - least) * span + (second - begin)
+        order = np.argsort(joined)
+        placed = joined[order]
+        if (placed[1:] != placed[:-1]).all():
+            return rows.take(order)
+    return rows.take(np.lexsort(keys[::-1]))
+
+
+def _ranks(column: pa.ChunkedArray) -> IntArray:
+    """Numbers (n,) in the order of the cells, nulls last; of whole numbers and moments without nulls, themselves."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if column.null_count == 0 and (pa.types.is_integer(column.type) or pa.types.is_timestamp(column.type)):
+        return np.asarray(column.cast(pa.int64()))
+    encoded = column.combine_chunks().dictionary_encode()
+    ranks = np.asarray(pc.rank(encoded.dictionary, tiebreaker="dense"), dtype=np.int64)
+    return np.append(ranks, len(ranks) + 1)[np.asarray(encoded.indices.fill_null(len(ranks)))]
 
 
 def digest_of(visits: VisitTable) -> bytes:

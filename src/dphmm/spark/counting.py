@@ -17,8 +17,9 @@ import numpy as np
 from dphmm.errors import InvalidInput
 from dphmm.markov.private.sensitivity import Caps
 from dphmm.markov.private.transition_counts import TransitionCounts, counts_of_keys
-from dphmm.spark.counting_task import AGAIN, ByName, ByNumber, ByPlace, CountRecords, CountRows, WithoutValues
+from dphmm.spark.counting_task import ByName, ByNumber, ByPlace, CountRecords, CountRows, WithoutValues
 from dphmm.spark.settings import require_fixed
+from dphmm.spark.totals_task import TOTALS, AddTotals
 from dphmm.states.space import FORBIDDEN, LONGEST_NAME
 from dphmm.types import IntArray
 
@@ -96,20 +97,24 @@ def counted(frame: Any, roles: Roles, space: StateSpace, caps: Caps, shortest: i
 def key_totals(columns: Any, task: CountRows | CountRecords) -> tuple[IntArray, IntArray]:
     """What the tasks counted of columns owner, step and others: keys (k,) and totals (k,). One job, or two."""
     require_fixed(columns)
-    keys, totals = _sums(columns, task)
-    if AGAIN in keys:
-        keys, totals = _sums(columns, replace(task, by_step=True))
+    again, keys, totals = _sums(columns, task)
+    if again:
+        again, keys, totals = _sums(columns, replace(task, by_step=True))
     return keys, totals
 
 
-def _sums(columns: Any, task: CountRows | CountRecords) -> tuple[IntArray, IntArray]:
-    """What the tasks found, added up: keys (k,) and totals (k,)."""
-    from pyspark.sql import functions
+def _sums(columns: Any, task: CountRows | CountRecords) -> tuple[bool, IntArray, IntArray]:
+    """What the tasks found, added up: whether one wants its rows in another order, keys (k,) and totals (k,).
 
-    found = together(columns, task.by_step).mapInArrow(WithoutValues(task), "key long, total long")
-    sums = found.groupBy("key").agg(functions.sum("total").alias("total")).toArrow()
-    keys, totals = (np.asarray(sums.column(name), dtype=np.int64) for name in ("key", "total"))
-    return keys, totals
+    Every row of it is of one part of all possible keys: how many rows there are says nothing of what was counted.
+    """
+    parts = task.parts
+    counted = together(columns, task.by_step).mapInArrow(WithoutValues(task), TOTALS)
+    adding = counted.repartitionById(min(parts.count, _tasks(columns)), "part")
+    rows = list(parts.read(adding.mapInArrow(WithoutValues(AddTotals(parts)), TOTALS).toArrow().to_batches()))
+    none = np.zeros(0, dtype=np.int64)
+    keys = np.concatenate([none, *(part * parts.size + keys for part, _, keys, _ in rows)])
+    return any(again for _, again, _, _ in rows), keys, np.concatenate([none, *(totals for *_, totals in rows)])
 
 
 def together(columns: Any, by_step: bool) -> Any:

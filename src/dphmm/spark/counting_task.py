@@ -8,6 +8,8 @@ Proof: docs/proofs/learning.md, docs/proofs/contributions.md. Decision: docs/adr
 
 from __future__ import annotations
 
+import gc
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -20,6 +22,7 @@ from dphmm.dependent._record_counter import RecordCounter
 from dphmm.dependent._records import states_of_places
 from dphmm.markov.private.sensitivity import Caps
 from dphmm.markov.private.transition_counts import UNSORTED, RowCounter, SortedRows
+from dphmm.spark.totals_task import Parts
 from dphmm.storage.columns import EARLIEST, LATEST
 from dphmm.storage.trajectories import places_of
 from dphmm.types import BoolArray, FloatArray, IntArray
@@ -27,17 +30,12 @@ from dphmm.types import BoolArray, FloatArray, IntArray
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: The key of a task that asks for rows that are in order by step too.
-AGAIN = -1
 #: Rows of one owner that a task holds and puts in order itself.
 MOST_HELD = 2**20
 #: Steps that are numbers, least and largest.
 _STEPS = (-(2**53), 2**53)
 #: A time that is missing, before all others.
 _MISSING = -(2**63)
-#: Keys of one batch that a task gives back.
-_ROWS_BACK = 2**16
-
 
 #: Numbers (m,) of the states of rows, -1 where there is none.
 States: TypeAlias = "Callable[[pa.RecordBatch], IntArray]"
@@ -55,6 +53,18 @@ class WithoutValues:
             yield from self.task(batches)
         except Exception as error:
             raise without_values(error) from None
+        keep_loaded()
+
+
+def keep_loaded() -> None:
+    """Take all that a worker of Spark has loaded out of garbage collection, once in the life of its process.
+
+    Spark collects after every task, which goes over all objects of all libraries: a seventh of a second for each task,
+    however few its rows are. What is loaded stays anyway.
+    """
+    if "pyspark.worker" in sys.modules and not gc.get_freeze_count():
+        gc.collect()
+        gc.freeze()
 
 
 def without_values(error: Exception) -> RuntimeError:
@@ -146,21 +156,22 @@ class CountOwners(ABC):
     def counter(self) -> SortedRows:
         """What counts the rows of this task."""
 
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Batches (key, total) of what the counter found; ``AGAIN`` alone where the rows are not in order enough."""
-        import pyarrow as pa
+    @property
+    def parts(self) -> Parts:
+        """In which parts its totals come back: public."""
+        return Parts(self.counter().n_keys)
 
-        counter = self.counter()
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """What the counter found, as `Parts.rows`; ``again`` and nothing where the rows are not in order enough."""
+        counter, again = self.counter(), False
         parts = self._parts(batches, counter)
         try:
             for part in parts if self.by_step else in_order(parts):
                 counter.add(*part)
             keys, totals = counter.found()
         except NotInOrder:
-            keys, totals = np.array([AGAIN]), np.array([1])
-        for first in range(0, len(keys), _ROWS_BACK):
-            rows = slice(first, first + _ROWS_BACK)
-            yield pa.RecordBatch.from_arrays([pa.array(keys[rows]), pa.array(totals[rows])], ["key", "total"])
+            keys, totals, again = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), True
+        yield from self.parts.rows(keys, totals, again)
 
     def _parts(self, batches: Iterator[pa.RecordBatch], counter: SortedRows) -> Iterator[Part]:
         """The rows that have an owner and a step."""

@@ -71,8 +71,7 @@ class Loaded(NamedTuple):
     @property
     def dropped(self) -> Counts:
         """Rejected rows, by reason."""
-        reasons = self.rejected.column("reason").to_pylist()
-        return Counts({reason: reasons.count(reason) for reason in set(reasons)})
+        return _by_reason(self.rejected)
 
 
 @dataclass(frozen=True)
@@ -454,6 +453,16 @@ class LoadedVisits(NamedTuple):
     visits: VisitTable
     rejected: pa.Table
 
+    @property
+    def dropped(self) -> Counts:
+        """Rejected rows, by reason."""
+        return _by_reason(self.rejected)
+
+
+def _by_reason(rejected: pa.Table) -> Counts:
+    reasons = rejected.column("reason").to_pylist()
+    return Counts({reason: reasons.count(reason) for reason in set(reasons)})
+
 
 def load_visits(
     path: PathLike,
@@ -473,16 +482,43 @@ def load_visits(
     given = dict.fromkeys(ROLES) | {"state": state_column}
     roles = needed_roles(column_roles(delimited_names(path), given), space)
     cells = Cells(roles, bins=seconds, well_formed=space.well_formed, trips=False)
-    gathering = Gathering(space, seconds, answer)
     rows = read_rows(path, roles.names)
     stepped = roles.step is not None and (roles.time is None or seconds is None)
-    for table in rows.parts:
-        part = cells.read(table)
-        codes = gathering.codes_of(*_states(part, cells.states.labels, space))
-        gathering.add(part["user"], codes, part.get("time"), part["step"] if stepped else None)
+    gathering = _gathered(rows.parts, cells, stepped, space, seconds, answer)
     rejected = cells.rejected(str(path), rows.ragged)
     in_bins = seconds is not None and roles.step is None
     return LoadedVisits(gathering.finish(cells.users.labels, in_bins=in_bins), rejected)
+
+
+def visits_from_table(
+    table: pa.Table, space: StateSpace, seconds: int | None = None, answer: str = "last"
+) -> LoadedVisits:
+    """The rows of an Arrow table with user, t or step, and state or place, that such a model answers.
+
+    As ``VisitTable.of(trajectories_from_table(table, space=space, may_be_empty=True).trajectories, space, seconds,
+    answer)``, without making trajectories where no row's step is judged by those of others.
+
+    Raises InvalidInput as these do.
+    """
+    roles = needed_roles(column_roles(table.column_names, dict.fromkeys(ROLES)), space)
+    if (roles.step is not None and seconds is not None) or (roles.step is None and roles.time is None):
+        loaded = trajectories_from_table(table, space=space, may_be_empty=True)
+        return LoadedVisits(VisitTable.of(loaded.trajectories, space, seconds, answer), loaded.rejected)
+    cells = Cells(roles, well_formed=space.well_formed, trips=False)
+    gathering = _gathered([table], cells, roles.step is not None, space, seconds, answer)
+    return LoadedVisits(gathering.finish(cells.users.labels), cells.rejected("table", may_be_empty=True))
+
+
+def _gathered(
+    tables: Iterable[pa.Table], cells: Cells, stepped: bool, space: StateSpace, seconds: int | None, answer: str
+) -> Gathering:
+    """The rows of the parts of a table; the numbers of steps where these count."""
+    gathering = Gathering(space, seconds, answer)
+    for table in tables:
+        part = cells.read(table)
+        codes = gathering.codes_of(*_states(part, cells.states.labels, space))
+        gathering.add(part["user"], codes, part.get("time"), part["step"] if stepped else None)
+    return gathering
 
 
 def _states(part: dict[str, NDArray[Any]], labels: tuple[str, ...], space: StateSpace) -> tuple[IntArray, BoolArray]:

@@ -113,11 +113,15 @@ class KeyTotals:
         self._table = np.zeros(n_keys, dtype=np.int64) if n_keys <= _TABLE_PAIRS else None
         self._keys, self._counts = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
         self._held: list[IntArray] = []
+        self._held_totals: list[tuple[IntArray, IntArray]] = []
         self._n_held = 0
 
-    def add(self, keys: IntArray) -> None:
-        """Count these keys (m,) too."""
-        self._held.append(keys)
+    def add(self, keys: IntArray, totals: IntArray | None = None) -> None:
+        """Count these keys (m,) too: each once, or as often as ``totals`` (m,) says."""
+        if totals is None:
+            self._held.append(keys)
+        else:
+            self._held_totals.append((keys, totals))
         self._n_held += len(keys)
         if self._n_held >= max(_HELD, len(self._keys)):
             self._fold()
@@ -132,15 +136,17 @@ class KeyTotals:
 
     def _fold(self) -> None:
         keys = np.concatenate([*self._held, np.zeros(0, dtype=np.int64)])
-        self._held, self._n_held = [], 0
+        added, self._held, self._held_totals, self._n_held = self._held_totals, [], [], 0
         if self._table is not None:
             self._table += np.bincount(keys, minlength=len(self._table))
+            for known, totals in added:
+                np.add.at(self._table, known, totals)
             return
-        found, counts = np.unique(keys, return_counts=True)
-        self._keys, place = np.unique(np.concatenate([self._keys, found]), return_inverse=True)
-        together = np.concatenate([self._counts, counts])
+        added += [np.unique(keys, return_counts=True), (self._keys, self._counts)]
+        known, counts = (np.concatenate(column) for column in zip(*added, strict=True))
+        self._keys, place = np.unique(known, return_inverse=True)
         self._counts = np.zeros(len(self._keys), dtype=np.int64)
-        np.add.at(self._counts, place, together)
+        np.add.at(self._counts, place, counts)
 
     def __repr__(self) -> str:
         return "KeyTotals(...)"
@@ -174,8 +180,11 @@ class SortedRows(ABC):
     Of several rows at one step the latest counts, and of those the least state.
     """
 
-    def __init__(self, n_states: int) -> None:
+    def __init__(self, n_states: int, n_keys: int) -> None:
         self._n = n_states
+        #: Keys of what is counted are 0..n_keys-1: public.
+        self.n_keys = n_keys
+        self._totals = KeyTotals(n_keys)
         #: The last step that came, as one row: other rows of it may follow.
         self._held: Rows | None = None
 
@@ -183,9 +192,15 @@ class SortedRows(ABC):
     def leave_out(self, rows: int) -> None:
         """These rows count nowhere."""
 
-    @abstractmethod
     def found(self) -> tuple[IntArray, IntArray]:
-        """What was counted, as keys and totals, which may be added to those of other owners. No row comes after it."""
+        """What was counted, as increasing keys and totals, which may be added to those of other owners.
+
+        No row comes after it.
+        """
+        if self._held is not None:
+            self._take(self._held)
+            self._held = None
+        return self._totals.found()
 
     @abstractmethod
     def _take(self, rows: Rows) -> None:
@@ -213,18 +228,14 @@ class SortedRows(ABC):
         self._take(one.take(slice(None, -1)))
         self._held = one.take(slice(-1, None))
 
-    def _end(self) -> None:
-        """No row comes any more."""
-        if self._held is not None:
-            self._take(self._held)
-            self._held = None
-
     def __repr__(self) -> str:
         return f"{type(self).__name__}(...)"
 
 
 class RowCounter(SortedRows):
     """Counts rows (owner, step, state) as `TransitionCounts`, part by part.
+
+    Keys are pairs of states, then states that come first, owners, and rows that are left out.
 
     A sequence is a run of rows of one
     owner at steps that follow each other; a row in no state counts nowhere, and cuts. An owner's first
@@ -233,10 +244,9 @@ class RowCounter(SortedRows):
     """
 
     def __init__(self, n_states: int, caps: Caps, shortest: int) -> None:
-        super().__init__(n_states)
-        self._caps, self._shortest = caps, shortest
         # Pairs of states, then states that come first, then owners, then steps and rows that are left out.
-        self._totals = KeyTotals(n_states**2 + n_states + 2)
+        super().__init__(n_states, n_states**2 + n_states + 2)
+        self._caps, self._shortest = caps, shortest
         # Of the last row that counted: its owner, step, state, place; and how many sequences that owner has.
         self._owner = self._counted_owner = self._step = self._state = self._place = self._sequences = 0
 
@@ -276,11 +286,6 @@ class RowCounter(SortedRows):
         self._totals.add(self._n**2 + (states[1:] if self._shortest == 1 else states[:-1])[begun])
         self._counted_owner, self._step, self._state = int(owner[-1]), int(step[-1]), int(state[-1])
         self._place, self._sequences = int(place[-1]), int(rank[-1])
-
-    def found(self) -> tuple[IntArray, IntArray]:
-        """What was counted: pairs of states, then states that come first, owners, and rows that are left out."""
-        self._end()
-        return self._totals.found()
 
 
 def _one_of_each_step(rows: Rows) -> Rows:
