@@ -237,7 +237,8 @@ def _ranks(column: pa.ChunkedArray) -> IntArray:
         return np.asarray(column.cast(pa.int64()))
     encoded = column.combine_chunks().dictionary_encode()
     ranks = np.asarray(pc.rank(encoded.dictionary, tiebreaker="dense"), dtype=np.int64)
-    return np.append(ranks, len(ranks) + 1)[np.asarray(encoded.indices.fill_null(len(ranks)))]
+    found: IntArray = np.append(ranks, len(ranks) + 1)[np.asarray(encoded.indices.fill_null(len(ranks)))]
+    return found
 
 
 def digest_of(visits: VisitTable) -> bytes:
