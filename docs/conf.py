@@ -16,8 +16,8 @@ project = "dphmm"
 copyright = "the authors of dphmm, Apache-2.0"
 version = release = installed("dphmm")
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "site_pages"]
-source_suffix = {".md": "markdown"}
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "site_pages"]
+source_suffix = {".md": "myst-nb"}
 root_doc = "index"
 nitpicky = True
 #: Annotations and docstrings speak of private names and of NumPy's too, which have no page here and are no links.
@@ -27,6 +27,13 @@ myst_enable_extensions = ["deflist"]
 myst_heading_anchors = 4
 #: A page may go from its title to small headings.
 suppress_warnings = ["myst.header"]
+
+# The notebooks are run in a folder that is removed; where a cell fails, so does the site.
+nb_execution_mode = "force"
+nb_execution_in_temp = True
+nb_execution_timeout = 300
+nb_execution_raise_on_error = True
+nb_merge_streams = True
 
 autosummary_generate = False
 autodoc_member_order = "bysource"

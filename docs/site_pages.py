@@ -2,6 +2,7 @@
 
 - A line ``<!-- page: ../SECURITY.md -->`` stands for that file, or the part of it ``from`` one heading ``to`` another.
   Links lead to pages of the site, from wherever a file is; a link to what is not on the site is a warning.
+- Pages in ``notebooks`` are run, and can be taken as Jupyter notebooks.
 - ``{public} dphmm.policy`` documents the names of a package's ``__all__``, or those that it lists.
 - Docstrings are plain text with backticks and sections of NumPy's form. They are made the markup that autodoc reads.
 """
@@ -51,6 +52,8 @@ def write_page(app: Sphinx, page: str, source: list[str]) -> None:
     source[0] = _PAGE.sub(lambda found: _part(app, page, found), source[0])
     if page in FOLDERS:
         source[0] += f"\n```{{toctree}}\n{FOLDERS[page]}\n:glob:\n\n*\n```\n"
+    if page.startswith("notebooks/"):
+        source[0] += f"\nTake this page as a notebook: {{nb-download}}`{Path(page).name}.ipynb`\n"
     source[0] = _ANCHOR.sub(r"(\1)=", _outside_code(source[0], lambda text: _linked(text, path.parent, page)))
 
 

@@ -1,12 +1,13 @@
 """The documentation site: every public name has its place, every page and anchor that a link names is there.
 
 Claims: `python3 run.py docs` builds without a warning and without the network; no built page loads anything from
-elsewhere; docstrings become the markup they mean. A page that is in no contents, a link to nothing and a public name
-that no page lists each fail.
+elsewhere; the notebooks run, and what they say of their results is so (their last cells); docstrings become the markup
+they mean. A page that is in no contents, a link to nothing and a public name that no page lists each fail.
 """
 
 from __future__ import annotations
 
+import ast
 import importlib
 import re
 import subprocess
@@ -28,7 +29,7 @@ NAMESPACES = [name for name in dphmm.__all__ if type(getattr(dphmm, name)) is ty
 
 def tools():
     """Skip where the extra is not installed."""
-    if missing := [name for name in ("sphinx", "furo", "myst_parser") if find_spec(name) is None]:
+    if missing := [name for name in ("sphinx", "furo", "myst_nb", "matplotlib") if find_spec(name) is None]:
         pytest.skip(f"no documentation tools are installed here: {', '.join(missing)}")
 
 
@@ -65,6 +66,7 @@ def dead(folder):
                 yield f"{path.name}: {link}"
 
 
+@pytest.mark.replayed_words
 def test_the_site_is_built_without_a_warning_and_every_link_leads_somewhere(tmp_path):
     tools()
     assert "--fail-on-warning" in run.BUILD_SITE and "--nitpicky" in run.BUILD_SITE
@@ -73,6 +75,9 @@ def test_the_site_is_built_without_a_warning_and_every_link_leads_somewhere(tmp_
     assert list(dead(tmp_path)) == []
     built = {str(path.relative_to(tmp_path).with_suffix("")) for path in tmp_path.rglob("*.html")}
     assert {str(path.relative_to(DOCS).with_suffix("")) for path in DOCS.rglob("*.md")} <= built
+    for notebook in (DOCS / "notebooks").glob("*.md"):
+        assert "cell_output" in (tmp_path / "notebooks" / f"{notebook.stem}.html").read_text(), notebook
+        assert list((tmp_path / "_downloads").rglob(f"{notebook.stem}.ipynb"))
     known = "".join(path.read_text() for path in (tmp_path / "api").glob("*.html"))
     assert [name for name in names() if f'id="{name}"' not in known] == []
 
@@ -106,6 +111,25 @@ def test_every_public_name_is_listed_once_on_a_page_of_the_reference():
     assert set(found["dphmm"]) <= set(top)
     assert [name for name in top if name not in inside and found["dphmm"].count(name) != 1] == []
     assert set(found) == {"dphmm", *(f"dphmm.{name}" for name in NAMESPACES)}
+
+
+def test_notebooks_use_public_names_alone_and_check_what_they_say():
+    found = sorted((DOCS / "notebooks").glob("*.md"))
+    assert len(found) == 4
+    for path in found:
+        cells = re.findall(r"^```\{code-cell\} ipython3\n(.*?)^```", path.read_text(), re.DOTALL | re.MULTILINE)
+        assert cells[-1].startswith(":tags: [remove-cell]") and cells[-1].count("assert ") >= 3
+        code = "\n".join(re.sub(r"^:tags:.*", "", cell) for cell in cells)
+        imported = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Import | ast.ImportFrom)]
+        ours = [
+            alias.name
+            for node in imported
+            for alias in node.names
+            if "dphmm" in (getattr(node, "module", ""), alias.name)
+        ]
+        assert set(ours) <= {"dphmm", "evaluation"}, path
+        assert [node.module for node in imported if isinstance(node, ast.ImportFrom)] in ([], ["dphmm"], ["matplotlib"])
+        assert re.findall(r"\b_\w+", code.replace("__", "")) == [] and "ReplayBits" not in code
 
 
 def test_a_dead_link_and_a_script_from_elsewhere_are_found(tmp_path):
