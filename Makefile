@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 SPARK_VENV := .venv-spark
 SPARK_READY := $(SPARK_VENV)/.ready
 
-.PHONY: demo test test-spark test-long words lint bench verify frozen frozen-commands crashes fuzz mutants coverage docs clean help
+.PHONY: demo test test-spark test-long words lint bench verify frozen frozen-commands crashes fuzz mutants coverage docs wheel clean help
 
 help:
 	@echo "make demo       set up, then run dphmm demo (writes demo-out/report.html)"
@@ -17,6 +17,7 @@ help:
 	@echo "make words      the tests that draw the system's own random words, 200 times each, alone"
 	@echo "make lint       style, types and the import contract"
 	@echo "make docs       set up, then build the documentation site (docs-out/index.html)"
+	@echo "make wheel      build wheel and archive, install them in a fresh environment, run the demo there"
 	@echo "make bench      every speed figure as a ratio against the papers' algorithms written plainly (a quarter of an hour)"
 	@echo "make verify     the worst log-ratio over all required pairs of 10,000 random instances (6 minutes on two cores)"
 	@echo "make frozen     random worlds, this tree against the commit AGAINST, byte for byte (5 minutes)"
@@ -83,6 +84,9 @@ coverage: $(READY)
 
 docs:
 	$(PYTHON) run.py docs
+
+wheel:
+	$(PYTHON) run.py wheel
 
 clean:
 	rm -rf $(VENV) $(SPARK_VENV) demo-out docs-out

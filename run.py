@@ -3,6 +3,7 @@
     python3 run.py demo     the demo; then open demo-out/report.html
     python3 run.py test     the tests; what follows is for pytest
     python3 run.py docs     the documentation site; then open docs-out/index.html
+    python3 run.py wheel    build wheel and archive, install them in a fresh environment, run the demo there
     python3 run.py setup    only sets up
 
 Uses the standard library alone. `make` calls it.
@@ -51,7 +52,7 @@ def main(arguments: list[str]) -> None:
     if sys.version_info < LEAST:
         raise SystemExit(f"Python: got {sys.version.split()[0]}; expected {'.'.join(map(str, LEAST))} or newer")
     command, *rest = arguments or ["help"]
-    if command not in ("setup", "demo", "test", "docs") or (rest and command != "test"):
+    if command not in ("setup", "demo", "test", "docs", "wheel") or (rest and command != "test"):
         raise SystemExit(__doc__)
     environment = Environment(ROOT / ".venv")
     environment.set_up("dev")
@@ -63,6 +64,8 @@ def main(arguments: list[str]) -> None:
     elif command == "docs":
         environment.run("python", *BUILD_SITE, "docs-out")
         print("open docs-out/index.html")
+    elif command == "wheel":
+        environment.run("python", "-m", "pytest", "-n", "0", "tests/test_wheel.py")
 
 
 if __name__ == "__main__":

@@ -66,8 +66,8 @@ def test_ci_runs_the_readme_s_command_after_what_it_needs_is_there():
         "make test-spark",
     ]
     makefile = targets((ROOT / "Makefile").read_text())
-    assert [makefile[name][0].strip() for name in ("demo", "test", "docs")] == [
-        f"$(PYTHON) run.py {n}" for n in ("demo", "test", "docs")
+    assert [makefile[name][0].strip() for name in ("demo", "test", "docs", "wheel")] == [
+        f"$(PYTHON) run.py {n}" for n in ("demo", "test", "docs", "wheel")
     ]
     assert '"pytest", "-n", "2", "-m", "not long"' in (ROOT / "run.py").read_text()
     first, second = re.findall(r"^(python3 run.py \w+)  ", (ROOT / "README.md").read_text(), re.MULTILINE)
