@@ -154,6 +154,7 @@ def session(master: str, settings: dict[str, str]) -> Any:
     builder = (
         SparkSession.builder.master(master)
         .config("spark.ui.enabled", "false")
+        .config("spark.ui.liveUpdate.period", "0")
         .config("spark.sql.shuffle.partitions", "4")
         # No second compilation of Java that is soon done.
         .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1")

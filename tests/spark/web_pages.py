@@ -25,6 +25,8 @@ _LINK = re.compile(r'href="(/[^"#]*)"')
 
 def everything(spark: Any) -> dict[str, str]:
     """The content of every page by its address. Raises OSError where one cannot be had."""
+    # Jobs that have ended are shown as running until Spark gets to the event.
+    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
     whole, application = spark.sparkContext.uiWebUrl, spark.sparkContext.applicationId
     rest = f"/api/v1/applications/{application}"
     found: dict[str, str] = {}
