@@ -26,6 +26,7 @@ from dphmm.session.step import likelihood_of
 from dphmm.states.grid import Grid
 from dphmm.states.hexes import H3
 from dphmm.states.space import StateSpace
+from dphmm.states.zones import Zones
 from dphmm.types import BoolArray, FloatArray, IntArray
 
 #: Beliefs of so many numbers together are kept between the two passes.
@@ -134,7 +135,7 @@ def _moved(
 def places(space: StateSpace, states: IntArray, generator: np.random.Generator) -> FloatArray:
     """A place (..., d) of each state (...), in answer units: anywhere in its cell, its answer where it is no cell.
 
-    Cells are those of a grid, or H3 cells where the h3 package is there.
+    Cells are those of a grid, H3 cells where the h3 package is there, or zones, which need the shapely package.
     """
     own, found = space.unmerged, space.own_answers[states]
     if isinstance(own, Grid):
@@ -150,6 +151,8 @@ def places(space: StateSpace, states: IntArray, generator: np.random.Generator) 
             _within(own.corners[state], u) for state, u in zip(states.ravel(), chance.reshape(-1, 3), strict=True)
         ]
         return np.asarray(found + np.array(shifts).reshape(found.shape))
+    if isinstance(own, Zones):
+        return own.draw(states.ravel(), generator).reshape(found.shape)
     return np.asarray(found)
 
 

@@ -41,7 +41,10 @@ _REPLAYABLE = "the noise of the model's fit can be replayed by whoever knows its
 _GIVEN = (
     "nothing says where the model's numbers come from: if they were counted from people, the rows can show their moves"
 )
-_NOBODY = "The model was made from geometry alone: no row tells anything about anybody."
+_NOBODY = (
+    "The model says of itself that it was made from geometry alone, and no hash confirms it. If so, no row tells "
+    "anything about anybody."
+)
 _LEARNED = (
     "The rows are drawn from the model and from nothing else. They lose what the fit of the model lost: {meaning}"
 )

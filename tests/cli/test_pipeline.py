@@ -76,15 +76,28 @@ def answers(folder):
     return {(row.pop("user"), row.pop("step")): row for row in table}
 
 
-@pytest.mark.parametrize(
-    ("old", "new"), [("epsilon = 0.5", "epsilon = 0.7"), ('"1.5km"', '"1.2km"'), ('"20km/h"', '"30km/h"')]
-)
-def test_another_question_is_asked_with_consent_only(run, folder, old, new):
+def test_another_question_is_asked_with_consent_only(run, folder):
     run("run", folder / "release.toml", "-q")
-    ledger = (folder / "out" / "released.parquet").read_bytes()
-    (folder / "release.toml").write_text(PIPELINE.replace(old, new))
+    before = (folder / "out" / "released.parquet").read_bytes()
+    (folder / "release.toml").write_text(PIPELINE.replace("epsilon = 0.5", "epsilon = 0.7"))
     refused = run("run", folder / "release.toml", "-q", code=2)
-    assert "--spend-again" in refused.stderr and (folder / "out" / "released.parquet").read_bytes() == ledger
+    assert "--spend-again" in refused.stderr and not (folder / "out" / "2").exists()
+    assert stages(run("run", folder / "release.toml", "--spend-again", "--json"))["release"] == "done"
+    assert (folder / "out" / "released.parquet").read_bytes() == before
+    assert (folder / "out" / "2" / "released.parquet").read_bytes() != before
+
+
+@pytest.mark.parametrize(("stage", "old", "new"), [("model", '"20km/h"', '"30km/h"'), ("policy", '"1.5km"', '"1.2km"')])
+def test_another_model_or_policy_is_for_another_folder(run, folder, stage, old, new):
+    """A person's answers of one ledger are answers under one model and one policy."""
+    run("run", folder / "release.toml", "-q")
+    (folder / "release.toml").write_text(PIPELINE.replace(old, new))
+    model = (folder / "out" / "model.npz").read_bytes()
+    refused = run("run", folder / "release.toml", "--spend-again", "-q", code=2)
+    assert f"[{stage}]" in refused.stderr and "another folder" in refused.stderr
+    assert (folder / "out" / "model.npz").read_bytes() == model
+    (folder / "release.toml").write_text('folder = "other"\n' + PIPELINE.replace(old, new))
+    assert stages(run("run", folder / "release.toml", "--json"))["release"] == "done"
 
 
 def test_a_stage_that_fails_ends_the_run_and_what_came_before_stays(run, folder):
@@ -193,3 +206,139 @@ def people_of(folder, name):
     from dphmm.storage.tables import read_table
 
     return set(read_table(folder / "out" / name).column("user").to_pylist())
+
+
+@pytest.fixture
+def split(run, folder):
+    """A folder with a finished pipeline: a private fit on some people, a release of the others."""
+    names = tuple(f"u{number}" for number in range(8))
+    write_rows(folder / "walks.csv", ["user", "t", "lat", "lon"], walk_rows(users=names))
+    (folder / "release.toml").write_text(PRIVATE)
+    run("run", folder / "release.toml", "-q")
+    return folder
+
+
+PRIVATE = SPLIT.replace('grid = "1km"', 'grid = "1km"\nepsilon = 2\nmax-length = 10')
+
+
+def lose_the_record(folder):
+    (folder / "out" / RECORD).unlink()
+
+
+def lose_the_released_file(folder):
+    """As a release that was killed leaves it: answers in the ledger, and nothing beside."""
+    for name in ("released.parquet", "released.parquet.privacy.json"):
+        (folder / "out" / name).unlink()
+    record = json.loads((folder / "out" / RECORD).read_text())
+    record["questions"][-1]["release"]["outputs"] = {}
+    (folder / "out" / RECORD).write_text(json.dumps(record))
+
+
+def lose_people_of_the_model(folder):
+    (folder / "out" / "model-people.parquet").unlink()
+
+
+@pytest.mark.parametrize("lose", [lose_the_record, lose_the_released_file, lose_people_of_the_model])
+@pytest.mark.parametrize("again", [(), ("--spend-again",)])
+def test_who_was_released_is_never_fitted_on(run, split, lose, again):
+    """Whatever got lost: new rows would split people anew."""
+    model = (split / "out" / "model.npz").read_bytes()
+    lose(split)
+    write_rows(split / "walks.csv", ["user", "t", "lat", "lon"], walk_rows(users=[f"u{each}" for each in range(9)]))
+    refused = run("run", split / "release.toml", *again, "-q", code=2)
+    assert "another folder" in refused.stderr and refused.stderr.count("\n") == 1
+    assert (split / "out" / "model.npz").read_bytes() == model
+
+
+def test_a_release_that_was_killed_goes_on_with_the_same_people(run, split):
+    before = answers(split)
+    lose_the_released_file(split)
+    assert stages(run("run", split / "release.toml", "--json"))["release"] == "done"
+    assert answers(split) == before
+
+
+def lose_the_model(folder):
+    (folder / "out" / "model.npz").unlink()
+
+
+def change_the_fit(folder):
+    (folder / "release.toml").write_text(PRIVATE.replace("max-length = 10", "max-length = 9"))
+
+
+@pytest.mark.parametrize("change", [lose_the_model, change_the_fit])
+def test_a_private_fit_is_drawn_again_with_consent_only_and_counted(run, split, change):
+    """Before anybody is released; afterwards the model stays."""
+    change(split)
+    refused = run("run", split / "release.toml", "--spend-again", "-q", code=2)
+    assert "[fit]" in refused.stderr and "another folder" in refused.stderr
+    nobody_was_released(split)
+    refused = run("run", split / "release.toml", "-q", code=2)
+    assert "[fit]: got a new question" in refused.stderr and not (split / "out" / "2").exists()
+    anew = run("run", split / "release.toml", "--spend-again")
+    assert "epsilon 4 in all, by 2 private fits" in anew.stderr + anew.stdout
+    assert (split / "out" / "2" / "model.npz").exists() and (split / "out" / "2" / "released.parquet").exists()
+    assert set(stages(run("run", split / "release.toml", "--json")).values()) == {"as it was"}
+
+
+def nobody_was_released(folder):
+    record = json.loads((folder / "out" / RECORD).read_text())
+    for name in ("ledger.db", "released.parquet", "released.parquet.privacy.json"):
+        (folder / "out" / name).unlink()
+    del record["questions"][-1]["release"]
+    (folder / "out" / RECORD).write_text(json.dumps(record))
+
+
+def test_what_was_published_can_be_read_after_another_question(run, split):
+    """Nothing of the first question is replaced; what did not change is taken over, and everything is in one ledger."""
+    from dphmm.storage.ledger import open_ledger
+
+    first = {path.name: path.read_bytes() for path in (split / "out").iterdir() if path.suffix != ".db"}
+    (split / "release.toml").write_text(PRIVATE.replace("epsilon = 0.5", "epsilon = 0.7"))
+    run("run", split / "release.toml", "-q", code=2)
+    found = stages(run("run", split / "release.toml", "--spend-again", "--json"))
+    assert found == dict.fromkeys(("data", "split", "fit", "policy"), "as it was") | {"release": "done"}
+    out = split / "out"
+    assert all((out / name).read_bytes() == content for name, content in first.items() if name != RECORD)
+    assert (out / "2" / "model.npz").read_bytes() == first["model.npz"]
+    run("smooth", out / "released.parquet", "--model", out / "model.npz", "--policy", out / "policy.json", "-q",
+        "-o", split / "one.parquet")  # fmt: skip
+    run("smooth", out / "2" / "released.parquet", "--model", out / "2" / "model.npz", "-q",
+        "--policy", out / "2" / "policy.json", "-o", split / "two.parquet")  # fmt: skip
+    with open_ledger(out / "ledger.db", read_only=True) as ledger:
+        assert {query for _, query in ledger.sessions()} == {"state", "state-2"}
+
+
+def test_the_folder_that_it_is_called_from_changes_nothing(run, folder, monkeypatch):
+    run("run", folder / "release.toml", "-q")
+    monkeypatch.chdir(folder)
+    assert set(stages(run("run", "release.toml", "--json")).values()) == {"as it was"}
+    monkeypatch.chdir(folder.parent)
+    assert set(stages(run("run", f"{folder.name}/release.toml", "--json")).values()) == {"as it was"}
+
+
+def test_a_file_of_the_name_of_a_column_is_no_option(run, folder):
+    (folder / "user").write_text("no table")
+    (folder / "release.toml").write_text(PIPELINE.replace("[model]", "user-column = 'user'\n\n[model]"))
+    assert stages(run("run", folder / "release.toml", "--json"))["data"] == "done"
+
+
+def test_rows_of_people_are_for_their_owner(run, split):
+    for name in ("people.parquet", "model-people.parquet", "released-people.parquet", RECORD):
+        assert (split / "out" / name).stat().st_mode & 0o077 == 0, name
+
+
+def test_a_release_that_was_refused_has_asked_nobody(run, folder):
+    (folder / "release.toml").write_text(PIPELINE.replace("epsilon = 0.5", "epsilon = 'much'"))
+    run("run", folder / "release.toml", "-q", code=2)
+    (folder / "release.toml").write_text(PIPELINE)
+    assert stages(run("run", folder / "release.toml", "--json"))["release"] == "done"
+
+
+@pytest.mark.parametrize("name", ["lon\n[release]\nepsilon = 100\n#", "a\x7fb", "é😀", 'q"\\'])
+def test_a_name_of_a_column_stays_a_name(run, tmp_path, name):
+    write_rows(tmp_path / "d é😀.csv", ["user", "t", "lat", "lon", name], [["a", "2024-05-06T00:00:00Z", 1, 2, 3]])
+    run("init", tmp_path / "d é😀.csv", "-o", tmp_path / "a.toml", "-q")
+    text = (tmp_path / "a.toml").read_text(encoding="utf-8")
+    told = tomllib.loads(text)
+    assert told["data"]["file"] == "d é😀.csv" and told["release"] == {}
+    assert sum(line.startswith("# its columns: ") for line in text.splitlines()) == 1

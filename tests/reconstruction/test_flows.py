@@ -84,7 +84,7 @@ def test_pieces_give_what_the_whole_gives(board, answers_from, monkeypatch):
 
 def test_flows_are_nearer_to_the_truth_than_the_product_of_densities(board, answers_from):
     space, model, answers, truth = moved(board, answers_from, 4, 6000, 2, 4)
-    found = flows(answers, np.full(16, 1 / 16), model, space)
+    found = flows(answers.pairs(), np.full(16, 1 / 16), model, space)
     assert found.q.sum() == pytest.approx(1) and found.iterations > 3
 
     def off(flow):
@@ -98,8 +98,8 @@ def test_two_answers_of_two_people_are_no_pair(board, answers_from):
     space, model, policy = board(3)
     plan = dphmm.ReleaseSession(model, policy, space, epsilon=1).plan
     alone = answers_from([plan], np.zeros(5, dtype=np.int64), 1)
-    assert flows(alone, np.full(9, 1 / 9), model, space) is None
-    assert answers_from([plan], np.zeros(4, dtype=np.int64), 1, [0, 0, 1, 1]).pairs().tolist() == [0, 2]
+    assert flows(alone.pairs(), np.full(9, 1 / 9), model, space) is None
+    assert answers_from([plan], np.zeros(4, dtype=np.int64), 1, [0, 0, 1, 1]).pairs()[0].row.tolist() == [0, 2]
 
 
 def test_too_many_states_are_refused(board, answers_from, monkeypatch):
@@ -109,7 +109,7 @@ def test_too_many_states_are_refused(board, answers_from, monkeypatch):
     for limit, words in (("MOST_STATES", "9 states"), ("_MOST_LIKELIHOODS", "different answers of 9 states")):
         with monkeypatch.context() as patched, pytest.raises(InvalidInput, match=words):
             patched.setattr(module, limit, 8)
-            flows(answers, np.full(9, 1 / 9), model, space)
+            flows(answers.pairs(), np.full(9, 1 / 9), model, space)
 
 
 def test_a_model_that_never_moves_has_a_first_guess():

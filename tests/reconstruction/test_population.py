@@ -61,6 +61,22 @@ def test_nothing_reads_the_truth(board):
     assert mixed.q.tobytes() == one.q.tobytes()
 
 
+def test_flows_of_a_period_begin_in_it_and_end_with_the_next_answer(board):
+    """Answers at 23:30, 0:30 and 23:30 again: one pair crosses midnight, the other joins two answers of one hour."""
+    _space, model, policy, table, truth = released(board, people=300, steps=3, epsilon=4)
+    day = pd.Timestamp("2024-05-06T23:30:00Z")
+    table["t"] = day + pd.to_timedelta(table.step.map({1: 0, 2: 60, 3: 1440}), unit="min")
+    in_row = {step: (own.sort_values("user").state < 4).to_numpy() for step, own in truth.groupby("step")}
+    options = {"regions": {"row": range(4)}, "flows": True}
+    begins = {"hour-of-day": {"23:00": 1, "00:00": 2}, "day": {"2024-05-06": 1, "2024-05-07": 2}}
+    for per, first in begins.items():
+        found = dphmm.population(table, model, policy, per=per, **options)
+        assert found.people == 300
+        for one in found.densities:
+            share = (in_row[first[one.period]] & in_row[first[one.period] + 1]).mean()
+            assert one.region_flows[0].linear == pytest.approx(share, abs=0.1)
+
+
 def test_the_estimates_of_few_people_leave_everything_open(board):
     _space, model, policy, table, _ = released(board, people=1, steps=1, epsilon=1)
     (one,) = dphmm.population(table, model, policy, regions={"row": range(4)}).regions

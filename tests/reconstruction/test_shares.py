@@ -134,7 +134,7 @@ def test_flows_are_unbiased_by_enumeration():
     for first, second in product((0, 1), repeat=2):
         z = np.array([[first], [second]])
         zeros, steps = np.zeros(2, dtype=np.int64), np.arange(2)
-        found = flow_shares(Answers([plan], zeros, z, steps, steps, zeros, ["u"], True), linear, None)
+        found = flow_shares(Answers([plan], zeros, z, steps, steps, zeros, ["u"], True).pairs(), linear, None)
         assert [(one.region, one.destination) for one in found] == [("a", "a"), ("a", "b"), ("b", "a"), ("b", "b")]
         assert all(one.low == 0 and one.high == 1 for one in found)
         expected += table[0, first] * table[1, second] * np.array([one.linear for one in found])

@@ -161,7 +161,7 @@ def test_stays_are_the_same_however_many_are_asked_for(world):
 
 
 def test_a_guarantee_is_rounded_upwards():
-    assert words.factor_words(Fraction(2)) == "7.4" and words.factor_words(Fraction(6)) == "404"
+    assert words.factor_words(Fraction(2)) == "7.39" and words.factor_words(Fraction(6)) == "404"
     assert words.factor_words(Fraction(12)) == "162,755" and words.factor_words(Fraction(0)) == "1"
     assert words.factor_words(Fraction(100)) == "10⁴⁴" and sureness(Fraction(2)) == "88.1 %"
     for epsilon in (Fraction(1, 7), Fraction(1), Fraction(9, 4), Fraction(5), Fraction(13)):

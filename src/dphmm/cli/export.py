@@ -11,6 +11,7 @@ from dphmm.cli.options import CONTEXT, force, messages, new_output, output
 from dphmm.cli.outcomes import named
 from dphmm.errors import InvalidInput
 from dphmm.storage.geo_files import write_released
+from dphmm.storage.statement import load_statement, statement_path
 
 
 @click.command("export", context_settings=CONTEXT)
@@ -28,7 +29,8 @@ from dphmm.storage.geo_files import write_released
 def export(released: str, what: str, **given: Any) -> None:
     """Write a released file of a map as points: .geojson, .gpkg or .fgb by the name of the output.
 
-    One point per answer, with all columns of the released file. Nothing is added to what is published.
+    One point per row (of --what z per answer), with all columns of the released file. Nothing is added to what is
+    published. The privacy statement beside the file says what is promised of it: pass it on with the points.
     """
     new_output(given["output"], [released], given["force"])
     try:
@@ -37,4 +39,18 @@ def export(released: str, what: str, **given: Any) -> None:
         raise named(error, {"released": "RELEASED", "output": "-o", "what": "--what"}) from None
     if given["as_json"]:
         print_json({"points": points, "what": what, "output": given["output"]})
-    Console(given["quiet"]).say([("", f"{points} points of {what}"), ("", f"written to {given['output']}")])
+    console = Console(given["quiet"])
+    _warn(released, console)
+    console.say([("", f"{points} points of {what}"), ("", f"written to {given['output']}")])
+
+
+def _warn(released: str, console: Console) -> None:
+    """Points are passed on without their statement: say what it does not promise."""
+    if not statement_path(released).exists():
+        console.warn(f"no privacy statement lies beside {released}: nothing says what is promised of these points")
+        return
+    statement = load_statement(released)
+    if statement.private is False:
+        console.warn(f"NOT PRIVATE: {'; '.join(statement.not_private_because)}")
+    elif statement.private == "unknown":
+        console.warn(f"it is not known whether these points are private: {'; '.join(statement.unknown_because or ())}")

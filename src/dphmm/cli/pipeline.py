@@ -1,27 +1,34 @@
 """dphmm run and dphmm init: every command from a data file to a report, as one file says.
 
 A pipeline is a TOML file with a table for each stage. The members of a table are options of its command, by name; what
-one stage reads of another is filled in. A stage runs again when its options, its inputs or dphmm changed, and is passed
-over otherwise. What was published stays published: a release that changed in anything but its rows is a new question
-about the same people, and is asked with --spend-again only.
+one stage reads of another is filled in. A stage runs again when its options or its inputs changed, and is passed over
+otherwise. What noise was drawn for is never drawn again by itself: people are split once for a folder; a private fit,
+and a release that changed in anything but its rows, are new questions about the same people. They are asked with
+--spend-again only, in a folder of their own beside what was published, with the same ledger.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
+import shutil
 import sys
 import tomllib
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from difflib import get_close_matches
+from fractions import Fraction
+from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import click
 
+from dphmm._checks import exact_epsilon
+from dphmm.accounting.records import in_short
 from dphmm.cli.console import Console, print_json
 from dphmm.cli.options import CONTEXT, force, messages, new_output
 from dphmm.cli.outcomes import REJECTED
@@ -32,7 +39,7 @@ from dphmm.storage.tables import column_names
 
 #: What ran, with which options and inputs: for the owner alone, since it has hashes of private files.
 RECORD = "run.json"
-_FORMAT = 1
+_FORMAT = 2
 _LARGEST = 10**6
 
 PEOPLE, MODEL_PEOPLE, RELEASED_PEOPLE = "people.parquet", "model-people.parquet", "released-people.parquet"
@@ -73,6 +80,14 @@ STAGES: Mapping[str, Stage] = {
     ),
 }
 _NEEDED = ("data", "policy", "release")
+#: Of all questions of a folder.
+_SHARED = (PEOPLE, MODEL_PEOPLE, RELEASED_PEOPLE, LEDGER)
+#: What makes a release another question about the same people.
+_QUESTION = ("model", "fit", "policy", "plan", "release")
+#: What draws nothing and may be remade by a newer dphmm.
+_REMADE = ("smooth", "report")
+#: What options that name files have in their help, beside FILE.
+_FILES = ("M", "P", "T", "TRAJ")
 #: Options that a pipeline fills in or decides.
 _OWN = ("output", "ledger", "force", "resume", "json", "quiet", "dry-run", "out")
 
@@ -82,7 +97,8 @@ _OWN = ("output", "ledger", "force", "resume", "json", "quiet", "dry-run", "out"
 @click.option(
     "--spend-again",
     is_flag=True,
-    help="Release anew where model, policy, plan or options changed: what is published then is spent beside the first.",
+    help="Where the plan or options changed: release anew, or fit anew before anybody is released, and spend that "
+    "beside what was spent.",
 )
 @messages
 def run(file: str, spend_again: bool, quiet: bool, as_json: bool) -> int:
@@ -92,41 +108,44 @@ def run(file: str, spend_again: bool, quiet: bool, as_json: bool) -> int:
     where it stopped; people who were released stay as they were. dphmm init writes a file to begin with.
     """
     console = Console(quiet or as_json)
-    path = checked_input(file, "FILE")
-    pipeline = Pipeline.read(path)
+    pipeline = Pipeline.read(checked_input(file, "FILE"))
     pipeline.check()
-    folder = pipeline.folder
-    folder.mkdir(parents=True, exist_ok=True)
-    record, found, code = _read_record(folder / RECORD), {}, 0
-    for name, table in pipeline.stages.items():
-        words, inputs = pipeline.command(name, table)
-        key = _key(words, inputs)
-        if _is_done(record.get(name), key, folder):
+    pipeline.folder.mkdir(parents=True, exist_ok=True)
+    record = Record.read(pipeline.folder)
+    _check_split(pipeline, record, "data")
+    if (changed := _changed(pipeline, record)) is not None:
+        _check_consent(changed, record, spend_again)
+        record.ask_anew(pipeline)
+    found, code = {}, 0
+    for name in pipeline.stages:
+        stage = pipeline.command(name, record.number)
+        if record.is_done(name, stage):
             found[name] = "as it was"
             continue
-        if name == "split" and "release" in record:
-            came = "rows or options that changed after a release"
-            expected = "another folder: split anew, people who were released could be among those fitted on"
-            raise InvalidInput("[split]", came, expected)
-        if name == "release":
-            _check_again(record.get(name), key, inputs, spend_again)
-            words += ["--resume"] * (folder / LEDGER).exists()
-        console.say([("", f"{name}: dphmm {words[0]}")])
+        _check_split(pipeline, record, name)
+        console.say([("", f"{name}: dphmm {stage.words[0]}")])
+        words = list(stage.words)
         # A release keeps what is there by itself: it goes on, or refuses.
-        words += ["--force"] * (name != "release") + ["--quiet"] * (quiet or as_json)
-        ended = _dphmm(words)
+        words += ["--force"] * (name != "release") + ["--resume"] * (name == "release" and record.begun)
+        if pipeline.is_drawn(name):
+            # Known before anybody can have seen it.
+            record.keep(name, stage, pipeline)
+        ended = _dphmm([*words, *["--quiet"] * (quiet or as_json)])
         if ended not in (0, REJECTED):
+            if not any(path.exists() for path in stage.outputs.values()):
+                record.forget(name)
             return ended
+        for file, path in stage.outputs.items():
+            if file in _SHARED and path.exists():
+                # Rows of people are for the owner alone, in a folder from which the release is published.
+                path.chmod(0o600)
         code, found[name] = max(code, ended), "done"
-        record[name] = {
-            **key,
-            "outputs": {one: file_digest(folder / one) for one in STAGES[name].writes if (folder / one).exists()},
-        }
-        write_counts(folder / RECORD, {"format": _FORMAT, "stages": record})
+        record.keep(name, stage, pipeline)
+    folder = pipeline.of_question(record.number)
     if as_json:
         print_json({"stages": found, "folder": str(folder), "report": _report(folder)})
     else:
-        console.say(found.items())
+        console.say([*found.items(), *record.spent_on_fits()])
         if (report := _report(folder)) is not None:
             click.echo(report)
     return code
@@ -175,7 +194,8 @@ class Pipeline:
         if "fit" in told and "split" not in told and "file" not in told["fit"]:
             expected = "[split], which keeps people to fit on apart, or file, a table of other people"
             raise InvalidInput("[fit]", "no people", expected)
-        return cls(str(path), path.parent / folder, path.parent, {name: told[name] for name in STAGES if name in told})
+        beside = path.resolve().parent
+        return cls(str(path), beside / folder, beside, {name: told[name] for name in STAGES if name in told})
 
     def check(self) -> None:
         """Raise InvalidInput for a member of a table that is no option of its command, before anything runs."""
@@ -187,36 +207,72 @@ class Pipeline:
                         raise InvalidInput(f"[{name}] {member}", repr(value), "a text, in a table that has it")
                     continue
                 if member in _OWN or member not in known:
-                    raise InvalidInput(f"[{name}] {member}", "no option of it", _near(member, known))
+                    raise InvalidInput(f"[{name}] {member}", "no option of it", _near(member, list(known)))
                 _written(value, f"[{name}] {member}")
+            if self.is_drawn(name) and name == "fit":
+                exact_epsilon(table["epsilon"], "[fit] epsilon")
 
     def _words(self, name: str, table: Mapping[str, Any]) -> list[str]:
         return [word.format(kind=table.get("kind", STAGES[name].kind)) for word in STAGES[name].words]
 
-    def command(self, name: str, table: Mapping[str, Any]) -> tuple[list[str], list[Path]]:
-        """The words of a stage's command, and the files that it reads. Raises InvalidInput for one that is missing."""
-        stage, words, inputs = STAGES[name], self._words(name, table), []
+    def command(self, name: str, number: int) -> Command:
+        """What a stage runs for a question. Raises InvalidInput for a file beside the pipeline that is missing."""
+        stage, table, folder = STAGES[name], self.stages[name], self.of_question(number)
+        words: list[str | Path] = list(self._words(name, table))
+        inputs: list[Path] = []
         if "file" in table:
             inputs.append(self._beside(table["file"], f"[{name}] file"))
-            words.append(str(inputs[0]))
+            words.append(inputs[0])
         for option, file in stage.reads:
             if (file == PLAN and "plan" not in self.stages) or ("file" in table and not option):
                 continue
-            path = self.folder / self._of(file)
-            inputs.append(path)
-            words += [option] * bool(option) + [str(path)]
-        words += ["-o", *(str(self.folder / file) for file in stage.writes)]
+            inputs.append(self._path(self._of(file), folder))
+            words += [*([option] if option else []), inputs[-1]]
+        words += ["-o", *(self._path(file, folder) for file in stage.writes)]
         if name == "release":
-            words += ["--ledger", str(self.folder / LEDGER)]
+            words += ["--ledger", self.folder / LEDGER]
+            words += ["--query", self.query(number)]
+        known = _options(self._words(name, table))
         for member, value in table.items():
-            if member in ("kind", "file"):
+            if member in ("kind", "file", "query"):
                 continue
             for text in _written(value, f"[{name}] {member}"):
-                words += [f"--{member}", *([] if text is None else [text])]
-                if text is not None and (named := self.beside / text).is_file():
-                    words[-1] = str(named)
-                    inputs.append(named)
-        return words, inputs
+                words.append(f"--{member}")
+                if text is not None:
+                    named = self.beside / text
+                    is_file = known[member] and named.is_file()
+                    words.append(named if is_file else text)
+                    inputs += [named] * is_file
+        names = {path: self._name(path, folder) for path in (*inputs, *words) if isinstance(path, Path)}
+        return Command(
+            folder,
+            tuple(str(word) for word in words),
+            [names[word] if isinstance(word, Path) else word for word in words],
+            {names[path]: path for path in inputs},
+            {file: self._path(file, folder) for file in stage.writes},
+        )
+
+    def of_question(self, number: int) -> Path:
+        """The folder of a question: the first one's is that of the pipeline."""
+        return self.folder if number == 1 else self.folder / str(number)
+
+    def query(self, number: int) -> str:
+        """The name in the ledger of what a question asks."""
+        own = str(self.stages["release"].get("query", "state"))
+        return own if number == 1 else f"{own}-{number}"
+
+    def is_drawn(self, name: str) -> bool:
+        """Whether a stage of a question draws noise for what it says of people."""
+        return name == "release" or (name == "fit" and "epsilon" in self.stages[name])
+
+    def _path(self, file: str, folder: Path) -> Path:
+        return (self.folder if file in _SHARED else folder) / file
+
+    def _name(self, path: Path, folder: Path) -> str:
+        """A name of a file that does not change with the folder that a command is called from, or with the question."""
+        if path.parent in (self.folder, folder):
+            return path.name
+        return Path(os.path.relpath(path, self.beside)).as_posix()
 
     def _of(self, file: str) -> str:
         """Without a split everybody of the data is released."""
@@ -240,8 +296,8 @@ def _written(value: Any, field: str) -> list[str | None]:
     raise InvalidInput(field, repr(value), "a text, a number, true or false, or a list of these")
 
 
-def _options(words: Sequence[str]) -> list[str]:
-    """The options of a command, without dashes."""
+def _options(words: Sequence[str]) -> dict[str, bool]:
+    """The options of a command, without dashes, and whether each names a file."""
     from dphmm.cli.app import app
 
     context = click.Context(app)
@@ -252,7 +308,10 @@ def _options(words: Sequence[str]) -> list[str]:
         if found is None:
             raise InvalidInput("kind", repr(word), _near(word, command.list_commands(context)))
         command = found
-    return [name[2:] for one in command.params for name in one.opts if name.startswith("--")]
+    return {
+        name[2:]: "FILE" in (one.metavar or "") or one.metavar in _FILES
+        for one in command.params for name in one.opts if name.startswith("--")
+    }  # fmt: skip
 
 
 def _near(came: str, known: Sequence[str]) -> str:
@@ -271,11 +330,6 @@ def _dphmm(words: Sequence[str]) -> int:
             return int(end.code or 0)
 
 
-def _key(words: Sequence[str], inputs: Sequence[Path]) -> dict[str, Any]:
-    """What a stage's outputs depend on."""
-    return {"dphmm": version("dphmm"), "words": list(words), "inputs": {str(path): _digest(path) for path in inputs}}
-
-
 def _digest(path: Path) -> str | None:
     """SHA-256 of a file; of a folder that of its names, sizes and times; None where there is none yet."""
     if path.is_dir():
@@ -283,48 +337,205 @@ def _digest(path: Path) -> str | None:
             (str(one.relative_to(path)), one.stat().st_size, one.stat().st_mtime_ns) for one in path.rglob("*")
         )
         return hashlib.sha256(json.dumps(listed).encode()).hexdigest()
-    return file_digest(path) if path.is_file() else None
+    return _digest_of(path, path.stat().st_mtime_ns, path.stat().st_size) if path.is_file() else None
 
 
-def _is_done(before: Mapping[str, Any] | None, key: Mapping[str, Any], folder: Path) -> bool:
-    if before is None or any(before[name] != key[name] for name in key):
-        return False
-    return all(
-        (folder / name).is_file() and file_digest(folder / name) == sha for name, sha in before["outputs"].items()
-    )
+@lru_cache(maxsize=256)
+def _digest_of(path: Path, written: int, size: int) -> str:
+    """The hash of a file that was written then: a large one is read once for all stages that read it."""
+    return file_digest(path)
 
 
-def _check_again(before: Mapping[str, Any] | None, key: Mapping[str, Any], inputs: Sequence[Path], again: bool) -> None:
-    """Refuse a release that asks the same people something else, unless that is wanted."""
-    if before is None or again:
+@dataclass(frozen=True)
+class Command:
+    """What a stage runs for a question: its words, and as names the same words, what it reads and what it writes."""
+
+    folder: Path
+    words: tuple[str, ...]
+    named: Sequence[str]
+    inputs: Mapping[str, Path]
+    outputs: Mapping[str, Path]
+
+
+class Record:
+    """What ran in a folder, by question and stage; the last question is the one that is answered.
+
+    Of a stage: its words (by names of files), the SHA-256 of what it read and wrote, dphmm's version, and of a private
+    fit the epsilon. It is for the owner alone: hashes of private files are in it.
+    """
+
+    def __init__(self, folder: Path, questions: list[dict[str, Any]]) -> None:
+        self.folder, self.questions = folder, questions
+
+    @classmethod
+    def read(cls, folder: Path) -> Record:
+        """The record of a folder. Raises InvalidInput for a file that is none, and where one is missing."""
+        path = folder / RECORD
+        expected = "the record that dphmm run wrote there, or another folder: without it people could be asked twice"
+        if not path.exists():
+            if (folder / LEDGER).exists() or (folder / RELEASED).exists():
+                raise InvalidInput(str(path), "no such file, though something was released there", expected)
+            return cls(folder, [{}])
+        try:
+            told = json.loads(checked_input(path, RECORD).read_text(encoding="utf-8"))
+            questions = told["questions"]
+            sound = told["format"] == _FORMAT and bool(questions) and all(
+                isinstance(one["words"], list) and isinstance(one["inputs"], dict) and isinstance(one["outputs"], dict)
+                and (one["epsilon"] is None or Fraction(one["epsilon"]) > 0)
+                and {"dphmm", "query"} <= one.keys() and name in STAGES
+                for stages in questions for name, one in stages.items()
+            )  # fmt: skip
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, ZeroDivisionError):
+            sound = False
+        if not sound:
+            raise InvalidInput(str(path), "no record of a run", expected)
+        found = cls(folder, questions)
+        # What was agreed to and never asked is to be agreed to again.
+        while found.number > 1 and not found.begun and (found.kept("fit") or {}).get("epsilon") is None:
+            found.questions.pop()
+        return found
+
+    @property
+    def number(self) -> int:
+        """Which question is answered, from 1."""
+        return len(self.questions)
+
+    @property
+    def queries(self) -> set[str]:
+        """The queries of all questions that somebody has been asked."""
+        path = self.folder / LEDGER
+        if not path.is_file():
+            return set()
+        from dphmm.storage.ledger import open_ledger
+
+        try:
+            with open_ledger(path, read_only=True) as ledger:
+                return {query for _, query in ledger.sessions()}
+        except InvalidInput:
+            # Whether anybody was asked cannot be known: as if it were so.
+            return {str((question.get("release") or {}).get("query")) for question in self.questions}
+
+    @property
+    def begun(self) -> bool:
+        """Whether somebody has been asked this question."""
+        known = self.kept("release")
+        return known is not None and known["query"] in self.queries
+
+    def kept(self, name: str) -> Mapping[str, Any] | None:
+        """What is known of a stage of this question."""
+        found: Mapping[str, Any] | None = self.questions[-1].get(name)
+        return found
+
+    def is_same(self, name: str, stage: Command, *, read: Sequence[str]) -> bool:
+        """Whether a stage was asked with these words, and with these of the files that it reads."""
+        before = self.kept(name)
+        if before is None or before["words"] != list(stage.named):
+            return False
+        return all(before["inputs"].get(each) == _digest(stage.inputs[each]) for each in read)
+
+    def is_done(self, name: str, stage: Command) -> bool:
+        """Whether a stage has run, and what it wrote is there."""
+        if not self.is_same(name, stage, read=list(stage.inputs)):
+            return False
+        if name in _REMADE and self.kept(name)["dphmm"] != version("dphmm"):  # type: ignore[index]
+            return False
+        return self.is_there(name, stage)
+
+    def is_there(self, name: str, stage: Command) -> bool:
+        """Whether what a stage wrote is there, as it was written."""
+        written: Mapping[str, str] = (self.kept(name) or {}).get("outputs", {})
+        return bool(written) and all(_digest(stage.outputs[file]) == sha for file, sha in written.items())
+
+    def keep(self, name: str, stage: Command, pipeline: Pipeline) -> None:
+        """Write down what a stage is asked, and what it wrote if it did."""
+        self.questions[-1][name] = {
+            "dphmm": version("dphmm"),
+            "words": list(stage.named),
+            "inputs": {each: _digest(path) for each, path in stage.inputs.items()},
+            "outputs": {file: _digest(path) for file, path in stage.outputs.items() if path.exists()},
+            "epsilon": str(pipeline.stages[name]["epsilon"]) if name == "fit" and pipeline.is_drawn(name) else None,
+            "query": pipeline.query(self.number) if name == "release" else None,
+        }
+        self._write()
+
+    def forget(self, name: str) -> None:
+        """Of a private fit that wrote nothing, nothing is known. A release stays: its answers may be in the ledger."""
+        if name == "fit" and self.questions[-1].pop(name, None) is not None:
+            self._write()
+
+    def ask_anew(self, pipeline: Pipeline) -> None:
+        """Begin another question, in a folder of its own; stages before the first that changed are taken over."""
+        last, questions = self.number, self.questions[-1]
+        shared = {name: one for name, one in questions.items() if name in ("data", "split")}
+        taken = {}
+        for name in [name for name in pipeline.stages if name in _QUESTION and name != "release"]:
+            before, after = pipeline.command(name, last), pipeline.command(name, last + 1)
+            if not self.is_done(name, before):
+                break
+            after.folder.mkdir(exist_ok=True)
+            for file, path in before.outputs.items():
+                shutil.copyfile(path, after.outputs[file])
+            # Its epsilon is spent once.
+            taken[name] = {**questions[name], "epsilon": None}
+        self.questions.append({**shared, **taken})
+        pipeline.of_question(self.number).mkdir(exist_ok=True)
+        self._write()
+
+    def spent_on_fits(self) -> list[tuple[str, str]]:
+        """What was spent on the people fitted on, where they were asked more than once."""
+        spent = [one["epsilon"] for each in self.questions for one in each.values() if one["epsilon"] is not None]
+        if len(spent) < 2:
+            return []
+        total = in_short(sum(map(Fraction, spent), Fraction(0)))
+        return [("spent on fits", f"epsilon {total} in all, by {len(spent)} private fits of this folder")]
+
+    def _write(self) -> None:
+        write_counts(self.folder / RECORD, {"format": _FORMAT, "questions": self.questions})
+
+
+def _check_split(pipeline: Pipeline, record: Record, name: str) -> None:
+    """Refuse to split people anew where some were asked: who was released could be among those fitted on."""
+    if "split" not in pipeline.stages or name not in ("data", "split"):
         return
-    rows = str(inputs[0])
-    asked = {path: sha for path, sha in key["inputs"].items() if path != rows}
-    asked_before = {path: sha for path, sha in before["inputs"].items() if path != rows}
-    if asked != asked_before or before["words"] != key["words"]:
-        came = "another model, policy, plan or option than the last release had"
-        expected = "the same, or --spend-again: what is published anew is spent beside what is published"
-        raise InvalidInput("[release]", came, expected)
+    data, split = (pipeline.command(one, record.number) for one in ("data", "split"))
+    same = record.is_same("data", data, read=[each for each in data.inputs if each != PEOPLE])
+    same = same and record.is_same("split", split, read=[PEOPLE] * (name == "split"))
+    if same and record.is_there("split", split):
+        return
+    fitted = any(one.get("fit", {}).get("epsilon") is not None for one in record.questions)
+    if record.queries or fitted:
+        came = "other rows, other options or lost files, after people were asked"
+        expected = "another folder: split anew, people who were released could be among those fitted on"
+        raise InvalidInput("[split]", came, expected)
 
 
-def _read_record(path: Path) -> dict[str, Any]:
-    """What ran before. Raises InvalidInput for a file that is no record."""
-    if not path.exists():
-        return {}
-    expected = "a record as dphmm run writes it; without it all stages run again"
-    try:
-        told = json.loads(checked_input(path, RECORD).read_text(encoding="utf-8"))
-        stages = told["stages"]
-        sound = told["format"] == _FORMAT and all(
-            isinstance(one["words"], list) and isinstance(one["inputs"], dict) and isinstance(one["outputs"], dict)
-            and "dphmm" in one and name in STAGES
-            for name, one in stages.items()
-        )  # fmt: skip
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        sound = False
-    if not sound:
-        raise InvalidInput(str(path), "no record of a run", expected)
-    return dict(stages)
+def _check_consent(changed: str, record: Record, spend_again: bool) -> None:
+    """Refuse a new question that is not wanted, and one that no ledger holds beside the first."""
+    if changed in ("model", "fit", "policy") and record.queries:
+        came = "another model or policy than people were asked under, or a lost one"
+        raise InvalidInput(
+            f"[{changed}]", came, "the same, or another folder: what is spent there adds to what was here"
+        )
+    if not spend_again:
+        expected = "what was asked before, or --spend-again: it is spent beside what was spent on the same people"
+        raise InvalidInput(f"[{changed}]", "a new question to people who were asked", expected)
+
+
+def _changed(pipeline: Pipeline, record: Record) -> str | None:
+    """The first stage that would ask people something else than they were asked; None where there is none."""
+    own = {file for stage in STAGES.values() for file in (*stage.writes, LEDGER)}
+    for name in [name for name in pipeline.stages if name in _QUESTION]:
+        stage = pipeline.command(name, record.number)
+        same = record.is_same(name, stage, read=[each for each in stage.inputs if each not in own])
+        if record.begun and not same:
+            return name
+        if name == "fit" and pipeline.is_drawn(name):
+            people = [MODEL_PEOPLE] * (MODEL_PEOPLE in stage.inputs)
+            known = (record.kept(name) or {}).get("outputs") or any(path.exists() for path in stage.outputs.values())
+            same = same and record.is_same(name, stage, read=people) and record.is_there(name, stage)
+            if known and not same:
+                return name
+    return None
 
 
 @click.command("init", context_settings=CONTEXT)
@@ -361,8 +572,8 @@ def _begun(data: Path, columns: Sequence[str], beside: Path) -> str:
         'folder = "out"  # everything is written here',
         "",
         "[data]",
-        f"file = {json.dumps(named)}",
-        f"# its columns: {', '.join(columns)}",
+        f"file = {_toml(named)}",
+        f"# its columns: {', '.join(map(_toml, columns))}",
         *_column("user-column", first("user", "user_id", "uid", "id", "subject", "person"), "user"),
         *_column("time-column", first("t", "time", "timestamp", "datetime", "t_local", "date"), "t"),
     ]
@@ -373,10 +584,15 @@ def _begun(data: Path, columns: Sequence[str], beside: Path) -> str:
     return "\n".join([*lines, *_REST]) + "\n"
 
 
+def _toml(text: str) -> str:
+    """A text as TOML has it, on one line whatever is in it."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
 def _column(option: str, name: str | None, default: str) -> list[str]:
     if name == default:
         return []
-    return [f'{option} = "COLUMN"  # which one?'] if name is None else [f"{option} = {json.dumps(name)}"]
+    return [f'{option} = "COLUMN"  # which one?'] if name is None else [f"{option} = {_toml(name)}"]
 
 
 _MAP = (
@@ -399,6 +615,7 @@ _LABELS = (
     "",
     "[fit]",
     'state-column = "state"',
+    'step = "1h"  # a visit of each hour is a step',
     'states-file = "states.csv"  # public: a column state with the names there can be, whoever has them',
     "",
     "[policy]",

@@ -111,7 +111,7 @@ def _after(given: Mapping[str, Any]) -> int:
         console.note(note)
     document = {
         "periods": len(found.densities),
-        "people": max(one.n for one in found.densities),
+        "people": found.people,
         "answers": sum(one.answers for one in found.densities),
         "regions": len(found.densities[0].regions),
         "iterations": [one.iterations for one in found.densities],

@@ -59,9 +59,15 @@ class Answers:
         _, number, counts = np.unique(self.person, return_inverse=True, return_counts=True)
         return np.asarray(1.0 / (counts[number] * len(counts)))
 
-    def pairs(self) -> IntArray:
-        """The first of every two answers (m,) of one person that follow each other."""
-        return np.flatnonzero(self.person[1:] == self.person[:-1])
+    def pairs(self, among: IntArray | None = None) -> tuple[Answers, Answers]:
+        """Every two answers of one person that follow each other: the first of each (m,), and the second.
+
+        ``among`` : of which answers the first one is; the second may be any.
+        """
+        first = np.flatnonzero(self.person[1:] == self.person[:-1])
+        if among is not None:
+            first = first[np.isin(first, among)]
+        return self.take(first), self.take(first + 1)
 
 
 def answers_of(

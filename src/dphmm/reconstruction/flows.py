@@ -48,32 +48,32 @@ def first_guess(q: FloatArray, model: MarkovModel, space: StateSpace) -> FloatAr
     return np.asarray(guess / guess.sum())
 
 
-def flows(answers: Answers, q: FloatArray, model: MarkovModel, space: StateSpace) -> Fitted | None:
-    """The flows (N, N) between the states of every two answers of a person that follow each other; rows are origins.
+def flows(pairs: tuple[Answers, Answers], q: FloatArray, model: MarkovModel, space: StateSpace) -> Fitted | None:
+    """The flows (N, N) between the states of pairs of answers, as `Answers.pairs` has them; rows are origins.
 
     None where nobody has two answers, or too many of the pairs are under laws of few people. Raises InvalidInput for
     more than 2048 states.
     """
     if space.n_states > MOST_STATES:
         raise InvalidInput("flows", f"{space.n_states:,} states", f"at most {MOST_STATES:,}")
-    before = answers.pairs()
-    if not len(before):
+    origins, after = pairs
+    if not len(origins):
         return None
-    origins, weights = answers.take(before), answers.take(before).weights()
-    laws = np.column_stack([answers.law[before], answers.law[before + 1]])
+    weights = origins.weights()
+    laws = np.column_stack([origins.law, after.law])
     if of_few(laws, origins.person, weights):
         return None
-    out = held_out(answers.people)[origins.person]
+    out = held_out(origins.people)[origins.person]
     start, found, iterations = first_guess(q, model, space), np.zeros((len(q), len(q))), 0
     for one, other in np.unique(laws, axis=0).tolist():
         own = np.flatnonzero((laws == [one, other]).all(axis=1))
-        z, first = np.unique(answers.z[before[own]], axis=0, return_inverse=True)
-        then, second = np.unique(answers.z[before[own] + 1], axis=0, return_inverse=True)
+        z, first = np.unique(origins.z[own], axis=0, return_inverse=True)
+        then, second = np.unique(after.z[own], axis=0, return_inverse=True)
         kinds, number = np.unique(np.column_stack([first.reshape(-1), second.reshape(-1)]), axis=0, return_inverse=True)
         number = number.reshape(-1)
         counted = totals(number, weights[own], len(kinds))
         held = totals(number, weights[own] * out[own], len(kinds))
-        sides = Likelihoods(answers.plans[one], z), Likelihoods(answers.plans[other], then)
+        sides = Likelihoods(origins.plans[one], z), Likelihoods(origins.plans[other], then)
         fitted = likeliest_flows(*sides, Pairs(kinds[:, 0], kinds[:, 1], counted, held), start)
         found += weights[own].sum() * fitted.q
         iterations = max(iterations, fitted.iterations)

@@ -76,13 +76,15 @@ class Density:
 class Population:
     """The densities of all periods of a release, and what they speak of.
 
-    ``public``: whether which rows were asked is public; then persons count alike, else answers do. A population of one
+    ``public``: whether which rows were asked is public; then persons count alike, else answers do. ``people``: how many
+    have an answer in any period. A population of one
     period has its fields: ``population.q``, ``flows``, ``regions``, ``region_flows``, ``n`` and ``iterations``.
     """
 
     densities: tuple[Density, ...]
     public: bool
     notes: tuple[str, ...]
+    people: int
 
     def __getattr__(self, name: str) -> Any:
         own = {one.name for one in fields(Density)} - {"period"}
@@ -152,7 +154,8 @@ def population(
         release. space : that of the model when None.
     regions : names with states, as numbers, names or a mask (N,); blocks of cells, or every label, without it, which
         hold together what the release answers alike.
-    flows : also the shares of every two regions among two answers of one person that follow each other.
+    flows : also the shares of every two regions among two answers of one person that follow each other; with ``per``
+        they belong to the period of the first.
     per : "all", "day" or "hour-of-day" of a clock with the offset ``zone`` from UTC.
     schedule : "planned" where the steps that were asked are public, "paced" where earlier answers chose them. Without
         it a table with rows that were not asked is taken to be paced.
@@ -217,8 +220,10 @@ def population_of_rows(
     linear = LinearEstimates(answers.plans, named, public_guess(setting.model), setting.space)
     found = []
     for name, own in periods:
-        found.append(_density(name, answers.take(own), linear, flows, setting))
-    return Population(tuple(found), answers.public, tuple(_notes(answers, found, flows)))
+        pairs = answers.pairs(own) if flows else None
+        found.append(_density(name, answers.take(own), pairs, linear, setting))
+    notes = tuple(_notes(answers, found, flows))
+    return Population(tuple(found), answers.public, notes, len(np.unique(answers.person)))
 
 
 def _notes(answers: Answers, found: Sequence[Density], flows: bool) -> Iterator[str]:
@@ -253,16 +258,18 @@ def public_guess(model: MarkovModel) -> FloatArray:
     return even if weights is None else 0.5 * even + 0.5 * weights / weights.sum()
 
 
-def _density(name: str, answers: Answers, linear: LinearEstimates, flows: bool, setting: Setting) -> Density:
+def _density(
+    name: str, answers: Answers, pairs: tuple[Answers, Answers] | None, linear: LinearEstimates, setting: Setting
+) -> Density:
     starts = public_starts(setting.model)
     fitted = density(answers, starts)
     regions = region_shares(answers, linear, fitted)
     between: Fitted | None = None
     region_flows: tuple[Share, ...] = ()
-    if flows:
+    if pairs is not None:
         start = starts[0] if fitted is None else fitted.q
-        between = flows_of(answers, start, setting.model, setting.space)
-        region_flows = flow_shares(answers, linear, between)
+        between = flows_of(pairs, start, setting.model, setting.space)
+        region_flows = flow_shares(pairs, linear, between)
     return Density(
         period=name,
         q=None if fitted is None else fitted.q,

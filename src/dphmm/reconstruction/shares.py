@@ -225,13 +225,12 @@ def region_shares(answers: Answers, linear: LinearEstimates, fitted: Fitted | No
     )
 
 
-def flow_shares(answers: Answers, linear: LinearEstimates, fitted: Fitted | None) -> tuple[Share, ...]:
-    before, k = answers.pairs(), len(linear.names)
-    if not len(before):
+def flow_shares(pairs: tuple[Answers, Answers], linear: LinearEstimates, fitted: Fitted | None) -> tuple[Share, ...]:
+    """The share of each two regions among pairs of answers, as `Answers.pairs` has them."""
+    origins, then = pairs
+    if not len(origins):
         return ()
-    answered = linear.answered
-    origins = answers.take(before)
-    then, weights = answers.take(before + 1), origins.weights()
+    answered, weights, k = linear.answered, origins.weights(), len(linear.names)
     width, told = len(answered), dict[tuple[int, int], _Told]()
     if width:
         moments = _Moments(width**2)
@@ -242,7 +241,7 @@ def flow_shares(answers: Answers, linear: LinearEstimates, fitted: Fitted | None
         corners = [a[:, None] * b[None] for a, b in _corners(*ends)]
         least, most = (np.asarray(pick(corners, axis=0)).ravel() for pick in (np.min, np.max))
         both = [(a, b) for a in answered.tolist() for b in answered.tolist()]
-        told = dict(zip(both, each_share(moments.intervals(least, most, answers.public)), strict=True))
+        told = dict(zip(both, each_share(moments.intervals(least, most, origins.public)), strict=True))
     likeliest = None if fitted is None else linear.masks.T @ fitted.q @ linear.masks
     found = []
     for a in range(k):

@@ -144,7 +144,9 @@ def error_chart(
         points = axes(x[: len(values)], values)
         drawing.line(points, style)
         place = int(np.nanargmax(values)) if style == "expected" else int(np.nanargmin(values))
-        at, lift = points[place], -8 if style == "expected" else 16
+        at = points[place]
+        # Below the curve only where that is above the axis.
+        lift = 16 if style == "measured" and at[1] + 16 < axes.bottom - 4 else -8
         anchor = "start" if at[0] < width / 2 else "end"
         drawing.text(float(at[0]), float(at[1]) + lift, name, f"{style}-name", anchor)
     for asked in curves.asked:

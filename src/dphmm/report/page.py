@@ -820,7 +820,7 @@ class Content:
             for step, (label, chance) in enumerate(zip(one.label, one.probability, strict=True))
         ]
         caption = "Name: the likeliest label. Fainter: less sure. Squares on top: the published answers."
-        caption += _some_of(len(chosen), len(people))
+        caption += _some_of(chosen, people)
         heads = ["person", "row", "likeliest", "probability"]
         sure = float(np.mean(np.concatenate([one.probability for one in told])))
         heading = f"Likeliest label, step by step: a reader is {100 * sure:.0f} % sure on average"
@@ -941,7 +941,7 @@ class Content:
             ]
             rows = [[str(at + 1), f"{value:.4g}"] for at, value in enumerate(mean.tolist())]
             found.append(Figure("person", person.name, drawings, "", ["row", "estimate"], rows))
-        told = _some_of(len(found), len(people))
+        told = _some_of(chosen, people)
         return [replace(found[0], caption=told.strip()), *found[1:]]
 
     def _answers(self, person: Person) -> FloatArray:
@@ -1014,6 +1014,7 @@ class Content:
             for key, value in (s.policy.parameters or {}).items()
             if key != "n_states" and _brief(value)
         )
+        dimensions = "" if self.report.space.has_labels else f", {words.plural(s.space.dimension, 'dimension')}"
         return [
             ("software", f"{s.software.name} {s.software.version} (algorithm {s.software.algorithm_version})"),
             ("epsilon of an answer", s.epsilon),
@@ -1022,7 +1023,7 @@ class Content:
             ("mechanism", f"{s.mechanism.asked}: {chosen}"),
             ("scope", f"{s.scope.name}. {s.scope.meaning}"),
             ("flat bodies", f"{s.flat.name}. {s.flat.meaning}"),
-            ("states", f"{s.space.states:,} ({s.space.kind}, {s.space.dimension} dimensions)"),
+            ("states", f"{s.space.states:,} ({s.space.kind}{dimensions})"),
             ("model", s.model.meaning),
             ("randomness", s.randomness.meaning),
         ]
@@ -1080,9 +1081,12 @@ def _bars_finding(rows: Sequence[tuple[str, float, str]]) -> str:
     return "; ".join(f"{words.all_words(name)}: at most {text}" for name, _, text in rows[1:] or rows) + "."
 
 
-def _some_of(drawn: int, people: int) -> str:
+def _some_of(drawn: Sequence[Person], people: Sequence[Person]) -> str:
     """Of whom a chart is, where it is not of all."""
-    return f" {drawn} of {people} people, by name." if drawn < people else ""
+    if len(drawn) == len(people):
+        return ""
+    apart = -(-len(people) // len(drawn))
+    return f" {len(drawn)} of {len(people):,} people: every {apart:,}th by name."
 
 
 def _number(value: float) -> str:

@@ -17,7 +17,7 @@ from dphmm.accounting.promise import SequencePromise
 from dphmm.accounting.records import in_short
 from dphmm.report.content import ReleaseReport
 from dphmm.states.space import LABELS_WRONG
-from dphmm.storage.promises import length, places_words
+from dphmm.storage.promises import factor_number, length, places_words
 from dphmm.storage.release_words import REPLAYABLE, SO_STATED, Found, off, stay_words, sureness
 from dphmm.storage.statement_types import document, epsilons_of
 
@@ -53,14 +53,9 @@ def plural(number: int, one: str, more: str | None = None) -> str:
 
 
 def factor_words(epsilon: Fraction) -> str:
-    """exp(epsilon) rounded up: two digits below 100, then whole; a power of ten where there are many digits."""
-    value = math.exp(min(700.0, float(epsilon))) * (1 + 1e-12)
-    if epsilon == 0:
-        return "1"
-    if value < 10:
-        return f"{math.ceil(value * 10) / 10:.1f}"
-    if value < _HUGE:
-        return f"{math.ceil(value):,}"
+    """exp(epsilon) rounded up, as a statement has it; a power of ten where there are many digits."""
+    if epsilon < math.log(_HUGE):
+        return factor_number(epsilon)
     return "10" + str(math.ceil(float(epsilon) / math.log(10))).translate(_RAISED)
 
 

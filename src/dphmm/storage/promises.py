@@ -494,14 +494,19 @@ def covered_words(facts: Mapping[str, Any], epsilon: Fraction) -> str:
 def factor(epsilon: Fraction) -> str:
     """exp(ε), and as a number of three digits, rounded up, where that is not too large: "exp(1) = 2.72"."""
     power = f"exp({in_short(epsilon)})"
-    if epsilon > _LARGEST_FACTOR:
-        return power
+    return power if epsilon > _LARGEST_FACTOR else f"{power} = {factor_number(epsilon)}"
+
+
+def factor_number(epsilon: Fraction) -> str:
+    """exp(ε) rounded up: three digits below 1,000, then whole."""
+    if epsilon == 0:
+        return "1"
     exact = Context(prec=30)
     value = exact.exp(exact.divide(Decimal(epsilon.numerator), Decimal(epsilon.denominator)))
     # The quotient and its power are rounded to nearest, by less than this.
     value = exact.next_plus(exact.next_plus(value))
     rounded = Context(prec=3, rounding=ROUND_CEILING).plus(value)
-    return f"{power} = {rounded:f}" if rounded < 1000 else f"{power} = {math.ceil(value):,}"
+    return f"{rounded:f}" if rounded < 1000 else f"{math.ceil(value):,}"
 
 
 def _meaning(facts: Mapping[str, Any], epsilon: Fraction) -> str:
