@@ -22,7 +22,7 @@ import dphmm
 from dphmm import simulated
 from dphmm.accounting.promise import Schedule
 from dphmm.errors import DphmmError, InvalidInput
-from dphmm.planning import LADDER, World
+from dphmm.planning import LADDER, SETTLED, World
 from dphmm.schedule_plan import _digest, read_plan, save_plan
 from dphmm.session.setting import Setting
 from dphmm.session.smoothing import Published, Smoother
@@ -630,3 +630,19 @@ def test_products_of_a_plan_keep_to_one_thread():
     promise = dphmm.SequencePromise(2, per="1d")
     dphmm.plan(model, dphmm.policy.radius(grid, 700), grid, promise, epsilon=1, people=4, progress=told)
     assert seen and set(seen) == {1}
+
+
+@pytest.mark.parametrize(("kind", "length"), [("window", 1), ("per", 4), ("per", 24)])
+def test_of_short_blocks_the_error_is_that_of_a_file_of_many(kind, length, monkeypatch):
+    """A reader smooths with all blocks: of two short ones alone more is left open than of a file as they are."""
+    promise = dphmm.SequencePromise(length, **{kind: length})
+
+    def error(steps):
+        monkeypatch.setattr("dphmm.planning.SETTLED", steps)
+        planner = world(promise, people=200)
+        return planner.expected(planner.candidate(promise, length, Fraction(1))).found.error
+
+    many = error(1000)
+    assert error(SETTLED) == pytest.approx(many, rel=0.04)
+    if length == 1:
+        assert error(2) > 1.15 * many

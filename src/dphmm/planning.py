@@ -52,6 +52,9 @@ LADDER = tuple(Fraction(half, 2) for half in (1, 2, 3, 4, 6, 8, 12))
 SOONER = 0.8
 #: Steps of all invented people together.
 MOST_STEPS = 4 * 10**6
+#: So many steps at least are simulated of people whose sequences go on: at the first and the last steps of a file a
+#: reader knows less, and of short blocks and windows these would be all.
+SETTLED = 192
 #: Invented people who stay at one place.
 STAYERS = 300
 #: Places that the error without the file is averaged over, all states together; one of each state where there are more.
@@ -162,7 +165,8 @@ class World:
             check_exact(self.epsilon, "epsilon")
             if self.epsilon > promise.exact:
                 raise InvalidInput("epsilon", shown(self.epsilon), f"at most {promise}, the promise")
-        steps = self._length * (1 if promise.steps is not None else 2)
+        blocks = 1 if promise.steps is not None else max(2, -(-SETTLED // self._length))
+        steps = self._length * blocks
         if steps * self.people > MOST_STEPS:
             name = next(name for name in ("steps", "window", "per") if getattr(promise, name) is not None)
             expected = f"at most {MOST_STEPS} steps of all {self.people} people: a shorter one, or fewer people"

@@ -87,6 +87,27 @@ def test_another_question_is_asked_with_consent_only(run, folder):
     assert (folder / "out" / "2" / "released.parquet").read_bytes() != before
 
 
+def test_a_question_that_the_ledger_refuses_is_not_asked_later(run, folder):
+    """A promise stays for all queries of a person; what was agreed to then is not agreed to for what comes after."""
+    first, second = (f"path-epsilon = {total}\nepsilon = 1\nper = '1d'" for total in (400, 300))
+    (folder / "release.toml").write_text(PIPELINE.replace("epsilon = 0.5", first))
+    run("run", folder / "release.toml", "-q")
+    (folder / "release.toml").write_text(PIPELINE.replace("epsilon = 0.5", second))
+    refused = run("run", folder / "release.toml", "--spend-again", "-q", code=2)
+    assert "stays for all of its queries" in refused.stderr
+    assert "--spend-again" in run("run", folder / "release.toml", "-q", code=2).stderr
+    (folder / "release.toml").write_text(PIPELINE.replace("epsilon = 0.5", first))
+    assert set(stages(run("run", folder / "release.toml", "--json")).values()) == {"as it was"}
+
+
+def test_a_lost_ledger_is_no_leave_to_publish_again(run, folder):
+    run("run", folder / "release.toml", "-q")
+    (folder / "out" / "ledger.db").unlink()
+    (folder / "out" / "released.parquet").unlink()
+    refused = run("run", folder / "release.toml", "--spend-again", "-q", code=2)
+    assert "ledger.db" in refused.stderr and not (folder / "out" / "released.parquet").exists()
+
+
 @pytest.mark.parametrize(("stage", "old", "new"), [("model", '"20km/h"', '"30km/h"'), ("policy", '"1.5km"', '"1.2km"')])
 def test_another_model_or_policy_is_for_another_folder(run, folder, stage, old, new):
     """A person's answers of one ledger are answers under one model and one policy."""

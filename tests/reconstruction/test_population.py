@@ -81,6 +81,7 @@ def test_the_estimates_of_few_people_leave_everything_open(board):
     _space, model, policy, table, _ = released(board, people=1, steps=1, epsilon=1)
     (one,) = dphmm.population(table, model, policy, regions={"row": range(4)}).regions
     assert one.low == 0 and one.high == 1
+    assert one.standard_error is None
 
 
 def test_each_period_has_its_people(board):

@@ -178,7 +178,7 @@ class Pipeline:
             came = f"{path.name}, which is no TOML: {error}"
             raise InvalidInput("FILE", came, "a pipeline as dphmm init writes it") from None
         folder = told.pop("folder", "out")
-        if not isinstance(folder, str) or not folder:
+        if not isinstance(folder, str) or not folder or "\0" in folder:
             raise InvalidInput("folder", repr(folder), "the name of a folder")
         for name, table in told.items():
             if name not in STAGES or not isinstance(table, dict):
@@ -203,11 +203,15 @@ class Pipeline:
             known = _options(self._words(name, table))
             for member, value in table.items():
                 if member in ("kind", "file"):
-                    if not isinstance(value, str) or not getattr(STAGES[name], member):
+                    if not isinstance(value, str) or not value or not getattr(STAGES[name], member):
                         raise InvalidInput(f"[{name}] {member}", repr(value), "a text, in a table that has it")
                     continue
                 if member in _OWN or member not in known:
-                    raise InvalidInput(f"[{name}] {member}", "no option of it", _near(member, list(known)))
+                    raise InvalidInput(
+                        f"[{name}] {member}",
+                        "no option of it",
+                        _near(member, [one for one in known if one not in _OWN]),
+                    )
                 _written(value, f"[{name}] {member}")
             if self.is_drawn(name) and name == "fit":
                 exact_epsilon(table["epsilon"], "[fit] epsilon")
@@ -390,6 +394,9 @@ class Record:
         if not sound:
             raise InvalidInput(str(path), "no record of a run", expected)
         found = cls(folder, questions)
+        if any(one.get("release", {}).get("outputs") for one in questions) and not (folder / LEDGER).exists():
+            came = f"no such file, though {RECORD} knows of a release"
+            raise InvalidInput(str(folder / LEDGER), came, "the ledger of that release, or another folder")
         # What was agreed to and never asked is to be agreed to again.
         while found.number > 1 and not found.begun and (found.kept("fit") or {}).get("epsilon") is None:
             found.questions.pop()

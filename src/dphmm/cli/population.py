@@ -243,7 +243,8 @@ def _lines(shares: Sequence[Share]) -> list[str]:
 
 def _told(one: Share) -> str:
     likeliest = "" if one.estimate is None else f"{one.estimate:6.1%}  "
-    if one.linear is None or one.low is None or one.high is None or one.standard_error is None:
+    if one.linear is None or one.low is None or one.high is None:
         return f"{likeliest}not answerable: {one_line(one.why)}"
-    error = one.standard_error if math.isfinite(one.standard_error) else 0.0
-    return f"{likeliest}unbiased {one.linear:6.1%}, {one.low:.1%} to {one.high:.1%}, standard error {error:.2%}"
+    known = one.standard_error is not None and math.isfinite(one.standard_error)
+    error = f"{one.standard_error:.2%}" if known else "unknown"
+    return f"{likeliest}unbiased {one.linear:6.1%}, {one.low:.1%} to {one.high:.1%}, standard error {error}"

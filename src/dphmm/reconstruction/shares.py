@@ -9,6 +9,7 @@ Proof: docs/proofs/population-shares.md.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -186,7 +187,9 @@ class _Moments:
         spread = self.square_sums - 2 * share * self.products + share**2 * self.squares
         people = self.people
         error = np.sqrt(np.maximum(spread, 0.0) * people / max(1, people - 1)) / self.weight
-        return interval(share, error, people, (least, most) if public else None)
+        found = interval(share, error, people, (least, most) if public else None)
+        # Of one person nothing tells how far another one would be off.
+        return found if people > 1 else found._replace(standard_error=np.full(len(share), np.nan))
 
 
 def _blocks(person: IntArray, k: int) -> Iterator[slice]:
@@ -263,5 +266,6 @@ def _corners(
 
 def each_share(found: Interval) -> Iterator[_Told]:
     """Estimate, ends and standard error of each region."""
-    parts = (found.share, found.low, found.high, found.standard_error)
-    yield from zip(*(part.tolist() for part in parts), strict=True)
+    parts = (part.tolist() for part in (found.share, found.low, found.high, found.standard_error))
+    for share, low, high, error in zip(*parts, strict=True):
+        yield share, low, high, None if math.isnan(error) else error
