@@ -168,6 +168,15 @@ def test_the_truth_is_for_its_owner_and_says_so(made, town, of, tmp_path, run, o
     assert "would say so" not in named.stderr and "owner alone" in named.stderr
 
 
+def test_a_truth_that_is_worse_than_no_file_is_asked_about(made, town, of, tmp_path, run):
+    """Rows of the same people at the same times, who were elsewhere."""
+    table = pd.read_csv(town / "walks.csv", dtype={"user": str})
+    table["lat"], table["lon"] = (table[name].max() + table[name].min() - table[name] for name in ("lat", "lon"))
+    table.to_csv(tmp_path / "other.csv", index=False)
+    result = run(*of(made, tmp_path / "r.owner.html", "--truth", tmp_path / "other.csv", "-q"))
+    assert "is --truth the table that was released?" in result.stderr
+
+
 def changed(folder, out, change):
     """A copy of a release with its statement, one of them changed."""
     out.mkdir(exist_ok=True)

@@ -97,6 +97,8 @@ def report(**given: Any) -> int:
         figures = [] if given["figures"] is None else write_figures(Path(given["figures"]), made)
     if made.owner_only:
         console.warn(_owner_words(path, made))
+    if made.found is not None and made.found.measured and made.found.error > made.found.without:
+        console.warn("the measured error is larger than without the file: is --truth the table that was released?")
     document = _document(made, path, figures)
     if given["as_json"]:
         print_json(document)
