@@ -34,6 +34,7 @@ from dphmm.cli.options import CONTEXT, force, messages, new_output
 from dphmm.cli.outcomes import REJECTED
 from dphmm.errors import InvalidInput
 from dphmm.storage.inputs import checked_input, file_digest, replacing
+from dphmm.storage.ledger import open_ledger
 from dphmm.storage.owner_view import write_counts
 from dphmm.storage.tables import column_names
 
@@ -413,8 +414,6 @@ class Record:
         path = self.folder / LEDGER
         if not path.is_file():
             return set()
-        from dphmm.storage.ledger import open_ledger
-
         try:
             with open_ledger(path, read_only=True) as ledger:
                 return {query for _, query in ledger.sessions()}
