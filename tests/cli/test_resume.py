@@ -128,7 +128,7 @@ def test_the_last_answers_of_an_output_are_found_in_parts_of_any_size(tmp_path, 
     table = pa.table(columns).take(rng.permutation(len(rows)))
     tables.write_table(tmp_path / "out.parquet", table)
     whole = tables.read_batches
-    monkeypatch.setattr(tables, "read_batches", lambda path, **how: whole(path, **how, rows=size))
+    monkeypatch.setattr(tables, "read_batches", lambda path, **how: whole(path, **{**how, "rows": size}))
     expected = {user: (step, [int(at)]) for (user, step), at in zip(rows, z, strict=True) if at is not None}
     found = release_job._last_rows(str(tmp_path / "out.parquet"), space)
     assert found == [(user, *expected[user]) for user in sorted(expected)]

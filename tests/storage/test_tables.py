@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from dphmm.errors import InvalidInput
 from dphmm.storage import inputs
 from dphmm.storage.inputs import checked_input, replacing, steady
-from dphmm.storage.tables import column_names, read_batches, read_table, table_writer, write_table
+from dphmm.storage.tables import column_names, read_batches, read_rows, read_table, table_writer, write_table
 from dphmm.storage.trajectories import load_trajectories
 
 CANARY = "CANARY_7f3a116.30417"
@@ -273,6 +273,13 @@ def test_parquet_is_streamed_in_parts(tmp_path):
     assert pa.concat_tables(parts).column("v").to_pylist() == list(range(1000))
     pq.write_table(pa.table({"v": pa.array([], pa.int64())}), tmp_path / "y.parquet")
     assert [len(part) for part in read_batches(tmp_path / "y.parquet")] == [0]
+
+
+def test_rows_of_parquet_that_are_looked_at_are_few_at_a_time(tmp_path):
+    """However long the groups of the file are: what is made of a part on the way is in memory at once."""
+    pq.write_table(pa.table({"x": pa.nulls(600_000, pa.int8())}), tmp_path / "x.parquet", row_group_size=600_000)
+    parts = [len(part) for part in read_rows(tmp_path / "x.parquet", ["x"]).parts]
+    assert sum(parts) == 600_000 and max(parts) <= 2**18
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)

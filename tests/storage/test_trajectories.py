@@ -519,7 +519,7 @@ def in_parts(request, monkeypatch):
     monkeypatch.setattr(csv_files, "_ROW_BLOCK", block)
     monkeypatch.setattr(visit_table, "_PART", rows)
     whole = tables.read_batches
-    monkeypatch.setattr(tables, "read_batches", lambda path, **how: whole(path, **how, rows=rows))
+    monkeypatch.setattr(tables, "read_batches", lambda path, **how: whole(path, **{**how, "rows": rows}))
 
 
 def told(table: VisitTable) -> tuple:
@@ -727,7 +727,7 @@ def small_parts(monkeypatch):
     monkeypatch.setattr(csv_files, "_ROW_BLOCK", 2**14)
     monkeypatch.setattr(csv_files, "_LONGEST_HEADER", 2**12)
     whole = tables.read_batches
-    monkeypatch.setattr(tables, "read_batches", lambda path, **how: whole(path, **how, rows=2**10))
+    monkeypatch.setattr(tables, "read_batches", lambda path, **how: whole(path, **{**how, "rows": 2**10}))
     monkeypatch.setattr(Batch, "_chunk", property(lambda self: 2**10))
 
 

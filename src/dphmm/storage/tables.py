@@ -131,6 +131,8 @@ def _has_extension(field: pa.Field) -> bool:
 SUFFIXES = (".parquet", ".csv", ".csv.gz")
 #: Rows in memory at a time where a table is streamed.
 ROWS = 1 << 20
+#: Rows of Parquet that are looked at together: what is made of them on the way takes 100 bytes of each.
+READ_ROWS = 1 << 18
 
 
 def table_format(path: PathLike, field: str = "path") -> str:
@@ -259,7 +261,7 @@ def read_rows(path: PathLike, columns: Sequence[str], layout: TextLayout = CSV) 
     file = checked_input(path)
     names = delimited_names(file, layout)
     if table_format(file) == ".parquet":
-        return Rows(read_batches(file, columns=columns), ())
+        return Rows(read_batches(file, columns=columns, rows=READ_ROWS), ())
     written, ragged = dict(zip(names, csv_header(file, layout), strict=True)), list[int]()
     return Rows(text_parts(file, layout, written, columns, ragged), ragged)
 
