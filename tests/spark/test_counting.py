@@ -7,7 +7,9 @@ where memory grows with one owner's rows, or where a state is in an error, a pla
 
 from __future__ import annotations
 
+import gc
 import pickle
+import sys
 import tracemalloc
 from itertools import pairwise
 
@@ -22,7 +24,7 @@ from dphmm.markov.private.sensitivity import Caps
 from dphmm.markov.private.transition_counts import counts_of_keys
 from dphmm.spark import counting, counting_task
 from dphmm.spark.counting import Roles
-from dphmm.spark.counting_task import ByName, ByNumber, CountRows
+from dphmm.spark.counting_task import ByName, ByNumber, CountRows, WithoutValues
 from dphmm.spark.totals_task import TOTALS
 from dphmm.states import Grid
 from plain_rows import N, rows_of, same, sequences_of
@@ -158,6 +160,19 @@ class TestATask:
         rows = [(owner, step, owner % 3) for owner in range(300) for step in (far, -far, far - 1, 1 - far)]
         found = counted(task_of(Caps(9, 9)), batches_of(rows))
         assert found.transitions.toarray().diagonal().tolist() == [200, 200, 200, 0]
+
+    def test_what_a_worker_has_loaded_is_left_out_of_garbage_collection_once(self, monkeypatch):
+        """In Spark's workers alone, and not before a task has loaded what it needs."""
+        done = []
+        monkeypatch.setattr(gc, "collect", lambda: done.append("collect"))
+        monkeypatch.setattr(gc, "freeze", lambda: done.append("freeze"))
+        monkeypatch.setattr(gc, "get_freeze_count", lambda: done.count("freeze"))
+        monkeypatch.delitem(sys.modules, "pyspark.worker", raising=False)
+        task = WithoutValues(lambda batches: (done.append(batch) or batch for batch in batches))
+        assert list(task(iter("a"))) == ["a"] == done
+        monkeypatch.setitem(sys.modules, "pyspark.worker", sys)
+        assert list(task(iter("b"))) == ["b"] and list(task(iter("c"))) == ["c"]
+        assert done == ["a", "b", "collect", "freeze", "c"]
 
     def test_it_can_be_sent(self):
         task = task_of(Caps(9), states=ByName(tuple(NAMES)))
