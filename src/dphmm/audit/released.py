@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from dphmm.accounting.ledger import Ledger
 from dphmm.accounting.promise import Schedule
 from dphmm.accounting.records import in_short
 from dphmm.audit.findings import Findings
+from dphmm.audit.plain_plans import plain_plans
 from dphmm.audit.released_file import ReleasedFile
 from dphmm.audit.released_rows import RowsAudit, rows_held, stored_answers, stored_promises
 from dphmm.audit.released_statement import check_statement, check_words
@@ -26,6 +27,8 @@ from dphmm.audit.verify import Verdict
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.graph import PolicyGraph
+from dphmm.session.plan import Plan
+from dphmm.session.planner import Planner
 from dphmm.session.setting import Setting, StepChoices, Subjects, checked_steps, names_chosen
 from dphmm.states.space import StateSpace
 from dphmm.storage.statement import read_statement, schedule_of_statement, statement_path
@@ -45,6 +48,14 @@ class ReleasedVerdict:
     verdicts: tuple[Verdict, ...]
     findings: tuple[str, ...]
     notes: tuple[str, ...]
+    _made: tuple[tuple[Plan, Planner], ...] = field(default=(), repr=False)
+
+    def plain_plans(self) -> dict[str, Any]:
+        """The verified plans in plain form, for `verify_release.py`: public data, ready for JSON.
+
+        Source: docs/files.md.
+        """
+        return plain_plans(self._made)
 
     @property
     def convicted(self) -> bool:
@@ -153,6 +164,7 @@ def check_released(
         verdicts=tuple(replay.verdicts.values()),
         findings=findings.sentences,
         notes=tuple(notes),
+        _made=tuple(replay.plans_made.values()),
     )
 
 

@@ -20,9 +20,9 @@ from dphmm.audit.history import first_support, left_possible, moved_through
 from dphmm.audit.verify import Verdict, verify
 from dphmm.errors import DphmmError, InvalidInput
 from dphmm.policy.constraint import DeltaSet
-from dphmm.policy.graph import PolicyGraph
 from dphmm.session.layout import check_gap
 from dphmm.session.plan import Plan, plan_states, recorded_joint_edges
+from dphmm.session.planner import Planner
 from dphmm.session.setting import Setting, Subjects
 from dphmm.session.step import LABEL, Estimate, Position, estimate, spread
 from dphmm.types import BoolArray, IntArray
@@ -79,6 +79,8 @@ class Replay:
     most: int
     verdicts: dict[str, Verdict] = field(default_factory=dict)
     met: set[str] = field(default_factory=set)
+    #: Each plan that was verified, with the planner that made it again.
+    plans_made: dict[str, tuple[Plan, Planner]] = field(default_factory=dict)
     #: By beginning and step; equal ones once, and those that a move leaves as they are.
     _supports: dict[tuple[Setting, int], BoolArray] = field(default_factory=dict)
     _distinct: dict[bytes, BoolArray] = field(default_factory=dict)
@@ -188,7 +190,7 @@ class Replay:
                     refused = str(error)
                     break
                 if plan.hash == answer.plan:
-                    self._verify(plan, planner.policy, moved)
+                    self._verify(plan, planner, moved)
                     return plan
         if refused and len(may) == 1:
             self.findings.add(f"a step that cannot be planned ({refused})", where)
@@ -211,10 +213,11 @@ class Replay:
         mass = math.fsum(p[plan_set])
         return bool(mass >= 1 - constraint.delta - _MASS) and abs(int(own.sum()) - int(plan_set.sum())) <= 1
 
-    def _verify(self, plan: Plan, policy: PolicyGraph, support: BoolArray) -> None:
+    def _verify(self, plan: Plan, planner: Planner, support: BoolArray) -> None:
         self.met.add(plan.hash)
         if plan.hash not in self.verdicts and len(self.verdicts) < self.most:
-            self.verdicts[plan.hash] = verify(plan, policy, self.setting.space, support=support)
+            self.plans_made[plan.hash] = plan, planner
+            self.verdicts[plan.hash] = verify(plan, planner.policy, self.setting.space, support=support)
 
 
 def number_of(origin: str, t: int) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ from dphmm.cli.console import Console, Work, print_json, stage_of
 from dphmm.cli.options import CONTEXT, loaded_model, loaded_policy, plan_choices, step_tables, tables_given
 from dphmm.cli.outcomes import FAILED, one_line
 from dphmm.errors import InvalidInput
-from dphmm.storage.inputs import checked_input
+from dphmm.storage.inputs import checked_input, checked_output, replacing
 from dphmm.storage.statement_types import member
 
 
@@ -41,6 +42,7 @@ def _two_files(_: click.Context, __: click.Parameter, files: tuple[str, str] | N
 @click.option("--released", metavar="R", help="Also audit this released file or stream, and the statement beside it.")
 @click.option("--statement", metavar="S", help="Its privacy statement, if not beside it.")
 @click.option("--ledger", metavar="L", help="The ledger that its releases are in: a file, or a release table.")
+@click.option("--plans", metavar="FILE", help="Also write the plans of --released in plain form (verify_release.py).")
 @click.option("--truth", metavar="T", help="Also attack the released file: the trajectories, which only you have.")
 @click.option(
     "--samples",
@@ -62,6 +64,8 @@ def audit(as_json: bool, **given: Any) -> int:
     _check_numbers(given)
     if given["released"] is not None and Path(given["released"]).is_dir():
         checked_input(given["released"], "--released")
+    if given["plans"] is not None:
+        checked_output(given["plans"], [given[name] for name in _READ if given[name] is not None], "--plans")
     given["epsilon"] = _epsilon(given)
     given["protection"] = _protection(given)
     parts: list[tuple[str, Any]] = []
@@ -129,7 +133,7 @@ def _public(given: dict[str, Any], progress: Work | None) -> list[tuple[str, Any
     for name in ("model", "policy"):
         if given[name] is None:
             raise InvalidInput(f"--{name}", "nothing", "a file: model and policy go together")
-    for name in ("ledger", "truth", "statement", "choices", "initials"):
+    for name in ("ledger", "truth", "statement", "choices", "initials", "plans"):
         if given[name] is not None and given["released"] is None:
             raise InvalidInput(f"--{name}", given[name], "--released with it")
     model, space = loaded_model(given["model"])
@@ -155,6 +159,8 @@ def _public(given: dict[str, Any], progress: Work | None) -> list[tuple[str, Any
             stage_of(progress, "rows of the released file")
             found = _released(given, public, ledger, choices | tables)
             parts.append(("released", found))
+            if given["plans"] is not None:
+                _write_plans(given, found)
             if given["truth"] is not None:
                 stage_of(progress, "attacks with the truth")
                 parts.append(("attacks", _attacks(given, public, ledger, choices | tables, found.convicted)))
@@ -169,6 +175,12 @@ def _released(given: dict[str, Any], public: Any, ledger: Any, choices: dict[str
         checked_input(statement, "--statement")
     more = {"query": given["query"], "statement": statement, **choices}
     return check_released(given["released"], *public, ledger=ledger, **more)
+
+
+def _write_plans(given: dict[str, Any], found: Any) -> None:
+    """The plans that were verified, for a program that is not dphmm."""
+    with replacing(given["plans"]) as temporary:
+        temporary.write_text(json.dumps(found.plain_plans(), allow_nan=False) + "\n", encoding="utf-8")
 
 
 def _check_tables(given: dict[str, Any], tables: dict[str, Any]) -> None:
@@ -234,7 +246,8 @@ class _NotMade:
 
 
 _CHOICES = ("constraint", "mechanism", "scope", "flat", "start", "protection")
-_OF_A_MODEL = ("released", "ledger", "truth", "statement", "draws", "choices", "initials")
+_READ = ("released", "model", "policy", "statement", "ledger", "truth", "choices", "initials")
+_OF_A_MODEL = ("released", "plans", "ledger", "truth", "statement", "draws", "choices", "initials")
 
 
 def _need_nothing_more(given: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""dphmm export: a released file as points, for maps."""
+"""dphmm export: a released file as points, for maps, or as a table in another format."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dphmm.cli.options import CONTEXT, force, messages, new_output, output
 from dphmm.cli.outcomes import named
 from dphmm.errors import InvalidInput
 from dphmm.storage.geo_files import write_released
-from dphmm.storage.statement import load_statement, statement_path
+from dphmm.storage.statement import copy_release, load_statement, statement_path
 
 
 @click.command("export", context_settings=CONTEXT)
@@ -30,9 +30,16 @@ def export(released: str, what: str, **given: Any) -> None:
     """Write a released file of a map as points: .geojson, .gpkg or .fgb by the name of the output.
 
     One point per row (of --what z per answer), with all columns of the released file. Nothing is added to what is
-    published. The privacy statement beside the file says what is promised of it: pass it on with the points.
+    published. The privacy statement beside the file says what is promised of it: pass it on with the points. An output
+    that ends in .csv, .csv.gz or .parquet is the same table in that format, with its privacy statement beside it.
     """
     new_output(given["output"], [released], given["force"])
+    if str(given["output"]).lower().endswith((".csv", ".csv.gz", ".parquet")):
+        rows = copy_release(released, given["output"])
+        if given["as_json"]:
+            print_json({"rows": rows, "output": given["output"]})
+        Console(given["quiet"]).say([("", f"{rows} rows"), ("", f"written to {given['output']}")])
+        return
     try:
         points = write_released(released, given["output"], what=what)
     except InvalidInput as error:

@@ -189,6 +189,15 @@ class Planner:
             digest.update(part)
         return digest.digest()
 
+    def hashed_parts(self, plan: Plan) -> tuple[bytes, bytes, bytes, IntArray]:
+        """What the hash of one of its plans is made of: `inputs` hashes these, then the partners.
+
+        The shared line; support and plan set, a bit for each state; surrogates (N,), before any state was merged.
+        """
+        by_edges = self._hops if self.space.has_labels else None
+        before = Constraint.surrogated(plan.constraint.support, plan.plan_set, self.space, by_edges)
+        return self._shared, np.packbits(plan.constraint.support).tobytes(), plan.packed, before.surrogate
+
     def narrow(self, states: IntArray) -> NDArray[Any]:
         """Numbers of states in the fewest bytes that hold any of them, or -1."""
         return states.astype(self._number)

@@ -33,7 +33,7 @@ from dphmm.session.options import Options, StepChoice
 from dphmm.session.plan import ALGORITHM_VERSION
 from dphmm.session.setting import Subjects
 from dphmm.states.space import StateSpace
-from dphmm.storage.inputs import PathLike, checked_input, file_digest, replacing
+from dphmm.storage.inputs import PathLike, checked_input, checked_output, file_digest, replacing
 from dphmm.storage.learned import Whom, learning, learning_event, learning_of_others, whom_of
 from dphmm.storage.promises import (
     BEGINNINGS,
@@ -94,6 +94,7 @@ from dphmm.storage.statement_types import (
     schema,
     typed,
 )
+from dphmm.storage.tables import read_table, write_table
 
 FORMAT = 2
 #: What can be read: in format 1 `private` and `promise.holds` knew no "unknown".
@@ -306,6 +307,23 @@ def save_statement(path: PathLike, statement: AnyStatement, name: str, sha256: s
     text = json.dumps(document(whole), indent=2, ensure_ascii=True, allow_nan=False) + "\n"
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
+
+
+def copy_release(released: PathLike, output: PathLike) -> int:
+    """The rows of a released file as a table of another format, its statement beside it; how many rows there are.
+
+    The statement is the same but for its member ``file``, which names the new file. Without one none is written.
+
+    Raises InvalidInput for a file that is no table, and an output that is none.
+    """
+    table = read_table(released, text={"user", "z", "estimate", "plan"})
+    statement = load_statement(released) if statement_path(released).exists() else None
+    if statement is not None:
+        checked_output(statement_path(output), [released, statement_path(released)])
+    write_table(output, table, inputs=[released])
+    if statement is not None:
+        write_statement(output, statement)
+    return len(table)
 
 
 def load_statement(release: PathLike) -> ReleaseStatement:

@@ -1,0 +1,398 @@
+"""`verify_release.py` agrees with `dphmm audit` on right files, and convicts edited ones, without any of dphmm's code.
+
+Claims: it imports the standard library alone, and runs without anything else; releases of several constraints,
+mechanisms, schedules and formats have no wrong line, and whatever it computes is ok; each edit of a value, an epsilon,
+a cost, a row, a name, a schedule, a statement, a model, a plan or a ledger is convicted by the check that names it; what it was
+not given it says that it cannot tell; bad files are one line and exit 2.
+"""
+
+from __future__ import annotations
+
+import ast
+import csv
+import gzip
+import hashlib
+import importlib.util
+import json
+import re
+import shutil
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROGRAM = Path(__file__).resolve().parents[2] / "verify_release.py"
+PUBLIC = ("--model", "model.npz", "--policy", "radius.json")
+
+pytestmark = pytest.mark.replayed_words
+
+
+@pytest.fixture(scope="module")
+def program():
+    spec = importlib.util.spec_from_file_location("verify_release", PROGRAM)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["verify_release"] = module
+    spec.loader.exec_module(module)
+    yield module
+    del sys.modules["verify_release"]
+
+
+@pytest.fixture
+def verify(program, capsys):
+    """Run the program: its lines by word, and its exit code."""
+
+    def run_it(*arguments):
+        capsys.readouterr()
+        code = program.main([str(argument) for argument in arguments])
+        said = [re.split("  +", line, maxsplit=1) for line in capsys.readouterr().out.splitlines()[:-1]]
+        found = {word: [text for told, text in said if told == word] for word in ("ok", "wrong", "cannot tell")}
+        assert sum(map(len, found.values())) == len(said)
+        return code, found
+
+    return run_it
+
+
+@pytest.fixture(scope="module")
+def world(town, tmp_path_factory, run):
+    """Folders with a finished release each, made once: every step asked, a planned schedule, and a made model."""
+    folder = tmp_path_factory.mktemp("verified")
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("every", "planned", "made"):
+            own = folder / name
+            own.mkdir()
+            patch.chdir(own)
+            for file in ("model.npz", "radius.json", "complete.json", "walks.csv"):
+                shutil.copy(town / file, own / file)
+            if name == "made":
+                box = ("--bbox", "10.0,50.0,10.056,50.036", "--cell", "1km", "--step", "5min", "--max-speed", "30km/h")
+                run("model", "grid", *box, "-o", "model.npz", "--force")
+                run("policy", "radius", "model.npz", "-o", "radius.json", "--radius", "1.5km", "--force")
+            if name != "every":
+                plan = ("--path-epsilon", 4, "--per", "1h", "--epsilon", 2, "--people", 6)
+                run("plan", *PUBLIC[1:], "-o", "plan.json", *plan)
+            spent = ("--epsilon", 1) if name == "every" else ("--plan", "plan.json")
+            run("release", "walks.csv", *PUBLIC, *spent, "-o", "released.csv", "--ledger", "ledger.db")
+            audited(run)
+    return folder
+
+
+def audited(run, *more, released="released.csv", policy="radius.json", code=0):
+    public = ("--model", "model.npz", "--policy", policy, "--released", released, "--ledger", "ledger.db")
+    return run("audit", *public, "--plans", "plans.json", *more, code=code)
+
+
+def everything(released="released.csv", policy="radius.json"):
+    return (released, "--model", "model.npz", "--policy", policy, "--plans", "plans.json", "--ledger", "ledger.db")
+
+
+@pytest.fixture
+def folder(world, tmp_path, monkeypatch, request):
+    own = tmp_path / "own"
+    shutil.copytree(world / getattr(request, "param", "every"), own)
+    monkeypatch.chdir(own)
+    return own
+
+
+def edit_rows(change, seal=True):
+    """Change the rows of the released file; ``seal``: and write its new hash into the statement."""
+    with Path("released.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    columns = list(rows[0])
+    rows = change(rows) or rows
+    with Path("released.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]) if set(rows[0]) - set(columns) else columns)
+        writer.writeheader()
+        writer.writerows(rows)
+    if seal:
+        edit_statement(lambda told: None)
+
+
+def edit_statement(change):
+    path = Path("released.csv.privacy.json")
+    told = json.loads(path.read_text())
+    change(told)
+    told["file"]["sha256"] = hashlib.sha256(Path("released.csv").read_bytes()).hexdigest()
+    path.write_text(json.dumps(told))
+
+
+def test_it_imports_the_standard_library_alone():
+    tree = ast.parse(PROGRAM.read_text())
+    names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    names |= {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    assert {name.partition(".")[0] for name in names} <= sys.stdlib_module_names
+    assert not {"importlib", "runpy", "subprocess"} & names
+
+
+@pytest.mark.parametrize("folder", ["made"], indirect=True)
+def test_it_runs_where_nothing_is_installed_and_all_checks_of_a_right_release_are_ok(folder):
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", PROGRAM, *everything()], capture_output=True, text=True, check=False
+    )
+    assert done.stderr == "" and done.returncode == 0
+    assert all(line.startswith(("ok  ", "not checked: ")) for line in done.stdout.splitlines())
+    assert "losses: any two planned states lose at most" in done.stdout
+
+
+@pytest.mark.parametrize("folder", ["every", "planned", "made"], indirect=True)
+def test_it_agrees_with_the_audit(folder, run, verify):
+    assert "nothing is wrong" in audited(run).stdout
+    code, found = verify(*everything())
+    assert found["wrong"] == []
+    # Of the fitted model the audit says, too, that nobody knows whom it was fitted on.
+    unknown = (
+        [] if folder.name == "made" or json.loads(Path("plans.json").read_text()) is None else found["cannot tell"]
+    )
+    assert code == (2 if unknown else 0) and all(line.startswith("private: ") for line in unknown)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        ("--constraint", "delta=0.2"),
+        ("--mechanism", "discrete-knorm"),
+        ("--mechanism", "discrete-laplace"),
+        ("--scope", "component"),
+        ("--no-estimates",),
+        ("--path-epsilon", "3", "--window", "4"),
+    ],
+)
+def test_other_choices_are_right_or_cannot_be_told(folder, run, verify, more):
+    spent = () if "--path-epsilon" in more else ("--epsilon", 1)
+    Path("ledger.db").unlink()
+    run("release", "walks.csv", *PUBLIC, *spent, "-o", "other.csv", "--ledger", "ledger.db", *more)
+    choices = more if more[0] in ("--constraint", "--mechanism", "--scope") else ()
+    assert "nothing is wrong" in audited(run, *choices, released="other.csv").stdout
+    _, found = verify(*everything("other.csv"))
+    assert found["wrong"] == []
+    assert any("delta-set" in line for line in found["cannot tell"]) == ("--constraint" in more)
+
+
+def test_a_parquet_file_is_exported_and_other_formats_are_read(folder, run, verify, capsys, program):
+    run("export", "released.csv", "-o", "released.parquet")
+    assert program.main(["released.parquet"]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and "dphmm export released.parquet -o released.csv" in said
+    run("export", "released.parquet", "-o", "again.csv")
+    run("export", "released.parquet", "-o", "packed.csv.gz")
+    assert gzip.decompress(Path("packed.csv.gz").read_bytes()) == Path("again.csv").read_bytes()
+    for name in ("again.csv", "packed.csv.gz"):
+        assert verify(*everything(name))[1]["wrong"] == []
+        assert "nothing is wrong" in audited(run, released=name).stdout
+
+
+def test_the_lines_of_a_stream_are_read(folder, run, verify):
+    times = ("08:00", "08:05", "08:10", "08:10")
+    text = "".join(f'{{"user": "s", "t": "2024-05-06T{t}:00Z", "state": "x1y2"}}\n' for t in times)
+    public = ("--epsilon", 1, "--ledger", "stream.db", "--statement", "lines.jsonl.privacy.json")
+    Path("lines.jsonl").write_text(run("release", "-", *PUBLIC, *public, input=text).stdout)
+    arguments = ["lines.jsonl", "--model", "model.npz", "--policy", "radius.json"]
+    _, found = verify(*arguments)
+    assert found["wrong"] == [] and "rows: 3 rows of 1 people" in found["ok"]
+
+
+def swap_people(rows):
+    names = {"u1": "u2", "u2": "u1"}
+    for row in rows:
+        row["user"] = names.get(row["user"], row["user"])
+    rows.sort(key=lambda row: (row["user"], int(row["step"])))
+
+
+def changed(name, value, at=5):
+    def change(rows):
+        rows[at][name] = value(rows[at][name])
+
+    return change
+
+
+def add_a_column(rows):
+    for row in rows:
+        row["mood"] = "3"
+
+
+@pytest.mark.parametrize(
+    ("change", "check"),
+    [
+        (changed("z_0", lambda z: str(float(z) + 1000)), "ledger"),
+        (changed("z_0", lambda z: "500.0" if float(z) > 2000 else "3500.0"), "estimates"),
+        (changed("z_1", lambda z: str(float(z) + 0.25)), "answers"),
+        (changed("z_lat", lambda z: str(float(z) + 1e-6)), "places"),
+        (changed("estimate_lon", lambda z: str(float(z) + 1e-6)), "places"),
+        (changed("estimate_0", lambda z: str(float(z) + 1)), "estimates"),
+        (changed("estimate", lambda z: "x3y3" if z != "x3y3" else "x0y0"), "estimates"),
+        (changed("epsilon", lambda z: "0.5"), "epsilon"),
+        (changed("epsilon", lambda z: "0.5"), "losses"),
+        (changed("cost", lambda z: str(float(z) + 1)), "losses"),
+        (changed("cost", lambda z: str(float(z) - 1)), "losses"),
+        (changed("plan", lambda z: "0" * 64), "plans"),
+        (changed("plan", lambda z: ""), "answers"),
+        (changed("t", lambda z: "2024-05-06T09:00:01Z"), "times"),
+        (changed("step", lambda z: "40", at=35), "times"),
+        (changed("step", lambda z: "40", at=35), "ledger"),
+        (lambda rows: rows.pop(7) and None, "rows"),
+        (lambda rows: rows.insert(0, rows.pop(7)), "rows"),
+        (lambda rows: rows.append(dict(rows[-1])), "rows"),
+        (lambda rows: rows.extend([{**rows[-1], "step": "13", "t": "2024-05-06T09:00:00Z"}]), "ledger"),
+        (swap_people, "ledger"),
+        (add_a_column, "columns"),
+    ],
+)
+def test_an_edited_row_is_convicted(folder, verify, change, check):
+    edit_rows(change)
+    code, found = verify(*everything())
+    assert code == 1 and any(line.startswith(f"{check}: ") for line in found["wrong"])
+
+
+def test_an_edited_file_has_another_hash(folder, verify):
+    edit_rows(changed("z_0", lambda z: str(float(z) + 1000)), seal=False)
+    code, found = verify("released.csv")
+    assert code == 1 and [line for line in found["wrong"] if line.startswith("file: file.sha256")]
+
+
+@pytest.mark.parametrize("folder", ["planned"], indirect=True)
+@pytest.mark.parametrize(
+    ("change", "check"),
+    [
+        (lambda told: told["schedule"].update(at="1-12"), "schedule"),
+        (lambda told: told["sequence"].update(total="2"), "promise"),
+        (lambda told: told["sequence"].update(steps=3, per=None), "promise"),
+        (lambda told: told["schedule"].update(not_asked=told["schedule"]["not_asked"] + 1), "rows"),
+        (lambda told: told.update(epsilon="1/2"), "epsilon"),
+        (lambda told: told["totals"].update(epsilon_sum="3"), "sum of epsilons"),
+        (lambda told: told["totals"].update(cost_sum="3"), "sum of costs"),
+        (lambda told: told["published"].update(subjects=4), "rows"),
+        (lambda told: told["plans"].update(sha256="0" * 64), "plans"),
+        (lambda told: told["plans"].update(count=7), "plans"),
+        (lambda told: told["model"].update(sha256="0" * 64), "model"),
+        (lambda told: told["space"].update(sha256="0" * 64), "states"),
+        (lambda told: told["policy"].update(sha256="0" * 64), "policy"),
+        (lambda told: told["mechanism"].update(start="at"), "plans"),
+        (lambda told: told["constraint"].update(name="delta=0.1"), "plans"),
+        (lambda told: told.pop("totals"), "sums"),
+        (lambda told: told.pop("plans"), "plans"),
+    ],
+)
+def test_an_edited_statement_is_convicted(folder, verify, change, check):
+    edit_statement(change)
+    code, found = verify(*everything())
+    assert code == 1 and any(line.startswith(f"{check}: ") for line in found["wrong"])
+
+
+@pytest.mark.parametrize("folder", ["planned"], indirect=True)
+def test_a_longer_schedule_is_convicted(folder, run, verify):
+    """Two answers more than a day is promised, all of them in the ledger."""
+    more = ("--path-epsilon", 8, "--per", "1h", "--epsilon", 2, "--people", 6)
+    run("plan", *PUBLIC[1:], "-o", "more.json", *more)
+    run("release", "walks.csv", *PUBLIC, "--plan", "more.json", "-o", "more.csv", "--ledger", "other.db")
+    told = json.loads(Path("released.csv.privacy.json").read_text())
+    Path("released.csv").write_bytes(Path("more.csv").read_bytes())
+    edit_statement(lambda statement: None)
+    assert told["sequence"]["total"] == "4"
+    code, found = verify("released.csv")
+    assert code == 1 and {"promise", "schedule"} <= {line.partition(":")[0] for line in found["wrong"]}
+
+
+def edit_plan(change):
+    told = json.loads(Path("plans.json").read_text())
+    change(told["plans"][0])
+    Path("plans.json").write_text(json.dumps(told))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda plan: plan["bodies"][0]["offsets"].__setitem__(0, 7),
+        lambda plan: plan["bodies"][0]["normals"].pop(),
+        lambda plan: plan.update(support="00" + plan["support"][2:]),
+        lambda plan: plan.update(plan_set="00" + plan["plan_set"][2:]),
+        lambda plan: plan.update(description=plan["description"].replace('"cost": "', '"cost": "1')),
+        lambda plan: plan.update(inputs=plan["inputs"].replace('"epsilon": "1"', '"epsilon": "2"')),
+        lambda plan: plan.update(surrogate=[0] * plan["states"]),
+        lambda plan: plan.update(given=[[0, 1]]),
+    ],
+)
+def test_parts_that_are_not_those_of_the_plan_are_convicted(folder, verify, change):
+    edit_plan(change)
+    code, found = verify(*everything())
+    assert code == 1 and any("parts of another hash" in line for line in found["wrong"])
+
+
+def test_a_body_that_misses_a_pair_is_convicted_where_its_hash_was_forged(folder, verify, program):
+    """Whoever draws from a body that is too small can name it by its own hash: then the losses say so."""
+    told = json.loads(Path("plans.json").read_text())["plans"][0]
+    before = told["hash"]
+    told["bodies"][0]["normals"] = [[2 * a for a in row] for row in told["bodies"][0]["normals"]]
+    told["hash"] = program.Plan(told).made
+    Path("plans.json").write_text(
+        json.dumps({"format": 1, "kind": "plans of a dphmm release", "plans": [told]}).replace(before, told["hash"])
+    )
+    edit_rows(lambda rows: [{**row, "plan": row["plan"].replace(before, told["hash"])} for row in rows])
+    code, found = verify(*everything())
+    lost = [line for line in found["wrong"] if line.startswith("losses: ")]
+    assert code == 1 and any("lose 2 under" in line for line in lost) and any("another cost" in line for line in lost)
+
+
+@pytest.mark.parametrize(
+    ("change", "check"),
+    [
+        ("UPDATE account SET epsilon = '3'", "account"),
+        ("UPDATE account SET cost_nanos = '7'", "account"),
+        ("UPDATE account SET cap_epsilon = '1'", "account"),
+        ("UPDATE release SET z = '0,0' WHERE t = 3", "ledger"),
+        ("DELETE FROM release WHERE t = 3", "ledger"),
+        ("UPDATE terms SET secure = 0", "ledger"),
+    ],
+)
+def test_an_edited_ledger_is_convicted(folder, verify, change, check):
+    with sqlite3.connect("ledger.db") as opened:
+        opened.execute(change)
+    code, found = verify(*everything())
+    assert code == 1 and any(line.startswith(f"{check}: ") for line in found["wrong"])
+
+
+def test_another_model_or_policy_is_convicted(folder, run, verify):
+    run("policy", "radius", "model.npz", "-o", "radius.json", "--radius", "3km", "--force")
+    code, found = verify(*everything())
+    assert code == 1 and [line for line in found["wrong"] if line.startswith("policy: ")]
+    assert [line for line in found["wrong"] if line.startswith("losses: ") and " lose " in line]
+
+
+def test_what_is_not_given_cannot_be_told(folder, verify):
+    code, found = verify("released.csv")
+    told = {line.partition(":")[0] for line in found["cannot tell"]}
+    assert code == 2 and found["wrong"] == []
+    assert {"model", "policy", "answers", "places", "plans", "ledger", "estimates"} <= told
+    Path("released.csv.privacy.json").unlink()
+    code, found = verify("released.csv")
+    assert code == 2 and {"statement", "epsilons", "promise", "schedule"} <= {
+        line.partition(":")[0] for line in found["cannot tell"]
+    }
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("released.csv", b"user,step\n\xff,1\n"),
+        ("released.csv", b"user,step,epsilon,cost,plan\nu1,0,1,1,a\n"),
+        ("released.csv", b"user,step,epsilon,cost,plan\nu1,1,1\n"),
+        ("released.csv.privacy.json", b"{"),
+        ("model.npz", b"PK\x03\x04 and no more"),
+        ("radius.json", b"[]"),
+        ("plans.json", b'{"format": 1, "kind": "another"}'),
+        ("plans.json", b'{"format": 1, "kind": "plans of a dphmm release", "plans": [{}]}'),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_one_line(folder, program, capsys, file, content):
+    Path(file).write_bytes(content)
+    assert program.main(list(everything())) == 2
+    said = capsys.readouterr()
+    assert said.out == "" and said.err.count("\n") == 1 and "expected" in said.err
+
+
+def test_plans_need_a_released_file_and_replace_no_input(folder, run):
+    said = run("audit", *PUBLIC, "--epsilon", 1, "--plans", "plans.json", code=2).stderr
+    assert "--released" in said
+    before = Path("model.npz").read_bytes()
+    run("audit", *PUBLIC, "--released", "released.csv", "--plans", "model.npz", code=2)
+    assert Path("model.npz").read_bytes() == before
