@@ -1,9 +1,9 @@
 """`verify_release.py` agrees with `dphmm audit` on right files, and convicts edited ones, without any of dphmm's code.
 
 Claims: it imports the standard library alone, and runs without anything else; releases of several constraints,
-mechanisms, schedules and formats have no wrong line, and whatever it computes is ok; each edit of a value, an epsilon,
-a cost, a row, a name, a schedule, a statement, a model, a plan or a ledger is convicted by the check that names it; what it was
-not given it says that it cannot tell; bad files are one line and exit 2.
+mechanisms, schedules and formats have no wrong line, and whatever it computes is ok; each edit of a value, an
+epsilon, a cost, a row, a name, a schedule, a statement, a model, a plan or a ledger is convicted by the check that
+names it; what it was not given it says that it cannot tell; bad files are one line and exit 2.
 """
 
 from __future__ import annotations
