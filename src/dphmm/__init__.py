@@ -17,6 +17,7 @@ the Markov model, the policy, the mechanism and everything published before.
 - fits and answers that a ledger keeps, counted for everybody: `fit_once`, `query(..., ledger=)`
 - people invented by a model, to share in place of real ones: `synthesize`
 - queries over records that depend on each other: `query` (of tables), `dependent`
+- for somebody who has a released file and no model: `read`
 - pictures: `plot`
 - files: `load_trajectories`, `convert_frame`, `split_people`, `save_model`, `load_model`, `save_hidden_model`,
   `load_hidden_model`, `save_policy`, `load_policy`, `load_policy_space`, `open_ledger`
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     from dphmm.planning import plan as plan
     from dphmm.policy.constraint import DeltaSet as DeltaSet
     from dphmm.reconstruction.population import population as population
+    from dphmm.report.reading import read as read
     from dphmm.samplers.entropy import ReplayBits as ReplayBits
     from dphmm.samplers.entropy import SystemBits as SystemBits
     from dphmm.schedule_plan import SchedulePlan as SchedulePlan
@@ -110,6 +112,7 @@ _HOMES = {
     "decode": "dphmm.decoding",
     "event_odds": "dphmm.decoding",
     "population": "dphmm.reconstruction.population",
+    "read": "dphmm.report.reading",
     "OtherQuery": "dphmm.decoding",
     "joint_belief": "dphmm.session.smoothing",
     "query": "dphmm.dependent._question",

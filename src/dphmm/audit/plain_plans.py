@@ -7,18 +7,26 @@ plan that the rows name: its public inputs, the facets of its bodies as whole nu
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
+from dphmm.errors import InvalidInput
 from dphmm.sensitivity.hull import SensitivityHull
 from dphmm.session.plan import Plan
 from dphmm.session.planner import Planner
-from dphmm.types import IntArray
+from dphmm.types import FloatArray, IntArray
 
 FORMAT = 1
 KIND = "plans of a dphmm release"
+#: Laws that follow from the facets of a body.
+_OF_A_BODY = ("discrete-knorm", "staircase", "discrete-laplace", "constant")
+#: How far from whole the difference of two lattice points in steps may be: rounding.
+_OFF_LATTICE = 1e-6
 
 
 def plain_plans(plans: Iterable[tuple[Plan, Planner]]) -> dict[str, Any]:
@@ -59,3 +67,88 @@ def _body(hull: SensitivityHull) -> dict[str, Any]:
         **{name: part.tolist() for name, part in parts.items()},
         "long": long,
     }
+
+
+@dataclass(frozen=True, eq=False)
+class PlainLaw:
+    """The law of the answers under one plan, read from its plain form: what somebody without the model computes.
+
+    ``image`` (N,): the state that each state is answered as. ``offset``: of a staircase, None for a law graded by the
+    norm.
+    """
+
+    space: str
+    n_states: int
+    image: IntArray
+    epsilon: float
+    normals: IntArray
+    offsets: IntArray
+    pitch: FloatArray
+    offset: Fraction | None
+
+    @classmethod
+    def read_all(cls, document: Any) -> dict[str, PlainLaw]:
+        """The laws of a document of `plain_plans`, by the hash of their plan.
+
+        Raises InvalidInput for another document, and for laws that are not computed from a body: tables, `optimal`
+        noise, components and flat bodies.
+        """
+        expected = "plans as dphmm audit --plans writes them"
+        if not isinstance(document, dict) or document.get("kind") != KIND or document.get("format") != FORMAT:
+            raise InvalidInput("plans", "another document", expected)
+        try:
+            return {told["hash"]: cls._of(told) for told in document["plans"]}
+        except (KeyError, TypeError, ValueError, IndexError, ZeroDivisionError, OverflowError) as error:
+            if isinstance(error, InvalidInput):
+                raise
+            raise InvalidInput("plans", "a plan without its parts", expected) from None
+
+    @classmethod
+    def _of(cls, told: dict[str, Any]) -> PlainLaw:
+        chosen, n = json.loads(told["description"]), int(told["states"])
+        names = [law["name"] for law in chosen["mechanisms"]]
+        body = told["bodies"][0]
+        if len(told["bodies"]) != 1 or len(names) != 1 or names[0] not in _OF_A_BODY or body["long"]:
+            raise InvalidInput("plans", f"the law {' + '.join(names)[:60]}", f"one of {', '.join(_OF_A_BODY)}")
+        normals = np.array(body["normals"], dtype=np.int64)
+        if len(body["basis"][0]) != len(body["pitch"]):
+            raise InvalidInput("plans", "a flat body", "a release with --flat thicken")
+        merged = {int(a): int(b) for a, b in chosen.get("merged", [])}
+        answered = range(n) if told["surrogate"] is None else map(int, told["surrogate"])
+        law = chosen["mechanisms"][0]
+        return cls(
+            space=json.loads(told["inputs"])["space"],
+            n_states=n,
+            image=np.array([merged.get(s, s) for s in answered], dtype=np.int64),
+            epsilon=float(Fraction(law["epsilon"])),
+            normals=normals,
+            offsets=np.array(body["offsets"], dtype=np.int64),
+            pitch=np.array(body["pitch"], dtype=np.float64),
+            offset=Fraction(law["offset"]) if "offset" in law else None,
+        )
+
+    def log_likelihood(self, z: FloatArray, answers: FloatArray, space: str | None = None) -> FloatArray:
+        """log Pr(z | state) (N,) up to a constant common to all states, of an answer z (d,) in answer units.
+
+        ``answers`` (N, d): of all states, in their order. ``space``: the hash of theirs, where it is known.
+
+        Raises InvalidInput for states that are not those of the plan.
+        """
+        if space is not None and space != self.space:
+            raise InvalidInput("states", f"those with hash {space[:12]}", f"the plan's, with hash {self.space[:12]}")
+        if answers.shape != (self.n_states, len(self.pitch)):
+            came = f"{len(answers)} states of {answers.shape[1]} coordinates"
+            raise InvalidInput("states", came, f"all {self.n_states} of the plan, with {len(self.pitch)}")
+        steps = (z - answers[self.image]) / self.pitch
+        v = np.rint(steps)
+        if not (np.abs(steps - v) < _OFF_LATTICE).all() or not (np.abs(v) < 2.0**40).all():
+            raise InvalidInput("states", "answers that are not on the lattice of the plan", "those of the release")
+        if not len(self.normals):
+            # A public constant says nothing.
+            return np.zeros(self.n_states)
+        values = np.abs(v.astype(np.int64) @ self.normals.T)
+        if self.offset is None:
+            return np.asarray(-self.epsilon * (values / self.offsets).max(axis=1))
+        allowed = np.array([self.offset.numerator * b // self.offset.denominator for b in self.offsets.tolist()])
+        shells = values // self.offsets + (values % self.offsets > allowed)
+        return np.asarray(-self.epsilon * shells.max(axis=1))

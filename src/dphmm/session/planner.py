@@ -194,8 +194,8 @@ class Planner:
 
         The shared line; support and plan set, a bit for each state; surrogates (N,), before any state was merged.
         """
-        by_edges = self._hops if self.space.has_labels else None
-        before = Constraint.surrogated(plan.constraint.support, plan.plan_set, self.space, by_edges)
+        hops = self._hops if self.space.has_labels else None
+        before = Constraint.surrogated(plan.constraint.support, plan.plan_set, self.space, hops)
         return self._shared, np.packbits(plan.constraint.support).tobytes(), plan.packed, before.surrogate
 
     def narrow(self, states: IntArray) -> NDArray[Any]:

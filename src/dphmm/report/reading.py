@@ -1,0 +1,436 @@
+"""`read`: what a reader who has a released file and no model may conclude from it.
+
+The sentences are those of the statement and of the report. The likelihood of an answer for each state follows from the
+plans in plain form (`dphmm audit --plans`), whose hash is the one in the row. With a prior of the reader's own it gives
+a posterior and a region of states; both are of one answer, and rest on that prior.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from msgspec import UNSET
+
+from dphmm._checks import exact_number
+from dphmm.audit.plain_plans import PlainLaw
+from dphmm.errors import InvalidInput
+from dphmm.report.words import factor_words, over_words, plural
+from dphmm.states.space import StateSpace
+from dphmm.storage.columns import as_text, decimals, integers
+from dphmm.storage.inputs import checked_input
+from dphmm.storage.release_words import sureness
+from dphmm.storage.statement import promise_of_statement, read_statement, statement_path
+from dphmm.storage.statement_types import ReleaseStatement, exact_epsilons
+from dphmm.storage.tables import column_list, read_table, to_arrow
+from dphmm.types import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: States that have a column of their own.
+MOST_COLUMNS = 10_000
+_NEEDED = ("user", "step", "epsilon", "cost", "plan")
+_NO_STATEMENT = (
+    "nothing says under which promise the answers were published: the privacy statement does not lie beside the file"
+)
+_NOT_CONCLUDED = (
+    "that somebody was at an answer: an answer is noise around a state, and can lie where nobody can be",
+    "from several answers of one person as if they were of one state: multiply likelihoods only where that person "
+    "did not move; `dphmm smooth` combines them by a model",
+    "anything more certain than a prior makes it: the file alone gives likelihoods, and no probability of a state",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """What may be concluded from a released file.
+
+    people, rows, answers : how many there are; a row that was not asked has no answer. begin, end : the first and the
+    last time (text), None without times. steps : the first and the last step. promised, concluded, not_concluded : as
+    sentences. states : names (N,) of the states of the likelihoods, () without any. coverage : of the regions.
+    """
+
+    people: int
+    rows: int
+    answers: int
+    begin: str | None
+    end: str | None
+    steps: tuple[int, int]
+    promised: tuple[str, ...]
+    concluded: tuple[str, ...]
+    not_concluded: tuple[str, ...]
+    states: tuple[str, ...] = ()
+    coverage: float | None = None
+    _keys: dict[str, list[Any]] = field(default_factory=dict, repr=False)
+    _log_likelihood: FloatArray | None = field(default=None, repr=False)
+    _prior: FloatArray | None = field(default=None, repr=False)
+
+    @property
+    def likelihoods(self) -> FloatArray | None:
+        """How likely each answer (n,) is from each state, as a share of the likeliest (n, N); None without plans."""
+        logs = self._log_likelihood
+        return None if logs is None else np.exp(logs - logs.max(axis=1, keepdims=True))
+
+    @property
+    def posteriors(self) -> FloatArray | None:
+        """The probability of each state given each answer by itself (n, N) under the reader's prior; None without one.
+
+        Proof: Bayes' rule; nothing else is used.
+        """
+        if self._log_likelihood is None or self._prior is None:
+            return None
+        with np.errstate(divide="ignore"):
+            logs = self._log_likelihood + np.log(self._prior)
+        weights = np.exp(logs - logs.max(axis=1, keepdims=True))
+        found: FloatArray = weights / weights.sum(axis=1, keepdims=True)
+        return found
+
+    def records(self) -> list[dict[str, Any]]:
+        """A row for each answer: user, t, step, and the likeliest state; with a prior its region.
+
+        ``likeliest`` : the state from which the answer is likeliest, with a prior the most probable one, the first of
+        equal ones. ``probability`` : of that state. ``region`` : the fewest states that hold the true one with at least
+        the coverage, most probable first; ``region_probability`` : how probable they are together.
+        """
+        if self._log_likelihood is None:
+            return []
+        posteriors = self.posteriors
+        told = self._log_likelihood if posteriors is None else posteriors
+        found = []
+        for n, values in enumerate(told):
+            row = {name: column[n] for name, column in self._keys.items()}
+            row["likeliest"] = self.states[int(np.argmax(values))]
+            if posteriors is not None:
+                assert self.coverage is not None
+                order, held = region(values, self.coverage)
+                row |= {"probability": float(values.max()), "region_probability": held}
+                row["region"] = " ".join(self.states[s] for s in order.tolist())
+            found.append(row)
+        return found
+
+    def to_arrow(self, columns: bool = True) -> Any:
+        """A table of `records`; ``columns``: with the likelihood of each state in a column of its name too.
+
+        Raises InvalidInput without likelihoods, and for more than 10,000 states as columns.
+        """
+        import pyarrow as pa
+
+        likelihoods = self.likelihoods
+        if likelihoods is None:
+            raise InvalidInput("plans", "none", "the plans of the file, as dphmm audit --plans writes them")
+        if columns and len(self.states) > MOST_COLUMNS:
+            raise InvalidInput("states", f"{len(self.states)} of them", f"at most {MOST_COLUMNS} as columns")
+        rows = self.records()
+        made = {name: pa.array([row[name] for row in rows]) for name in rows[0]} if rows else {}
+        each = dict(zip(self.states, likelihoods.T, strict=True)) if columns else {}
+        return pa.table(made | {f"likelihood {name}": pa.array(values) for name, values in each.items()})
+
+    def to_pandas(self, columns: bool = False) -> pd.DataFrame:
+        """The same as a pandas frame, by default without a column for each state. Raises as `to_arrow`."""
+        frame: pd.DataFrame = self.to_arrow(columns).to_pandas()
+        return frame
+
+    @property
+    def lines(self) -> list[str]:
+        """Everything as lines of text."""
+        when = f"{self.begin} to {self.end}" if self.begin is not None else f"steps {self.steps[0]} to {self.steps[1]}"
+        of = f"{plural(self.answers, 'answer')} of {plural(self.people, 'person', 'people')}"
+        rows = "" if self.rows == self.answers else f", in {plural(self.rows, 'row')}"
+        return [
+            f"published: {of}{rows}, {when}",
+            *(f"promised: {one}" for one in self.promised),
+            *(f"you may conclude: {one}" for one in self.concluded),
+            *(f"you may not conclude: {one}" for one in self.not_concluded),
+        ]
+
+    def document(self) -> dict[str, Any]:
+        """Everything for JSON, but the likelihoods."""
+        return {
+            "people": self.people,
+            "rows": self.rows,
+            "answers": self.answers,
+            "begin": self.begin,
+            "end": self.end,
+            "steps": list(self.steps),
+            "promised": list(self.promised),
+            "concluded": list(self.concluded),
+            "not_concluded": list(self.not_concluded),
+            "states": len(self.states),
+            "coverage": self.coverage,
+        }
+
+    def _repr_html_(self) -> str:
+        return "<ul>" + "".join(f"<li>{escape(line)}</li>" for line in self.lines) + "</ul>"
+
+
+def region(probability: FloatArray, coverage: float) -> tuple[IntArray, float]:
+    """The fewest states that together have at least the coverage, most probable first, and what they have.
+
+    Of equally probable states the first is taken. ``probability`` (N,) sums to 1.
+
+    >>> order, held = region(np.array([0.2, 0.5, 0.3]), 0.75)
+    >>> order.tolist(), round(held, 3)
+    ([1, 2], 0.8)
+    """
+    order = np.argsort(-probability, kind="stable")
+    sums = np.cumsum(probability[order])
+    count = min(len(order), int(np.searchsorted(sums, coverage - 1e-12)) + 1)
+    return order[:count], min(1.0, float(sums[count - 1]))
+
+
+def read(
+    released: Any,
+    *,
+    statement: str | os.PathLike[str] | None = None,
+    plans: Any = None,
+    states: Any = None,
+    prior: Any = None,
+    coverage: Any = 0.9,
+) -> Reading:
+    """What a reader may conclude from a released file: of whom and when, under which promise, and what an answer says.
+
+    Parameters
+    ----------
+    released : a released file, or a pandas, polars or Arrow table of one.
+    statement : its privacy statement, if not beside the file.
+    plans : its plans in plain form, a file (`dphmm audit --plans`) or the document itself: with ``states`` they give
+        the likelihood of every answer.
+    states : a StateSpace, a MarkovModel with one, or a table (a file or a frame) of all states in their order: their
+        names in ``state``, and their answers in ``z_0``, ... as in the released file. A table is taken on your word.
+    prior : your own prior: probabilities (N,) in the order of the states, a mapping by name, or a table of ``state``
+        and ``probability``. States that it does not name have none. It is divided by its sum.
+    coverage : of the region of states, with a prior: a probability above 0 and below 1.
+
+    Raises
+    ------
+    InvalidInput : a file that is no released file, plans of another release or of a law that is not computed here
+        (tables, flat bodies, components), states that are not those of the plans, a prior that is none.
+
+    Examples
+    --------
+    >>> import dphmm, pandas as pd
+    >>> space = dphmm.StateSpace([[0], [1], [2]])
+    >>> model = dphmm.MarkovModel([1 / 3] * 3, [[1 / 3] * 3] * 3)
+    >>> table = pd.DataFrame({"user": ["ann"], "step": [0], "state": ["1"]})
+    >>> world = (model, dphmm.policy.complete(3), space, 1)
+    >>> released = dphmm.release_many(table, *world, bits=dphmm.ReplayBits(1))
+    >>> plans = dphmm.audit.check_released(released, *world).plain_plans()
+    >>> found = dphmm.read(released, plans=plans, states=space, prior=[0.2, 0.6, 0.2])
+    >>> found.people, found.answers, found.likelihoods.shape
+    (1, 1, (1, 3))
+
+    Source: docs/reading.md.
+    """
+    table = _table(released)
+    told = _statement(released, statement)
+    asked = np.array([bool(plan) for plan in as_text(table.column("plan"), "plan").to_pylist()])
+    users = as_text(table.column("user"), "user").to_pylist()
+    steps, bad = integers(table.column("step"), "step")
+    if bad.any() or not len(table):
+        raise InvalidInput("released", "a row without a step, or no row", "a released table")
+    times = [None if t is None else str(t) for t in table.column("t").to_pylist()] if "t" in table.column_names else []
+    known = sorted(t for t in times if t is not None)
+    keys: dict[str, list[Any]] = {"user": _some(users, asked)}
+    if times:
+        keys["t"] = _some(times, asked)
+    keys["step"] = _some(steps.tolist(), asked)
+    names, logs, share, held = _likelihoods(table, asked, plans, states, prior, coverage)
+    return Reading(
+        people=len(set(users)),
+        rows=len(table),
+        answers=int(asked.sum()),
+        begin=known[0] if known else None,
+        end=known[-1] if known else None,
+        steps=(int(steps.min()), int(steps.max())),
+        promised=_promised(told),
+        concluded=_concluded(told, logs is not None, held if share is not None else None),
+        not_concluded=(*_NOT_CONCLUDED, *(told.not_protected if told is not None else ())),
+        states=names,
+        coverage=held if share is not None else None,
+        _keys=keys,
+        _log_likelihood=logs,
+        _prior=share,
+    )
+
+
+def _is_table(given: Any) -> bool:
+    """Whether something is a frame of a kind that is read."""
+    return hasattr(given, "columns") or hasattr(given, "column_names") or hasattr(given, "collect_schema")
+
+
+def _some(values: Sequence[Any], which: Any) -> list[Any]:
+    return [value for value, kept in zip(values, which.tolist(), strict=True) if kept]
+
+
+def _table(released: Any) -> Any:
+    if isinstance(released, (str, os.PathLike)):
+        found = read_table(released, text={"user", "plan", "estimate", "z"})
+    else:
+        found = to_arrow(released, column_list(released))
+    missing = next((name for name in _NEEDED if name not in found.column_names), None)
+    if missing is not None:
+        raise InvalidInput("released", f"a table without the column {missing!r}", "a released file")
+    return found
+
+
+def _statement(released: Any, statement: str | os.PathLike[str] | None) -> ReleaseStatement | None:
+    if statement is not None:
+        return read_statement(statement)
+    if not isinstance(released, (str, os.PathLike)) or not statement_path(released).exists():
+        return None
+    return read_statement(statement_path(released))
+
+
+def _promised(told: ReleaseStatement | None) -> tuple[str, ...]:
+    """Under which promise the answers were published."""
+    if told is None:
+        return (_NO_STATEMENT,)
+    if told.private is not True:
+        because = told.not_private_because if told.private is False else told.unknown_because
+        reasons = "; ".join(because if because is not UNSET else ()) or "the statement does not say so"
+        word = "nothing" if told.private is False else "it is not known whether anything is promised"
+        return (f"{word}: {reasons}",)
+    over = promise_of_statement(told)
+    sequence = () if over is None else (f"two paths that hide each other lose {over_words(over)}",)
+    return (*told.promise.meaning, *sequence)
+
+
+def _concluded(told: ReleaseStatement | None, likelihoods: bool, coverage: float | None) -> tuple[str, ...]:
+    found = []
+    if told is not None and told.private is True:
+        most = max(exact_epsilons(told).values(), default=Fraction(0))
+        found.append(
+            f"one answer changes the odds between two states that hide each other by a factor of at most "
+            f"{factor_words(most)}: of two that you took to be equally likely, you may be at most {sureness(most)} sure"
+        )
+    if likelihoods:
+        found.append("how likely an answer is from each state, compared with the likeliest (columns likelihood ...)")
+    if coverage is not None:
+        found.append(
+            f"given one answer and your prior, that the state is in its region with a probability of at least "
+            f"{coverage:.0%}; over many answers as large a share is right if states are drawn from your prior"
+        )
+    found.append("how a population is spread, from the answers of many people (`dphmm population`, with the model)")
+    return tuple(found)
+
+
+def _likelihoods(
+    table: Any, asked: Any, plans: Any, states: Any, prior: Any, coverage: Any
+) -> tuple[tuple[str, ...], FloatArray | None, FloatArray | None, float]:
+    """Names of the states, log-likelihoods (n, N) of the answers, the prior (N,) and the coverage."""
+    held = float(exact_number(coverage, "coverage"))
+    if not 0 < held < 1:
+        raise InvalidInput("coverage", coverage, "a probability above 0 and below 1, such as 0.9")
+    if (plans is None) != (states is None):
+        missing = "plans" if plans is None else "states"
+        raise InvalidInput(missing, "nothing", "plans and states together: they give the likelihoods")
+    if plans is None:
+        if prior is not None:
+            raise InvalidInput("prior", "one without likelihoods", "plans and states with it")
+        return (), None, None, held
+    names, answers, digest = _states(states)
+    laws = PlainLaw.read_all(_document(plans))
+    hashes = [plan for plan in as_text(table.column("plan"), "plan").to_pylist() if plan]
+    lacking = sorted(set(hashes) - laws.keys())
+    if lacking:
+        came = f"no plan {lacking[0][:12]}, which the file names"
+        raise InvalidInput("plans", came, "the plans of this file: dphmm audit --released FILE --plans plans.json")
+    z = _answers(table, asked, answers.shape[1])
+    known: dict[tuple[str, bytes], FloatArray] = {}
+    rows = []
+    for plan, point in zip(hashes, z, strict=True):
+        key = plan, point.tobytes()
+        if key not in known:
+            known[key] = laws[plan].log_likelihood(point, answers, digest)
+        rows.append(known[key])
+    logs = np.array(rows).reshape(len(rows), len(names))
+    return names, logs, None if prior is None else _prior(prior, names), held
+
+
+def _document(plans: Any) -> Any:
+    if not isinstance(plans, (str, os.PathLike)):
+        return plans
+    try:
+        return json.loads(checked_input(plans, "plans").read_text(encoding="utf-8"))
+    except (ValueError, RecursionError):
+        raise InvalidInput("plans", str(plans), "a file as dphmm audit --plans writes it") from None
+
+
+def _states(states: Any) -> tuple[tuple[str, ...], FloatArray, str | None]:
+    """Names, answers (N, d) in answer units, and the hash of the space; None for a table, which has none."""
+    space = getattr(states, "space", states)
+    if isinstance(space, StateSpace):
+        if space.has_labels:
+            raise InvalidInput("states", "labels", "states whose answers are numbers: laws of labels are tables")
+        return space.names, space.answers, space.digest
+    path = isinstance(states, (str, os.PathLike))
+    if not path and not _is_table(states):
+        raise InvalidInput("states", type(states).__name__, "a StateSpace, a model with one, or a table of states")
+    table = read_table(states, text={"state"}) if path else to_arrow(states, column_list(states))
+    axes = [name for name in table.column_names if name.startswith("z_") and name[2:].isdigit()]
+    if "state" not in table.column_names or not axes or not len(table):
+        raise InvalidInput("states", "a table without its columns", "state, z_0, z_1, ...: all states in their order")
+    columns = []
+    for j in range(len(axes)):
+        if f"z_{j}" not in axes:
+            raise InvalidInput("states", f"no column z_{j}", "z_0, z_1, ... of every state")
+        values, bad = decimals(table.column(f"z_{j}"), f"z_{j}")
+        if bad.any():
+            raise InvalidInput(f"z_{j}", f"{int(bad.sum())} cells that cannot be read", "a number for every state")
+        columns.append(values)
+    names = tuple(name or "" for name in as_text(table.column("state"), "state").to_pylist())
+    if len(set(names)) < len(names):
+        raise InvalidInput("state", "a name that stands twice", "each state once")
+    return names, np.stack(columns, axis=1), None
+
+
+def _answers(table: Any, asked: Any, dimension: int) -> FloatArray:
+    columns = []
+    for j in range(dimension):
+        if f"z_{j}" not in table.column_names:
+            raise InvalidInput("states", f"{dimension} coordinates", "as many as the file has (z_0, z_1, ...)")
+        values, bad = decimals(table.column(f"z_{j}"), f"z_{j}")
+        if (bad & asked).any():
+            raise InvalidInput(f"z_{j}", "a cell that cannot be read", "a number in every row that was asked")
+        columns.append(values[asked])
+    return np.stack(columns, axis=1).astype(np.float64)
+
+
+def _prior(prior: Any, names: tuple[str, ...]) -> FloatArray:
+    """The reader's prior (N,)."""
+    index = {name: s for s, name in enumerate(names)}
+    if isinstance(prior, Mapping):
+        pairs = [(str(name), value) for name, value in prior.items()]
+    elif isinstance(prior, (str, os.PathLike)) or _is_table(prior):
+        path = isinstance(prior, (str, os.PathLike))
+        table = read_table(prior, text={"state"}) if path else to_arrow(prior, column_list(prior))
+        if not {"state", "probability"} <= set(table.column_names):
+            raise InvalidInput("prior", "a table without its columns", "state and probability")
+        values, bad = decimals(table.column("probability"), "probability")
+        if bad.any():
+            raise InvalidInput("probability", f"{int(bad.sum())} cells that cannot be read", "a number in every row")
+        pairs = list(zip(map(str, as_text(table.column("state"), "state").to_pylist()), values.tolist(), strict=True))
+    else:
+        try:
+            given = np.asarray(prior, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InvalidInput("prior", type(prior).__name__, "probabilities, a mapping, or a table") from None
+        if given.shape != (len(names),):
+            raise InvalidInput("prior", f"an array of shape {given.shape}", f"({len(names)},), a number for each state")
+        pairs = list(zip(names, given.tolist(), strict=True))
+    found = np.zeros(len(names))
+    for name, value in pairs:
+        if name not in index:
+            raise InvalidInput("prior", f"state {name[:40]!r}", "names of the states")
+        found[index[name]] += value
+    if not (np.isfinite(found).all() and (found >= 0).all() and 0 < math.fsum(found) < math.inf):
+        raise InvalidInput("prior", "a negative or infinite probability, or none above 0", "probabilities of states")
+    return found / math.fsum(found)

@@ -1,0 +1,85 @@
+"""`dphmm read` is `dphmm.read` on files: what it prints, writes and refuses."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+import dphmm
+
+pytestmark = pytest.mark.replayed_words
+
+
+@pytest.fixture
+def folder(town, tmp_path, monkeypatch, run):
+    """A folder with a release, its plans, a table of its states and a prior; and no true place."""
+    monkeypatch.chdir(tmp_path)
+    public = ("--model", town / "model.npz", "--policy", town / "radius.json")
+    files = ("-o", "released.parquet", "--ledger", "ledger.db")
+    run("release", town / "walks.csv", *public, "--epsilon", 1, *files, "--model-people", "others")
+    run("audit", *public, "--released", "released.parquet", "--plans", "plans.json")
+    space = dphmm.load_model(town / "model.npz").space
+    with Path("states.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["state", "z_0", "z_1"])
+        writer.writerows([name, *answer] for name, answer in zip(space.names, space.answers.tolist(), strict=True))
+    Path("mine.csv").write_text("state,probability\nx0y0,0.25\nx1y0,0.5\nx1y1,0.25\n")
+    return tmp_path
+
+
+def test_it_says_what_was_published_promised_and_may_be_concluded(folder, run, one_json):
+    said = run("read", "released.parquet").stdout
+    assert "published: 36 answers of 3 people, 2024-05-06 08:00:00" in said
+    assert "promised: Take any two states that share an edge of the policy" in said
+    assert "by a factor of at most 2.8" in said and "at most 73.2 % sure" in said
+    assert "you may not conclude: " in said
+    told = one_json(run("read", "released.parquet", "--json"))
+    assert told["people"] == 3 and told["answers"] == told["rows"] == 36 and told["output"] is None
+
+
+def test_a_statement_elsewhere_or_none(folder, run):
+    (folder / "released.parquet.privacy.json").rename("said.json")
+    assert "nothing says under which promise" in run("read", "released.parquet").stdout
+    assert "Take any two states" in run("read", "released.parquet", "--statement", "said.json").stdout
+    told = json.loads((folder / "said.json").read_text())
+    told |= {"private": False, "not_private_because": ["the seed is known"]}
+    (folder / "said.json").write_text(json.dumps(told))
+    said = run("read", "released.parquet", "--statement", "said.json").stdout
+    assert "promised: nothing: the seed is known" in said and "Take any two states" not in said
+    assert "you may be at most" not in said
+
+
+def test_likelihoods_and_posteriors_are_written(folder, run, town):
+    given = ("--plans", "plans.json", "--likelihood", "states.csv", "--prior", "mine.csv", "--coverage", "0.7")
+    run("read", "released.parquet", *given, "-o", "read.parquet")
+    rows = pq.read_table("read.parquet").to_pylist()
+    assert len(rows) == 36 and {name for name in rows[0] if name.startswith("likelihood ")} == {
+        f"likelihood x{x}y{y}" for x in range(4) for y in range(4)
+    }
+    assert {row["likeliest"] for row in rows} <= {"x0y0", "x1y0", "x1y1"}
+    assert all(row["region_probability"] >= 0.7 - 1e-9 for row in rows)
+    same = ("--plans", "plans.json", "--likelihood", town / "model.npz", "--prior", "mine.csv", "--coverage", "0.7")
+    run("read", "released.parquet", *same, "-o", "again.parquet")
+    assert pq.read_table("again.parquet").to_pylist() == rows
+
+
+@pytest.mark.parametrize(
+    ("given", "option"),
+    [
+        (("--plans", "plans.json"), "--likelihood"),
+        (("--likelihood", "states.csv"), "--plans"),
+        (("--prior", "mine.csv"), "--prior"),
+        (("--plans", "states.csv", "--likelihood", "states.csv"), "--plans"),
+        (("--plans", "plans.json", "--likelihood", "mine.csv"), "--likelihood"),
+        (("-o", "out.parquet"), "--plans"),
+        (("--coverage", "2"), "--coverage"),
+        (("--plans", "nowhere.json", "--likelihood", "states.csv"), "--plans"),
+    ],
+)
+def test_bad_input_is_one_line_that_names_the_option(folder, run, given, option):
+    said = run("read", "released.parquet", *given, code=2).stderr
+    assert said.count("\n") == 1 and f"error: {option}: " in said
