@@ -144,3 +144,24 @@ def test_the_reversed_kernel_is_bayes_rule_even_for_states_too_rare_for_a_float(
     # State t at time t has probability 1e-2t: after 200 steps no float. It still came from t - 1 for certain.
     leak = temporal_leakage(MarkovModel(start, corridor, start="at"), [0.1] * 200)
     assert np.isfinite(leak.total).all()
+
+
+def test_rows_that_share_no_column_mix_nothing():
+    """L(a) = a exactly as the pairs of rows have it, and only where two rows share no column."""
+    rng = np.random.default_rng(11)
+    seen = set()
+    for _ in range(200):
+        n = int(rng.integers(2, 6))
+        matrix = rng.dirichlet(np.ones(n), size=n) * (rng.random((n, n)) < 0.5)
+        matrix = matrix / np.maximum(matrix.sum(axis=1, keepdims=True), 1e-300)
+        step, rows = LeakageStep(matrix), np.flatnonzero(matrix.sum(axis=1) > 0)
+        apart = any(not (matrix[i] * matrix[j]).any() for i in rows for j in rows)
+        seen.add((apart, step._unmixed))
+        assert apart or not step._unmixed
+        if step._unmixed:
+            assert [step(a) for a in (0.0, 0.3, 7.0, 700.0, np.inf)] == [0.0, 0.3, 7.0, 700.0, np.inf]
+            assert step.supremum(0.1) == np.inf and step.supremum(0.0) == 0.0
+            step._unmixed = False
+            assert [step(a) for a in (0.3, 7.0, 700.0)] == pytest.approx([0.3, 7.0, 700.0], rel=1e-12)
+            assert step.supremum(0.1) == np.inf
+    assert {(True, True), (False, False)} <= seen

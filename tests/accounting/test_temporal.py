@@ -255,3 +255,18 @@ def test_losses_of_a_ledger_are_costs_by_step_rounded_up():
 def test_what_is_wrong_is_named(call, field):
     with pytest.raises(InvalidInput, match=f"^{field}: "):
         call()
+
+
+@pytest.mark.parametrize("start", ["before", "at"])
+@pytest.mark.parametrize("initial", [[1, 0, 0, 0, 0, 0], [1 / 6] * 6])
+def test_a_chain_that_does_not_mix_in_one_step_leaks_the_sum(start, initial, monkeypatch):
+    """On a line of six states nothing is mixed: what is found without its numbers is what all pairs of rows give."""
+    line = np.array([[0.5 if abs(i - j) <= 1 else 0.0 for j in range(6)] for i in range(6)])
+    model = MarkovModel(initial, line / line.sum(axis=1, keepdims=True), start=start)
+    costs = [0.5, 0.0, 1.0, 0.25, 0.0, 0.0, 2.0, 0.1]
+    fast = temporal_leakage(model, costs)
+    monkeypatch.setattr("dphmm.accounting.leakage_step.shares_nothing", lambda *given: False)
+    slow = temporal_leakage(model, costs)
+    for name in ("backward", "forward", "total"):
+        assert getattr(fast, name).tolist() == pytest.approx(getattr(slow, name).tolist(), rel=1e-12)
+    assert fast.supremum == np.inf

@@ -112,7 +112,11 @@ def test_account_for_people_has_a_line_for_every_step_and_says_what_it_is(parts,
     path = tmp_path / "ledger.db"
     released(parts, path)
     released(parts, path, subject="bob", states=(3,))
-    text = run("account", path, "--temporal", "--model", town / "model.npz", "--policy", town / "radius.json").stdout
+    command = ("account", path, "--temporal", "--model", town / "model.npz", "--policy", town / "radius.json")
+    totals = run(*command).stdout
+    assert "step 5" not in totals and "at any step of any of 2 subjects" in totals
+    text = run(*command, "--by-subject").stdout
+    assert text.index("2 subjects, 5 releases") < text.index("of any of 2 subjects") < text.index("step 5")
     for word in ("step 5", "backward", "forward", "total", "however long it goes on", "policy edges", "docs/proofs/"):
         assert word in text
     one = run("account", path, "--temporal", "--model", town / "model.npz", "--subject", "bob").stdout
@@ -137,6 +141,7 @@ def test_account_says_unbounded_and_not_a_number_that_is_not_one(parts, town, tm
     [
         (["l.db", "--temporal"], "--temporal: got no ledger, or no --model"),
         (["--temporal", "--model", "model.npz"], "--temporal: got no ledger"),
+        (["l.db", "--by-subject"], "--by-subject: got it alone"),
         (["l.db", "--model", "model.npz", "--policy", "radius.json"], "--temporal with it"),
         (["l.db", "--temporal", "--model", "other.npz"], "--model: got another model"),
         (["l.db", "--temporal", "--model", "model.npz", "--policy", "complete.json"], "--policy: got another policy"),

@@ -17,10 +17,12 @@ from scipy import sparse
 
 import dphmm
 from dphmm.audit.findings import Findings
+from dphmm.audit.plain_plans import plain_plans, read_plain_laws
 from dphmm.audit.released_file import forms_of, table_of_lines
 from dphmm.errors import DphmmError
 from dphmm.reconstruction.regions import read_regions
 from dphmm.report.backdrop import read_backdrop
+from dphmm.session.setting import Setting
 from dphmm.storage import models
 from dphmm.storage.geo_files import read_zones
 from dphmm.storage.importers import IMPORTERS
@@ -101,6 +103,11 @@ def chain() -> Any:
     """A model on four named states."""
     space = dphmm.StateSpace([[0, 0], [1, 0], [0, 2], [1, 2]], NAMES)
     return dphmm.MarkovModel([0.25] * 4, np.full((4, 4), 0.25), space=space)
+
+
+def _plain_plans() -> list[bytes]:
+    setting = Setting.of(chain(), dphmm.policy.complete(4), chain().space, 1)
+    return [json.dumps(plain_plans([(setting.first_plan(), setting.planner)])).encode()]
 
 
 def _made(write: Callable[[Path], object], suffix: str) -> bytes:
@@ -376,6 +383,13 @@ READERS: dict[str, Reader] = {
         _plans,
         (json_text, json_text, bytes_anywhere),
         covers=("read_plan",),
+    ),
+    "plans in plain form": Reader(
+        read_plain_laws,
+        ".json",
+        _plain_plans,
+        (json_text, json_text, bytes_anywhere),
+        covers=("read_plain_laws",),
     ),
     "policy": Reader(
         lambda path: dphmm.load_policy(path, model=chain()),

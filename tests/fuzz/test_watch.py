@@ -93,6 +93,7 @@ def test_every_reader_is_in_the_registry():
         "read_numbers",
         "table_of_lines",
         "load_people",
+        "read_plain_laws",
         "read_plan",
         "read_costs",
         "read_zones",
@@ -123,6 +124,7 @@ def test_every_module_that_opens_files_for_reading_is_known():
     }
     assert found == {
         "_kernels/cache.py",  # what it compiled itself
+        "audit/plain_plans.py",  # read_plain_laws
         "accounting/budget.py",  # the budget plans of accounts that a ledger recorded
         "accounting/promise.py",  # the promises and schedules that a ledger recorded
         "audit/released_statement.py",  # a policy's own description, in the form that JSON gives it

@@ -116,6 +116,14 @@ class MarginalSequence:
         """Pr(s_{t-1} = b | s_t = a) as a csr matrix (a, b), from the marginal of t - 1; impossible a have no row."""
         return reversed_columns(self._columns_at(t), before)
 
+    def is_unmixed(self, before: BoolArray, now: BoolArray, t: int) -> bool:
+        """Whether two of the states ``now`` (N,) can be known to come from different ones of those ``before`` (N,).
+
+        Then the backward matrix of the move to step t has rows that share no column. False says nothing.
+        """
+        columns = self._columns_at(t)
+        return shares_nothing(columns.indptr, columns.indices, np.flatnonzero(now), before)
+
     def _after(self, now: Marginal, t: int) -> Marginal:
         columns = self._columns_at(t)
         if self._jump is not None:
@@ -245,12 +253,13 @@ class LeakageStep:
         self._corners = Corners()
         # From some rho on, no pair of rows can exceed its bound.
         self._levels: list[tuple[float, FloatArray]] = []
+        self._unmixed = shares_nothing(self._indptr, self._columns, self._rows)
 
     def __call__(self, alpha: float) -> float:
         """L(alpha), rounded up by a few units in the last place per column, and never more than alpha."""
         a = loss(alpha, "alpha")
-        if a == 0:
-            return 0.0
+        if a == 0 or self._unmixed:
+            return a
         if a > FAR and not self._whole:
             return min(a, self(FAR) + (a - FAR))
         if FAR < a < math.inf:
@@ -261,6 +270,8 @@ class LeakageStep:
     def supremum(self, epsilon: float) -> float:
         """The limit of a = epsilon, L(a) + epsilon, L(L(a) + epsilon) + epsilon, ...: rounded up, or ``math.inf``."""
         step = loss(epsilon, "epsilon")
+        if self._unmixed:
+            return math.inf if step else 0.0
         a = step
         while 0 < a <= FAR:
             _, (gain, below) = self._worst(a)
@@ -306,6 +317,46 @@ class LeakageStep:
             a += widening * max(a, 1.0)
             widening *= 2
         return a
+
+
+class Unmixed:
+    """L(a) = a, of every matrix two of whose rows share no column: nothing that was lost is mixed away."""
+
+    def __call__(self, alpha: float) -> float:
+        """``alpha``."""
+        return alpha
+
+    def supremum(self, epsilon: float) -> float:
+        """Without a limit, but where nothing is lost."""
+        return math.inf if epsilon else 0.0
+
+
+def shares_nothing(indptr: IntArray, columns: IntArray, rows: IntArray, within: BoolArray | None = None) -> bool:
+    """Whether one of two rows of a compressed matrix shares no column with some other of the ``rows`` (k,).
+
+    Then L(a) = a (docs/proofs/temporal-leakage.md). Two of the rows are looked at, the first and the shortest: False
+    says nothing. ``within``: of the columns only these, as a mask; rows without any of them do not count.
+    """
+    if len(rows) < 2:
+        return False
+    kept = np.ones(int(columns.max(initial=-1)) + 1, dtype=np.bool_) if within is None else within
+    counts = _sums(kept[columns], indptr)[rows]
+    rows = rows[counts > 0]
+    if len(rows) < 2:
+        return False
+    for row in (rows[0], rows[int(np.argmin(counts[counts > 0]))]):
+        marked = np.zeros_like(kept)
+        marked[columns[indptr[row] : indptr[row + 1]]] = True
+        if (_sums((marked & kept)[columns], indptr)[rows] == 0).any():
+            return True
+    return False
+
+
+def _sums(marked: BoolArray, indptr: IntArray) -> IntArray:
+    """How many entries of each row are marked."""
+    before = np.concatenate([[0], np.cumsum(marked)])
+    found: IntArray = before[indptr[1:]] - before[indptr[:-1]]
+    return found
 
 
 def leakage_step(transition: Any, alpha: float, rows: States = None) -> float:

@@ -14,6 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import repeat
 from typing import Any, Protocol
 
 import numpy as np
@@ -22,7 +23,7 @@ from numpy.typing import ArrayLike
 from dphmm._cached import cached_property
 from dphmm._checks import state_mask
 from dphmm.accounting.budget import float_above, sum_above
-from dphmm.accounting.leakage_step import LeakageStep, MarginalSequence, loss
+from dphmm.accounting.leakage_step import LeakageStep, MarginalSequence, Unmixed, loss
 from dphmm.accounting.records import Entry
 from dphmm.errors import InvalidInput
 from dphmm.types import BoolArray, FloatArray, States
@@ -261,8 +262,15 @@ class _Own(LeakageSteps):
         return (growth for growth, _ in self._backward(steps))
 
     def forward(self, steps: int) -> Iterator[LossGrowth]:
+        last: BoolArray | None = None
         for t, now in enumerate(self._sequence.marginals(steps - 1), start=1):
-            yield self._ahead(t, now.support & self._rows)
+            growth = self._ahead(t, now.support & self._rows)
+            if self._homogeneous and last is not None and np.array_equal(last, now.support):
+                # The states of one step decide those of the next: they stay.
+                yield from repeat(growth, steps - t)
+                return
+            yield growth
+            last = now.support
 
     def settled(self) -> tuple[LossGrowth, LossGrowth]:
         kernels: list[LossGrowth] = []
@@ -279,7 +287,13 @@ class _Own(LeakageSteps):
         """L_B and the states possible before, for t = 2 .. steps; one object for as long as the kernel is the same."""
         before, kernel, growth = None, None, None
         for t, now in enumerate(self._sequence.marginals(steps), start=1):
-            if before is not None:
+            if before is not None and self._sequence.is_unmixed(before.support, now.support & self._rows, t):
+                yield _UNMIXED, before.support
+                if self._homogeneous and np.array_equal(before.support, now.support):
+                    yield from repeat((_UNMIXED, before.support), steps - t)
+                    return
+                kernel, growth = None, None
+            elif before is not None:
                 found = self._sequence.backward(before, t)
                 apart = difference(kernel, found)
                 if growth is None or apart > ALIKE:
@@ -294,6 +308,9 @@ class _Own(LeakageSteps):
         if key not in self._forward:
             self._forward[key] = LeakageStep(self._sequence.forward(t + 1), rows)
         return self._forward[key]
+
+
+_UNMIXED = Unmixed()
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ Proofs: docs/proofs/temporal-leakage.md, docs/proofs/policy-leakage.md, docs/pro
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,8 @@ def subject_leakage(
     model: MarkovModel,
     policy: PolicyGraph | None = None,
     space: StateSpace | None = None,
+    *,
+    progress: Callable[[int, int], None] | None = None,
 ) -> list[dict[str, Any]]:
     """The leakage of each subject's releases in a ledger, under the model (and policy) that they were made with.
 
@@ -44,6 +46,7 @@ def subject_leakage(
     ----------
     policy, space : also the policy leakage, at the edges of this policy over this space; that of the model where none
         is given.
+    progress : called with (done, subjects) after each, and before the first, when all of them fit model and policy.
 
     Raises
     ------
@@ -68,7 +71,16 @@ def subject_leakage(
     within = model.space if space is None else space
     assert within is not None
     found = SubjectLeakage(ledger, model, policy, within)
-    return [found.document(subject) for subject in subjects]
+    for subject in subjects:
+        found.check(subject)
+    documents = []
+    if progress is not None:
+        progress(0, len(subjects))
+    for number, subject in enumerate(subjects, start=1):
+        documents.append(found.document(subject))
+        if progress is not None:
+            progress(number, len(subjects))
+    return documents
 
 
 class Together:
@@ -93,6 +105,10 @@ class SubjectLeakage:
         self._temporal: dict[tuple[str, bytes], dict[str, Any]] = {}
         self._policies: dict[tuple[Any, ...], dict[str, Any]] = {}
         self._couplings: dict[tuple[str, int], dict[str, Any]] = {}
+
+    def check(self, subject: str) -> None:
+        """Raises InvalidInput where the releases of a subject were not made with this model and policy."""
+        self._headers(subject)
 
     def document(self, subject: str) -> dict[str, Any]:
         """Temporal leakage of all queries of a subject together, and policy leakage where there is a policy."""

@@ -8,6 +8,7 @@ plan that the rows name: its public inputs, the facets of its bodies as whole nu
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -19,6 +20,7 @@ from dphmm.errors import InvalidInput
 from dphmm.sensitivity.hull import SensitivityHull
 from dphmm.session.plan import Plan
 from dphmm.session.planner import Planner
+from dphmm.storage.inputs import checked_input
 from dphmm.types import FloatArray, IntArray
 
 FORMAT = 1
@@ -35,6 +37,24 @@ def plain_plans(plans: Iterable[tuple[Plan, Planner]]) -> dict[str, Any]:
     Source: docs/files.md.
     """
     return {"format": FORMAT, "kind": KIND, "plans": [_plain(plan, planner) for plan, planner in plans]}
+
+
+def read_plain_laws(plans: Any) -> dict[str, PlainLaw]:
+    """The laws of a file of plans in plain form, or of its document, by the hash of their plan.
+
+    Raises InvalidInput for another file, and as `PlainLaw.read_all`.
+
+    Source: docs/files.md.
+    """
+    if not isinstance(plans, (str, os.PathLike)):
+        return PlainLaw.read_all(plans)
+    try:
+        document = json.loads(checked_input(plans, "plans").read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, InvalidInput):
+            raise
+        raise InvalidInput("plans", str(plans), "a file as dphmm audit --plans writes it") from None
+    return PlainLaw.read_all(document)
 
 
 def _plain(plan: Plan, planner: Planner) -> dict[str, Any]:
@@ -98,7 +118,16 @@ class PlainLaw:
             raise InvalidInput("plans", "another document", expected)
         try:
             return {told["hash"]: cls._of(told) for told in document["plans"]}
-        except (KeyError, TypeError, ValueError, IndexError, ZeroDivisionError, OverflowError) as error:
+        except (
+            KeyError,
+            TypeError,
+            ValueError,
+            IndexError,
+            ZeroDivisionError,
+            OverflowError,
+            AttributeError,
+            RecursionError,
+        ) as error:
             if isinstance(error, InvalidInput):
                 raise
             raise InvalidInput("plans", "a plan without its parts", expected) from None

@@ -13,7 +13,7 @@ from dphmm.accounting.event import LearningEvent, NotPrivateEvent
 from dphmm.accounting.ledger import COST_STATEMENT, EPSILON_STATEMENT, OWN_POLICIES
 from dphmm.accounting.records import in_short
 from dphmm.accounting.summary import GROUP_STATEMENT, LedgerSummary, ledger_summary
-from dphmm.cli.console import Row, aligned, print_json
+from dphmm.cli.console import Console, Row, aligned, print_json
 from dphmm.cli.guarantees import guarantee_rows, published_rows, together_row
 from dphmm.cli.options import CONTEXT, loaded_model, loaded_policy, made_table
 from dphmm.cli.outcomes import named, one_line
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from dphmm.accounting.composition import Guarantee
     from dphmm.accounting.ledger import QuerySummary, SubjectSummary
     from dphmm.accounting.publication import PersonTotals, Publication
+    from dphmm.batch import Progress
 
 _INSECURE = "releases were drawn from replayable bits: whoever has the seed can undo them, so they promise nothing"
 #: Steps are listed up to here; the document has all.
@@ -49,6 +50,7 @@ _LEAKAGE_FIELDS = {"model": "--model", "policy": "--policy", "subjects": "--temp
 @click.option("--subject", metavar="NAME", help="One subject only.")
 @click.option("--model", metavar="M", help="Also what learning this model cost the people it was learned from.")
 @click.option("--temporal", is_flag=True, help="With --model: what all releases together say about each step.")
+@click.option("--by-subject", is_flag=True, help="With --temporal: every subject, step by step.")
 @click.option("--policy", metavar="P", help="With --temporal: also about the edges of this policy.")
 @made_table
 @click.option("--delta", metavar="D", help="Where rho terms are converted, once.  [default: that of the ledger]")
@@ -58,6 +60,7 @@ def account(
     subject: str | None,
     model: str | None,
     temporal: bool,
+    by_subject: bool,
     policy: str | None,
     mechanism: str | None,
     delta: str | None,
@@ -78,6 +81,8 @@ def account(
         raise InvalidInput("LEDGER", "nothing", "a ledger file, or --model M alone")
     if temporal and (ledger is None or model is None):
         raise InvalidInput("--temporal", "no ledger, or no --model", "LEDGER and --model M, the model of its releases")
+    if by_subject and not temporal:
+        raise InvalidInput("--by-subject", "it alone", "--temporal with it")
     if policy is not None and not temporal:
         raise InvalidInput("--policy", policy, "--temporal with it")
     if mechanism is not None and policy is None:
@@ -90,18 +95,31 @@ def account(
     if learned is not None and event is not None and found.subjects:
         learned["learning"] = learning_document(event, found.largest()[1].value, LEDGER_COSTS)
     leaks: list[dict[str, Any]] = []
+    lines = [] if ledger is None else [*(line for each in found.subjects for line in _lines(each)), *_ending(found)]
+    lines += _shared_lines(found)
     if temporal and ledger is not None and model is not None:
-        leaks = _leakage(ledger, [summary.subject for summary in found.subjects], model, policy)
+        subjects = [summary.subject for summary in found.subjects]
+        with Console().progress("leakage") as progress:
+
+            def told(done: int, total: int) -> None:
+                if done == 0:
+                    # What is known at once is not kept waiting for the leakage.
+                    for line in [] if as_json else lines:
+                        click.echo(line)
+                if progress is not None:
+                    progress(done, total)
+
+            leaks = _leakage(ledger, subjects, model, policy, told)
     if as_json:
         document: dict[str, Any] = {} if ledger is None else {"ledger": ledger, **found.document()}
         if temporal:
             document["leakage"] = {"subjects": leaks, "statements": _leakage_ending(policy is not None)}
         print_json(document if learned is None else {**document, "model": learned})
         return
-    lines = [] if ledger is None else [*(line for each in found.subjects for line in _lines(each)), *_ending(found)]
-    lines += _shared_lines(found)
     if temporal:
-        lines += [*(line for each in leaks for line in _leakage_lines(each)), *_leakage_ending(policy is not None)]
+        lines = _most_leaked(leaks)
+        listed = leaks if by_subject or len(leaks) == 1 else []
+        lines += [*(line for each in listed for line in _leakage_lines(each)), *_leakage_ending(policy is not None)]
     for line in (*lines, *_model_lines(learned, event)):
         click.echo(line)
 
@@ -204,7 +222,9 @@ def _publication_words(one: Publication) -> str:
     return f"{one.kind}: {lost} to {one.relation} {one_line(one.unit)}, {units}"
 
 
-def _leakage(ledger: str, subjects: Sequence[str], model: str, policy: str | None) -> list[dict[str, Any]]:
+def _leakage(
+    ledger: str, subjects: Sequence[str], model: str, policy: str | None, progress: Progress
+) -> list[dict[str, Any]]:
     """The leakage of subjects of a ledger, under the model (and policy) that they were released under."""
     from dphmm.audit.leakage import subject_leakage
 
@@ -212,9 +232,22 @@ def _leakage(ledger: str, subjects: Sequence[str], model: str, policy: str | Non
     edges, space = (None, space) if policy is None else loaded_policy(policy, chain)
     with opened_to_read(ledger) as opened:
         try:
-            return subject_leakage(opened, subjects, chain, edges, space)
+            return subject_leakage(opened, subjects, chain, edges, space, progress=progress)
         except InvalidInput as error:
             raise named(error, _LEAKAGE_FIELDS) from None
+
+
+def _most_leaked(documents: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The largest of all subjects, where there are several."""
+    if len(documents) < 2:
+        return []
+    parts = []
+    for name, words in (("temporal", "temporal leakage"), ("policy", "policy leakage")):
+        worst = [each[name]["worst"] for each in documents if name in each]
+        if worst:
+            most = None if None in worst else max(worst)
+            parts.append((words, f"at most {_number(most)} at any step of any of {len(worst)} subjects"))
+    return [*aligned(parts), "each of them, step by step: --by-subject, or --subject NAME for one"]
 
 
 def _leakage_lines(document: Mapping[str, Any]) -> list[str]:

@@ -7,7 +7,6 @@ a posterior and a region of states; both are of one answer, and rest on that pri
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Mapping, Sequence
@@ -20,12 +19,11 @@ import numpy as np
 from msgspec import UNSET
 
 from dphmm._checks import exact_number
-from dphmm.audit.plain_plans import PlainLaw
+from dphmm.audit.plain_plans import read_plain_laws
 from dphmm.errors import InvalidInput
 from dphmm.report.words import factor_words, over_words, plural
 from dphmm.states.space import StateSpace
 from dphmm.storage.columns import as_text, decimals, integers
-from dphmm.storage.inputs import checked_input
 from dphmm.storage.release_words import sureness
 from dphmm.storage.statement import promise_of_statement, read_statement, statement_path
 from dphmm.storage.statement_types import ReleaseStatement, exact_epsilons
@@ -337,7 +335,7 @@ def _likelihoods(
             raise InvalidInput("prior", "one without likelihoods", "plans and states with it")
         return (), None, None, held
     names, answers, digest = _states(states)
-    laws = PlainLaw.read_all(_document(plans))
+    laws = read_plain_laws(plans)
     hashes = [plan for plan in as_text(table.column("plan"), "plan").to_pylist() if plan]
     lacking = sorted(set(hashes) - laws.keys())
     if lacking:
@@ -353,15 +351,6 @@ def _likelihoods(
         rows.append(known[key])
     logs = np.array(rows).reshape(len(rows), len(names))
     return names, logs, None if prior is None else _prior(prior, names), held
-
-
-def _document(plans: Any) -> Any:
-    if not isinstance(plans, (str, os.PathLike)):
-        return plans
-    try:
-        return json.loads(checked_input(plans, "plans").read_text(encoding="utf-8"))
-    except (ValueError, RecursionError):
-        raise InvalidInput("plans", str(plans), "a file as dphmm audit --plans writes it") from None
 
 
 def _states(states: Any) -> tuple[tuple[str, ...], FloatArray, str | None]:
