@@ -4,7 +4,7 @@ State sequences (trajectories, sessions, activity logs, careers) are published s
 the Markov model, the policy, the mechanism and everything published before.
 
 - states and answers: `StateSpace`, `Grid`, `H3`, `Zones`, `Trajectories`
-- what the adversary knows: `MarkovModel`, `Belief`
+- what the adversary knows: `MarkovModel`, `Belief`; fitted to a table: `fit`
 - who hides among whom: `policy`, `DeltaSet`, `sensitivity_hull`, `l1_sensitivity`, `degree_of_protection`,
   `exposed_states`, `protectable_graph`, `merge_lonely`
 - learning hidden states: `CategoricalHMM`
@@ -80,6 +80,7 @@ if TYPE_CHECKING:
     from dphmm.states.space import StateSpace as StateSpace
     from dphmm.states.trajectory import Trajectories as Trajectories
     from dphmm.states.zones import Zones as Zones
+    from dphmm.storage.fits import fit as fit
     from dphmm.storage.hidden_models import load_hidden_model as load_hidden_model
     from dphmm.storage.hidden_models import save_hidden_model as save_hidden_model
     from dphmm.storage.ledger import open_ledger as open_ledger
@@ -155,6 +156,7 @@ _HOMES = {
     "synthesize": "dphmm.synthesis",
     "split_people": "dphmm.storage.splits",
     "load_trajectories": "dphmm.storage.trajectories",
+    "fit": "dphmm.storage.fits",
     "fit_once": "dphmm.storage.publications",
     "open_ledger": "dphmm.storage.ledger",
     "load_hidden_model": "dphmm.storage.hidden_models",

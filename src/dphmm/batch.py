@@ -33,7 +33,15 @@ from dphmm.session.plan import chosen_of
 from dphmm.session.releases import NOT_ASKED, Released, Releases, terms_of
 from dphmm.session.rounds import Answered, Engine, SubjectState, caps_of, schedule_of
 from dphmm.session.session import ReleaseSession, checked_loss, engine_of
-from dphmm.session.setting import Setting, StepChoices, Subjects, check_header, checked_steps, names_chosen
+from dphmm.session.setting import (
+    Setting,
+    StepChoices,
+    Subjects,
+    check_header,
+    check_same_states,
+    checked_steps,
+    names_chosen,
+)
 from dphmm.states.space import StateSpace
 from dphmm.states.trajectory import ANSWERS, Trajectories
 from dphmm.states.visit_table import Numbers, UserRows, VisitTable
@@ -657,6 +665,7 @@ def release_many(
     from dphmm.storage.tables import to_kind
     from dphmm.storage.trajectories import trajectories_from_table
 
+    check_same_states(model, policy, space)
     loaded = trajectories_from_table(table, space=space)
     _require_times(table, model)
     if len(loaded.rejected):

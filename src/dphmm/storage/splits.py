@@ -87,7 +87,7 @@ def split_file(
 
 
 def split_people(table: Any, share: object, *, user_column: str = "user", seed: int | None = None) -> tuple[Any, Any]:
-    """The same of a pandas, polars or Arrow table, which stays as it is: two tables of its kind.
+    """The same of a pandas, polars, Arrow table or GeoDataFrame, which stays as it is: two tables of its kind.
 
     >>> import pandas as pd
     >>> rows = pd.DataFrame({"user": ["ann", "bob", "ann", "eve"], "state": ["a", "b", "b", "a"]})
@@ -103,10 +103,14 @@ def split_people(table: Any, share: object, *, user_column: str = "user", seed: 
     names = column_list(table)
     if user_column not in names:
         raise InvalidInput("user_column", user_column, "one of " + listed(names))
-    rows = _filterable(to_arrow(table))
+    shaped = hasattr(table, "geometry")
+    rows = _filterable(to_arrow(table, [user_column] if shaped else None))
     people = Numbering()
     number, missing = people.add(rows.column(user_column), user_column)
     chosen = _chosen(people.labels, chance, seed)[number]
+    if shaped:
+        first, second = (table[mask].reset_index(drop=True) for mask in (chosen & ~missing, ~chosen & ~missing))
+        return first, second
     return (
         to_kind(rows.filter(_mask(chosen & ~missing)), table),
         to_kind(rows.filter(_mask(~chosen & ~missing)), table),

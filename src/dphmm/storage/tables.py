@@ -373,6 +373,17 @@ def convert_frame(frame: Any, *, assume_utc: bool = False) -> pd.DataFrame:
     )
 
 
+def with_places(table: Any, known: Collection[str]) -> Any:
+    """A GeoDataFrame whose points become lat and lon where it has no ``known`` column; any other table as it is."""
+    if not hasattr(table, "geometry") or set(column_list(table)) & set(known):
+        return table
+    lat, lon = _coordinates(table)
+    import pandas as pd
+
+    plain = {name: table[name] for name in table.columns if name != table.geometry.name}
+    return pd.DataFrame(plain | {"lat": lat, "lon": lon})
+
+
 def _utc(times: Any, assume_utc: bool) -> Any:
     import pandas as pd
 

@@ -27,7 +27,7 @@ from dphmm.storage.columns import REASONS as TIME_REASONS
 from dphmm.storage.columns import Numbering, Times
 from dphmm.storage.csv_files import TextLayout, listed
 from dphmm.storage.inputs import PathLike
-from dphmm.storage.tables import column_list, delimited_names, read_rows, to_arrow, write_table
+from dphmm.storage.tables import column_list, delimited_names, read_rows, to_arrow, with_places, write_table
 from dphmm.types import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -393,11 +393,14 @@ def trajectories_from_table(
     """The same from a pandas, polars or Arrow table, which stays as it is.
 
     ``space`` and ``columns`` as in load_trajectories. ``may_be_empty``: no row needs to be one that can be read.
+    A GeoDataFrame without columns of places or states has those of its points, in degrees.
     """
     unknown = set(columns) - {f"{role}_column" for role in ROLES}
     if unknown:
         raise InvalidInput("columns", min(unknown), "one of " + ", ".join(f"{role}_column" for role in ROLES))
     given = {role: columns.get(f"{role}_column") for role in ROLES}
+    if not any(given[role] for role in ("lat", "lon", "state")):
+        table = with_places(table, (*_LATITUDES, *_LONGITUDES, "state"))
     roles = needed_roles(column_roles(column_list(table), given), space)
     cells = Cells(roles, assume_utc, timezone, well_formed=None if space is None else space.well_formed)
     assembler = Assembler(cells)

@@ -1,0 +1,111 @@
+"""Every call that takes a table takes pandas, polars, Arrow tables and GeoDataFrames, and answers alike.
+
+Claims: what is computed is the same for every kind, tables come back in kind, input stays as it is; a value of another
+type is named as that, in one line.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dphmm
+from dphmm.errors import InvalidInput
+from dphmm.storage.tables import to_arrow
+
+GRID = dphmm.Grid.from_bounds(13.30, 52.48, 13.34, 52.50, cell=500.0)
+FAR = np.abs(GRID.lattice[:, None] - GRID.lattice[None]).max(axis=2)
+MOVES = np.where(FAR == 0, 4.0, np.where(FAR == 1, 1.0, 0.0))
+MODEL = dphmm.MarkovModel(np.ones(GRID.n_states) / GRID.n_states, MOVES / MOVES.sum(axis=1, keepdims=True), space=GRID)
+POLICY = dphmm.policy.radius(GRID, covers=500)
+WORLD = (MODEL, POLICY, GRID, 1)
+KINDS = ["pandas", "polars", "arrow", "geopandas"]
+
+
+def people():
+    rng = np.random.default_rng(3)
+    times = list(pd.date_range("2024-05-06T08:00Z", periods=6, freq="10min")) * 4
+    places = {"lat": 52.481 + 0.015 * rng.random(24), "lon": 13.301 + 0.035 * rng.random(24)}
+    return pd.DataFrame({"user": np.repeat(list("abcd"), 6), "t": times, **places})
+
+
+def made(kind, frame):
+    """The same rows as a table of a kind; points in place of columns in a GeoDataFrame."""
+    if kind == "polars":
+        return pytest.importorskip("polars", reason="polars is not installed").from_pandas(frame)
+    if kind == "arrow":
+        return to_arrow(frame)
+    if kind == "geopandas" and "lat" in frame:
+        geopandas = pytest.importorskip("geopandas", reason="geopandas is not installed")
+        points = geopandas.points_from_xy(frame.lon, frame.lat)
+        return geopandas.GeoDataFrame(frame.drop(columns=["lat", "lon"]), geometry=points, crs=4326)
+    return frame
+
+
+RELEASED = dphmm.release_many(people(), *WORLD, bits=dphmm.ReplayBits(1))
+CALLS = {
+    "release_many": lambda kind: dphmm.release_many(made(kind, people()), *WORLD, bits=dphmm.ReplayBits(1)),
+    "fit": lambda kind: dphmm.fit(made(kind, people()), GRID, step="10min").digest,
+    "decode": lambda kind: dphmm.decode(made(kind, RELEASED), *WORLD),
+    "check_released": lambda kind: dphmm.audit.check_released(made(kind, RELEASED), *WORLD).document(),
+    "attack": lambda kind: dphmm.audit.attack(RELEASED, made(kind, people()), *WORLD).document(),
+    "population": lambda kind: dphmm.population(made(kind, RELEASED), *WORLD).records(),
+    "read": lambda kind: dphmm.read(made(kind, RELEASED)).document(),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS[1:])
+@pytest.mark.parametrize("call", CALLS)
+def test_tables_of_every_kind_give_the_same(call, kind):
+    found, expected = CALLS[call](kind), CALLS[call]("pandas")
+    if isinstance(expected, pd.DataFrame):
+        assert type(found).__module__.partition(".")[0] == {"arrow": "pyarrow", "polars": "polars"}.get(kind, "pandas")
+        found, expected = to_arrow(found).to_pylist(), to_arrow(expected).to_pylist()
+    assert found == expected
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_people_are_split_into_tables_of_the_same_kind(kind):
+    table = made(kind, people())
+    parts = dphmm.split_people(table, 0.5, seed=4)
+    assert [type(part) for part in parts] == [type(table)] * 2
+    users = [set(part["user"].to_pylist() if kind == "arrow" else part["user"]) for part in parts]
+    assert users == [set(part["user"]) for part in dphmm.split_people(people(), 0.5, seed=4)]
+    assert sum(map(len, parts)) == 24
+
+
+def test_projected_points_are_brought_to_degrees_and_the_frame_stays():
+    table = made("geopandas", people()).to_crs(32633)
+    before = table.copy()
+    found = dphmm.fit(table, GRID, step="10min")
+    assert found.digest == dphmm.fit(people(), GRID, step="10min").digest
+    assert table.equals(before) and table.crs == before.crs
+
+
+@pytest.mark.parametrize("given", [[1, 2], None, "rows.parquet", 7, {"user": ["a"]}], ids=repr)
+@pytest.mark.parametrize("call", ["release_many", "fit", "decode", "population", "split_people"])
+def test_what_is_no_table_is_named(call, given):
+    others = {"fit": (GRID,), "split_people": (0.5,)}.get(call, WORLD)
+    with pytest.raises(
+        InvalidInput, match=r"^table: got (list|NoneType|str|int|dict); expected a pandas, polars"
+    ) as said:
+        getattr(dphmm, call)(given, *others)
+    assert "\n" not in str(said.value)
+
+
+@pytest.mark.parametrize(
+    ("world", "field"),
+    [
+        ((GRID, POLICY, GRID, 1), "model: got Grid"),
+        (("model.npz", POLICY, GRID, 1), "model: got str"),
+        ((MODEL, GRID, GRID, 1), "policy: got Grid"),
+        ((MODEL, POLICY, MODEL, 1), "space: got MarkovModel"),
+    ],
+    ids=["grid", "path", "policy", "space"],
+)
+@pytest.mark.parametrize("call", ["release_many", "decode", "population"])
+def test_a_wrong_argument_is_named_by_its_type(call, world, field):
+    table = people() if call == "release_many" else RELEASED
+    with pytest.raises(InvalidInput, match=f"^{field}; expected a "):
+        getattr(dphmm, call)(table, *world)
