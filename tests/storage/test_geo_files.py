@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from dphmm.errors import InvalidInput
-from dphmm.storage.geo_files import read_features, read_zones, write_released
+from dphmm.storage.geo_files import read_features, read_points, read_zones, write_released
 
 gpd = pytest.importorskip("geopandas")
 shapely = pytest.importorskip("shapely")
@@ -139,3 +140,58 @@ def test_no_place_is_told_of_a_file_that_is_half_readable(tmp_path, capfd, recwa
     assert found.rejected.to_pylist() == [{"row": row, "reason": "invalid_place"} for row in (2, 3)]
     told = capfd.readouterr()
     assert "01937465" not in told.out + told.err + "".join(str(each.message) for each in recwarn)
+
+
+def collection(*features, **members):
+    return json.dumps({"type": "FeatureCollection", "features": list(features), **members})
+
+
+def point(coordinates, **properties):
+    return {"type": "Feature", "properties": properties, "geometry": {"type": "Point", "coordinates": coordinates}}
+
+
+def test_geojson_is_read_as_its_text_is_written(tmp_path):
+    """No digit is rounded, and 7.0 is 7; the first feature says which properties there are."""
+    path = tmp_path / "x.geojson"
+    path.write_text(collection(point([1, 2], a=7), point([3, 4], a=1, b=2)).replace("7", "7.0", 1))
+    points = read_points(path)
+    assert points.table.to_pylist() == [{"a": "7", "lat": 2, "lon": 1}, {"a": "1", "lat": 4, "lon": 3}]
+    assert points.notes == (
+        "1 features have properties that the first one does not have: a role option such as time_column= reads one",
+    )
+    named = read_points(path, None, ["b", "c"])
+    assert named.table["b"].to_pylist() == [None, "2"] and not named.notes
+    assert "c" not in named.table.column_names
+    path.write_text(collection(point([1.5, 2.5], user=9007199254740993, t=1714957200.123456789)))
+    (row,) = read_points(path).table.to_pylist()
+    assert row["user"] == "9007199254740993" and row["t"].startswith("1714957200.123456")
+
+
+def test_geojson_in_other_coordinates_is_brought_to_degrees(tmp_path):
+    named = {"type": "name", "properties": {"name": "urn:ogc:def:crs:EPSG::25833"}}
+    path = tmp_path / "x.geojson"
+    path.write_text(collection(point([391779.0, 5819994.0], user="a"), point([1e30, 1e30], user="b"), crs=named))
+    first, second = read_points(path).table.to_pylist()
+    assert first["lat"] == pytest.approx(52.519, abs=1e-3) and first["lon"] == pytest.approx(13.405, abs=1e-2)
+    assert not np.isfinite([second["lat"], second["lon"]]).any()
+    named["properties"]["name"] = "klingon"
+    path.write_text(collection(point([1, 2]), crs=named))
+    with pytest.raises(InvalidInput, match="crs: got klingon"):
+        read_points(path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[]", "5", '{"type": "Topology"}', '{"features": {}}', '{"features": ' + "[" * 10**5, "\xff\xfe{\x00"],
+)
+def test_what_is_no_collection_of_features_is_refused_in_one_line(tmp_path, text):
+    (tmp_path / "x.json").write_bytes(text.encode("latin-1"))
+    with pytest.raises(InvalidInput, match=r"source: got .*expected JSON: a FeatureCollection, in UTF-8"):
+        read_points(tmp_path / "x.json")
+
+
+def test_a_geojson_file_that_is_too_large_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("dphmm.storage.geo_files.MOST_MEMBER", 50)
+    (tmp_path / "x.json").write_text(collection(point([1, 2], user="a")))
+    with pytest.raises(InvalidInput, match="bytes; expected at most 50"):
+        read_points(tmp_path / "x.json")

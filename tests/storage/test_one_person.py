@@ -1,9 +1,9 @@
 """What one person writes into a file changes nothing that is read or written of anybody else.
 
 Enumerated: small files, and what comes of the others when the lines of one more person, whatever these are, are laid
-between theirs: every line at two places every day, in every way in the long tests. Compared are the schema, and the
-cells and the order of the others' rows in the file that import writes; and what fit, release and query take from such a
-table: rows, steps, trips, states and published times.
+between theirs: every line at two places every day, in every way in the long tests. Compared are the schema, the cells
+and the order of the others' rows in the file that import writes, and which of their lines are rejected and why; and
+what fit, release and query take from such a table: rows, steps, trips, states and published times.
 
 A column that is judged as a whole fails here: trips or names that are numbers only if everybody's are, a time zone that
 is asked for only if nobody has one, a parser that falls back for all rows because of one, a row that refuses the file.
@@ -15,7 +15,9 @@ import csv
 import gzip
 import io
 import itertools
+import re
 import tarfile
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,6 +30,7 @@ import pytest
 from dphmm.errors import InvalidInput
 from dphmm.states import Grid, StateSpace
 from dphmm.states.trajectory import in_steps, public_times, true_states
+from dphmm.storage.csv_files import CSV, lines_of_rows
 from dphmm.storage.importers import IMPORTERS
 from dphmm.storage.tables import convert_frame
 from dphmm.storage.trajectories import (
@@ -101,6 +104,85 @@ class Case:
     users: tuple[str, ...] = ("a", "b")
     kind: str = "csv"
     suffix: str = ".csv"
+    file_of: Callable[[bytes, Sequence[bytes]], bytes] = text
+    #: Whether a line is added before all others: the first feature of GeoJSON is the header of its names.
+    first: bool = True
+
+
+def features(header: bytes, lines: Sequence[bytes]) -> bytes:
+    """GeoJSON with a feature a line."""
+    return b'{"type": "FeatureCollection", "features": [' + b",\n".join(lines) + b"]}"
+
+
+def feature(properties: bytes, coordinates: bytes = b"[10.01, 50.01]") -> bytes:
+    point = b'{"type": "Point", "coordinates": ' + coordinates + b"}"
+    return b'{"type": "Feature", "properties": {' + properties + b'}, "geometry": ' + point + b"}"
+
+
+def at(user: bytes, time: bytes, coordinates: bytes = b"[10.01, 50.01]") -> bytes:
+    return feature(b'"user": ' + user + b', "t": ' + time, coordinates)
+
+
+#: Values of JSON that a name or a time may have.
+JSON_VALUES = (
+    b"null", b"true", b"[1, 2]", b"[]", b'{"a": 1}', b"1.5", b"7.0", b"1e3", b"-0.0", b"9007199254740993", b"9" * 5000,
+    b"NaN", b"-Infinity", b'""', b'"9007199254740993"', b'"\\ud83d"', b'"\\u0000"', b'"a\xff"', b'"\x0b"', b'"n\n"',
+)  # fmt: skip
+JSON_TIMES = (
+    *(b'"' + time + b'"' for time in TIMES), b"1715000000", b"1715000000.5", b"1715000000000", b"5", b"1e9",
+)  # fmt: skip
+JSON_PLACES = (
+    b"[1e999, 2]", b"[NaN, 2]", b"[10.01]", b"[]", b"null", b'"10"', b'["10.01", 50.01]', b"[[10.01, 50.01]]",
+    b"[10.01, 50.01, 5]", b"[-1e999, 50]", b"[400, 50]", b"{}", b"[" + b"9" * 400 + b", 50]",
+)  # fmt: skip
+GOOD_TIME = b'"2024-05-06T08:07:00Z"'
+ODD_FEATURES = (
+    *(at(b'"x"', time) for time in (GOOD_TIME, b'"2024-05-06T08:07:00+02:00"', b'"2024-05-06T08:07:00"')),
+    *(at(b'"x"', time) for time in (*JSON_TIMES, *JSON_VALUES)),
+    *(at(user, GOOD_TIME) for user in JSON_VALUES),
+    *(at(b'"x"', GOOD_TIME, place) for place in JSON_PLACES),
+)
+#: Those whose names are not those of the others.
+FEATURES_OF_OTHER_NAMES = (
+    feature(b'"user": "x"'),
+    feature(b'"t": ' + GOOD_TIME),
+    feature(b""),
+    feature(b'"user": "x", "t": ' + GOOD_TIME + b', "trip": 1, "step": 2, "state": "s", "order": 1, "lat": 1'),
+    feature(b'"user": "x", "user": ["y"], "t": ' + GOOD_TIME),
+    feature(b'"user": "x", "\\u0000user": "a", "\\ud800": 1, "' + b"n" * 5000 + b'": {}, "": 1'),
+    b'{"type": "Feature", "properties": null, "geometry": null}',
+    b'{"type": "Feature", "properties": ["user"], "geometry": [1, 2]}',
+    b'{"type": "Feature", "properties": {"user": "x", "t": ' + GOOD_TIME + b'}}',
+    b"null", b"5", b'"x"', b"[]", b"{}", b"[[[[[[[[1]]]]]]]]",
+)  # fmt: skip
+
+
+def track_points(header: bytes, lines: Sequence[bytes]) -> bytes:
+    """GPX with one segment, and a point of it a line."""
+    return (
+        b'<gpx version="1.1" creator="x" xmlns="http://www.topografix.com/GPX/1/1"><trk><trkseg>'
+        + b"\n".join(lines)
+        + b"</trkseg></trk></gpx>"
+    )
+
+
+def tracks(header: bytes, lines: Sequence[bytes]) -> bytes:
+    """GPX with a track a line."""
+    return track_points(header, lines).replace(b"\n", b"</trkseg></trk><trk><trkseg>")
+
+
+def point(user: bytes, time: bytes, lat: bytes = b"50.01") -> bytes:
+    return b'<trkpt lat="%s" lon="10.01"><time>%s</time><name>%s</name></trkpt>' % (lat, time, user)
+
+
+XML_TIMES = tuple(time for time in TIMES if b"\xff" not in time)
+ODD_POINTS = (
+    *(point(b"x", time) for time in XML_TIMES),
+    *(point(user, TIMES[0]) for user in (b"7", b"007", b"1.0", b"NA", b"&lt;x", b"", b"\xc3\xa9", b"u" * 300)),
+    *(point(b"x", TIMES[0], place) for place in PLACES if b"\xff" not in place),
+    b'<trkpt lat="50" lon="10"/>', b"<trkpt/>", b"", b"<name>x</name>", b"<!-- x -->",
+    b'<trkpt lat="50" lon="10"><ele>x</ele><sat>1.5</sat><extensions><user>a</user></extensions></trkpt>',
+)  # fmt: skip
 
 
 CASES = {
@@ -222,6 +304,51 @@ CASES = {
         {"step": "10min", "gap_label": "none"},
         kind="intervals",
     ),
+    "features": Case(
+        b"",
+        (
+            at(b'"b"', b'"2024-05-06T08:10:00Z"'), at(b"12", b'"2024-05-06T10:05:00+02:00"'),
+            at(b'"b"', b'"2024-05-06T08:00:00"'), at(b"9007199254740995", b"1715000000"),
+            at(b'"b"', b"null"), at(b'"b"', GOOD_TIME, b"[200, 100]"),
+        ),
+        ODD_FEATURES,
+        users=("b", "12", "9007199254740995"),
+        kind="geo", suffix=".geojson", file_of=features,
+    ),
+    "features on local clocks": Case(
+        b"",
+        (at(b'"b"', b'"2024-05-06T08:10:00"'), at(b'"a"', b'"2024-10-27T02:30:00"'), at(b'"a"', GOOD_TIME)),
+        ODD_FEATURES,
+        {"timezone": "Asia/Tokyo"},
+        kind="geo", suffix=".json", file_of=features,
+    ),
+    "features of other names": Case(
+        b"",
+        (at(b'"b"', b'"2024-05-06T08:10:00Z"'), at(b'"a"', GOOD_TIME), at(b'"a"', b'"2024-05-06T09:00:00"')),
+        FEATURES_OF_OTHER_NAMES,
+        kind="geo", suffix=".geojson", file_of=features, first=False,
+    ),
+    "points of a track": Case(
+        b"",
+        (
+            point(b"b", b"2024-05-06T08:10:00Z"), point(b"a", b"2024-05-06T10:05:00+02:00"),
+            point(b"12", b"2024-05-06T08:00:00"), point(b"a", b"2024-05-06T09:00:00"), point(b"a", b""),
+        ),
+        ODD_POINTS,
+        {"user_column": "name", "timezone": "Asia/Tokyo"},
+        users=("b", "a", "12"),
+        kind="geo", suffix=".gpx", file_of=track_points,
+    ),
+    "tracks": Case(
+        b"",
+        (
+            point(b"b", b"2024-05-06T08:10:00Z"), point(b"a", b"2024-05-06T10:05:00+02:00"),
+            point(b"a", b"2024-05-06T10:00:00Z"), point(b"b", b"2024-05-06T08:00:00"),
+        ),
+        ODD_POINTS,
+        {"user_column": "name"},
+        kind="geo", suffix=".gpx", file_of=tracks,
+    ),
     "trips as lines": Case(
         b"TAXI_ID;TRIP_ID;TIMESTAMP;MISSING_DATA;POLYLINE",
         (b"a;5;1372636858;False;[[-8.6,41.1],[-8.7,41.2]]", b"b;6;1372636858;False;[[-8.6,41.1]]"),
@@ -249,15 +376,22 @@ CASES = {
 }  # fmt: skip
 
 
-def written_of(case, data, folder):
-    """The schema, and the others' lines in the file and rows in the table that import writes: none if it refuses."""
+def written_of(case, given, folder):
+    """The schema, the others' lines in the file and rows in the table that import writes, and their rejected lines.
+
+    Nothing if it refuses.
+    """
+    data = case.file_of(case.header, given)
     source, out = folder / f"x{case.suffix}", folder / "out.csv"
     source.write_bytes(gzip.compress(data) if case.suffix.endswith(".gz") else data)
     try:
         imported = IMPORTERS[case.kind](source, **case.options)
     except InvalidInput as refused:
         assert "that can be read" in str(refused) or "without a zone" in str(refused) or "0 states" in str(refused)
-        return None, [], []
+        return None, [], [], []
+    rejected = list(
+        zip(lines_rejected(case, source, data, imported), imported.rejected["reason"].to_pylist(), strict=True)
+    )
     table = trajectories_table(imported.trajectories)
     save_trajectories(out, imported.trajectories)
     lines = out.read_bytes().splitlines()
@@ -265,7 +399,24 @@ def written_of(case, data, folder):
     assert len(lines) == len(cells)
     theirs = [line for line, row in zip(lines[1:], cells[1:], strict=True) if row[0] in case.users]
     rows = [row for row in table.to_pylist() if row["user"] in case.users]
-    return (table.schema, lines[0]), theirs, rows
+    return (table.schema, lines[0]), theirs, rows, [(line, why) for line, why in rejected if line in case.others]
+
+
+def lines_rejected(case, source, data, imported):
+    """What stands in the rows that were rejected."""
+    numbers = imported.rejected["row"].to_pylist()
+    if case.kind == "geo":
+        ends = b"</trkpt>" if case.suffix == ".gpx" else None
+        if ends is None:
+            return [
+                data.removeprefix(features(b"", [])[:-2]).removesuffix(b"]}").split(b",\n")[row - 1] for row in numbers
+            ]
+        points = re.findall(
+            rb'<trkpt lat="[^"]+" lon="10[^>]*/>|<trkpt lat="[^"]+" lon="10.*?</trkpt>', data, re.DOTALL
+        )
+        return [points[row - 1] for row in numbers]
+    layout = imported.report.layout or CSV
+    return [data.split(b"\n")[line - 1] for line in lines_of_rows(source, numbers, layout)]
 
 
 #: Every line at two places every day, at all of them where there is time.
@@ -279,15 +430,21 @@ PLACES_TRIED = [
 @pytest.mark.parametrize("name", CASES)
 def test_import_writes_the_same_of_others(name, tried_of, tmp_path):
     case = CASES[name]
-    schema, lines, rows = written_of(case, text(case.header, case.others), tmp_path)
+    schema, *theirs = written_of(case, case.others, tmp_path)
     tried = 0
     for neighbour in tried_of(case.others, case.added, pairs=2):
-        found = written_of(case, text(case.header, neighbour), tmp_path)
+        if not case.first and neighbour[0] not in case.others:
+            continue
+        found, *same = written_of(case, neighbour, tmp_path)
         # A file of which nothing was read has no schema.
-        assert found[1:] == (lines, rows) and (None in (found[0], schema) or found[0] == schema), neighbour
+        if None not in (found, schema):
+            assert found == schema and same == theirs, neighbour
+        else:
+            assert same[:2] == theirs[:2] == [[], []], neighbour
         tried += 1
-    assert tried > 60
-    assert tried_of is first_neighbours or tried > 80
+    few = 20 if not case.first else 60
+    assert tried > few
+    assert tried_of is first_neighbours or tried > few + 20
 
 
 GRID = Grid.from_bounds(10.0, 50.0, 10.056, 50.036, cell=1000.0)
@@ -540,3 +697,58 @@ def test_times_of_a_library_are_read_cell_by_cell():
     ]
     for odd in ("23/10/2008", "2008-10-23", "never", "2008-10-23T05:53:05+08:00", "", None, "9999-12-31T00:00:00Z"):
         assert read([odd]) == expected
+
+
+ODD_SHAPES = ("POINT (10.01 50.01)", "POINT (400 50)", "POINT (Infinity 2)", "POINT (NaN 2)", "POINT EMPTY", None)
+STAMPS = ("2024-05-06T08:07:00Z", "2024-05-06T08:07:00+02:00", "2024-05-06T08:07:00", None)
+#: What FlatGeobuf and Shapefile cannot hold is tried in GeoPackage alone.
+TYPED = {".gpkg": ODD_SHAPES, ".fgb": ODD_SHAPES[:4], ".shp": ODD_SHAPES[:2]}
+
+
+@pytest.mark.parametrize("suffix", TYPED)
+@pytest.mark.parametrize("numbered", [False, True])
+def test_geo_files_whose_columns_have_types(suffix, numbered, tmp_path):
+    """Of a column the type is that of the file; its times have the zone that each of them has, or has not."""
+    gpd, shapely = pytest.importorskip("geopandas"), pytest.importorskip("shapely")
+    names = (9007199254740993, 12, 12) if numbered else ("b", "a", "a")
+    others = [
+        (names[0], "2024-05-06T01:00:00", "POINT (10.01 50.01)"),
+        (names[1], "2024-05-06T01:00:00+02:00", "POINT (10.02 50.01)"),
+        (names[2], "2024-05-06T09:00:00.5Z", "POINT (10.03 50.01)"),
+    ]
+    # A name of more than 18 digits makes another type of a Shapefile's column, which the file then declares.
+    users = (3, None, 10**17 if suffix == ".shp" else 2**62) if numbered else ("x", "", None, "7", "n" * 70, "é")
+    odd = [
+        *((user, STAMPS[0], ODD_SHAPES[0]) for user in users),
+        *((users[0], time, ODD_SHAPES[0]) for time in STAMPS),
+        *((users[0], STAMPS[0], shape) for shape in TYPED[suffix]),
+    ]
+
+    def read(rows):
+        frame = gpd.GeoDataFrame(
+            {
+                "user": pd.array([row[0] for row in rows], "Int64" if numbered else "str"),
+                "t": pd.Series([None if row[1] is None else pd.Timestamp(row[1]) for row in rows], dtype=object),
+            },
+            geometry=[None if row[2] is None else shapely.from_wkt(row[2]) for row in rows],
+            crs=4326,
+        )
+        # Shapefiles have no times but as text.
+        if suffix == ".shp":
+            frame["t"] = [row[1] for row in rows]
+        frame.to_file(
+            tmp_path / f"x{suffix}", engine="pyogrio", **({"SPATIAL_INDEX": "NO"} if suffix == ".fgb" else {})
+        )
+        imported = IMPORTERS["geo"](tmp_path / f"x{suffix}", timezone="Asia/Tokyo")
+        table = trajectories_table(imported.trajectories)
+        theirs = [row for row in table.to_pylist() if row["user"] in {str(name) for name in names}]
+        return table.schema, theirs, {rows[row - 1] for row in imported.rejected["row"].to_pylist()} & set(others)
+
+    expected = read(others)
+    assert [row["t"].isoformat() for row in sorted(expected[1], key=lambda row: row["lon"])] == [
+        "2024-05-05T16:00:00+00:00",
+        "2024-05-05T23:00:00+00:00",
+        "2024-05-06T09:00:00.500000+00:00",
+    ]
+    for row, at_row in itertools.product(odd, (0, 2, 3)):
+        assert read([*others[:at_row], row, *others[at_row:]]) == expected, row

@@ -46,9 +46,18 @@ def test_nobody_s_side_depends_on_anybody_else():
 
 
 def test_one_person_under_two_spellings_is_in_one_part():
-    names = [spelling for i in range(20) for spelling in (f"ann{i}", f" ANN{i} ")]
+    names = [spelling for i in range(20) for spelling in (f"jos\u00e9{i}", f" JOSE\u0301{i} ")]
     first, second = split_people(pd.DataFrame({"user": names}), "0.5", seed=2)
     assert len(first) % 2 == 0 and len(second) % 2 == 0 and len(first) + len(second) == 40
+
+
+def test_nobody_s_side_depends_on_the_names_of_one_more_person():
+    whole = sides(ROWS)
+    names = ("", "x", "\u00e9", "e\u0301", "\ud55c", "\u1112\u1161\u11ab", "n" * 300, "a\x00b", "U1", "=x", "\x1a")
+    for name in names:
+        added = pd.concat([pd.DataFrame({"user": [name], "n": [-1]}), ROWS], ignore_index=True)
+        for side, theirs in zip(sides(added), whole, strict=True):
+            assert {user for user in side if user in set(ROWS["user"])} == theirs, name
 
 
 def test_the_chance_is_the_share():

@@ -46,6 +46,6 @@ def split(trajectories: str, share: str, by: str, user_column: str, seed: int | 
     console.say(
         [
             ("", f"{found.first} people in {first}, {found.second} in {second}"),
-            ("", f"{found.nameless} rows without a user are in neither" if found.nameless else "nobody is in both"),
+            ("", f"{found.nameless} rows without a user are in neither" if found.nameless else "no name is in both"),
         ]
     )

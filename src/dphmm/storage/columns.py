@@ -9,6 +9,7 @@ Proof: docs/proofs/records.md.
 from __future__ import annotations
 
 import re
+import unicodedata
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
@@ -25,6 +26,18 @@ if TYPE_CHECKING:
 _UNREADABLE = re.compile(FORBIDDEN)
 _DECIMAL = r"^[+-]?([0-9]{1,30}(\.[0-9]{0,30})?|\.[0-9]{1,30})([eE][+-]?[0-9]{1,3})?$"
 _INTEGER = r"^[+-]?[0-9]{1,18}$"
+
+
+def name_to_compare(name: str) -> str:
+    """What two spellings of one person's name have in common, wherever people are compared.
+
+    Capitals, spaces at the ends and the forms that Unicode has for one text (NFKC: composed or not, full width) are
+    none of it. Ann Smith and A. Smith stay two.
+
+    >>> name_to_compare(" JOSE\u0301 ") == name_to_compare("jos\u00e9")
+    True
+    """
+    return unicodedata.normalize("NFKC", name).casefold().strip()
 
 
 class Numbering:

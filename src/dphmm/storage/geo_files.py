@@ -2,28 +2,37 @@
 
 All goes through geopandas, an optional extra: ``pip install 'dphmm[geo]'``. Places are brought to degrees (WGS84); a
 file that does not say in which coordinates it is, is refused. Only plain files are opened: no address, no virtual path.
+
+Points are people's rows, so no row decides how another one is read. GeoJSON declares no types: its properties are the
+text that stands in the file, feature by feature, and the names in its first feature are the header. The other formats
+declare the type of a column, and times keep the zone that each of them has, or has not.
+
+Proof: docs/proofs/records.md.
 """
 
 from __future__ import annotations
 
+import json
 import logging
+import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from dphmm.errors import InvalidInput
 from dphmm.states.zones import Zones
 from dphmm.storage.csv_files import listed
-from dphmm.storage.inputs import PathLike, checked_input, checked_output, replacing, steady
-from dphmm.storage.tables import read_table, to_arrow
+from dphmm.storage.inputs import MOST_MEMBER, PathLike, checked_input, checked_output, legible, replacing, steady
+from dphmm.storage.tables import read_table
 
 if TYPE_CHECKING:
     import geopandas as gpd
+    import pyarrow as pa
 
 #: What files are named, and what writes each.
 SUFFIXES = (".geojson", ".json", ".gpkg", ".shp", ".fgb", ".gpx")
@@ -54,15 +63,14 @@ def read_features(path: PathLike, field: str = "source", crs: str | None = None)
     gpd = _geopandas(field)
     with steady(file), _unheard():
         try:
-            frame = _read(gpd, file)
+            frame = gpd.read_file(file, engine="pyogrio")
         except Exception:
             # The libraries below raise errors of many kinds, which quote what they have read.
             raise InvalidInput(field, f"{file}, which cannot be read", "a whole geo file") from None
     if not isinstance(frame, gpd.GeoDataFrame) or not len(frame):
         raise InvalidInput(field, f"{file}, without features", "polygons or points in it")
     if frame.crs is None and crs is None:
-        expected = "a file that says its coordinates (.prj of a Shapefile), or crs=EPSG:4326 for degrees"
-        raise InvalidInput("crs", f"none in {file.name}", expected)
+        raise InvalidInput("crs", f"none in {file.name}", _CRS_NEEDED)
     try:
         return (frame.set_crs(crs) if frame.crs is None else frame).to_crs(_DEGREES)
     except Exception:
@@ -83,16 +91,6 @@ def _unheard() -> Iterator[None]:
         logger.disabled = before
 
 
-def _read(gpd: ModuleType, file: Path) -> Any:
-    if file.suffix.lower() != ".gpx":
-        return gpd.read_file(file, engine="pyogrio")
-    for layer in _GPX_LAYERS:
-        frame = gpd.read_file(file, engine="pyogrio", layer=layer)
-        if len(frame):
-            return frame
-    return frame
-
-
 def read_zones(
     path: PathLike, id_column: str, *, crs: str | None = None, mend: bool = False, field: str = "zones"
 ) -> Zones:
@@ -107,19 +105,185 @@ def read_zones(
     return Zones([_label(value) for value in frame[id_column]], list(frame.geometry), mend=mend)
 
 
-def read_points(path: PathLike, crs: str | None = None) -> Any:
-    """The columns of a file of points, with their lat and lon, as an Arrow table; what is no point has no place.
+class Points(NamedTuple):
+    """The columns of a file of points, with their lat and lon; which of them the file declares to be times; notes."""
+
+    table: pa.Table
+    times: frozenset[str]
+    notes: tuple[str, ...]
+
+
+def read_points(path: PathLike, crs: str | None = None, named: Sequence[str] = ()) -> Points:
+    """The points of a file and their columns; a feature that is no point has no place.
+
+    ``named`` : properties that are read of a GeoJSON file although its first feature does not have them.
 
     Raises InvalidInput as `read_features`, and for a file without points.
     """
-    frame = read_features(path, "source", crs)
-    shapes = frame.geometry
-    there = (shapes.geom_type == "Point") & ~shapes.is_empty
-    if not there.any():
+    file = checked_input(path, "source")
+    if file.suffix.lower() not in SUFFIXES:
+        raise InvalidInput("source", str(file), "a name ending in " + ", ".join(SUFFIXES))
+    _geopandas("source")
+    with steady(file), _unheard():
+        if file.suffix.lower() in (".geojson", ".json"):
+            points, there, own = _json_points(file, named)
+        else:
+            points, there, own = _typed_points(file)
+    if not len(points.table):
+        raise InvalidInput("source", f"{file}, without features", "polygons or points in it")
+    if not there:
         raise InvalidInput("source", f"{path}, without points", "points; polygons are zones: dphmm fit --zones")
-    columns = frame.drop(columns=[frame.geometry.name, "lat", "lon"], errors="ignore")
-    points = shapes.where(there)
-    return to_arrow(columns.assign(lat=points.y, lon=points.x))
+    if own is None and crs is None:
+        raise InvalidInput("crs", f"none in {file.name}", _CRS_NEEDED)
+    return points._replace(table=_in_degrees(points.table, own or crs))
+
+
+_CRS_NEEDED = "a file that says its coordinates (.prj of a Shapefile), or crs=EPSG:4326 for degrees"
+
+
+def _in_degrees(table: pa.Table, crs: str | None) -> pa.Table:
+    """The table with its lon and lat in degrees: each place by itself; one that has none is not finite."""
+    import pyarrow as pa
+    from pyproj import CRS, Transformer
+
+    try:
+        known = CRS.from_user_input(crs)
+        if known.equals(CRS.from_epsg(_DEGREES), ignore_axis_order=True):
+            return table
+        change = Transformer.from_crs(known, _DEGREES, always_xy=True)
+    except Exception:
+        raise InvalidInput("crs", str(crs), "coordinates that are known, such as EPSG:25833") from None
+    lon, lat = change.transform(*(table.column(name).to_numpy(zero_copy_only=False) for name in ("lon", "lat")))
+    for name, values in (("lon", lon), ("lat", lat)):
+        table = table.set_column(table.column_names.index(name), name, pa.array(values, pa.float64()))
+    return table
+
+
+def _with_places(columns: Mapping[str, Any], lon: Any, lat: Any) -> pa.Table:
+    """The columns, and the places of the features in place of columns of their names."""
+    import pyarrow as pa
+
+    kept = {name: column for name, column in columns.items() if name not in ("lat", "lon")}
+    return pa.table({**kept, "lat": pa.array(lat, pa.float64()), "lon": pa.array(lon, pa.float64())})
+
+
+def _typed_points(file: Path) -> tuple[Points, bool, str | None]:
+    """The points of a format that declares the types of its columns, whether there are any, and the coordinates."""
+    import pyarrow as pa
+    import shapely
+
+    try:
+        table, meta = _layer(file)
+        shapes = shapely.from_wkb(table.column(meta["geometry_name"] or "wkb_geometry").to_numpy(zero_copy_only=False))
+    except Exception:
+        # The libraries below raise errors of many kinds, which quote what they have read.
+        raise InvalidInput("source", f"{file}, which cannot be read", "a whole geo file") from None
+    there = (shapely.get_type_id(shapes) == shapely.GeometryType.POINT) & ~shapely.is_empty(shapes)
+    points = np.where(there, shapes, None)
+    columns, times = dict[str, Any](), set[str]()
+    for each in table.schema:
+        if pa.types.is_binary(each.type):
+            continue
+        column = table.column(each.name)
+        if pa.types.is_date(each.type) or pa.types.is_time(each.type):
+            column = column.cast(pa.string())
+        if (each.metadata or {}).get(b"GDAL:OGR:type") == b"DateTime":
+            times.add(each.name)
+        if file.suffix.lower() == ".gpx" and each.name == "track_fid":
+            # Its number counts other people's tracks too: as text it is numbered within each person.
+            column = pa.array([f"track {number}" for number in column.to_pylist()], pa.string())
+        columns[each.name] = column
+    made = _with_places(columns, shapely.get_x(points), shapely.get_y(points))
+    return Points(made, frozenset(times), ()), bool(there.any()), meta["crs"]
+
+
+def _layer(file: Path) -> tuple[pa.Table, dict[str, Any]]:
+    """The first layer of a file, of GPX the first one that has points; times as text with the zone of each."""
+    from pyogrio.raw import open_arrow
+
+    for layer in _GPX_LAYERS if file.suffix.lower() == ".gpx" else (None,):
+        with open_arrow(file, layer=layer, use_pyarrow=True, datetime_as_string=True) as (meta, reader):
+            table = reader.read_all()
+        if len(table):
+            break
+    return table, meta
+
+
+class _Number(str):
+    """A number of JSON as it is written: no digit of a name or a time is rounded."""
+
+    __slots__ = ()
+
+
+_WHOLE = re.compile(r"(-?[0-9]+)\.0+")
+_NEEDED = "JSON: a FeatureCollection, in UTF-8"
+_MORE = "features have properties that the first one does not have: a role option such as time_column= reads one"
+
+
+def _json_points(file: Path, named: Sequence[str]) -> tuple[Points, bool, str | None]:
+    """The same of GeoJSON (RFC 7946), whose features are read one by one."""
+    import pyarrow as pa
+
+    if file.stat().st_size > MOST_MEMBER:
+        raise InvalidInput("source", f"{file} of {file.stat().st_size} bytes", f"at most {MOST_MEMBER}")
+    try:
+        # Characters that no text may have are kept, so that a name with one is that of its own row.
+        document = json.loads(
+            legible(file.read_bytes()).decode("utf-8-sig"),
+            parse_float=_Number,
+            parse_int=_Number,
+            parse_constant=_Number,
+            strict=False,
+        )
+    except (ValueError, RecursionError):
+        raise InvalidInput("source", f"{file}, which cannot be read", _NEEDED) from None
+    features = document.get("features") if isinstance(document, dict) else None
+    if not isinstance(features, list):
+        raise InvalidInput("source", f"{file}, which has no list of features", _NEEDED)
+    rows = [_member(feature, "properties") for feature in features]
+    header = [name for name in next((row for row in rows if row), {}) if name.isprintable() and _cell(name) == name]
+    seen = {name for row in rows for name in row}
+    header += [name for name in dict.fromkeys(named) if name in seen and name not in header]
+    more = sum(not set(row) <= set(header) for row in rows)
+    columns = {name: pa.array([_cell(row.get(name)) for row in rows], pa.string()) for name in header}
+    places = [_place(_member(feature, "geometry")) for feature in features]
+    made = _with_places(columns, [lon for lon, _ in places], [lat for _, lat in places])
+    crs = _member(document.get("crs"), "properties").get("name", "EPSG:4326")
+    notes = (f"{more} {_MORE}",) if more else ()
+    there = any(_member(feature, "geometry").get("type") == "Point" for feature in features)
+    return Points(made, frozenset(), notes), there, str(crs)
+
+
+def _member(value: Any, name: str) -> dict[str, Any]:
+    """The object that a member of an object is; an empty one where it is none."""
+    found = value.get(name) if isinstance(value, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def _cell(value: Any) -> str | None:
+    """A property as text; none of a list or an object, and the sign of bytes that are no text of half a character."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if not isinstance(value, str):
+        return None
+    if isinstance(value, _Number):
+        whole = _WHOLE.fullmatch(value)
+        return whole[1] if whole else str(value)
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return "\x1a"
+    return value
+
+
+def _place(geometry: Mapping[str, Any]) -> tuple[float, float]:
+    """The lon and lat of a point; not finite where there is none, or where its numbers are too large."""
+    found = geometry.get("coordinates")
+    if geometry.get("type") != "Point" or not isinstance(found, list) or len(found) < 2:
+        return np.nan, np.nan
+    if not all(isinstance(number, _Number) for number in found[:2]):
+        return np.nan, np.nan
+    return float(found[0]), float(found[1])
 
 
 def _label(value: Any) -> str:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -214,9 +214,15 @@ def read_source(
     return rows._replace(files=1, loaded=rows.loaded._replace(rejected=rows.loaded.rejected.drop_columns(["file"])))
 
 
-def read_rows_of(table: pa.Table, layout: Layout, source: PathLike) -> SourceRows:
-    """The same of the rows of an Arrow table that was read from a source without lines."""
-    found = _Found(table.column_names, layout, str(source), None, {each.name: each.type for each in table.schema})
+def read_rows_of(table: pa.Table, layout: Layout, source: PathLike, times: Collection[str] = ()) -> SourceRows:
+    """The same of the rows of an Arrow table that was read from a source without lines.
+
+    ``times`` : columns of text that the source declares to be times.
+    """
+    import pyarrow as pa
+
+    types = {each.name: pa.timestamp("us") if each.name in times else each.type for each in table.schema}
+    found = _Found(table.column_names, layout, str(source), None, types)
     found.add(table.select(found.read), _owner_of_all(Path(source).name, layout))
     rows = found.finish(())
     return rows._replace(files=1, loaded=rows.loaded._replace(rejected=rows.loaded.rejected.drop_columns(["file"])))

@@ -19,7 +19,6 @@ import json
 import os
 import re
 import secrets
-import unicodedata
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -32,6 +31,7 @@ from dphmm.markov.jump import Jump
 from dphmm.markov.model import MarkovModel, absorbing_states, closed_classes
 from dphmm.states.space import StateSpace
 from dphmm.storage.arrays import Arrays, check_members, compressed_rows, description, read_arrays, write_arrays
+from dphmm.storage.columns import name_to_compare
 from dphmm.storage.inputs import PathLike, checked_input, file_digest, replacing
 from dphmm.storage.learned import learning_document, learning_event
 
@@ -204,7 +204,7 @@ def remove_people(model: PathLike) -> None:
 
 
 def _digest(key: bytes, name: str) -> bytes:
-    text = unicodedata.normalize("NFKC", name).casefold().strip()
+    text = name_to_compare(name)
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), key=key, digest_size=_DIGEST_BYTES).digest()
 
 

@@ -1,8 +1,8 @@
 """Tables of people in two parts: a model is fitted to one, and the other is released.
 
 Each person goes to the first part by a coin of its own: a keyed hash of the name, whose key nobody keeps. So all rows
-of a person are in one part, whatever other people there are. Names are compared without regard to capitals and to
-spaces at the ends, as everywhere where people are compared. Rows without a name are in neither part.
+of a person are in one part, whatever other people there are. Names are compared as `name_to_compare` says, as
+everywhere where people are compared; somebody under two names is two people. Rows without a name are in neither part.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 
 from dphmm._checks import exact_number, whole
 from dphmm.errors import InvalidInput
-from dphmm.storage.columns import Numbering
+from dphmm.storage.columns import Numbering, name_to_compare
 from dphmm.storage.csv_files import listed
 from dphmm.storage.inputs import PathLike, checked_output
 from dphmm.storage.tables import column_list, column_names, read_batches, table_writer, to_arrow, to_kind
@@ -147,7 +147,7 @@ def _share(share: object) -> Fraction:
 
 def _chosen(names: tuple[str, ...], chance: Fraction, seed: int | None) -> BoolArray:
     """Who (n,) is in the first part."""
-    same = {name.strip().casefold() for name in names}
+    same = {name_to_compare(name) for name in names}
     if len(same) < 2:
         raise InvalidInput("user", f"{len(same)} people", "two or more: each part has somebody")
     below = int(chance * 2**_BITS)
@@ -155,7 +155,7 @@ def _chosen(names: tuple[str, ...], chance: Fraction, seed: int | None) -> BoolA
         key = secrets.token_bytes(32) if seed is None else _seeded(whole(seed, "seed", 0), turn)
         inside = {name for name in same if _number(name, key) < below}
         if 0 < len(inside) < len(same):
-            return np.array([name.strip().casefold() in inside for name in names], dtype=np.bool_)
+            return np.array([name_to_compare(name) in inside for name in names], dtype=np.bool_)
     raise InvalidInput("share", str(chance), f"one that leaves somebody of {len(same)} people in each part")
 
 

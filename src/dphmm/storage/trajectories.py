@@ -48,6 +48,7 @@ REASONS = (
     "wrong_encoding",
     "missing_points",
     "invalid_interval",
+    "too_many_steps",
 )
 
 #: What a reason does not say by its name.

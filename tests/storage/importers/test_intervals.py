@@ -83,3 +83,52 @@ def test_steps_are_those_of_a_loop_over_intervals(intervals, width, gaps):
     names = [found.users[number] for number in found.user]
     got = dict(zip(zip(names, (found.time // width).tolist(), strict=True), found.state, strict=True))
     assert got == {("ab"[user], k): name for (user, k), name in expected.items()}
+
+
+@pytest.mark.parametrize("label", [None, "none"])
+@pytest.mark.parametrize("part", [1, 1000])
+def test_a_person_s_steps_are_bounded_and_nobody_else_s(tmp_path, monkeypatch, label, part):
+    """Against a loop over the lines: from where a person's sum is too large, that person's lines are set aside."""
+    monkeypatch.setattr("dphmm.storage.importers.intervals.MOST_STEPS_OF_ONE", 10)
+    monkeypatch.setattr("dphmm.storage.layouts._ENOUGH", part)
+    lengths = [("a", 4), ("b", 3), ("b", 9), ("a", 6), ("b", 1), ("", 50), ("a", 0), ("a", 1)]
+    lines, kept, spent = ["user,start,end,label"], [], {"a": 0, "b": 0, "": 0}
+    for number, (user, hours) in enumerate(lengths):
+        lines.append(
+            f"{user},2024-05-{number + 1:02}T00:00:00Z,2024-05-{number + 1 + hours // 24:02}T{hours % 24:02}:00:00Z,x"
+        )
+        spent[user] += hours
+        if user and spent[user] <= 10:
+            kept += [(user, hour * 60, "x") for hour in range(hours)]
+    (tmp_path / "x.csv").write_text("\n".join(lines) + "\n")
+    rows, imported = stepped(tmp_path / "x.csv", step="1h", gap_label=label)
+    assert sorted(row for row in rows if row[2] == "x") == sorted(kept)
+    assert imported.rejected.to_pylist() == [
+        {"row": 3, "reason": "too_many_steps"},
+        {"row": 5, "reason": "too_many_steps"},
+        {"row": 6, "reason": "missing_user"},
+        {"row": 8, "reason": "too_many_steps"},
+    ]
+
+
+def test_gaps_of_one_person_are_bounded_and_all_steps_together(tmp_path, monkeypatch):
+    lines = ["user,start,end,label"]
+    lines += [
+        f"{user},2024-05-06T{hour:02}:00:00Z,2024-05-06T{hour + 1:02}:00:00Z,x" for user in "ab" for hour in (0, 5, 12)
+    ]
+    lines += ["c,2024-05-06T00:00:00Z,2024-05-06T01:00:00Z,x", "c,2024-05-06T02:00:00Z,2024-05-06T03:00:00Z,x"]
+    (tmp_path / "x.csv").write_text("\n".join(lines) + "\n")
+
+    def gaps():
+        rows, _ = stepped(tmp_path / "x.csv", step="1h", gap_label="none")
+        return {name: sum(row[0] == name and row[2] == "none" for row in rows) for name in "abc"}
+
+    assert gaps() == {"a": 10, "b": 10, "c": 1}
+    monkeypatch.setattr("dphmm.storage.importers.intervals.MOST_STEPS_OF_ONE", 9)
+    assert gaps() == {"a": 4, "b": 4, "c": 1}
+    monkeypatch.setattr("dphmm.storage.importers.intervals.MOST_STEPS_OF_ALL", 16)
+    with pytest.raises(InvalidInput, match="step: got 17 steps in all; expected a longer one: at most 16"):
+        gaps()
+    monkeypatch.setattr("dphmm.storage.importers.intervals.MOST_STEPS_OF_ALL", 7)
+    with pytest.raises(InvalidInput, match="step: got 8 steps in all"):
+        gaps()

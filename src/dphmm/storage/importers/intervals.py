@@ -23,20 +23,21 @@ from dphmm.errors import InvalidInput
 from dphmm.states.maps import parse_duration
 from dphmm.states.space import check_names
 from dphmm.states.trajectory import MICROSECONDS, Trajectories, one_of_each
-from dphmm.storage.columns import Times
+from dphmm.storage.columns import Numbering, Times
 from dphmm.storage.csv_files import listed
 from dphmm.storage.importers.imported import Imported, imported_rows
 from dphmm.storage.inputs import PathLike
 from dphmm.storage.layouts import Expansion, Layout, Progress, given_columns, read_source
 from dphmm.storage.trajectories import Roles
-from dphmm.types import IntArray
+from dphmm.types import BoolArray, IntArray
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-#: Most steps of one interval, and of a gap that is given a label; and of all of them together.
+#: Most steps of one interval, and of a gap that is given a label; of all of one person; and of everybody together.
 MOST_STEPS = 10**5
+MOST_STEPS_OF_ONE = 10**7
 MOST_STEPS_OF_ALL = 2 * 10**8
 _INTERVALS = Layout(underlined=True)
 _NAMES = {
@@ -63,9 +64,11 @@ def import_intervals(
     The columns are start, end and label (activity, state), or as the options say; ``delimiter`` defaults to tabs but
     for .csv and .parquet; other ``options`` as `Layout.changed` takes them. ``gap_label`` : the state of steps between
     two intervals of a person that no interval covers. Dropped besides the reasons of times: invalid_interval (it ends
-    before it begins, or is longer than 100,000 steps), missing_state, missing_user.
+    before it begins, or is longer than 100,000 steps), too_many_steps (with those before it in the file, the person's
+    intervals have more than 10,000,000), missing_state, missing_user.
 
-    Raises InvalidInput as `read_source`, and for a step that is none.
+    Raises InvalidInput as `read_source`, for a step that is none, and where all people together have more than
+    200,000,000 steps: no person has more than a twentieth of these.
     """
     seconds = exact_number(parse_duration(step, "step"), "step")
     width = int(seconds * MICROSECONDS)
@@ -98,6 +101,7 @@ def _ends(names: Sequence[str], layout: Layout, chosen: dict[str, str | None], w
         raise InvalidInput("user_column", user, "one of " + listed(names))
     start, end, label = (str(columns[role]) for role in _NAMES)
     times = [Times(name, layout.assume_utc, layout.timezone, layout.time_format) for name in (start, end)]
+    spent = _Spent(width)
 
     def expand(table: pa.Table) -> tuple[pa.Table, IntArray, dict[str, IntArray]]:
         import pyarrow as pa
@@ -112,13 +116,47 @@ def _ends(names: Sequence[str], layout: Layout, chosen: dict[str, str | None], w
         kept[np.concatenate(list(lost.values()))] = False
         wrong = kept & ((last < first) | ((last - first) // width > MOST_STEPS))
         lost["invalid_interval"] = np.flatnonzero(wrong)
-        origin = np.flatnonzero(kept & ~wrong)
+        kept &= ~wrong
+        people = table.column(user)
+        within = spent.add(people.filter(pa.array(kept)), user, first[kept], last[kept])
+        origin = np.flatnonzero(kept)
+        lost["too_many_steps"], origin = origin[~within], origin[within]
         rows = table.select(list(dict.fromkeys((user, label)))).take(pa.array(origin))
         made = {"user": rows.column(user), "start": first[origin], "end": last[origin], "label": rows.column(label)}
         return pa.table(made), origin, lost
 
     roles = Roles(user="user", time="start", step="end", state="label")
     return Expansion(tuple(dict.fromkeys((user, start, end, label))), roles, expand, times[0])
+
+
+class _Spent:
+    """How many steps each person's intervals have so far, over all parts of a source."""
+
+    def __init__(self, width: int) -> None:
+        self._width = width
+        self._people = Numbering()
+        self._steps = np.zeros(0, dtype=np.int64)
+
+    def add(self, users: pa.ChunkedArray, field: str, first: IntArray, last: IntArray) -> BoolArray:
+        """Which of the next intervals (n,) are within the bound of their person, with all before them."""
+        number, missing = self._people.add(users, field)
+        self._steps = np.concatenate([self._steps, np.zeros(len(self._people.labels) - len(self._steps), np.int64)])
+        steps = np.where(missing, 0, _first_step(last, self._width) - _first_step(first, self._width))
+        order = np.argsort(number, kind="stable")
+        total = np.cumsum(steps[order])
+        begins = np.flatnonzero(np.diff(number[order], prepend=-2))
+        before = np.repeat(total[begins] - steps[order][begins], np.diff(begins, append=len(order)))
+        of_person = np.where(missing, 0, np.append(self._steps, 0)[number])
+        found = np.empty(len(steps), dtype=np.int64)
+        found[order] = total - before
+        within: BoolArray = of_person + found <= MOST_STEPS_OF_ONE
+        np.add.at(self._steps, number[~missing], steps[~missing])
+        return within
+
+
+def _first_step(time: IntArray, width: int) -> IntArray:
+    """The first step (n,) that begins at or after a time in microseconds."""
+    return -np.floor_divide(-time, width)
 
 
 def _named(role: str, names: Sequence[str]) -> str | None:
@@ -130,10 +168,9 @@ def _named(role: str, names: Sequence[str]) -> str | None:
 def in_steps(intervals: Trajectories, width: int, gap_label: str | None) -> tuple[Trajectories, list[str]]:
     """One row per step of ``width`` microseconds of intervals whose step is their end; and what to tell of them."""
     assert intervals.time is not None and intervals.step is not None and intervals.state is not None
-    first, beyond = (-np.floor_divide(-ends, width) for ends in (intervals.time, intervals.step))
+    first, beyond = (_first_step(ends, width) for ends in (intervals.time, intervals.step))
     many = beyond - first
-    if many.sum() > MOST_STEPS_OF_ALL:
-        raise InvalidInput("step", f"{int(many.sum())} steps in all", f"a longer one: at most {MOST_STEPS_OF_ALL}")
+    _check_total(int(many.sum()))
     row = np.repeat(np.arange(len(many)), many)
     step = first[row] + np.arange(len(row)) - np.repeat(np.cumsum(many) - many, many)
     order = np.lexsort((row, intervals.time[row], step, intervals.user[row]))
@@ -162,11 +199,20 @@ def in_steps(intervals: Trajectories, width: int, gap_label: str | None) -> tupl
     return rows, notes
 
 
+def _check_total(steps: int) -> None:
+    if steps > MOST_STEPS_OF_ALL:
+        raise InvalidInput("step", f"{steps} steps in all", f"a longer one: at most {MOST_STEPS_OF_ALL}")
+
+
 def _with_gaps(user: Any, step: IntArray, state: Any, label: str) -> tuple[Any, IntArray, Any]:
-    """The rows with one for each step of a gap between two rows of a user, unless it is too long."""
+    """The rows with one for each step of a gap between two rows of a user, unless it, or all before it, is too long."""
     ahead = np.zeros(len(step), dtype=np.int64)
     ahead[:-1] = np.where(user[1:] == user[:-1], np.diff(step) - 1, 0)
     ahead[ahead > MOST_STEPS] = 0
+    # Rows are by user, so the sum before a user's first row is that of the others.
+    total = np.cumsum(ahead)
+    ahead[total - (total - ahead)[np.searchsorted(user, user)] > MOST_STEPS_OF_ONE] = 0
+    _check_total(len(step) + int(ahead.sum()))
     at = np.repeat(np.arange(len(step)), ahead + 1)
     nth = np.arange(len(at)) - np.searchsorted(at, at)
     states = state[at]

@@ -53,16 +53,18 @@ def import_geo(
 ) -> Imported:
     """Trajectories of the points of a geo file (GeoJSON, GeoPackage, Shapefile, FlatGeobuf, GPX), in degrees.
 
-    Columns beside the geometry are found as those of a table; of GPX the time is ``time`` and a trip a track.
-    ``crs`` : the coordinates of a file that does not say them. Raises InvalidInput as `read_features` and
-    `read_source`.
+    Columns beside the geometry are found as those of a table; of GPX the time is ``time`` and a trip a track. Those of
+    GeoJSON are the properties of its first feature, and what ``options`` name. ``crs`` : the coordinates of a file that
+    does not say them. Raises InvalidInput as `read_points` and `read_source`.
     """
-    table = read_points(source, crs)
     layout = Layout().changed(**options)
+    points = read_points(source, crs, [name for name in layout.columns.values() if name is not None])
+    table = points.table
     if Path(source).suffix.lower() == ".gpx":
         tracks = {"time_column": "time", "trip_column": "track_fid"}
         layout = Layout().changed(**{k: v for k, v in tracks.items() if v in table.column_names} | options)
-    found = read_rows_of(table, layout, source)
+    found = read_rows_of(table, layout, source, points.times)
+    found = found._replace(notes=(*found.notes, *points.notes))
     if progress is not None:
         progress(1, 1)
     imported = imported_rows("geo", found, layout, source)
