@@ -46,6 +46,7 @@ HEAVY = frozenset(
         "psutil",
         "pyarrow",
         "pyogrio",
+        "pyproj",
         "pyspark",
         "rich",
         "scipy",
