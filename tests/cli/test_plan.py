@@ -30,7 +30,7 @@ def test_a_line_for_each_total_and_the_own_one_is_marked(daily):
     assert [row.endswith("<- 12") for row in rows] == [False, False, True, False]
     assert all(re.search(r"\d+ x [\d.]+ +[\d,]+ m +[\d,]+ m / +[\d,]+ m", row) for row in rows)
     assert "without the file" in without and without.count(" m") == 2
-    assert re.fullmatch(r"answers at ([\d:]+ ?)+|answers at \d+ steps, .*", when)
+    assert re.fullmatch(r"answers at ([\d:]+ )+UTC|answers at \d+ steps, .*", when)
     assert whose == "errors of people who move as the model says; nothing has been spent"
     assert max(map(len, daily.stdout.splitlines())) <= 88
 

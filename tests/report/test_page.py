@@ -568,7 +568,7 @@ def test_a_reader_who_is_no_better_than_a_guess_is_no_promise(world):
     told = replace(own)
     told.__dict__["leaving"] = Leaving(4300.0, 1800.0, 27_600.0)
     ((figure, line),) = words._leaving(told)
-    assert figure == "1.2 h" and "worse than a guess of 7:40 (0.5 h off)" in line
+    assert figure == "1.2 h" and "worse than a guess of 7:40 for everybody, which is 0.5 h off" in line
     assert "another reader may do better" in line
     told.__dict__["leaving"] = Leaving(1801.0, 1800.0, 27_600.0)
     assert "no better than a guess of 7:40" in words._leaving(told)[0][1]

@@ -135,7 +135,8 @@ def _when(own: SchedulePlan) -> list[str]:
         where = f" from {own.hours.replace('-', ':00 to ')}:00" if own.hours is not None else ""
         return [f"answers where the belief is wide enough{where}: {own.chosen.asked:.3g} on average", whose]
     if own.times and len(own.times) <= _MOST_TIMES:
-        return [f"answers at {' '.join(map(_clock, own.times))}", whose]
+        zone = own.schedule.promise.zone
+        return [f"answers at {' '.join(map(_clock, own.times))} UTC{'' if zone == '+00:00' else zone}", whose]
     at = own.schedule.at
     if len(at) <= _MOST_TIMES:
         return [f"answers at step{'s' * (len(at) != 1)} {' '.join(map(str, at))}", whose]

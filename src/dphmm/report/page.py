@@ -458,7 +458,14 @@ class Content:
             if not np.isnan(value) or (measured is not None and not np.isnan(measured[step]))
         ]
         columns = ["time", "expected"] + ([] if measured is None else ["measured"])
-        return Figure("error", heading, drawings, caption + "Sharpest at each answer (×)." * bool(asked), columns, rows)
+        return Figure(
+            "error",
+            heading,
+            drawings,
+            caption + "What is expected is lowest at each answer (×)." * bool(asked),
+            columns,
+            rows,
+        )
 
     @property
     def beforehand(self) -> FloatArray:

@@ -477,7 +477,8 @@ def _leaving(report: ReleaseReport) -> list[tuple[str, str]]:
     if told.error >= told.without:
         # What this reader does is no bound on what others can do.
         than = "no better" if error == without else "worse"
-        words = f"off about when somebody left home: {than} than {guess} ({without} off); another reader may do better"
+        words = f"off about when somebody left home: {than} than {guess} for everybody, which is {without} off; "
+        words += "another reader may do better"
         return [(error, words)]
     return [(error, f"off about when somebody left home ({without} off by {guess})")]
 
