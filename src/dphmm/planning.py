@@ -132,6 +132,8 @@ class Expected(NamedTuple):
 class World:
     """What plans of several totals share: the invented people, where they may be asked, and what is known of them.
 
+    ``length`` : the steps of a sequence, block or window; the people are seen for several blocks or windows.
+
     Raises InvalidInput naming the argument.
     """
 
@@ -157,7 +159,7 @@ class World:
         self._settings: dict[Fraction, Setting] = {}
         if self.setting.options.flat == "allow":
             raise InvalidInput("flat", "allow", '"thicken" or "refuse": what is possible would hang on the answers')
-        self._length = _length(promise, model.step)
+        self.length = _length(promise, model.step)
         self.hours = hours
         self.at = self._allowed()
         self.epsilon = None if epsilon is None else exact_epsilon(epsilon)
@@ -165,8 +167,8 @@ class World:
             check_exact(self.epsilon, "epsilon")
             if self.epsilon > promise.exact:
                 raise InvalidInput("epsilon", shown(self.epsilon), f"at most {promise}, the promise")
-        blocks = 1 if promise.steps is not None else max(2, -(-SETTLED // self._length))
-        steps = self._length * blocks
+        blocks = 1 if promise.steps is not None else max(2, -(-SETTLED // self.length))
+        steps = self.length * blocks
         if steps * self.people > MOST_STEPS:
             name = next(name for name in ("steps", "window", "per") if getattr(promise, name) is not None)
             expected = f"at most {MOST_STEPS} steps of all {self.people} people: a shorter one, or fewer people"
@@ -179,7 +181,7 @@ class World:
 
     def _allowed(self) -> IntArray:
         """The steps of a sequence, block or window that may be named."""
-        every = np.arange(1, self._length + 1)
+        every = np.arange(1, self.length + 1)
         if self.hours is None:
             return every
         hours = _HOURS.fullmatch(self.hours) if isinstance(self.hours, str) else None
@@ -198,7 +200,7 @@ class World:
     def _by_day(self) -> bool:
         """Whether blocks are whole days of a clock."""
         step = self.setting.model.step
-        return isinstance(self.promise.per, str) and step is not None and self._length * step % _DAY == 0
+        return isinstance(self.promise.per, str) and step is not None and self.length * step % _DAY == 0
 
     def _seconds(self, steps: IntArray) -> IntArray:
         """Seconds from a midnight to the beginnings of the bins of steps, from 1."""
@@ -283,7 +285,7 @@ class World:
         """The schedule for people whose step 1 begins a block."""
         if not isinstance(schedule.promise.per, str):
             return schedule
-        return replace(schedule, promise=replace(schedule.promise, per=self._length, passed=0, zone="+00:00"))
+        return replace(schedule, promise=replace(schedule.promise, per=self.length, passed=0, zone="+00:00"))
 
     def _at(self, epsilon: Fraction) -> Setting:
         """The setting at an epsilon; its plans are made once."""
@@ -299,7 +301,7 @@ class World:
         """A schedule of so many releases, and its errors."""
         schedule = self.candidate(promise, releases, epsilon)
         if self.kind == "paced":
-            spreads = self.simulated(schedule).spreads(self._length)
+            spreads = self.simulated(schedule).spreads(self.length)
             schedule = Schedule(promise, epsilon, self.at.tolist(), _rounded_down(spreads))
         return schedule, self._per_length(self.simulated(schedule).errors())
 
@@ -313,7 +315,7 @@ class World:
 
     def _per_length(self, found: Errors) -> Errors:
         """With the steps that are asked in one sequence, block or window."""
-        return found._replace(asked=found.asked * self._length / self.paths.shape[1])
+        return found._replace(asked=found.asked * self.length / self.paths.shape[1])
 
     # -- without the file, and in spite of everything -------------------------------------------------------------
 
@@ -362,7 +364,7 @@ class World:
 
     def _staying(self, after: Sequence[int]) -> tuple[str, tuple[tuple[int, int], ...]]:
         """What people stay for, and (after, the steps from the first of a block until then)."""
-        length, step = self._length, self.setting.model.step
+        length, step = self.length, self.setting.model.step
         if self.promise.steps is not None:
             return "sequence", ((1, length),)
         what = "block" if self.promise.per is not None else "window"
@@ -407,7 +409,7 @@ class World:
             stays.told,
             stays.without,
         )
-        return Expected(found, errors.by_step.reshape(-1, self._length).mean(axis=0))
+        return Expected(found, errors.by_step.reshape(-1, self.length).mean(axis=0))
 
     def _planned(self, setting: Setting, schedule: Schedule, ends: Any) -> Any:
         """After each end the mean number of answers about the place, and the tracker's beliefs (N, n)."""

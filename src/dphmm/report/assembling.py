@@ -541,11 +541,9 @@ def prospects_in(
 
 def _unlimited(world: World, schedule: Schedule) -> Any:
     """What is found of who stays where every step has an answer of the same epsilon; None where that is no promise."""
-    length = world.paths.shape[1] // (1 if world.promise.steps is not None else 2)
     try:
-        every = Schedule(
-            SequencePromise(schedule.exact * length, **_kind(world.promise)), schedule.exact, range(1, length + 1)
-        )
+        promise = SequencePromise(schedule.exact * world.length, **_kind(world.promise))
+        every = Schedule(promise, schedule.exact, range(1, world.length + 1))
     except DphmmError:
         return None
     return world.stays(every, _AT_EVERY_STEP)
