@@ -87,16 +87,26 @@ def test_another_question_is_asked_with_consent_only(run, folder):
     assert (folder / "out" / "2" / "released.parquet").read_bytes() != before
 
 
-def test_a_question_that_the_ledger_refuses_is_not_asked_later(run, folder):
-    """A promise stays for all queries of a person; what was agreed to then is not agreed to for what comes after."""
+def test_another_promise_is_for_another_folder(run, folder):
+    """A promise stays for all queries of a person."""
     first, second = (f"path-epsilon = {total}\nepsilon = 1\nper = '1d'" for total in (400, 300))
     (folder / "release.toml").write_text(PIPELINE.replace("epsilon = 0.5", first))
     run("run", folder / "release.toml", "-q")
     (folder / "release.toml").write_text(PIPELINE.replace("epsilon = 0.5", second))
-    refused = run("run", folder / "release.toml", "--spend-again", "-q", code=2)
-    assert "stays for all of its queries" in refused.stderr
-    assert "--spend-again" in run("run", folder / "release.toml", "-q", code=2).stderr
+    for again in ((), ("--spend-again",)):
+        refused = run("run", folder / "release.toml", *again, "-q", code=2)
+        assert "another promise" in refused.stderr and "another folder" in refused.stderr
+    assert not (folder / "out" / "2").exists()
     (folder / "release.toml").write_text(PIPELINE.replace("epsilon = 0.5", first))
+    assert set(stages(run("run", folder / "release.toml", "--json")).values()) == {"as it was"}
+
+
+def test_a_question_that_was_refused_is_not_asked_later(run, folder):
+    """What was agreed to for one question is not agreed to for what comes after."""
+    run("run", folder / "release.toml", "-q")
+    (folder / "release.toml").write_text(PIPELINE.replace("epsilon = 0.5", "epsilon = 'much'"))
+    assert "--epsilon" in run("run", folder / "release.toml", "--spend-again", "-q", code=2).stderr
+    (folder / "release.toml").write_text(PIPELINE)
     assert set(stages(run("run", folder / "release.toml", "--json")).values()) == {"as it was"}
 
 
@@ -200,7 +210,7 @@ def test_init_of_labels_leaves_names_and_a_split_to_choose(run, folder):
     run("init", folder / "d.csv", "-o", folder / "a.toml", "-q")
     told = tomllib.loads((folder / "a.toml").read_text())
     assert told["data"]["state-column"] == "page" and "split" in told and "states-file" in told["fit"]
-    assert "home" not in (folder / "a.toml").read_text()
+    assert "home" not in (folder / "a.toml").read_text() and told["fit"]["step"] == "STEP"
 
 
 SPLIT = PIPELINE.replace("[model]", '[split]\nshare = "0.5"\n\n[fit]\ngrid = "1km"').replace('cell = "1km"\n', "")

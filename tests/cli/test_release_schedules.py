@@ -199,3 +199,14 @@ def test_the_choice_of_a_schedule_shows_how_far_it_is(folder, run, monkeypatch):
     assert list(bars) == ["plans", "release"]
     done, total = bars["plans"][-1]
     assert done == total and [one for one, _ in bars["plans"]] == list(range(1, total + 1))
+
+
+def test_a_release_that_answers_nobody_says_why(folder, plan, run):
+    """Rows of the first step of each person alone: the plan asks later."""
+    header, *rows = (folder / "walks.csv").read_text().splitlines()
+    assert int(plan["schedule"]["at"].split(",")[0]) > 1
+    firsts = {row.split(",")[0]: row for row in reversed(rows)}
+    (folder / "walks.csv").write_text("\n".join([header, *firsts.values()]) + "\n")
+    told = release(run, "--plan", "plan.json")
+    assert "no answer was published: no row lies at a step that the schedule asks" in told.stderr
+    assert "no answer was published" not in release(run, "--epsilon", 1, out="b.parquet", ledger="b.db").stderr

@@ -10,6 +10,7 @@ and a release that changed in anything but its rows, are new questions about the
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import os
 import shutil
@@ -115,7 +116,7 @@ def run(file: str, spend_again: bool, quiet: bool, as_json: bool) -> int:
     record = Record.read(pipeline.folder)
     _check_split(pipeline, record, "data")
     if (changed := _changed(pipeline, record)) is not None:
-        _check_consent(changed, record, spend_again)
+        _check_consent(changed, pipeline, record, spend_again)
         record.ask_anew(pipeline)
     found, code = {}, 0
     for name in pipeline.stages:
@@ -265,6 +266,11 @@ class Pipeline:
         """The name in the ledger of what a question asks."""
         own = str(self.stages["release"].get("query", "state"))
         return own if number == 1 else f"{own}-{number}"
+
+    def promise(self, number: int) -> dict[str, str]:
+        """What the plan and the release are told of a promise over sequences, by option."""
+        told = [self.command(name, number).named for name in ("plan", "release") if name in self.stages]
+        return _promised(told)
 
     def is_drawn(self, name: str) -> bool:
         """Whether a stage of a question draws noise for what it says of people."""
@@ -427,6 +433,11 @@ class Record:
         known = self.kept("release")
         return known is not None and known["query"] in self.queries
 
+    @property
+    def promise(self) -> dict[str, str]:
+        """What people were told of a promise, as `Pipeline.promise` has it."""
+        return _promised([known["words"] for name in ("plan", "release") if (known := self.kept(name)) is not None])
+
     def kept(self, name: str) -> Mapping[str, Any] | None:
         """What is known of a stage of this question."""
         found: Mapping[str, Any] | None = self.questions[-1].get(name)
@@ -515,10 +526,24 @@ def _check_split(pipeline: Pipeline, record: Record, name: str) -> None:
         raise InvalidInput("[split]", came, expected)
 
 
-def _check_consent(changed: str, record: Record, spend_again: bool) -> None:
+def _promised(commands: Sequence[Sequence[str]]) -> dict[str, str]:
+    return {
+        option: value
+        for words in commands
+        for option, value in itertools.pairwise(words)
+        if option in ("--path-epsilon", "--per", "--steps", "--window", "--zone")
+    }
+
+
+def _check_consent(changed: str, pipeline: Pipeline, record: Record, spend_again: bool) -> None:
     """Refuse a new question that is not wanted, and one that no ledger holds beside the first."""
     if changed in ("model", "fit", "policy") and record.queries:
         came = "another model or policy than people were asked under, or a lost one"
+        raise InvalidInput(
+            f"[{changed}]", came, "the same, or another folder: what is spent there adds to what was here"
+        )
+    if record.queries and pipeline.promise(record.number) != record.promise:
+        came = "another promise than people were given, which stays for all of their answers"
         raise InvalidInput(
             f"[{changed}]", came, "the same, or another folder: what is spent there adds to what was here"
         )
@@ -621,7 +646,9 @@ _LABELS = (
     "",
     "[fit]",
     'state-column = "state"',
-    'step = "1h"  # a visit of each hour is a step',
+    'step = "STEP"  # about as far apart as the rows of a person: "1min" of clicks, "1h" of activities',
+    "# epsilon = 1  # learn with differential privacy; without it the model can show single moves",
+    "# max-length = 100  # with epsilon: so many steps of a person count",
     'states-file = "states.csv"  # public: a column state with the names there can be, whoever has them',
     "",
     "[policy]",
@@ -632,6 +659,7 @@ _REST = (
     "[plan]  # when to ask: a budget for a day becomes a schedule",
     "path-epsilon = 12",
     'per = "1d"',
+    '# zone = "+01:00"  # whose midnight begins a day; UTC without it',
     "",
     "[release]",
     "",

@@ -218,6 +218,8 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
         fresh = published.rows - published.not_asked - report.replayed
         counts = owner_counts(rows.in_steps, report.outside, fresh, report.drifted, rejected)
         write_counts(owner_path(given["output"]), counts)
+    if published.rows and published.rows == published.not_asked:
+        console.warn(_NOBODY_ASKED)
     told = _told(job, batch, statement)
     document = _document(batch, published, statement, rejected) | told.document()
     if given["as_json"]:
@@ -346,6 +348,12 @@ def _told(job: Job, batch: Batch, statement: ReleaseStatement) -> Story:
     return story(
         statement, batch.caps.promise, batch.setting.schedule, found, batch.caps.epsilon, all_possible=possible
     )
+
+
+_NOBODY_ASKED = (
+    "no answer was published: no row lies at a step that the schedule asks; a model with a longer --step has more rows "
+    "at each step, and more answers of less epsilon each ask at more steps (dphmm plan --epsilon)"
+)
 
 
 def _summary(document: Mapping[str, Any], given: Mapping[str, Any]) -> list[Row]:
