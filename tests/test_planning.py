@@ -456,6 +456,14 @@ def test_invented_people_are_anywhere_in_their_cells(merged):
         assert np.abs(off[whole].mean(axis=0)).max() < 0.15 * np.abs(off).max() > 30
 
 
+def test_nobody_is_outside_the_box_where_cells_hardly_reach_into_it():
+    """The last row of cells has a hundredth of its height in the box."""
+    thin = dphmm.Grid.from_bounds(4.30, 50.80, 4.40, 50.80 + 3.01 / 111.25, cell=1000)
+    states = np.repeat(np.arange(thin.n_states), 50)
+    found = places(thin, states, np.random.default_rng(1))
+    assert np.array_equal(thin.locate(*thin.to_latlon(found)), states) and thin.rows == 4
+
+
 # -- files ------------------------------------------------------------------------------------------------------------
 
 

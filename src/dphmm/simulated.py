@@ -144,7 +144,11 @@ def places(space: StateSpace, states: IntArray, generator: np.random.Generator) 
         for _ in range(_DRAWS):
             drawn[outside] = found[outside] + (generator.random((int(outside.sum()), 2)) - 0.5) * own.cell
             outside = (own.locate(*own.to_latlon(drawn.reshape(-1, 2))) != states.ravel()).reshape(states.shape)
-        return np.where(outside[..., None], found, drawn)
+        # Of a cell that hardly reaches into the box: the middle of its part there.
+        degrees = np.array([(own.east - own.west) % 360.0 or 360.0, own.north - own.south])
+        corner = degrees * [own.projection.metres_east, own.projection.metres_north]
+        part = (found - own.cell / 2 + np.minimum(found + own.cell / 2, corner)) / 2
+        return np.where(outside[..., None], part, drawn)
     if isinstance(own, H3) and own.corners is not None:
         chance = generator.random((*states.shape, 3))
         shifts = [
