@@ -238,6 +238,8 @@ MEASURED = re.compile(
 NUMBERED = re.compile(
     r"#\d+|(plan_id|id)=\d+|local-\d+|marked( otherwise)?/|/data/[\w.-]+"
     r"|\d+(\.\d+)?e?\d* ?(K|M)?i?B\b|:\d{4,5}\b|^\d{5,}$"
+    # Folders are cut where a text is long enough, and the two runs' folders differ in length.
+    r"|(?<=InMemoryFileIndex).*?(?=, PartitionFilters)"
 )
 
 
