@@ -42,6 +42,7 @@ KNOWN = {
     "storage/splits.py": "the key by which people are put in two files: the system's, which nobody keeps",
     "synthesis.py": "invented people, drawn from a public model: no answer about anybody hangs on them",
     "simulated.py": "invented people and their walks, from a generator that the caller seeds: simulation",
+    "states/zones.py": "places of invented people in their zones, from a generator that the caller seeds: simulation",
     "audit/resampling.py": "resamples of subjects, for intervals: from a fixed seed",
 }
 #: Simulations, from seeds: nothing here releases anything.
