@@ -12,7 +12,7 @@ import re
 import numpy as np
 import pytest
 
-from dphmm.report.charts import Curves, Scale, Strip, band_chart, error_chart, strips
+from dphmm.report.charts import Curves, Line, Scale, Strip, band_chart, error_chart, nights_chart, strips
 
 
 def band(low, high, steps=4):
@@ -96,3 +96,41 @@ def test_a_name_in_a_strip_is_told_or_left_out():
 
     assert whole_or_short("employment", 70.0) == "employment" and whole_or_short("employment", 30.0) == ""
     assert whole_or_short("job", 21.0) == "job" and whole_or_short("job", 14.0) == ""
+
+
+def drawn(chart, style):
+    """The points (n, 2) of the path, and the place and words of the texts, of a class."""
+    path = re.search(rf'<path class="{style}" d="([^"]*)"', chart)
+    pairs = re.findall(r"(-?[\d.]+) (-?[\d.]+)", path[1]) if path else []
+    texts = re.findall(rf'<text class="{style}" x="([\d.]+)" y="([\d.]+)"[^>]*>([^<]*)<', chart)
+    return np.array(pairs, dtype=np.float64), [(float(x), float(y), words) for x, y, words in texts]
+
+
+@pytest.mark.parametrize("width", [540, 340])
+def test_names_stand_off_the_lines_and_nearest_to_their_own(width):
+    """The two names are between their lines, or beyond them, and end within the chart."""
+    days = (1, 2, 3, 5, 7, 10, 14, 21, 30)
+    lines = [
+        Line([(day, 900.0 / day**0.4) for day in days], "3 a day", "other"),
+        Line([(day, 150.0) for day in days], "12 a day (this file)", "main"),
+    ]
+    chart = str(nights_chart(lines, width, "m", "day", 340.0, "It is so."))
+    curves = {style: drawn(chart, f"line-{style}")[0] for style in ("other", "main")}
+    for style in curves:
+        ((x, y, words),) = drawn(chart, f"name-{style}")[1]
+        under = np.linspace(x, x + 8 * len(words), 50)
+        assert x >= 56 and under[-1] <= width
+        apart = {
+            other: np.abs(np.interp(under, points[:, 0], points[:, 1]) - (y - 4)).min()
+            for other, points in curves.items()
+        }
+        assert min(apart.values()) >= 6 and min(apart, key=apart.__getitem__) == style
+
+
+def test_the_name_of_a_measured_error_ends_within_the_chart():
+    """Its lowest step is the last one of the day."""
+    steps = np.arange(144)
+    curves = Curves(1.2 + 0.2 * np.sin(steps / 20), 2.0 - steps / 144, None, 2.7, [11, 83])
+    chart = str(error_chart(curves, 340, "m", [(0, "0:00"), (144, "24:00")], "without the file 3 m", "It is so."))
+    ((x, _, words),) = drawn(chart, "measured-name")[1]
+    assert x + 8 * len(words) <= 340

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,7 +20,13 @@ WIDTHS = (540.0, 340.0)
 #: The same for a chart that stands on the first screen, where a map would be.
 FIRST_WIDTHS = (592.0, 340.0)
 _GRID = 4
-_LETTER = 6.6
+_LETTER, _WIDE_LETTER = 6.6, 8.2
+#: The base of a name above and below its line; from there up to its middle; half its height; lines of text.
+_ABOVE, _BELOW, _MIDDLE, _HALF, _LINE = 8, 16, 4, 7, 15
+#: How much worse a name is over a line than nearer to another line than to its own.
+_COVERS = 4
+#: Points of a line at which its name is tried.
+_TRIED = 200
 _NO_GAP = 1e-9
 #: From this width on bars have room for the name of the line in their middle.
 _NAMED = 96.0
@@ -111,6 +118,46 @@ class Curves:
     asked: Sequence[int]
 
 
+class Name(NamedTuple):
+    """The name of a line through points (n, 2), to be written beside one of them: the nearest to number ``place``."""
+
+    points: FloatArray
+    words: str
+    style: str
+    place: int
+
+
+def write_names(drawing: Drawing, axes: Axes, names: Sequence[Name]) -> None:
+    """Write each name above or below its line: off all lines, nearer to its own than to others, off other names."""
+    across = np.arange(axes.left, axes.right + 1)
+    heights = np.array([_heights(points, across) for points, *_ in names])
+    taken: list[tuple[float, float, float]] = []
+    for own, name in enumerate(names):
+        wide, known = len(name.words) * _WIDE_LETTER, name.points[np.isfinite(name.points).all(axis=1)]
+        nearest = np.argsort(np.abs(known[:, 0] - name.points[name.place, 0]), kind="stable")
+        # Where no place is free a name stands at its own.
+        least, chosen = math.inf, (axes.left + 4, axes.left + 4 + wide, axes.top)
+        for x, y in known[nearest][:: -(-len(known) // _TRIED)].tolist():
+            left = max(axes.left + 4, min(x + 4, axes.right - wide - 4))
+            for base in (y - _ABOVE, y + _BELOW):
+                free = axes.top <= base <= axes.bottom - 3 and not any(
+                    abs(base - other) < _LINE and left < end and start < left + wide for start, end, other in taken
+                )
+                within = heights[:, (across >= left - 2) & (across <= left + wide + 2)]
+                apart = np.nan_to_num(np.abs(within - (base - _MIDDLE)), nan=math.inf)
+                worse = int(_COVERS * (apart < _HALF).sum() + (apart < apart[own]).sum())
+                if free and worse < least:
+                    least, chosen = worse, (left, left + wide, base)
+        taken.append(chosen)
+        drawing.text(chosen[0], chosen[2], name.words, name.style)
+
+
+def _heights(points: FloatArray, across: FloatArray) -> FloatArray:
+    """The heights of a line at some x; NaN beyond its ends."""
+    known = points[np.isfinite(points).all(axis=1)]
+    return np.asarray(np.interp(across, known[:, 0], known[:, 1], left=np.nan, right=np.nan))
+
+
 def error_chart(
     curves: Curves, width: float, unit: str, ticks: Sequence[tuple[float, str]], without: str, finding: str
 ) -> Drawing:
@@ -128,13 +175,9 @@ def error_chart(
         upper, lower = axes(x, curves.band[:, 1])[known_band], axes(x, curves.band[:, 0])[known_band]
         if len(upper):
             drawing.line(np.concatenate([upper, lower[::-1]]), "band", close=True)
-    y = float(axes([0], [curves.without])[0, 1])
-    drawing.line([[axes.left, y], [axes.right, y]], "reference")
-    high = 0 if curves.expected is None or np.isnan(curves.expected).all() else int(np.nanargmax(curves.expected))
-    # On the half of the chart that the name of the expected curve does not take.
-    named_left = curves.expected is not None and axes([high], [0])[0, 0] < width / 2
-    side, anchor = (axes.right - 4, "end") if named_left else (axes.left + 4, "start")
-    drawing.text(side, y - 6, without, "soft", anchor)
+    reference = axes([0, axes.most_x], [curves.without] * 2)
+    drawing.line(reference, "reference")
+    names = [Name(reference, without, "soft", len(reference) - 1)]
     for values, style, name in (
         (curves.expected, "expected", "expected beforehand"),
         (curves.measured, "measured", "measured"),
@@ -144,11 +187,8 @@ def error_chart(
         points = axes(x[: len(values)], values)
         drawing.line(points, style)
         place = int(np.nanargmax(values)) if style == "expected" else int(np.nanargmin(values))
-        at = points[place]
-        # Below the curve only where that is above the axis.
-        lift = 16 if style == "measured" and at[1] + 16 < axes.bottom - 4 else -8
-        anchor = "start" if at[0] < width / 2 else "end"
-        drawing.text(float(at[0]), float(at[1]) + lift, name, f"{style}-name", anchor)
+        names.append(Name(points, name, f"{style}-name", place))
+    write_names(drawing, axes, names)
     for asked in curves.asked:
         drawing.cross(axes([asked + 0.5], [0])[0], 7, "cross thin")
     for tick, told in ticks:
@@ -180,21 +220,14 @@ def nights_chart(
     if inside is not None and inside < top:
         y = float(axes([0], [inside])[0, 1])
         drawing.frame(axes.left, y, axes.right - axes.left, axes.bottom - y, "inside")
-    taken: list[tuple[float, float]] = []
+    names = []
     for line in lines:
         points = axes([math.log(x) for x, _ in line.points], [y for _, y in line.points])
         drawing.line(points, f"line-{line.style}")
         for point in points:
             drawing.circle(point, 2.4, f"dot-{line.style}")
-        for place in (min(1, len(points) - 1), 0, *range(2, len(points))):
-            # A name that begins at its point must end inside the chart.
-            x = max(axes.left, min(float(points[place][0]) + 6, width - len(line.name) * _LETTER))
-            # Nothing is found better than by an answer at every step: its line is the lowest, its name below it.
-            y = float(points[place][1]) + (16 if line.style == "faint" else -8)
-            if all(abs(y - other) > 15 or abs(x - over) > _LETTER * 16 for over, other in taken):
-                break
-        taken.append((x, y))
-        drawing.text(x, min(max(12.0, y), axes.bottom - 3), line.name, f"name-{line.style}")
+        names.append(Name(points, line.name, f"name-{line.style}", min(1, len(points) - 1)))
+    write_names(drawing, axes, names)
     shown, last = [], -math.inf
     for end in ends:
         x = float(axes([math.log(end)], [0])[0, 0])

@@ -8,6 +8,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
+from operator import itemgetter
 from pathlib import Path
 from shlex import quote as quoted
 from typing import Any
@@ -241,16 +242,16 @@ class Content:
 
     @cached_property
     def day(self) -> IntArray:
-        """Which of the first person's rows are shown: those of the first day with an answer."""
+        """Which of the first person's rows are shown: of the days with an answer the first of those with most rows."""
         assert self.person is not None
         return self.days(self.person)[self._first_day][1]
 
     @cached_property
     def _first_day(self) -> int:
         assert self.person is not None
-        days = self.days(self.person)
-        asked = self.report.rows.asked
-        return next((n for n, (_, at) in enumerate(days) if asked[self.person.rows[at]].any()), 0)
+        asked, rows = self.report.rows.asked, self.person.rows
+        days = [(n, len(at)) for n, (_, at) in enumerate(self.days(self.person)) if asked[rows[at]].any()]
+        return max(days, key=itemgetter(1), default=(0, 0))[0]
 
     def days(self, person: Person) -> list[tuple[str, IntArray]]:
         """The days of a person, by name; without times all steps as one."""

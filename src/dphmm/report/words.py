@@ -33,6 +33,8 @@ _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 ALL = "all queries"
 #: Of a cap that no ledger confirms.
 CAP_AS_STATED = "The cap is the statement's; give --ledger to check it."
+#: An error of at most so many times that of somebody who knows the state is told as the state found.
+_AS_STATE = 1.1
 #: Between how sure somebody is and the factor of the odds.
 ODDS = ", odds × "
 
@@ -296,7 +298,7 @@ def guarantee(report: ReleaseReport) -> Guarantee:
     big = f"at most {sure} sure" if sure[0].isdigit() else f"{sure} sure"
     only = possible(report)
     pair = f"{which(report)}{only}{',' * bool(only)}"
-    words = f"Whoever is torn 50 : 50 between {pair} is {big} after one answer, whatever else they know."
+    words = f"Whoever is torn 50 : 50 between {pair}, by all else they know, is {big} after one answer."
     if statement.private is False:
         big, words = "nothing", f"NOT PRIVATE: {'; '.join(statement.not_private_because)}."
         note = f"But for that: at most {sure} sure after one answer."
@@ -325,7 +327,7 @@ def block_words(report: ReleaseReport) -> list[str]:
     """The guarantee over a day, or all answers, in sentences."""
     promise, counts = report.promise, counts_of(report)
     pair = f"{which(report)}{possible(report)}"
-    moment = f"about {'where they are' if report.on_map else 'their state'} at that moment"
+    moment = f"about {'where somebody is' if report.on_map else 'the state of somebody'} at one moment"
     if promise is None:
         horizon = report.statement.horizon
         together = "Nothing bounds what all answers tell together."
@@ -460,6 +462,8 @@ def found_lines(report: ReleaseReport) -> tuple[list[tuple[str, str]], str]:
         whom = stay_words(unit) + "," if number == 0 else "the same place"
         told = f"{guess} about {whom} after {name}"
         ends = number == len(stays) - 1
+        if ends and error <= _AS_STATE * report.least_off:
+            told += f": its {'zone' if report.space.kind == 'zones' else 'cell'} is found"
         base = _wrong(found.stays_without) if unit == LABELS_WRONG else off(found.stays_without, unit)
         lines.append((figure, told + (f" ({base} without)" if ends else "")))
     more = "" if report.in_ledger is None else report.in_ledger.more
@@ -472,15 +476,13 @@ def _leaving(report: ReleaseReport) -> list[tuple[str, str]]:
     told = report.leaving
     if told is None:
         return []
-    guess = f"a guess of {clock(round(told.guess / 600) * 600)}"
+    guess = f"a guess of {clock(round(told.guess / 600) * 600)} for all"
     error, without = f"{told.error / 3600:.1f} h", f"{told.without / 3600:.1f} h"
     if told.error >= told.without:
         # What this reader does is no bound on what others can do.
         than = "no better" if error == without else "worse"
-        words = f"off about when somebody left home: {than} than {guess} for everybody, which is {without} off; "
-        words += "another reader may do better"
-        return [(error, words)]
-    return [(error, f"off about when somebody left home ({without} off by {guess})")]
+        return [(error, f"off about when somebody left home: {than} than {guess} ({without}); others may read better")]
+    return [(error, f"off about when somebody left home ({without} by {guess})")]
 
 
 def _wrong(share: float) -> str:
@@ -500,9 +502,8 @@ def _from_whom(report: ReleaseReport, found: Found) -> str:
             return f"Measured on the {whom} people."
         first = "Which label somebody has" if found.unit == LABELS_WRONG else "Where somebody is"
         if report.leaving is not None:
-            first += ", and when they left home"
-        rest = stay_words(found.unit)
-        return f"{first}: measured on the {whom} people. {rest[0].upper()}{rest[1:]}: computed from public data alone."
+            first += ", when they left"
+        return f"{first}: measured on the {whom} people. Who stays: computed from public data alone."
     if not report.whole:
         told = "what a reader who believes the model expects of the rows of this file"
         if not report.some_whole:
