@@ -20,7 +20,7 @@ import numpy as np
 
 from dphmm._cached import cached_property
 from dphmm._checks import EPSILON_MAX, EPSILON_MIN, exact_epsilon, one_of, whole
-from dphmm._kernels.threads import on_one_thread
+from dphmm._kernels.process import on_one_thread
 from dphmm.accounting.promise import MOST_SCHEDULED, Schedule, SequencePromise
 from dphmm.accounting.records import check_exact, shown
 from dphmm.errors import InvalidInput

@@ -85,7 +85,7 @@ def test_an_import_that_failed_puts_no_signal_off(tmp_path, monkeypatch):
 @pytest.mark.parametrize(("number", "stop"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, Terminated)])
 def test_a_signal_during_a_call_of_llvm_comes_after_it(number, stop):
     """LLVM calls Python back for compiled objects, and drops what is raised there."""
-    assert compiled.announced.llvm_calls == 0
+    assert compiled.process.llvm_calls == 0
     with answered_like_an_interrupt(), pytest.raises(stop):
         signal.signal(signal.SIGINT, outcomes._interrupt)
         with ffi.lib._lock:
@@ -93,7 +93,7 @@ def test_a_signal_during_a_call_of_llvm_comes_after_it(number, stop):
             returned = True
         assert returned
         time.sleep(5)
-    assert compiled.announced.llvm_calls == 0
+    assert compiled.process.llvm_calls == 0
 
 
 def test_other_errors_while_an_object_is_freed_are_told(monkeypatch):

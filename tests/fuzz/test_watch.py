@@ -123,7 +123,7 @@ def test_every_module_that_opens_files_for_reading_is_known():
         if any(call in path.read_text() for call in opening)
     }
     assert found == {
-        "_kernels/cache.py",  # what it compiled itself
+        "_kernels/compiled.py",  # what it compiled itself
         "audit/plain_plans.py",  # read_plain_laws
         "accounting/budget.py",  # the budget plans of accounts that a ledger recorded
         "accounting/promise.py",  # the promises and schedules that a ledger recorded

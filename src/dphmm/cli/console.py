@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import click
 
-from dphmm._kernels import announced
+from dphmm._kernels import process
 from dphmm.cli.outcomes import one_line
 
 #: Where standard error is no terminal, progress is a line this often.
@@ -61,7 +61,7 @@ class Console:
     def __post_init__(self) -> None:
         if self.quiet:
             # What `compilation_told` began before the options were read.
-            announced.tell = None
+            process.tell = None
 
     def say(self, rows: Iterable[Row]) -> None:
         """Label and text, aligned, on standard error."""
@@ -107,12 +107,12 @@ class Console:
 @contextmanager
 def compilation_told() -> Iterator[None]:
     """Say on a terminal, once, why nothing seems to happen: kernels that the cache on disk does not have yet."""
-    announced.tell = _compiling if sys.stderr.isatty() else None
-    announced.warn = lambda text: click.echo(one_line(f"warning: {text}"), err=True)
+    process.tell = _compiling if sys.stderr.isatty() else None
+    process.warn = lambda text: click.echo(one_line(f"warning: {text}"), err=True)
     try:
         yield
     finally:
-        announced.tell = announced.warn = None
+        process.tell = process.warn = None
 
 
 @contextmanager
@@ -155,7 +155,7 @@ def print_json(document: dict[str, Any]) -> None:
 
 
 def _compiling(kept: bool) -> None:
-    announced.tell = None
+    process.tell = None
     often = "once after an installation or an upgrade" if kept else "every time: their cache cannot be written"
     click.echo(f"note: compiling kernels that this command needs, up to a minute, {often}", err=True)
 

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from importlib import _bootstrap
 from types import FrameType
 
-from dphmm._kernels import announced
+from dphmm._kernels import process
 from dphmm.errors import DphmmError, InvalidInput
 
 FAILED = 1
@@ -242,7 +242,7 @@ def _ask_for_the_lost(kind: type[BaseException]) -> None:
 
 def _would_be_lost() -> bool:
     """Whether whoever is called now would drop an exception: LLVM, or compiled code that imports a module."""
-    return announced.llvm_calls > 0 or _importing()
+    return process.llvm_calls > 0 or _importing()
 
 
 def _importing() -> bool:

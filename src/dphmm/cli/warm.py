@@ -21,7 +21,7 @@ import click
 import numpy as np
 from click.testing import CliRunner
 
-from dphmm._kernels import announced
+from dphmm._kernels import process
 from dphmm.cli.app import COMMANDS
 from dphmm.cli.console import SECONDS_BETWEEN_LINES, Console, print_json
 from dphmm.cli.options import CONTEXT, messages
@@ -38,8 +38,7 @@ def warm(to: str | None, quiet: bool, as_json: bool) -> int | None:
     Runs every command on a small made-up world. What is compiled serves every installation with the same kernels,
     Python, Numba and processor, wherever it is installed: name the folder there in DPHMM_KERNELS; it may be read-only.
     """
-    from dphmm._kernels.cache import VARIABLE, folder, writable
-    from dphmm._kernels.compiled import KERNELS, compiles
+    from dphmm._kernels.compiled import KERNELS, VARIABLE, compiles, folder, writable
 
     console = Console(quiet=quiet or as_json)
     if not compiles():
@@ -48,9 +47,9 @@ def warm(to: str | None, quiet: bool, as_json: bool) -> int | None:
         if not writable(folder()):
             raise InvalidInput("--to" if to else VARIABLE, str(folder()), "a folder that can be written")
         # What else is said of the compiler is this command's own work.
-        announced.tell = None
+        process.tell = None
         refused: list[str] = []
-        announced.warn = refused.append
+        process.warn = refused.append
         began, told = monotonic(), monotonic()
         done = compiled = found = 0
         for done, total in _run_everything():

@@ -23,7 +23,7 @@ import numpy as np
 
 from dphmm import _kernels
 from dphmm._cached import cached_property
-from dphmm._kernels.threads import cores
+from dphmm._kernels.process import cores
 from dphmm.accounting.records import PlanRecord, Request
 from dphmm.errors import DphmmError
 from dphmm.markov.filtering import Belief

@@ -20,7 +20,7 @@ import numpy as np
 
 from dphmm import _kernels
 from dphmm._cached import cached_property
-from dphmm._kernels.threads import cores
+from dphmm._kernels.process import cores
 from dphmm.errors import DphmmError
 from dphmm.markov.filtering import SETTLED, Belief
 from dphmm.markov.model import MarkovModel

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from threadpoolctl import threadpool_info
 
 import naive_hmm
-from dphmm._kernels.threads import on_one_thread
+from dphmm._kernels.process import on_one_thread
 from dphmm.markov.hidden import Parameters, observations, passes
 from dphmm.markov.hidden.passes import BATCH_NUMBERS, batches
 

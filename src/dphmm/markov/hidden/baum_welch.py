@@ -16,7 +16,7 @@ from scipy import sparse
 
 from dphmm._checks import one_of
 from dphmm._kernels.hmm import Matrix, add_emissions, add_transitions
-from dphmm._kernels.threads import on_one_thread
+from dphmm._kernels.process import on_one_thread
 from dphmm.errors import InvalidInput
 from dphmm.markov.hidden.observations import Observations
 from dphmm.markov.hidden.parameters import Parameters

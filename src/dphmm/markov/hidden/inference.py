@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dphmm._kernels.hmm import Matrix
 from dphmm._kernels.paths import best_path_each, best_paths, trace
 from dphmm._kernels.paths import draw_paths as draw_block
-from dphmm._kernels.threads import on_one_thread
+from dphmm._kernels.process import on_one_thread
 from dphmm.markov.hidden.observations import Observations
 from dphmm.markov.hidden.parameters import Parameters
 from dphmm.markov.hidden.passes import (

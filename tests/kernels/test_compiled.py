@@ -19,8 +19,8 @@ import numba
 import pytest
 from numba.core import types
 
-from dphmm._kernels import announced, cache, compiled
-from dphmm._kernels.cache import key_of, read_by
+from dphmm._kernels import compiled, process
+from dphmm._kernels.compiled import key_of, read_by
 
 FILES = {
     "__init__.py": '"""Nothing."""\n',
@@ -40,15 +40,15 @@ IDLE = {
     "spaces": lambda text: text.replace("x + STEP", "(x  +\n        STEP)"),
 }
 compiling = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
-KERNELS = Path(cache.__file__).parent
+KERNELS = Path(compiled.__file__).parent
 
 
 @pytest.fixture
 def tiny(tmp_path, monkeypatch):
     """A package of kernels in a folder, and its cache in another; both can be looked at and changed."""
-    monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "kept"))
+    monkeypatch.setenv(compiled.VARIABLE, str(tmp_path / "kept"))
     monkeypatch.setattr(compiled, "KERNELS", [])
-    monkeypatch.setattr(announced, "_refused", set())
+    monkeypatch.setattr(process, "_refused", set())
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     monkeypatch.syspath_prepend(str(tmp_path / "here"))
     yield write(tmp_path / "here" / "tiny")
@@ -135,8 +135,8 @@ def test_a_type_is_told_by_its_fields_too():
         types.NamedTuple((types.float64, types.float64), namedtuple("Pair", fields)) for fields in ("a b", "b a")
     )
     assert str(first) == str(second)
-    assert cache._spelled(first) != cache._spelled(second)
-    assert cache._spelled(types.Tuple((first,))) != cache._spelled(types.Tuple((second,)))
+    assert compiled._spelled(first) != compiled._spelled(second)
+    assert compiled._spelled(types.Tuple((first,))) != compiled._spelled(types.Tuple((second,)))
 
 
 @compiling
@@ -167,18 +167,18 @@ def test_a_folder_serves_elsewhere_and_is_not_written_to(tiny, tmp_path, monkeyp
     assert run() == ([1, 2, 4, 10], set())
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "kept").rglob("*")} == kept
     # It could fail: with the folder elsewhere, everything is compiled.
-    monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "empty"))
+    monkeypatch.setenv(compiled.VARIABLE, str(tmp_path / "empty"))
     assert run("apart") == ([10], {"ten"})
 
 
 @compiling
 def test_a_folder_that_cannot_be_written_is_said_once_and_kernels_run(tiny, tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
-    monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "file"))
+    monkeypatch.setenv(compiled.VARIABLE, str(tmp_path / "file"))
     with pytest.warns(RuntimeWarning, match="cannot be kept in .*every process compiles them again") as said:
         assert run("apart", "base") == ([10, 1], {"ten", "one"})
     assert len(said) == 1 and "\n" not in str(said[0].message)
-    assert not cache.writable(tmp_path / "file" / "x") and cache.writable(tmp_path / "new" / "x")
+    assert not compiled.writable(tmp_path / "file" / "x") and compiled.writable(tmp_path / "new" / "x")
 
 
 @compiling
@@ -203,9 +203,9 @@ def test_two_processes_at_once(tiny, tmp_path):
     path = os.pathsep.join([str(tiny.parent), str(KERNELS.parents[1]), os.environ.get("PYTHONPATH", "")])
     given = {"env": {**os.environ, "PYTHONPATH": path}, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     both = [subprocess.Popen([sys.executable, "-c", script], **given) for _ in range(2)]
-    for process in both:
-        out, error = process.communicate(timeout=300)
-        assert process.returncode == 0, error
+    for one in both:
+        out, error = one.communicate(timeout=300)
+        assert one.returncode == 0, error
         assert json.loads(out)[0] == [4, 4.5, 5]
     assert not list((tmp_path / "kept").rglob(".*")), "what was set aside is left"
     third = subprocess.run([sys.executable, "-c", script], **given, timeout=300, check=True)
