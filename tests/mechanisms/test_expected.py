@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dphmm._kernels.dilations import continued, points_of, polynomial_sums
+from dphmm._kernels.lattice import continued, points_of, polynomial_sums
 from dphmm.mechanisms import DiscreteKNorm, KNorm, Laplace, PlanarIsotropic, Staircase, choose
 from dphmm.mechanisms import expected as module
 from dphmm.mechanisms.expected import Breakpoints, Continuous, law_sums, series

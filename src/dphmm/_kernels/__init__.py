@@ -11,9 +11,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dphmm._kernels import cells as cells
     from dphmm._kernels import columns as columns
-    from dphmm._kernels import dilations as dilations
     from dphmm._kernels import filter as filter
     from dphmm._kernels import filter_batch as filter_batch
     from dphmm._kernels import hmm as hmm
@@ -21,11 +19,9 @@ if TYPE_CHECKING:
     from dphmm._kernels import leakage as leakage
     from dphmm._kernels import likelihood as likelihood
     from dphmm._kernels import masses as masses
-    from dphmm._kernels import paths as paths
     from dphmm._kernels import points as points
     from dphmm._kernels import policy as policy
     from dphmm._kernels import policy_leakage as policy_leakage
-    from dphmm._kernels import runs as runs
 
 
 def __getattr__(name: str) -> ModuleType:

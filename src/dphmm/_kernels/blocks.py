@@ -14,12 +14,22 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dphmm._kernels.cells import linked_images
 from dphmm._kernels.columns import differences_within
 from dphmm._kernels.compiled import kernel
-from dphmm._kernels.dilations import dilation_sums, dilations, first_least, graded_sums, points_of
 from dphmm._kernels.filter import predict, summary
-from dphmm._kernels.lattice import GRADED, NOTHING, STEPS, draw, level_table, levels_below
+from dphmm._kernels.lattice import (
+    GRADED,
+    NOTHING,
+    STEPS,
+    dilation_sums,
+    dilations,
+    draw,
+    first_least,
+    graded_sums,
+    level_table,
+    levels_below,
+    points_of,
+)
 from dphmm._kernels.likelihood import GRADED as GRADED_LAW
 from dphmm._kernels.likelihood import update
 from dphmm._kernels.masses import heaviest, least_of_fewest, total_mass
@@ -31,7 +41,7 @@ from dphmm._kernels.points import (
     polygon_around,
     reduced_coordinates,
 )
-from dphmm._kernels.policy import planned
+from dphmm._kernels.policy import linked_images, planned
 from dphmm.types import BoolArray, FloatArray, IntArray, WordArray
 
 #: Which law a hull has, or may have: the better of the two, K-norm, staircase. UNDECIDED is for the planner.

@@ -312,7 +312,7 @@ class _Path:
     def _first(self, prior: Belief) -> FloatArray:
         row = prior.log_probability.copy()
         values, logged, which = self._observations.rows(0, 1)
-        if which[0] >= 0 and _kernels.paths.observe(row, values[which[0]], logged[which[0]]) == -math.inf:
+        if which[0] >= 0 and _kernels.hmm.observe(row, values[which[0]], logged[which[0]]) == -math.inf:
             raise impossible(0)
         return row
 
@@ -324,7 +324,7 @@ class _Path:
         last = at + self._observations.runs(at, last)[0][1]
         rows, moves = self._observations.rows(at, last), self._observations.moves[at:last]
         recorded = (self._pointers, self._cycles, self._ends)
-        count, reached, moved = _kernels.paths.viterbi(*self._matrix(at), *rows, moves, row, moved, *recorded)
+        count, reached, moved = _kernels.hmm.viterbi(*self._matrix(at), *rows, moves, row, moved, *recorded)
         if moved < 0:
             raise impossible(at + reached)
         return count, at + reached, moved
@@ -342,7 +342,7 @@ class _Path:
         return self._kept[1]
 
     def _trace(self, count: int, state: int, path: IntArray) -> int:
-        return int(_kernels.paths.trace_moves(self._pointers, self._cycles, self._ends, count, state, path))
+        return int(_kernels.hmm.trace_moves(self._pointers, self._cycles, self._ends, count, state, path))
 
 
 def impossible(at: int) -> InvalidInput:

@@ -76,7 +76,7 @@ class Breakpoints:
     @cached_property
     def knorm(self) -> LawSums:
         """Of the law exp(-ε·N)."""
-        mass, size = _kernels.dilations.graded_sums(self.parts, self.masses, self.sizes, float(self.epsilon))
+        mass, size = _kernels.lattice.graded_sums(self.parts, self.masses, self.sizes, float(self.epsilon))
         return LawSums(size / mass, math.log(mass))
 
     def staircase(self, offset: Fraction) -> LawSums:
@@ -85,7 +85,7 @@ class Breakpoints:
 
     def best_staircase(self) -> tuple[Fraction, LawSums]:
         """The first breakpoint whose staircase errs least, up to rounding, and its sums."""
-        at = _kernels.dilations.first_least(self.sizes, self.masses, TIE)
+        at = _kernels.lattice.first_least(self.sizes, self.masses, TIE)
         return self.fraction(at), self._staircase_at(at)
 
     def _staircase_at(self, at: int) -> LawSums:
@@ -107,13 +107,13 @@ def _whole(hull: SensitivityHull, body: LatticeBody, epsilon: float) -> Sums | N
     if points is None:
         return None
     parts, counts, squares = points
-    if _kernels.dilations.points_of(counts, parts, k, k + 3) > _most(body) + 1:
+    if _kernels.lattice.points_of(counts, parts, k, k + 3) > _most(body) + 1:
         return None
     ratio, complement = math.exp(-epsilon), -math.expm1(-epsilon)
     # The leading coefficient of the squares is their integral over the body. Only rank 2 needs it.
     top = math.factorial(k + 2) * float(hull.span_volume) * hull.mean_square
-    masses = _kernels.dilations.dilation_sums(counts, parts, k, k, 0.0, ratio, complement)
-    return parts, masses, _kernels.dilations.dilation_sums(squares, parts, k, k + 2, top, ratio, complement)
+    masses = _kernels.lattice.dilation_sums(counts, parts, k, k, 0.0, ratio, complement)
+    return parts, masses, _kernels.lattice.dilation_sums(squares, parts, k, k + 2, top, ratio, complement)
 
 
 def _near(hull: SensitivityHull, body: LatticeBody, epsilon: float) -> Sums | None:
@@ -132,7 +132,7 @@ def series(values: FloatArray, epsilon: float) -> FloatArray:
     It is h(q) / (1 - q)^(degree + 1), q = exp(-ε), with h of that degree. For counts h has no negative coefficient
     (Stanley), so nothing cancels; for squares none was ever seen, and only rounding would suffer.
     """
-    sums: FloatArray = _kernels.dilations.polynomial_sums(values, math.exp(-epsilon), -math.expm1(-epsilon))
+    sums: FloatArray = _kernels.lattice.polynomial_sums(values, math.exp(-epsilon), -math.expm1(-epsilon))
     return sums
 
 
@@ -164,7 +164,7 @@ def _points_within(radius: int, hull: SensitivityHull, body: LatticeBody) -> Sum
     if body.rows.dtype != np.int64 or sum(body.offsets) >= MOST_FRACTIONS:
         return None
     half, offsets, pitch = np.array(_half_widths(radius, body)), np.array(body.offsets), hull.frame.pitch
-    points: Sums = _kernels.dilations.dilations(half, body.rows, offsets, pitch, radius, _most(body) // 2)
+    points: Sums = _kernels.lattice.dilations(half, body.rows, offsets, pitch, radius, _most(body) // 2)
     return points if len(points[0]) else None
 
 

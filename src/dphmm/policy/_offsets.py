@@ -77,7 +77,7 @@ class Offsets(PolicyGraph):
         spread[:, supported] = values
         low, high = cells.least(spread[0]), cells.most(spread[1])
         if values.dtype != object:
-            return _kernels.cells.widest_pair(cells.linear, active, cells.deltas, cells.table, low, high)
+            return _kernels.policy.widest_pair(cells.linear, active, cells.deltas, cells.table, low, high)
         own = np.flatnonzero(active)
         best = max((high[c] - low[c], int(c), int(c)) for c in own)
         for a, b in self._cell_pairs(active):
@@ -91,9 +91,9 @@ class Offsets(PolicyGraph):
         cells = self.cells
         if cells.singles:
             where = cells.linear, cells.cell_of, cells.order, cells.deltas, cells.table
-            return _kernels.cells.linked_images(*where, within.support, within.surrogate, within.plan_states)
+            return _kernels.policy.linked_images(*where, within.support, within.surrogate, within.plan_states)
         possible = self._possible(within)
-        linked = _kernels.cells.linked_cells(
+        linked = _kernels.policy.linked_cells(
             cells.linear, possible.active, cells.deltas, cells.table, possible.least, possible.most
         )
         mask = np.zeros(self.n_states, dtype=np.bool_)
@@ -104,7 +104,7 @@ class Offsets(PolicyGraph):
         cells, possible = self.cells, self._possible(within)
         supported = np.flatnonzero(within.support)
         _kernels.policy.join_pairs(parent, possible.least[cells.cell_of[supported]], within.surrogate[supported])
-        _kernels.cells.join_cells(parent, cells.linear, possible.active, cells.deltas, cells.table, possible.least)
+        _kernels.policy.join_cells(parent, cells.linear, possible.active, cells.deltas, cells.table, possible.least)
 
     def _edges(self, within: Constraint) -> IntArray:
         active = self._possible(within).active
@@ -155,7 +155,7 @@ class Offsets(PolicyGraph):
         """Whether differences of answers are the offsets themselves: the graph's own points, perhaps translated."""
         if within.contracted or lattice.shape != self.points.shape:
             return False
-        return bool(_kernels.cells.translated(self.points, lattice))
+        return bool(_kernels.policy.translated(self.points, lattice))
 
     def _possible(self, within: Constraint) -> _Possible:
         return self._remember(within, "possible", self._possible_cells)
@@ -174,7 +174,7 @@ class Offsets(PolicyGraph):
 
     def _occurring(self, within: Constraint) -> IntArray:
         active = self.cells.any(within.support)
-        near = _kernels.cells.within_extent(self.cells.points, active, self.cells.offsets)
+        near = _kernels.policy.within_extent(self.cells.points, active, self.cells.offsets)
         found = self.cells.offsets[near][self._occur(near, active)]
         return found if found.shape[1] == 2 else symmetric(found)
 
@@ -185,7 +185,7 @@ class Offsets(PolicyGraph):
             points = cells.points[active]
             if int(np.prod(2.0 * np.ptp(points, axis=0) + 1)) <= _LARGEST_TRANSFORM:
                 return _autocorrelated(points, cells.offsets[near])
-        return _kernels.cells.occurring(cells.linear, active, cells.deltas[near], cells.table)
+        return _kernels.policy.occurring(cells.linear, active, cells.deltas[near], cells.table)
 
     def _cell_pairs(self, active: BoolArray) -> Iterator[tuple[IntArray, IntArray]]:
         """Pairs of different active cells, offset by offset; only offsets that occur."""

@@ -60,14 +60,14 @@ def _by_rows(hull: SensitivityHull, image: IntArray, targets: IntArray, among: I
 
     None where a picture of the box of all these points would be mostly empty, or numbers are too large.
     """
-    left, bottom, right, top = _kernels.runs.box_of(
+    left, bottom, right, top = _kernels.points.box_of(
         image, among if targets is among else np.concatenate([targets, among])
     )
     width, height = right - left + 1, top - bottom + 1
     if width * height > _CELLS_PER_POINT * len(among) + 4096:
         return None
-    runs = _kernels.runs.runs_of_body(hull.normals, hull.offsets, width, height)
-    return _kernels.runs.count_in_runs(image, targets, among, left, bottom, width, runs) if len(runs) else None
+    runs = _kernels.points.runs_of_body(hull.normals, hull.offsets, width, height)
+    return _kernels.points.count_in_runs(image, targets, among, left, bottom, width, runs) if len(runs) else None
 
 
 def _by_pairs(hull: SensitivityHull, points: IntArray, counts: IntArray, wanted: IntArray) -> IntArray:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from dphmm._checks import one_of, whole
-from dphmm._kernels.paths import pick, simulate
+from dphmm._kernels.hmm import pick, simulate
 from dphmm.accounting.event import LearningEvent, NotPrivateEvent
 from dphmm.errors import InvalidInput
 from dphmm.markov.hidden import inference

@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dphmm._kernels.hmm import Matrix
-from dphmm._kernels.paths import best_path_each, best_paths, trace
-from dphmm._kernels.paths import draw_paths as draw_block
+from dphmm._kernels.hmm import Matrix, best_path_each, best_paths, trace
+from dphmm._kernels.hmm import draw_paths as draw_block
 from dphmm._kernels.process import on_one_thread
 from dphmm.markov.hidden.observations import Observations
 from dphmm.markov.hidden.parameters import Parameters
