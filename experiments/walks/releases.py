@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from dphmm import Belief, InvalidInput, MarkovModel, SensitivityHull
 
 # `decode` smooths what a session released, and there is no session here.
-from dphmm.markov.smoothing import Rows, likeliest_path, marginals
+from dphmm.markov.filtering import Rows, likeliest_path, marginals
 from dphmm.mechanisms import MECHANISM_CHOICES, KNorm, Laplace, Mechanism, PlanarIsotropic
 
 # A mechanism of one's own checks its arguments as those of the package do.
@@ -309,7 +309,7 @@ def _unseen(model: MarkovModel, start: Position, steps: int) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class _Observed:
-    """Answers one move apart, as `dphmm.markov.smoothing` takes them."""
+    """Answers one move apart, as `dphmm.markov.filtering` takes them."""
 
     values: FloatArray
     logged: BoolArray

@@ -1,9 +1,19 @@
-"""Beliefs: predict and condition against exact fractions, and the support that no underflow may shrink."""
+"""Beliefs: predict and condition against exact fractions, and the support that no underflow may shrink.
+
+Smoothing and Viterbi equal the sums and the largest term over all paths.
+
+Claims: marginals are those of the joint law of all paths, gaps and excluded states included; the path is one of the
+likeliest over all moves; blocks of any size give the same; nothing possible becomes 0 where floats underflow. Fails
+where a gap is moved once too often, where a block forgets what came after it, where a likelihood is applied twice,
+where a zero of the matrix is walked, or where a product that underflows is taken for impossible.
+"""
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
+import tracemalloc
 from fractions import Fraction
 
 import numpy as np
@@ -12,8 +22,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+import dphmm
 from dphmm.errors import InvalidInput
-from dphmm.markov import Belief, MarkovModel
+from dphmm.markov import Belief, MarkovModel, filtering
+from dphmm.markov.filtering import Rows, Table, likeliest_path, marginals, smooth
 
 
 def corridor(n):
@@ -279,3 +291,351 @@ def test_a_long_gap_keeps_the_support_of_every_step():
     moves = np.eye(n) + np.eye(n, k=1) + np.eye(n, k=-1)
     model = MarkovModel(np.eye(n)[0], moves / moves.sum(axis=1, keepdims=True))
     assert Belief.initial(model).predict_many(model, 1, 250).support.sum() == 251
+
+
+class Given:
+    """Rows as they are, each in logs or in floats, so many moves apart."""
+
+    def __init__(self, values, moves, logged=None):
+        self.values = np.array(values, dtype=np.float64)
+        self.moves = np.array(moves, dtype=np.int64)
+        self.logged = np.zeros(len(values), dtype=bool) if logged is None else np.array(logged)
+        self.most = 0
+        if self.logged.any():
+            with np.errstate(divide="ignore"):
+                self.values[self.logged] = np.log(self.values[self.logged])
+
+    def rows(self, first, last):
+        self.most = max(self.most, last - first)
+        return Rows(self.values[first:last].copy(), self.logged[first:last], np.arange(last - first))
+
+
+def brute(model, prior, likelihoods, moves):
+    """Marginals, the best log-probability, and the best paths at the observations, from every path there is."""
+    matrix, n = model.transition.toarray(), model.n_states
+    seen = np.cumsum(moves)
+    weights, best, paths = np.zeros((len(moves), n)), -math.inf, []
+    for path in itertools.product(range(n), repeat=int(seen[-1]) + 1):
+        p = prior[path[0]] * math.prod(matrix[a, b] for a, b in itertools.pairwise(path))
+        p *= math.prod(likelihoods[k][path[at]] for k, at in enumerate(seen))
+        if p == 0:
+            continue
+        for k, at in enumerate(seen):
+            weights[k, path[at]] += p
+        shown = [path[at] for at in seen]
+        if math.log(p) > best + 1e-9:
+            best, paths = math.log(p), [shown]
+        elif math.log(p) > best - 1e-9:
+            paths.append(shown)
+    return weights / weights.sum(axis=1, keepdims=True), best, paths
+
+
+def model_of(rng, n, zeros=True):
+    matrix = rng.random((n, n)) ** 3
+    if zeros:
+        matrix[rng.random((n, n)) < 0.35] = 0
+        matrix[np.arange(n), rng.integers(0, n, n)] += 0.1
+    return dphmm.MarkovModel(rng.dirichlet(np.ones(n)), matrix / matrix.sum(axis=1, keepdims=True))
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("block", [None, 1, 2])
+def test_equal_to_all_paths(seed, block):
+    """Three states, seven times, gaps of up to three moves, likelihoods over 12 orders of magnitude, some of them 0."""
+    rng = np.random.default_rng(seed)
+    model = model_of(rng, 3)
+    moves = [0, *rng.choice([1, 1, 2, 3], size=3)]
+    likelihoods = 10.0 ** rng.uniform(-12, 0, (4, 3))
+    likelihoods[rng.random((4, 3)) < 0.15] = 0
+    prior = dphmm.Belief.initial(model)
+    observations = Given(likelihoods, moves, rng.random(4) < 0.5)
+    expected, best, paths = brute(model, prior.probability, likelihoods, moves)
+    if best == -math.inf:
+        with pytest.raises(InvalidInput, match="no possible state"):
+            smooth(model, prior, observations, lambda *_: None, block=block)
+        with pytest.raises(InvalidInput, match="no possible state"):
+            likeliest_path(model, prior, observations, block=block)
+        return
+    got = np.empty_like(expected)
+
+    def take(first, part):
+        got[first : first + len(part)] = part
+
+    smooth(model, prior, observations, take, block=block)
+    assert np.allclose(got, expected, rtol=1e-9, atol=1e-15)
+    assert np.array_equal(got > 0, expected > 0)
+    assert likeliest_path(model, prior, observations, block=block).tolist() in paths
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6), st.integers(1, 4), st.integers(2, 5))
+def test_blocks_change_nothing(seed, block, n):
+    rng = np.random.default_rng(seed)
+    model = model_of(rng, n)
+    t = int(rng.integers(1, 12))
+    moves = np.concatenate([[0], rng.choice([1, 1, 1, 2, 9, 40], size=t - 1)])
+    observations = Given(10.0 ** rng.uniform(-200, 0, (t, n)), moves)
+    prior = dphmm.Belief.initial(model)
+    got = np.empty((t, n))
+
+    def take(first, part):
+        got[first : first + len(part)] = part
+
+    smooth(model, prior, observations, take, block=block)
+    assert np.allclose(got, marginals(model, prior, observations), rtol=1e-9, atol=1e-300)
+    assert np.array_equal(
+        likeliest_path(model, prior, observations, block=block), likeliest_path(model, prior, observations)
+    )
+
+
+def test_a_table_of_symbols():
+    """Symbols by their rows, and times without one: the same as a row for each time."""
+    rng = np.random.default_rng(2)
+    model, kinds = model_of(rng, 4, zeros=False), rng.random((3, 4))
+    which = np.array([0, 2, -1, 1, -1, 0])
+    prior = dphmm.Belief.initial(model)
+    rows = np.where(which[:, None] >= 0, kinds[which], 1.0)
+    expected, _, paths = brute(model, prior.probability, rows, [0, 1, 1, 1, 1, 1])
+    table = Table.of(kinds, which)
+    assert np.allclose(marginals(model, prior, table), expected, rtol=1e-12)
+    assert likeliest_path(model, prior, table).tolist() in paths
+
+
+def log_marginals(model, prior, logs):
+    """Marginals by logsumexp alone: slow, and without any float that could underflow."""
+    with np.errstate(divide="ignore"):
+        matrix, initial = np.log(model.transition.toarray()), np.log(prior.probability)
+
+    def summed(x, axis):
+        top = x.max(axis=axis, keepdims=True)
+        top = np.where(np.isfinite(top), top, 0)
+        with np.errstate(divide="ignore"):
+            return np.log(np.exp(x - top).sum(axis=axis)) + top.squeeze(axis)
+
+    alpha, beta = [initial + logs[0]], [np.zeros(len(initial))]
+    for row in logs[1:]:
+        alpha.append(summed(alpha[-1][:, None] + matrix, 0) + row)
+    for row in logs[:0:-1]:
+        beta.append(summed(matrix + (row + beta[-1])[None], 1))
+    joint = np.array(alpha) + np.array(beta[::-1])
+    return np.exp(joint - summed(joint, 1)[:, None])
+
+
+def test_likelihoods_that_underflow():
+    """A corridor on which each answer is e^-900 per cell off: no product of two steps is a float.
+
+    Right by logsumexp to 1e-9. The last answer is at the far end, where floats held 0 from the second step on: taken
+    for impossible, the path could not end there.
+    """
+    n, t = 12, 14
+    matrix = np.diag(np.full(n, 0.5)) + np.diag(np.full(n - 1, 0.5), 1)
+    matrix[-1, -1] = 1
+    model = dphmm.MarkovModel(np.eye(n)[0], matrix, start="at")
+    centres = np.minimum(np.arange(t), n - 1)
+    centres[3] = 0
+    logs = -900.0 * np.abs(np.arange(n)[None] - centres[:, None])
+
+    class Logs(Given):
+        def __init__(self):
+            super().__init__(np.ones((t, n)), [0] + [1] * (t - 1))
+            self.values, self.logged = logs, np.ones(t, dtype=bool)
+
+    prior = dphmm.Belief.initial(model)
+    got = marginals(model, prior, Logs())
+    expected = log_marginals(model, prior, logs)
+    assert np.allclose(got, expected, atol=1e-9)
+    assert got[-1, n - 1] > 0.99
+    path = likeliest_path(model, prior, Logs())
+    scored = logs[np.arange(t), path].sum()
+    assert path[-1] == n - 1 and np.all(np.isin(np.diff(path), (0, 1)))
+    assert scored == pytest.approx(-900 * 3, abs=1e-6)
+
+
+def test_a_product_of_what_came_before_and_after_may_be_below_every_float():
+    """Before: surely state 0, but for 1e-200. After: 1e-200 against it. Each is a float, the product of both is not."""
+    model = dphmm.MarkovModel([1 - 1e-200, 1e-200], np.eye(2), start="at")
+    got = marginals(model, dphmm.Belief.initial(model), Given([[1.0, 1e-200], [1e-250, 1.0], [1e-250, 1.0]], [0, 1, 1]))
+    assert np.allclose(got, [[0, 1]] * 3)
+    got = marginals(model, dphmm.Belief.initial(model), Given([[1.0, 1e-200], [1e-200, 1.0], [1e-200, 1.0]], [0, 1, 1]))
+    assert np.allclose(got, [[0.5, 0.5]] * 3)
+
+
+def test_long_gaps_settle_at_the_long_run():
+    """A gap of 50 million moves forgets: both ends are as without each other. On a periodic chain nothing settles."""
+    rng = np.random.default_rng(4)
+    model = model_of(rng, 5, zeros=False)
+    prior, rows = dphmm.Belief.initial(model), rng.random((2, 5))
+    got = marginals(model, prior, Given(rows, [0, 50_000_000]))
+    lasting = np.linalg.matrix_power(model.transition.toarray(), 4096)[0]
+    first, last = prior.probability * rows[0], lasting * rows[1]
+    assert np.allclose(got, [first / first.sum(), last / last.sum()], atol=1e-8)
+    stay = int(np.argmax(np.diag(model.transition.toarray())))
+    path = likeliest_path(model, prior, Given(rows, [0, 50_000_000]))
+    other = likeliest_path(model, prior, Given(rows, [0, 60_000_000]))
+    assert np.array_equal(path, other) and 0 <= stay < 5
+
+    swap = dphmm.MarkovModel([0.5, 0.5], [[0, 1], [1, 0]], start="at")
+    rows = [[0.9, 0.1], [0.5, 0.5]]
+    got = marginals(swap, dphmm.Belief.initial(swap), Given(rows, [0, 1001]))
+    assert np.allclose(got, [[0.9, 0.1], [0.1, 0.9]])
+    assert likeliest_path(swap, dphmm.Belief.initial(swap), Given(rows, [0, 1001])).tolist() == [0, 1]
+
+
+def test_a_state_that_fades_over_a_gap_is_kept_by_what_comes_after():
+    """Halves of a transient state are left at every move; seen after 3,000 moves, it was that state all along.
+
+    The message of that answer falls below every float on its way back, and may not be taken for settled there.
+    """
+    model = dphmm.MarkovModel([0.5, 0.3, 0.2], [[0.5, 0.25, 0.25], [0, 1, 0], [0, 0, 1]], start="at")
+    rows = [[1.0, 1.0, 1.0], [1.0, 0.0, 0.0]]
+    got = marginals(model, dphmm.Belief.initial(model), Given(rows, [0, 900]))
+    assert np.allclose(got, [[1, 0, 0], [1, 0, 0]])
+    assert likeliest_path(model, dphmm.Belief.initial(model), Given(rows, [0, 900])).tolist() == [0, 0]
+
+
+def test_what_fades_has_not_settled():
+    """Two states are left at nearly the same rate: 900 moves back, what is small still tells them apart.
+
+    The first step is looked at, because on its way forward a belief settles as a session's does: nothing changes by
+    more than 1e-10, so states that have faded further than that keep the ratio that they had then.
+    """
+    stay = np.array([0.9, 0.899])
+    matrix = [[stay[0], 0, 1 - stay[0]], [0, stay[1], 1 - stay[1]], [0, 0, 1]]
+    model = dphmm.MarkovModel([0.5, 0.3, 0.2], matrix, start="at")
+    got = marginals(model, dphmm.Belief.initial(model), Given([[1, 1, 1], [1, 1, 0]], [0, 900]))
+    weights = np.array([0.5, 0.3]) * stay**900
+    assert np.allclose(got[0, :2], weights / weights.sum(), rtol=1e-6)
+
+
+@pytest.mark.parametrize("gap", [1000, 1001, 10**7 + 3])
+@pytest.mark.parametrize("block", [None, 3])
+def test_moves_that_repeat_themselves_are_all_traced(gap, block):
+    """A ring on which everybody moves on: where a path began follows from where it ends and from the gap alone."""
+    model = dphmm.MarkovModel(np.full(7, 1 / 7), np.roll(np.eye(7), 1, axis=1), start="at")
+    rows = [np.ones(7), np.eye(7)[3]]
+    path = likeliest_path(model, dphmm.Belief.initial(model), Given(rows, [0, gap]), block=block)
+    assert path.tolist() == [(3 - gap) % 7, 3]
+
+
+def test_one_possible_state():
+    model = dphmm.MarkovModel([1.0, 0.0], np.eye(2))
+    observations = Given([[0.3, 0.9], [1e-280, 1.0]], [0, 5])
+    assert np.array_equal(marginals(model, dphmm.Belief.initial(model), observations), [[1.0, 0.0]] * 2)
+    assert likeliest_path(model, dphmm.Belief.initial(model), observations).tolist() == [0, 0]
+
+
+def test_kernels_on_one_state():
+    """A chain of one state, which no model is: sums of one term, in both forms of a row."""
+    from dphmm._kernels import filter
+
+    data, none = np.ones(1), np.zeros(0)
+    data.setflags(write=False)
+    none.setflags(write=False)
+    matrices = []
+    # In the types that models have, which are compiled already.
+    for kind in (np.uint32, np.int32):
+        indptr, indices = np.array([0, 1], dtype=kind), np.array([0], dtype=kind)
+        indptr.setflags(write=False)
+        indices.setflags(write=False)
+        matrices.append((indptr, indices, data, none, none, 0.0))
+    steps = (np.array([[0.25], [-1e4]]), np.array([False, True]), np.array([0, 1, -1]), np.array([0, 1, 3]))
+    alpha, logged, scales, row = np.empty((3, 1)), np.zeros(3, dtype=bool), np.empty(3), np.ones(1)
+    assert filter.forward(*matrices[0], *steps, row, False, alpha, logged, scales) == (-1, False)
+    assert np.allclose(scales, [np.log(0.25), -1e4, 0])
+    filter.backward(*matrices[1], *steps, np.ones(1), False, alpha, logged, alpha)
+    assert np.array_equal(alpha, np.ones((3, 1)))
+
+
+class Endless:
+    """100,000 observations that are made when asked for."""
+
+    def __init__(self, t, n):
+        self.moves = np.ones(t, dtype=np.int64)
+        self.moves[0] = 0
+        self.n, self.most = n, 0
+
+    def rows(self, first, last):
+        self.most = max(self.most, last - first)
+        at = (np.arange(first, last)[:, None] * 7 + np.arange(self.n)[None] * 5) % 11
+        return Rows(np.exp(-0.3 * at), np.zeros(last - first, dtype=bool), np.arange(last - first))
+
+
+def test_long_sequences_hold_few_rows(monkeypatch):
+    """10^5 steps of nine states: some hundred rows at a time, and the same as all at once."""
+    monkeypatch.setattr(filtering, "_KEPT", 1)
+    rng = np.random.default_rng(8)
+    model, t = model_of(rng, 9, zeros=False), 100_000
+    prior, endless = dphmm.Belief.initial(model), Endless(t, 9)
+    got = np.empty(t)
+
+    def take(first, part):
+        got[first : first + len(part)] = part[:, 3]
+
+    smooth(model, prior, Endless(100, 9), lambda *_: None)
+    likeliest_path(model, prior, Endless(100, 9))
+    tracemalloc.start()
+    smooth(model, prior, endless, take)
+    path = likeliest_path(model, prior, endless)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert endless.most <= 2 * math.isqrt(t)
+    # A row for every step would be 7 MB, its logs and messages as much again; steps alone are 0.8 MB an array.
+    assert peak < 5e6
+    monkeypatch.undo()
+    whole = marginals(model, prior, Endless(t, 9))
+    assert np.allclose(got, whole[:, 3], rtol=1e-12)
+    assert np.array_equal(path, likeliest_path(model, prior, Endless(t, 9), block=t))
+
+
+class Alternating:
+    """A chain with another matrix at every other step, of which both have a jump or none."""
+
+    time_homogeneous = False
+
+    def __init__(self, even, odd):
+        self._models, self.n_states, self.jump = (even, odd), even.n_states, even.jump
+
+    def predecessors_at(self, t):
+        return self._models[t % 2].predecessors_at(t)
+
+    def matrix_at(self, t):
+        return self._models[t % 2].matrix_at(t)
+
+    def transition_at(self, t):
+        matrix = self._models[t % 2].matrix_at(t).toarray()
+        return matrix if self.jump is None else self.jump.stays * matrix + self.jump.share
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.2])
+@pytest.mark.parametrize("block", [None, 1, 2])
+@pytest.mark.parametrize("t", [1, 2, 9])
+def test_a_matrix_of_its_own_at_every_step(t, block, rate):
+    """Every path is written out with the matrix of each of its moves; the first observation is at step t."""
+    rng = np.random.default_rng(3 * t + (block or 0))
+    chains = [model_of(rng, 3) for _ in range(2)]
+    chain = Alternating(*(one.with_jump(rate) for one in chains) if rate else chains)
+    moves, likelihoods = np.array([0, 1, 3, 1, 2]), rng.uniform(0.1, 1.0, (5, 3))
+    prior = dphmm.Belief(np.log([0.5, 0.2, 0.3]), np.ones(3, dtype=bool))
+    seen, joint = np.cumsum(moves), {}
+    for path in itertools.product(range(3), repeat=int(seen[-1]) + 1):
+        chance = prior.probability[path[0]]
+        for step, (before, after) in enumerate(itertools.pairwise(path), start=t + 1):
+            chance *= chain.transition_at(step)[before, after]
+        joint[path] = chance * np.prod([likelihoods[k][path[at]] for k, at in enumerate(seen)])
+    whole = sum(joint.values())
+    expected = np.zeros((5, 3))
+    for path, chance in joint.items():
+        expected[range(5), [path[at] for at in seen]] += chance / whole
+    observed, got = Given(likelihoods, moves), np.empty((5, 3))
+
+    def keep(first, part):
+        got[first : first + len(part)] = part
+
+    smooth(chain, prior, observed, keep, block=block, t=t)
+    assert got == pytest.approx(expected, abs=1e-12)
+    best = max(joint.values())
+    likeliest = [path for path, chance in joint.items() if chance >= best * (1 - 1e-12)]
+    found = likeliest_path(chain, prior, observed, block=block, t=t).tolist()
+    assert found in [[path[at] for at in seen] for path in likeliest]
+    # The check can fail: one step later the chain moves by the other matrix.
+    assert abs(marginals(chain, prior, observed, t=t + 1) - expected).max() > 1e-3

@@ -27,7 +27,7 @@ import dphmm
 from dphmm.accounting.budget import Caps
 from dphmm.accounting.edge_leakage import losses_between
 from dphmm.errors import InvalidInput
-from dphmm.markov.jump import Jump
+from dphmm.markov.stochastic import Jump
 from dphmm.report import read_report, words, write_report
 from dphmm.report.page import Content, page
 from dphmm.session.setting import Setting

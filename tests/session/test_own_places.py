@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 import dphmm
-from dphmm.markov.filtering import Belief
-from dphmm.markov.smoothing import Rows, Table, log_likelihood, marginals, smooth
+from dphmm.markov.filtering import Belief, Rows, Table, log_likelihood, marginals, smooth
 from dphmm.session import own_places as module
 from dphmm.session.own_places import OwnPlaces, Person, chosen_places, person_model, public_base
 

@@ -55,7 +55,7 @@ _MOST_NAMES = 12
 
 def jump_rate(given: Mapping[str, Any]) -> float | None:
     """The chance of --jump; None for none, and for 0."""
-    from dphmm.markov.jump import Jump
+    from dphmm.markov.stochastic import Jump
 
     if given["jump"] is None or finite_number(given["jump"], "--jump") == 0:
         return None

@@ -1,11 +1,16 @@
-"""What the public knows of a state: probabilities, and beside them the support as a set.
+"""What the public knows of a state: from the answers so far (`Belief`), and seen from their end (`smooth`).
 
-The two are kept apart on purpose (docs/theory.md (a)). The support moves by the structure of the
-model and by what a release excludes, never by ``p > 0``: on a corridor of 1001 cells a float prior loses a
-possible state within 60 steps and over 900 of them within 500, the true one possibly among them.
-
+Probabilities and, beside them, the support as a set: they are kept apart on purpose (docs/theory.md (a)). The support
+moves by the structure of the model and by what a release excludes, never by ``p > 0``: on a corridor of 1001 cells a
+float prior loses a possible state within 60 steps and over 900 of them within 500, the true one possibly among them.
 So probabilities are plain floats as long as none of a possible state is too small to be trusted, and
 log-probabilities as soon as one is.
+
+Smoothing gives marginals and the single likeliest path.
+Observations come as rows of likelihoods, block by block, so that a long sequence never has all of them in memory: of T
+steps some 2·sqrt(T) rows are held, and the rest is made again when it is needed. Observations may lie any number of
+moves apart; the path is the likeliest over all moves, those between observations too. A chain may move by another
+matrix at every step (``predecessors_at(t)``); one matrix is the usual schedule.
 
 Proof: docs/proofs/support.md.
 """
@@ -13,15 +18,20 @@ Proof: docs/proofs/support.md.
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dphmm import _kernels
 from dphmm._checks import state_mask
 from dphmm.errors import InvalidInput
-from dphmm.markov.model import MarkovModel
-from dphmm.types import BoolArray, FloatArray, States
+from dphmm.markov.model import MarkovModel, Predecessors
+from dphmm.markov.stochastic import NO_SHARE, fixed
+from dphmm.types import BoolArray, FloatArray, IntArray, States
 
 #: A prediction that moves no probability by more than this has settled; looked at once in so many steps.
 SETTLED = 1e-10
@@ -213,3 +223,336 @@ def _check_likelihood(likelihood: FloatArray, remaining: BoolArray) -> None:
         state = int(np.argmax(wrong))
         expected = "a finite value on the support; what the answer excludes is named by `support`"
         raise InvalidInput(f"log_likelihood[{state}]", repr(likelihood[state].item()), expected)
+
+
+#: Rows of this many numbers together are made once and kept.
+_KEPT = 2**22
+#: Largest change of a log-probability that counts as none.
+_QUIET = 1e-12
+
+
+class Rows(NamedTuple):
+    """Likelihoods (V, N) of every state, up to a factor of each row.
+
+    In floats 0 excludes a state for certain and no other is below 1e-290; where ``logged`` (V,), in logs, with -inf to
+    exclude. ``which`` (T,): the row of each observation, -1 where nothing was observed.
+    """
+
+    values: FloatArray
+    logged: BoolArray
+    which: IntArray
+
+
+class Observations(Protocol):
+    """Observations of a chain: ``moves`` (T,) lie between each one and the one before; 0 before the first."""
+
+    @property
+    def moves(self) -> IntArray: ...
+
+    def rows(self, first: int, last: int) -> Rows:
+        """The rows of the observations first..last."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Observations of a few kinds: a row (V, N) for each, and which of them (T,) was observed, -1 for none."""
+
+    values: FloatArray
+    which: IntArray
+    moves: IntArray
+
+    @classmethod
+    def of(cls, likelihoods: FloatArray, which: IntArray) -> Table:
+        """Observations one move apart."""
+        moves = np.ones(len(which), dtype=np.int64)
+        moves[:1] = 0
+        return cls(likelihoods, which, moves)
+
+    def rows(self, first: int, last: int) -> Rows:
+        with np.errstate(divide="ignore"):
+            logs = np.log(self.values)
+        return Rows(logs, np.ones(len(logs), dtype=np.bool_), self.which[first:last])
+
+
+class _Row(NamedTuple):
+    values: FloatArray
+    logged: bool
+
+    @classmethod
+    def of(cls, belief: Belief) -> _Row:
+        return cls(belief.log_probability.copy(), True) if belief.row is None else cls(belief.row.copy(), False)
+
+
+def smooth(
+    model: MarkovModel,
+    prior: Belief,
+    observations: Observations,
+    take: Callable[[int, FloatArray], None],
+    *,
+    block: int | None = None,
+    t: int = 1,
+    jumps: FloatArray | None = None,
+) -> float:
+    """Marginals of every step given all observations; the log of how likely these are, up to their rows' factors.
+
+    ``prior`` is the belief about the first step before its observation. ``take`` is called with (first, marginals
+    (k, N)) of block after block, the last block first. ``block``: observations held at a time, chosen by default.
+    ``t``: the step of the first observation, which says with what matrices a chain moves whose matrix changes.
+    ``jumps`` (N,): to it is added how often each state is expected to have been entered by the model's jump in the last
+    move before an observation, given all of them.
+
+    Raises InvalidInput for an observation that no possible state allows.
+    """
+    steps = _Steps(model, observations, t)
+    filtered = _Filtered(model, prior, steps, block)
+    row, logged = np.ones(model.n_states), False
+    for first, rows, alpha, logged_alpha, scales in filtered.blocks_from_the_last():
+        if jumps is not None:
+            after = steps.moves[first : first + len(alpha)] > 0
+            entered = _entered_by_jump(model, rows, alpha, logged_alpha, scales) * after[:, None]
+        for a, b in reversed(steps.runs(first, first + len(alpha))):
+            part = (rows.values, rows.logged, rows.which[a:b], steps.moves[first + a : first + b])
+            passed = (alpha[a:b], logged_alpha[a:b], alpha[a:b])
+            logged = _kernels.filter.backward(*_rows_of(model, t + first + a), *part, row, logged, *passed)
+        if jumps is not None:
+            jumps += np.einsum("ts,ts->s", entered, alpha)
+        places = steps.observed(first, first + len(alpha))
+        if len(places):
+            take(steps.number(first), alpha if len(places) == len(alpha) else alpha[places])
+    return filtered.log_likelihood
+
+
+def log_likelihood(model: MarkovModel, prior: Belief, observations: Observations, *, t: int = 1) -> float:
+    """The log of how likely all observations are together, up to the factors of their rows; raises as `smooth` does."""
+    return _Filtered(model, prior, _Steps(model, observations, t), None).log_likelihood
+
+
+def _entered_by_jump(
+    model: MarkovModel, rows: Rows, alpha: FloatArray, logged: BoolArray, scales: FloatArray
+) -> FloatArray:
+    """How likely each state (T, N) was entered by the jump, if it was the state, given the observations up to it.
+
+    Given the state of a step, later observations say nothing of how it was entered. Of a state that was filtered as
+    alpha = predicted · likelihood / scale, the jump's part of what was predicted is share / predicted.
+    """
+    if model.jump is None:
+        return np.zeros(alpha.shape)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        told = np.where(logged[:, None], alpha, np.log(alpha))
+        likelihoods = np.where(rows.logged[:, None], rows.values, np.log(rows.values))
+        observed = np.where((rows.which >= 0)[:, None], likelihoods[rows.which], 0.0)
+        part = np.exp(np.log(model.jump.share) + observed - told - scales[:, None])
+    return np.asarray(np.where(np.isfinite(part), np.minimum(part, 1.0), 0.0))
+
+
+def _rows_of(model: MarkovModel, t: int) -> tuple[Any, Any, FloatArray, FloatArray, FloatArray, float]:
+    """The matrix of the move to step t and its jump by compressed rows, as `filter.backward` takes them."""
+    matrix, jump = model.matrix_at(t), model.jump
+    weights = NO_SHARE if jump is None else jump.share
+    data = matrix.data if jump is None else fixed(jump.stays * matrix.data)
+    return matrix.indptr, matrix.indices, data, weights, fixed(np.ones(len(weights))), SETTLED
+
+
+class _Steps:
+    """Observations with the matrices of the moves between them.
+
+    Of a chain with one matrix they are as they are given. Where the matrix changes there is a row for every step: each
+    is one move from the one before, and at some nothing was observed.
+    """
+
+    def __init__(self, model: MarkovModel, observations: Observations, t: int) -> None:
+        self._model, self._observations, self._t = model, observations, t
+        self._at: IntArray | None = None
+        self.moves = observations.moves
+        if not model.time_homogeneous and len(observations.moves):
+            self._at = np.cumsum(observations.moves)
+            self.moves = np.ones(int(self._at[-1]) + 1, dtype=np.int64)
+            self.moves[0] = 0
+
+    def rows(self, first: int, last: int) -> Rows:
+        """The rows of the steps first..last."""
+        if self._at is None:
+            return self._observations.rows(first, last)
+        found = self._observations.rows(self.number(first), self.number(last))
+        which = np.full(last - first, -1, dtype=np.int64)
+        which[self.observed(first, last)] = found.which
+        return Rows(found.values, found.logged, which)
+
+    def number(self, step: int) -> int:
+        """How many observations lie before a step."""
+        return step if self._at is None else int(np.searchsorted(self._at, step))
+
+    def observed(self, first: int, last: int) -> IntArray:
+        """Which of the steps first..last, from 0, have an observation."""
+        if self._at is None:
+            return np.arange(last - first)
+        return self._at[self.number(first) : self.number(last)] - first
+
+    def chosen(self, path: IntArray) -> IntArray:
+        """The entries of a path at the observations."""
+        return path if self._at is None else path[self._at]
+
+    def columns(self, step: int) -> Predecessors:
+        """The matrix of the moves to a step."""
+        return self._model.predecessors_at(1 if self._at is None else self._t + step)
+
+    def runs(self, first: int, last: int) -> list[tuple[int, int]]:
+        """The steps first..last in runs that move by one matrix, from 0."""
+        if self._at is None:
+            return [(0, last - first)]
+        changed = [step for step in range(first + 1, last) if self.columns(step) is not self.columns(step - 1)]
+        return list(pairwise([0, *(step - first for step in changed), last - first]))
+
+
+def marginals(model: MarkovModel, prior: Belief, observations: Observations, *, t: int = 1) -> FloatArray:
+    """The marginals (T, N) of `smooth` in one array."""
+    whole = np.empty((len(observations.moves), model.n_states))
+
+    def keep(first: int, part: FloatArray) -> None:
+        whole[first : first + len(part)] = part
+
+    smooth(model, prior, observations, keep, t=t)
+    return whole
+
+
+class _Filtered:
+    """The forward pass: a checkpoint at the start of every block, and the blocks again, the last one first."""
+
+    def __init__(self, model: MarkovModel, prior: Belief, steps: _Steps, block: int | None) -> None:
+        self._steps = steps
+        self._n = model.n_states
+        t = len(steps.moves)
+        self._size = _block(t, model.n_states, block)
+        self._starts = list(range(0, t, self._size))
+        self._checkpoints: list[_Row] = []
+        self._present: tuple[Rows, FloatArray, BoolArray, FloatArray] | None = None
+        #: The log of how likely all observations are.
+        self.log_likelihood = 0.0
+        row = _Row.of(prior)
+        for first in self._starts:
+            self._checkpoints.append(_Row(row.values.copy(), row.logged))
+            row = self._run(first, row)
+            assert self._present is not None
+            self.log_likelihood += float(self._present[3].sum())
+
+    def blocks_from_the_last(self) -> Iterator[tuple[int, Rows, FloatArray, BoolArray, FloatArray]]:
+        for number in range(len(self._starts) - 1, -1, -1):
+            row = self._checkpoints.pop()
+            if self._present is None:
+                self._run(self._starts[number], row)
+            assert self._present is not None
+            rows, alpha, logged, scales = self._present
+            self._present = None
+            yield self._starts[number], rows, alpha, logged, scales
+
+    def _run(self, first: int, row: _Row) -> _Row:
+        """Filter the block from ``first`` on; the row after it. A row that is passed in is used up."""
+        last = min(first + self._size, len(self._steps.moves))
+        rows, values, logged = self._steps.rows(first, last), row.values, row.logged
+        alpha = np.empty((last - first, self._n))
+        logged_alpha, scales = np.zeros(last - first, dtype=np.bool_), np.empty(last - first)
+        for a, b in self._steps.runs(first, last):
+            columns = self._steps.columns(first + a)
+            matrix = (columns.indptr, columns.indices, columns.data, NO_SHARE, columns.share, SETTLED)
+            part = (rows.values, rows.logged, rows.which[a:b], self._steps.moves[first + a : first + b])
+            passed = (alpha[a:b], logged_alpha[a:b], scales[a:b])
+            stop, logged = _kernels.filter.forward(*matrix, *part, values, logged, *passed)
+            if stop >= 0:
+                raise impossible(self._steps.number(first + a + stop))
+        self._present = (rows, alpha, logged_alpha, scales)
+        return _Row(row.values, logged)
+
+
+def likeliest_path(
+    model: MarkovModel, prior: Belief, observations: Observations, *, block: int | None = None, t: int = 1
+) -> IntArray:
+    """The states (T,) at the observations on a path that is likeliest among all (Viterbi).
+
+    Of paths of equal log-probability, as floats add it up, one with low state numbers is taken.
+    ``prior``, ``block`` and ``t`` as in `smooth`; raises as it does.
+    """
+    steps = _Steps(model, observations, t)
+    return steps.chosen(_Path(model, steps, block).states(prior))
+
+
+class _Path:
+    """Viterbi in blocks of moves: a checkpoint at the start of each, and the blocks again, the last one first."""
+
+    def __init__(self, model: MarkovModel, steps: _Steps, block: int | None) -> None:
+        self._observations = steps
+        self._through = np.cumsum(steps.moves)
+        self._kept: tuple[Predecessors, tuple[Any, Any, FloatArray, FloatArray, float]] | None = None
+        moves = int(steps.moves[1:].sum())
+        self._size = _block(moves, model.n_states, block)
+        self._fewest = math.isqrt(len(steps.moves)) + 1
+        held = min(self._size, max(1, moves))
+        self._pointers: NDArray[np.int32] = np.empty((held, model.n_states), dtype=np.int32)
+        self._cycles, self._ends = np.empty((held, 2), dtype=np.int64), np.empty(held, dtype=np.int64)
+
+    def states(self, prior: Belief) -> IntArray:
+        t = len(self._observations.moves)
+        path = np.zeros(t, dtype=np.int64)
+        if not t:
+            return path
+        row, at, moved, count = self._first(prior), 1, 0, 0
+        starts: list[tuple[FloatArray, int, int]] = []
+        while at < t:
+            starts.append((row.copy(), at, moved))
+            count, at, moved = self._run(row, at, moved)
+        state = int(np.argmax(row))
+        recorded = True
+        while starts:
+            row, at, moved = starts.pop()
+            if not recorded:
+                count, _, _ = self._run(row, at, moved)
+            state, recorded = self._trace(count, state, path[at:]), False
+        path[0] = state
+        return path
+
+    def _first(self, prior: Belief) -> FloatArray:
+        row = prior.log_probability.copy()
+        values, logged, which = self._observations.rows(0, 1)
+        if which[0] >= 0 and _kernels.hmm.observe(row, values[which[0]], logged[which[0]]) == -math.inf:
+            raise impossible(0)
+        return row
+
+    def _run(self, row: FloatArray, at: int, moved: int) -> tuple[int, int, int]:
+        """Record a block from a row on, which becomes that of its end; moves recorded, and where it ended."""
+        # Rows are made for as many observations as the moves of a block can reach, or as many as cost little.
+        near = int(np.searchsorted(self._through, self._through[at - 1] + self._size))
+        last = min(max(near, at + self._fewest), len(self._through))
+        last = at + self._observations.runs(at, last)[0][1]
+        rows, moves = self._observations.rows(at, last), self._observations.moves[at:last]
+        recorded = (self._pointers, self._cycles, self._ends)
+        count, reached, moved = _kernels.hmm.viterbi(*self._matrix(at), *rows, moves, row, moved, *recorded)
+        if moved < 0:
+            raise impossible(at + reached)
+        return count, at + reached, moved
+
+    def _matrix(self, at: int) -> tuple[Any, Any, FloatArray, FloatArray, float]:
+        """The matrix of the moves to a step in logs, and the logs of its jump."""
+        columns = self._observations.columns(at)
+        if self._kept is None or self._kept[0] is not columns:
+            chances = columns.data
+            if len(columns.share):
+                # A move that is stored may be a jump as well.
+                chances = chances + np.repeat(columns.share, np.diff(columns.indptr))
+            logs = np.log(chances), np.log(columns.share)
+            self._kept = columns, (columns.indptr, columns.indices, *logs, _QUIET)
+        return self._kept[1]
+
+    def _trace(self, count: int, state: int, path: IntArray) -> int:
+        return int(_kernels.hmm.trace_moves(self._pointers, self._cycles, self._ends, count, state, path))
+
+
+def impossible(at: int) -> InvalidInput:
+    """The refusal of an observation (from 0) that no possible state allows."""
+    return InvalidInput(f"observations[{at}]", "one that no possible state allows", "observations of this chain")
+
+
+def _block(length: int, n_states: int, asked: int | None) -> int:
+    """Observations held at a time: all of a short sequence, about the square root of a long one's."""
+    if asked is not None:
+        return max(1, asked)
+    return max(1, math.isqrt(length) + 1, _KEPT // n_states)

@@ -5,8 +5,8 @@ probability of going from state i to state j in one step. Its *structure*, the s
 much as its values: a release hides a state only among those that the public history does not exclude, and
 exclusion is decided by structure. So a zero is never stored, and anything stored is possible, however small.
 
-A model may have a *jump* (`dphmm.markov.jump`) beside M: then every move is possible, and only what says so reads M
-by itself.
+A model may have a *jump* (`dphmm.markov.stochastic`) beside M: then every move is possible, and only what says so
+reads M by itself.
 
 State i is *absorbing* if M[i, i] = 1. A *closed class* is a set of states that can all reach each other and
 that no move leaves: with several of them, the class a subject ends in is for ever told apart from the others
@@ -31,8 +31,16 @@ from dphmm import _kernels
 from dphmm._cached import cached_property
 from dphmm._checks import one_of, state_mask
 from dphmm.errors import InvalidInput
-from dphmm.markov.jump import NO_SHARE, Jump
-from dphmm.markov.stochastic import check_space, checked_step, distribution, many, some, stochastic_matrix
+from dphmm.markov.stochastic import (
+    NO_SHARE,
+    Jump,
+    check_space,
+    checked_step,
+    distribution,
+    many,
+    some,
+    stochastic_matrix,
+)
 from dphmm.types import BoolArray, Exact, FloatArray, IntArray, States
 
 if TYPE_CHECKING:

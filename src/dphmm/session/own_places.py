@@ -18,9 +18,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dphmm.markov.filtering import Belief
+from dphmm.markov.filtering import Belief, Observations, Rows, log_likelihood, smooth
 from dphmm.markov.model import MarkovModel
-from dphmm.markov.smoothing import Observations, Rows, log_likelihood, smooth
 from dphmm.types import BoolArray, FloatArray, IntArray
 
 #: How often somebody goes to an own place, and how many visits the prior law is worth, as they are tried.

@@ -21,9 +21,8 @@ import numpy as np
 from dphmm._kernels.filter import TRUSTED
 from dphmm.accounting.ledger import Entry, Ledger
 from dphmm.errors import DphmmError, InvalidInput
-from dphmm.markov.filtering import Belief
+from dphmm.markov.filtering import Belief, Rows, likeliest_path, smooth
 from dphmm.markov.model import MarkovModel
-from dphmm.markov.smoothing import Rows, likeliest_path, smooth
 from dphmm.policy.graph import PolicyGraph
 from dphmm.session.layout import check_gap
 from dphmm.session.options import StepChoice

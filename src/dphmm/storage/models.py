@@ -27,8 +27,8 @@ import numpy as np
 
 from dphmm.accounting.event import LearningEvent
 from dphmm.errors import InvalidInput
-from dphmm.markov.jump import Jump
 from dphmm.markov.model import MarkovModel, absorbing_states, closed_classes
+from dphmm.markov.stochastic import Jump
 from dphmm.states.space import StateSpace
 from dphmm.storage.arrays import Arrays, check_members, compressed_rows, description, read_arrays, write_arrays
 from dphmm.storage.columns import name_to_compare

@@ -16,10 +16,9 @@ from scipy import sparse
 
 from dphmm.cli.fit_data import records_of, times
 from dphmm.markov.private import planned, sensitivity
-from dphmm.markov.private.caps import kept_records
 from dphmm.markov.private.ngrams import count_ngrams
 from dphmm.markov.private.planned import masked
-from dphmm.markov.private.sensitivity import Caps
+from dphmm.markov.private.sensitivity import Caps, kept_records
 from dphmm.markov.private.transition_counts import counts_of
 from dphmm.states import Grid, StateSpace
 from dphmm.storage.importers import IMPORTERS

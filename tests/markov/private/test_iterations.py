@@ -18,11 +18,10 @@ from dphmm.accounting.composition import epsilon_of
 from dphmm.errors import InvalidInput
 from dphmm.markov.hidden.parameters import Parameters
 from dphmm.markov.private import iterations
-from dphmm.markov.private.caps import Kept, kept_records
 from dphmm.markov.private.hidden import planned_parts
 from dphmm.markov.private.iterations import Layout, NoisyAnswers, expected_counts, flat, improve
 from dphmm.markov.private.release import NoisyTable, grid_bits
-from dphmm.markov.private.sensitivity import Caps
+from dphmm.markov.private.sensitivity import Caps, Kept, kept_records
 from dphmm.samplers.body import DiscreteGaussian, DiscreteLaplace
 from dphmm.samplers.entropy import ReplayBits
 from small_records import random_parameters

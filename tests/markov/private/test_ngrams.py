@@ -16,10 +16,9 @@ from hypothesis import strategies as st
 from dphmm.errors import InvalidInput
 from dphmm.markov.hidden import Observations, em
 from dphmm.markov.private import ngrams
-from dphmm.markov.private.caps import kept_records
 from dphmm.markov.private.ngrams import climb, count_ngrams, expected
 from dphmm.markov.private.release import NoisyTable
-from dphmm.markov.private.sensitivity import Caps
+from dphmm.markov.private.sensitivity import Caps, kept_records
 from small_records import random_parameters
 
 

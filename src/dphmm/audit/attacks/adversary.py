@@ -8,18 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from dphmm.errors import InvalidInput
-from dphmm.markov.filtering import Belief
+from dphmm.markov.filtering import Belief, Rows, likeliest_path, marginals
 from dphmm.markov.model import MarkovModel
 from dphmm.session.plan import Plan
 from dphmm.types import FloatArray, IntArray
-
-if TYPE_CHECKING:
-    from dphmm.markov.smoothing import Rows
 
 #: prior: the chain, no answers. memoryless: each answer by itself, all possible states alike. tracker: the filter.
 #: smoother: all answers, later ones too. viterbi: the states of the likeliest path, certain of them.
@@ -64,8 +61,6 @@ class Adversary:
             return np.array([_alone(answer) for answer in seen])
         if self.method in ("prior", "tracker"):
             return self._seen(self._forward(seen), n)
-        from dphmm.markov.smoothing import likeliest_path, marginals
-
         observations = self._observations(seen)
         prior = self._before(seen[0].t)
         if self.method == "smoother":
@@ -140,8 +135,6 @@ class _Observations:
 
     def rows(self, first: int, last: int) -> Rows:
         """The likelihoods of the answers first..last, in logs."""
-        from dphmm.markov.smoothing import Rows
-
         some = self.values[first:last]
         return Rows(some, np.ones(len(some), dtype=np.bool_), np.arange(len(some)))
 

@@ -18,9 +18,7 @@ from dphmm._checks import one_of
 from dphmm._kernels.hmm import Matrix, add_emissions, add_transitions
 from dphmm._kernels.process import on_one_thread
 from dphmm.errors import InvalidInput
-from dphmm.markov.hidden.observations import Observations
-from dphmm.markov.hidden.parameters import Parameters
-from dphmm.markov.hidden.passes import (
+from dphmm.markov.hidden.inference import (
     Batch,
     Pass,
     Underflow,
@@ -30,6 +28,8 @@ from dphmm.markov.hidden.passes import (
     single_pass,
     smoothed,
 )
+from dphmm.markov.hidden.observations import Observations
+from dphmm.markov.hidden.parameters import Parameters
 from dphmm.types import FloatArray
 
 #: How the initial distribution is come by: learned like the rest, or always the stationary one of the transitions.

@@ -2,38 +2,289 @@
 
 Everything takes `Parameters` and `Observations` and raises InvalidInput, naming sequence and position, where a symbol
 is impossible under the model. Memory is linear in symbols × states, less with ``checkpoint``.
+
+Forward and backward passes go over batches of sequences in floats, and over one sequence where floats do not hold it.
+A batch has its sequences side by side in order of falling length, and is worked on block by block. Where it is
+checkpointed, only the distribution before each block is kept, and the block's forward rows are computed again on the
+way back: about a third more time, and memory for one block instead of all. A sequence that underflows goes through the
+filter of `dphmm._kernels.filter`, which changes to logs where it must: slower, and what is possible stays possible.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dphmm._kernels.hmm import Matrix, best_path_each, best_paths, trace
+from dphmm._kernels.filter import forward
+from dphmm._kernels.hmm import (
+    Matrix,
+    backward_records,
+    best_path_each,
+    best_paths,
+    forward_records,
+    smooth_record,
+    times,
+    trace,
+)
 from dphmm._kernels.hmm import draw_paths as draw_block
 from dphmm._kernels.process import on_one_thread
-from dphmm.markov.hidden.observations import Observations
+from dphmm.errors import InvalidInput
+from dphmm.markov.hidden.observations import Observations, place
 from dphmm.markov.hidden.parameters import Parameters
-from dphmm.markov.hidden.passes import (
-    BLOCK_NUMBERS,
-    Batch,
-    Block,
-    Pass,
-    Underflow,
-    Workspace,
-    batches,
-    halves,
-    impossible,
-    log_matrix,
-    logs,
-    single_pass,
-    smoothed,
-)
-from dphmm.types import FloatArray, IntArray
+from dphmm.types import BoolArray, FloatArray, IntArray
+
+#: Numbers in the forward rows of a batch (8 MB), and of a block (1 MB): they stay in a processor's cache.
+BATCH_NUMBERS = 2**20
+BLOCK_NUMBERS = 2**17
+#: Forward rows of more bytes than this are not kept where checkpointing is "auto".
+KEPT_BYTES = 2**28
+
+
+@dataclass(frozen=True)
+class Block:
+    """Positions ``first`` up to ``last`` of all sequences, which are rows ``start`` up to ``stop`` of the batch."""
+
+    first: int
+    last: int
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Sequences ``which`` (k,), longest first. Row r is symbol ``rows[r]`` of the observations.
+
+    ``widths`` (T,): how many of them have a symbol at each position. ``symbols`` (rows,) are those of the rows.
+    """
+
+    which: IntArray
+    widths: IntArray
+    rows: IntArray
+    symbols: IntArray
+
+    def blocks(self, n_states: int) -> list[Block]:
+        """The whole batch in pieces of about BLOCK_NUMBERS numbers, at least one position each."""
+        most = max(BLOCK_NUMBERS // n_states, 1)
+        begins = np.concatenate(([0], np.cumsum(self.widths)))
+        found, first = [], 0
+        while first < len(self.widths):
+            last = max(int(np.searchsorted(begins, begins[first] + most, side="right")) - 1, first + 1)
+            found.append(Block(first, last, int(begins[first]), int(begins[last])))
+            first = last
+        return found
+
+
+def batches(observed: Observations, n_states: int, which: IntArray | None = None) -> Iterator[Batch]:
+    """All sequences, or those of ``which``, in batches of about BATCH_NUMBERS numbers, a longer one by itself."""
+    numbers = np.arange(observed.n_sequences) if which is None else which
+    lengths = observed.lengths[numbers]
+    falling = np.argsort(-lengths, kind="stable")
+    order, sizes = numbers[falling], np.cumsum(lengths[falling])
+    most = max(BATCH_NUMBERS // n_states, 1)
+    first = 0
+    while first < len(order):
+        before = sizes[first - 1] if first else 0
+        last = max(int(np.searchsorted(sizes, before + most, side="right")), first + 1)
+        yield batch(observed, order[first:last])
+        first = last
+
+
+def halves(observed: Observations, whole: Batch) -> list[Batch]:
+    """A batch in two, to find the sequence that floats do not serve; nothing of a single sequence."""
+    middle = len(whole.which) // 2
+    return [batch(observed, whole.which[:middle]), batch(observed, whole.which[middle:])] if middle else []
+
+
+def batch(observed: Observations, which: IntArray) -> Batch:
+    """Some sequences, given longest first, as a batch."""
+    lengths = observed.lengths[which]
+    # Sequence k has a symbol at positions below lengths[k]: counts of lengths, summed from the longest.
+    widths = np.cumsum(np.bincount(lengths, minlength=int(lengths[0]) + 1)[::-1])[::-1][1:]
+    begins = np.cumsum(widths) - widths
+    sequence = np.arange(int(widths.sum())) - np.repeat(begins, widths)
+    rows = observed.ends[which][sequence] + np.repeat(np.arange(len(widths)), widths)
+    return Batch(which, np.ascontiguousarray(widths), rows, observed.symbols[rows])
+
+
+class Underflow(ArithmeticError):
+    """Floats do not serve some sequence of a batch: it is impossible, or logs are needed."""
+
+
+@dataclass(frozen=True, eq=False)
+class Smoothed:
+    """One block on the way back: its rows of alpha, beta, and what comes ``after`` each (see `backward_records`)."""
+
+    block: Block
+    alpha: FloatArray
+    beta: FloatArray
+    after: FloatArray
+
+
+class Workspace:
+    """Arrays that one pass after another fills: touching new memory would take as long as the work on few states."""
+
+    def __init__(self) -> None:
+        self._arrays: dict[str, FloatArray] = {}
+
+    def rows(self, name: str, n_rows: int, n: int) -> FloatArray:
+        """An array (n_rows, n), not cleared, that shares memory with the last of this name."""
+        size = n_rows * n
+        if name not in self._arrays or len(self._arrays[name]) < size:
+            self._arrays[name] = np.empty(size)
+        return self._arrays[name][:size].reshape(n_rows, n)
+
+
+class Pass:
+    """The forward pass of a batch, made on construction: ``logs`` (k,) are log-likelihoods. May raise Underflow."""
+
+    def __init__(
+        self,
+        parameters: Parameters,
+        initial: FloatArray,
+        batch: Batch,
+        checkpoint: bool | str,
+        *,
+        rows: bool = True,
+        space: Workspace | None = None,
+    ) -> None:
+        self._parameters, self._batch = parameters, batch
+        self._space = Workspace() if space is None else space
+        self.blocks = batch.blocks(parameters.n_states)
+        self.logs = np.zeros(len(batch.which))
+        n_rows, n = len(batch.symbols), parameters.n_states
+        dropped = not rows or checkpoint is True or (checkpoint == "auto" and 8 * n_rows * n > KEPT_BYTES)
+        self._kept = not dropped
+        longest = max(block.stop - block.start for block in self.blocks)
+        self._alpha = self._space.rows("alpha", longest if dropped else n_rows, n)
+        self._scales = self._space.rows("scales", 1, n_rows)[0]
+        self._before: list[FloatArray] = []
+        predicted = np.tile(initial, (len(batch.which), 1))
+        for block in self.blocks:
+            self._before.append(predicted if dropped and rows else predicted[:0])
+            alpha = self._forward(block, predicted, self.logs)
+            if block.last < len(batch.widths):
+                width, last_row = int(batch.widths[block.last]), len(alpha) - int(batch.widths[block.last - 1])
+                predicted = np.empty((width, n))
+                times(alpha, last_row, width, parameters.forward, predicted, 0)
+        self._filled: Block | None = self.blocks[-1]
+
+    def forward_rows(self) -> Iterator[tuple[Block, FloatArray]]:
+        """Blocks and their rows of alpha, the last block first."""
+        for number in range(len(self.blocks) - 1, -1, -1):
+            block = self.blocks[number]
+            if self._kept:
+                yield block, self._alpha[block.start : block.stop]
+            elif self._filled is block:
+                yield block, self._alpha[: block.stop - block.start]
+            else:
+                self._filled = block
+                yield block, self._forward(block, self._before[number], np.zeros(len(self.logs)))
+
+    def backward(self, weights: FloatArray) -> Iterator[Smoothed]:
+        """Blocks with their forward and backward rows, the last first; counts are ``weights`` (k,) times each's."""
+        parameters, batch = self._parameters, self._batch
+        n = parameters.n_states
+        longest = max(block.stop - block.start for block in self.blocks)
+        beta, after = self._space.rows("beta", longest, n), self._space.rows("after", longest, n)
+        follows, n_follow = np.zeros((len(weights), n)), 0
+        for block, alpha in self.forward_rows():
+            size = block.stop - block.start
+            held = backward_records(
+                parameters.backward,
+                parameters.likelihood,
+                batch.symbols[block.start : block.stop],
+                batch.widths[block.first : block.last],
+                self._scales[block.start : block.stop],
+                weights,
+                follows,
+                n_follow,
+                beta[:size],
+                after[:size],
+            )
+            if not held:
+                raise Underflow
+            n_follow = int(batch.widths[block.first])
+            yield Smoothed(block, alpha, beta[:size], after[:size])
+
+    def _forward(self, block: Block, predicted: FloatArray, logs: FloatArray) -> FloatArray:
+        batch, parameters = self._batch, self._parameters
+        start = block.start if self._kept else 0
+        alpha = self._alpha[start : start + block.stop - block.start]
+        possible = forward_records(
+            predicted,
+            parameters.forward,
+            parameters.likelihood,
+            batch.symbols[block.start : block.stop],
+            batch.widths[block.first : block.last],
+            alpha,
+            self._scales[block.start : block.stop],
+            logs,
+        )
+        if not possible:
+            raise Underflow
+        return alpha
+
+
+@dataclass(frozen=True, eq=False)
+class SinglePass:
+    """The forward pass of one sequence: ``alpha`` (T, S), rows in logs where ``logged`` (T,), and its ``log``."""
+
+    symbols: IntArray
+    alpha: FloatArray
+    logged: BoolArray
+    log: float
+
+    @property
+    def log_alpha(self) -> FloatArray:
+        """All rows (T, S) in logs."""
+        return np.where(self.logged[:, None], self.alpha, logs(np.where(self.logged[:, None], 1.0, self.alpha)))
+
+
+def single_pass(parameters: Parameters, initial: FloatArray, observed: Observations, k: int) -> SinglePass:
+    """The forward pass of sequence k. Raises InvalidInput with its place if a symbol is impossible there."""
+    symbols, columns = observed.sequence(k), parameters.compressed_columns
+    t, none = len(symbols), np.zeros(0)
+    alpha, logged, scales = np.empty((t, parameters.n_states)), np.zeros(t, dtype=np.bool_), np.empty(t)
+    moves = np.ones(t, dtype=np.int64)
+    moves[0] = 0
+    in_logs = np.ones(parameters.n_symbols, dtype=np.bool_)
+    matrix = (columns.indptr, columns.indices, columns.data, none, none, 0.0)
+    table = (logs(parameters.likelihood), in_logs, symbols, moves)
+    refused, _ = forward(*matrix, *table, logs(initial), True, alpha, logged, scales)
+    if refused >= 0:
+        raise impossible(observed.ends, int(observed.ends[k]) + refused)
+    return SinglePass(symbols, alpha, logged, float(scales.sum()))
+
+
+def smoothed(parameters: Parameters, passed: SinglePass) -> tuple[FloatArray, FloatArray]:
+    """Posteriors (T, S), and expected transitions for each entry of ``parameters.compressed_rows``."""
+    rows = parameters.compressed_rows
+    posteriors, expected = np.empty_like(passed.alpha), np.zeros(len(rows.data))
+    likelihood = logs(parameters.likelihood)
+    smooth_record(rows, likelihood, passed.symbols, passed.alpha, passed.logged, posteriors, expected)
+    return posteriors, expected
+
+
+def impossible(ends: IntArray, at: int) -> InvalidInput:
+    """The error for a symbol that no state can have emitted where it stands."""
+    came = "a symbol that is impossible there under the model"
+    return InvalidInput(place(ends, at), came, "a sequence the model can emit")
+
+
+def logs(values: FloatArray) -> FloatArray:
+    """Logarithms; -inf of 0."""
+    with np.errstate(divide="ignore"):
+        return np.log(values)
+
+
+def log_matrix(matrix: Matrix) -> Matrix:
+    """The same matrix with logs in place of its numbers."""
+    return Matrix(logs(matrix.dense), matrix.indptr, matrix.indices, logs(matrix.data))
 
 
 @on_one_thread

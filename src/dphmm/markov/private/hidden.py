@@ -34,7 +34,6 @@ from dphmm.markov.hidden.parameters import (
     was_fitted,
 )
 from dphmm.markov.private import ngrams, sensitivity
-from dphmm.markov.private.caps import Kept, kept_records, split_sequences, unit_of
 from dphmm.markov.private.iterations import (
     EVERY,
     LAST,
@@ -49,7 +48,16 @@ from dphmm.markov.private.iterations import (
     paper_parts,
 )
 from dphmm.markov.private.release import PROJECTIONS, noise_for, release
-from dphmm.markov.private.sensitivity import Caps, expected_counts, l1, l2_squared
+from dphmm.markov.private.sensitivity import (
+    Caps,
+    Kept,
+    expected_counts,
+    kept_records,
+    l1,
+    l2_squared,
+    split_sequences,
+    unit_of,
+)
 from dphmm.samplers.entropy import default_bits, is_secure
 from dphmm.types import Bits, Exact
 

@@ -30,9 +30,8 @@ from dphmm._kernels.hmm import add_records
 from dphmm.accounting.event import NoisyCounts
 from dphmm.errors import InvalidInput
 from dphmm.markov.hidden.parameters import Parameters
-from dphmm.markov.private.caps import Kept
 from dphmm.markov.private.release import FINEST_GRID, NoisyTable, grid_bits, nearest_counts, probabilities, release
-from dphmm.markov.private.sensitivity import Caps, l1
+from dphmm.markov.private.sensitivity import Caps, Kept, l1
 from dphmm.types import Bits, BoolArray, FloatArray, IntArray
 
 #: Weight of the parameters before, in standard deviations of one cell's noise.

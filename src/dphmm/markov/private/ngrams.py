@@ -16,8 +16,8 @@ import numpy as np
 
 from dphmm.errors import InvalidInput
 from dphmm.markov.hidden.parameters import Parameters
-from dphmm.markov.private.caps import Kept
 from dphmm.markov.private.release import NoisyTable, nearest_counts
+from dphmm.markov.private.sensitivity import Kept
 from dphmm.types import FloatArray, IntArray
 
 #: Most cells V**o that are noised and held.

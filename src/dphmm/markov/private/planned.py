@@ -20,7 +20,6 @@ from dphmm.accounting.event import LearningEvent, described
 from dphmm.errors import InvalidInput
 from dphmm.markov.estimate import ALL_PAIRS_STATES, lattice_neighbours, pseudo_count
 from dphmm.markov.private import sensitivity
-from dphmm.markov.private.caps import kept_records, unit_of
 from dphmm.markov.private.release import (
     PROJECTIONS,
     NoisyTable,
@@ -31,7 +30,7 @@ from dphmm.markov.private.release import (
     row_totals,
     uniform_rows,
 )
-from dphmm.markov.private.sensitivity import Caps
+from dphmm.markov.private.sensitivity import Caps, kept_records, unit_of
 from dphmm.markov.private.transition_counts import TransitionCounts, counts_of
 from dphmm.markov.stochastic import ModelParts, check_space, checked_step
 from dphmm.samplers.entropy import default_bits, is_secure

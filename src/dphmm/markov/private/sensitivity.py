@@ -1,5 +1,6 @@
-"""How much one record can change a vector of counts: functions of public numbers, never of the data.
+"""Public caps of a record, what is kept of it under them, and how much it can then change a vector of counts.
 
+Sensitivities are functions of public numbers, never of the data.
 A vector is made of *blocks*; the block bounds of one sequence of at most L positions are
 
     sequences begun                 1
@@ -15,12 +16,18 @@ Proof: docs/proofs/learning.md.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
+
+import numpy as np
 
 from dphmm._checks import one_of, whole
 from dphmm.accounting.event import NEIGHBOURS
 from dphmm.errors import InvalidInput
+from dphmm.markov.estimate import flatten
+from dphmm.types import BoolArray, IntArray
 
 #: A sequence is cut to at most this many positions.
 LONGEST = 2**20
@@ -74,3 +81,98 @@ def transitions(caps: Caps, *, first: bool) -> tuple[int, ...]:
 
 def _records(caps: Caps) -> int:
     return 2 if caps.neighbours == "replace" else 1
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """The kept positions (m,), one sequence after another; sequence k is ``symbols[bounds[k]:bounds[k + 1]]``.
+
+    ``n_records`` owners have a sequence. Not public: not even how many there are.
+    """
+
+    symbols: IntArray
+    bounds: IntArray
+    n_records: int = 0
+
+    def __repr__(self) -> str:
+        return "Kept(...)"
+
+
+def unit_of(owners: Any) -> str:
+    """What a record is, as events say it: all sequences of an owner, or one sequence where nobody owns them."""
+    return "sequence" if owners is None else "owner"
+
+
+def kept_records(sequences: Iterable[Any], n: int, caps: Caps, owners: Any = None, field: str = "sequences") -> Kept:
+    """Sequences of numbers 0..n-1, capped. No sequence at all is data like any other.
+
+    owners : whose each sequence is, one name or number per sequence; None if each is a person's only one.
+
+    Raises InvalidInput for malformed sequences (naming sequence and position, no number of them), and for a cap on
+    sequences per owner without owners: nothing would enforce it.
+    """
+    if owners is None and caps.max_sequences > 1:
+        raise InvalidInput("owners", None, "whose each sequence is, so that max_sequences can be enforced")
+    given = (
+        list(sequences) if isinstance(sequences, Iterable) and not isinstance(sequences, (str, bytes)) else sequences
+    )
+    if isinstance(given, list) and not given:
+        _kept_of_owners(owners, 0, caps)
+        return Kept(np.empty(0, dtype=np.int64), np.zeros(1, dtype=np.int64))
+    flat = flatten(given, n, field)
+    ends = np.append(flat.starts[1:], len(flat.states))
+    chosen, n_records = _kept_of_owners(owners, flat.n_sequences, caps)
+    lengths = np.where(chosen, np.minimum(ends - flat.starts, caps.max_length), 0)
+    inside = np.arange(len(flat.states)) - np.repeat(flat.starts, ends - flat.starts)
+    symbols = flat.states[inside < np.repeat(lengths, ends - flat.starts)]
+    return Kept(symbols, np.concatenate([[0], np.cumsum(lengths[chosen])]), n_records)
+
+
+def _kept_of_owners(owners: Any, n: int, caps: Caps) -> tuple[BoolArray, int]:
+    """Which sequences are among the first ``max_sequences`` of their owner, and how many owners there are."""
+    if owners is None:
+        return np.ones(n, dtype=np.bool_), n
+    number = _owner_numbers(owners, n)
+    order = np.argsort(number, kind="stable")
+    begins = np.searchsorted(number[order], number[order])
+    rank = np.empty(n, dtype=np.int64)
+    rank[order] = np.arange(n) - begins
+    return np.asarray(rank < caps.max_sequences), int(number.max(initial=-1)) + 1
+
+
+def _owner_numbers(owners: Any, n: int) -> IntArray:
+    if isinstance(owners, (str, bytes)) or not isinstance(owners, Iterable):
+        raise InvalidInput("owners", type(owners).__name__, "one owner for each sequence")
+    names = list(owners)
+    if len(names) != n:
+        raise InvalidInput("owners", "another number of owners than of sequences", "one owner for each sequence")
+    numbers: dict[Any, int] = {}
+    try:
+        # A missing name (None, NaN) would make everybody without one a person of their own.
+        if any(name is None or name != name for name in names):
+            raise InvalidInput("owners", "a missing owner", "one owner for each sequence")
+        return np.array([numbers.setdefault(name, len(numbers)) for name in names], dtype=np.int64)
+    except TypeError:
+        raise InvalidInput("owners", "an owner that cannot be compared", "names or numbers") from None
+
+
+def split_sequences(X: Any, lengths: Any) -> Any:
+    """The sequences of X, an array with ``lengths``, one sequence, or a list of sequences.
+
+    Which it is, is decided by types and not by what it holds; messages have no numbers of it.
+    """
+    if lengths is None and not isinstance(X, np.ndarray) and not (isinstance(X, list) and X and np.ndim(X[0]) == 0):
+        return X
+    flat = np.asarray(X)
+    if flat.ndim == 2 and flat.shape[1] == 1:
+        flat = flat[:, 0]
+    if flat.ndim != 1:
+        raise InvalidInput("X", f"{flat.ndim} dimensions", "one symbol per row, or a list of sequences")
+    if lengths is None:
+        return [flat]
+    sizes = np.asarray(lengths)
+    if sizes.ndim != 1 or (len(sizes) and sizes.dtype.kind not in "iu") or (sizes < 1).any():
+        raise InvalidInput("lengths", "something else", "a whole number of at least 1 for each sequence")
+    if int(sizes.sum()) != len(flat):
+        raise InvalidInput("lengths", "a sum that is not the number of rows of X", "lengths that add up to it")
+    return np.split(flat, np.cumsum(sizes)[:-1].astype(np.int64)) if len(sizes) else []

@@ -20,8 +20,7 @@ from scipy import sparse
 
 from dphmm._checks import whole
 from dphmm.markov.estimate import ALL_PAIRS_STATES
-from dphmm.markov.private.caps import Kept, kept_records, unit_of
-from dphmm.markov.private.sensitivity import Caps
+from dphmm.markov.private.sensitivity import Caps, Kept, kept_records, unit_of
 from dphmm.types import BoolArray, IntArray
 
 #: Up to this many pairs of states a table of all of them is counted; above, the pairs that occur are sorted.
