@@ -43,11 +43,22 @@ def made(kind, frame):
     return frame
 
 
+def totals(kind):
+    """Public totals of two cells, as a table of a kind; zones with shapes in a GeoDataFrame."""
+    frame = pd.DataFrame({"state": list(GRID.names[:2]), "people": [3, 1]})
+    if kind != "geopandas":
+        return made(kind, frame)
+    geopandas = pytest.importorskip("geopandas", reason="geopandas is not installed")
+    return geopandas.GeoDataFrame(frame, geometry=geopandas.points_from_xy([13.3, 13.3], [52.4, 52.4]), crs=4326)
+
+
 RELEASED = dphmm.release_many(people(), *WORLD, bits=dphmm.ReplayBits(1))
 CALLS = {
     "release_many": lambda kind: dphmm.release_many(made(kind, people()), *WORLD, bits=dphmm.ReplayBits(1)),
     "fit": lambda kind: dphmm.fit(made(kind, people()), GRID, step="10min").digest,
     "decode": lambda kind: dphmm.decode(made(kind, RELEASED), *WORLD),
+    "smooth": lambda kind: dphmm.smooth(made(kind, RELEASED), *WORLD),
+    "synthesize": lambda kind: dphmm.synthesize(MODEL, 3, 4, seed=2, like=totals(kind)),
     "check_released": lambda kind: dphmm.audit.check_released(made(kind, RELEASED), *WORLD).document(),
     "attack": lambda kind: dphmm.audit.attack(RELEASED, made(kind, people()), *WORLD).document(),
     "population": lambda kind: dphmm.population(made(kind, RELEASED), *WORLD).records(),
@@ -60,7 +71,11 @@ CALLS = {
 def test_tables_of_every_kind_give_the_same(call, kind):
     found, expected = CALLS[call](kind), CALLS[call]("pandas")
     if isinstance(expected, pd.DataFrame):
-        assert type(found).__module__.partition(".")[0] == {"arrow": "pyarrow", "polars": "polars"}.get(kind, "pandas")
+        own = kind if call == "synthesize" else "pandas"
+        assert type(found).__module__.partition(".")[0] == {"arrow": "pyarrow", "polars": "polars"}.get(kind, own)
+        if hasattr(found, "geometry"):
+            assert np.array_equal(found.geometry.x, expected.lon) and found.crs.to_epsg() == 4326
+            found = found.drop(columns="geometry")
         found, expected = to_arrow(found).to_pylist(), to_arrow(expected).to_pylist()
     assert found == expected
 
@@ -73,6 +88,30 @@ def test_people_are_split_into_tables_of_the_same_kind(kind):
     users = [set(part["user"].to_pylist() if kind == "arrow" else part["user"]) for part in parts]
     assert users == [set(part["user"]) for part in dphmm.split_people(people(), 0.5, seed=4)]
     assert sum(map(len, parts)) == 24
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("what", ["estimate", "z", "smoothed", "path", "place"])
+def test_tables_of_places_become_points(what, kind):
+    pytest.importorskip("geopandas", reason="geopandas is not installed")
+    table = {"place": people(), "z": RELEASED, "estimate": RELEASED}.get(what)
+    table = dphmm.decode(RELEASED, *WORLD) if table is None else table
+    points = dphmm.to_geopandas(made(kind, table), what=what)
+    lat, lon = ("lat", "lon") if what == "place" else (f"{what}_lat", f"{what}_lon")
+    assert points.crs.to_epsg() == 4326 and len(points) == 24
+    if lat in points:
+        assert np.array_equal(points.geometry.y, table[lat]) and np.array_equal(points.geometry.x, table[lon])
+
+
+def test_points_are_of_the_first_places_that_there_are_and_of_rows_that_have_one():
+    pytest.importorskip("geopandas", reason="geopandas is not installed")
+    assert np.array_equal(dphmm.to_geopandas(RELEASED).geometry.x, RELEASED.estimate_lon)
+    some = RELEASED.assign(z_lat=RELEASED.z_lat.where(RELEASED.step % 2 == 0))
+    assert len(dphmm.to_geopandas(some, what="z")) == (RELEASED.step % 2 == 0).sum()
+    found = dphmm.synthesize(MODEL, 2, 3, seed=1)
+    assert np.array_equal(dphmm.to_geopandas(found).geometry.x, found.lon)
+    with pytest.raises(InvalidInput, match="smoothed_lat and smoothed_lon; or what=estimate"):
+        dphmm.to_geopandas(RELEASED, what="smoothed")
 
 
 def test_projected_points_are_brought_to_degrees_and_the_frame_stays():

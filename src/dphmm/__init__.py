@@ -9,18 +9,18 @@ the Markov model, the policy, the mechanism and everything published before.
   `exposed_states`, `protectable_graph`, `merge_lonely`
 - learning hidden states: `CategoricalHMM`
 - noise: `mechanisms`, `ReplayBits`
-- releases: `ReleaseSession`, `release_many`, `decode`, `OtherQuery`, `joint_belief`, `event_odds`, `population`,
-  `accounting`; over whole sequences:
+- releases: `ReleaseSession`, `release_many`, `decode` (also called `smooth`), `OtherQuery`, `joint_belief`,
+  `event_odds`, `population`, `accounting`; over whole sequences:
   `SequencePromise`, `Schedule`, `plan`, `SchedulePlan`, `save_plan`, `read_plan`
 - a mechanism made once for a model and a policy: `optimize`, `save_table`, `load_table`
-- audits: `audit`; what a release is worth: `evaluation`
+- audits: `audit`; what a release is worth: `evaluation`; which setting to take: `tune`
 - fits and answers that a ledger keeps, counted for everybody: `fit_once`, `query(..., ledger=)`
-- people invented by a model, to share in place of real ones: `synthesize`
+- people invented by a model, to share in place of real ones: `synthesize`; tables as points: `to_geopandas`
 - queries over records that depend on each other: `query` (of tables), `dependent`
 - for somebody who has a released file and no model: `read`
-- pictures: `plot`
-- files: `load_trajectories`, `convert_frame`, `split_people`, `save_model`, `load_model`, `save_hidden_model`,
-  `load_hidden_model`, `save_policy`, `load_policy`, `load_policy_space`, `open_ledger`
+- pictures: `plot`; a page to look at: `read_report`, `write_report`
+- files: `load_trajectories`, `import_trajectories`, `convert_frame`, `split_people`, `save_model`, `load_model`,
+  `save_hidden_model`, `load_hidden_model`, `save_policy`, `load_policy`, `load_policy_space`, `open_ledger`
 
 Names are loaded when first used, so importing dphmm is quick.
 """
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from dphmm.decoding import OtherQuery as OtherQuery
     from dphmm.decoding import decode as decode
     from dphmm.decoding import event_odds as event_odds
+    from dphmm.decoding import smooth as smooth
     from dphmm.dependent._question import query as query
     from dphmm.errors import BudgetExceeded as BudgetExceeded
     from dphmm.errors import DegenerateHull as DegenerateHull
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from dphmm.errors import InvalidInput as InvalidInput
     from dphmm.errors import LedgerBusy as LedgerBusy
     from dphmm.errors import Unprotectable as Unprotectable
+    from dphmm.evaluation.tuning import tune as tune
     from dphmm.markov.filtering import Belief as Belief
     from dphmm.markov.hidden.hmm import CategoricalHMM as CategoricalHMM
     from dphmm.markov.model import MarkovModel as MarkovModel
@@ -59,6 +61,8 @@ if TYPE_CHECKING:
     from dphmm.planning import plan as plan
     from dphmm.policy.constraint import DeltaSet as DeltaSet
     from dphmm.reconstruction.population import population as population
+    from dphmm.report.assembling import read_report as read_report
+    from dphmm.report.page import write_report as write_report
     from dphmm.report.reading import read as read
     from dphmm.samplers.entropy import ReplayBits as ReplayBits
     from dphmm.samplers.entropy import SystemBits as SystemBits
@@ -81,8 +85,10 @@ if TYPE_CHECKING:
     from dphmm.states.trajectory import Trajectories as Trajectories
     from dphmm.states.zones import Zones as Zones
     from dphmm.storage.fits import fit as fit
+    from dphmm.storage.geo_files import to_geopandas as to_geopandas
     from dphmm.storage.hidden_models import load_hidden_model as load_hidden_model
     from dphmm.storage.hidden_models import save_hidden_model as save_hidden_model
+    from dphmm.storage.importers import import_trajectories as import_trajectories
     from dphmm.storage.ledger import open_ledger as open_ledger
     from dphmm.storage.made_tables import load_table as load_table
     from dphmm.storage.made_tables import save_table as save_table
@@ -112,8 +118,12 @@ _HOMES = {
     "release_many": "dphmm.batch",
     "decode": "dphmm.decoding",
     "event_odds": "dphmm.decoding",
+    "smooth": "dphmm.decoding",
     "population": "dphmm.reconstruction.population",
     "read": "dphmm.report.reading",
+    "read_report": "dphmm.report.assembling",
+    "write_report": "dphmm.report.page",
+    "tune": "dphmm.evaluation.tuning",
     "OtherQuery": "dphmm.decoding",
     "joint_belief": "dphmm.session.smoothing",
     "query": "dphmm.dependent._question",
@@ -155,6 +165,8 @@ _HOMES = {
     "convert_frame": "dphmm.storage.tables",
     "synthesize": "dphmm.synthesis",
     "split_people": "dphmm.storage.splits",
+    "to_geopandas": "dphmm.storage.geo_files",
+    "import_trajectories": "dphmm.storage.importers",
     "load_trajectories": "dphmm.storage.trajectories",
     "fit": "dphmm.storage.fits",
     "fit_once": "dphmm.storage.publications",

@@ -24,11 +24,13 @@ from dphmm.session.setting import Setting, StepChoices, Subjects, check_same_sta
 from dphmm.session.smoothing import Published, Smoothed, Smoother, Smoothers
 from dphmm.states.space import StateSpace
 from dphmm.states.trajectory import MICROSECONDS
-from dphmm.storage.columns import Times
+from dphmm.storage.columns import Times, zoned_times
 from dphmm.storage.released import ReleasedRows, released_rows, smoothed_table
 from dphmm.types import Exact, FloatArray, IntArray, States
 
-__all__ = ["OtherQuery", "decode", "epsilon_of", "event_odds", "odds_of_rows", "own_places_of", "smooth_rows"]
+__all__ = [
+    "OtherQuery", "decode", "epsilon_of", "event_odds", "odds_of_rows", "own_places_of", "smooth", "smooth_rows",
+]  # fmt: skip
 
 #: Most numbers that marginals may be: two gigabytes.
 _MOST_MARGINALS = 2**28
@@ -133,6 +135,10 @@ def decode(
     with shown(progress, "smooth") as report:
         smoothed = smooth_rows(rows, subjects, beside=others, marginals=marginals, places=places, progress=report)
     return to_kind(smoothed_table(rows, smoothed, space), released)
+
+
+#: The same under the name of the command.
+smooth = decode
 
 
 def smooth_rows(
@@ -344,10 +350,8 @@ def _windows(
 
 def _moment(text: str, field: str) -> int:
     """Microseconds since 1970 of a time with a zone."""
-    import pyarrow as pa
-
-    micros, marks = Times(field).add(pa.chunked_array([[text]], pa.string()))
-    if any(mark.any() for mark in marks.values()):
+    micros, none = zoned_times([text], field)
+    if none.any():
         raise InvalidInput(field, text, "a step number, or a time with a zone, such as 2024-05-06T09:00Z")
     return int(micros[0])
 

@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 from dphmm._checks import written_fraction
+from dphmm._notebook import html_table, picture
 from dphmm.accounting.promise import Schedule
 from dphmm.accounting.records import in_short
 from dphmm.errors import InvalidInput
@@ -156,14 +157,14 @@ class SchedulePlan:
             "stays": {**vars(self.stays), "found": [dict(vars(stay)) for stay in self.stays.found]},
         }
 
+    def plot(self, *, ax: Any = None) -> Any:
+        """The picture of `dphmm.plot.ladder`: what numbers of releases were tried, and their errors."""
+        return picture("ladder", self, ax=ax)
+
     def _repr_html_(self) -> str:
-        head = "<tr><th>releases</th><th>epsilon</th><th>online</th><th>smoothed</th></tr>"
-        rows = "".join(
-            f"<tr><td>{row.releases}</td><td>{in_short(row.epsilon)}{' (chosen)' * row.chosen}</td>"
-            f"<td>{row.online:.4g}</td><td>{row.smoothed:.4g}</td></tr>"
-            for row in self.ladder
-        )
-        return f"<table><caption>expected error, {self.unit}</caption>{head}{rows}</table>"
+        rows = ((row.releases, f"{in_short(row.epsilon)}{' (chosen)' * row.chosen}", row.online, row.smoothed)
+                for row in self.ladder)  # fmt: skip
+        return html_table(("releases", "epsilon", "online", "smoothed"), rows, f"expected error, {self.unit}")
 
 
 def save_plan(found: SchedulePlan, path: str | os.PathLike[str]) -> None:

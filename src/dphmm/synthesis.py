@@ -26,8 +26,12 @@ from dphmm.markov.model import MarkovModel
 from dphmm.simulated import Moves, places, walks
 from dphmm.states.maps import MapSpace
 from dphmm.states.trajectory import MICROSECONDS, Trajectories
+from dphmm.storage.columns import zoned_times
+from dphmm.storage.geo_files import to_geopandas
 from dphmm.storage.learned import learning, learning_event, made_without_data
+from dphmm.storage.public_tables import totals_of
 from dphmm.storage.statement_types import QuerySoftware, SyntheticStatement
+from dphmm.storage.tables import to_kind
 from dphmm.types import FloatArray
 
 #: Rows of all people together.
@@ -59,19 +63,26 @@ def synthesize(
     people: int,
     steps: int,
     *,
-    begin: int | None = None,
+    begin: int | str | None = None,
     seed: int | None = None,
-    like: Mapping[int, FloatArray] | None = None,
-) -> Trajectories:
+    like: Any = None,
+) -> Any:
     """People who move as a model says: rows of user, time or step, place and state, in this order of people and steps.
 
     Parameters
     ----------
     people, steps : how many people, and rows of each.
-    begin : microseconds since 1970 UTC of step 1, of a model with a step; without it rows have numbers of steps from 1.
+    begin : the time of step 1, of a model with a step: microseconds since 1970 UTC, or a text with a zone such as
+        2024-05-06T00:00Z. Without it rows have numbers of steps from 1.
     seed : of the draws; new ones each time without it. It protects nobody, and nobody needs it to: the rows depend on
         the model alone.
-    like : public totals (N,) of the people at each state, of some steps: shares of them are kept at these steps.
+    like : public totals of the people at each state, of some steps: shares of them are kept at these steps. A pandas,
+        polars or Arrow table or a GeoDataFrame with columns state, people and, if not all are of step 1, step; or
+        {step: totals (N,)}.
+
+    Returns
+    -------
+    `Trajectories`. With totals in a table, a table of its kind; of a GeoDataFrame points, where the states are a map.
 
     On a map each person is somewhere in the cell, at one place until the next move.
 
@@ -84,6 +95,11 @@ def synthesize(
     >>> found = dphmm.synthesize(model, people=2, steps=3, seed=1)
     >>> len(found), found.n_users
     (6, 2)
+    >>> import pandas
+    >>> totals = pandas.DataFrame({"state": ["home", "away"], "people": [1, 3], "step": 2})
+    >>> rows = dphmm.synthesize(model, people=400, steps=2, seed=1, like=totals)
+    >>> list(rows.columns), int((rows.state[rows.step == 2] == "away").mean() * 10)
+    (['user', 'step', 'state'], 7)
 
     Source: docs/synthesis.md.
     """
@@ -92,19 +108,43 @@ def synthesize(
         raise InvalidInput("steps", f"{n * length:,} rows of all people", f"at most {MOST_ROWS:,}: several files")
     if begin is not None and model.step is None:
         raise InvalidInput("begin", begin, "none: the model's steps are numbers, not times")
+    first = _moment(begin) if isinstance(begin, str) else begin
     generator = np.random.default_rng(None if seed is None else whole(seed, "seed", 0))
-    ahead = None if like is None else weighted(model, like, length)
+    ahead = None if like is None else weighted(model, _totals(like, model), length)
     paths = walks(model, n, length, generator, ahead=ahead)
     columns = _where(model, paths, generator)
     moments = np.tile(np.arange(length, dtype=np.int64), n)
-    if begin is None:
+    if first is None:
         columns["step"] = moments + 1
     else:
         assert model.step is not None
-        columns["time"] = begin + moments * model.step * MICROSECONDS
+        columns["time"] = first + moments * model.step * MICROSECONDS
     digits = len(str(n))
     users = tuple(f"synthetic-{number:0{digits}d}" for number in range(1, n + 1))
-    return Trajectories(users, np.repeat(np.arange(n, dtype=np.int32), length), **columns)
+    made = Trajectories(users, np.repeat(np.arange(n, dtype=np.int32), length), **columns)
+    if like is None or isinstance(like, Mapping):
+        return made
+    if hasattr(like, "geometry") and made.lat is not None:
+        return to_geopandas(made)
+    table = to_kind(made.to_arrow(), like)
+    # Rows are invented: the index of the totals would name other rows.
+    return table.reset_index(drop=True) if hasattr(table, "reset_index") else table
+
+
+def _moment(text: str) -> int:
+    """Microseconds since 1970 UTC. Raises InvalidInput for what is no time with a zone."""
+    micros, none = zoned_times([text], "begin")
+    if none.any():
+        raise InvalidInput("begin", text, "a time with a zone, such as 2024-05-06T00:00Z")
+    return int(micros[0])
+
+
+def _totals(like: Any, model: MarkovModel) -> Mapping[int, FloatArray]:
+    """Totals by step, of a table or as they were given."""
+    if isinstance(like, Mapping):
+        return like
+    names = [str(state) for state in range(model.n_states)] if model.space is None else model.space.names
+    return totals_of(like, tuple(names), "like")
 
 
 def _where(model: MarkovModel, paths: Any, generator: np.random.Generator) -> dict[str, Any]:

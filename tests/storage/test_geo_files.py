@@ -76,17 +76,17 @@ RELEASED = pd.DataFrame(
 def test_a_release_becomes_points_with_its_columns(tmp_path, suffix):
     RELEASED.to_parquet(tmp_path / "r.parquet")
     out = tmp_path / f"r{suffix}"
-    assert write_released(tmp_path / "r.parquet", out) == 2
+    assert write_released(tmp_path / "r.parquet", out) == (2, "estimate")
     read = gpd.read_file(out)
     assert read.crs.to_epsg() == 4326 and sorted(read["user"]) == ["007", "a"]
     assert sorted(read.geometry.x.round(6)) == [13.31, 13.32]
-    assert write_released(tmp_path / "r.parquet", out, what="z") == 1
+    assert write_released(tmp_path / "r.parquet", out, what="z") == (1, "z")
     assert {path.name for path in tmp_path.iterdir()} == {"r.parquet", f"r{suffix}"}
 
 
 def test_a_release_without_places_and_another_name_are_refused(tmp_path):
     RELEASED[["user", "t"]].to_parquet(tmp_path / "r.parquet")
-    with pytest.raises(InvalidInput, match="released: got columns user, t; expected a released file of a map"):
+    with pytest.raises(InvalidInput, match="released: got columns user, t; expected a table of a map"):
         write_released(tmp_path / "r.parquet", tmp_path / "r.geojson")
     with pytest.raises(InvalidInput, match=r"output: got .*r.shp; expected a name ending in .geojson"):
         write_released(tmp_path / "r.parquet", tmp_path / "r.shp")
@@ -103,11 +103,10 @@ GPX = """<gpx version="1.1" creator="x" xmlns="http://www.topografix.com/GPX/1/1
 
 def test_points_become_trajectories_and_what_is_no_point_is_rejected(tmp_path, wards):
     from dphmm.storage.importers import IMPORTERS
-    from dphmm.storage.trajectories import trajectories_table
 
     def rows(path, **options):
         imported = IMPORTERS["geo"](path, **options)
-        return trajectories_table(imported.trajectories).to_pylist(), imported.rejected.to_pylist()
+        return imported.trajectories.to_arrow().to_pylist(), imported.rejected.to_pylist()
 
     times = pd.to_datetime(["2024-05-06T08:00Z", "2024-05-06T08:05Z", "2024-05-06T08:10Z"])
     shapes = [shapely.Point(13.35, 52.45), shapely.Point(13.36, 52.46), shapely.box(13, 52, 14, 53)]

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from dphmm.errors import InvalidInput
 from dphmm.storage.csv_files import TextLayout, TextMember, lines_of_records, opened
 from dphmm.storage.layouts import Layout, lines_by_file, looks_like_times, read_source
-from dphmm.storage.trajectories import trajectories_table
 
 CABS = Layout().changed(
     names="lat,lon,occupied,t", delimiter="space", comment="#", skip_lines=2, user_from="file-name",
@@ -28,7 +27,7 @@ def rows_of(source, layout=None, **options):
     """The rows that are kept, and the rejected ones."""
     found = read_source(source, (layout or Layout()).changed(**options))
     rejected = [tuple(row.values()) for row in found.loaded.rejected.to_pylist()]
-    return trajectories_table(found.loaded.trajectories).to_pylist(), rejected, found
+    return found.loaded.trajectories.to_arrow().to_pylist(), rejected, found
 
 
 def test_a_row_of_text_of_another_kind_is_read_in_place(tmp_path):

@@ -37,7 +37,6 @@ from dphmm.storage.trajectories import (
     load_trajectories,
     save_trajectories,
     trajectories_from_table,
-    trajectories_table,
 )
 from neighbouring_files import first_neighbours, neighbours, placed, text
 
@@ -392,7 +391,7 @@ def written_of(case, given, folder):
     rejected = list(
         zip(lines_rejected(case, source, data, imported), imported.rejected["reason"].to_pylist(), strict=True)
     )
-    table = trajectories_table(imported.trajectories)
+    table = imported.trajectories.to_arrow()
     save_trajectories(out, imported.trajectories)
     lines = out.read_bytes().splitlines()
     cells = list(csv.reader(io.StringIO(out.read_text(), newline="")))
@@ -475,7 +474,7 @@ def taken_of(case, data, folder, bins):
         slow, _ = rows.drop_faster_than(5.0)
         for user, at in zip(slow.user.tolist(), slow.time.tolist(), strict=True):
             found[rows.users[user]].append(at)
-    for row in trajectories_table(rows).to_pylist():
+    for row in rows.to_arrow().to_pylist():
         found[row["user"]].append(row)
     return {user: found.get(user) for user in case.users}
 
@@ -597,7 +596,7 @@ def test_folders_and_archives(archive, tmp_path):
             for name, data in files:
                 (source / name).parent.mkdir(parents=True, exist_ok=True)
                 (source / name).write_bytes(data)
-        table = trajectories_table(IMPORTERS["geolife"](source).trajectories)
+        table = IMPORTERS["geolife"](source).trajectories.to_arrow()
         return table.schema, [row for row in table.to_pylist() if row["user"] in ("010", "9")]
 
     others = list(OTHERS_FILES.items())
@@ -644,7 +643,7 @@ def test_tables_with_types(name, in_memory, tmp_path):
         else:
             pq.write_table(table, tmp_path / "x.parquet", row_group_size=2)
             found = IMPORTERS["csv"](tmp_path / "x.parquet").trajectories
-        made = trajectories_table(found)
+        made = found.to_arrow()
         return made.schema, [row for row in made.to_pylist() if row["user"] in ("a", "b")]
 
     expected = read(others)
@@ -740,7 +739,7 @@ def test_geo_files_whose_columns_have_types(suffix, numbered, tmp_path):
             tmp_path / f"x{suffix}", engine="pyogrio", **({"SPATIAL_INDEX": "NO"} if suffix == ".fgb" else {})
         )
         imported = IMPORTERS["geo"](tmp_path / f"x{suffix}", timezone="Asia/Tokyo")
-        table = trajectories_table(imported.trajectories)
+        table = imported.trajectories.to_arrow()
         theirs = [row for row in table.to_pylist() if row["user"] in {str(name) for name in names}]
         return table.schema, theirs, {rows[row - 1] for row in imported.rejected["row"].to_pylist()} & set(others)
 

@@ -2,7 +2,7 @@
 
 Describe what happened: ReleaseEvent, SkipEvent, ComposedEvents.
 Add it up: theorem_5_3, theorem_6_3, theorem_7_1, theorem_7_2, neighbouring_paths, each a Guarantee; summarise,
-summarise_ledger.
+summarise_ledger, ledger_summary.
 What a whole sequence says about one step: temporal_leakage, temporal_allocation; about a policy edge:
 policy_leakage, policy_allocation, and couplable, where the sum of epsilons bounds it.
 What one person loses in releases, fits and queries together: Publication, totals.
@@ -57,6 +57,8 @@ if TYPE_CHECKING:
     from dphmm.accounting.publication import Publication as Publication
     from dphmm.accounting.publication import Published as Published
     from dphmm.accounting.publication import totals as totals
+    from dphmm.accounting.summary import LedgerSummary as LedgerSummary
+    from dphmm.accounting.summary import ledger_summary as ledger_summary
     from dphmm.accounting.temporal import Leakage as Leakage
     from dphmm.accounting.temporal import losses_per_step as losses_per_step
     from dphmm.accounting.temporal import temporal_allocation as temporal_allocation
@@ -73,6 +75,7 @@ _HOMES = {
     "Leakage": "temporal",
     "LearningEvent": "event",
     "Ledger": "ledger",
+    "LedgerSummary": "summary",
     "Looked": "ledger",
     "MemoryLedger": "ledger",
     "NoisyCounts": "event",
@@ -95,6 +98,7 @@ _HOMES = {
     "Transaction": "ledger",
     "couplable": "edge_leakage",
     "learned": "event",
+    "ledger_summary": "summary",
     "losses_per_step": "temporal",
     "neighbouring_paths": "composition",
     "policy_allocation": "edge_leakage",

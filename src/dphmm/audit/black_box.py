@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from dphmm._checks import exact_epsilon
+from dphmm._notebook import html_lines
 from dphmm.audit.events import MOST_SAMPLES, epsilon_below, in_halves, learn, samples_needed
 from dphmm.audit.pairs import Bodies, required_pairs
 from dphmm.errors import InvalidInput
@@ -102,6 +103,9 @@ class BlackBoxVerdict:
             f"  a loss of {TIMES} epsilon on a learned event of probability {PROBABILITY} would have been convicted "
             f"with probability {POWER}; a smaller or rarer one may not be",
         ]
+
+    def _repr_html_(self) -> str:
+        return html_lines(self.lines)
 
     def document(self) -> dict[str, Any]:
         """The verdict for machines."""

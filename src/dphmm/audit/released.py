@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dphmm._notebook import html_lines
 from dphmm.accounting.ledger import Ledger
 from dphmm.accounting.promise import Schedule
 from dphmm.accounting.records import in_short
@@ -77,6 +78,9 @@ class ReleasedVerdict:
         for verdict in wrong[:3]:
             said += verdict.lines
         return said
+
+    def _repr_html_(self) -> str:
+        return html_lines(self.lines)
 
     def document(self) -> dict[str, Any]:
         """The verdict for machines."""

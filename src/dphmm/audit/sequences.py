@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from dphmm._notebook import html_lines
 from dphmm.accounting.records import in_short
 from dphmm.audit.history import first_support, moved
 from dphmm.audit.pairs import Bodies
@@ -58,6 +59,9 @@ class SequenceVerdict:
             f"{len(self.first)} releases: {word}; {lost}",
             f"  {list(self.first)} against {list(self.second)}; the sum of the epsilons is {in_short(self.epsilons)}",
         ]
+
+    def _repr_html_(self) -> str:
+        return html_lines(self.lines)
 
     def document(self) -> dict[str, Any]:
         """The verdict for machines."""

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from dphmm._notebook import html_lines
 from dphmm.accounting.records import in_short, shown
 from dphmm.audit.history import first_support, moved, support_of
 from dphmm.audit.law import CONSTANT, Law
@@ -347,6 +348,9 @@ class Verdict:
         if self.enumerated:
             said.append(f"  {self.enumerated} losses found again by looking at every answer of a window")
         return said
+
+    def _repr_html_(self) -> str:
+        return html_lines(self.lines)
 
     def document(self) -> dict[str, Any]:
         """The verdict for machines: fractions as text, unbounded losses as null."""

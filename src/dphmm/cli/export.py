@@ -10,7 +10,7 @@ from dphmm.cli.console import Console, print_json
 from dphmm.cli.options import CONTEXT, force, messages, new_output, output
 from dphmm.cli.outcomes import named
 from dphmm.errors import InvalidInput
-from dphmm.storage.geo_files import write_released
+from dphmm.storage.geo_files import PLACES, write_released
 from dphmm.storage.statement import copy_release, load_statement, statement_path
 
 
@@ -19,19 +19,19 @@ from dphmm.storage.statement import copy_release, load_statement, statement_path
 @output("released.geojson")
 @click.option(
     "--what",
-    type=click.Choice(["estimate", "z"]),
-    default="estimate",
-    show_default=True,
-    help="Points are where the belief has its mean after each answer, or the answers themselves.",
+    type=click.Choice(list(PLACES)),
+    help="Whose places the points are: where the belief has its mean after each answer (estimate), the answers "
+    "themselves (z), of a smoothed file smoothed or path, or lat and lon (place)  [default: the first there is]",
 )
 @force
 @messages
-def export(released: str, what: str, **given: Any) -> None:
+def export(released: str, what: str | None, **given: Any) -> None:
     """Write a released file of a map as points: .geojson, .gpkg or .fgb by the name of the output.
 
-    One point per row (of --what z per answer), with all columns of the released file. Nothing is added to what is
-    published. The privacy statement beside the file says what is promised of it: pass it on with the points. An output
-    that ends in .csv, .csv.gz or .parquet is the same table in that format, with its privacy statement beside it.
+    One point per row that has such a place (of --what z per answer), with all columns of the released file. Nothing is
+    added to what is published. The privacy statement beside the file says what is promised of it: pass it on with the
+    points. An output that ends in .csv, .csv.gz or .parquet is the same table in that format, with its privacy
+    statement beside it.
     """
     new_output(given["output"], [released], given["force"])
     if str(given["output"]).lower().endswith((".csv", ".csv.gz", ".parquet")):
@@ -41,7 +41,7 @@ def export(released: str, what: str, **given: Any) -> None:
         Console(given["quiet"]).say([("", f"{rows} rows"), ("", f"written to {given['output']}")])
         return
     try:
-        points = write_released(released, given["output"], what=what)
+        points, what = write_released(released, given["output"], what=what)
     except InvalidInput as error:
         raise named(error, {"released": "RELEASED", "output": "-o", "what": "--what"}) from None
     if given["as_json"]:

@@ -12,7 +12,7 @@ from dphmm.cli.console import Console, print_json
 from dphmm.cli.options import CONTEXT, F, duration, force, messages, new_output, output
 from dphmm.cli.outcomes import REJECTED, named, reworded
 from dphmm.errors import InvalidInput
-from dphmm.storage.importers import IMPORTERS, RECIPES
+from dphmm.storage.importers import RECIPES, import_trajectories
 from dphmm.storage.owner_view import rejected_path, write_rejected
 from dphmm.storage.tables import table_format
 from dphmm.storage.trajectories import save_trajectories
@@ -180,7 +180,7 @@ def _run(name: str, given: dict[str, Any]) -> int:
         new_output(path, inputs, replace)
     with console.progress(f"import {name}") as progress:
         try:
-            imported = IMPORTERS[name](source, progress=progress, **given)
+            imported = import_trajectories(source, name, progress=progress, **given)
         except InvalidInput as error:
             raise named(error, _FIELDS | ({"names": "--no-names"} if name == "sequences" else {})) from None
     save_trajectories(out, imported.trajectories, inputs=inputs)

@@ -10,7 +10,6 @@ from dphmm.cli.console import Console, print_json
 from dphmm.cli.options import CONTEXT, force, loaded_model, messages, new_output, output
 from dphmm.cli.outcomes import named
 from dphmm.errors import InvalidInput
-from dphmm.storage.columns import Times
 from dphmm.storage.statement import statement_path, write_statement
 from dphmm.storage.statement_types import document
 from dphmm.storage.tables import table_format
@@ -84,15 +83,5 @@ def _drawn(model: MarkovModel, space: StateSpace, given: Mapping[str, Any]) -> A
     from dphmm.synthesis import synthesize
 
     like = None if given["like"] is None else read_totals(given["like"], space.names, "like")
-    begin = None if given["begin"] is None else _time(given["begin"])
-    return synthesize(model, given["people"], given["steps"], begin=begin, seed=given["seed"], like=like)
-
-
-def _time(text: str) -> int:
-    """Microseconds since 1970 UTC. Raises InvalidInput for what is no time with a zone."""
-    import pyarrow as pa
-
-    micros, marks = Times("begin").add(pa.chunked_array([[text]], pa.string()))
-    if any(mark.any() for mark in marks.values()):
-        raise InvalidInput("begin", text, "a time with a zone, such as 2024-05-06T00:00Z")
-    return int(micros[0])
+    choices = {name: given[name] for name in ("people", "steps", "begin", "seed")}
+    return synthesize(model, like=like, **choices)

@@ -25,6 +25,7 @@ from scipy.optimize import brentq
 
 from dphmm._cached import cached_property
 from dphmm._checks import exact_epsilon, one_of
+from dphmm._notebook import html_table
 from dphmm.accounting.records import in_short
 from dphmm.dependent._chain import Chain
 from dphmm.dependent._coefficients import (
@@ -384,18 +385,7 @@ class Comparison:
         """The table as a DataFrame, numbers as floats; a mechanism that does not apply has a row that says so."""
         import pandas as pd
 
-        told = [
-            (
-                row.mechanism,
-                float(row.scale),
-                float(row.per_record),
-                row.true_epsilon,
-                row.bound,
-                row.proved,
-                row.why,
-            )
-            for row in self.rows
-        ]
+        told = [_told(row) for row in self.rows]
         missing = [(name, None, None, None, None, False, f"not applicable: {why}") for name, why in self.not_applicable]
         frame = pd.DataFrame([*told, *missing], columns=list(COLUMNS))
         numbers = ["scale", "per_record", "true_epsilon", "bound"]
@@ -420,6 +410,11 @@ class Comparison:
         axes.margins(x=0.35)
         return axes
 
+    def _repr_html_(self) -> str:
+        rows: list[tuple[Any, ...]] = [_told(row) for row in self.rows]
+        rows += [(name, *[None] * (len(COLUMNS) - 2), f"not applicable: {why}") for name, why in self.not_applicable]
+        return html_table(COLUMNS, rows, f"{self.model}, epsilon {in_short(self.epsilon)}")
+
     def __str__(self) -> str:
         head = f"{self.model}, epsilon {in_short(self.epsilon)}"
         return "\n".join([head, *(_line(row) for row in self.rows)])
@@ -438,6 +433,11 @@ def compare(
         except InvalidInput as without:
             missing.append((name, str(without).partition("expected ")[2]))
     return Comparison(repr(model), case.epsilon, tuple(rows), tuple(missing))
+
+
+def _told(row: Calibration) -> tuple[Any, ...]:
+    """A row of the table, in the order of `COLUMNS`."""
+    return (row.mechanism, float(row.scale), float(row.per_record), row.true_epsilon, row.bound, row.proved, row.why)
 
 
 def _line(row: Calibration) -> str:

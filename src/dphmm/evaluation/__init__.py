@@ -4,7 +4,9 @@
 - measures, with bootstrap intervals over subjects: `error`, `error_km`, `of_distances`, `nearest_places_error`,
   `density_error`, `flow_error`, `visit_length_error`, `gyration_error`; `visit_lengths`, `radius_of_gyration`;
   `bootstrap_mean`
-- which setting to take, from public information alone: `candidate_policies`, `sweep`, `Trial`, `Targets`
+- what a policy protects, at which error: `protection_facts`
+- which setting to take, from public information alone: `dphmm.tune`, which gives a `Tuning`; its parts are
+  `candidate_policies`, `sweep`, `Trial` and `Targets`
 
 Names are loaded when first used. The papers' experiments are no part of the package: docs/experiments.md.
 """
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from dphmm.audit.resampling import Interval as Interval
     from dphmm.evaluation.city import City as City
     from dphmm.evaluation.city import simulate_city as simulate_city
+    from dphmm.evaluation.inspection import protection_facts as protection_facts
     from dphmm.evaluation.measures import Error as Error
     from dphmm.evaluation.measures import PrecisionRecall as PrecisionRecall
     from dphmm.evaluation.measures import density_error as density_error
@@ -35,15 +38,18 @@ if TYPE_CHECKING:
     from dphmm.evaluation.tune import bootstrap_mean as bootstrap_mean
     from dphmm.evaluation.tune import candidate_policies as candidate_policies
     from dphmm.evaluation.tune import sweep as sweep
+    from dphmm.evaluation.tuning import Tuning as Tuning
 
 _NAMES = {
     "city": ("City", "simulate_city"),
+    "inspection": ("protection_facts",),
     "measures": (
         *("Error", "PrecisionRecall", "density_error", "error", "error_km", "flow_error"),
         *("gyration_error", "nearest_places_error", "of_distances", "radius_of_gyration", "visit_length_error"),
         "visit_lengths",
     ),
     "tune": ("Targets", "Trial", "bootstrap_mean", "candidate_policies", "sweep"),
+    "tuning": ("Tuning",),
 }
 _HOMES = {name: f"dphmm.evaluation.{module}" for module, names in _NAMES.items() for name in names}
 _HOMES["Interval"] = "dphmm.audit.resampling"

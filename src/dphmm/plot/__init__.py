@@ -4,7 +4,7 @@
   `nights`, `sureness`, `budget`, `strip`; a policy's set: `indistinguishable`
 - a released table: `release_map`, `error_over_time`, `spent`
 - what hides a state: `hull`, `policy`, `degree_of_protection`
-- what a budget buys, before it is spent: `ladder`, `nights`, `sureness`
+- what a budget buys, before it is spent: `ladder`, `nights`, `sureness`; what `dphmm.tune` tried: `trade_off`
 - queries over dependent records: `scales`
 
 Needs matplotlib (``pip install 'dphmm[plot]'``), which is loaded when the first picture is drawn. ``ax=None`` makes a
@@ -33,11 +33,12 @@ if TYPE_CHECKING:
     from dphmm.plot._tables import release_map as release_map
     from dphmm.plot._tables import scales as scales
     from dphmm.plot._tables import spent as spent
+    from dphmm.plot._tables import trade_off as trade_off
 
 _NAMES = {
     "_bodies": ("degree_of_protection", "hull", "policy"),
     "_releases": ("belief", "budget", "day", "error", "indistinguishable", "ladder", "nights", "strip", "sureness"),
-    "_tables": ("error_over_time", "release_map", "scales", "spent"),
+    "_tables": ("error_over_time", "release_map", "scales", "spent", "trade_off"),
 }
 _HOMES = {name: f"dphmm.plot.{module}" for module, names in _NAMES.items() for name in names}
 

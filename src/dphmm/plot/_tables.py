@@ -1,4 +1,4 @@
-"""Pictures of released tables, of one subject or of all; and the noise scales of `dphmm.dependent.compare`."""
+"""Pictures of released tables, of one subject or all, and of what `dphmm.dependent.compare` and `dphmm.tune` give."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dphmm.errors import InvalidInput
-from dphmm.plot._axes import BLACK, BLUE, LOOKS, alone, axes, ground, literal, plain
+from dphmm.plot._axes import BLACK, BLUE, LOOKS, alone, axes, ground, literal, plain, titled
+from dphmm.plot.figures import TRADE_OFF, draw_panel
 from dphmm.states.space import StateSpace
 from dphmm.storage.columns import as_text, decimals, integers
 from dphmm.storage.csv_files import listed
@@ -203,6 +204,35 @@ def scales(comparison: Any, *, ax: Axes | None = None) -> Axes:
         raise InvalidInput("comparison", type(comparison).__name__, "what dphmm.dependent.compare gives")
     drawn: Axes = comparison.plot(axes(ax))
     return drawn
+
+
+def trade_off(tuning: Any, mechanism: str | None = None, *, ax: Axes | None = None) -> Axes:
+    """The error of the estimate by epsilon, a line for each policy that `dphmm.tune` tried.
+
+    ``mechanism``: of which one; by default that of the recommended setting, or the first that was tried.
+    """
+    from dphmm.evaluation.tuning import Tuning
+
+    if not isinstance(tuning, Tuning):
+        raise InvalidInput("tuning", type(tuning).__name__, "what dphmm.tune gives")
+    table, found = tuning.table[tuning.table["refused"].isna()], tuning.recommended
+    if not len(table):
+        raise InvalidInput("tuning", "settings that are all refused", "one with an error to draw")
+    names = list(table["mechanism"].drop_duplicates())
+    chosen = mechanism or (names[0] if found is None else found["mechanism"])
+    if chosen not in names:
+        raise InvalidInput("mechanism", chosen, "one of " + ", ".join(names))
+    ax = axes(ax)
+    draw_panel(ax, TRADE_OFF, table[table["mechanism"] == chosen])
+    if found is not None and found["mechanism"] == chosen:
+        ax.plot(found["epsilon"], found["estimate_error"], "o", markersize=13, fillstyle="none", color=BLACK)
+        ax.annotate(
+            "recommended", (found["epsilon"], found["estimate_error"]), xytext=(9, 9), textcoords="offset points"
+        )
+    titled(ax, TRADE_OFF.title)
+    ax.set_ylabel(f"{TRADE_OFF.y_label}, {tuning.space.unit}")
+    ax.legend(frameon=False)
+    return ax
 
 
 def _by_step(steps: IntArray, values: FloatArray) -> tuple[IntArray, FloatArray]:

@@ -46,6 +46,24 @@ class Figure:
     log_y: bool = False
 
 
+#: What `dphmm.tune` tried: error by epsilon.
+TRADE_OFF = Figure(
+    name="trade-off",
+    title="Error of the estimate by epsilon, for each policy",
+    table="settings",
+    x="epsilon",
+    y="estimate_error",
+    by="policy",
+    x_label="epsilon of each release",
+    y_label="root mean square error",
+    panels="mechanism",
+    low="estimate_error_low",
+    high="estimate_error_high",
+    log_x=True,
+    log_y=True,
+)
+
+
 def can_draw() -> bool:
     """Whether matplotlib is there: pip install 'dphmm[plot]'."""
     return find_spec("matplotlib") is not None
@@ -61,10 +79,9 @@ def draw(figure: Figure, table: pd.DataFrame) -> Any:
     width = max(_NARROWEST, _PANEL[0] * across)
     canvas = Canvas(figsize=(width, _PANEL[1] * down + 0.9), layout="constrained")
     axes = canvas.subplots(down, across, squeeze=False, sharex=True, sharey=True)
-    names = [str(name) for name in table[figure.by].drop_duplicates()]
-    styles = dict(zip(names, cycle(zip(COLOURS * 8, MARKS * 7, strict=True)), strict=False))
+    styles = _styles(figure, table)
     for place, (name, part) in zip(axes.flat, panels, strict=False):
-        _panel(place, figure, part, styles)
+        draw_panel(place, figure, part, styles)
         place.set_title(name, fontsize="medium")
     for unused in list(axes.flat)[len(panels) :]:
         unused.set_axis_off()
@@ -97,7 +114,15 @@ def save(figure: Figure, table: pd.DataFrame, folder: Path) -> list[Path]:
     return paths
 
 
-def _panel(place: Any, figure: Figure, table: pd.DataFrame, styles: dict[str, Any]) -> None:
+def _styles(figure: Figure, table: pd.DataFrame) -> dict[str, Any]:
+    """The colour and the mark of each line."""
+    names = [str(name) for name in table[figure.by].drop_duplicates()]
+    return dict(zip(names, cycle(zip(COLOURS * 8, MARKS * 7, strict=True)), strict=False))
+
+
+def draw_panel(place: Any, figure: Figure, table: pd.DataFrame, styles: dict[str, Any] | None = None) -> None:
+    """One panel of a figure on an Axes."""
+    styles = _styles(figure, table) if styles is None else styles
     for name, part in _groups(table, figure.by):
         colour, mark = styles[name]
         line = part.sort_values(figure.x)

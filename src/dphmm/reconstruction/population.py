@@ -15,12 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dphmm._checks import one_of, whole
+from dphmm._notebook import html_table
 from dphmm.batch import Progress
 from dphmm.decoding import epsilon_of
 from dphmm.errors import InvalidInput
@@ -117,16 +117,10 @@ class Population:
         rows = self.records()
         if not rows:
             return "<p>no regions</p>"
-        head = "".join(f"<th>{escape(name)}</th>" for name in rows[0])
-        body = "".join("<tr>" + "".join(f"<td>{_cell(value)}</td>" for value in row.values()) + "</tr>" for row in rows)
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        return html_table(list(rows[0]), (row.values() for row in rows))
 
     def __repr__(self) -> str:
         return f"Population({', '.join(map(repr, self.densities[:3]))}{', ...' * (len(self.densities) > 3)})"
-
-
-def _cell(value: Any) -> str:
-    return "" if value is None else f"{value:.4f}" if isinstance(value, float) else escape(str(value))
 
 
 def population(

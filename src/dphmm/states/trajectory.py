@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,6 +22,10 @@ from dphmm.errors import InvalidInput
 from dphmm.states.maps import MEAN_RADIUS, MapSpace
 from dphmm.states.space import StateSpace
 from dphmm.types import BoolArray, FloatArray, IntArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
 
 
 def ranks(owner: NDArray[Any]) -> IntArray:
@@ -219,6 +223,30 @@ class Trajectories:
         if self.lat is None or self.lon is None:
             raise InvalidInput("lat, lon", "no places", f"columns lat and lon, which {what} needs")
         return self.lat, self.lon
+
+    def to_arrow(self) -> pa.Table:
+        """The canonical Arrow table: user text, t timestamp[us, UTC], step, lat, lon, state, trip."""
+        import pyarrow as pa
+
+        users = pa.array(self.users, pa.string())
+        columns: dict[str, Any] = {"user": pa.DictionaryArray.from_arrays(self.user, users).cast(pa.string())}
+        if self.time is not None:
+            columns["t"] = pa.array(self.time, pa.int64()).cast(pa.timestamp("us", "UTC"))
+        for name in ("step", "lat", "lon", "state", "trip"):
+            column = getattr(self, name)
+            if column is not None:
+                columns[name] = pa.array(column, pa.string() if name == "state" else pa.from_numpy_dtype(column.dtype))
+        return pa.table(columns)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The same as a pandas frame."""
+        frame: pd.DataFrame = self.to_arrow().to_pandas()
+        return frame
+
+    def _repr_html_(self) -> str:
+        """How many rows there are, and of what; rows are people's, so a notebook shows none of them."""
+        columns = ", ".join(("t" if name == "time" else name) for name in self.columns)
+        return f"<p>{len(self):,} rows of {self.n_users:,} users; columns {columns}</p>"
 
     def __repr__(self) -> str:
         return f"Trajectories(rows={len(self)}, users={self.n_users}, columns={', '.join(self.columns)})"

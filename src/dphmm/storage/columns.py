@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
@@ -195,6 +196,14 @@ FORMATS = ("iso", "auto", *UNIX)
 _PLAIN = tuple(int(np.datetime64(f"{year}-01-01", "s").astype(np.int64)) for year in (1980, 2100))
 _UNIX = r"^[+-]?[0-9]{1,18}(?:\.[0-9]{1,9})?$"
 _DIRECTIVES = re.compile("%(.)")
+
+
+def zoned_times(texts: Sequence[str | None], field: str) -> tuple[IntArray, BoolArray]:
+    """Microseconds (n,) since 1970 UTC of times with a zone, such as 2024-05-06T00:00Z, and which texts are none."""
+    import pyarrow as pa
+
+    micros, marks = Times(field).add(pa.chunked_array([list(texts)], pa.string()))
+    return micros, np.logical_or.reduce(list(marks.values()))
 
 
 class Times:

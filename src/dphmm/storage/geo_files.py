@@ -25,10 +25,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from dphmm.errors import InvalidInput
+from dphmm.states.trajectory import Trajectories
 from dphmm.states.zones import Zones
+from dphmm.storage.columns import decimals
 from dphmm.storage.csv_files import listed
 from dphmm.storage.inputs import MOST_MEMBER, PathLike, checked_input, checked_output, legible, replacing, steady
-from dphmm.storage.tables import read_table
+from dphmm.storage.tables import column_list, read_table, to_arrow
 
 if TYPE_CHECKING:
     import geopandas as gpd
@@ -293,31 +295,89 @@ def _label(value: Any) -> str:
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
-def write_released(
-    released: PathLike, output: PathLike, *, what: str = "estimate", inputs: Sequence[PathLike] = ()
-) -> int:
-    """A released table of a map as points in degrees with all its columns; how many there are.
+#: Whose places a table has, by the beginning of the names of its columns, in the order in which they are looked for.
+PLACES = {"estimate": "estimate_", "z": "z_", "smoothed": "smoothed_", "path": "path_", "place": ""}
 
-    ``what`` : of which answers the points are, estimate or z; a row that was not asked has no z, and so no point.
+
+def to_geopandas(table: Any, *, what: str | None = None) -> gpd.GeoDataFrame:
+    """A table with places as points in degrees, with all its columns: to draw, or to write with geopandas.
+
+    Parameters
+    ----------
+    table : what `release_many`, `decode`, `synthesize` or `load_trajectories` gives: a pandas, polars or Arrow table,
+        or `Trajectories`. It stays as it is. A GeoDataFrame without such columns comes back.
+    what : of which places the points are: estimate, z, smoothed, path, or place (lat and lon). Without it the first
+        of these that there is.
+
+    Returns
+    -------
+    A GeoDataFrame (WGS84) of the rows that have such a place: a row that was not asked has no z, and so no point.
+
+    Raises
+    ------
+    InvalidInput : for a table without such places, and without geopandas (``pip install 'dphmm[geo]'``).
+
+    Examples
+    --------
+    >>> import dphmm, pandas
+    >>> rows = pandas.DataFrame({"user": ["a", "b"], "z_lat": [52.5, None], "z_lon": [13.4, None]})
+    >>> points = dphmm.to_geopandas(rows)
+    >>> len(points), points.geometry.iloc[0].x
+    (1, 13.4)
+    """
+    rows = table.to_arrow() if isinstance(table, Trajectories) else table
+    names = column_list(rows)
+    if hasattr(table, "geometry") and what in (None, "place") and not {"lat", "lon"} <= set(names):
+        return table
+    return _points(rows, place_columns(names, what, "table"), "table")
+
+
+def place_columns(names: Sequence[str], what: str | None, field: str) -> str:
+    """Of which places a table's points are, by `PLACES`: ``what``, or the first that there is. Raises InvalidInput."""
+    if what is not None and what not in PLACES:
+        raise InvalidInput("what", what, "one of " + ", ".join(PLACES))
+    there = [one for one, start in PLACES.items() if {f"{start}lat", f"{start}lon"} <= set(names)]
+    if what in there or (what is None and there):
+        return what or there[0]
+    start = PLACES[what or "estimate"]
+    expected = f"a table of a map, with {start}lat and {start}lon" + (f"; or what={there[0]}" if there else "")
+    raise InvalidInput(field, "columns " + listed(names), expected)
+
+
+def _points(table: Any, what: str, field: str) -> gpd.GeoDataFrame:
+    """The rows that have a place, with points of it."""
+    gpd = _geopandas(field)
+    rows, sides = to_arrow(table), [f"{PLACES[what]}{side}" for side in ("lat", "lon")]
+    lat, lon = (decimals(rows.column(side), side)[0] for side in sides)
+    known = np.isfinite(lat) & np.isfinite(lon)
+    frame = rows.to_pandas()[known].reset_index(drop=True)
+    return gpd.GeoDataFrame(frame, geometry=gpd.points_from_xy(lon[known], lat[known]), crs=_DEGREES)
+
+
+class Written(NamedTuple):
+    """How many points were written, and of which places they are."""
+
+    points: int
+    what: str
+
+
+def write_released(
+    released: PathLike, output: PathLike, *, what: str | None = None, inputs: Sequence[PathLike] = ()
+) -> Written:
+    """A released or smoothed table of a map as points in degrees, with all its columns.
+
+    ``what`` : of which answers the points are, as for `to_geopandas`.
 
     Raises InvalidInput for a table without places, another suffix, and without geopandas.
     """
-    gpd = _geopandas("output")
+    _geopandas("output")
     suffix = Path(output).suffix.lower()
     if suffix not in _WRITTEN:
         raise InvalidInput("output", str(output), "a name ending in " + ", ".join(_WRITTEN))
-    if what not in ("estimate", "z"):
-        raise InvalidInput("what", what, "estimate or z")
     checked_output(output, [released, *inputs])
-    frame = read_table(released, text={"user"}).to_pandas()
-    places = [f"{what}_lat", f"{what}_lon"]
-    if not set(places) <= set(frame.columns):
-        other = "z" if what == "estimate" else "estimate"
-        expected = f"a released file of a map, with {places[0]} and {places[1]}; or what={other}"
-        raise InvalidInput("released", "columns " + listed(list(frame.columns)), expected)
-    frame = frame[np.isfinite(frame[places].to_numpy(np.float64)).all(axis=1)]
-    points = gpd.points_from_xy(frame[places[1]], frame[places[0]])
-    made = gpd.GeoDataFrame(frame, geometry=points, crs=_DEGREES)
+    rows = read_table(released, text={"user"})
+    chosen = place_columns(rows.column_names, what, "released")
+    made = _points(rows, chosen, "released")
     with replacing(output) as temporary:
         # Drivers go by the suffix, and some will not write over a file.
         written = temporary.with_name(temporary.name + suffix)
@@ -326,4 +386,4 @@ def write_released(
             written.replace(temporary)
         finally:
             written.unlink(missing_ok=True)
-    return len(made)
+    return Written(len(made), chosen)

@@ -25,10 +25,10 @@ from dphmm.markov.stochastic import DENSE_STATES, divided, row_sums
 from dphmm.policy.graph import PolicyGraph
 from dphmm.states.space import StateSpace, check_names, ordered_labels
 from dphmm.states.trajectory import MICROSECONDS, not_of_time_bins
-from dphmm.storage.columns import Times, as_text, decimals, plain_type
+from dphmm.storage.columns import as_text, decimals, plain_type, zoned_times
 from dphmm.storage.csv_files import first_row, lines_of_records, listed, read_headless
 from dphmm.storage.inputs import PathLike, checked_input, steady
-from dphmm.storage.tables import column_names, read_table, table_format
+from dphmm.storage.tables import column_list, column_names, read_table, table_format, to_arrow
 from dphmm.types import FloatArray
 
 if TYPE_CHECKING:
@@ -360,11 +360,24 @@ def read_totals(path: PathLike, names: tuple[str, ...], field: str = "like") -> 
     Without a column step they are of step 1. A state without a row has nobody. Raises InvalidInput for other columns, a
     state that there is not or that a step has twice, and totals that are no numbers or below 0.
     """
-    texts, name = _texts(str(path), field), Path(path).name
-    _check_columns(field, name, list(texts), ("state", "people", "step"))
-    if "state" not in texts or "people" not in texts:
-        raise InvalidInput(field, f"{name}, with columns {listed(list(texts))}", "columns state and people")
-    totals = decimals(read_table(path, columns=["people"]).column("people"), "people")[0]
+    checked_input(path, field)
+    return totals_of(read_table(path, text=("state", "step")), names, field, Path(path).name)
+
+
+def totals_of(table: Any, names: tuple[str, ...], field: str, name: str = "a table") -> dict[int, FloatArray]:
+    """The same of a pandas, polars or Arrow table, or a GeoDataFrame, whose shapes are not looked at."""
+    shapes = {table.geometry.name} if hasattr(table, "geometry") else set()
+    columns = [column for column in column_list(table) if column not in shapes]
+    _check_columns(field, name, columns, ("state", "people", "step"))
+    if "state" not in columns or "people" not in columns:
+        raise InvalidInput(field, f"{name}, with columns {listed(columns)}", "columns state and people")
+    rows = to_arrow(table, columns)
+    if not rows.num_rows:
+        raise InvalidInput(field, f"{name}, with no rows", "at least one")
+    texts = {
+        column: _cells(rows.column(column), column, f"{field}, {column}") for column in columns if column != "people"
+    }
+    totals = decimals(rows.column("people"), "people")[0]
     steps = _steps(texts["step"], field) if "step" in texts else [1] * len(totals)
     numbers = {state: number for number, state in enumerate(names)}
     found: dict[int, dict[int, float]] = {}
@@ -422,12 +435,10 @@ def _steps(cells: Sequence[str | None], field: str) -> list[int]:
 
 
 def _bins(cells: Sequence[str | None], step: int | None, field: str) -> list[int]:
-    import pyarrow as pa
-
     if step is None:
         raise InvalidInput(field, "a column t, of a model without a time step", "a column step")
-    micros, marks = Times(field).add(pa.chunked_array([cells], pa.string()))
-    if any(mark.any() for mark in marks.values()):
+    micros, none = zoned_times(cells, field)
+    if none.any():
         raise InvalidInput(field, "a t that is no time with a zone", "times such as 2024-05-06T09:00Z")
     numbers: list[int] = (micros // (step * MICROSECONDS)).tolist()
     return numbers

@@ -364,22 +364,7 @@ def load_trajectories(
 
 def save_trajectories(path: PathLike, trajectories: Trajectories, *, inputs: Iterable[PathLike] = ()) -> None:
     """Write the canonical columns that there are, at once or not at all; ``inputs`` must not be replaced."""
-    write_table(Path(path), trajectories_table(trajectories), inputs=inputs)
-
-
-def trajectories_table(trajectories: Trajectories) -> pa.Table:
-    """The canonical Arrow table: user text, t timestamp[us, UTC], step, lat, lon, state, trip."""
-    import pyarrow as pa
-
-    users = pa.array(trajectories.users, pa.string())
-    columns: dict[str, Any] = {"user": pa.DictionaryArray.from_arrays(trajectories.user, users).cast(pa.string())}
-    if trajectories.time is not None:
-        columns["t"] = pa.array(trajectories.time, pa.int64()).cast(pa.timestamp("us", "UTC"))
-    for name in ("step", "lat", "lon", "state", "trip"):
-        column = getattr(trajectories, name)
-        if column is not None:
-            columns[name] = pa.array(column, pa.string() if name == "state" else pa.from_numpy_dtype(column.dtype))
-    return pa.table(columns)
+    write_table(Path(path), trajectories.to_arrow(), inputs=inputs)
 
 
 def trajectories_from_table(

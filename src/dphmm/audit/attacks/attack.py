@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dphmm._notebook import html_lines
 from dphmm.accounting.ledger import Ledger
 from dphmm.audit.attacks.adversary import METHODS, Adversary, Seen
 from dphmm.audit.attacks.truth import Truth, answer_of, begins_of, truth_of
@@ -85,6 +86,9 @@ class AttackReport:
                 "place"
             )
         return said
+
+    def _repr_html_(self) -> str:
+        return html_lines(self.lines)
 
     def document(self) -> dict[str, Any]:
         """The measures for machines, overall and per step; ``outside``: overall, of rows in no state of the model."""

@@ -3,11 +3,15 @@
 Published sets that are a layout of rows are registered in `RECIPES`.
 """
 
+from typing import Any
+
+from dphmm._checks import one_of
 from dphmm.storage.importers.imported import Imported, Importer, ImportReport
 from dphmm.storage.importers.intervals import import_intervals
 from dphmm.storage.importers.published import RECIPES
 from dphmm.storage.importers.rows import import_csv, import_geo, import_geolife
 from dphmm.storage.importers.sequences import import_sequences
+from dphmm.storage.inputs import PathLike
 from dphmm.storage.layouts import Progress
 
 IMPORTERS: dict[str, Importer] = {
@@ -19,4 +23,42 @@ IMPORTERS: dict[str, Importer] = {
     **{name: recipe.importer(name) for name, recipe in RECIPES.items()},
 }
 
-__all__ = ["IMPORTERS", "RECIPES", "ImportReport", "Imported", "Importer", "Progress"]
+
+def import_trajectories(
+    source: PathLike, format: str = "csv", *, progress: Progress | None = None, **options: Any
+) -> Imported:
+    """Read trajectories of another format: what ``dphmm import FORMAT SRC`` reads.
+
+    Parameters
+    ----------
+    source : a file; of csv and the published sets also a folder or an archive of files.
+    format : csv (any rows), geo (points), intervals, sequences, or a published set such as geolife or cabspotting.
+    options : those of the command, with underscores: user_column, time_format, delimiter, user_from, step, ...
+
+    Returns
+    -------
+    An `Imported`: ``trajectories``; ``rejected``, an Arrow table of the rows that were left out, each with its reason,
+    for the data owner alone; and ``report``, what to tell of it.
+
+    Raises
+    ------
+    InvalidInput : for a format that there is not, for options that do not fit, and for a source without rows that can
+        be read.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib, dphmm
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "rows.txt")
+    ...     _ = path.write_text("52.5 13.4 1700000000\\n52.6 13.4 1700000600\\n")
+    ...     how = {"names": "lat,lon,t", "delimiter": "space", "user_name": "ann", "time_format": "unix-s"}
+    ...     found = dphmm.import_trajectories(path, **how)
+    >>> found.trajectories
+    Trajectories(rows=2, users=1, columns=user, time, lat, lon)
+
+    Source: docs/commands.md, import.
+    """
+    return IMPORTERS[one_of(format, tuple(IMPORTERS), "format")](source, progress=progress, **options)
+
+
+__all__ = ["IMPORTERS", "RECIPES", "ImportReport", "Imported", "Importer", "Progress", "import_trajectories"]

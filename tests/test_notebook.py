@@ -1,0 +1,60 @@
+"""Results in notebooks: what a table or a line says is there, and no text of a file becomes markup.
+
+It would fail for a name that is not escaped, for a number that is missing, and for a result without a view.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+import dphmm
+from dphmm._notebook import html_lines, html_table
+
+SPACE = dphmm.StateSpace([0, 1, 2])
+MODEL = dphmm.MarkovModel([0.5, 0.25, 0.25], [[0.8, 0.2, 0], [0.1, 0.8, 0.1], [0, 0.2, 0.8]], space=SPACE)
+POLICY = dphmm.policy.complete(3)
+
+
+def test_text_is_escaped_and_numbers_are_short():
+    assert "<script" not in html_table(["<script>"], [["<script>"]], "<script>") + html_lines(["<script>"])
+    assert "<td>0.3333</td><td></td><td>7</td>" in html_table("abc", [[1 / 3, float("nan"), 7]])
+
+
+RESULTS = {
+    "tune": (lambda: dphmm.tune(MODEL, target_dop=2, epsilons=[1], runs=2, steps=2), "recommended: policy"),
+    "verify": (
+        lambda: dphmm.audit.verify(dphmm.ReleaseSession(MODEL, POLICY, SPACE, 1)),
+        "keeps its promise",
+    ),
+    "compare": (
+        lambda: dphmm.dependent.compare(
+            dphmm.dependent.Chain([[0.9, 0.1], [0.2, 0.8]], 3), dphmm.dependent.Sum([0, 1]), 1
+        ),
+        "group",
+    ),
+    "synthesize": (lambda: dphmm.synthesize(MODEL, 2, 3, seed=1), "6 rows of 2 users"),
+}
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_results_show_themselves(name):
+    made, told = RESULTS[name]
+    assert told in made()._repr_html_()
+
+
+def test_rows_of_people_stay_out_of_a_notebook():
+    rows = dphmm.Trajectories.from_labels(["ann", "ann"], state=["clinic", "home"])
+    shown = rows._repr_html_()
+    assert "ann" not in shown and "clinic" not in shown and rows.to_pandas().state.tolist() == ["clinic", "home"]
+
+
+def test_results_with_a_picture_draw_that_of_the_library():
+    figure = pytest.importorskip("matplotlib.figure", reason="matplotlib is not installed")
+    grid = dphmm.Grid.from_bounds(0.0, 0.0, 0.02, 0.02, cell=1000.0)
+    hull = dphmm.sensitivity_hull(dphmm.policy.radius(grid, 1000), grid)
+    axes = [figure.Figure().add_subplot() for _ in range(2)]
+    drawn = hull.plot(ax=axes[0]), dphmm.plot.hull(hull, ax=axes[1])
+    assert drawn[0] is axes[0] and len(drawn[0].lines) == len(drawn[1].lines)
+    assert len(drawn[0].patches) == len(drawn[1].patches) and len(drawn[0].patches) + len(drawn[0].lines) > 0
+    found = dphmm.plan(MODEL, POLICY, SPACE, dphmm.SequencePromise(3, steps=6), people=10)
+    assert found.plot(ax=axes[0]) is axes[0]
