@@ -6,7 +6,6 @@ import pytest
 
 from dphmm.errors import InvalidInput
 from dphmm.storage.importers import IMPORTERS
-from dphmm.storage.trajectories import trajectories_table
 
 HEADER = (
     '"TRIP_ID","CALL_TYPE","ORIGIN_CALL","ORIGIN_STAND","TAXI_ID","TIMESTAMP","DAY_TYPE","MISSING_DATA","POLYLINE"\n'
@@ -20,7 +19,7 @@ def trip(number, taxi, line, missing="False", at="1372636858"):
 def read(kind, path, **options):
     """Rows as tuples, and what is rejected."""
     imported = IMPORTERS[kind](path, **options)
-    rows = [tuple(row.values()) for row in trajectories_table(imported.trajectories).to_pylist()]
+    rows = [tuple(row.values()) for row in imported.trajectories.to_arrow().to_pylist()]
     return [(r[0], r[1].strftime("%H:%M:%S"), *r[2:]) for r in rows], imported
 
 
