@@ -17,6 +17,7 @@ import io
 import itertools
 import re
 import tarfile
+import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -267,6 +268,24 @@ CASES = {
         ),
         users=("10", "9"),
         kind="gowalla",
+        suffix=".txt",
+    ),
+    "check-ins of a city": Case(
+        b"",
+        (
+            b"10\tv1\tc\tCaf\xe9\t40.7\t-74\t-240\tTue Apr 03 18:00:09 +0000 2012",
+            b"9\tv2\tc\tBar\t40.8\t-74\t-240\tTue Apr 03 18:00:25 +0000 2012",
+            b"10\tv2\tc\tBar\t400\t-74\t-240\tTue Apr 03 18:02:25 +0000 2012",
+        ),
+        tuple(
+            line.replace(b",", b"\t")
+            for line in rows_like(
+                b"<user>,v,c,Bar,<lat>,-74,-240,<t>",
+                {b"user": (b"x",), b"lat": PLACES, b"t": (b"Tue Apr 03 18:00:09 +0000 2012", *TIMES)},
+            )
+        ),
+        users=("10", "9"),
+        kind="foursquare",
         suffix=".txt",
     ),
     "text of another kind": Case(
@@ -606,6 +625,148 @@ def test_folders_and_archives(archive, tmp_path):
         added = [(f"Data/{folder}/Trajectory/{stem}.plt", data) for stem in ("a", "b", "c")]
         for files in placed(others, added[:1]) if archive else [others + added]:
             assert read(files) == expected
+
+
+HEADED = b"user,t,lat,lon,trip\n%s,2024-05-06T08:00:00Z,50.01,10.01,3\n%s,2024-05-06T08:05:00Z,50.02,10.01,4\nbad\n"
+UNNAMED = b"t,lat,lon\n2024-05-06T08:00:00Z,50.01,10.01\n2024-05-06T08:05:00Z,91,10.01\n"
+CAB = b"50.01 10.01 0 1213084687\n50.02 10.01 1 1213084680\nbad\n"
+TAXI = b"%s,2008-02-02 15:36:08,10.01,50.01\n%s,2008-02-30 15:36:08,10.01,50.01\n"
+#: What a file of one more person may be, beside what each layout adds: of another form, of other columns, or no text.
+ODD_FILES = (
+    b"", b"\n\n", b"x\n", b'"x', b"a,a\n1,2\n", b"PAR1" + bytes(range(256)), b"\xff\xfe\n", b"\0,\0\n",
+    b"user,t\nx,1\n", b"user,state\nx,home\n", b"x,2024-05-06T08:00:00Z,50.01,10.01\n", b"\x1f\x8b\x08",
+    b'"' + b"x" * 200 + b"\n", b"lat,lon\n50,10\n",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A folder of others' files, by name; what somebody else's may hold beside `ODD_FILES`; and how it is read."""
+
+    others: dict[str, bytes]
+    added: tuple[bytes, ...]
+    names: tuple[str, ...]
+    users: tuple[str, ...]
+    options: dict[str, Any] = field(default_factory=dict)
+    kind: str = "csv"
+
+
+FOLDERS_OF_ROWS = {
+    "users in a column": Folder(
+        {f"d/{name}.csv": HEADED % (name.encode(), name.encode()) for name in "abc"},
+        (
+            HEADED % (b"x", b"x"), HEADED % (b"x", b"7") + b'x,"', HEADED.replace(b",trip", b"") % (b"x", b"x"),
+            HEADED.replace(b"lon", b"longitude") % (b"x", b"x"), HEADED.replace(b",t,", b",t_local,") % (b"x", b"x"),
+            HEADED.replace(b"trip", b"step") % (b"x", b"x"), b"user,t,lat,lon\nx,2024-05-06T08:00:00Z,50.01,10.01\n",
+            b"lon,lat,user,t\n10.01,50.01,x,2024-05-06T08:00:00Z\n",
+            b"user,t,lat,lon,trip,state\nx,2024-05-06T08:00:00Z,1,2,home,y\n",
+        ),
+        ("d/0.csv", "d/b2.csv", "e/z.csv", "a.csv.gz"),
+        ("a", "b", "c"),
+    ),
+    "users by file": Folder(
+        {f"d/{name}.csv": UNNAMED for name in "abc"},
+        (
+            UNNAMED, UNNAMED.replace(b"t,", b"time,"), UNNAMED.replace(b"lat", b"x"), b"t,lat,lon,trip\n1,2,3,4\n",
+            b"state\nhome\n",
+        ),
+        ("d/0.csv", "d/x.csv", "e/\udce9.csv", "a/x.csv.gz"),
+        ("a", "b", "c"),
+        {"user_from": "file-name"},
+    ),
+    "users by folder": Folder(
+        {f"{name}/{part}.csv": UNNAMED for name in "abc" for part in (1, 2)},
+        (UNNAMED, UNNAMED.replace(b"lat", b"x"), b"state\nhome\n"),
+        ("0/1.csv", "z/1.csv", "x/1.csv"),
+        ("a", "b", "c"),
+        {"user_from": "folder-name"},
+    ),
+    "cabspotting": Folder(
+        {f"cabs/new_{name}.txt": CAB for name in "ab"},
+        (CAB, b"50.01 10.01 0 1213084687 7\n", b"91 10 0 1\n", b'" " " "\n', b"50 10 0 2008-06-10T07:58:07Z\n"),
+        ("cabs/new_0.txt", "cabs/new_x.txt", "cabs/_cabs.txt", "cabs/new_z.txt.gz"),
+        ("a", "b"),
+        kind="cabspotting",
+    ),
+    "tdrive": Folder(
+        {f"taxi/{name}.txt": TAXI % (name.encode(), name.encode()) for name in "12"},
+        (TAXI % (b"x", b"007"), b"x,2008-02-02T15:36:08Z,10,50\n", b"x,1,2\n", b"x,1201937768,10.01,50.01\n"),
+        ("taxi/0.txt", "taxi/10.txt", "zz/x.txt"),
+        ("1", "2"),
+        kind="tdrive",
+    ),
+}  # fmt: skip
+
+
+def packed(kind, files, folder):
+    """A folder, or an archive in the order of the files."""
+    source = folder / {"zip": "x.zip", "tar": "x.tar"}.get(kind, f"folder{len(list(folder.iterdir()))}")
+    if kind == "folder":
+        for name, data in files:
+            (source / name).parent.mkdir(parents=True, exist_ok=True)
+            (source / name).write_bytes(data)
+    elif kind == "zip":
+        with zipfile.ZipFile(source, "w") as archive:
+            for name, data in files:
+                archive.writestr(name, data)
+    else:
+        with tarfile.open(source, "w") as tar:
+            for name, data in files:
+                info = tarfile.TarInfo(name)
+                info.size = len(data)
+                tar.addfile(info, io.BytesIO(data))
+    return source
+
+
+@pytest.mark.parametrize("kind", ["folder", "zip", "tar"])
+@pytest.mark.parametrize("name", FOLDERS_OF_ROWS)
+def test_a_file_of_one_more_person_changes_nothing_of_others(name, kind, tmp_path):
+    """Whatever is in it, whatever its name, wherever it lies in an archive: rows, order, types and rejected rows."""
+    case = FOLDERS_OF_ROWS[name]
+    others = list(case.others.items())
+
+    def read(files):
+        source = packed(kind, files, tmp_path)
+        imported = IMPORTERS[case.kind](source, **case.options)
+        table, rejected = imported.trajectories.to_arrow(), imported.rejected.to_pylist()
+        prefix = f"{source.name}/" if kind == "folder" else ""
+        theirs = [row for row in rejected if row["file"].removeprefix(prefix) in case.others]
+        for row in theirs:
+            row["file"] = row["file"].removeprefix(prefix)
+        return table.schema, [row for row in table.to_pylist() if row["user"] in case.users], theirs
+
+    expected = read(others)
+    assert len(expected[1]) >= 2 and {row["user"] for row in expected[1]} == set(case.users) and expected[2]
+    contents = (*case.added, *ODD_FILES)
+    tried = 0
+    for number, data in enumerate(contents):
+        # Every content under one name, in turn, and the first and the last under each.
+        named = case.names if data in (case.added[0], ODD_FILES[-1]) else (case.names[number % len(case.names)],)
+        for called in named:
+            if kind == "zip" and not called.isascii():
+                continue
+            made = gzip.compress(data) if called.endswith(".gz") and number % 2 else data
+            orders = placed(others, [(called, made)]) if kind != "folder" else [[*others, (called, made)]]
+            for files in orders:
+                assert read(files) == expected, (called, data)
+                tried += 1
+    assert tried >= len(contents)
+
+
+def test_a_file_that_lacks_a_column_is_told_and_its_rows_are_listed(tmp_path):
+    files = {
+        "a.csv": HEADED % (b"a", b"a"), "b.csv": HEADED % (b"b", b"b"),
+        "c.csv": HEADED.replace(b"lon", b"x") % (b"c", b"c"), "e.csv": b'"x',
+        "d.csv": b"user,t,lat,lon\nd,2024-05-06T08:00:00Z,50.01,10.01\n",
+    }  # fmt: skip
+    imported = IMPORTERS["csv"](packed("zip", files.items(), tmp_path))
+    assert imported.report.dropped == {"ragged_row": 3, "missing_column": 2, "unreadable_file": 1}
+    rows = [tuple(row.values()) for row in imported.rejected.to_pylist() if row["file"] in ("c.csv", "e.csv")]
+    expected = [("c.csv", 1, "missing_column"), ("c.csv", 2, "missing_column"), ("c.csv", 3, "ragged_row")]
+    assert rows == [*expected, ("e.csv", 1, "unreadable_file")]
+    assert "file 'c.csv': no column lon, its rows are left out" in imported.report.notes
+    trips = {row["user"]: row["trip"] for row in imported.trajectories.to_arrow().to_pylist()}
+    assert trips == {"a": 4, "b": 4, "d": -1}
 
 
 COLUMNS = {

@@ -207,7 +207,7 @@ def read_source(
         written = dict(zip(names, csv_header(text, layout), strict=True))
         for part in text_parts(text, layout, written, found.read, ragged):
             found.add(part, owner)
-        found.end_of_file(file.name, ragged)
+        found.end_of_file(file.name, dict.fromkeys(ragged, "ragged_row"))
     if progress is not None:
         progress(1, 1)
     rows = found.finish(())
@@ -258,35 +258,39 @@ _PLAIN = TextLayout()
 
 
 def _read_many(source: Path, layout: Layout, expanding: Expanding | None, progress: Progress | None) -> SourceRows:
-    """Every text of a folder or an archive, in the order in which it has them."""
-    found: _Found | None = None
-    left_out, owners, empty = 0, dict[str, int](), 0
+    """Every text of a folder or an archive, in the order in which it has them.
+
+    A file that cannot be read, or lacks a column that is needed, is left out with all its rows; the others are read.
+    """
+    found = _Found(_common_names(source, layout, expanding), layout, str(source), expanding)
+    left_out, owners, empty, lacking = 0, dict[str, int](), 0, dict[str, list[str]]()
     for member in members(source, layout.files):
         if progress is not None:
             progress(member.done, member.total)
-        owner = layout.user_name if layout.user_from is None else layout.owner_of(member.name)
-        if layout.user_from is not None and owner is None:
+        if layout.user_from is not None and layout.owner_of(member.name) is None:
             left_out += 1
             continue
-        text = _member(member.name, member.data)
-        if not text.data.strip():
-            empty += 1
+        owner = layout.user_name if layout.user_from is None else layout.owner_of(member.name)
+        try:
+            text = _member(member.name, member.data)
+            if not text.data.strip():
+                empty += 1
+                continue
+            parts, ragged, missing = _parts_of(text, layout, found)
+        except InvalidInput:
+            # It is one person's, and decides about nobody else's rows.
+            found.end_of_file(member.name, {1: "unreadable_file"})
             continue
-        names, ragged = csv_names(text, layout), list[int]()
-        found = found or _Found(names, layout, str(source), expanding)
-        if set(found.read) - set(names):
-            expected = "the columns that the first file has: " + listed(found.read)
-            raise InvalidInput(ascii(member.name), "columns " + listed(names), expected)
-        written = dict(zip(names, csv_header(text, layout), strict=True))
-        for part in text_parts(text, layout, written, found.read, ragged):
+        if missing:
+            lacking[member.name] = missing
+            rows = sum(map(len, parts)) + len(ragged)
+            found.end_of_file(member.name, dict.fromkeys(range(1, rows + 1), "missing_column") | ragged)
+            continue
+        for part in parts:
             found.add(part, owner)
         found.end_of_file(member.name, ragged)
         if layout.user_from is not None and owner is not None:
             owners[owner] = owners.get(owner, 0) + 1
-    if found is None:
-        expected = "files named *.txt, *.csv, *.tsv, *.dat, *.data or *.log"
-        more = f" ({left_out} left out by user_pattern=)" if left_out else ""
-        raise InvalidInput("source", f"{source}, without a text that has rows", expected + more)
     several = sum(count > 1 for count in owners.values())
     notes = [
         f"{count} {words}"
@@ -297,8 +301,86 @@ def _read_many(source: Path, layout: Layout, expanding: Expanding | None, progre
         )
         if count
     ]
-    rows = found.finish(notes)
-    return rows
+    return found.finish([*notes, *_lacking_told(lacking)])
+
+
+def _parts_of(text: TextMember, layout: Layout, found: _Found) -> tuple[list[pa.Table], dict[int, str], list[str]]:
+    """The rows of a file, those of its rows that are in no part, and the columns that it needs and lacks.
+
+    A column that may be missing is empty in all of its rows. Raises InvalidInput for a file that cannot be read.
+    """
+    import pyarrow as pa
+
+    names, ragged = csv_names(text, layout), list[int]()
+    written = dict(zip(names, csv_header(text, layout), strict=True))
+    own = [name for name in found.read if name in written]
+    parts = list(text_parts(text, layout, written, own or names[:1], ragged))
+    lacking = [name for name in found.read if name not in written]
+    missing = [name for name in lacking if name not in found.optional]
+    if not missing:
+        for name in lacking:
+            parts = [part.append_column(name, pa.nulls(len(part), pa.string())) for part in parts]
+        parts = [part.select(found.read) for part in parts]
+    return parts, dict.fromkeys(ragged, "ragged_row"), missing
+
+
+def _common_names(source: Path, layout: Layout, expanding: Expanding | None) -> Sequence[str]:
+    """The names of the columns that the files of a folder or an archive have.
+
+    Without a header those of the layout. Of files with headers, those that most people's files have what is read by;
+    files count where no file is one person's. So one person decides nothing where two others have the same columns.
+    Raises InvalidInput where there is no text with rows, or what most of them have cannot be read.
+    """
+    votes: dict[Any, dict[str, tuple[str, ...]]] = {}
+    errors: dict[Any, InvalidInput] = {}
+    voted, left_out, unread = set[str](), 0, None
+    for member in members(source, layout.files):
+        owner = member.name if layout.user_from is None else layout.owner_of(member.name)
+        if owner is None:
+            left_out += 1
+            continue
+        try:
+            text = _member(member.name, member.data)
+            if owner in voted or not text.data.strip():
+                continue
+            names = tuple(csv_names(text, layout))
+        except InvalidInput as error:
+            unread = unread or error
+            continue
+        voted.add(owner)
+        if not layout.header:
+            return names
+        try:
+            found = _Found(names, layout, str(source), expanding)
+            read: Any = (True, len(found.read), *found.read)
+        except InvalidInput as error:
+            read = (False, 0, str(error))
+            errors[read] = error
+        votes.setdefault(read, {})[owner] = names
+    if not votes:
+        if unread is not None:
+            raise unread
+        expected = "files named *.txt, *.csv, *.tsv, *.dat, *.data or *.log"
+        more = f" ({left_out} left out by user_pattern=)" if left_out else ""
+        raise InvalidInput("source", f"{source}, without a text that has rows", expected + more)
+    chosen = max(votes, key=lambda read: (len(votes[read]), read))
+    if chosen in errors:
+        raise errors[chosen]
+    return min(votes[chosen].values())
+
+
+def _lacking_told(lacking: Mapping[str, Sequence[str]]) -> list[str]:
+    """Which files lack a column that is needed: the first few by name."""
+    told = [
+        f"file {name!a}: no column {listed(missing)}, its rows are left out"
+        for name, missing in list(lacking.items())[:_FILES_TOLD]
+    ]
+    more = len(lacking) - len(told)
+    return [*told, f"{more} more file(s) without a column that is read"] if more else told
+
+
+#: Files without a column that are told by name.
+_FILES_TOLD = 3
 
 
 def _member(name: str, data: bytes) -> TextMember:
@@ -328,6 +410,8 @@ class _Found:
             self._cells = Cells(self._roles, time_format="unix-us")
             self._times, wanted = self._expansion.times, list(self._expansion.read)
         self.read = [name for name in wanted if name != OWNER]
+        #: Columns that a file of a folder may lack.
+        self.optional = {self._roles.trip} if self._expansion is None else set()
         self._needs_owner = OWNER in wanted
         self._assembler = Assembler(self._cells)
         self._waiting, self._gathered = list[Any](), 0
@@ -335,7 +419,7 @@ class _Found:
         # Of every row that was read its number in the source, where these are not the same.
         self._origins, self._lost = list[IntArray](), list[tuple[int, str]]()
         # Rows that were in a part, those that were in none, and where each file ends in the order of both.
-        self._rows, self._ragged = 0, list[int]()
+        self._rows, self._ragged = 0, list[tuple[int, str]]()
         self._files, self._ends = list[str](), list[int]()
 
     def add(self, part: pa.Table, owner: str | None) -> None:
@@ -352,11 +436,11 @@ class _Found:
         if self._gathered >= _ENOUGH:
             self._read_cells()
 
-    def end_of_file(self, name: str, ragged: Sequence[int]) -> None:
-        """What comes next is of another file; ``ragged`` are the rows of this one that were in no part."""
+    def end_of_file(self, name: str, ragged: Mapping[int, str]) -> None:
+        """What comes next is of another file; ``ragged`` are the rows of this one that were in no part, and why."""
         start = self._ends[-1] if self._ends else 0
-        self._files.append(name)
-        self._ragged += [start + row for row in ragged]
+        self._files.append(_as_utf8(name))
+        self._ragged += [(start + row, ragged[row]) for row in sorted(ragged)]
         self._ends.append(self._rows + self._gathered + len(self._ragged))
 
     def _read_cells(self) -> None:
@@ -405,9 +489,9 @@ class _Found:
         rows = np.concatenate([rows, np.array([row for row, _ in self._lost], dtype=np.int64)])
         reasons += [reason for _, reason in self._lost]
         # Rows of the parts are numbered without the ragged rows before them.
-        lost = np.array(self._ragged, dtype=np.int64) - 1
+        lost = np.array([row for row, _ in self._ragged], dtype=np.int64) - 1
         rows = rows + np.searchsorted(lost - np.arange(len(lost)), rows, side="right")
-        found = sorted({*zip(rows.tolist(), reasons, strict=True), *((int(row), "ragged_row") for row in lost)})
+        found = sorted({*zip(rows.tolist(), reasons, strict=True), *((row - 1, why) for row, why in self._ragged)})
         at = np.array([row for row, _ in found], dtype=np.int64)
         ends = np.array(self._ends, dtype=np.int64)
         which = np.searchsorted(ends, at, side="right")
@@ -424,6 +508,11 @@ def _legible_name(name: str | None) -> str | None:
     except UnicodeEncodeError:
         return None
     return name
+
+
+def _as_utf8(name: str) -> str:
+    """The name of a file as a table can hold it: bytes that are not UTF-8 as Python writes them."""
+    return name.encode(errors="backslashreplace").decode()
 
 
 #: Rows that are looked at for the form of what cannot be read.
@@ -563,7 +652,11 @@ def lines_by_file(source: PathLike, rejected: pa.Table, layout: Layout) -> list[
         wanted.setdefault(row["file"], []).append((row["row"], row["reason"]))
     found = []
     for member in members(Path(source), layout.files):
-        if rows := wanted.pop(member.name, None):
-            lines = lines_of_rows(_member(member.name, member.data), [row for row, _ in rows], layout)
+        if rows := wanted.pop(_as_utf8(member.name), None):
+            try:
+                lines = lines_of_rows(_member(member.name, member.data), [row for row, _ in rows], layout)
+            except InvalidInput:
+                # A file that cannot be unpacked has no lines.
+                lines = [row for row, _ in rows]
             found += [(member.name, line, reason) for line, (_, reason) in zip(lines, rows, strict=True)]
     return found
