@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import zipfile
 
 import pytest
 
@@ -17,7 +18,7 @@ RELEASE = "release walks.csv --model model.npz --policy radius.json --epsilon 1 
 CASES = {
     # import
     "import missing.csv": ("import csv missing.csv -o t.parquet", 2, "exists"),
-    "import a folder of other tables": ("import csv . -o t.parquet", 2, "--user-column"),
+    "import an archive without users": ("import csv nousers.zip -o t.parquet", 2, "--user-column"),
     "import to a folder that is not there": (
         "import csv walks.csv -o none/t.parquet",
         2,
@@ -177,6 +178,8 @@ def folder(town, site, tmp_path_factory):
     }
     for name, text in texts.items():
         (made / name).write_text(text)
+    with zipfile.ZipFile(made / "nousers.zip", "w") as archive:
+        archive.write(made / "nouser.csv", "a.csv")
     from dphmm.storage.ledger import open_ledger
 
     open_ledger(made / "old.db").close()
