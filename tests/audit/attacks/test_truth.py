@@ -146,6 +146,14 @@ def test_truth_without_the_times_of_the_release_is_refused(tmp_path):
         of(one, rows())
 
 
+def test_of_a_file_without_places_the_message_names_the_file(tmp_path):
+    """Several files are given at once: the name of a column alone does not say which is meant."""
+    one = Finished(tmp_path, model=EVEN, table=rows())
+    rows().rename(columns={"state": "estimate"}).to_csv(tmp_path / "smoothed.csv", index=False)
+    with pytest.raises(InvalidInput, match=r"truth: got smoothed\.csv; expected the trajectories that were released"):
+        of(one, tmp_path / "smoothed.csv")
+
+
 def test_no_message_has_a_true_value(kind):
     one, table = kind
     odd = shifted(table, 5).assign(state="CANARY_7f3a")

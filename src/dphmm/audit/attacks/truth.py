@@ -188,5 +188,9 @@ def _loaded(truth: Any, space: StateSpace, step: int | None) -> Trajectories:
     if isinstance(truth, Trajectories):
         return truth
     if isinstance(truth, (str, os.PathLike)):
-        return load_trajectories(truth, bins=step, space=space).trajectories
+        try:
+            return load_trajectories(truth, bins=step, space=space).trajectories
+        except InvalidInput as error:
+            # A column's name alone would not say which of several files is meant.
+            raise InvalidInput("truth", os.path.basename(truth), f"{_EXPECTED} ({error})") from None
     return trajectories_from_table(truth, space=space).trajectories
