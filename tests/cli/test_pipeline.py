@@ -233,6 +233,31 @@ def test_people_are_split_once_for_a_folder(run, folder):
     assert people_of(folder, "model-people.parquet") == fitted
 
 
+@pytest.mark.parametrize(
+    ("told", "seen"),
+    [('model-people = "unknown"', "unknown"), ("no-estimates = true", None), ("owner-view = true", None)],
+)
+def test_what_is_only_said_of_a_release_is_no_new_question(run, folder, told, seen):
+    """The answers stay; file, statement and what is made of them are written anew, and a real change is still asked."""
+    names = tuple(f"u{number}" for number in range(8))
+    write_rows(folder / "walks.csv", ["user", "t", "lat", "lon"], walk_rows(users=names))
+    (folder / "release.toml").write_text(SPLIT + "[smooth]\n")
+    run("run", folder / "release.toml", "-q")
+    before, statement = answers(folder), folder / "out" / "released.parquet.privacy.json"
+    assert json.loads(statement.read_text())["model"]["people"] == "others"
+    (folder / "release.toml").write_text(SPLIT + f"{told}\n[smooth]\n")
+    found = stages(run("run", folder / "release.toml", "--json"))
+    assert found["release"] == "done" and found["fit"] == "as it was" and not (folder / "out" / "2").exists()
+    again = answers(folder)
+    assert again == {key: {name: before[key][name] for name in row} for key, row in again.items()} and len(again) > 40
+    if seen is not None:
+        assert json.loads(statement.read_text())["model"]["people"] == seen and found["smooth"] == "done"
+    assert set(stages(run("run", folder / "release.toml", "--json")).values()) == {"as it was"}
+    (folder / "release.toml").write_text(SPLIT.replace("epsilon = 0.5", "epsilon = 0.6") + f"{told}\n[smooth]\n")
+    refused = run("run", folder / "release.toml", code=2)
+    assert "a new question to people who were asked" in refused.stderr
+
+
 def people_of(folder, name):
     from dphmm.storage.tables import read_table
 

@@ -37,6 +37,7 @@ from dphmm.errors import InvalidInput
 from dphmm.storage.inputs import checked_input, file_digest, replacing
 from dphmm.storage.ledger import open_ledger
 from dphmm.storage.owner_view import write_counts
+from dphmm.storage.statement import statement_path
 from dphmm.storage.tables import column_names
 
 #: What ran, with which options and inputs: for the owner alone, since it has hashes of private files.
@@ -86,6 +87,9 @@ _NEEDED = ("data", "policy", "release")
 _SHARED = (PEOPLE, MODEL_PEOPLE, RELEASED_PEOPLE, LEDGER)
 #: What makes a release another question about the same people.
 _QUESTION = ("model", "fit", "policy", "plan", "release")
+#: Options of a release that ask nobody anything, and whether a value follows: what is said of the model's people, and
+#: which columns and files are written of the stored answers.
+_TELLS = {"--model-people": True, "--no-estimates": False, "--owner-view": False}
 #: What draws nothing and may be remade by a newer dphmm.
 _REMADE = ("smooth", "report")
 #: What options that name files have in their help, beside FILE.
@@ -234,6 +238,9 @@ class Pipeline:
                 continue
             inputs.append(self._path(self._of(file), folder))
             words += [*([option] if option else []), inputs[-1]]
+            if file == RELEASED:
+                # What is said of the release may change while its answers stay.
+                inputs.append(statement_path(inputs[-1]))
         words += ["-o", *(self._path(file, folder) for file in stage.writes)]
         if name == "release":
             words += ["--ledger", self.folder / LEDGER]
@@ -443,10 +450,16 @@ class Record:
         found: Mapping[str, Any] | None = self.questions[-1].get(name)
         return found
 
-    def is_same(self, name: str, stage: Command, *, read: Sequence[str]) -> bool:
-        """Whether a stage was asked with these words, and with these of the files that it reads."""
+    def is_same(self, name: str, stage: Command, *, read: Sequence[str], question: bool = False) -> bool:
+        """Whether a stage was asked with these words, and with these of the files that it reads.
+
+        ``question``: whatever it was told to say of the answers, beside what it asks.
+        """
         before = self.kept(name)
-        if before is None or before["words"] != list(stage.named):
+        if before is None:
+            return False
+        words = before["words"], list(stage.named)
+        if words[0] != words[1] and not (question and _question(words[0]) == _question(words[1])):
             return False
         return all(before["inputs"].get(each) == _digest(stage.inputs[each]) for each in read)
 
@@ -535,6 +548,17 @@ def _promised(commands: Sequence[Sequence[str]]) -> dict[str, str]:
     }
 
 
+def _question(words: Sequence[str]) -> list[str]:
+    """The words of a command without those that ask nobody anything."""
+    kept, left_out = list[str](), 0
+    for word in words:
+        if left_out or word in _TELLS:
+            left_out = left_out - 1 if left_out else int(_TELLS[word])
+        else:
+            kept.append(word)
+    return kept
+
+
 def _check_consent(changed: str, pipeline: Pipeline, record: Record, spend_again: bool) -> None:
     """Refuse a new question that is not wanted, and one that no ledger holds beside the first."""
     if changed in ("model", "fit", "policy") and record.queries:
@@ -557,7 +581,8 @@ def _changed(pipeline: Pipeline, record: Record) -> str | None:
     own = {file for stage in STAGES.values() for file in (*stage.writes, LEDGER)}
     for name in [name for name in pipeline.stages if name in _QUESTION]:
         stage = pipeline.command(name, record.number)
-        same = record.is_same(name, stage, read=[each for each in stage.inputs if each not in own])
+        read = [each for each in stage.inputs if each not in own]
+        same = record.is_same(name, stage, read=read, question=name == "release")
         if record.begun and not same:
             return name
         if name == "fit" and pipeline.is_drawn(name):
