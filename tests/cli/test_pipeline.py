@@ -249,7 +249,7 @@ def test_what_is_only_said_of_a_release_is_no_new_question(run, folder, told, se
     found = stages(run("run", folder / "release.toml", "--json"))
     assert found["release"] == "done" and found["fit"] == "as it was" and not (folder / "out" / "2").exists()
     again = answers(folder)
-    assert again == {key: {name: before[key][name] for name in row} for key, row in again.items()} and len(again) > 40
+    assert again == {key: {name: before[key][name] for name in row} for key, row in again.items()} and len(again) >= 12
     if seen is not None:
         assert json.loads(statement.read_text())["model"]["people"] == seen and found["smooth"] == "done"
     assert set(stages(run("run", folder / "release.toml", "--json")).values()) == {"as it was"}
