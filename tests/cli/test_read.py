@@ -53,6 +53,27 @@ def test_a_statement_elsewhere_or_none(folder, run):
     assert "you may be at most" not in said
 
 
+def test_a_column_that_no_release_has_is_shown_nowhere(folder, run):
+    """A true state that its owner left in the file by mistake is not handed on with the likelihoods."""
+    table = pq.read_table("released.parquet").to_pandas()
+    table.assign(state="CANARY", lat=51.25).to_parquet("released.parquet")
+    given = ("--plans", "plans.json", "--likelihood", "states.csv", "--prior", "mine.csv")
+    said = run("read", "released.parquet", *given, "-o", "read.parquet").stdout
+    said += run("read", "released.parquet", "--json").stdout
+    written = pq.read_table("read.parquet")
+    assert "CANARY" not in said + str(written.to_pylist()) and "51.25" not in said
+    assert not {"state", "lat"} & set(written.column_names)
+
+
+def test_a_statement_that_does_not_know_promises_nothing(folder, run):
+    told = json.loads((folder / "released.parquet.privacy.json").read_text())
+    told |= {"private": "unknown", "unknown_because": ["nobody says whose model it is"]}
+    (folder / "released.parquet.privacy.json").write_text(json.dumps(told))
+    said = run("read", "released.parquet").stdout
+    assert "it is not known whether anything is promised: nobody says whose model it is" in said
+    assert "Take any two states" not in said and "you may be at most" not in said
+
+
 def test_likelihoods_and_posteriors_are_written(folder, run, town):
     given = ("--plans", "plans.json", "--likelihood", "states.csv", "--prior", "mine.csv", "--coverage", "0.7")
     run("read", "released.parquet", *given, "-o", "read.parquet")

@@ -19,9 +19,13 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+import dphmm
 
 PROGRAM = Path(__file__).resolve().parents[2] / "verify_release.py"
 PUBLIC = ("--model", "model.npz", "--policy", "radius.json")
@@ -331,6 +335,35 @@ def test_a_body_that_misses_a_pair_is_convicted_where_its_hash_was_forged(folder
     code, found = verify(*everything())
     lost = [line for line in found["wrong"] if line.startswith("losses: ")]
     assert code == 1 and any("lose 2 under" in line for line in lost) and any("another cost" in line for line in lost)
+
+
+@pytest.mark.parametrize("policy", ["radius.json", "complete.json"])
+def test_every_pair_that_must_be_hidden_is_looked_at(folder, run, verify, policy):
+    """As many as the policy itself joins: two possible states of a plan with an edge."""
+    if policy == "complete.json":
+        Path("ledger.db").unlink()
+        public = ("--model", "model.npz", "--policy", policy, "--epsilon", 1)
+        run("release", "walks.csv", *public, "-o", "complete.csv", "--ledger", "ledger.db")
+        audited(run, policy=policy, released="complete.csv")
+    model = dphmm.load_model("model.npz")
+    graph, n = dphmm.load_policy(policy, model=model), model.n_states
+    first, second = np.triu_indices(n, 1)
+    joined = graph.joins(first, second)
+    due = 0
+    for plan in json.loads(Path("plans.json").read_text())["plans"]:
+        bits = np.unpackbits(np.frombuffer(bytes.fromhex(plan["support"]), np.uint8))[:n].astype(bool)
+        due += int((joined & bits[first] & bits[second]).sum()) + len(plan["given"])
+    released = "released.csv" if policy == "radius.json" else "complete.csv"
+    _, found = verify(*everything(released, policy=policy))
+    told = [line for line in found["ok"] if " pairs joined by the policy lose at most " in line]
+    assert due > 40 and [line.split()[1] for line in told] == [f"{due:,}"]
+
+
+@pytest.mark.parametrize(("name", "loss"), [("staircase", 2), ("discrete-knorm", Fraction(3, 2))])
+def test_a_norm_between_two_steps_of_a_staircase_loses_the_whole_step(program, name, loss):
+    plan = object.__new__(program.Plan)
+    plan.epsilon, plan.name = Fraction(1), name
+    assert plan.loss_of_norm(Fraction(3, 2)) == loss
 
 
 @pytest.mark.parametrize(
