@@ -86,6 +86,8 @@ def walks(
     on. The walks are then those of people of whom it is known, if it is there of every step up to the last known.
     """
     known = {} if ahead is None else ahead
+    # Sums of all rows take longer than the moves of some people: they are the same at every step of such a model.
+    sums = _running(model.matrix_at(1).data) if model.time_homogeneous else None
     found = np.empty((people, steps), dtype=np.int64)
     before = (start or model.start) == "before"
     first = model.initial if ahead is None else model.initial * known.get(0 if before else 1, 1.0)
@@ -94,13 +96,13 @@ def walks(
         if t > 1 or before:
             chance = generator.random(people)
             moved = _moved if model.jump is None else _jumped
-            state = moved(model, t, state, chance, known.get(t))
+            state = moved(model, t, state, chance, known.get(t), sums)
         found[:, t - 1] = state
     return found
 
 
 def _jumped(
-    model: MarkovModel, t: int, state: IntArray, chance: FloatArray, ahead: FloatArray | None = None
+    model: MarkovModel, t: int, state: IntArray, chance: FloatArray, ahead: FloatArray | None, sums: FloatArray | None
 ) -> IntArray:
     """The next states: chances below the rate of the jump say where to, all others which move."""
     jump = model.jump
@@ -115,21 +117,31 @@ def _jumped(
     places = np.searchsorted(running, chance[jumps] / rate[jumps] * running[-1], side="right")
     following[jumps] = np.minimum(places, len(running) - 1)
     rest = (chance[~jumps] - rate[~jumps]) / (1 - rate[~jumps])
-    following[~jumps] = _moved(model, t, state[~jumps], rest, ahead)
+    following[~jumps] = _moved(model, t, state[~jumps], rest, ahead, sums)
     return following
 
 
 def _moved(
-    model: MarkovModel, t: int, state: IntArray, chance: FloatArray, ahead: FloatArray | None = None
+    model: MarkovModel, t: int, state: IntArray, chance: FloatArray, ahead: FloatArray | None, sums: FloatArray | None
 ) -> IntArray:
-    """The next states: in each row the first entry at which the running sum passes its chance."""
+    """The next states: in each row the first entry at which the running sum passes its chance.
+
+    ``sums``: running sums of all entries, where they are those of every step.
+    """
     transition = model.matrix_at(t)
-    data = transition.data if ahead is None else transition.data * ahead[transition.indices]
-    running = np.concatenate([[0.0], np.cumsum(data)])
+    if ahead is not None:
+        running = _running(transition.data * ahead[transition.indices])
+    else:
+        running = _running(transition.data) if sums is None else sums
     first, end = transition.indptr[state], transition.indptr[state + 1]
     sought = running[first] + chance * (running[end] - running[first])
     entry = np.clip(np.searchsorted(running, sought, side="right") - 1, first, end - 1)
     return np.asarray(transition.indices[entry], dtype=np.int64)
+
+
+def _running(data: FloatArray) -> FloatArray:
+    """The sums of all entries before each (n + 1,)."""
+    return np.concatenate([[0.0], np.cumsum(data)])
 
 
 def places(space: StateSpace, states: IntArray, generator: np.random.Generator) -> FloatArray:

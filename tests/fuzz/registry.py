@@ -294,6 +294,29 @@ _POINTS = json.dumps(
         ],
     }
 ).encode()
+#: Features of every kind that the reader tells apart, and coordinates that are no degrees.
+_FEATURES = json.dumps(
+    {
+        "type": "FeatureCollection",
+        "crs": {"type": "name", "properties": {"name": "EPSG:25833"}},
+        "features": [
+            {"type": "Feature", "properties": properties, "geometry": geometry}
+            for properties, geometry in (
+                (
+                    {"user": "u1", "t": MOMENT, "trip": 1, "n": 1.0},
+                    {"type": "Point", "coordinates": [39e4, 5.82e6]},
+                ),
+                (
+                    {"user": 7, "t": "2024-05-06T08:03:41", "trip": None},
+                    {"type": "Point", "coordinates": [1e400, 0]},
+                ),
+                ({"user": True, "t": [1], "more": {"a": "b"}}, {"type": "LineString", "coordinates": [[0, 1], [1, 2]]}),
+                (None, None),
+                ({"user": "u1", "t": 1714982400}, {"type": "Point", "coordinates": ["392000", None]}),
+            )
+        ],
+    }
+).encode()
 _GPX = (
     '<gpx version="1.1" creator="x" xmlns="http://www.topografix.com/GPX/1/1"><trk><trkseg>'
     f'<trkpt lat="{DIGITS}" lon="13.35"><time>{MOMENT}</time></trkpt></trkseg></trk></gpx>'
@@ -529,10 +552,17 @@ READERS: dict[str, Reader] = {
     "geo points": Reader(
         lambda path: IMPORTERS["geo"](path),
         ".geojson",
-        lambda: [_POINTS],
+        lambda: [_POINTS, _FEATURES],
         (json_text, bytes_anywhere),
         True,
         covers=("geo",),
+    ),
+    "geo points of named properties": Reader(
+        lambda path: IMPORTERS["geo"](path, user_column="user", time_column="t", trip_column="more", assume_utc=True),
+        ".json",
+        lambda: [_FEATURES],
+        (json_text, bytes_anywhere),
+        True,
     ),
     "geo track": Reader(
         lambda path: IMPORTERS["geo"](path, user_name="a"), ".gpx", lambda: [_GPX], (bytes_anywhere,), True
