@@ -72,9 +72,9 @@ if TYPE_CHECKING:
     from dphmm.sensitivity.hull import SensitivityHull as SensitivityHull
     from dphmm.sensitivity.hull import l1_sensitivity as l1_sensitivity
     from dphmm.sensitivity.hull import sensitivity_hull as sensitivity_hull
-    from dphmm.sensitivity.merging import merge_lonely as merge_lonely
     from dphmm.sensitivity.protection import degree_of_protection as degree_of_protection
     from dphmm.sensitivity.protection import exposed_states as exposed_states
+    from dphmm.sensitivity.protection import merge_lonely as merge_lonely
     from dphmm.sensitivity.protection import protectable_graph as protectable_graph
     from dphmm.session.releases import Release as Release
     from dphmm.session.session import ReleaseSession as ReleaseSession
@@ -150,7 +150,7 @@ _HOMES = {
     "sensitivity_hull": "dphmm.sensitivity.hull",
     "degree_of_protection": "dphmm.sensitivity.protection",
     "exposed_states": "dphmm.sensitivity.protection",
-    "merge_lonely": "dphmm.sensitivity.merging",
+    "merge_lonely": "dphmm.sensitivity.protection",
     "protectable_graph": "dphmm.sensitivity.protection",
     "l1_sensitivity": "dphmm.sensitivity.hull",
     "Release": "dphmm.session.releases",

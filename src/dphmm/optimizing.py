@@ -25,7 +25,7 @@ from dphmm.states.space import StateSpace
 from dphmm.types import Exact, FloatArray, IntArray
 
 if TYPE_CHECKING:
-    from dphmm.mechanisms.table_columns import Round
+    from dphmm.mechanisms.table_program import Round
 
 #: What is least in the mean, by name: squared distance, distance, or the share that is named wrongly.
 LOSSES = ("squared", "distance", "label")
@@ -57,7 +57,7 @@ def optimize(
         (column) where each (row) is true, 0 or more. "squared" without it, of labels "label".
     gap : for more answers than one linear program has room for: stop where the mean cost is within this ratio of a
         bound for all mechanisms.
-    progress : called with every round, where there are rounds (`dphmm.mechanisms.table_columns.Round`).
+    progress : called with every round, where there are rounds (`dphmm.mechanisms.table_program.Round`).
 
     Returns
     -------

@@ -14,7 +14,7 @@ from dphmm.policy._edges import Listed
 from dphmm.samplers.body import LatticeBody, LatticeSampler
 from dphmm.samplers.uniform import Levels, LevelTable
 from dphmm.sensitivity import hull as hulls
-from dphmm.sensitivity import merging, protection
+from dphmm.sensitivity import protection
 from dphmm.sensitivity.exact_hull import PolicyDifferences
 from dphmm.session import planner, rounds
 from dphmm.session.plan import Plan
@@ -76,8 +76,7 @@ def self_connection(monkeypatch):
 
 def nobody_exposed(monkeypatch):
     """Exposure is tested as "no state at all within the hull", and a state is within its own."""
-    for where in (protection, merging):
-        monkeypatch.setattr(where, "exposed_among", lambda *parts: np.zeros(0, dtype=np.int64))
+    monkeypatch.setattr(protection, "exposed_among", lambda *parts: np.zeros(0, dtype=np.int64))
     monkeypatch.setattr(
         planner._Step, "_implicit_partners", lambda self, bodies, states: {s: s for s in states.tolist()}
     )

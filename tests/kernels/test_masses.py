@@ -30,8 +30,8 @@ from dphmm._kernels.masses import heaviest, holding, total_mass
 from dphmm._kernels.points import extents, outermost
 from dphmm._kernels.policy import contract_cliques, runs_of_rows
 from dphmm.policy.constraint import delta_states
+from dphmm.sensitivity import exact_hull
 from dphmm.sensitivity import hull as hulls
-from dphmm.sensitivity import moment
 from dphmm.session.options import Options
 from dphmm.session.planner import Planner
 from dphmm.session.step import Likelihood
@@ -48,18 +48,18 @@ def test_moments_of_a_polygon_are_those_of_its_triangles(reach):
         )
         if hull.rank < 2:
             continue
-        total, weight = moment._sums(hull.body)
-        assert moment.planar_sums(hull.body) == ((total[0][0], total[0][1], total[1][1]), weight)
+        total, weight = exact_hull._sums(hull.body)
+        assert exact_hull.planar_sums(hull.body) == ((total[0][0], total[0][1], total[1][1]), weight)
         assert hull.mean_square == pytest.approx(float(hull.squared_size), rel=1e-14)
-        assert moment.second_moment(hull.body)[0][1] == Fraction(total[0][1], 12 * weight)
-        assert moment.volume(hull.body) == Fraction(weight, 2)
+        assert exact_hull.second_moment(hull.body)[0][1] == Fraction(total[0][1], 12 * weight)
+        assert exact_hull.volume(hull.body) == Fraction(weight, 2)
 
 
 def test_far_corners_are_summed_in_python_integers():
     square = 2**27 * np.array([[0, 0], [1, 0], [0, 1], [1, 1]])
     body = dphmm.sensitivity_hull(dphmm.policy.complete(4), square).body
-    assert moment.volume(body) == 2**56
-    assert moment.second_moment(body) == [[Fraction(2**54, 3), 0], [0, Fraction(2**54, 3)]]
+    assert exact_hull.volume(body) == 2**56
+    assert exact_hull.second_moment(body) == [[Fraction(2**54, 3), 0], [0, Fraction(2**54, 3)]]
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import naive_policy as naive
 from dphmm import policy
 from dphmm.errors import InvalidInput
-from dphmm.policy._offsets import _autocorrelated
 from dphmm.policy._points import Cells, hull_points
+from dphmm.policy._radius import _autocorrelated
 from dphmm.policy.constraint import Constraint
 from dphmm.policy.graph import KINDS, projected, refuse_too_many
 from dphmm.states.space import StateSpace
@@ -359,7 +359,7 @@ def test_large_radius_uses_the_transform(monkeypatch):
     points = np.argwhere(rng.random((12, 12)) < 0.5)
     support = rng.random(len(points)) < 0.7
     plain = policy.radius(points, 7).spanning_differences(points, support)
-    monkeypatch.setattr("dphmm.policy._offsets._LOOKUPS", 0)
+    monkeypatch.setattr("dphmm.policy._radius._LOOKUPS", 0)
     assert np.array_equal(policy.radius(points, 7).spanning_differences(points, support), plain)
 
 

@@ -33,9 +33,8 @@ import dphmm
 from crafted_bits import CountedBits
 from dphmm.errors import InvalidInput
 from dphmm.mechanisms import OptimalAdditive
-from dphmm.samplers import LatticeBody, LatticeSampler, ReplayBits, SystemBits, entropy, keyed
-from dphmm.samplers.entropy import is_secure
-from dphmm.samplers.keyed import JobKey, KeyedBits, encoded
+from dphmm.samplers import LatticeBody, LatticeSampler, ReplayBits, SystemBits, entropy
+from dphmm.samplers.entropy import JobKey, KeyedBits, encoded, is_secure
 from dphmm.samplers.weighted import TableSampler
 from naive_mechanisms import shape
 from running_example import ANSWERS, EDGES_3B, TRANSITION
@@ -77,7 +76,7 @@ class TestWords:
 
     def test_a_new_key_is_what_the_system_gave(self, monkeypatch):
         asked = []
-        monkeypatch.setattr(keyed.os, "urandom", lambda n: asked.append(n) or bytes(range(1, n + 1)))
+        monkeypatch.setattr(entropy.os, "urandom", lambda n: asked.append(n) or bytes(range(1, n + 1)))
         words = JobKey.new().bits(CONTEXT).uint64(5)
         assert asked == [32]
         np.testing.assert_array_equal(words, plain_words(bytes(range(1, 33)), CONTEXT, 5))
@@ -120,7 +119,7 @@ class TestWords:
         tags = {key.tag(context) for context in near}
         streams = {hmac.new(key_of(1), b"dphmm keyed 1" + context, hashlib.sha256).digest() for context in near}
         assert len(tags) == len(streams) == len(near) and not tags & streams
-        assert not keyed._STREAMS.startswith(keyed._TAGS) and not keyed._TAGS.startswith(keyed._STREAMS)
+        assert not entropy._STREAMS.startswith(entropy._TAGS) and not entropy._TAGS.startswith(entropy._STREAMS)
 
     def test_threads_share_the_words_of_a_context(self):
         bits, found, lock = JobKey.replayed(1).bits(CONTEXT), [], threading.Lock()
@@ -141,7 +140,7 @@ class TestWords:
     def test_served_words_are_wiped_from_the_buffer(self):
         bits = JobKey.replayed(1).bits(CONTEXT)
         served = bits.uint64(100)
-        assert not np.isin(served, keyed._DRAWINGS.get(bits).words._buffer).any()
+        assert not np.isin(served, entropy._DRAWINGS.get(bits).words._buffer).any()
 
     @pytest.mark.parametrize("wrong", [None, "text", 1, bytearray(b"x"), memoryview(b"x")])
     def test_a_context_is_bytes(self, wrong):
@@ -278,7 +277,7 @@ class TestKeys:
     @pytest.mark.parametrize("make", [lambda: JobKey.replayed(5), JobKey.new])
     def test_an_overwritten_key_is_refused_everywhere(self, make):
         key = make()
-        before, held = key.bits(CONTEXT), keyed._SECRETS.get(key).key
+        before, held = key.bits(CONTEXT), entropy._SECRETS.get(key).key
         before.uint64(1)
         assert any(held)
         key.overwrite()
@@ -313,7 +312,7 @@ class TestKeys:
         key = JobKey.replayed(5)
         bits = key.bits(CONTEXT)
         bits.uint64(1)
-        held = (keyed._SECRETS.get(key), keyed._DRAWINGS.get(bits))
+        held = (entropy._SECRETS.get(key), entropy._DRAWINGS.get(bits))
         shown = {repr(key), str(key), f"{key}", repr(bits), str(bits), *map(repr, held)}
         assert {repr(key), repr(bits)} == {"JobKey(...)", "KeyedBits(...)"}
         assert not any(secret in text for text in shown for secret in (str(key_of(5)), key_of(5).hex(), "ann"))
@@ -345,10 +344,10 @@ class TestKeys:
                 use(object.__new__(JobKey))
 
     def test_nothing_is_kept_of_what_is_gone(self):
-        before = len(keyed._SECRETS._held), len(keyed._DRAWINGS._held)
+        before = len(entropy._SECRETS._held), len(entropy._DRAWINGS._held)
         for _ in range(100):
             JobKey.replayed(5).bits(CONTEXT).uint64(1)
-        assert (len(keyed._SECRETS._held), len(keyed._DRAWINGS._held)) == before
+        assert (len(entropy._SECRETS._held), len(entropy._DRAWINGS._held)) == before
 
     def test_a_forked_child_is_refused_its_parents_bits_and_makes_its_own(self):
         key = JobKey.replayed(5)
@@ -437,7 +436,7 @@ INSECURE = {
     "another object, made one of these": lambda: _of_exchanged_class(KeyedBits),
     "without a beginning": lambda: object.__new__(KeyedBits),
     "of a class that equals": OfAnEqualClass,
-    "replayed, by another name": lambda: type("KeyedBits", (ReplayBits,), {"__module__": keyed.__name__})(5),
+    "replayed, by another name": lambda: type("KeyedBits", (ReplayBits,), {"__module__": entropy.__name__})(5),
     "the key itself": JobKey.new,
 }
 
@@ -466,7 +465,7 @@ class TestSecure:
 
         class Says:
             def __reduce__(self):
-                return keyed._restored, (key_of(5), True), {"is_replayed": False}
+                return entropy._restored, (key_of(5), True), {"is_replayed": False}
 
         with pytest.raises(AttributeError):
             pickle.loads(pickle.dumps(Says()))

@@ -23,8 +23,7 @@ from dphmm.dependent import classifier, count, degree_distribution, histogram, k
 from dphmm.dependent import query as asked
 from dphmm.errors import InvalidInput
 from dphmm.markov.private.chain import fit_chain
-from dphmm.samplers.entropy import ReplayBits, SystemBits, default_bits, is_secure
-from dphmm.samplers.keyed import JobKey, KeyedBits
+from dphmm.samplers.entropy import JobKey, KeyedBits, ReplayBits, SystemBits, default_bits, is_secure
 from dphmm.storage.released import Published
 from dphmm.storage.statement import privacy_statement
 from dphmm.storage.statement_types import document

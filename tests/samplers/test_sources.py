@@ -28,8 +28,7 @@ RANDOM_MODULES = {"random", "secrets", "uuid"}
 RANDOM_NAMES = {"urandom", "getrandom", "random", "RandomState", "default_rng", "Generator", "PCG64", "MT19937"}
 #: Where random numbers are drawn, and that none of them is noise.
 KNOWN = {
-    "samplers/entropy.py": "the operating system's words",
-    "samplers/keyed.py": "the key of a job",
+    "samplers/entropy.py": "the operating system's words, and the key of a job",
     "storage/inputs.py": "the name of a temporary file",
     "storage/commit_log.py": "the name of a temporary file",
     "storage/release_table.py": "the id of a job, and the names of a probe and of a data file, which no attempt shares",
@@ -90,8 +89,7 @@ def test_nothing_else_draws_random_numbers():
     sources = {path.relative_to(SOURCE).as_posix(): path.read_text() for path in SOURCE.rglob("*.py")}
     drawing = {name for name, text in sources.items() if random_names(text) and not name.startswith(SIMULATIONS)}
     assert drawing == set(KNOWN)
-    for source in ("samplers/entropy.py", "samplers/keyed.py"):
-        assert random_names(sources[source]) == {"urandom"}
+    assert random_names(sources["samplers/entropy.py"]) == {"urandom"}
 
 
 @pytest.mark.parametrize(

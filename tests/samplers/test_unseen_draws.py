@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from dphmm.samplers import LatticeBody, LatticeSampler
-from dphmm.samplers.keyed import JobKey, encoded
+from dphmm.samplers.entropy import JobKey, encoded
 
 #: What each of the four words adds to an answer; how long a draw takes may hang on it.
 NOISE = (0, 0, 1, -1)

@@ -15,7 +15,7 @@ from dphmm.errors import DegenerateHull, InvalidInput
 from dphmm.policy import from_edges
 from dphmm.policy.constraint import Constraint
 from dphmm.samplers.entropy import ReplayBits
-from dphmm.sensitivity.merging import plan_merges
+from dphmm.sensitivity.protection import plan_merges
 from dphmm.session.options import Options, StepChoice
 from dphmm.session.planner import Planner
 

@@ -28,7 +28,7 @@ import dphmm
 import dphmm.spark.batch
 from dphmm.accounting import MemoryLedger
 from dphmm.errors import DphmmError
-from dphmm.samplers.keyed import JobKey, _secret_of
+from dphmm.samplers.entropy import JobKey, _secret_of
 from dphmm.spark.bucket import ReleaseBuckets
 from dphmm.storage.release_table import ReleaseTable
 from spark.web_pages import everything

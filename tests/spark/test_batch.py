@@ -12,7 +12,7 @@ import pytest
 import dphmm
 from dphmm.accounting.ledger import MemoryLedger
 from dphmm.errors import BudgetExceeded, InvalidInput, LedgerBusy
-from dphmm.samplers.keyed import JobKey
+from dphmm.samplers.entropy import JobKey
 from dphmm.spark.bucket import Outcome
 from dphmm.storage.release_table import ReleaseTable
 from spark.worlds import MODEL, SPACE, WORLD, N, in_order, people, rows

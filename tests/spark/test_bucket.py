@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dphmm
-from dphmm.samplers.keyed import JobKey
+from dphmm.samplers.entropy import JobKey
 from dphmm.spark import bucket as bucket_module
 from dphmm.spark.bucket import BucketJob, Outcome, ReleaseBuckets, StoredFile
 from dphmm.storage.release_table import ReleaseTable

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from dphmm.markov.model import MarkovModel
     from dphmm.mechanisms.answer_table import MadeTable
-    from dphmm.mechanisms.table_columns import Round
+    from dphmm.mechanisms.table_program import Round
     from dphmm.policy.graph import PolicyGraph
     from dphmm.states.space import StateSpace
 

@@ -64,7 +64,7 @@ def considered(policy: PolicyGraph, model: MarkovModel, given: Mapping[str, Any]
     """The policy with its lonely states merged, if that was asked for; else as it is, and what they cost."""
     from dphmm.evaluation.inspection import cost_facts, cost_words
     from dphmm.evaluation.lonely import lonely_cost
-    from dphmm.sensitivity.merging import SCOPES
+    from dphmm.sensitivity.protection import SCOPES
     from dphmm.session.options import Options
 
     assert model.space is not None
@@ -91,7 +91,7 @@ def considered(policy: PolicyGraph, model: MarkovModel, given: Mapping[str, Any]
 def _merged(policy: PolicyGraph, model: MarkovModel, scope: str) -> Considered:
     from dphmm.evaluation.inspection import moved_facts, moved_words
     from dphmm.evaluation.lonely import moved_states
-    from dphmm.sensitivity.merging import merge_lonely
+    from dphmm.sensitivity.protection import merge_lonely
 
     assert model.space is not None
     try:

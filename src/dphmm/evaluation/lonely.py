@@ -13,7 +13,7 @@ import numpy as np
 from dphmm.errors import Refused, Unprotectable
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.graph import PolicyGraph
-from dphmm.sensitivity.merging import Merged, merge_lonely
+from dphmm.sensitivity.protection import Merged, merge_lonely
 from dphmm.session.options import Options
 from dphmm.session.plan import Plan
 from dphmm.session.setting import Setting

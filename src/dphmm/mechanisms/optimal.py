@@ -28,8 +28,7 @@ from dphmm.mechanisms.additive_law import (
     symmetries,
 )
 from dphmm.mechanisms.base import written_epsilon
-from dphmm.mechanisms.expected import LawSums
-from dphmm.mechanisms.lattice import BodyMechanism
+from dphmm.mechanisms.lattice import BodyMechanism, LawSums
 from dphmm.samplers.rows import Facets
 from dphmm.samplers.weighted import WeightedSampler
 from dphmm.sensitivity.hull import SensitivityHull

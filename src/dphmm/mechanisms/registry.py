@@ -19,9 +19,8 @@ from dphmm.mechanisms.answer_table import MadeTable, is_reference, known_table
 from dphmm.mechanisms.base import AnswerMechanism, LatticeMechanism, Mechanism, NoiseMechanism, hull_field
 from dphmm.mechanisms.continuous import KNorm, Laplace, PlanarIsotropic
 from dphmm.mechanisms.discrete_laplace import DiscreteLaplace
-from dphmm.mechanisms.expected import law_sums
 from dphmm.mechanisms.hops import Hops
-from dphmm.mechanisms.lattice import Constant, DiscreteKNorm, Staircase, lattice_body
+from dphmm.mechanisms.lattice import Constant, DiscreteKNorm, Staircase, lattice_body, law_sums
 from dphmm.mechanisms.optimal import OptimalAdditive
 from dphmm.mechanisms.table import OptimalTable
 from dphmm.policy.constraint import Constraint

@@ -16,14 +16,15 @@ from numpy.typing import ArrayLike
 
 from dphmm._checks import one_of
 from dphmm.mechanisms.answer_table import AnswerTable, answers_and_edges
-from dphmm.mechanisms.table_columns import Round, optimum_by_columns
 from dphmm.mechanisms.table_law import TableLaw, digits_for, margin_of, require_certified, rounded, truthful
 from dphmm.mechanisms.table_program import (
     Optimum,
     Problem,
+    Round,
     checked_costs,
     checked_prior,
     optimum,
+    optimum_by_columns,
     require_checkable,
     require_room,
 )
@@ -69,7 +70,7 @@ class OptimalTable(AnswerTable):
         proved of all mechanisms. With None the program where it is small enough, and else nothing: a release does not
         wait for columns (`dphmm.optimize` does).
     gap : where columns stop, as a ratio.
-    progress : with columns, called with every round (`table_columns.Round`).
+    progress : with columns, called with every round (`table_program.Round`).
 
     Raises
     ------

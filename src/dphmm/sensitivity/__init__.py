@@ -8,11 +8,14 @@
 
 from dphmm.sensitivity.exact_hull import PolicyDifferences
 from dphmm.sensitivity.hull import SensitivityHull, hull_of, l1_sensitivity, largest_norm, sensitivity_hull, thicken
-from dphmm.sensitivity.merging import Merged, lonely_pairs, lonely_states, merge_lonely
 from dphmm.sensitivity.protection import (
+    Merged,
     Protection,
     degree_of_protection,
     exposed_states,
+    lonely_pairs,
+    lonely_states,
+    merge_lonely,
     protect,
     protectable_graph,
 )

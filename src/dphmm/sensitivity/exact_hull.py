@@ -1,4 +1,4 @@
-"""The exact hull of a symmetric set of integer differences: planar, or in three and more dimensions.
+"""The exact hull of a symmetric set of integer differences, its volume and moments, and the integer algebra for both.
 
 A hull needs nothing of a policy but the largest difference of answers in a direction, exactly. So no policy is ever
 expanded into edges (docs/theory.md (h): conv(A - A) = conv A - conv A).
@@ -12,26 +12,128 @@ exact largest difference along it, so the body always contains every difference,
 input its own hull missed points by up to 4 %, the joggled one by up to 22 %). Above six dimensions hulls have too many
 facets, and a body with few is used that is larger, never smaller.
 
-Proof: docs/proofs/hull.md.
+Volume and second moment of a body, exactly, and how far it reaches.
+
+Sums over the simplices that its corners make with the centre. Over a simplex (0, v_1..v_k): E[u uᵀ] = (sum v_i v_iᵀ + t
+tᵀ) / ((k+1)(k+2)), t = sum v_i, with weight |det| / k! (docs/theory.md F3; equal to the planar fan formula for k = 2).
+
+How far a body reaches in a direction is a bound that is proved and not computed in floats.
+
+Proofs: docs/proofs/hull.md, docs/proofs/protection.md, docs/proofs/sampling.md.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from math import gcd
+from fractions import Fraction
+from math import factorial, gcd, prod
+from operator import mul
 from typing import Protocol
 
 import numpy as np
 
 from dphmm import _kernels
 from dphmm._cached import cached_property
+from dphmm.errors import InvalidInput
 from dphmm.policy._points import CHAIN_SPAN
 from dphmm.policy.constraint import Constraint
 from dphmm.policy.graph import PolicyGraph
-from dphmm.sensitivity.integers import determinant, null_lattice, primitive
 from dphmm.types import FloatArray, IntArray
+
+Matrix = list[list[int]]
+
+
+def identity(d: int) -> Matrix:
+    return [[int(i == j) for j in range(d)] for i in range(d)]
+
+
+def column_hermite(rows: Sequence[Sequence[int]], d: int) -> tuple[Matrix, Matrix, int]:
+    """Unimodular U (d, d), its inverse, and the rank r, such that only the first r columns of rows·U are non-zero."""
+    work = [list(map(int, row)) for row in rows]
+    u, inverse, rank = identity(d), identity(d), 0
+    for row in work:
+        while True:
+            nonzero = [j for j in range(rank, d) if row[j]]
+            if len(nonzero) <= 1:
+                break
+            pivot = min(nonzero, key=lambda j: abs(row[j]))
+            for j in nonzero:
+                if j != pivot:
+                    _add_column(work, u, inverse, j, pivot, -(row[j] // row[pivot]))
+        if nonzero:
+            _swap_columns(work, u, inverse, rank, nonzero[0])
+            rank += 1
+    return u, inverse, rank
+
+
+def _add_column(work: Matrix, u: Matrix, inverse: Matrix, j: int, pivot: int, q: int) -> None:
+    for matrix in (work, u):
+        for row in matrix:
+            row[j] += q * row[pivot]
+    inverse[pivot] = [a - q * b for a, b in zip(inverse[pivot], inverse[j], strict=True)]
+
+
+def _swap_columns(work: Matrix, u: Matrix, inverse: Matrix, i: int, j: int) -> None:
+    for matrix in (work, u):
+        for row in matrix:
+            row[i], row[j] = row[j], row[i]
+    inverse[i], inverse[j] = inverse[j], inverse[i]
+
+
+def null_lattice(rows: Sequence[Sequence[int]], d: int) -> Matrix:
+    """A basis, as rows, of the integer vectors orthogonal to all ``rows``."""
+    u, _, rank = column_hermite(rows, d)
+    return [[u[i][j] for i in range(d)] for j in range(rank, d)]
+
+
+def span_lattice(equations: Sequence[Sequence[int]], d: int) -> tuple[IntArray, IntArray]:
+    """A primitive basis (d, k) of {x in Z^d : equations·x = 0}, and an integer left inverse (k, d) of it."""
+    u, inverse, rank = column_hermite(equations, d)
+    basis = np.array([row[rank:] for row in u], dtype=np.int64).reshape(d, d - rank)
+    return basis, np.array(inverse[rank:], dtype=np.int64).reshape(d - rank, d)
+
+
+def solve(columns: Sequence[Sequence[int]], target: Sequence[int]) -> list[Fraction] | None:
+    """The exact x with sum x_i columns_i = target for a square system, or None when it is singular."""
+    k = len(target)
+    work = [[Fraction(int(c[i])) for c in columns] + [Fraction(int(target[i]))] for i in range(k)]
+    for i in range(k):
+        pivot = next((r for r in range(i, k) if work[r][i]), None)
+        if pivot is None:
+            return None
+        work[i], work[pivot] = work[pivot], work[i]
+        lead = work[i][i]
+        work[i] = [x / lead for x in work[i]]
+        for r in range(k):
+            if r != i and work[r][i]:
+                factor = work[r][i]
+                work[r] = [a - factor * b for a, b in zip(work[r], work[i], strict=True)]
+    return [row[k] for row in work]
+
+
+def determinant(rows: Sequence[Sequence[int]]) -> int:
+    """The determinant of a square integer matrix (Bareiss: every division is exact)."""
+    work, sign, previous = [list(map(int, row)) for row in rows], 1, 1
+    n = len(work)
+    for i in range(n - 1):
+        pivot = next((r for r in range(i, n) if work[r][i]), None)
+        if pivot is None:
+            return 0
+        if pivot != i:
+            work[i], work[pivot], sign = work[pivot], work[i], -sign
+        for r in range(i + 1, n):
+            for c in range(i + 1, n):
+                work[r][c] = (work[r][c] * work[i][i] - work[r][i] * work[i][c]) // previous
+        previous = work[i][i]
+    return sign * work[-1][-1] if n else 1
+
+
+def primitive(vector: Sequence[int]) -> list[int]:
+    """The shortest integer vector in the same direction."""
+    divisor = gcd(*map(int, vector))
+    return [int(x) // divisor for x in vector] if divisor else [0] * len(vector)
 
 
 class Differences(Protocol):
@@ -342,3 +444,135 @@ def _rounded(direction: FloatArray) -> list[int]:
 def _leading_positive(vector: list[int]) -> tuple[int, ...]:
     first = next(x for x in vector if x)
     return tuple(vector) if first > 0 else tuple(-x for x in vector)
+
+
+Moments = list[list[Fraction]]
+#: Corners nearer than this have every sum of a planar body within 2**62.
+PLANAR_SPAN = 2**14
+
+
+def volume(body: Body) -> Fraction:
+    """k-dimensional volume in lattice units of the span; of the box around it for a body known by facets alone."""
+    k = body.normals.shape[1]
+    if body.vertices is None:
+        return Fraction(prod(2 * w for w in _box_widths(body)))
+    if k == 2 and (planar := planar_sums(body)) is not None:
+        return Fraction(planar[1], 2)
+    total = sum(abs(determinant(simplex)) for simplex in _fan(body))
+    return Fraction(total, factorial(k))
+
+
+def second_moment(body: Body) -> Moments:
+    """E[u uᵀ] (k, k) of u uniform on the hull of the corners; on the box around a body known by facets alone."""
+    k = body.normals.shape[1]
+    if body.vertices is None:
+        widths = _box_widths(body)
+        return [[Fraction(w * w, 3) if i == j else Fraction(0) for j in range(k)] for i, w in enumerate(widths)]
+    planar = planar_sums(body) if k == 2 else None
+    if planar is not None:
+        (xx, xy, yy), weight = planar
+        total = [[xx, xy], [xy, yy]]
+    else:
+        total, weight = _sums(body)
+    if weight == 0:
+        return [[Fraction(0)] * k for _ in range(k)]
+    return [[Fraction(x, (k + 1) * (k + 2) * weight) for x in row] for row in total]
+
+
+def planar_sums(body: Body) -> tuple[tuple[int, int, int], int] | None:
+    """Of a planar body: sum w·(a aᵀ + b bᵀ + t tᵀ) as xx, xy, yy, and sum w = twice its area; None beyond 64 bits."""
+    if body.vertices is None or body.vertices.dtype != np.int64:
+        return None
+    weight, xx, xy, yy = _kernels.points.fan_sums(body.vertices, PLANAR_SPAN)
+    return None if weight < 0 else ((xx, xy, yy), weight)
+
+
+def _sums(body: Body) -> tuple[list[list[int]], int]:
+    """Over the simplices, sum w·(sum v_i v_iᵀ + t tᵀ) and sum w, w = |det|."""
+    k = body.normals.shape[1]
+    total = [[0] * k for _ in range(k)]
+    weight = 0
+    for simplex in _fan(body):
+        w = abs(determinant(simplex))
+        t = [sum(corner[i] for corner in simplex) for i in range(k)]
+        for i in range(k):
+            for j in range(k):
+                total[i][j] += w * (sum(corner[i] * corner[j] for corner in simplex) + t[i] * t[j])
+        weight += w
+    return total, weight
+
+
+def _fan(body: Body) -> list[list[list[int]]]:
+    """The boundary simplices, each as k corners; with the centre they fill the body."""
+    k, vertices = body.normals.shape[1], np.asarray(body.vertices).tolist()
+    if k == 0:
+        return []
+    if k == 1:
+        return [[vertices[0]], [vertices[1]]]
+    if k == 2:
+        return [[a, b] for a, b in zip(vertices, vertices[1:] + vertices[:1], strict=True)]
+    if body.simplices is None:
+        raise InvalidInput("body", "corners without simplices", "both")
+    return [[vertices[i] for i in simplex] for simplex in body.simplices.tolist()]
+
+
+def _box_widths(body: Body) -> list[int]:
+    axes = np.abs(body.normals).sum(axis=1) == 1
+    order = np.argmax(np.abs(body.normals[axes]), axis=1)
+    return [int(b) for b in body.offsets[axes][np.argsort(order)]]
+
+
+def certified_width(body: Body, direction: list[int]) -> Fraction:
+    """max |c·y| over the body, or a bound just above it.
+
+    In one and two dimensions the corners decide. In more, c is written exactly as a sum of k facet normals
+    λ_i n_i; then |c·y| <= sum |λ_i| b_i for every y of the body, whatever choice of facets a float program suggested.
+    """
+    k = len(direction)
+    if not any(direction):
+        return Fraction(0)
+    if k == 2 and body.vertices is not None:
+        a, b = direction
+        return Fraction(max([abs(a * x + b * y) for x, y in body.vertices.tolist()]))
+    if k == 1 and body.vertices is not None:
+        return Fraction(max(abs(sum(map(mul, direction, corner))) for corner in body.vertices.tolist()))
+    bounds = []
+    for facets in _suggestions(body, np.array(direction, dtype=np.float64)):
+        weights = solve([body.normals[i].tolist() for i in facets], direction)
+        if weights is not None:
+            terms = [abs(w) * int(body.offsets[i]) for w, i in zip(weights, facets, strict=True)]
+            bounds.append(sum(terms, Fraction(0)))
+    return min(bounds)
+
+
+def _suggestions(body: Body, direction: FloatArray) -> list[tuple[int, ...]]:
+    """Sets of k facets, best first: those active at a float optimum, then any independent ones."""
+    from scipy.optimize import linprog
+
+    k = len(direction)
+    # In coordinates where the facets are round: HiGHS gives up on thin and slanted bodies (rank 3 and more).
+    scaled, change = np.linalg.qr(body.normals / body.offsets[:, None])
+    objective = np.linalg.solve(change.T, direction)
+    objective /= np.abs(objective).max()
+    sides, limits = np.vstack([scaled, -scaled]), np.full(2 * len(scaled), np.abs(scaled).max())
+    optimum = linprog(-objective, A_ub=sides, b_ub=limits, bounds=[(None, None)] * k, method="highs")
+    order = np.argsort(optimum.ineqlin.marginals + 1e-12 * optimum.ineqlin.residual, kind="stable")
+    ranked = list(dict.fromkeys(int(i) % len(scaled) for i in order))
+    active = list(itertools.islice(itertools.combinations(ranked[: k + 3], k), 40))
+    return [*active, _independent(body, ranked)]
+
+
+def _independent(body: Body, ranked: list[int]) -> tuple[int, ...]:
+    """The first k facets in the given order whose normals are linearly independent, decided exactly."""
+    from dphmm.sensitivity.exact_hull import column_hermite
+
+    chosen: list[int] = []
+    rows: list[list[int]] = []
+    k = body.normals.shape[1]
+    for i in ranked:
+        candidate = [*rows, body.normals[i].tolist()]
+        if column_hermite(candidate, k)[2] > len(rows):
+            rows, chosen = candidate, [*chosen, i]
+        if len(chosen) == k:
+            break
+    return tuple(chosen)

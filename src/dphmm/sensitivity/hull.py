@@ -35,19 +35,20 @@ from dphmm._notebook import picture
 from dphmm.errors import InvalidInput
 from dphmm.policy.constraint import Constraint
 from dphmm.policy.graph import PolicyGraph
-from dphmm.sensitivity import moment
+from dphmm.sensitivity import exact_hull
 from dphmm.sensitivity.exact_hull import (
     Body,
     Differences,
     PolicyDifferences,
+    certified_width,
     dot,
     independent,
+    null_lattice,
     polygon_of,
+    span_lattice,
     spatial_body,
     symmetric_polygon,
 )
-from dphmm.sensitivity.integers import null_lattice, span_lattice
-from dphmm.sensitivity.moment import certified_width
 from dphmm.states.lattice import Lattice
 from dphmm.states.space import StateSpace, lattice_answers
 from dphmm.types import BoolArray, FloatArray, IntArray, Loss, States
@@ -188,12 +189,12 @@ class SensitivityHull:
     @cached_property
     def span_volume(self) -> Fraction:
         """k-dimensional volume in the lattice coordinates of the span, exactly."""
-        return moment.volume(self.body)
+        return exact_hull.volume(self.body)
 
     @cached_property
     def second_moment(self) -> FloatArray:
         """E[u uᵀ] (d, d) of u uniform on K, in answer units squared (exact rationals, rounded once at the end)."""
-        exact = moment.second_moment(self.body)
+        exact = exact_hull.second_moment(self.body)
         ambient = exact if self.rank == self.dimension else self._ambient(exact)
         steps = np.array([[float(x) for x in row] for row in ambient])
         return np.asarray(steps * np.outer(self.frame.pitch, self.frame.pitch))
@@ -201,7 +202,7 @@ class SensitivityHull:
     @cached_property
     def mean_square(self) -> float:
         """tr E[u uᵀ] of u uniform on K, in answer units squared: what expected errors are made of."""
-        if self.rank == self.dimension == 2 and (planar := moment.planar_sums(self.body)) is not None:
+        if self.rank == self.dimension == 2 and (planar := exact_hull.planar_sums(self.body)) is not None:
             (xx, _, yy), weight = planar
             a, b = self.frame.pitch.tolist()
             return float((xx * a * a + yy * b * b) / (12 * weight))
@@ -210,7 +211,7 @@ class SensitivityHull:
     @cached_property
     def squared_size(self) -> Fraction:
         """tr E[u uᵀ] in answer units squared, exactly: what "min-error" protection compares."""
-        exact, basis = moment.second_moment(self.body), self.basis.tolist()
+        exact, basis = exact_hull.second_moment(self.body), self.basis.tolist()
         k = range(self.rank)
         per_axis = [sum((row[p] * exact[p][q] * row[q] for p in k for q in k), Fraction(0)) for row in basis]
         pitches = self.frame.exact_pitch
@@ -229,7 +230,7 @@ class SensitivityHull:
         columns = [dot(v, row) for row in self.coordinates]
         return np.stack(columns, axis=-1) if columns else np.zeros((len(v), 0), dtype=np.int64)
 
-    def _ambient(self, exact: moment.Moments) -> moment.Moments:
+    def _ambient(self, exact: exact_hull.Moments) -> exact_hull.Moments:
         """Second moments (k, k) of the span as those (d, d) of the lattice around it."""
         basis, k = self.basis.tolist(), range(self.rank)
         return [[sum((a[p] * exact[p][q] * b[q] for p in k for q in k), Fraction(0)) for b in basis] for a in basis]

@@ -29,16 +29,15 @@ from dphmm.errors import DphmmError
 from dphmm.markov.filtering import Belief
 from dphmm.markov.model import MarkovModel
 from dphmm.mechanisms import AUTO, DiscreteKNorm, NoiseMechanism, Staircase
-from dphmm.mechanisms.expected import MOST_FRACTIONS, MOST_POINTS, TIE
-from dphmm.mechanisms.lattice import falling_steps
+from dphmm.mechanisms.lattice import MOST_FRACTIONS, MOST_POINTS, TIE, falling_steps
 from dphmm.mechanisms.registry import LEAST_GAIN
 from dphmm.policy._points import CHAIN_SPAN
 from dphmm.policy.constraint import MASS_TOLERANCE, DeltaSet, surrogates_of
 from dphmm.samplers.body import GUARD, add_noise, knorm_height, staircase_stride
 from dphmm.samplers.rows import PLANAR_SPAN
 from dphmm.samplers.uniform import OFFSET_BITS, TAIL, WIDTH_BITS, WordReader
+from dphmm.sensitivity.exact_hull import PLANAR_SPAN as SUMS_SPAN
 from dphmm.sensitivity.hull import whole_span, written_span
-from dphmm.sensitivity.moment import PLANAR_SPAN as SUMS_SPAN
 from dphmm.session.plan import Plan, description_of, in_json, record_of
 from dphmm.session.planner import Planner
 from dphmm.session.step import exact_room

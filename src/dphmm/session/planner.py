@@ -26,8 +26,16 @@ from dphmm.policy.constraint import Constraint, Support
 from dphmm.policy.graph import PolicyGraph
 from dphmm.sensitivity.exact_hull import PolicyDifferences
 from dphmm.sensitivity.hull import SensitivityHull, check_sizes, hull_of, thicken
-from dphmm.sensitivity.merging import plan_merges, without
-from dphmm.sensitivity.protection import AUTO, MERGE, Partner, Protection, nearest_covered, protect
+from dphmm.sensitivity.protection import (
+    AUTO,
+    MERGE,
+    Partner,
+    Protection,
+    nearest_covered,
+    plan_merges,
+    protect,
+    without,
+)
 from dphmm.session.options import Options, StepChoice
 from dphmm.session.plan import ALGORITHM_VERSION, NO_PARTNERS, Plan
 from dphmm.states.space import StateSpace

@@ -27,7 +27,7 @@ from dphmm.batch import Batch, BatchReport
 from dphmm.errors import DphmmError, InvalidInput, LedgerBusy
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.graph import PolicyGraph
-from dphmm.samplers.keyed import JobKey
+from dphmm.samplers.entropy import JobKey
 from dphmm.session.options import Options
 from dphmm.spark.bucket import BucketJob, Outcome, Refusal, ReleaseBuckets, StoredFile, versions
 from dphmm.spark.counting import INTEGERS, MOMENTS, NUMBERS, TEXT, checked_type, named_columns, types_of

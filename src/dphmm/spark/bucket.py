@@ -27,7 +27,7 @@ from dphmm._cached import cached_property
 from dphmm.accounting.ledger import MemoryLedger
 from dphmm.batch import Batch, BatchReport
 from dphmm.errors import DphmmError, InvalidInput
-from dphmm.samplers.keyed import JobKey, encoded
+from dphmm.samplers.entropy import JobKey, encoded
 from dphmm.session.plan import ALGORITHM_VERSION
 from dphmm.session.releases import Releases
 from dphmm.spark.counting_task import keep_loaded, without_values

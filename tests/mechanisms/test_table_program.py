@@ -15,9 +15,8 @@ import numpy as np
 import pytest
 
 from dphmm.errors import InvalidInput
-from dphmm.mechanisms import OptimalTable, table_columns
-from dphmm.mechanisms.table_columns import optimum_by_columns
-from dphmm.mechanisms.table_program import Problem, hops, optimum
+from dphmm.mechanisms import OptimalTable, table_program
+from dphmm.mechanisms.table_program import Problem, hops, optimum, optimum_by_columns
 from dphmm.policy import radius as within
 
 
@@ -86,10 +85,10 @@ def test_windows_leave_nothing_out(monkeypatch):
     problem, epsilon = grid(8, 5, 1.0), 1.0
     whole = optimum(problem, epsilon).value
     wide = optimum_by_columns(problem, epsilon, gap=1.02)
-    monkeypatch.setattr(table_columns, "_REACH", 0.5)
+    monkeypatch.setattr(table_program, "_REACH", 0.5)
     narrow = optimum_by_columns(problem, epsilon, gap=1.02)
     assert narrow.bound <= wide.bound * (1 + 1e-9) <= whole * (1 + 1e-9)
-    search = table_columns._Search(problem, epsilon)
+    search = table_program._Search(problem, epsilon)
     search._lowered(search._mixed().multipliers)
     small = [window for window in search._windows.values() if not window.inside.all()]
     assert len(small) > 20
