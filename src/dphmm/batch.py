@@ -27,11 +27,10 @@ from dphmm.errors import BudgetExceeded, InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.graph import PolicyGraph
 from dphmm.samplers.entropy import default_bits
-from dphmm.session.layout import Rows
 from dphmm.session.options import checked_caps, checked_ledger, epsilon_of_step, promise_beside
 from dphmm.session.plan import chosen_of
 from dphmm.session.releases import NOT_ASKED, Released, Releases, terms_of
-from dphmm.session.rounds import Answered, Engine, SubjectState, caps_of, schedule_of
+from dphmm.session.rounds import Answered, Engine, Rows, SubjectState, caps_of, schedule_of
 from dphmm.session.session import ReleaseSession, checked_loss, engine_of
 from dphmm.session.setting import (
     Setting,

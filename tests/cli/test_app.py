@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from dphmm.cli.app import COMMANDS, app
-from dphmm.cli.outcomes import Interrupted, one_line
+from dphmm.cli.console import Interrupted, one_line
 from dphmm.errors import BudgetExceeded, InvalidInput, LedgerBusy
 
 

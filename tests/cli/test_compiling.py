@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from dphmm.cli import outcomes
+from dphmm.cli import console
 
 
 def busy(number, place):
@@ -24,15 +24,15 @@ def busy(number, place):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_where_it_would_be_lost_waits_for_its_end(number, place):
     began = time.monotonic()
-    with outcomes.answered_like_an_interrupt(), pytest.raises(KeyboardInterrupt):
-        signal.signal(number, outcomes._interrupt if number == signal.SIGINT else outcomes._stop)
+    with console.answered_like_an_interrupt(), pytest.raises(KeyboardInterrupt):
+        signal.signal(number, console._interrupt if number == signal.SIGINT else console._stop)
         busy(number, place)
     assert time.monotonic() - began < 4
-    assert outcomes.asked_to_stop() is not None
+    assert console.asked_to_stop() is not None
 
 
 def test_elsewhere_it_is_raised_at_once():
-    with outcomes.answered_like_an_interrupt(), pytest.raises(KeyboardInterrupt):
-        signal.signal(signal.SIGINT, outcomes._interrupt)
+    with console.answered_like_an_interrupt(), pytest.raises(KeyboardInterrupt):
+        signal.signal(signal.SIGINT, console._interrupt)
         signal.raise_signal(signal.SIGINT)
         pytest.fail("not raised at once")

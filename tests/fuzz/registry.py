@@ -27,7 +27,7 @@ from dphmm.storage import models
 from dphmm.storage.geo_files import read_zones
 from dphmm.storage.importers import IMPORTERS
 from dphmm.storage.json_lines import Journal
-from dphmm.storage.ledger.migrate import migrate_ledger
+from dphmm.storage.ledger.schema import migrate_ledger
 from dphmm.storage.private_tables import read_edges
 from dphmm.storage.public_tables import read_costs, read_numbers
 from dphmm.storage.state_tables import labels_by_state, space_of_answers

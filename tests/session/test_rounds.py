@@ -14,8 +14,7 @@ import pytest
 import dphmm
 from dphmm.accounting.ledger import Caps, MemoryLedger
 from dphmm.errors import BudgetExceeded, InvalidInput
-from dphmm.session.layout import Layout, Rows
-from dphmm.session.rounds import Engine, SubjectState
+from dphmm.session.rounds import Engine, Layout, Rows, SubjectState
 from dphmm.session.scheduled import Scheduled
 from dphmm.session.setting import Setting
 from dphmm.session.stepwise import Stepwise

@@ -25,7 +25,7 @@ from dphmm.errors import InvalidInput
 from dphmm.session import filter as filtering
 from dphmm.session.answer import answer_under
 from dphmm.session.filter import Observations
-from dphmm.session.layout import Rows
+from dphmm.session.rounds import Rows
 from dphmm.session.schedule import PlanSchedule
 from dphmm.session.scheduled import Steps
 from dphmm.session.setting import Setting

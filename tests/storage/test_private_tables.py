@@ -5,19 +5,35 @@ published. Links, copies, other orders of rows and of cells, other formats and t
 are all noticed, in every option of `dphmm query` and of a private `dphmm fit` that names a public table; other files
 pass. What is not noticed is written down here too, so that nobody takes it for a promise. Fails where one option does
 not look, and where a file that merely overlaps with the data is refused.
+
+Files for the data owner alone: counts and lists of rows without a value of any, readable by nobody else.
 """
 
 from __future__ import annotations
 
 import gzip
+import json
 import os
 from pathlib import Path
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from dphmm.errors import InvalidInput
-from dphmm.storage.private_tables import _of_pandas, read_private, refuse_private
+from dphmm.storage.private_tables import (
+    _of_pandas,
+    by_reason,
+    in_words,
+    list_rejected,
+    owner_counts,
+    owner_path,
+    read_private,
+    refuse_private,
+    rejected_path,
+    write_counts,
+    write_rejected,
+)
 
 
 @pytest.mark.parametrize("odd", [0, 1, 2])
@@ -179,3 +195,38 @@ def test_a_private_fit_looks(folder, options):
         told = CliRunner().invoke(app, words)
         assert told.exit_code == 2 and "TRAJ is private" in told.stderr
         assert options[-1] in told.stderr
+
+
+REJECTED = pa.table({"row": [2, 3], "reason": ["missing_user", "invalid_time"]})
+
+
+def test_counts_are_written_for_the_owner_alone(tmp_path):
+    path = owner_path(str(tmp_path / "r.parquet"))
+    write_counts(path, owner_counts(8, 2, 4, 1, {"invalid_time": 1}))
+    told = json.loads(path.read_text())
+    assert (told["share_in_no_state"], told["share_drifted"], told["rejected"]) == (0.25, 0.25, {"invalid_time": 1})
+    assert path.stat().st_mode & 0o077 == 0
+    assert owner_counts(0, 0, 0, 0, {})["share_in_no_state"] is None
+
+
+def test_lines_of_rejected_rows_are_those_of_an_editor(tmp_path):
+    source = tmp_path / "t.csv"
+    source.write_text('user,t\n"a\nb",1\n,2\nc,x\n')
+    path = rejected_path(str(tmp_path / "out.csv"))
+    write_rejected(path, REJECTED, str(source))
+    assert path.read_bytes().splitlines() == [b"line,reason", b"4,missing_user", b"5,invalid_time"]
+    assert path.stat().st_mode & 0o077 == 0
+
+
+def test_a_list_of_an_earlier_run_goes_and_one_that_is_always_there_stays(tmp_path):
+    path = rejected_path(str(tmp_path / "out.csv"))
+    write_rejected(path, REJECTED, "x.parquet")
+    write_rejected(path, REJECTED.slice(0, 0), "x.parquet")
+    assert not path.exists()
+    list_rejected(str(tmp_path / "out.csv"), REJECTED.slice(0, 0), tmp_path / "x.parquet")
+    assert path.read_bytes().splitlines() == [b"row,reason"]
+
+
+def test_reasons_are_counted_in_order():
+    assert by_reason(REJECTED) == {"invalid_time": 1, "missing_user": 1}
+    assert in_words(by_reason(REJECTED)).startswith("1 invalid_time")

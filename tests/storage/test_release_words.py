@@ -2,6 +2,8 @@
 
 Could fail: a sureness below what the answers allow, a guarantee of a day that leaves answers out, an error or a
 baseline of another kind of space, words that promise what a statement says does not hold.
+
+What is said of a release before anything is drawn.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import pytest
 import dphmm
 from dphmm.batch import Batch
 from dphmm.samplers.entropy import ReplayBits
+from dphmm.session.setting import Setting
 from dphmm.states.trajectory import Trajectories
 from dphmm.storage.release_words import (
     CAP,
@@ -28,8 +31,10 @@ from dphmm.storage.release_words import (
     Found,
     InLedger,
     off,
+    release_warnings,
     story,
     sureness,
+    trapped_belief,
 )
 from dphmm.storage.released import Published
 from dphmm.storage.statement import privacy_statement
@@ -255,3 +260,36 @@ def test_where_nothing_is_published_nothing_is_guaranteed_or_found(grid) -> None
     assert told.guaranteed["one_answer"] is None and told.guaranteed["all_answers"] is None
     assert told.still_found is not None and told.still_found["error"] is None
     assert "%" not in "".join(rows.values()) and "1,030 m" not in "".join(rows.values())
+
+
+@pytest.mark.parametrize(
+    ("absorbing", "constraint", "said"),
+    [(True, "delta=0.01", 1), (True, "support", 0), (False, "delta=0.01", 0)],
+)
+def test_a_delta_set_beside_absorbing_states_is_warned_of(absorbing, constraint, said):
+    moves = np.full((3, 3), 1 / 3)
+    if absorbing:
+        moves[2] = [0, 0, 1]
+    model = dphmm.MarkovModel(np.full(3, 1 / 3), moves)
+    space = dphmm.StateSpace(np.arange(3)[:, None])
+    batch = Batch(model, dphmm.policy.complete(3), space, 1, constraint=constraint)
+    found = trapped_belief(model, batch.setting.options)
+    assert len(found) == said
+    assert all("1 absorbing state:" in sentence for sentence in found)
+
+
+def test_a_refused_release_has_no_warnings_and_a_far_cost_has_one():
+    """States 100 apart that no edge joins are told apart; a state without a neighbour on a flat hull is refused."""
+    space = dphmm.StateSpace(np.array([[0.0], [1.0], [100.0], [101.0]]))
+    model = model_of(space)
+    setting = Setting.of(model, dphmm.policy.radius(space, 1), space, 1)
+    (far,) = release_warnings(setting)
+    assert far.startswith("the cost of the first step is ") and "no edge of the policy joins" in far
+    assert float(setting.first_plan().cost) > 20
+    assert release_warnings(Setting.of(model, dphmm.policy.complete(4), space, 1)) == []
+    flat = dphmm.StateSpace(np.array([[0.0, 0.0], [1.0, 0.0], [2.0, 0.0], [3.0, 0.0]]))
+    assert release_warnings(Setting.of(model_of(flat), dphmm.policy.complete(4), flat, 1, flat="refuse")) == []
+
+
+def model_of(space):
+    return dphmm.MarkovModel(np.full(4, 0.25), np.full((4, 4), 0.25), space=space)

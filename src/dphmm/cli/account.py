@@ -10,13 +10,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dphmm.accounting.event import LearningEvent, NotPrivateEvent
-from dphmm.accounting.ledger import COST_STATEMENT, EPSILON_STATEMENT, OWN_POLICIES
+from dphmm.accounting.ledger import (
+    COST_STATEMENT,
+    EPSILON_STATEMENT,
+    GROUP_STATEMENT,
+    OWN_POLICIES,
+    LedgerSummary,
+    ledger_summary,
+)
 from dphmm.accounting.records import in_short
-from dphmm.accounting.summary import GROUP_STATEMENT, LedgerSummary, ledger_summary
-from dphmm.cli.console import Console, Row, aligned, print_json
+from dphmm.cli.console import Console, Row, aligned, named, one_line, print_json
 from dphmm.cli.guarantees import guarantee_rows, published_rows, together_row
 from dphmm.cli.options import CONTEXT, loaded_model, loaded_policy, made_table
-from dphmm.cli.outcomes import named, one_line
 from dphmm.errors import InvalidInput
 from dphmm.storage.table_ledger import opened_to_read
 

@@ -13,8 +13,7 @@ from typing import Any, NoReturn
 
 import click
 
-from dphmm.cli.console import compilation_told
-from dphmm.cli.outcomes import (
+from dphmm.cli.console import (
     BAD_INPUT,
     CLOSED,
     FAILED,
@@ -22,6 +21,7 @@ from dphmm.cli.outcomes import (
     OutputClosed,
     answered_like_an_interrupt,
     asked_to_stop,
+    compilation_told,
     of_its_option,
     on_the_command_line,
     one_line,

@@ -11,9 +11,8 @@ from typing import Any
 import click
 
 from dphmm._checks import stated_epsilon
-from dphmm.cli.console import Console, Work, print_json, stage_of
+from dphmm.cli.console import FAILED, Console, Work, one_line, print_json, stage_of
 from dphmm.cli.options import CONTEXT, loaded_model, loaded_policy, plan_choices, step_tables, tables_given
-from dphmm.cli.outcomes import FAILED, one_line
 from dphmm.errors import InvalidInput
 from dphmm.storage.inputs import checked_input, checked_output, replacing
 from dphmm.storage.statement_types import member

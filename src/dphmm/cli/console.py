@@ -1,20 +1,271 @@
-"""Messages and progress on standard error, data on standard output."""
+"""What a command says and how it ends: messages and progress on standard error, exit codes, signals.
+
+The library's messages are told in the words of the command line: --min-count for min_count.
+
+Ctrl-C and SIGTERM, answered alike: what is open is closed, what was committed stays.
+"""
 
 from __future__ import annotations
 
 import json
+import re
+import signal
 import sys
-from collections.abc import Iterable, Iterator
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from importlib import _bootstrap
 from threading import Event, Thread
 from time import monotonic
+from types import FrameType
 from typing import Any, Protocol
 
 import click
 
 from dphmm._kernels import process
-from dphmm.cli.outcomes import one_line
+from dphmm.errors import DphmmError, InvalidInput
+
+FAILED = 1
+BAD_INPUT = 2
+REJECTED = 3
+INTERRUPTED = 130
+CLOSED = 141
+TERMINATED = 143
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM: answered like Ctrl-C, with an exit code of its own."""
+
+
+class OutputClosed(Exception):
+    """Whoever read the output has gone away, as head does: no error, and nothing more to say."""
+
+
+class Interrupted(Exception):
+    """Ctrl-C or SIGTERM (``stop``), with what was kept and how to go on."""
+
+    def __init__(self, message: str, stop: BaseException | None = None) -> None:
+        super().__init__(message)
+        self.exit_code = stopped_code(stop)
+
+
+def stopped_code(stop: BaseException | None) -> int:
+    """The exit code of Ctrl-C or of SIGTERM."""
+    return TERMINATED if isinstance(stop, Terminated) else INTERRUPTED
+
+
+def one_line(text: str) -> str:
+    """A message on one line, with nothing in it that a terminal would obey."""
+    joined = " ".join(text.split())
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in joined)
+
+
+#: Fields of the library that are options; --cap-epsilon and others with an underscore follow by themselves.
+_FIELDS = {
+    "answer": "--answer", "cell": "--grid", "constraint": "--constraint", "delimiter": "--delimiter",
+    "delta": "--constraint delta",
+    "east": "--bbox east", "epsilon": "--epsilon", "flat": "--flat", "mechanism": "--mechanism",
+    "hours": "--hours", "initial": "--initials", "initials": "--initials",
+    "max speed": "--max-speed", "north": "--bbox north", "output": "-o", "people": "--people",
+    "protection": "--protection", "query": "--query",
+    "resolution": "--h3", "scope": "--scope",
+    "smoothing": "--smoothing", "source": "SRC", "south": "--bbox south", "start": "--start",
+    "step_choices": "--choices",
+    "steps": "--steps",
+    "per": "--per", "promise": "--path-epsilon", "timezone": "--timezone", "varies": "--choices", "west": "--bbox west",
+    "window": "--window", "zone": "--zone",
+}  # fmt: skip
+_UNDERSCORED = re.compile(
+    r"\b(cap_epsilon|cap_cost|total_epsilon|min_count|max_speed|assume_utc"
+    r"|(?:user|time|order|trip|state|lat|lon|start|end|label)_column"
+    r"|user_from|user_pattern|gap_label|skip_lines|no_times|time_format)\b=?"
+)
+_COMMANDS = {"model": "fit", "policy": "policy"}
+#: What the library says, and what a user of the command line can do.
+_PHRASES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
+    (r"assume_utc=True, or timezone='([^']*)'", r"dphmm import csv with --assume-utc, or with --timezone \1"),
+    (r"or names=False for", "or --no-names for"),
+    (r"\bresume to continue them\b", "--resume to continue them"),
+    (r"; skip\(\) lets steps pass", ""),
+    (r" written by save_(model|policy)", lambda found: f" written by dphmm {_COMMANDS[found[1]]}"),
+    (r", or user_column=", ", or dphmm import csv with --user-column"),
+    (r"\bno_times=True\b", "--no-times"),
+    (r"\bmend=True\b", "--mend-zones"),
+    (r"\bcrs=(?=\S)", "--zone-crs "),
+    (r"\buser_name=", "--user"),
+    (
+        r"\b(?:(lat|lon|user)_column=|(user_pattern|delimiter|names|skip_lines|step)=)(?=[ ,;:)]|$)",
+        lambda found: _option(found[2] or f"{found[1]}_column"),
+    ),
+    (r"\b(time_column|time_format|user_from|encoding)=(?=\S)", lambda found: _option(found[1]) + " "),
+    (r"a number, a Fraction or a decimal string", "a number"),
+    (r"(.*) or a DeltaSet", lambda found: found[1].replace('", "', '" or "').replace('"', "")),
+    (r'flat="(\w+)", or "(\w+)"', r"--flat \1, or --flat \2"),
+    (r"remedy: smoothing=1,", "remedy: --smoothing 1,"),
+    (r"\ba larger cell\b", "a larger --grid"),
+    (r"\b(?:give )?a larger pitch=", "answers with larger gaps"),
+    (r"; give pitch=, such as \S+", ": answers with larger gaps, or a smaller span"),
+    (r'smoothing_support="neighbours" or a sparse mask above', "--smoothing 0 above"),
+)
+
+
+def on_the_command_line(error: DphmmError) -> str:
+    """The message of an error with options where the library has arguments. What the user gave stays as it is."""
+    if not isinstance(error, InvalidInput):
+        return reworded(str(error))
+    came, expected = _parts(error)
+    # Other fields are options already, columns, or files: they stay as they are.
+    named_first, comma, rest = error.field.partition(", ")
+    first = _option(named_first) if _UNDERSCORED.fullmatch(named_first) else _FIELDS.get(named_first, named_first)
+    field = f"{first}{comma}{rest}"
+    return f"{field}: got {came}; expected {reworded(expected)}"
+
+
+def named(error: InvalidInput, names: Mapping[str, str]) -> InvalidInput:
+    """The same error about another field: the option that one command has for an argument of the library."""
+    return InvalidInput(names.get(error.field, error.field), *_parts(error))
+
+
+#: What a file must be, by the option that it was given for.
+_WANTED = {
+    "--model": "a model, as dphmm fit or dphmm model writes it",
+    "MODEL": "a model, as dphmm fit or dphmm model writes it",
+    "--policy": "a policy, as dphmm policy writes it",
+    "--plan": "a plan, as dphmm plan writes it",
+    "--truth": "the trajectories, as they were released",
+    "--released": "a released file, as dphmm release writes it",
+    "RELEASED": "a released file, as dphmm release writes it",
+}
+#: Fields of the library that are some file: which one it is, is seen from its value.
+_SOME_FILE = ("path", "model", "policy", "plan", "statement", "file")
+
+
+def of_its_option(error: InvalidInput, typed: Mapping[str, Sequence[str]]) -> InvalidInput:
+    """The same error about the option that its file was typed for, with what this option wants.
+
+    ``typed``: of each value of the command line the options and arguments that it was given for.
+    """
+    came, expected = _parts(error)
+    if error.field in typed and any(name.startswith("-") for name in typed[error.field]):
+        names, file = typed[error.field], f" {error.field}"
+    elif error.field in _SOME_FILE and came in (
+        short := {_parts(InvalidInput("", text, ""))[0]: text for text in typed}
+    ):
+        names, file = typed[short[came]], ""
+    else:
+        return error
+    wanted = _WANTED.get(names[0], "") if len(names) == 1 and "dphmm" not in reworded(expected) else ""
+    return InvalidInput(f"{' or '.join(names)}{file}", came, f"{expected}: {wanted}" if wanted else expected)
+
+
+def reworded(text: str) -> str:
+    """A sentence of the library in the words of the command line."""
+    for pattern, words in _PHRASES:
+        text = re.sub(pattern, words, text)
+    return _UNDERSCORED.sub(lambda found: _option(found[1]), text)
+
+
+def _option(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def _parts(error: InvalidInput) -> tuple[str, str]:
+    """What came and what was expected."""
+    came, _, expected = str(error).removeprefix(f"{error.field}: got ").rpartition("; expected ")
+    return came, expected
+
+
+@contextmanager
+def answered_like_an_interrupt() -> Iterator[None]:
+    """Inside the block the first SIGTERM raises Terminated; later ones do not disturb the tidying up."""
+    _asked.clear()
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    # Only the main thread may set handlers, and what a parent chose to ignore stays ignored.
+    if threading.current_thread() is not threading.main_thread() or before[signal.SIGTERM] is signal.SIG_IGN:
+        yield
+        return
+    others = sys.unraisablehook
+
+    def forgotten(lost: sys.UnraisableHookArgs) -> None:
+        if _stops(lost.exc_type):
+            _ask_for_the_lost(lost.exc_type)
+        elif not _asked:
+            # What an interrupt left half made may fail while it is freed, of which there is nothing to tell.
+            others(lost)
+
+    sys.unraisablehook = forgotten
+    signal.signal(signal.SIGTERM, _stop)
+    if before[signal.SIGINT] is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _interrupt)
+    try:
+        yield
+    finally:
+        sys.unraisablehook = others
+        for number, handler in before.items():
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+
+
+def asked_to_stop() -> KeyboardInterrupt | None:
+    """The interrupt that was asked for, even where a library made another error of it."""
+    return _asked[0]() if _asked else None
+
+
+#: The kind alone: an error that is kept keeps what every function on its way held, open files and ledgers too.
+_asked: list[type[KeyboardInterrupt]] = []
+#: Seconds until a signal that came where an exception would be lost is looked at again.
+_MOMENT = 0.02
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    if _would_be_lost():
+        _ask_again(number)
+        return
+    _asked.append(KeyboardInterrupt)
+    raise KeyboardInterrupt
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    if _would_be_lost():
+        _ask_again(number)
+        return
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    _asked.append(Terminated)
+    raise Terminated
+
+
+def _stops(kind: type[BaseException]) -> bool:
+    return issubclass(kind, KeyboardInterrupt)
+
+
+def _ask_for_the_lost(kind: type[BaseException]) -> None:
+    """Python forgets what is raised while it frees an object: an interrupt that came just then comes again."""
+    if issubclass(kind, Terminated):
+        signal.signal(signal.SIGTERM, _stop)
+        _ask_again(signal.SIGTERM)
+    else:
+        _ask_again(signal.SIGINT)
+
+
+def _would_be_lost() -> bool:
+    """Whether whoever is called now would drop an exception: LLVM, or compiled code that imports a module."""
+    return process.llvm_calls > 0 or _importing()
+
+
+def _importing() -> bool:
+    """Whether a module is being imported: Python holds a lock of each until it is there."""
+    locks = [reference() for reference in list(_bootstrap._module_locks.values())]  # type: ignore[attr-defined]
+    return any(lock is not None and lock.owner is not None for lock in locks)
+
+
+def _ask_again(number: int) -> None:
+    """The same signal to the main thread, a moment later."""
+    main = threading.main_thread().ident
+    assert main is not None
+    timer = threading.Timer(_MOMENT, signal.pthread_kill, (main, number))
+    timer.daemon = True
+    timer.start()
+
 
 #: Where standard error is no terminal, progress is a line this often.
 SECONDS_BETWEEN_LINES = 10.0

@@ -10,9 +10,8 @@ import click
 import numpy as np
 
 from dphmm.accounting.promise import SequencePromise
-from dphmm.cli.console import Console, Row, print_json, stage_of
+from dphmm.cli.console import Console, Interrupted, Row, named, print_json, stage_of
 from dphmm.cli.options import messages
-from dphmm.cli.outcomes import Interrupted, named
 from dphmm.errors import InvalidInput
 from dphmm.evaluation.city import simulate_city
 from dphmm.samplers.entropy import ReplayBits

@@ -11,9 +11,8 @@ from typing import Any
 import click
 
 import dphmm
-from dphmm.cli.console import Console, print_json
+from dphmm.cli.console import Console, Interrupted, print_json
 from dphmm.cli.options import CONTEXT, messages
-from dphmm.cli.outcomes import Interrupted
 from dphmm.errors import InvalidInput
 
 #: What the folder's first line says: many folders are called "experiments".

@@ -6,9 +6,8 @@ from typing import Any
 
 import click
 
-from dphmm.cli.console import Console, print_json
+from dphmm.cli.console import Console, named, print_json
 from dphmm.cli.options import CONTEXT, force, messages, new_output, output
-from dphmm.cli.outcomes import named
 from dphmm.errors import InvalidInput
 from dphmm.storage.geo_files import PLACES, write_released
 from dphmm.storage.statement import copy_release, load_statement, statement_path

@@ -22,7 +22,7 @@ from dphmm.cli.options import (
 from dphmm.cli.publishing import check_ledger, ledger_options
 from dphmm.errors import InvalidInput
 from dphmm.storage.inputs import checked_input
-from dphmm.storage.owner_view import rejected_path
+from dphmm.storage.private_tables import rejected_path
 
 if TYPE_CHECKING:
     pass

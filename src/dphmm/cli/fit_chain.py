@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from dphmm._checks import finite_number
 from dphmm.accounting.event import LearningEvent
-from dphmm.cli.console import Console, print_json
+from dphmm.cli.console import REJECTED, Console, named, print_json, reworded
 from dphmm.cli.fit_data import (
     FIELDS,
     LEFT_OUT,
@@ -39,11 +39,10 @@ from dphmm.cli.fit_data import (
     warn_of_order,
     warn_replayable,
 )
-from dphmm.cli.outcomes import REJECTED, named, reworded
 from dphmm.cli.publishing import kept_document, kept_rows, learned_once, stored_fit
 from dphmm.errors import InvalidInput
 from dphmm.storage.inputs import steady
-from dphmm.storage.owner_view import by_reason, in_words, list_rejected
+from dphmm.storage.private_tables import by_reason, in_words, list_rejected
 from dphmm.storage.tables import column_names
 from dphmm.storage.trajectories import load_trajectories
 

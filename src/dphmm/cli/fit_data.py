@@ -15,7 +15,7 @@ import numpy as np
 
 from dphmm._checks import exact_epsilon, finite_number
 from dphmm.accounting.event import LearningEvent
-from dphmm.cli.console import Console, Row
+from dphmm.cli.console import Console, Row, named
 from dphmm.cli.guarantees import guarantee_rows, published_rows
 from dphmm.cli.options import (
     check_inside,
@@ -25,15 +25,13 @@ from dphmm.cli.options import (
     speed,
     zones_of,
 )
-from dphmm.cli.outcomes import named
 from dphmm.errors import InvalidInput
 from dphmm.samplers.entropy import ReplayBits
 from dphmm.states import H3, Grid, ordered_labels, space_of_names
 from dphmm.states.space import ANSWERS_OF_NAMES
 from dphmm.storage.csv_files import listed
 from dphmm.storage.inputs import steady
-from dphmm.storage.owner_view import rejected_path
-from dphmm.storage.private_tables import refuse_private
+from dphmm.storage.private_tables import refuse_private, rejected_path
 from dphmm.storage.state_tables import listed_names, space_of_answers
 from dphmm.storage.tables import column_names
 from dphmm.storage.trajectories import load_trajectories

@@ -13,7 +13,7 @@ import numpy as np
 
 from dphmm._checks import exact_number
 from dphmm.accounting.event import LearningEvent, NotPrivateEvent
-from dphmm.cli.console import Console, print_json
+from dphmm.cli.console import REJECTED, Console, named, print_json
 from dphmm.cli.fit_data import (
     FIELDS,
     LEFT_OUT,
@@ -29,13 +29,11 @@ from dphmm.cli.fit_data import (
     warn_of_order,
     warn_replayable,
 )
-from dphmm.cli.outcomes import REJECTED, named
 from dphmm.cli.publishing import kept_document, kept_rows, learned_once, stored_fit
 from dphmm.errors import InvalidInput
 from dphmm.states import StateSpace, ordered_labels
 from dphmm.storage.inputs import steady
-from dphmm.storage.owner_view import by_reason, in_words, list_rejected
-from dphmm.storage.private_tables import refuse_private
+from dphmm.storage.private_tables import by_reason, in_words, list_rejected, refuse_private
 from dphmm.storage.state_tables import listed_names
 from dphmm.storage.tables import column_names
 from dphmm.storage.trajectories import load_trajectories

@@ -8,12 +8,11 @@ from typing import Any
 
 import click
 
-from dphmm.cli.console import Console, print_json
+from dphmm.cli.console import REJECTED, Console, named, print_json, reworded
 from dphmm.cli.options import CONTEXT, F, duration, force, messages, new_output, output
-from dphmm.cli.outcomes import REJECTED, named, reworded
 from dphmm.errors import InvalidInput
 from dphmm.storage.importers import RECIPES, import_trajectories
-from dphmm.storage.owner_view import rejected_path, write_rejected
+from dphmm.storage.private_tables import rejected_path, write_rejected
 from dphmm.storage.tables import table_format
 from dphmm.storage.trajectories import save_trajectories
 

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dphmm.accounting.records import in_short
-from dphmm.cli.console import Console, Row, aligned, print_json
+from dphmm.cli.console import Console, Row, aligned, one_line, print_json, reworded
 from dphmm.cli.options import CONTEXT, loaded_model, loaded_policy, plan_choices
-from dphmm.cli.outcomes import one_line, reworded
 from dphmm.errors import InvalidInput
 
 if TYPE_CHECKING:

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dphmm.accounting.budget import float_above
-from dphmm.cli.console import Console, Row, aligned, print_json
+from dphmm.cli.console import Console, Row, aligned, named, one_line, print_json
 from dphmm.cli.options import CONTEXT, loaded_model, loaded_policy, messages, other_queries, released_under
-from dphmm.cli.outcomes import named, one_line
 from dphmm.cli.smooth import other_query, read_rows, release_subjects
 from dphmm.errors import InvalidInput
 from dphmm.storage.inputs import checked_input, steady

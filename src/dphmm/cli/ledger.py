@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from dphmm.cli.options import CONTEXT
-from dphmm.storage.ledger.migrate import migrate_ledger
+from dphmm.storage.ledger.schema import migrate_ledger
 
 
 @click.group("ledger", context_settings=CONTEXT)

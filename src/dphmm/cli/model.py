@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dphmm._checks import finite_number
-from dphmm.cli.console import Console, print_json
+from dphmm.cli.console import Console, named, print_json
 from dphmm.cli.fit_data import cells_over, is_table
 from dphmm.cli.options import (
     CONTEXT,
@@ -24,7 +24,6 @@ from dphmm.cli.options import (
     zone_options,
     zones_of,
 )
-from dphmm.cli.outcomes import named
 from dphmm.errors import InvalidInput
 from dphmm.states import Grid, space_of_names
 from dphmm.storage.state_tables import listed_names, space_of_answers

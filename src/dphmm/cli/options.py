@@ -12,7 +12,7 @@ from zipfile import is_zipfile
 import click
 
 from dphmm._checks import finite_number
-from dphmm.cli.outcomes import named
+from dphmm.cli.console import named
 from dphmm.errors import InvalidInput
 from dphmm.states.maps import parse_duration, parse_length, parse_speed
 from dphmm.storage.geo_files import read_zones

@@ -30,13 +30,12 @@ import click
 
 from dphmm._checks import exact_epsilon
 from dphmm.accounting.records import in_short
-from dphmm.cli.console import Console, print_json
+from dphmm.cli.console import REJECTED, Console, print_json
 from dphmm.cli.options import CONTEXT, force, messages, new_output
-from dphmm.cli.outcomes import REJECTED
 from dphmm.errors import InvalidInput
 from dphmm.storage.inputs import checked_input, file_digest, replacing
 from dphmm.storage.ledger import open_ledger
-from dphmm.storage.owner_view import write_counts
+from dphmm.storage.private_tables import write_counts
 from dphmm.storage.statement import statement_path
 from dphmm.storage.tables import column_names
 

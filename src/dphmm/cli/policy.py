@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from dphmm._checks import exact_number, one_of
-from dphmm.cli.console import Console, print_json
+from dphmm.cli.console import Console, named, print_json
 from dphmm.cli.guarantees import covered_rows
 from dphmm.cli.options import CONTEXT, F, force, length, loaded_model, loaded_policy, messages, new_output, output
-from dphmm.cli.outcomes import named
 from dphmm.errors import InvalidInput, Unprotectable
 from dphmm.storage.state_tables import labels_by_state
 

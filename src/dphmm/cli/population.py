@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from dphmm.cli.console import Console, aligned, print_json
+from dphmm.cli.console import Console, aligned, named, one_line, print_json
 from dphmm.cli.options import (
     CONTEXT,
     force,
@@ -19,7 +19,6 @@ from dphmm.cli.options import (
     new_output,
     released_under,
 )
-from dphmm.cli.outcomes import named, one_line
 from dphmm.cli.smooth import ASKED, read_rows, release_subjects
 from dphmm.errors import InvalidInput
 from dphmm.storage.inputs import checked_input, steady

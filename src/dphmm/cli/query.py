@@ -17,7 +17,7 @@ from dphmm.cli.console import Console, Row, print_json
 from dphmm.cli.options import CONTEXT, force, messages, new_output, output
 from dphmm.cli.publishing import check_ledger, kept_document, kept_rows, ledger_options, opened_ledger
 from dphmm.storage.inputs import checked_output
-from dphmm.storage.owner_view import rejected_path, write_list
+from dphmm.storage.private_tables import rejected_path, write_list
 from dphmm.storage.statement_types import QueryStatement, typed
 from dphmm.storage.tables import table_format, write_table
 

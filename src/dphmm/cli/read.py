@@ -6,9 +6,8 @@ from typing import Any
 
 import click
 
-from dphmm.cli.console import Console, print_json
+from dphmm.cli.console import Console, named, one_line, print_json
 from dphmm.cli.options import CONTEXT, force, loaded_model, messages, new_output
-from dphmm.cli.outcomes import named, one_line
 from dphmm.errors import InvalidInput
 from dphmm.storage.inputs import checked_input
 from dphmm.storage.tables import table_format, write_table

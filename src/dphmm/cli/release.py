@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dphmm.accounting.records import in_short
-from dphmm.cli.console import Console, Row, aligned, print_json
+from dphmm.cli.console import REJECTED, Console, Interrupted, Row, aligned, print_json
 from dphmm.cli.guarantees import both_rows, coming_rows, covered_rows, whom_warning
 from dphmm.cli.options import CONTEXT, messages, output, plan_choices, step_tables
-from dphmm.cli.outcomes import REJECTED, Interrupted
 from dphmm.cli.release_job import (
     Job,
     budget_plan_rows,
@@ -36,7 +35,7 @@ from dphmm.states.space import LABELS_WRONG
 from dphmm.storage import statement_types
 from dphmm.storage.inputs import checked_input, steady
 from dphmm.storage.ledger import COMMANDS, open_ledger
-from dphmm.storage.owner_view import (
+from dphmm.storage.private_tables import (
     by_reason,
     in_words,
     owner_counts,
@@ -186,7 +185,7 @@ _NOT_EXPECTED = "no plan has computed it; dphmm report (next) does, from public 
 
 def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
     """Release every row of a file; returns the exit code."""
-    from dphmm.storage.release_warnings import release_warnings
+    from dphmm.storage.release_words import release_warnings
     from dphmm.storage.released import Published
     from dphmm.storage.statement import write_statement
 
@@ -392,7 +391,7 @@ def _tables(given: Mapping[str, Any]) -> str:
 def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
     """Print what a release would do; returns the exit code."""
     from dphmm.evaluation.inspection import release_preview
-    from dphmm.storage.release_warnings import release_warnings
+    from dphmm.storage.release_words import release_warnings
 
     check_outputs(given)
     loaded, sha256 = read_rows(job, given)

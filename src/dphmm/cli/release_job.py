@@ -17,16 +17,14 @@ import numpy as np
 from dphmm._checks import exact_epsilon, stated_epsilon, written_fraction
 from dphmm.accounting.promise import Schedule, SequencePromise
 from dphmm.accounting.records import in_short, shown
-from dphmm.cli.console import Console, Row
+from dphmm.cli.console import Console, Row, named
 from dphmm.cli.options import loaded_model, loaded_policy, tables_given
-from dphmm.cli.outcomes import named
 from dphmm.errors import InvalidInput
 from dphmm.storage.columns import as_text, integers
 from dphmm.storage.inputs import checked_output
 from dphmm.storage.ledger import open_ledger
 from dphmm.storage.ledger.connection import ledger_path
-from dphmm.storage.owner_view import owner_path, rejected_path
-from dphmm.storage.private_tables import refuse_private
+from dphmm.storage.private_tables import owner_path, refuse_private, rejected_path
 from dphmm.storage.state_tables import read_groups
 from dphmm.storage.tables import column_names, read_batches, table_format
 

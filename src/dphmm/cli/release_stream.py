@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dphmm.cli.console import Console, Row
+from dphmm.cli.console import REJECTED, Console, Interrupted, Row
 from dphmm.cli.guarantees import coming_rows, covered_rows, whom_warning
-from dphmm.cli.outcomes import REJECTED, Interrupted
 from dphmm.cli.release_job import Job, fitted_on, name_counts, note_no_ledger
 from dphmm.errors import InvalidInput
 from dphmm.storage.inputs import checked_output
 from dphmm.storage.ledger import COMMANDS, open_ledger
-from dphmm.storage.owner_view import owner_counts, owner_path, write_counts
+from dphmm.storage.private_tables import owner_counts, owner_path, write_counts
 
 if TYPE_CHECKING:
     from dphmm.batch import Batch, Released
@@ -124,7 +123,7 @@ class _Lines:
 def release_stream(job: Job, given: Mapping[str, Any], console: Console) -> int:
     """Answer lines of standard input until it ends; returns the exit code."""
     from dphmm.storage.promises import covered_by_all
-    from dphmm.storage.release_warnings import release_warnings
+    from dphmm.storage.release_words import release_warnings
     from dphmm.stream import Stream, answered_line
 
     _check(given)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dphmm import plot
-from dphmm.cli.console import Console, Row, print_json, stage_of
+from dphmm.cli.console import Console, Row, named, one_line, print_json, stage_of
 from dphmm.cli.options import (
     CONTEXT,
     force,
@@ -23,7 +23,6 @@ from dphmm.cli.options import (
     step_tables,
     tables_given,
 )
-from dphmm.cli.outcomes import named, one_line
 from dphmm.cli.smooth import release_subjects
 from dphmm.errors import InvalidInput
 from dphmm.plot.figures import can_draw

@@ -6,9 +6,8 @@ from typing import Any
 
 import click
 
-from dphmm.cli.console import Console, print_json
+from dphmm.cli.console import Console, named, print_json
 from dphmm.cli.options import CONTEXT, force, messages, new_output
-from dphmm.cli.outcomes import named
 from dphmm.errors import InvalidInput
 from dphmm.storage.splits import split_file
 

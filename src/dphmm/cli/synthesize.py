@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dphmm.cli.console import Console, print_json
+from dphmm.cli.console import Console, named, print_json
 from dphmm.cli.options import CONTEXT, force, loaded_model, messages, new_output, output
-from dphmm.cli.outcomes import named
 from dphmm.errors import InvalidInput
 from dphmm.storage.statement import statement_path, write_statement
 from dphmm.storage.statement_types import document

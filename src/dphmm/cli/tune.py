@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dphmm._checks import exact_number
-from dphmm.cli.console import Console, print_json
+from dphmm.cli.console import Console, named, print_json
 from dphmm.cli.options import (
     CONTEXT,
     force,
@@ -22,7 +22,6 @@ from dphmm.cli.options import (
     new_output,
     plan_choices,
 )
-from dphmm.cli.outcomes import named
 from dphmm.cli.report import check_figures
 from dphmm.errors import DphmmError, InvalidInput
 from dphmm.evaluation.inspection import remedy_line

@@ -23,9 +23,8 @@ from click.testing import CliRunner
 
 from dphmm._kernels import process
 from dphmm.cli.app import COMMANDS
-from dphmm.cli.console import SECONDS_BETWEEN_LINES, Console, print_json
+from dphmm.cli.console import FAILED, SECONDS_BETWEEN_LINES, Console, print_json
 from dphmm.cli.options import CONTEXT, messages
-from dphmm.cli.outcomes import FAILED
 from dphmm.errors import InvalidInput
 
 

@@ -43,7 +43,7 @@ from dphmm.storage.promises import (
     edge_promise,
     scope_words,
 )
-from dphmm.storage.release_warnings import plan_warnings, trapped_belief
+from dphmm.storage.release_words import plan_warnings, trapped_belief
 from dphmm.types import Exact
 
 #: Corners are listed up to here.

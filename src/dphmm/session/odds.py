@@ -25,7 +25,7 @@ from dphmm.accounting.edge_leakage import losses_between
 from dphmm.errors import InvalidInput
 from dphmm.markov.filtering import Belief
 from dphmm.markov.model import MarkovModel
-from dphmm.session.layout import check_gap
+from dphmm.session.rounds import check_gap
 from dphmm.session.setting import Setting, Subjects
 from dphmm.session.smoothing import Published, Smoother, Steps
 from dphmm.types import BoolArray, FloatArray, IntArray, Loss, States

@@ -13,9 +13,8 @@ import numpy as np
 from dphmm.accounting.ledger import Entry, Ledger, PlanRecord, Transaction
 from dphmm.errors import DphmmError, InvalidInput
 from dphmm.session.filter import Filter, FilterResult, Observations
-from dphmm.session.layout import Layout, Rows
 from dphmm.session.plan import NO_PARTNERS, Plan, check_made_again
-from dphmm.session.rounds import Answered, Drawn, Planned, SubjectState, partners_at
+from dphmm.session.rounds import Answered, Drawn, Layout, Planned, Rows, SubjectState, partners_at
 from dphmm.session.schedule import PlanSchedule
 from dphmm.session.setting import Setting
 from dphmm.session.step import Position

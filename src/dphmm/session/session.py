@@ -22,11 +22,20 @@ from dphmm.policy.constraint import DeltaSet, Support
 from dphmm.policy.graph import PolicyGraph
 from dphmm.samplers.entropy import default_bits
 from dphmm.sensitivity.protection import Partner
-from dphmm.session.layout import FIRST_ROW, ONE_ASKED, Rows, check_gap
 from dphmm.session.options import Partners, StepChoice, checked_caps, checked_ledger, epsilon_of_step, promise_beside
 from dphmm.session.plan import Plan, chosen_of
 from dphmm.session.releases import NOT_ASKED, Release
-from dphmm.session.rounds import Answered, Engine, SubjectState, partners_at, schedule_of
+from dphmm.session.rounds import (
+    FIRST_ROW,
+    ONE_ASKED,
+    Answered,
+    Engine,
+    Rows,
+    SubjectState,
+    check_gap,
+    partners_at,
+    schedule_of,
+)
 from dphmm.session.scheduled import Scheduled
 from dphmm.session.setting import Setting, check_header
 from dphmm.session.step import ESTIMATE_LOSSES, LABEL, Position, estimate

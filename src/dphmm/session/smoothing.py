@@ -24,11 +24,10 @@ from dphmm.errors import DphmmError, InvalidInput
 from dphmm.markov.filtering import Belief, Rows, likeliest_path, smooth
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.graph import PolicyGraph
-from dphmm.session.layout import check_gap
 from dphmm.session.options import StepChoice
 from dphmm.session.own_places import OwnPlaces, Person, person_model
 from dphmm.session.plan import NO_PARTNERS, Plan, check_made_again
-from dphmm.session.rounds import check_joint
+from dphmm.session.rounds import check_gap, check_joint
 from dphmm.session.schedule import PlanSchedule
 from dphmm.session.setting import Setting, Subjects, check_header
 from dphmm.session.step import Position, likelihood_of

@@ -17,16 +17,19 @@ from dphmm.accounting.promise import Schedule
 from dphmm.errors import DphmmError
 from dphmm.markov.filtering import Belief
 from dphmm.session.block import Block, Blocked, Blocks
-from dphmm.session.layout import FIRST_ROW, ONE_ASKED, Layout, alike
 from dphmm.session.options import StepChoice
 from dphmm.session.plan import ALGORITHM_VERSION, NO_PARTNERS, Plan, check_made_again
 from dphmm.session.rounds import (
+    FIRST_ROW,
     NO_NUMBERS,
     NO_PLAN,
+    ONE_ASKED,
     Answered,
     Drawn,
+    Layout,
     Planned,
     SubjectState,
+    alike,
     partners_at,
     schedule_of,
     together,

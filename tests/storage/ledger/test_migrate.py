@@ -20,9 +20,9 @@ from click.testing import CliRunner, Result
 
 from dphmm.accounting import Caps, Request
 from dphmm.errors import DphmmError, InvalidInput, LedgerBusy
-from dphmm.storage.ledger import migrate as migrate_module
 from dphmm.storage.ledger import open_ledger
-from dphmm.storage.ledger.migrate import migrate_ledger
+from dphmm.storage.ledger import schema as migrate_module
+from dphmm.storage.ledger.schema import migrate_ledger
 from ledger_formats import contents, proceed
 from storing import store
 
@@ -203,7 +203,7 @@ def watched(*args, **choices):
     connection.set_trace_callback(lambda said: said.startswith(point) and os.kill(os.getpid(), signal.SIGKILL))
     return connection
 sqlite3.connect = watched
-from dphmm.storage.ledger.migrate import migrate_ledger
+from dphmm.storage.ledger.schema import migrate_ledger
 migrate_ledger(path)
 if point == "committed":
     os.kill(os.getpid(), signal.SIGKILL)
