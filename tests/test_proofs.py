@@ -48,7 +48,7 @@ MODULES = ("markov/filtering", "_kernels/lattice", "_kernels/filter", "_kernels/
 MODULES += ("states/lattice",)
 MODULES += ("_kernels/columns", "_kernels/points", "batch")
 MODULES += ("_kernels/hmm", "_kernels/filter_batch", "_kernels/masses")
-MODULES += ("cli/release_job", "cli/fit_chain", "cli/fit_data", "states/maps", "storage/promises")
+MODULES += ("cli/release_job", "cli/fit", "cli/fit_data", "states/maps", "storage/promises")
 MODULES += (
     "storage/trajectories",
     "storage/layouts",
@@ -56,7 +56,7 @@ MODULES += (
     "storage/columns",
     "storage/importers/imported",
 )
-MODULES += ("audit/black_box", "audit/events", "audit/verify", "audit/released", "reconstruction/linear")
+MODULES += ("audit/black_box", "audit/black_box", "audit/verify", "audit/released", "reconstruction/linear")
 MODULES += ("storage/release_table", "storage/commit_log", "storage/csv_files")
 #: Modules of those packages on which no statement of a page rests, and why.
 CARRY_NOTHING = {

@@ -13,7 +13,7 @@ from benchmarks.speed.figures import Figure, below
 from benchmarks.speed.timing import timed
 from benchmarks.speed.worlds import GridWorld
 from dphmm.audit import Adversary, black_box, verify
-from dphmm.audit.attacks.adversary import Seen
+from dphmm.audit.attacks.attack import Seen
 from dphmm.session.answer import answer_under
 
 VERIFIED, JUDGED, TRACKED = below(1.0), below(5.0), below(60.0)

@@ -5,10 +5,16 @@ proven in docs/proofs/black-box-audit.md. The bounds alone are checked in test_e
 1/5, where 60 right audits may convict 30 at most (a chance of 1e-6 if alpha is right). Power: every wrong sampler is
 convicted in the default run at one fixed seed, and in the long run at 60 of 60 seeds, so with probability above .92 at
 confidence .99. Seeds are fixed: nothing flickers. What it cannot see is here too: an honest "undecided".
+
+Confidence bounds on epsilon, and the events that they are about.
+
+Claims: Clopper-Pearson bounds cover at their level, checked exactly by summing binomial laws; the number of draws that
+is needed gives the power; an event is learned before it is judged. It would fail for a bound that spends alpha twice.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import sys
@@ -23,7 +29,7 @@ import dphmm
 from audit import planted
 from audit.small import POLICY, SPACE, everywhere, session
 from dphmm.audit import black_box, is_on_lattice, sample_plan
-from dphmm.audit.events import highest, lowest, samples_needed
+from dphmm.audit.black_box import epsilon_below, fewest_that_could_convict, highest, last_bit, lowest, samples_needed
 from dphmm.errors import InvalidInput
 from dphmm.mechanisms import DiscreteKNorm, KNorm, Laplace, Staircase
 from dphmm.samplers import ReplayBits
@@ -141,7 +147,7 @@ def test_the_error_rate_is_the_stated_one():
 
 def test_the_rate_breaks_where_the_event_is_judged_on_the_draws_it_was_learned_from(monkeypatch):
     """The check can fail: without a sample split the same audits convict nearly always."""
-    for module in ("dphmm.audit.black_box", "dphmm.audit.events"):
+    for module in ("dphmm.audit.black_box", "dphmm.audit.black_box"):
         monkeypatch.setattr(sys.modules[module], "in_halves", lambda draws: (draws, draws))
     assert convictions(60, 0.2) > 30
 
@@ -281,3 +287,62 @@ def test_bad_parameters():
     for parameters in ({"epsilon": 0}, {"epsilon": 1, "alpha": 0.0}, {"epsilon": 1, "alpha": 1.5}):
         with pytest.raises(InvalidInput):
             black_box(good, **parameters)
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 20, 60])
+@pytest.mark.parametrize("alpha", [0.4, 0.05, 1e-3])
+def test_clopper_pearson_covers(n, alpha):
+    """For every p the chance that the bound passes it is at most alpha: summed exactly over all counts."""
+    counts = np.arange(n + 1)
+    low, high = lowest(counts, n, alpha), highest(counts, n, alpha)
+    for p in np.linspace(0, 1, 201):
+        law = binom.pmf(counts, n, p)
+        assert law[low > p].sum() <= alpha * (1 + 1e-9)
+        assert law[high < p].sum() <= alpha * (1 + 1e-9)
+    assert (low <= counts / n).all() and (counts / n <= high).all()
+    # Not idle: between its steps a bound is passed with nearly that chance.
+    assert max(binom.sf(k - 1, n, low[k]) for k in counts[1:]) > 0.99 * alpha
+
+
+def test_two_bounds_share_alpha():
+    n, alpha = 30, 0.3
+    for p in np.linspace(0.05, 1, 20):
+        q = p / math.e
+        wrong = 0.0
+        for k1, k0 in itertools.product(range(n + 1), repeat=2):
+            if float(epsilon_below(k1, n, k0, n, alpha)) > 1:
+                wrong += binom.pmf(k1, n, p) * binom.pmf(k0, n, q)
+        assert wrong <= alpha
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0, 8.0])
+@pytest.mark.parametrize("alpha", [0.1, 1e-6])
+def test_the_fewest_draws_that_could_convict(epsilon, alpha):
+    n = fewest_that_could_convict(epsilon, alpha)
+    assert float(epsilon_below(n + 1, n + 1, 0, n + 1, alpha)) > epsilon
+    assert n == 1 or float(epsilon_below(n - 1, n - 1, 0, n - 1, alpha)) <= epsilon
+
+
+def test_the_draws_that_are_needed_give_the_power():
+    n = samples_needed(1, 2, 0.1, 1e-4)
+    rng = np.random.default_rng(3)
+    k1, k0 = rng.binomial(n, 0.1, 4000), rng.binomial(n, 0.1 * math.exp(-2), 4000)
+    assert (epsilon_below(k1, n, k0, n, 1e-4) > 1).mean() > 0.985
+    m = n // 2
+    k1, k0 = rng.binomial(m, 0.1, 4000), rng.binomial(m, 0.1 * math.exp(-2), 4000)
+    assert (epsilon_below(k1, m, k0, m, 1e-4) > 1).mean() < 0.9
+
+
+def test_the_last_bit_of_a_float():
+    values = np.array([0.0, 1.0, 1.5, -0.25, 3.0, 2.0**60, 0.1, 1 + 2.0**-52])
+    assert last_bit(values).tolist() == [64, 0, -1, -2, 0, 60, -55, -52]
+
+
+def test_an_event_is_fixed_before_it_is_judged():
+    rng = np.random.default_rng(0)
+    one, other = rng.normal(0, 1, (3000, 2)), rng.normal(1, 1, (3000, 2))
+    ahead, back = black_box.learn(one, other, 1e-3)
+    fresh = rng.normal(0, 1, (1000, 2)), rng.normal(1, 1, (1000, 2))
+    assert ahead.contains(fresh[0]).mean() > 2 * ahead.contains(fresh[1]).mean()
+    assert back.contains(fresh[1]).mean() > 2 * back.contains(fresh[0]).mean()
+    assert ahead.contains(fresh[0][:7]).tolist() == ahead.contains(fresh[0])[:7].tolist()

@@ -5,11 +5,17 @@ noise with weights of its own is acquitted, with every required loss bounded by 
 convicted, with the reason: one unit off where a quotient is tight, shells one unit too steep, and a sampler on another
 basis or with other weights than its law. It would fail for an audit in floats, for one that believes the mechanism's
 own certificate, or looks at the window and not at the shells.
+
+The audit's own reading of a table: losses from integers, never rounded down.
+
+Claims: two rows lose the log of their largest quotient, as a fraction that is not below it; a table that is wrong in
+its integers has a fault and no bound. It would fail for losses in floats, which may be a digit too small.
 """
 
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import replace
 from fractions import Fraction
 
@@ -20,7 +26,7 @@ import dphmm
 from audit.small import POLICY, SPACE, everywhere, session
 from dphmm.audit import verify
 from dphmm.audit.black_box import black_box
-from dphmm.audit.law import Law, Weights, _exp_above
+from dphmm.audit.law import Law, Table, Weights, _exp_above, _exp_below, _log_above, farthest
 from dphmm.mechanisms import DiscreteKNorm, OptimalAdditive, Staircase
 from dphmm.mechanisms.additive_law import falling_ratio
 from dphmm.mechanisms.optimal import facets_of
@@ -190,3 +196,42 @@ def test_a_sampler_that_is_not_its_law_s_is_seen_in_samples():
     wrong._sampler._basis = np.array([[2, 0], [0, 2]])
     wrong._sampler.__dict__.pop("_vectors", None)
     assert black_box([two(wrong)], 1, draws=40_000).convicted
+
+
+POINTS = ((0,), (1,), (2,))
+ROWS = ((6, 1, 1), (2, 4, 2), (1, 1, 6))
+
+
+def test_losses_are_the_largest_quotients_and_never_too_little():
+    table = Table(Fraction(1), POINTS, ROWS)
+    for a, b, quotient in ((0, 1, 4), (1, 2, 4), (0, 2, 6)):
+        loss = table.lost(a, b)
+        assert math.log(quotient) <= float(loss) <= math.log(quotient) + 1e-11
+        assert _exp_below(loss) >= quotient
+    assert table.lost(1, 1) == 0 and table.lost(-1, 0) == math.inf
+    assert table.between(np.array([0]), np.array([2])) == table.lost(0, 2)
+    assert farthest(table, np.array([[0, 1], [0, 2], [1, 2]])) == 1
+
+
+def test_rows_that_lose_at_most_epsilon_are_decided_by_integers():
+    """At ε one step above log 4 the quotient 4 is kept, one step below it is not: floats cannot tell the two."""
+    table = Table(Fraction(1), POINTS, ROWS)
+    above = _log_above(Fraction(4))
+    below = above - Fraction(2, 2**40)
+    assert table.kept_at(above)[0, 1] and not table.kept_at(below)[0, 1]
+    assert not table.kept_at(above)[0, 2]
+
+
+@pytest.mark.parametrize(
+    ("answers", "rows", "words"),
+    [
+        (POINTS, ((6, 1, 1), (2, 4, 2), (1, 1)), "one column for each answer"),
+        (POINTS, ((7, 0, 1), (2, 4, 2), (1, 1, 6)), "an answer is impossible"),
+        (POINTS, ((6, 1, 1), (2, 4, 2), (1, 1, 7)), "different sums"),
+        (((0,), (0,), (2,)), ROWS, "one row"),
+    ],
+)
+def test_wrong_integers_have_a_fault_and_no_bound(answers, rows, words):
+    table = Table(Fraction(1), answers, rows)
+    assert any(words in fault for fault in table.faults())
+    assert table.lost(0, 1) == math.inf and table.rough[0, 1] == np.inf

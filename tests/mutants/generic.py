@@ -33,19 +33,19 @@ PARTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "accounting": (("tests/accounting", *_LEDGER), _ABOVE),
     "storage/ledger": (("tests/accounting", *_LEDGER), ("tests/storage/ledger/test_processes.py",)),
     "session": (("tests/session",), ("tests/independence/test_plan.py", *_ABOVE)),
-    "states": (("tests/states",), ("tests/storage/test_trajectories.py", "tests/cli/test_fit_chain.py")),
+    "states": (("tests/states",), ("tests/storage/test_trajectories.py", "tests/cli/test_fit.py")),
     "storage": (
         ("tests/storage", "--ignore=tests/storage/ledger"),
-        ("tests/cli/test_import.py", "tests/cli/test_release.py", "tests/cli/test_query.py"),
+        ("tests/cli/test_tables.py", "tests/cli/test_release.py", "tests/cli/test_query.py"),
     ),
     "storage/importers": (
         ("tests/storage/importers", "tests/storage/test_columns.py"),
-        ("tests/cli/test_import.py",),
+        ("tests/cli/test_tables.py",),
     ),
     "batch": (("tests/test_batch.py",), ("tests/proofs/test_joint_batches.py", "tests/cli/test_release.py")),
     "cli": (
         ("tests/cli/test_app.py", "tests/cli/test_bad_input.py"),
-        ("tests/cli/test_release.py", "tests/cli/test_fit_chain.py"),
+        ("tests/cli/test_release.py", "tests/cli/test_fit.py"),
     ),
 }
 #: Of session, the modules that decide what is released.

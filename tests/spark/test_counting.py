@@ -22,10 +22,9 @@ from dphmm.errors import InvalidInput
 from dphmm.markov.private import count_transitions
 from dphmm.markov.private.sensitivity import Caps
 from dphmm.markov.private.transition_counts import counts_of_keys
-from dphmm.spark import counting, counting_task
+from dphmm.spark import counting, tasks
 from dphmm.spark.counting import Roles
-from dphmm.spark.counting_task import ByName, ByNumber, CountRows, WithoutValues
-from dphmm.spark.totals_task import TOTALS
+from dphmm.spark.tasks import TOTALS, ByName, ByNumber, CountRows, WithoutValues
 from dphmm.states import Grid
 from plain_rows import N, rows_of, same, sequences_of
 
@@ -149,7 +148,7 @@ class TestATask:
 
     @pytest.mark.parametrize("parts", [[], [3], range(1, 12)])
     def test_an_owner_of_too_many_rows_is_not_put_in_order_here(self, monkeypatch, parts):
-        monkeypatch.setattr(counting_task, "MOST_HELD", 9)
+        monkeypatch.setattr(tasks, "MOST_HELD", 9)
         many = [(7, step % 5, 0) for step in range(12)]
         assert given_back(task_of(Caps(9)), batches_of(many, parts)) is None
         few = [(owner, step, 1) for owner in range(5) for step in range(9)]
@@ -181,7 +180,7 @@ class TestATask:
     @pytest.mark.parametrize("by_step", [False, True])
     def test_one_owner_with_all_rows_needs_no_more_memory_than_a_few_batches(self, monkeypatch, by_step):
         """Fault 70."""
-        monkeypatch.setattr(counting_task, "MOST_HELD", 100_000)
+        monkeypatch.setattr(tasks, "MOST_HELD", 100_000)
 
         def peak(n_batches):
             def batches():
@@ -262,11 +261,11 @@ class Overfull(CountRows):
     """A task that holds next to nothing. Spark's workers import it from here."""
 
     def __call__(self, batches):
-        counting_task.MOST_HELD = 3
+        tasks.MOST_HELD = 3
         try:
             yield from super().__call__(batches)
         finally:
-            counting_task.MOST_HELD = 2**20
+            tasks.MOST_HELD = 2**20
 
 
 class TestOnSpark:

@@ -16,7 +16,7 @@ from dphmm import StateSpace
 from dphmm.accounting import MemoryLedger
 from dphmm.errors import BudgetExceeded, InvalidInput
 from dphmm.samplers.entropy import ReplayBits
-from dphmm.spark import learning
+from dphmm.spark import queries
 from dphmm.storage.ledger import open_ledger
 from plain_rows import N, rows_of, sequences_of
 from spark.deaths import ended
@@ -45,7 +45,7 @@ def test_under_the_same_words_it_is_the_fit_of_one_process(spark, options):
     rows = rows_of(3, 300, 20)
     frame = spark.createDataFrame(rows, SCHEMA).repartition(5)
     ledger = MemoryLedger()
-    model, event = learning.fit_private(frame, SPACE, ledger=ledger, event_id="walks", bits=ReplayBits(5), **options)
+    model, event = queries.fit_private(frame, SPACE, ledger=ledger, event_id="walks", bits=ReplayBits(5), **options)
     expected = in_process(rows, **options)
     assert model.digest == expected.digest and model.provenance == expected.provenance
     np.testing.assert_array_equal(model.initial, expected.initial)
@@ -55,7 +55,7 @@ def test_under_the_same_words_it_is_the_fit_of_one_process(spark, options):
 
 def test_fault_69_the_same_id_gives_the_stored_model_whatever_the_frame_is(spark, monkeypatch):
     ledger, given = MemoryLedger(), {"epsilon": 1, "max_length": 4, "event_id": "walks"}
-    first, event = learning.fit_private(spark.createDataFrame(rows_of(1), SCHEMA), SPACE, ledger=ledger, **given)
+    first, event = queries.fit_private(spark.createDataFrame(rows_of(1), SCHEMA), SPACE, ledger=ledger, **given)
     assert ledger.publications()[0].epsilon == 1 and event.secure
     other = spark.createDataFrame(rows_of(2), SCHEMA)
 
@@ -63,15 +63,15 @@ def test_fault_69_the_same_id_gives_the_stored_model_whatever_the_frame_is(spark
         raise AssertionError("a job was started")
 
     with monkeypatch.context() as patched:
-        patched.setattr(learning, "counted", no_job)
-        again, event_again = learning.fit_private(other, SPACE, ledger=ledger, **given)
+        patched.setattr(queries, "counted", no_job)
+        again, event_again = queries.fit_private(other, SPACE, ledger=ledger, **given)
         assert again.digest == first.digest and event_again == event
         with pytest.raises(InvalidInput, match=r"^event_id: got \"walks\""):
-            learning.fit_private(other, SPACE, ledger=ledger, **{**given, "epsilon": 2})
+            queries.fit_private(other, SPACE, ledger=ledger, **{**given, "epsilon": 2})
         with pytest.raises(InvalidInput, match=r"^event_id: got \"walks\""):
             renamed = StateSpace.categories(["home", "work", "gym", "pool"])
-            learning.fit_private(other, renamed, ledger=ledger, **given)
-    anew, _ = learning.fit_private(other, SPACE, ledger=ledger, **{**given, "event_id": "more"})
+            queries.fit_private(other, renamed, ledger=ledger, **given)
+    anew, _ = queries.fit_private(other, SPACE, ledger=ledger, **{**given, "event_id": "more"})
     assert anew.digest != first.digest
     assert [each.name for each in ledger.publications()] == ["walks", "more"]
 
@@ -105,7 +105,7 @@ def test_public_checks_come_before_any_job(spark, options, told):
     frame, ledger = Unread(spark.createDataFrame([], SCHEMA).schema), MemoryLedger()
     given = {"epsilon": 1, "max_length": 4, "event_id": "walks", **options}
     with pytest.raises(InvalidInput) as error:
-        learning.fit_private(frame, SPACE, ledger=ledger, **given)
+        queries.fit_private(frame, SPACE, ledger=ledger, **given)
     assert told in str(error.value) and ledger.publications() == []
 
 
@@ -114,7 +114,7 @@ def test_a_cap_refuses_before_any_job(spark):
     with ledger.transaction() as transaction:
         transaction.bind_publications(Fraction(1))
     with pytest.raises(BudgetExceeded, match="nothing was drawn or spent"):
-        learning.fit_private(frame, SPACE, 1, 4, ledger=ledger, event_id="walks")
+        queries.fit_private(frame, SPACE, 1, 4, ledger=ledger, event_id="walks")
 
 
 def test_a_job_that_fails_leaves_nothing(spark):
@@ -124,9 +124,9 @@ def test_a_job_that_fails_leaves_nothing(spark):
     frame = spark.createDataFrame(rows_of(1), SCHEMA)
     ledger = MemoryLedger()
     with pytest.raises(Exception, match="no rows today"):
-        learning.fit_private(frame.mapInArrow(broken, frame.schema), SPACE, 1, 4, ledger=ledger, event_id="walks")
+        queries.fit_private(frame.mapInArrow(broken, frame.schema), SPACE, 1, 4, ledger=ledger, event_id="walks")
     assert ledger.publications() == []
-    learning.fit_private(frame, SPACE, 1, 4, ledger=ledger, event_id="walks")
+    queries.fit_private(frame, SPACE, 1, 4, ledger=ledger, event_id="walks")
     assert len(ledger.publications()) == 1
 
 
@@ -136,7 +136,7 @@ import os, sys
 from dphmm import StateSpace
 from dphmm import MarkovModel
 from dphmm.markov.private import count_transitions, planned
-from dphmm.spark import learning
+from dphmm.spark import queries
 from dphmm.storage import publications
 from dphmm.storage.ledger import open_ledger
 from spark.deaths import in_turn
@@ -162,14 +162,14 @@ def dying(published):
 
 shown, publications._markov_model = publications._markov_model, dying
 planned.PlannedFit.learned = traced
-learning.counted = lambda *_: count_transitions([[0, 1, 1]], 2, 4, owners=["a"])
+queries.counted = lambda *_: count_transitions([[0, 1, 1]], 2, 4, owners=["a"])
 frame = type("Frame", (), {"schema": Schema})
 
 def job(then):
     global when
     when = then
     with open_ledger(path) as ledger:
-        model, _ = learning.fit_private(
+        model, _ = queries.fit_private(
             frame, StateSpace.categories(["a", "b"]), 1, 4, ledger=ledger, event_id="walks"
         )
     return model.digest

@@ -20,8 +20,8 @@ from dphmm import MarkovModel, StateSpace
 from dphmm.accounting import MemoryLedger
 from dphmm.errors import BudgetExceeded, InvalidInput, Refused
 from dphmm.samplers.entropy import ReplayBits
-from dphmm.spark import counting, counting_task, queries
-from dphmm.spark.counting_task import ByName, CountRecords
+from dphmm.spark import counting, queries, tasks
+from dphmm.spark.tasks import ByName, CountRecords
 from dphmm.states import Grid
 from dphmm.storage.ledger import open_ledger
 from plain_rows import N, rows_of
@@ -193,11 +193,11 @@ class TestHistograms:
 
         class Overfull(CountRecords):
             def __call__(self, batches):
-                counting_task.MOST_HELD = 3
+                tasks.MOST_HELD = 3
                 try:
                     yield from super().__call__(batches)
                 finally:
-                    counting_task.MOST_HELD = 2**20
+                    tasks.MOST_HELD = 2**20
 
         rows = cells(rows_of(5, 300, 8))
         frame = spark.createDataFrame(rows, VISITS).repartition(3)
@@ -441,7 +441,7 @@ def test_fault_68_a_driver_that_dies_after_drawing(tmp_path):
 
 
 def test_fault_70_one_person_with_all_rows_needs_no_more_memory_than_a_few_batches(monkeypatch):
-    monkeypatch.setattr(counting_task, "MOST_HELD", 100_000)
+    monkeypatch.setattr(tasks, "MOST_HELD", 100_000)
 
     def peak(n_batches):
         def batches():

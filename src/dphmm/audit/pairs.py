@@ -17,8 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dphmm.audit.law import CONSTANT, STAIRCASE, Law, exact
-from dphmm.audit.table import KIND, Table, farthest
+from dphmm.audit.law import CONSTANT, KIND, STAIRCASE, Law, Table, exact, farthest
 from dphmm.policy.graph import PolicyGraph
 from dphmm.session.plan import Plan
 from dphmm.types import BoolArray, IntArray, Loss

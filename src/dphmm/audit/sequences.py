@@ -17,8 +17,8 @@ import numpy as np
 from dphmm._notebook import html_lines
 from dphmm.accounting.records import in_short
 from dphmm.audit.history import first_support, moved
+from dphmm.audit.law import Table
 from dphmm.audit.pairs import Bodies
-from dphmm.audit.table import Table
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.graph import PolicyGraph

@@ -21,9 +21,8 @@ import numpy as np
 from dphmm._notebook import html_lines
 from dphmm.accounting.records import in_short, shown
 from dphmm.audit.history import first_support, moved, support_of
-from dphmm.audit.law import CONSTANT, Law
+from dphmm.audit.law import CONSTANT, Law, Table
 from dphmm.audit.pairs import Bodies, Clique, Pair, Pairs, Reach, TableReach, degrees, has_edge, law_of, required_pairs
-from dphmm.audit.table import Table
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.constraint import Support

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from dphmm.spark.batch import released as released
     from dphmm.spark.batch import statements as statements
     from dphmm.spark.counting import count_transitions as count_transitions
-    from dphmm.spark.learning import fit_private as fit_private
     from dphmm.spark.queries import degrees as degrees
+    from dphmm.spark.queries import fit_private as fit_private
     from dphmm.spark.queries import histogram as histogram
     from dphmm.spark.settings import check as check
 
@@ -31,7 +31,7 @@ _HOMES = {
     "check": "dphmm.spark.settings",
     "count_transitions": "dphmm.spark.counting",
     "degrees": "dphmm.spark.queries",
-    "fit_private": "dphmm.spark.learning",
+    "fit_private": "dphmm.spark.queries",
     "histogram": "dphmm.spark.queries",
     "release": "dphmm.spark.batch",
     "released": "dphmm.spark.batch",

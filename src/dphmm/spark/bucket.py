@@ -30,7 +30,7 @@ from dphmm.errors import DphmmError, InvalidInput
 from dphmm.samplers.entropy import JobKey, encoded
 from dphmm.session.plan import ALGORITHM_VERSION
 from dphmm.session.releases import Releases
-from dphmm.spark.counting_task import keep_loaded, without_values
+from dphmm.spark.tasks import keep_loaded, without_values
 from dphmm.states.visit_table import VisitTable
 from dphmm.storage.commit_log import TableFile
 from dphmm.storage.release_table import check_file, entry_name, say_attempt, write_rows

@@ -17,9 +17,8 @@ import numpy as np
 from dphmm.errors import InvalidInput
 from dphmm.markov.private.sensitivity import Caps
 from dphmm.markov.private.transition_counts import TransitionCounts, counts_of_keys
-from dphmm.spark.counting_task import ByName, ByNumber, ByPlace, CountRecords, CountRows, WithoutValues
 from dphmm.spark.settings import require_fixed
-from dphmm.spark.totals_task import TOTALS, AddTotals
+from dphmm.spark.tasks import TOTALS, AddTotals, ByName, ByNumber, ByPlace, CountRecords, CountRows, WithoutValues
 from dphmm.states.space import FORBIDDEN, LONGEST_NAME
 from dphmm.types import IntArray
 

@@ -1,45 +1,61 @@
-"""Queries of Spark frames: executors count exactly, the driver draws once and stores before it shows.
+"""Queries of Spark frames and private learning: executors count, the driver draws once and stores before it shows.
 
 The answers are those of `dphmm.query`: the same options, numbers and statement. The exact counts come to the driver, no
-row does. The noise is drawn in the transaction that stores the answer, under an id that the caller chooses.
+row does. The noise is drawn in the transaction that stores an answer or a model, under an id that the caller chooses.
+The same id gives what was stored again, whatever the frame is then: a driver that is restarted shows what was stored,
+and nothing else.
 
-Proof: docs/proofs/contributions.md, docs/proofs/account.md. Decision: docs/adr/0030.
+Proofs: docs/proofs/contributions.md, docs/proofs/account.md, docs/proofs/learning.md. Decision: docs/adr/0030.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dphmm.accounting.event import LearningEvent
 from dphmm.dependent._counts import Histogram
 from dphmm.dependent._degrees import Degree
 from dphmm.dependent._inputs import Rejected
 from dphmm.dependent._question import ExactCounts, fields
-from dphmm.dependent._record_counter import counts_of_intervals
 from dphmm.dependent._records import MICROSECONDS, by_place, other_state
 from dphmm.errors import InvalidInput
+from dphmm.markov.private.planned import PlannedFit
+from dphmm.markov.private.sensitivity import Caps
 from dphmm.spark.counting import (
     INTEGERS,
     MOMENTS,
     NUMBERS,
     TEXT,
+    Roles,
     checked_type,
+    counted,
     key_totals,
     readable_user,
     text_of,
     types_of,
 )
-from dphmm.spark.counting_task import ByName, ByNearestPlace, CountRecords, WithoutValues
-from dphmm.spark.edges_task import EDGES, EdgesOfPeople, KeepEdges
 from dphmm.spark.settings import require_fixed
+from dphmm.spark.tasks import (
+    EDGES,
+    ByName,
+    ByNearestPlace,
+    CountRecords,
+    EdgesOfPeople,
+    KeepEdges,
+    WithoutValues,
+    counts_of_intervals,
+)
+from dphmm.storage.publications import fit_counts_once
 from dphmm.types import Bits, Exact, IntArray
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from dphmm.accounting.ledger import Ledger
     from dphmm.dependent._question import QueryResult
+    from dphmm.markov.model import MarkovModel
+    from dphmm.states.space import StateSpace
     from dphmm.storage.trajectories import Roles
 
 _LABELS = (*INTEGERS, *TEXT)
@@ -236,3 +252,68 @@ def _capped(edges: Any, cap: int) -> Any:
         marked.where("one OR other").select(*names).repartition(1).sortWithinPartitions("place", "first", "second")
     )
     return free.unionByName(waiting.mapInArrow(WithoutValues(KeepEdges(cap)), EDGES))
+
+
+def fit_private(
+    frame: Any,
+    space: StateSpace,
+    epsilon: Exact,
+    max_length: int,
+    *,
+    ledger: Ledger,
+    event_id: str,
+    columns: Mapping[str, str] | None = None,
+    neighbours: str = "add-remove",
+    max_sequences: int = 1,
+    mask: Any = None,
+    initial: str = "occupancy",
+    smoothing: float = 1.0,
+    projection: str = "simplex",
+    bits: Bits | None = None,
+    step: int | None = None,
+    source: str | None = None,
+) -> tuple[MarkovModel, LearningEvent]:
+    """Fit a Markov model to a Spark frame with pure differential privacy; a record is all rows of one user.
+
+    Parameters
+    ----------
+    frame, space, columns : as in `dphmm.spark.count_transitions`.
+    ledger : holds the model and its loss before the model is returned; the loss counts for every person of it.
+    event_id : the name of this fit there. The same id gives the stored model, whatever the frame is, and draws nothing.
+    epsilon, max_length, neighbours, max_sequences, mask, initial, smoothing, projection, bits, step, source :
+        as in `dphmm.markov.private.fit_chain`. Where ``initial`` is "first", sequences of one row count too.
+
+    Under the same words it is the model that `dphmm.MarkovModel.fit_private` learns from the same sequences. Public
+    options are checked, and caps of the ledger kept, before any job starts; no transaction is open while a job runs.
+
+    Returns the model and the event. Raises InvalidInput for public options, and for another fit under a stored id;
+    BudgetExceeded for one that passes a cap.
+
+    Examples
+    --------
+    ``model, event = dphmm.spark.fit_private(frame, space, 1, 24, ledger=dphmm.open_ledger("ledger.db"),
+    event_id="walks-2026")``
+
+    Source: docs/proofs/learning.md.
+    """
+    caps = Caps(max_length, max_sequences, neighbours)
+    planned = PlannedFit(
+        space.n_states,
+        epsilon,
+        caps,
+        "owner",
+        mask=mask,
+        initial=initial,
+        smoothing=smoothing,
+        projection=projection,
+        bits=bits,
+        space=space,
+        step=step,
+        source=source,
+    )
+    roles, shortest = Roles.of(frame, space, columns), 1 if initial == "first" else 2
+    with fields({"publication": "event_id"}):
+        model = fit_counts_once(
+            ledger, event_id, planned, lambda: counted(frame, roles, space, caps, shortest), {"space": space}
+        )
+    return model, planned.event

@@ -1,7 +1,6 @@
 """What an adversary can still infer: trackers against the truth, and attacks on plans that were made wrongly."""
 
-from dphmm.audit.attacks.adversary import METHODS, Adversary
-from dphmm.audit.attacks.attack import AttackReport, Measured, attack
+from dphmm.audit.attacks.attack import METHODS, Adversary, AttackReport, Measured, attack
 from dphmm.audit.attacks.unsafe_hulls import Exposed, LocalHulls, exposure
 
 __all__ = ["METHODS", "Adversary", "AttackReport", "Exposed", "LocalHulls", "Measured", "attack", "exposure"]

@@ -8,8 +8,7 @@ em               Baum-Welch from given parameters, on weighted sequences
 
 from dphmm.markov.hidden.baum_welch import Counts, Monitor, Priors, em, expected_counts
 from dphmm.markov.hidden.hmm import CategoricalHMM
-from dphmm.markov.hidden.observations import Observations, observations
-from dphmm.markov.hidden.parameters import Parameters
+from dphmm.markov.hidden.parameters import Observations, Parameters, observations
 
 __all__ = [
     "CategoricalHMM",

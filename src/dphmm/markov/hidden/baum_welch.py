@@ -28,8 +28,7 @@ from dphmm.markov.hidden.inference import (
     single_pass,
     smoothed,
 )
-from dphmm.markov.hidden.observations import Observations
-from dphmm.markov.hidden.parameters import Parameters
+from dphmm.markov.hidden.parameters import Observations, Parameters
 from dphmm.types import FloatArray
 
 #: How the initial distribution is come by: learned like the rest, or always the stationary one of the transitions.

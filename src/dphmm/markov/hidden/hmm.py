@@ -15,15 +15,16 @@ from dphmm.accounting.event import LearningEvent, NotPrivateEvent
 from dphmm.errors import InvalidInput
 from dphmm.markov.hidden import inference
 from dphmm.markov.hidden.baum_welch import Monitor, Priors, em
-from dphmm.markov.hidden.observations import Observations, observations
 from dphmm.markov.hidden.parameters import (
     ATTRIBUTES,
+    Observations,
     Parameters,
     checked,
     drawn,
     event_of,
     is_as_left,
     letters,
+    observations,
     random_generator,
     remember,
 )

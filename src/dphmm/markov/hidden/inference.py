@@ -34,8 +34,7 @@ from dphmm._kernels.hmm import (
 from dphmm._kernels.hmm import draw_paths as draw_block
 from dphmm._kernels.process import on_one_thread
 from dphmm.errors import InvalidInput
-from dphmm.markov.hidden.observations import Observations, place
-from dphmm.markov.hidden.parameters import Parameters
+from dphmm.markov.hidden.parameters import Observations, Parameters, place
 from dphmm.types import BoolArray, FloatArray, IntArray
 
 #: Numbers in the forward rows of a batch (8 MB), and of a block (1 MB): they stay in a processor's cache.

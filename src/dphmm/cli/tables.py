@@ -1,4 +1,8 @@
-"""dphmm import: trajectories of other formats, as one table."""
+"""dphmm import, dphmm export and dphmm split: tables in other formats, and in two parts.
+
+Trajectories of other formats are read as one table. A released file becomes points, for maps, or a table in another
+format. The people of a table are split in two, so that a model is not fitted to those who are released.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +15,11 @@ import click
 from dphmm.cli.console import REJECTED, Console, named, print_json, reworded
 from dphmm.cli.options import CONTEXT, F, duration, force, messages, new_output, output
 from dphmm.errors import InvalidInput
+from dphmm.storage.geo_files import PLACES, write_released
 from dphmm.storage.importers import RECIPES, import_trajectories
 from dphmm.storage.private_tables import rejected_path, write_rejected
+from dphmm.storage.splits import split_file
+from dphmm.storage.statement import copy_release, load_statement, statement_path
 from dphmm.storage.tables import table_format
 from dphmm.storage.trajectories import save_trajectories
 
@@ -205,3 +212,90 @@ def _run(name: str, given: dict[str, Any]) -> int:
         console.warn(reworded(warning))
     # An empty cell of a wide table is a gap, not a row that cannot be read.
     return REJECTED if len(imported.rejected) or "ragged_row" in report.dropped else 0
+
+
+@click.command("export", context_settings=CONTEXT)
+@click.argument("released", metavar="RELEASED")
+@output("released.geojson")
+@click.option(
+    "--what",
+    type=click.Choice(list(PLACES)),
+    help="Whose places the points are: where the belief has its mean after each answer (estimate), the answers "
+    "themselves (z), of a smoothed file smoothed or path, or lat and lon (place)  [default: the first there is]",
+)
+@force
+@messages
+def export(released: str, what: str | None, **given: Any) -> None:
+    """Write a released file of a map as points: .geojson, .gpkg or .fgb by the name of the output.
+
+    One point per row that has such a place (of --what z per answer), with all columns of the released file. Nothing is
+    added to what is published. The privacy statement beside the file says what is promised of it: pass it on with the
+    points. An output that ends in .csv, .csv.gz or .parquet is the same table in that format, with its privacy
+    statement beside it.
+    """
+    new_output(given["output"], [released], given["force"])
+    if str(given["output"]).lower().endswith((".csv", ".csv.gz", ".parquet")):
+        rows = copy_release(released, given["output"])
+        if given["as_json"]:
+            print_json({"rows": rows, "output": given["output"]})
+        Console(given["quiet"]).say([("", f"{rows} rows"), ("", f"written to {given['output']}")])
+        return
+    try:
+        points, what = write_released(released, given["output"], what=what)
+    except InvalidInput as error:
+        raise named(error, {"released": "RELEASED", "output": "-o", "what": "--what"}) from None
+    if given["as_json"]:
+        print_json({"points": points, "what": what, "output": given["output"]})
+    console = Console(given["quiet"])
+    _warn(released, console)
+    console.say([("", f"{points} points of {what}"), ("", f"written to {given['output']}")])
+
+
+def _warn(released: str, console: Console) -> None:
+    """Points are passed on without their statement: say what it does not promise."""
+    if not statement_path(released).exists():
+        console.warn(f"no privacy statement lies beside {released}: nothing says what is promised of these points")
+        return
+    statement = load_statement(released)
+    if statement.private is False:
+        console.warn(f"NOT PRIVATE: {'; '.join(statement.not_private_because)}")
+    elif statement.private == "unknown":
+        console.warn(f"it is not known whether these points are private: {'; '.join(statement.unknown_because or ())}")
+
+
+@click.command("split", context_settings=CONTEXT)
+@click.argument("trajectories", metavar="TRAJ")
+@click.option("--share", default="0.5", show_default=True, metavar="P", help="The chance to be in the first file.")
+@click.option("--by", type=click.Choice(["user"]), default="user", show_default=True, help="What stays together.")
+@click.option("--user-column", default="user", show_default=True, metavar="COL", help="Who.")
+@click.option("--seed", type=int, metavar="N", help="For tests: anybody with it can split alike.")
+@click.option(
+    "-o", "--output", nargs=2, required=True, metavar="MODEL.parquet PEOPLE.parquet", help="The two files to write."
+)
+@force
+@messages
+def split(trajectories: str, share: str, by: str, user_column: str, seed: int | None, **given: Any) -> None:
+    """Write the rows of a table into two files, each person in one of them: one to fit, one to release.
+
+    Each person goes to the first file with probability --share, whoever else there is; the system draws.
+    """
+    first, second = given["output"]
+    for path in (first, second):
+        new_output(path, [trajectories], given["force"])
+    console = Console(given["quiet"])
+    if seed is not None:
+        console.warn("--seed: anybody with it can tell who is in which file; leave it out but for tests")
+    try:
+        found = split_file(trajectories, share, first, second, user_column=user_column, seed=seed)
+    except InvalidInput as error:
+        raise named(error, {"share": "--share", "first": "-o", "second": "-o", "seed": "--seed"}) from None
+    if given["as_json"]:
+        print_json(
+            {"people": [found.first, found.second], "rows_without_user": found.nameless, "output": [first, second]}
+        )
+    console.say(
+        [
+            ("", f"{found.first} people in {first}, {found.second} in {second}"),
+            ("", f"{found.nameless} rows without a user are in neither" if found.nameless else "no name is in both"),
+        ]
+    )

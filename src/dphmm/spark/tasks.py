@@ -1,9 +1,17 @@
-"""What a task does with the rows of its owners: Arrow batches in, totals of a counter out. No Spark is needed here.
+"""What tasks do on executors: rows of owners and edges in, totals of counters out. No Spark is needed here.
 
 A task has all rows of its owners. Spark puts them in order by the owner alone, which is fast, and the task puts each
-owner's rows in order by step; or Spark does both, where an owner has more rows than a task holds.
+owner's rows in order by step; or Spark does both, where an owner has more rows than a task holds. Records of a
+histogram are counted from sorted rows that come in parts of any size, in memory that does not grow with their number.
 
-Proof: docs/proofs/learning.md, docs/proofs/contributions.md. Decision: docs/adr/0030.
+Ends of edges become numbers of people, and edges are taken one after the other.
+
+Spark shows how many rows each task gave, in its pages, its event log and its metrics. One row for each key that occurs
+would tell how many do, exactly and without noise. So a task gives one row for each part of all possible keys. Up to
+``MOST_DENSE`` keys a row holds the totals of all keys of its part, the zeros too, and has the same length as well.
+
+Proofs: docs/proofs/learning.md, docs/proofs/contributions.md, docs/proofs/dependent-markov.md.
+Decision: docs/adr/0030.
 """
 
 from __future__ import annotations
@@ -11,18 +19,17 @@ from __future__ import annotations
 import gc
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from dphmm.dependent._record_counter import RecordCounter
+from dphmm.dependent._degrees import People, ends_among_people, mixed
 from dphmm.dependent._records import states_of_places
 from dphmm.markov.private.sensitivity import Caps
-from dphmm.markov.private.transition_counts import UNSORTED, RowCounter, SortedRows
-from dphmm.spark.totals_task import Parts
+from dphmm.markov.private.transition_counts import UNSORTED, KeyTotals, RowCounter, Rows, SortedRows
 from dphmm.storage.columns import EARLIEST, LATEST
 from dphmm.storage.trajectories import places_of
 from dphmm.types import BoolArray, FloatArray, IntArray
@@ -339,3 +346,192 @@ def _integers(column: Any) -> IntArray:
 
 def _floats(column: Any) -> FloatArray:
     return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+EDGES = "first long, second long, place long"
+_ENDS = ["first", "second", "place"]
+
+
+@dataclass(frozen=True)
+class EdgesOfPeople:
+    """Edges of two different public people: numbers first < second, and the place in the order of `mixed`.
+
+    Rows that are none are passed over. An edge that stands twice is given twice.
+    """
+
+    people: People
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Batches (first, second, place) of batches of text (a, b)."""
+        import pyarrow as pa
+
+        for batch in batches:
+            pairs = ends_among_people(pa.Table.from_batches([batch]), self.people)
+            pairs = pairs[(pairs >= 0).all(axis=1) & (pairs[:, 0] != pairs[:, 1])]
+            first, second = pairs.min(axis=1, initial=2**62), pairs.max(axis=1, initial=-1)
+            # Spark compares signed numbers.
+            place = (mixed(first, second) ^ np.uint64(2**63)).view(np.int64)
+            yield pa.RecordBatch.from_arrays([pa.array(first), pa.array(second), pa.array(place)], _ENDS)
+
+
+@dataclass(frozen=True)
+class KeepEdges:
+    """The edges whose ends both have fewer than ``cap`` edges when their turn comes.
+
+    All edges come to one task, by place, first and second. It holds one number for each of their ends.
+    """
+
+    cap: int
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Some rows of batches (first, second, place). Raises ValueError for rows that are out of order."""
+        import pyarrow as pa
+
+        cap, degrees, last = self.cap, dict[int, int](), (-(2**63), -1, -1)
+        for batch in batches:
+            kept = []
+            for a, b, place in zip(*(batch.column(name).to_pylist() for name in _ENDS), strict=True):
+                if (place, a, b) <= last:
+                    raise ValueError("edges are out of order: sort them by place and ends, each once")
+                last = (place, a, b)
+                one, other = degrees.get(a, 0), degrees.get(b, 0)
+                room = one < cap and other < cap
+                if room:
+                    degrees[a], degrees[b] = one + 1, other + 1
+                kept.append(room)
+            yield batch.filter(pa.array(kept, pa.bool_()))
+
+
+#: The columns of what comes back. ``again``: nothing was counted, as the rows must be in another order.
+TOTALS = "part int, again boolean, totals binary"
+#: Up to so many possible keys a row holds the totals of all of them: 4,095 states. Above, of those that occur.
+MOST_DENSE = 2**24
+#: Keys of a part, where a row holds all of them: 2 MiB.
+_PART_KEYS = 2**18
+#: Parts, where a row holds the keys that occur.
+_PARTS = 64
+_TOTALS = ["part", "again", "totals"]
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Keys 0..n_keys-1 in parts of ``size`` keys that follow each other: public."""
+
+    n_keys: int
+
+    @property
+    def dense(self) -> bool:
+        """Whether a row holds the totals of all keys of its part."""
+        return self.n_keys <= MOST_DENSE
+
+    @property
+    def size(self) -> int:
+        """Keys of each part but the last one."""
+        return _PART_KEYS if self.dense else -(-self.n_keys // _PARTS)
+
+    @property
+    def count(self) -> int:
+        """How many parts there are."""
+        return -(-self.n_keys // self.size)
+
+    def rows(self, keys: IntArray, totals: IntArray, again: bool = False) -> Iterator[pa.RecordBatch]:
+        """A row for each part, of increasing keys (k,) that occur and their totals (k,)."""
+        ends = np.searchsorted(keys, self.size * np.arange(self.count + 1))
+        for part in range(self.count):
+            own = slice(ends[part], ends[part + 1])
+            yield self.row(part, keys[own] - part * self.size, totals[own], again)
+
+    def row(self, part: int, keys: IntArray, totals: IntArray, again: bool) -> pa.RecordBatch:
+        """One row, of keys that are counted from the first one of the part."""
+        import pyarrow as pa
+
+        if self.dense:
+            cell = np.zeros(min(self.size, self.n_keys - part * self.size), dtype="<i8")
+            cell[keys] = totals
+        else:
+            cell = np.concatenate([keys, totals]).astype("<i8")
+        columns = [pa.array([part], pa.int32()), pa.array([again]), pa.array([cell.tobytes()], pa.binary())]
+        return pa.RecordBatch.from_arrays(columns, _TOTALS)
+
+    def read(self, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, bool, IntArray, IntArray]]:
+        """Part, ``again``, keys (k,) from the first one of the part, and totals (k,), of every row."""
+        for batch in batches:
+            for part, again, cell in zip(*(batch.column(name) for name in _TOTALS), strict=True):
+                found = np.frombuffer(cell.as_buffer(), dtype="<i8")
+                keys = np.flatnonzero(found) if self.dense else found[: len(found) // 2]
+                yield part.as_py(), again.as_py(), keys, found[keys] if self.dense else found[len(found) // 2 :]
+
+
+@dataclass(frozen=True)
+class AddTotals:
+    """Add up the rows of each part, those of all tasks: one row a part comes out."""
+
+    parts: Parts
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Batches (part, again, totals) of such batches."""
+        sums, asked = dict[int, KeyTotals](), dict[int, bool]()
+        for part, again, keys, totals in self.parts.read(batches):
+            sums.setdefault(part, KeyTotals(self.parts.size)).add(keys, totals)
+            asked[part] = asked.get(part, False) or again
+        for part, found in sums.items():
+            yield self.parts.row(part, *found.found(), asked[part])
+
+
+Spans = Sequence[tuple[int, int]]
+
+
+class RecordCounter(SortedRows):
+    """Counts rows (person, step, state) as a histogram does, part by part: one record of each person and step.
+
+    A person's first ``most`` records count (None: all) of those at the public steps 0 to ``n_times`` - 1, which begin
+    at step ``first`` (None: at the person's own first one). A row in no state counts in the state ``other``. Keys are
+    ``interval * n_states + state``, an interval being from one of `edges_of` to the next.
+    """
+
+    def __init__(
+        self, spans: Spans, n_states: int, n_times: int, first: int | None, most: int | None, other: int
+    ) -> None:
+        self._edges, self._n_times, self._first, self._most, self._other = edges_of(spans), n_times, first, most, other
+        super().__init__(n_states, len(self._edges) * n_states)
+        # Of the last person: the first step, and how many records count.
+        self._begun = self._records = 0
+
+    def leave_out(self, rows: int) -> None:
+        """These rows count nowhere."""
+
+    def _take(self, rows: Rows) -> None:
+        if len(rows.step) == 0:
+            return
+        places = np.arange(len(rows.step))
+        begins = np.maximum.accumulate(np.where(rows.new_owner, places, -1))
+        begun = np.where(begins < 0, self._begun, rows.step[begins])
+        number = rows.step - (begun if self._first is None else self._first)
+        inside = (number >= 0) & (number < self._n_times)
+        passed = np.cumsum(inside)
+        before = np.maximum.accumulate(np.where(rows.new_owner, passed - inside, -self._records))
+        rank: IntArray = passed - before
+        kept = inside if self._most is None else inside & (rank <= self._most)
+        between = np.searchsorted(self._edges, number[kept], side="right") - 1
+        state = np.where(rows.state < self._n, rows.state, self._other)[kept]
+        # What is before all windows is in none.
+        counted = between >= 0
+        self._totals.add(between[counted] * self._n + state[counted])
+        self._begun, self._records = int(begun[-1]), int(rank[-1])
+
+
+def edges_of(spans: Spans) -> IntArray:
+    """Where a window begins or ends, each place once, increasing."""
+    return np.unique(np.array(spans, dtype=np.int64))
+
+
+def counts_of_intervals(keys: IntArray, totals: IntArray, spans: Spans, n_states: int) -> IntArray:
+    """The counts (W, N) of windows, which may overlap, from added keys (k,) and totals of `RecordCounter.found`."""
+    edges = edges_of(spans)
+    # Row i is what is before edge i.
+    before = np.zeros((len(edges) + 1, n_states), dtype=np.int64)
+    np.add.at(before, (keys // n_states + 1, keys % n_states), totals)
+    np.cumsum(before, axis=0, out=before)
+    first, end = (np.searchsorted(edges, side) for side in np.array(spans, dtype=np.int64).T)
+    found: IntArray = before[end] - before[first]
+    return found
