@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import hypothesis
@@ -27,6 +30,19 @@ def data_folder() -> Path:
     if not folder.is_dir():
         pytest.skip("no real data here: set DPHMM_DATA to its folder")
     return folder
+
+
+@pytest.fixture(scope="module")
+def program() -> Iterator[ModuleType]:
+    """`verify_release.py`, which stands beside the package and shares no code with it."""
+    path = Path(__file__).parents[1] / "verify_release.py"
+    spec = importlib.util.spec_from_file_location("verify_release", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["verify_release"] = module
+    spec.loader.exec_module(module)
+    yield module
+    del sys.modules["verify_release"]
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -6,10 +6,7 @@ and reads the same states, answers, epsilon and cost from them.
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,7 +17,6 @@ from dphmm.audit import check_released
 from dphmm.audit.plain_plans import plain_plans
 from dphmm.session.setting import Setting
 
-PROGRAM = Path(__file__).resolve().parents[2] / "verify_release.py"
 OPTIONS = [
     {},
     {"constraint": "delta=0.2"},
@@ -30,16 +26,6 @@ OPTIONS = [
     {"protection": "min-error", "start": "at"},
     {"mechanism": "discrete-laplace"},
 ]
-
-
-@pytest.fixture(scope="module")
-def program():
-    spec = importlib.util.spec_from_file_location("verify_release", PROGRAM)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["verify_release"] = module
-    spec.loader.exec_module(module)
-    yield module
-    del sys.modules["verify_release"]
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)

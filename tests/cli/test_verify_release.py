@@ -12,7 +12,6 @@ import ast
 import csv
 import gzip
 import hashlib
-import importlib.util
 import json
 import re
 import shutil
@@ -31,16 +30,6 @@ PROGRAM = Path(__file__).resolve().parents[2] / "verify_release.py"
 PUBLIC = ("--model", "model.npz", "--policy", "radius.json")
 
 pytestmark = pytest.mark.replayed_words
-
-
-@pytest.fixture(scope="module")
-def program():
-    spec = importlib.util.spec_from_file_location("verify_release", PROGRAM)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["verify_release"] = module
-    spec.loader.exec_module(module)
-    yield module
-    del sys.modules["verify_release"]
 
 
 @pytest.fixture

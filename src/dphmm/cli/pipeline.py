@@ -411,7 +411,7 @@ class Record:
             came = f"no such file, though {RECORD} knows of a release"
             raise InvalidInput(str(folder / LEDGER), came, "the ledger of that release, or another folder")
         # What was agreed to and never asked is to be agreed to again.
-        while found.number > 1 and not found.begun and (found.kept("fit") or {}).get("epsilon") is None:
+        while found.number > 1 and not found.begun and found.kept("fit").get("epsilon") is None:
             found.questions.pop()
         return found
 
@@ -436,17 +436,16 @@ class Record:
     @property
     def begun(self) -> bool:
         """Whether somebody has been asked this question."""
-        known = self.kept("release")
-        return known is not None and known["query"] in self.queries
+        return self.kept("release").get("query") in self.queries
 
     @property
     def promise(self) -> dict[str, str]:
         """What people were told of a promise, as `Pipeline.promise` has it."""
-        return _promised([known["words"] for name in ("plan", "release") if (known := self.kept(name)) is not None])
+        return _promised([known["words"] for name in ("plan", "release") if (known := self.kept(name))])
 
-    def kept(self, name: str) -> Mapping[str, Any] | None:
-        """What is known of a stage of this question."""
-        found: Mapping[str, Any] | None = self.questions[-1].get(name)
+    def kept(self, name: str) -> Mapping[str, Any]:
+        """What is known of a stage of this question; nothing of one that was not asked."""
+        found: Mapping[str, Any] = self.questions[-1].get(name) or {}
         return found
 
     def is_same(self, name: str, stage: Command, *, read: Sequence[str], question: bool = False) -> bool:
@@ -455,7 +454,7 @@ class Record:
         ``question``: whatever it was told to say of the answers, beside what it asks.
         """
         before = self.kept(name)
-        if before is None:
+        if not before:
             return False
         words = before["words"], list(stage.named)
         if words[0] != words[1] and not (question and _question(words[0]) == _question(words[1])):
@@ -466,13 +465,13 @@ class Record:
         """Whether a stage has run, and what it wrote is there."""
         if not self.is_same(name, stage, read=list(stage.inputs)):
             return False
-        if name in _REMADE and self.kept(name)["dphmm"] != version("dphmm"):  # type: ignore[index]
+        if name in _REMADE and self.kept(name)["dphmm"] != version("dphmm"):
             return False
         return self.is_there(name, stage)
 
     def is_there(self, name: str, stage: Command) -> bool:
         """Whether what a stage wrote is there, as it was written."""
-        written: Mapping[str, str] = (self.kept(name) or {}).get("outputs", {})
+        written: Mapping[str, str] = self.kept(name).get("outputs", {})
         return bool(written) and all(_digest(stage.outputs[file]) == sha for file, sha in written.items())
 
     def keep(self, name: str, stage: Command, pipeline: Pipeline) -> None:
@@ -560,16 +559,14 @@ def _question(words: Sequence[str]) -> list[str]:
 
 def _check_consent(changed: str, pipeline: Pipeline, record: Record, spend_again: bool) -> None:
     """Refuse a new question that is not wanted, and one that no ledger holds beside the first."""
+    came = None
     if changed in ("model", "fit", "policy") and record.queries:
         came = "another model or policy than people were asked under, or a lost one"
-        raise InvalidInput(
-            f"[{changed}]", came, "the same, or another folder: what is spent there adds to what was here"
-        )
-    if record.queries and pipeline.promise(record.number) != record.promise:
+    elif record.queries and pipeline.promise(record.number) != record.promise:
         came = "another promise than people were given, which stays for all of their answers"
-        raise InvalidInput(
-            f"[{changed}]", came, "the same, or another folder: what is spent there adds to what was here"
-        )
+    if came is not None:
+        expected = "the same, or another folder: what is spent there adds to what was here"
+        raise InvalidInput(f"[{changed}]", came, expected)
     if not spend_again:
         expected = "what was asked before, or --spend-again: it is spent beside what was spent on the same people"
         raise InvalidInput(f"[{changed}]", "a new question to people who were asked", expected)
@@ -586,7 +583,7 @@ def _changed(pipeline: Pipeline, record: Record) -> str | None:
             return name
         if name == "fit" and pipeline.is_drawn(name):
             people = [MODEL_PEOPLE] * (MODEL_PEOPLE in stage.inputs)
-            known = (record.kept(name) or {}).get("outputs") or any(path.exists() for path in stage.outputs.values())
+            known = record.kept(name).get("outputs") or any(path.exists() for path in stage.outputs.values())
             same = same and record.is_same(name, stage, read=people) and record.is_there(name, stage)
             if known and not same:
                 return name
