@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from dphmm.accounting.ledger import Entry as Entry
     from dphmm.accounting.ledger import Group as Group
     from dphmm.accounting.ledger import Ledger as Ledger
+    from dphmm.accounting.ledger import LedgerSummary as LedgerSummary
     from dphmm.accounting.ledger import Looked as Looked
     from dphmm.accounting.ledger import MemoryLedger as MemoryLedger
     from dphmm.accounting.ledger import PlanRecord as PlanRecord
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from dphmm.accounting.ledger import StoredMany as StoredMany
     from dphmm.accounting.ledger import SubjectSummary as SubjectSummary
     from dphmm.accounting.ledger import Transaction as Transaction
+    from dphmm.accounting.ledger import ledger_summary as ledger_summary
     from dphmm.accounting.ledger import replay as replay
     from dphmm.accounting.ledger import summarise as summarise
     from dphmm.accounting.ledger import summarise_ledger as summarise_ledger
@@ -57,8 +59,6 @@ if TYPE_CHECKING:
     from dphmm.accounting.publication import Publication as Publication
     from dphmm.accounting.publication import Published as Published
     from dphmm.accounting.publication import totals as totals
-    from dphmm.accounting.summary import LedgerSummary as LedgerSummary
-    from dphmm.accounting.summary import ledger_summary as ledger_summary
     from dphmm.accounting.temporal import Leakage as Leakage
     from dphmm.accounting.temporal import losses_per_step as losses_per_step
     from dphmm.accounting.temporal import temporal_allocation as temporal_allocation
@@ -75,7 +75,7 @@ _HOMES = {
     "Leakage": "temporal",
     "LearningEvent": "event",
     "Ledger": "ledger",
-    "LedgerSummary": "summary",
+    "LedgerSummary": "ledger",
     "Looked": "ledger",
     "MemoryLedger": "ledger",
     "NoisyCounts": "event",
@@ -98,7 +98,7 @@ _HOMES = {
     "Transaction": "ledger",
     "couplable": "edge_leakage",
     "learned": "event",
-    "ledger_summary": "summary",
+    "ledger_summary": "ledger",
     "losses_per_step": "temporal",
     "neighbouring_paths": "composition",
     "policy_allocation": "edge_leakage",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -192,5 +193,5 @@ def _loaded(truth: Any, space: StateSpace, step: int | None) -> Trajectories:
             return load_trajectories(truth, bins=step, space=space).trajectories
         except InvalidInput as error:
             # A column's name alone would not say which of several files is meant.
-            raise InvalidInput("truth", os.path.basename(truth), f"{_EXPECTED} ({error})") from None
+            raise InvalidInput("truth", Path(truth).name, f"{_EXPECTED} ({error})") from None
     return trajectories_from_table(truth, space=space).trajectories
