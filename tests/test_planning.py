@@ -22,7 +22,7 @@ import dphmm
 from dphmm import simulated
 from dphmm.accounting.promise import Schedule
 from dphmm.errors import DphmmError, InvalidInput
-from dphmm.planning import LADDER, SETTLED, World
+from dphmm.planning import LADDER, LONGER, SETTLED, World
 from dphmm.schedule_plan import _digest, read_plan, save_plan
 from dphmm.session.setting import Setting
 from dphmm.session.smoothing import Published, Smoother
@@ -302,6 +302,18 @@ def test_a_likelihood_that_floats_cannot_hold_is_made_of_logs():
     columns = likelihood_columns(plan, np.array([[0], [4]]))
     assert (columns.max(axis=0) == 1).all() and (columns > 0).all()
     assert columns.argmax(axis=0).tolist() == [0, 4]
+
+
+@pytest.mark.parametrize("far", [3, 2**40])
+def test_likelihoods_of_many_answers_are_those_of_each(far):
+    """Answers that come again are looked at once, and sorted as numbers where these are small enough."""
+    pairs = dphmm.StateSpace(np.array([[0, 0], [1, 0], [0, 2], [3, 1], [1, 1]]))
+    plan = Setting.of(MODEL, dphmm.policy.complete(5), pairs, 1).first_plan()
+    z = np.random.default_rng(5).integers(-3, 4, (60, 2))
+    z[7], z[8] = [-far, far], [far, -far]
+    each = np.concatenate([likelihood_columns(plan, one[None]) for one in z], axis=1)
+    assert np.array_equal(likelihood_columns(plan, z), each)
+    assert len(np.unique(each, axis=1).T) > 5
 
 
 # -- what a reader can still find -------------------------------------------------------------------------------------
@@ -638,6 +650,16 @@ def test_products_of_a_plan_keep_to_one_thread():
     promise = dphmm.SequencePromise(2, per="1d")
     dphmm.plan(model, dphmm.policy.radius(grid, 700), grid, promise, epsilon=1, people=4, progress=told)
     assert seen and set(seen) == {1}
+
+
+@pytest.mark.parametrize("kind", ["planned", "paced"])
+def test_what_was_found_of_more_blocks_gives_the_same_expectation(kind):
+    """The page computes what is found of people who stay once, after as many blocks as it shows."""
+    planner = world(dphmm.SequencePromise(6, per=6), schedule=kind, epsilon=1, people=20)
+    schedule = planner.choose(6)[0]
+    own, given = planner.expected(schedule), planner.expected(schedule, planner.stays(schedule, LONGER))
+    assert own.found == given.found and [after for after, _ in own.found.stays] == [1, 7]
+    assert np.array_equal(own.by_step, given.by_step)
 
 
 @pytest.mark.parametrize(("kind", "length"), [("window", 1), ("per", 4), ("per", 24)])

@@ -394,19 +394,19 @@ class World:
         return Stays(what, without, tuple(found))
 
     @on_one_thread
-    def expected(self, schedule: Schedule) -> Expected:
+    def expected(self, schedule: Schedule, stays: Stays | None = None) -> Expected:
         """What a reader of a file that is released by a schedule finds, if people move as the model says.
 
-        Raises as the planner does.
+        ``stays``: what `stays` found of it, after `AFTER` and more, where that is known. Raises as the planner does.
         """
         errors = self.simulated(schedule).errors()
-        stays = self.stays(schedule)
+        stays = stays or self.stays(schedule)
         found = Found(
             errors.smoothed,
             self.without,
             self.setting.space.unit,
             stays.what,
-            stays.told,
+            [(after, error) for after, error in stays.told if after in AFTER],
             stays.without,
         )
         return Expected(found, errors.by_step.reshape(-1, self.length).mean(axis=0))

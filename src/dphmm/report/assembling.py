@@ -455,7 +455,7 @@ def _one_place(made: Made) -> FloatArray:
 # -- what was expected beforehand ---------------------------------------------------------------------------------
 
 
-def world_of(made: Made, people: int = _INVENTED) -> World | None:
+def world_of(made: Made) -> World | None:
     """The invented people of a release; None where its model is too large, or its choices allow none."""
     if made.subjects is None:
         return None
@@ -469,7 +469,7 @@ def world_of(made: Made, people: int = _INVENTED) -> World | None:
     kind = "planned" if schedule.kind == "planned" else "paced"
     try:
         return World(
-            made.model, made.subjects.setting.policy, made.space, promise, kind, people=people, choices=choices
+            made.model, made.subjects.setting.policy, made.space, promise, kind, people=_INVENTED, choices=choices
         )
     except DphmmError:
         return None
@@ -528,10 +528,10 @@ def prospects_in(
 
     Raises as the planner does.
     """
-    expected = world.expected(schedule)
+    stays = world.stays(schedule, LONGER if plans else _WITHOUT_PLANS)
+    expected = world.expected(schedule, stays)
     if not plans:
-        return Prospects(expected, world.stays(schedule, _WITHOUT_PLANS))
-    stays = world.stays(schedule, LONGER)
+        return Prospects(expected, stays)
     own = schedule.promise.exact
     ladder = world.plans([total for share in _SHARES if world.allows(total := own * share)], progress)
     smaller = next((plan for plan in ladder if plan.schedule.promise.exact == own * _SMALLER), None)
