@@ -53,6 +53,16 @@ def _no_lines_of_progress() -> None:
     console.SECONDS_BETWEEN_LINES = 1e6
 
 
+@pytest.fixture
+def few_invented_people(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reports are made of few invented people: for tests whose claim is the same of any number of them.
+
+    What is expected of these takes most of the time of a page. `monkeypatch.undo()` has all of them again.
+    """
+    monkeypatch.setattr("dphmm.report.assembling._INVENTED", 10)
+    monkeypatch.setattr("dphmm.planning.STAYERS", 30)
+
+
 def pytest_configure() -> None:
     hooks.start()
 

@@ -20,6 +20,8 @@ from dphmm.cli.app import app
 from dphmm.report import assembling
 from dphmm.storage.tables import read_table, write_table
 
+pytestmark = pytest.mark.usefixtures("few_invented_people")
+
 
 @pytest.fixture(scope="module")
 def made(town, tmp_path_factory, run, release_of):

@@ -14,6 +14,8 @@ import pytest
 
 from report.worlds import report
 
+pytestmark = pytest.mark.usefixtures("few_invented_people")
+
 LIE = "ZZZ nothing can be learned from this file"
 WORDS = (
     "promise.assumes",

@@ -17,6 +17,8 @@ from dphmm.report import backdrop as module
 from dphmm.report import read_backdrop
 from report.worlds import report
 
+pytestmark = pytest.mark.usefixtures("few_invented_people")
+
 pytest.importorskip("shapely")
 GRID = dphmm.Grid.from_bounds(10.0, 50.0, 10.056, 50.036, cell=1000)
 

@@ -21,6 +21,7 @@ import pytest
 from browser import MISSING, find_browser, running
 from report.worlds import odd, report, run
 
+pytestmark = pytest.mark.usefixtures("few_invented_people")
 in_browser = pytest.mark.skipif(find_browser() is None, reason=MISSING)
 LIE = "ZZZ audited: nothing can be learned"
 NEVER = "1e999999999"

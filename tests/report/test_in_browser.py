@@ -27,7 +27,10 @@ from dphmm.report.palette import ROLES
 from report.looks import FAINT_TEXTS
 from report.worlds import EVIL, TRAP, WORLDS, report, wide
 
-pytestmark = pytest.mark.skipif(find_browser() is None, reason=MISSING)
+pytestmark = [
+    pytest.mark.skipif(find_browser() is None, reason=MISSING),
+    pytest.mark.usefixtures("few_invented_people"),
+]
 LOOKS = {
     "desktop": {"width": 1280, "height": 800},
     "desktop, dark": {"width": 1280, "height": 800, "dark": True},
@@ -321,8 +324,10 @@ def test_labels_are_named_in_strips_and_shares(browser, page):
     assert tab.ask("document.getElementById('step')") is None
 
 
-def test_very_many_states(browser, tmp_path):
+def test_very_many_states(browser, tmp_path, monkeypatch):
     """30,000 cells: they are drawn four by four and more, and the page stays small and quick."""
+    monkeypatch.setattr("dphmm.report.assembling._INVENTED", 2)
+    monkeypatch.setattr("dphmm.planning.STAYERS", 3)
     folder = wide(tmp_path)
     report(folder, folder / "page.html", "--policy", folder / "policy.json")
     assert (folder / "page.html").stat().st_size <= 3_000_000

@@ -10,6 +10,7 @@ import json
 import os
 import re
 from fractions import Fraction
+from functools import cache
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
@@ -26,7 +27,7 @@ from dphmm.storage.release_words import off, sureness
 from report.worlds import WORLDS, of_places, report, run, table, walks
 
 #: Commands and files draw here: each test replays words of its own.
-pytestmark = pytest.mark.replayed_words
+pytestmark = [pytest.mark.replayed_words, pytest.mark.usefixtures("few_invented_people")]
 
 
 class _Reader(HTMLParser):
@@ -78,9 +79,21 @@ def of_world(folder, **options):
     return read_report(folder / "released.parquet", model, policy, **options)
 
 
+@pytest.fixture(scope="module")
+def page_of(world):
+    """page_of("grid"): the page of a world for everybody, made once."""
+    return cache(lambda name: made(world(name)))
+
+
+@pytest.fixture(scope="module")
+def report_of(world):
+    """report_of("grid"): the report of a world, made once; it is replaced and never changed."""
+    return cache(lambda name: of_world(world(name)))
+
+
 @pytest.mark.parametrize("name", WORLDS)
-def test_the_page_loads_nothing_and_is_well_formed(name, world):
-    text = made(world(name))
+def test_the_page_loads_nothing_and_is_well_formed(name, page_of):
+    text = page_of(name)
     found = _Reader(text)
     assert not {"iframe", "object", "embed", "img", "image", "video", "audio", "form"} & set(found.tags)
     assert found.tags.count("script") == 2
@@ -99,10 +112,10 @@ def test_the_page_loads_nothing_and_is_well_formed(name, world):
 
 
 @pytest.mark.parametrize("name", ["grid", "planned", "labels", "pages"])
-def test_every_picture_says_its_finding(name, world):
-    pictures = re.findall(r'<svg[^>]*aria-label="([^"]*)"', made(world(name)))
+def test_every_picture_says_its_finding(name, page_of):
+    pictures = re.findall(r'<svg[^>]*aria-label="([^"]*)"', page_of(name))
     assert pictures == [label for label in pictures if len(label) > 10]
-    assert made(world(name)).count("<svg") == len(pictures)
+    assert page_of(name).count("<svg") == len(pictures)
 
 
 def test_a_planned_release_answers_in_order(world):
@@ -139,8 +152,9 @@ def test_figures_agree_to_the_digit(name, world):
     assert own is None or own["still_found"] == {**found, "words": own["still_found"]["words"]}
 
 
-def test_the_plan_before_and_the_page_after_expect_the_same(world):
+def test_the_plan_before_and_the_page_after_expect_the_same(world, monkeypatch):
     """Of 100 invented people, as the page has them."""
+    monkeypatch.undo()
     folder = world("planned")
     public = (folder / "model.npz", "--policy", folder / "policy.json", "--path-epsilon", 4, "--per", "1h")
     plan = json.loads(run("plan", *public, "--json").stdout)["plan"]
@@ -154,8 +168,8 @@ def test_the_plan_before_and_the_page_after_expect_the_same(world):
     assert found.prospects.expected.by_step.mean() == pytest.approx(found.prospects.expected.found.error)
 
 
-def test_stays_are_the_same_however_many_are_asked_for(world):
-    found = of_world(world("planned")).prospects
+def test_stays_are_the_same_however_many_are_asked_for(report_of):
+    found = report_of("planned").prospects
     first = {stay.after: stay.error for stay in found.stays.found}
     assert dict(found.expected.found.stays) == {after: first[after] for after, _ in found.expected.found.stays}
 
@@ -169,11 +183,11 @@ def test_a_guarantee_is_rounded_upwards():
         assert np.exp(float(epsilon)) <= told <= np.exp(float(epsilon)) * 1.1
 
 
-def test_what_further_places_lose_is_what_pairs_of_places_lose(world):
+def test_what_further_places_lose_is_what_pairs_of_places_lose(report_of):
     """Random pairs of places, no further apart than the page says: none loses more, and some lose more than epsilon."""
     from dphmm.accounting.edge_leakage import losses_between
 
-    found = of_world(world("grid"))
+    found = report_of("grid")
     (far, most), *_ = found.further
     grid, n = found.space, found.space.n_states
     rng = np.random.default_rng(5)
@@ -209,10 +223,10 @@ def test_the_truth_changes_no_byte_of_a_public_page(tmp_path):
 GRID = ("--grid", "1km", "--bbox", "10.0,50.0,10.056,50.036", "--step", "5min")
 
 
-def test_a_public_page_has_no_truth_and_no_measured_figure(world):
-    said = _Reader(made(world("grid"))).said
+def test_a_public_page_has_no_truth_and_no_measured_figure(page_of):
+    said = _Reader(page_of("grid")).said
     assert "public page: no truth" in said and "OWNER ONLY" not in said and "on average" not in said
-    data = json.loads(re.search(r'id="data">(.*?)</script>', made(world("grid")))[1])
+    data = json.loads(re.search(r'id="data">(.*?)</script>', page_of("grid"))[1])
     assert not {"truth", "off"} & set(data["people"][0])
 
 
@@ -286,14 +300,14 @@ def test_a_release_that_nobody_was_asked_for_says_so(tmp_path):
     assert "Budget: spent and left" not in said
 
 
-def test_a_report_in_a_notebook_is_the_five_answers(world):
-    html = of_world(world("planned"))._repr_html_()
+def test_a_report_in_a_notebook_is_the_five_answers(report_of):
+    html = report_of("planned")._repr_html_()
     for label in ("published", "guaranteed", "still found", "not protected", "spent"):
         assert f">{label}</th>" in html
 
 
-def test_the_page_is_written_at_once_or_not_at_all(world, tmp_path: Path):
-    found = of_world(world("grid"))
+def test_the_page_is_written_at_once_or_not_at_all(tmp_path: Path, report_of):
+    found = report_of("grid")
     assert write_report(tmp_path / "report.html", found) == tmp_path / "report.html"
     assert (tmp_path / "report.html").read_text(encoding="utf-8") == page(found)
     with pytest.raises(InvalidInput):
@@ -348,8 +362,8 @@ def test_the_file_alone_is_what_was_published_and_what_is_believed(tmp_path):
     assert "No limit for a day: 12 answers a day" in both.said and "budget: whole ledger" in both.said
 
 
-def test_the_delta_set_is_told_as_the_statement_tells_it(world):
-    said = _Reader(made(world("delta"))).said
+def test_the_delta_set_is_told_as_the_statement_tells_it(page_of):
+    said = _Reader(page_of("delta")).said
     assert (
         "not among its own neighbours" not in said and "Every policy edge among possible states keeps epsilon" in said
     )
@@ -370,13 +384,13 @@ def test_a_total_over_steps_is_told_as_on_the_terminal(tmp_path):
     assert bound in " ".join(told.stderr.split())
 
 
-def test_all_answers_are_those_of_the_plan_only_where_they_take_the_whole_promise(world):
+def test_all_answers_are_those_of_the_plan_only_where_they_take_the_whole_promise(report_of):
     """Of a larger promise other queries may spend the rest: the terminal's words, not "all 2"."""
     from dataclasses import replace
 
     import msgspec
 
-    own = of_world(world("planned"))
+    own = report_of("planned")
     assert [name for name, _, _ in words.guarantee(own).long_bars][-1] == "all 2"
     told = own.statement
     more = msgspec.structs.replace(told, sequence=msgspec.structs.replace(told.sequence, total="10"))
@@ -389,12 +403,12 @@ def test_all_answers_are_those_of_the_plan_only_where_they_take_the_whole_promis
     assert "all answers of all queries" in other.story.guaranteed["words"][1]
 
 
-def test_two_states_of_one_step_can_lose_more_as_on_the_terminal(world):
-    own = of_world(world("planned"))
+def test_two_states_of_one_step_can_lose_more_as_on_the_terminal(report_of):
+    own = report_of("planned")
     said = " ".join(words.block_words(own))
     assert "About where somebody is at one moment two states of one step can lose more" in said
     assert "two states of one step can lose more" in own.story.guaranteed["words"][1]
-    assert "about where somebody is at one moment" in words.block_words(of_world(world("grid")))[0]
+    assert "about where somebody is at one moment" in words.block_words(report_of("grid"))[0]
 
 
 @pytest.mark.parametrize(
@@ -406,10 +420,10 @@ def test_two_states_of_one_step_can_lose_more_as_on_the_terminal(world):
         ("released.parquet", "--released released.parquet --model"),
     ],
 )
-def test_the_command_to_check_is_safe_to_paste(name, command, world):
+def test_the_command_to_check_is_safe_to_paste(name, command, report_of):
     from dataclasses import replace
 
-    assert command in _Reader(page(replace(of_world(world("grid")), name=name))).said
+    assert command in _Reader(page(replace(report_of("grid"), name=name))).said
 
 
 def test_years_are_those_of_the_clock():
@@ -417,10 +431,10 @@ def test_years_are_those_of_the_clock():
     assert [words.year_name(second) for second in seconds] == ["2026", "2025", "2000"]
 
 
-def test_yearly_shares_begin_in_their_own_year(world):
+def test_yearly_shares_begin_in_their_own_year(report_of):
     from dataclasses import replace
 
-    found = of_world(world("labels"))
+    found = report_of("labels")
     moments = [int(np.datetime64(f"{year}-01-01", "s").astype(int)) for year in (2024, 2025)]
     shares = [replace(found.shares[0], when=when) for when in moments]
     rows = replace(found.rows, time=np.zeros(len(found.rows), dtype=np.int64))
@@ -428,14 +442,14 @@ def test_yearly_shares_begin_in_their_own_year(world):
     assert re.search(r">2024</text><text[^>]*>2025</text>", drawn) and ">2023</text>" not in drawn
 
 
-def test_a_share_and_its_number_stay_on_one_line(world):
-    drawn = made(world("planned"))
+def test_a_share_and_its_number_stay_on_one_line(page_of):
+    drawn = page_of("planned")
     assert "at epsilon\u00a02" in drawn and "epsilon 2" not in drawn
 
 
-def test_a_cell_that_hides_alone_is_not_told_as_a_set(world):
+def test_a_cell_that_hides_alone_is_not_told_as_a_set(page_of):
     """Of 16 cells two are joined: the one in the middle of the map hides among no others of the policy."""
-    said = _Reader(made(world("lonely"))).said
+    said = _Reader(page_of("lonely")).said
     assert "these 1 cells" not in said and "The policy joins no other cell to the one in the middle" in said
     assert (
         "two states that the policy joins" in said and "one and the same cell" not in said.partition("Not protected")[0]
@@ -468,9 +482,9 @@ def words_of(folder):
     return Content(of_world(folder)).error_figure
 
 
-def test_names_on_a_map_do_not_lie_on_each_other(world):
+def test_names_on_a_map_do_not_lie_on_each_other(report_of):
     for name in ("grid", "hexagons", "planned"):
-        drawn = page(of_world(world(name)))
+        drawn = page(report_of(name))
         found = re.search(r'<div id="map">(.*?)</div>', drawn)[1]
         boxes = []
         for x, y, told in re.findall(r'<text class="degree" x="([\d.]+)" y="([\d.]+)"[^>]*>([^<]*)<', found):
@@ -502,12 +516,12 @@ def test_a_second_query_is_counted_alike_on_page_terminal_and_json(world, tmp_pa
     assert said.count(more) >= 2
 
 
-def test_a_promise_is_counted_over_the_whole_ledger(world, tmp_path):
+def test_a_promise_is_counted_over_the_whole_ledger(tmp_path, report_of):
     """Of 4 an hour one query takes its part and another the rest: page, terminal and --json count both."""
     import json
     from dataclasses import replace
 
-    own = of_world(world("planned"))
+    own = report_of("planned")
     users = list(own.rows.by_user)
     beside = replace(own, elsewhere={user: [(1, Fraction(3, 2))] for user in users}, queries=1)
     told, spent = beside.story.spent, words.spent(beside)
@@ -519,9 +533,9 @@ def test_a_promise_is_counted_over_the_whole_ledger(world, tmp_path):
     assert json.dumps(told)
 
 
-def test_what_further_places_lose_is_told_of_all_answers_too(world):
+def test_what_further_places_lose_is_told_of_all_answers_too(report_of):
     """The factor of one answer never stands without that of all of them: losses of two ways add up."""
-    own = of_world(world("grid"))
+    own = report_of("grid")
     (_, loss), counts = own.further[0], words.counts_of(own)
     assert counts.most == 12
     both = f"{words.factor_words(loss)} times, all 12 of a day {words.factor_words(12 * loss)} times"
@@ -559,12 +573,12 @@ def test_rows_are_compared_with_the_ledger_without_the_policy_too(doctored, worl
     assert "error: --ledger: got other rows" in line
 
 
-def test_a_reader_who_is_no_better_than_a_guess_is_no_promise(world):
+def test_a_reader_who_is_no_better_than_a_guess_is_no_promise(report_of):
     from dataclasses import replace
 
     from dphmm.report.content import Leaving
 
-    own = of_world(world("grid"))
+    own = report_of("grid")
     told = replace(own)
     told.__dict__["leaving"] = Leaving(4300.0, 1800.0, 27_600.0)
     ((figure, line),) = words._leaving(told)
@@ -574,13 +588,13 @@ def test_a_reader_who_is_no_better_than_a_guess_is_no_promise(world):
     assert "no better than a guess of 7:40" in words._leaving(told)[0][1]
 
 
-def test_what_was_measured_is_told_where_nothing_was_expected(world):
+def test_what_was_measured_is_told_where_nothing_was_expected(report_of):
     """On the owner's page of a model that is too large to expect anything of."""
     from dataclasses import replace
 
     from dphmm.report.content import Prospects, Truth
 
-    own = of_world(world("grid"))
+    own = report_of("grid")
     where = np.asarray(own.space.own_answers)[np.zeros(len(own.rows), dtype=int)]
     truth = Truth(where, np.zeros(len(where), dtype=bool), np.full(len(where), 870.0), 2000.0)
     found = replace(own, prospects=Prospects(missing="Not computed."), truth=truth).found
@@ -591,10 +605,10 @@ def test_what_was_measured_is_told_where_nothing_was_expected(world):
 
 
 @pytest.mark.parametrize("zone,told", [("+00:00", "in UTC."), ("+02:00", "local: UTC+02:00.")])
-def test_the_foot_says_which_clock_the_page_has(world, zone, told):
+def test_the_foot_says_which_clock_the_page_has(zone, told, report_of):
     from dataclasses import replace
 
-    own = of_world(world("planned"))
+    own = report_of("planned")
     there = replace(own)
     there.__dict__["promise"] = replace(own.promise, zone=zone)
     assert f"Times are {told}" in page(there)

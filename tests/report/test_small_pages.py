@@ -17,6 +17,7 @@ import pytest
 import dphmm
 from report.worlds import BBOX, of_places, released, report, run, table, walks
 
+pytestmark = pytest.mark.usefixtures("few_invented_people")
 WALKS = walks(["u1", "u2"], 12, 7)
 NAMES = [[f"v{user}", name] for user in range(4) for name in "abcabcab"]
 GRID = ("--grid", "1km", "--bbox", BBOX, "--step", "5min")
@@ -62,18 +63,17 @@ SMALL = {
 
 
 @pytest.fixture(scope="module")
-def small(tmp_path_factory):
-    """small("one row"): its folder."""
-    return cache(lambda name: SMALL[name](tmp_path_factory.mktemp("small")))
+def pages(tmp_path_factory):
+    """pages("one row"): without the truth, with it, and with everything there is; made once."""
+    return cache(lambda name: list(pages_of(SMALL[name](tmp_path_factory.mktemp("small")))))
 
 
-def pages(folder):
-    """Without the truth, with it, and with everything there is."""
+def pages_of(folder):
     truth = ("--truth", folder / "walks.csv")
     ledger = ("--ledger", folder / "ledger.db", "--policy", folder / "policy.json")
     everything = (*truth, *ledger, "--figures", folder / "pictures")
     for number, options in enumerate(((), truth, everything)):
-        report(folder, folder / f"page-{number}.html", *options, "--force")
+        report(folder, folder / f"page-{number}.html", *options)
         yield (folder / f"page-{number}.html").read_text()
 
 
@@ -86,8 +86,8 @@ def numbers_of(value):
 
 
 @pytest.mark.parametrize("name", SMALL)
-def test_the_smallest_releases_are_drawn(small, name):
-    for page in pages(small(name)):
+def test_the_smallest_releases_are_drawn(pages, name):
+    for page in pages(name):
         drawings = re.findall(r"<svg[ >].*?</svg>", page)
         assert drawings
         for drawing in drawings:
@@ -105,7 +105,7 @@ def test_the_smallest_releases_are_drawn(small, name):
 
 
 @pytest.mark.parametrize("name", ["one row", "one name", "one hexagon", "the number 0"])
-def test_one_row_has_no_slider_and_no_charts_over_time(small, name):
-    for page in pages(small(name)):
+def test_one_row_has_no_slider_and_no_charts_over_time(pages, name):
+    for page in pages(name):
         assert "One noisy" in page or "constant" in page
         assert 'id="step"' not in page and "Budget: spent and left" not in page and "and when</h2>" not in page

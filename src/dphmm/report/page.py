@@ -7,11 +7,12 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib.resources import files
 from operator import itemgetter
 from pathlib import Path
 from shlex import quote as quoted
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import numpy as np
@@ -33,6 +34,9 @@ from dphmm.storage.release_words import ORIGIN, after_words, off, over_whole, st
 from dphmm.storage.statement_types import member
 from dphmm.types import FloatArray, IntArray
 
+if TYPE_CHECKING:
+    from jinja2 import Template
+
 #: Small maps, people in strips, and blocks of the budget that are drawn.
 _SMALL_MAPS, _STRIPS, _BLOCKS = 12, 8, 14
 _DAY = 86_400
@@ -49,6 +53,17 @@ _ON_FIRST, _LOW, _HIGH, _STRIP, _STRIP_HIGH = 3, 140.0, 300.0, 52.0, 84.0
 
 def page(report: ReleaseReport) -> str:
     """The whole page; the same report gives the same text."""
+    folder = files("dphmm.report").joinpath("templates")
+    style = css() + folder.joinpath("page.css").read_text(encoding="utf-8")
+    content = Content(report)
+    script = folder.joinpath("page.js").read_text(encoding="utf-8")
+    given = {"c": content, "report": report, "style": style, "script": script, "policy": _policy(style, script)}
+    return _template().render(**given) + "\n"
+
+
+@cache
+def _template() -> Template:
+    """The page's template, compiled once."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
@@ -58,12 +73,7 @@ def page(report: ReleaseReport) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    folder = files("dphmm.report").joinpath("templates")
-    style = css() + folder.joinpath("page.css").read_text(encoding="utf-8")
-    content = Content(report)
-    script = folder.joinpath("page.js").read_text(encoding="utf-8")
-    template = environment.get_template("page.html")
-    return template.render(c=content, report=report, style=style, script=script, policy=_policy(style, script)) + "\n"
+    return environment.get_template("page.html")
 
 
 def write_report(path: PathLike, report: ReleaseReport) -> Path:
