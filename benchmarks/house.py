@@ -145,15 +145,18 @@ class House:
 
     def __init__(self, modules: list[Module]) -> None:
         self.modules = {module.name: module for module in modules}
+        self._imported: dict[str, list[Import]] = {}
 
     @classmethod
     def read(cls) -> House:
         """The package of this tree."""
         return cls([Module.of(path) for path in sorted(SOURCE.rglob("*.py"))])
 
-    def imports(self, module: Module) -> Iterator[Import]:
+    def imports(self, module: Module) -> list[Import]:
         """What a module imports when it runs: not what only types need."""
-        yield from self._imports(module.tree, module, inner=False)
+        if module.name not in self._imported:
+            self._imported[module.name] = list(self._imports(module.tree, module, inner=False))
+        return self._imported[module.name]
 
     def _imports(self, node: ast.AST, module: Module, inner: bool) -> Iterator[Import]:
         for child in ast.iter_child_nodes(node):
@@ -166,8 +169,9 @@ class House:
             elif isinstance(child, ast.ImportFrom):
                 for target in self._targets(child, module):
                     yield Import(target, child.lineno, inner)
-            else:
-                deeper = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+            elif not isinstance(child, ast.expr):
+                # No expression has an import in it, and most of a tree are expressions.
+                deeper = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef)
                 yield from self._imports(child, module, inner or deeper)
 
     def _targets(self, node: ast.ImportFrom, module: Module) -> Iterator[str]:

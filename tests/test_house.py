@@ -17,8 +17,14 @@ def module(name, text):
     return Module(name, Path(f"{name.replace('.', '/')}.py"), text, ast.parse(text))
 
 
-def test_no_files_import_each_other():
-    assert House.read().circles() == []
+@pytest.fixture(scope="module")
+def own():
+    """The package, read once."""
+    return House.read()
+
+
+def test_no_files_import_each_other(own):
+    assert own.circles() == []
 
 
 def test_a_circle_is_found_also_where_a_function_closes_it():
@@ -53,8 +59,8 @@ def test_lines_of_later_capabilities_are_counted_apart(monkeypatch):
             house.later({**table, "third": [place]})
 
 
-def test_every_place_of_a_later_capability_is_there():
-    counts = House.read().later(tomllib.loads(LATER.read_text()))
+def test_every_place_of_a_later_capability_is_there(own):
+    counts = own.later(tomllib.loads(LATER.read_text()))
     assert all(count > 0 for count in counts.values())
 
 
@@ -82,10 +88,9 @@ def test_no_banned_word_stands_in_the_source_or_on_a_page():
     assert words([*sorted(SOURCE.rglob("*.py")), *pages()]) == []
 
 
-def test_four_of_five_modules_have_their_test_at_the_mirrored_path():
-    house = House.read()
-    modules = [name for name, module in house.modules.items() if module.path.name not in ("__init__.py", "__main__.py")]
-    assert 5 * len(house.unmirrored()) <= len(modules)
+def test_four_of_five_modules_have_their_test_at_the_mirrored_path(own):
+    modules = [name for name, module in own.modules.items() if module.path.name not in ("__init__.py", "__main__.py")]
+    assert 5 * len(own.unmirrored()) <= len(modules)
 
 
 def test_an_import_in_a_function_may_load_a_heavy_library_through_ours_and_nothing_light(monkeypatch):
@@ -100,7 +105,7 @@ def test_an_import_in_a_function_may_load_a_heavy_library_through_ours_and_nothi
     assert [found.split()[1] for found in House(ours).inner()] == ["dphmm.light", "dphmm.later"]
 
 
-def test_few_functions_import_what_is_light():
+def test_few_functions_import_what_is_light(own):
     """What is left would load storage with the release, or the metadata of the installation with the package."""
     allowed = {
         "src/dphmm/__init__.py",
@@ -108,4 +113,4 @@ def test_few_functions_import_what_is_light():
         "src/dphmm/batch.py",
         "src/dphmm/decoding.py",
     }
-    assert {found.partition(":")[0] for found in House.read().inner()} == allowed
+    assert {found.partition(":")[0] for found in own.inner()} == allowed
