@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from dphmm.accounting.event import NoisyCounts
-from dphmm.dependent import _counts, _degrees, _kmeans, _linear
+from dphmm.dependent import _counts, _degrees, _flows, _kmeans, _linear
 
-MODULES = (_counts, _degrees, _linear, _kmeans)
+MODULES = (_counts, _degrees, _flows, _linear, _kmeans)
 
 
 @dataclass

@@ -3,7 +3,7 @@
 - who depends on whom: `Chain`, `Tree`, `Star`, `Friendship`, `JointTable`, `Coefficients`
 - what is asked: `Sum`, `AnyQuery`
 - how much noise: `calibrate`, `compare`, `coefficient`, `coefficients`, `sensitivity`
-- answers: `histogram`, `count`, `total`, `mean`, `kmeans`, `degree_distribution`, `classifier`
+- answers: `histogram`, `count`, `total`, `flows`, `mean`, `kmeans`, `degree_distribution`, `classifier`
 - a scikit-learn estimator, each of whose fits is an answer: `PrivateClassifier`
 - several answers: `together`; a question by its name: `query`
 - questions about tables as they are, which `dphmm.query` and the command line ask: `Question`, `register`
@@ -18,6 +18,7 @@ from dphmm.dependent._coefficients import coefficient, coefficients, sensitivity
 from dphmm.dependent._counts import Answered, Histogram, count, histogram, mean, total
 from dphmm.dependent._degrees import Degree, degree_distribution
 from dphmm.dependent._dependence import Budget, together
+from dphmm.dependent._flows import Flows, flows
 from dphmm.dependent._kmeans import KMeans, kmeans
 from dphmm.dependent._losses import AnyQuery, ExactLoss, Sum, exact_loss
 from dphmm.dependent._models import Coefficients, Friendship, JointTable, Star, Tree
@@ -27,7 +28,7 @@ from dphmm.dependent._question import query_arrays as query
 if TYPE_CHECKING:
     from dphmm.dependent._linear import PrivateClassifier
 
-register(Histogram, KMeans, Degree, LinearClassifier)
+register(Histogram, Flows, KMeans, Degree, LinearClassifier)
 #: The names of `query`.
 QUESTIONS = tuple(name for kind in REGISTERED.values() for name in kind.functions)
 
@@ -60,6 +61,7 @@ __all__ = [
     "count",
     "degree_distribution",
     "exact_loss",
+    "flows",
     "histogram",
     "kmeans",
     "mean",

@@ -250,7 +250,7 @@ class Histogram(CountedQuestion):
         """Who depends on whom, and what may be asked under that."""
         self.dependence = self.depends(dependence, ("markov", "friends", "group", "independent"))
         self._chained = self.dependence.kind == "markov"
-        mechanism, people = self.given["mechanism"], self.given["model_people"]
+        mechanism = self.given["mechanism"]
         if mechanism is not None:
             if not self._chained:
                 expected = f"{self.called('dependence')} markov:MODEL with it"
@@ -258,6 +258,11 @@ class Histogram(CountedQuestion):
             allowed = [other for other in MECHANISMS if other not in _FOR_ONE_SUM]
             if mechanism not in allowed:
                 raise InvalidInput(self.called("mechanism"), mechanism, f"one of {', '.join(allowed)}")
+        self.check_people()
+
+    def check_people(self) -> None:
+        """Whom a named model was fitted on may be said only where there is one; and no side information is DATA."""
+        people = self.given["model_people"]
         if people is not None:
             if not (self._chained or _is_model(self.given["states"])):
                 chain, states = self.called("dependence"), self.called("states")

@@ -443,8 +443,8 @@ def query(
 ) -> QueryResult:
     """The answer to a question about a table as it is, with its privacy statement: what the command dphmm query gives.
 
-    ``question``: "histogram", "kmeans", "degree" or "svm". ``data``: a path (Parquet, CSV, edges also as text), or a
-    pandas, polars or Arrow frame, which stays as it is. ``dependence``: "independent", "group", "group:K" or
+    ``question``: "histogram", "flows", "kmeans", "degree" or "svm". ``data``: a path (Parquet, CSV, edges also as
+    text), or a pandas, polars or Arrow frame, which stays as it is. ``dependence``: "independent", "group", "group:K",
     ("group", K), "friends:EDGES" (a path), "markov:MODEL" (a path), a MarkovModel; None is "independent", with a
     warning. ``epsilon``: the promise for one record under the dependence, or for all rows of one person. ``options``:
     those of the command, with _ for -, as text or as Python values; ``first`` is --from, and ``box`` may be
@@ -475,7 +475,7 @@ def query(
 def query_arrays(question: str, data: Any, dependence: Any, epsilon: Exact, **options: Any) -> Answered | Classifier:
     """The answer to a question by its name, with the options of the question's own function.
 
-    Names: "histogram", "count", "total", "mean", "kmeans", "degree", "svm", "logistic".
+    Names: "histogram", "count", "total", "flows", "mean", "kmeans", "degree", "svm", "logistic".
 
     ``data``: the table, values or points; for "degree" the edges, with ``n`` and ``level``; for the two classifiers
     rows and labels (X, y). Raises InvalidInput for an option that the question does not have.

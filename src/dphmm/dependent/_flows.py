@@ -1,0 +1,193 @@
+"""Flows: how many trips go from each public state to each other one, at most K trips of a person.
+
+A trip is two records of one person that follow each other in time; with ``moves`` only those between different states.
+Of each person the first K trips in time count. All rows of a person are hidden, however many there are: K trips that
+leave and K that enter change the counts by 2K in L1. Nothing else is proved of flows: one row is in two trips, so a
+promise about one record, or about the records of a chain, would say less than its words.
+
+Proof: docs/proofs/contributions.md.
+"""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dphmm._cached import cached_property
+from dphmm._checks import whole
+from dphmm.dependent._counts import Answered, Histogram, with_total
+from dphmm.dependent._dependence import Budget, add_integer_noise
+from dphmm.dependent._inputs import Option, Rejected, first_of_each
+from dphmm.dependent._question import ExactCounts, Found, PerPerson
+from dphmm.dependent._records import MOST_TIMES, Clock, Records, first_text, records_of
+from dphmm.errors import InvalidInput
+from dphmm.samplers.entropy import default_bits
+from dphmm.types import Bits, Exact, IntArray
+
+#: Pairs of states that are counted at most.
+MOST_PAIRS = 1_000_000
+_TRIP = "one trip of a person, from one state to the next"
+_PROMISED = (
+    "group:K (or, in Python, (\"group\", K)): the first K trips of each person count, and all rows of a person are "
+    "hidden; nothing else is proved for flows"
+)  # fmt: skip
+
+
+def flows(
+    table: Any,
+    dependence: Any,
+    epsilon: Exact,
+    *,
+    n_states: int,
+    n_times: int | None = None,
+    moves: bool = False,
+    consistent: bool = False,
+    bits: Bits | None = None,
+) -> Answered:
+    """How many trips go from each state to each: columns origin, destination, count, for every two states.
+
+    ``table``: columns user, t, state; or an array of states (T,) or (U, T), −1 for none. ``dependence``: ("group", K),
+    K a public number: the first K trips of each person count, and what is hidden are all rows of one person, there or
+    not. ``n_times``: the public number of times, records at others are left out. ``moves``: two records in one state
+    are no trip. ``consistent``: no counts below 0, the noisy total kept (post-processing).
+
+    Raises InvalidInput for another dependence, of which nothing is proved.
+
+    Examples
+    --------
+    >>> import dphmm, numpy
+    >>> states = numpy.array([[0, 1, 0, 1], [1, 1, 0, -1]])
+    >>> found = dphmm.dependent.flows(states, ("group", 2), 1, n_states=2, bits=dphmm.ReplayBits(1))
+    >>> len(found.table), [str(part.sensitivity / part.scale) for part in found.event.parts]
+    (4, ['1/2'])
+
+    Source: docs/proofs/contributions.md.
+    """
+    most = _most(dependence, "dependence")
+    records = Records.of(table, _checked(n_states, "n_states"), n_times)
+    budget = Budget.of(("group", most), epsilon, None, False)
+    return _with_noise(_counts(records, most, moves), records.n_states, budget, consistent, bits)
+
+
+def _most(dependence: Any, option: str) -> int:
+    """K of ("group", K) or group:K. Raises InvalidInput for all that is not proved."""
+    if isinstance(dependence, tuple) and len(dependence) == 2 and dependence[0] == "group":
+        return whole(dependence[1], option, 1)
+    if isinstance(dependence, str) and re.fullmatch("group:[1-9][0-9]{0,8}", dependence):
+        return int(dependence.removeprefix("group:"))
+    raise InvalidInput(option, "nothing" if dependence is None else str(dependence), _PROMISED)
+
+
+def _checked(n_states: int, option: str) -> int:
+    n = whole(n_states, option, 1)
+    if n * n > MOST_PAIRS:
+        raise InvalidInput(option, f"{n:,} states", f"at most {int(MOST_PAIRS**0.5):,}: a number for every two of them")
+    return n
+
+
+def _counts(records: Records, most: int, moves: bool) -> IntArray:
+    """How many trips (N * N,) go from each state to each: of each person's the first ``most`` in time."""
+    order = np.lexsort((records.time, records.user))
+    user, state = records.user[order], records.state[order]
+    trips = user[1:] == user[:-1]
+    if moves:
+        trips &= state[1:] != state[:-1]
+    at = np.flatnonzero(trips)
+    at = at[first_of_each(user[at], most)]
+    n = records.n_states
+    return np.bincount(state[at] * n + state[at + 1], minlength=n * n)
+
+
+def _with_noise(counts: IntArray, n: int, budget: Budget, consistent: bool, bits: Bits | None) -> Answered:
+    """The published table of the numbers (N * N,) of trips."""
+    import pandas as pd
+
+    source = default_bits(bits)
+    noisy, part = add_integer_noise(counts, Fraction(2), budget.per_record, "flows", source)
+    if consistent:
+        noisy = with_total(noisy, max(int(noisy.sum()), 0))
+    origin, destination = np.divmod(np.arange(n * n), n)
+    table = pd.DataFrame({"origin": origin, "destination": destination, "count": noisy})
+    return Answered(table, budget.event("flows", _TRIP, (part,), source))
+
+
+_OPTIONS = {option.name: option for option in Histogram.options}
+
+
+class Flows(Histogram):
+    """`flows` of a table of trajectories as it is: names of states, or places; times, steps, or rows alone."""
+
+    name = "flows"
+    help = "How many trips go from each state to each. A trip is two rows of one person that follow each other."
+    forms = "group:K: the first K trips of each person count, and all rows of a person are hidden."
+    functions: ClassVar = {"flows": flows}
+    options = (
+        *(_OPTIONS[name] for name in ("model_people", "states", "user_column", "time_column", "state_column")),
+        *(_OPTIONS[name] for name in ("times", "step", "first")),
+        Option("moves", "Two rows in one state are no trip.", kind=bool, default=False),
+        Option("consistent", "No counts below 0, the same noisy total (post-processing).", kind=bool, default=False),
+    )
+    _chained = False
+
+    def check(self, dependence: Any) -> None:
+        """How many trips of a person count: nothing else is proved."""
+        self.most = _most(dependence, self.called("dependence"))
+        self.dependence = self.depends(f"group:{self.most}", ("group",))
+        self.check_people()
+
+    def counted(self) -> ExactCounts:
+        """Count the trips of the public steps."""
+        n = _checked(self.space.n_states, self.called("states"))
+        roles = self.roles()
+        rows = self.data.read(roles.names)
+        rejected = Rejected.of(rows)
+        found = records_of(rows, roles, self.clock, self.space, None, rejected)
+        records = Records.of(found, n, self.clock.times)
+        return ExactCounts(_counts(records, self.most, self.given["moves"]), rejected)
+
+    def drawn(self, counts: ExactCounts, bits: Bits | None) -> Found:
+        """The counts with noise."""
+        clock, space = self.clock, self.space
+        answered = _with_noise(counts.values, space.n_states, self.budget, self.given["consistent"], bits)
+        for column in ("origin", "destination"):
+            answered.table[column] = [space.names[state] for state in answered.table[column]]
+        domain = {
+            "states": space.n_states,
+            "times": None if self.given["times"] is None else clock.times,
+            "step_seconds": clock.seconds,
+            "from": first_text(self.given["first"]),
+            "moves": bool(self.given["moves"]),
+            "consistent": bool(self.given["consistent"]),
+        }
+        hidden = (
+            f"all rows of one person, whose first {self.most} trips count; neighbouring data differ in these rows and "
+            "nowhere else: they may be there or not"
+        )
+        return Found(answered, counts.rejected, domain, hidden, True)
+
+    def unit(self) -> str:
+        """A trip that counts: a person has at most K."""
+        return "one trip that counts, there or not; neighbouring data differ in it and nowhere else"
+
+    def per_person(self) -> PerPerson:
+        """At most K trips of a person, each there or not, which changes half of what a replaced one does."""
+        return PerPerson("add-remove", self.most, Fraction(1, 2))
+
+    @cached_property
+    def budget(self) -> Budget:
+        """That of K trips of one person."""
+        return Budget.of(self.between(), self.epsilon, None, False)
+
+    @cached_property
+    def clock(self) -> Clock:
+        """What the public steps are."""
+        model = self.model
+        return Clock.of(self.given, None if model is None else model.step, False, self.called)
+
+    @property
+    def spans(self) -> list[tuple[int, int]]:
+        """All steps."""
+        return [(0, MOST_TIMES)]
