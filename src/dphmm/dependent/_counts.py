@@ -231,7 +231,7 @@ class Histogram(CountedQuestion):
     help = "How many records are in each state, in each window of time. A record is one person's state at one step."
     forms = "markov:MODEL, friends:EDGES, group, group:K or independent."
     functions: ClassVar = {"histogram": histogram, "count": count, "total": total, "mean": mean}
-    options = (
+    options: ClassVar[tuple[Option, ...]] = (
         MAX_ROWS,
         Option("model_people", "With markov: who MODEL was fitted on: others, same or unknown.", "WORD"),
         Option("mechanism", "With markov: group or markov-quilt; others where they are proved.", "NAME"),

@@ -124,7 +124,7 @@ class Flows(Histogram):
     help = "How many trips go from each state to each. A trip is two rows of one person that follow each other."
     forms = "group:K: the first K trips of each person count, and all rows of a person are hidden."
     functions: ClassVar = {"flows": flows}
-    options = (
+    options: ClassVar[tuple[Option, ...]] = (
         *(_OPTIONS[name] for name in ("model_people", "states", "user_column", "time_column", "state_column")),
         *(_OPTIONS[name] for name in ("times", "step", "first")),
         Option("moves", "Two rows in one state are no trip.", kind=bool, default=False),
