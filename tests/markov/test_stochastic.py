@@ -180,7 +180,7 @@ def test_walks_jump_with_the_rate_and_move_otherwise():
     jumping, dense, _ = chains(8, rate=0.2)
     chance = (np.arange(100_000) + 0.5) / 100_000
     for state in range(N):
-        to = _jumped(jumping, 1, np.full(len(chance), state), chance)
+        to = _jumped(jumping, 1, np.full(len(chance), state), chance, None, None)
         shares = np.bincount(to, minlength=N) / len(chance)
         assert np.abs(shares - dense.transition.toarray()[state]).max() < 1e-4
     paths = walks(jumping, 50, 20, np.random.default_rng(1))
