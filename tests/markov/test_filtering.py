@@ -617,10 +617,11 @@ def test_a_matrix_of_its_own_at_every_step(t, block, rate):
     moves, likelihoods = np.array([0, 1, 3, 1, 2]), rng.uniform(0.1, 1.0, (5, 3))
     prior = dphmm.Belief(np.log([0.5, 0.2, 0.3]), np.ones(3, dtype=bool))
     seen, joint = np.cumsum(moves), {}
+    moving = [chain.transition_at(step) for step in range(t + 1, t + 1 + int(seen[-1]))]
     for path in itertools.product(range(3), repeat=int(seen[-1]) + 1):
         chance = prior.probability[path[0]]
-        for step, (before, after) in enumerate(itertools.pairwise(path), start=t + 1):
-            chance *= chain.transition_at(step)[before, after]
+        for matrix, (before, after) in zip(moving, itertools.pairwise(path), strict=True):
+            chance *= matrix[before, after]
         joint[path] = chance * np.prod([likelihoods[k][path[at]] for k, at in enumerate(seen)])
     whole = sum(joint.values())
     expected = np.zeros((5, 3))
