@@ -626,3 +626,17 @@ def test_one_row_is_told_of_as_one(tmp_path):
     said = _Reader((folder / "one.html").read_text()).said.partition("In the words of the privacy statement")[0]
     for wrong in ("each allows", "in every answer", "1 answer a day", "each answer changes"):
         assert wrong not in said, said[max(0, said.find(wrong) - 60) :][:120]
+
+
+def test_what_is_expected_above_the_error_without_the_file_is_explained(world):
+    """At single steps one guess for all steps can be better; of a day whose steps are all below it nothing is said."""
+    from dataclasses import replace
+
+    from dphmm.report.page import Content
+
+    own = of_world(world("planned"))
+    expected = own.prospects.expected
+    for factor, said in ((0.5, False), (1.5, True)):
+        steps = np.full(len(expected.by_step), factor * own.found.without)
+        told = replace(own, prospects=replace(own.prospects, expected=expected._replace(by_step=steps)))
+        assert ("one guess for all steps" in Content(told).error_figure.caption) == said

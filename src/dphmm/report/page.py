@@ -463,6 +463,8 @@ class Content:
             whose = "simulated" if report.truth.simulated else "real"
             caption = f"Measured on the {whose} people; on a public page only the dashed line is shown. "
             caption += "Band: 8 of 10 people. " * (band is not None)
+        if np.nan_to_num(beforehand).max() > found.without:
+            caption += "Without the file: one guess for all steps, its error the mean over them. "
         rows = [
             [self._step_name(step, steps), _number(value)] + ([] if measured is None else [_number(measured[step])])
             for step, value in enumerate(beforehand.tolist())
