@@ -14,6 +14,7 @@ import pytest
 
 from cli.conftest import walk_rows, write_rows
 from dphmm.cli.pipeline import RECORD, STAGES
+from dphmm.storage.ledger.connection import held
 
 pytestmark = pytest.mark.replayed_words
 
@@ -56,6 +57,17 @@ def test_a_pipeline_runs_once_and_again_where_something_changed(run, folder):
     assert again == {"data": "as it was", "model": "as it was", "policy": "done", "release": "as it was"}
     assert (folder / "out" / "released.parquet").read_bytes() == released
     assert (folder / "out" / RECORD).stat().st_mode & 0o077 == 0
+
+
+def test_two_runs_at_once_are_refused_before_anything_is_made(run, folder):
+    """The one that came first holds the folder: a second would split people and fit on them again."""
+    out = folder / "out"
+    out.mkdir()
+    with held(out / RECORD):
+        result = run("run", folder / "release.toml", code=4)
+        assert [path.suffix for path in out.iterdir()] == [".lock"]
+    assert "pipeline run.json: another dphmm command is using it; wait for its end" in result.stderr
+    run("run", folder / "release.toml", "-q")
 
 
 def test_new_rows_are_released_beside_answers_that_stay(run, folder):

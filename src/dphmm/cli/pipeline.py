@@ -35,6 +35,7 @@ from dphmm.cli.options import CONTEXT, force, messages, new_output
 from dphmm.errors import InvalidInput
 from dphmm.storage.inputs import checked_input, file_digest, replacing
 from dphmm.storage.ledger import open_ledger
+from dphmm.storage.ledger.connection import held
 from dphmm.storage.private_tables import write_counts
 from dphmm.storage.statement import statement_path
 from dphmm.storage.tables import column_names
@@ -112,11 +113,17 @@ def run(file: str, spend_again: bool, quiet: bool, as_json: bool) -> int:
     A stage whose options and inputs are those of the last run is passed over. Interrupted, the same command goes on
     where it stopped; people who were released stay as they were. dphmm init writes a file to begin with.
     """
-    console = Console(quiet or as_json)
     pipeline = Pipeline.read(checked_input(file, "FILE"))
     pipeline.check()
     pipeline.folder.mkdir(parents=True, exist_ok=True)
-    record = Record.read(pipeline.folder)
+    # Two runs at once would split people and fit on them twice, and the record would know of one of them.
+    with held(pipeline.folder / RECORD, whose="pipeline"):
+        return _run(pipeline, spend_again, quiet, as_json)
+
+
+def _run(pipeline: Pipeline, spend_again: bool, quiet: bool, as_json: bool) -> int:
+    """Run every stage that is not done; its exit code is the largest of theirs."""
+    console, record = Console(quiet or as_json), Record.read(pipeline.folder)
     _check_split(pipeline, record, "data")
     if (changed := _changed(pipeline, record)) is not None:
         _check_consent(changed, pipeline, record, spend_again)

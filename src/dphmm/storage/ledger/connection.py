@@ -131,8 +131,11 @@ def use_wal(connection: sqlite3.Connection, path: Path, timeout: float) -> None:
 
 
 @contextmanager
-def held(path: Path, name: str = COMMANDS) -> Iterator[None]:
-    """Hold the lease ``name`` of a ledger: an advisory lock on a file beside it. LedgerBusy at once if it is taken."""
+def held(path: Path, name: str = COMMANDS, *, whose: str = "ledger") -> Iterator[None]:
+    """Hold the lease ``name`` of a ledger: an advisory lock on a file beside it. LedgerBusy at once if it is taken.
+
+    ``whose``: what else than a ledger the file is of.
+    """
     # It loads asyncio, which only commands that write need.
 
     lock = FileLock(f"{path}.{checked_lease(name)}.lock", timeout=0)
@@ -140,9 +143,9 @@ def held(path: Path, name: str = COMMANDS) -> Iterator[None]:
         lock.acquire()
     except Timeout:
         who = "another dphmm command is using it" if name == COMMANDS else f"somebody else holds the lease {name!r}"
-        raise LedgerBusy(f"ledger {path.name}: {who}; wait for its end") from None
+        raise LedgerBusy(f"{whose} {path.name}: {who}; wait for its end") from None
     except OSError:
-        raise InvalidInput("ledger", str(path), "a file in a folder that can be written") from None
+        raise InvalidInput(whose, str(path), "a file in a folder that can be written") from None
     try:
         yield
     finally:
