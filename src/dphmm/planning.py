@@ -118,6 +118,14 @@ def plan(
     return world.plan(world.promise.exact, progress)
 
 
+def error_of_known_states(space: StateSpace) -> float:
+    """How far off somebody is, at the mean over all states alike, who knows the state and not the place in it."""
+    own = space.unmerged
+    states = np.repeat(np.arange(own.n_states), max(1, PLACES // own.n_states))
+    there = places(own, states, np.random.default_rng(0))
+    return float(own.distances(own.own_answers[states], there).mean())
+
+
 class Expected(NamedTuple):
     """What a reader of a release is expected to find.
 

@@ -356,6 +356,23 @@ def nobody_was_released(folder):
     (folder / "out" / RECORD).write_text(json.dumps(record))
 
 
+def test_a_private_fit_is_known_after_a_plain_one(run, split):
+    """Whoever was fitted on is not released by another split, and all that was spent is told."""
+    nobody_was_released(split)
+    refused = PRIVATE.replace("epsilon = 0.5", "epsilon = 'much'")
+    (split / "release.toml").write_text(refused.replace("epsilon = 2\nmax-length = 10", ""))
+    run("run", split / "release.toml", "-q", code=2)
+    names = (*(f"u{number}" for number in range(8)), "new")
+    rows = (split / "walks.csv").read_bytes()
+    write_rows(split / "walks.csv", ["user", "t", "lat", "lon"], walk_rows(users=names))
+    again = run("run", split / "release.toml", "-q", code=2)
+    assert "[split]" in again.stderr and "another folder" in again.stderr
+    (split / "walks.csv").write_bytes(rows)
+    (split / "release.toml").write_text(PRIVATE)
+    anew = run("run", split / "release.toml", "--spend-again")
+    assert "epsilon 4 in all, by 2 private fits" in anew.stderr + anew.stdout
+
+
 def test_what_was_published_can_be_read_after_another_question(run, split):
     """Nothing of the first question is replaced; what did not change is taken over, and everything is in one ledger."""
     from dphmm.storage.ledger import open_ledger

@@ -396,9 +396,7 @@ def test_all_answers_are_those_of_the_plan_only_where_they_take_the_whole_promis
     more = msgspec.structs.replace(told, sequence=msgspec.structs.replace(told.sequence, total="10"))
     other = replace(own, made=replace(own.made, statement=more))
     guaranteed = words.guarantee(other)
-    assert guaranteed.long_bars[-1][0] == words.ALL and guaranteed.note.startswith(
-        "All answers of all queries together"
-    )
+    assert guaranteed.long_bars[-1][0] == words.ALL and guaranteed.note.startswith("The last bar is of two paths")
     assert "all answers of all queries: at most 99.9955 %" in page(other)
     assert "all answers of all queries" in other.story.guaranteed["words"][1]
 
@@ -640,3 +638,17 @@ def test_what_is_expected_above_the_error_without_the_file_is_explained(world):
         steps = np.full(len(expected.by_step), factor * own.found.without)
         told = replace(own, prospects=replace(own.prospects, expected=expected._replace(by_step=steps)))
         assert ("one guess for all steps" in Content(told).error_figure.caption) == said
+
+
+def test_a_cell_is_called_found_where_a_reader_gets_as_near_as_by_knowing_it(world):
+    """Of grids alone: of zones of unequal size a mean says nothing of a small one."""
+    from dataclasses import replace
+
+    own = of_world(world("planned"))
+    assert 0.36 < own.least_off / own.space.unmerged.cell < 0.40
+    expected = own.prospects.expected
+    for factor, said in ((1.05, True), (1.2, False)):
+        stays = ((1, 900.0), (7, factor * own.least_off))
+        found = expected.found.__class__(**{**vars(expected.found), "stays": stays})
+        told = replace(own, prospects=replace(own.prospects, expected=expected._replace(found=found)))
+        assert any("its cell is found" in line for _, line in words.found_lines(told)[0]) == said

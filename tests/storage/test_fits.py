@@ -38,6 +38,11 @@ def test_it_is_the_model_of_the_command(tmp_path):
     model = dphmm.fit(table, GRID, step="10min", max_speed="5km/h")
     assert model.digest == dphmm.load_model(tmp_path / "model.npz").digest
     assert model.space.digest == dphmm.load_model(tmp_path / "model.npz").space.digest
+    # Smoothed, of all cells: moves to neighbours become possible, not to every cell.
+    assert CliRunner().invoke(app, [*names, "--smoothing", "1", "--all-cells", "--force"]).exit_code == 0
+    smoothed = dphmm.fit(table, GRID, step="10min", max_speed="5km/h", smoothing=1, all_cells=True)
+    assert smoothed.digest == dphmm.load_model(tmp_path / "model.npz").digest
+    assert smoothed.n_transitions < GRID.n_states**2 / 2
     assert dphmm.fit(table, GRID, step=600, max_speed=None).digest != model.digest
     assert dphmm.fit(table, GRID, step=600, all_cells=True).n_states == GRID.n_states
 

@@ -42,7 +42,7 @@ from dphmm.storage.tables import column_names
 
 #: What ran, with which options and inputs: for the owner alone, since it has hashes of private files.
 RECORD = "run.json"
-_FORMAT = 2
+_FORMAT = 3
 _LARGEST = 10**6
 
 PEOPLE, MODEL_PEOPLE, RELEASED_PEOPLE = "people.parquet", "model-people.parquet", "released-people.parquet"
@@ -141,11 +141,11 @@ def _run(pipeline: Pipeline, spend_again: bool, quiet: bool, as_json: bool) -> i
         words += ["--force"] * (name != "release") + ["--resume"] * (name == "release" and record.begun)
         if pipeline.is_drawn(name):
             # Known before anybody can have seen it.
-            record.keep(name, stage, pipeline)
+            record.draw(name, stage, pipeline)
         ended = _dphmm([*words, *["--quiet"] * (quiet or as_json)])
         if ended not in (0, REJECTED):
             if not any(path.exists() for path in stage.outputs.values()):
-                record.forget(name)
+                record.forget(name, pipeline)
             return ended
         for file, path in stage.outputs.items():
             if file in _SHARED and path.exists():
@@ -384,12 +384,13 @@ class Command:
 class Record:
     """What ran in a folder, by question and stage; the last question is the one that is answered.
 
-    Of a stage: its words (by names of files), the SHA-256 of what it read and wrote, dphmm's version, and of a private
-    fit the epsilon. It is for the owner alone: hashes of private files are in it.
+    Of a stage: its words (by names of files), the SHA-256 of what it read and wrote, dphmm's version. ``fits``: every
+    private fit that was ever drawn, whatever was fitted since. It is for the owner alone: hashes of private files are
+    in it.
     """
 
-    def __init__(self, folder: Path, questions: list[dict[str, Any]]) -> None:
-        self.folder, self.questions = folder, questions
+    def __init__(self, folder: Path, questions: list[dict[str, Any]], fits: list[dict[str, Any]]) -> None:
+        self.folder, self.questions, self.fits = folder, questions, fits
 
     @classmethod
     def read(cls, folder: Path) -> Record:
@@ -399,26 +400,28 @@ class Record:
         if not path.exists():
             if (folder / LEDGER).exists() or (folder / RELEASED).exists():
                 raise InvalidInput(str(path), "no such file, though something was released there", expected)
-            return cls(folder, [{}])
+            return cls(folder, [{}], [])
         try:
             told = json.loads(checked_input(path, RECORD).read_text(encoding="utf-8"))
-            questions = told["questions"]
+            questions, fits = told["questions"], told["fits"]
             sound = told["format"] == _FORMAT and bool(questions) and all(
                 isinstance(one["words"], list) and isinstance(one["inputs"], dict) and isinstance(one["outputs"], dict)
-                and (one["epsilon"] is None or Fraction(one["epsilon"]) > 0)
                 and {"dphmm", "query"} <= one.keys() and name in STAGES
                 for stages in questions for name, one in stages.items()
+            ) and all(
+                one["question"] in range(1, len(questions) + 1) and Fraction(one["epsilon"]) > 0 for one in fits
             )  # fmt: skip
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError, ZeroDivisionError):
             sound = False
         if not sound:
             raise InvalidInput(str(path), "no record of a run", expected)
-        found = cls(folder, questions)
+        found = cls(folder, questions, fits)
         if any(one.get("release", {}).get("outputs") for one in questions) and not (folder / LEDGER).exists():
             came = f"no such file, though {RECORD} knows of a release"
             raise InvalidInput(str(folder / LEDGER), came, "the ledger of that release, or another folder")
         # What was agreed to and never asked is to be agreed to again.
-        while found.number > 1 and not found.begun and found.kept("fit").get("epsilon") is None:
+        drawn = {one["question"] for one in fits}
+        while found.number > 1 and not found.begun and found.number not in drawn:
             found.questions.pop()
         return found
 
@@ -481,6 +484,12 @@ class Record:
         written: Mapping[str, str] = self.kept(name).get("outputs", {})
         return bool(written) and all(_digest(stage.outputs[file]) == sha for file, sha in written.items())
 
+    def draw(self, name: str, stage: Command, pipeline: Pipeline) -> None:
+        """Write down what a stage draws noise for, before anybody can have seen it."""
+        if name == "fit":
+            self.fits.append({"question": self.number, "epsilon": str(pipeline.stages[name]["epsilon"])})
+        self.keep(name, stage, pipeline)
+
     def keep(self, name: str, stage: Command, pipeline: Pipeline) -> None:
         """Write down what a stage is asked, and what it wrote if it did."""
         self.questions[-1][name] = {
@@ -488,14 +497,14 @@ class Record:
             "words": list(stage.named),
             "inputs": {each: _digest(path) for each, path in stage.inputs.items()},
             "outputs": {file: _digest(path) for file, path in stage.outputs.items() if path.exists()},
-            "epsilon": str(pipeline.stages[name]["epsilon"]) if name == "fit" and pipeline.is_drawn(name) else None,
             "query": pipeline.query(self.number) if name == "release" else None,
         }
         self._write()
 
-    def forget(self, name: str) -> None:
+    def forget(self, name: str, pipeline: Pipeline) -> None:
         """Of a private fit that wrote nothing, nothing is known. A release stays: its answers may be in the ledger."""
-        if name == "fit" and self.questions[-1].pop(name, None) is not None:
+        if name == "fit" and pipeline.is_drawn(name):
+            del self.questions[-1][name], self.fits[-1]
             self._write()
 
     def ask_anew(self, pipeline: Pipeline) -> None:
@@ -510,22 +519,20 @@ class Record:
             after.folder.mkdir(exist_ok=True)
             for file, path in before.outputs.items():
                 shutil.copyfile(path, after.outputs[file])
-            # Its epsilon is spent once.
-            taken[name] = {**questions[name], "epsilon": None}
+            taken[name] = questions[name]
         self.questions.append({**shared, **taken})
         pipeline.of_question(self.number).mkdir(exist_ok=True)
         self._write()
 
     def spent_on_fits(self) -> list[tuple[str, str]]:
         """What was spent on the people fitted on, where they were asked more than once."""
-        spent = [one["epsilon"] for each in self.questions for one in each.values() if one["epsilon"] is not None]
-        if len(spent) < 2:
+        if len(self.fits) < 2:
             return []
-        total = in_short(sum(map(Fraction, spent), Fraction(0)))
-        return [("spent on fits", f"epsilon {total} in all, by {len(spent)} private fits of this folder")]
+        total = in_short(sum((Fraction(one["epsilon"]) for one in self.fits), Fraction(0)))
+        return [("spent on fits", f"epsilon {total} in all, by {len(self.fits)} private fits of this folder")]
 
     def _write(self) -> None:
-        write_counts(self.folder / RECORD, {"format": _FORMAT, "questions": self.questions})
+        write_counts(self.folder / RECORD, {"format": _FORMAT, "questions": self.questions, "fits": self.fits})
 
 
 def _check_split(pipeline: Pipeline, record: Record, name: str) -> None:
@@ -537,8 +544,7 @@ def _check_split(pipeline: Pipeline, record: Record, name: str) -> None:
     same = same and record.is_same("split", split, read=[PEOPLE] * (name == "split"))
     if same and record.is_there("split", split):
         return
-    fitted = any(one.get("fit", {}).get("epsilon") is not None for one in record.questions)
-    if record.queries or fitted:
+    if record.queries or record.fits:
         came = "other rows, other options or lost files, after people were asked"
         expected = "another folder: split anew, people who were released could be among those fitted on"
         raise InvalidInput("[split]", came, expected)

@@ -16,14 +16,14 @@ from dphmm.accounting.edge_leakage import losses_between
 from dphmm.accounting.promise import Schedule, SequencePromise
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
-from dphmm.planning import PLACES, Expected
+from dphmm.planning import Expected, error_of_known_states
 from dphmm.policy.graph import PolicyGraph
 from dphmm.report.beliefs import Cells, Levels
 from dphmm.schedule_plan import SchedulePlan, Stays
 from dphmm.session.plan import Plan
 from dphmm.session.setting import Subjects
-from dphmm.simulated import places
 from dphmm.states.grid import Grid
+from dphmm.states.hexes import H3
 from dphmm.states.maps import MapSpace
 from dphmm.states.space import StateSpace
 from dphmm.storage.release_words import Found, InLedger, Story, story
@@ -398,13 +398,11 @@ class ReleaseReport:
 
     @cached_property
     def least_off(self) -> float:
-        """How far off somebody is at the mean who knows the state, over all states alike; 0 where none is an area."""
-        own = self.space.unmerged
-        if not self.on_map:
-            return 0.0
-        states = np.repeat(np.arange(own.n_states), max(1, PLACES // own.n_states))
-        there = places(own, states, np.random.default_rng(0))
-        return float(own.distances(own.own_answers[states], there).mean())
+        """How far off somebody is at the mean who knows the cell; 0 where states are not cells of one size.
+
+        Of areas of unequal size no mean tells whether each of them is found.
+        """
+        return error_of_known_states(self.space) if isinstance(self.space.unmerged, (Grid, H3)) else 0.0
 
     @cached_property
     def further(self) -> list[tuple[float, Fraction]]:

@@ -461,7 +461,8 @@ class Content:
             caption = "Expected: by a reader who believes the model, of the rows of this file. "
         if measured is not None and report.truth is not None:
             whose = "simulated" if report.truth.simulated else "real"
-            caption = f"Measured on the {whose} people; on a public page only the dashed line is shown. "
+            caption = f"Measured on the {whose} people. Dashed, and all that a public page has: expected of people "
+            caption += "who move as the model says. "
             caption += "Band: 8 of 10 people. " * (band is not None)
         if np.nan_to_num(beforehand).max() > found.without:
             caption += "Without the file: one guess for all steps, its error the mean over them. "

@@ -211,7 +211,7 @@ def clock(seconds: int) -> str:
 
 
 def which(report: ReleaseReport) -> str:
-    """Of which two a reader may be torn: "two places up to 680 m apart"."""
+    """Of which two a reader may be torn: "two places in cells of the model up to 680 m apart on the map"."""
     covered = report.statement.covered_distance
     # Places in one cell have one and the same answer: the guarantee is of more than those.
     if not covered or covered.metres == 0:
@@ -220,7 +220,7 @@ def which(report: ReleaseReport) -> str:
             f"any two of the {plural(report.space.n_states, what[:-1])}"
         )  # fmt: skip
     facts = document(covered)
-    words = places_words(facts).removeprefix("any two ").replace(" in cells of the model", "")
+    words = places_words(facts).removeprefix("any two ")
     return "two " + words.split(" (")[0]
 
 
@@ -271,15 +271,16 @@ def guarantee(report: ReleaseReport) -> Guarantee:
             name = whole = f"any {promise.window} steps"
         short.append((name, _share(promise.exact), every))
         long.append((whole, _share(promise.exact), _odds(every, promise.exact)))
+        # Of two states of one step it is no bound, but where they are ends of two paths.
+        couples = statement.sequence and statement.sequence.couples is True and promise.steps is not None
+        note = "" if couples else "The last bar is of two paths"
         if float(promise.exact) > 5:
-            block = "a whole day" if promise.per == "1d" else "all of them"
-            if promise.window is not None:
-                name, block = f"the answers {over_words(promise)}", "longer times"
-            name = all_words(name)
-            note = (
-                f"{name[0].upper()}{name[1:]} together allow near certainty"
-                + f": for {block}, judge by how far off a reader still is." * (report.found is not None)
-            ).rstrip(".") + "."
+            note += ": near certainty" if note else "All answers together allow near certainty"
+            if report.found is not None:
+                block = "a whole day" if promise.per == "1d" else "all answers"
+                block = block if promise.window is None else "longer times"
+                note += f". For {block}, judge by how far off a reader still is"
+        note += "." * bool(note)
     elif promise is None and statement.horizon is not None:
         of_all = f". Of this file; {more}" if more else ""
         note = f"No limit for a day; {horizon_words(report)}{of_all}."
@@ -298,7 +299,7 @@ def guarantee(report: ReleaseReport) -> Guarantee:
     big = f"at most {sure} sure" if sure[0].isdigit() else f"{sure} sure"
     only = possible(report)
     pair = f"{which(report)}{only}{',' * bool(only)}"
-    words = f"Whoever is torn 50 : 50 between {pair}, by all else they know, is {big} after one answer."
+    words = f"Whoever, by all they know, is torn 50 : 50 between {pair} is {big} after one answer."
     if statement.private is False:
         big, words = "nothing", f"NOT PRIVATE: {'; '.join(statement.not_private_because)}."
         note = f"But for that: at most {sure} sure after one answer."
@@ -401,7 +402,8 @@ def set_words(report: ReleaseReport, joined: int) -> str:
     covered = report.statement.covered_distance
     if covered and isinstance(covered.metres, float) and covered.metres > 0:
         told += (
-            f" For places: every pair up to {length(covered.metres)} apart is covered. Further away the factor grows"
+            f" Of places in cells of the model every pair up to {length(covered.metres)} apart on the map is covered. "
+            "Further away the factor grows"
         )
         more = [f"two places {_far(far)} apart up to {factor_words(loss)}" for far, loss in report.further]
         told += (": " + ", ".join(more) if more else "") + "."
@@ -463,7 +465,7 @@ def found_lines(report: ReleaseReport) -> tuple[list[tuple[str, str]], str]:
         told = f"{guess} about {whom} after {name}"
         ends = number == len(stays) - 1
         if ends and error <= _AS_STATE * report.least_off:
-            told += f": its {'zone' if report.space.kind == 'zones' else 'cell'} is found"
+            told += ": its cell is found"
         base = _wrong(found.stays_without) if unit == LABELS_WRONG else off(found.stays_without, unit)
         lines.append((figure, told + (f" ({base} without)" if ends else "")))
     more = "" if report.in_ledger is None else report.in_ledger.more

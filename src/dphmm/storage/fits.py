@@ -39,7 +39,8 @@ def fit(
     space : the states there are; the model's are those that were visited, all with ``all_cells``.
     step : seconds, or "5min": rows become time bins. None: every row is a step.
     max_speed : rows that cannot be reached at this speed are left out, where rows have places and times; None: none.
-    smoothing, initial, min_count, merge_rare, gap : as `dphmm fit` has them.
+    smoothing : added to the counts of moves, on a grid of those to the same and neighbouring cells, else of all pairs.
+    initial, min_count, merge_rare, gap : as `dphmm fit` has them.
 
     Raises
     ------
@@ -69,6 +70,8 @@ def fit(
         step=None if step is None else parse_duration(step, "step"),
         max_speed=None if max_speed is None or not moving else float(parse_speed(max_speed, "max_speed")),
         smoothing=smoothing,
+        # Of a grid moves to cells nearby become possible, not to every cell there is.
+        smoothing_support="neighbours" if space.kind == "grid" else None,
         initial=initial,
         min_count=min_count,
         all_cells=all_cells,

@@ -452,7 +452,7 @@ def _spent(
     spent_in_all = Fraction(statement.totals.epsilon_sum) if ledger is None else ledger.in_all
     # Of a sequence that ends, the sum of the rows is its own.
     least_spent = spent_in_all if promise is not None and promise.steps is not None else Fraction(0)
-    in_all, counted = in_short(spent_in_all), "; of all files and queries of the ledger" * (ledger is not None)
+    in_all, counted = in_short(spent_in_all), " (all files and queries of the ledger)" * (ledger is not None)
     if promise is None or most is None:
         limit = "no cap" if cap is None else f"the cap is {in_short(cap)}"
         words = [f"epsilon sum {in_all} for who has most answers, {limit}{counted}"]
