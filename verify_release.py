@@ -45,8 +45,8 @@ MOST_PAIRS, MOST_PRODUCTS = 20_000_000, 300_000_000
 MOST_MOVES = 100_000
 #: What no file shows, or this program does not look at.
 NOT_CHECKED = (
-    "not checked: the sentences of the statement; whether noise was drawn freshly; whether the ledger is honest; whom "
-    "the model was fitted on; whether people are told apart by their names and times"
+    "not checked: the sentences of the statement and its covered distance; whether noise was drawn freshly; whether "
+    "the ledger is honest; whom the model was fitted on; whether people are told apart by their names and times"
 )
 Point = tuple[int, ...]
 
@@ -729,6 +729,9 @@ class Checker:
             chosen == len(self.file.rows) - unasked, "answers", f"mechanisms answered {chosen:,} rows, as stated"
         )
         private = self.stated("private")
+        if private is True:
+            wrong = "the statement promises something of noise that it does not call secure"
+            self.report.require(self.stated("randomness.secure") is True, "private", "of secure noise", wrong)
         if private is True and self.stated("model.people_known_by") == "model":
             self.report.add("ok", "private", "the statement says that the model was made without data (see model)")
         elif private is True:
@@ -842,6 +845,9 @@ class Checker:
             wrong = f"{len(unasked)} rows without an answer, and no schedule"
             self.report.require(not unasked, "schedule", "every row has an answer", wrong)
             return
+        if told["name"] not in ("planned", "paced"):
+            self.report.add("wrong", "schedule", f"the statement says {str(told['name'])[:70]}: planned or paced")
+            return
         named: set[int] = set()
         for part in told["at"].split(","):
             first, _, last = part.partition("-")
@@ -892,6 +898,9 @@ class Checker:
     def of_policy(self) -> None:
         if self.policy is None:
             raise Unknown("no policy: name it by --policy")
+        self.same("policy", "policy.kind", self.policy.kind)
+        if self.policy.kind in ("radius", "complete"):
+            self.same("policy", "policy.parameters", self.policy.parameters)
         if self.policy.kind in ("radius", "complete", "edges"):
             self.same("policy", "policy.sha256", self.policy.digest)
             return

@@ -243,6 +243,10 @@ def test_an_edited_file_has_another_hash(folder, verify):
     assert code == 1 and [line for line in found["wrong"] if line.startswith("file: file.sha256")]
 
 
+def promise_of_insecure_noise(told):
+    told["private"], told["randomness"]["secure"] = True, False
+
+
 @pytest.mark.parametrize("folder", ["planned"], indirect=True)
 @pytest.mark.parametrize(
     ("change", "check"),
@@ -260,6 +264,10 @@ def test_an_edited_file_has_another_hash(folder, verify):
         (lambda told: told["model"].update(sha256="0" * 64), "model"),
         (lambda told: told["space"].update(sha256="0" * 64), "states"),
         (lambda told: told["policy"].update(sha256="0" * 64), "policy"),
+        (lambda told: told["policy"]["parameters"].update(r="90000"), "policy"),
+        (lambda told: told["policy"].update(kind="complete"), "policy"),
+        (promise_of_insecure_noise, "private"),
+        (lambda told: told["schedule"].update(name="x"), "schedule"),
         (lambda told: told["mechanism"].update(start="at"), "plans"),
         (lambda told: told["constraint"].update(name="delta=0.1"), "plans"),
         (lambda told: told.pop("totals"), "sums"),
