@@ -217,8 +217,8 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
         fresh = published.rows - published.not_asked - report.replayed
         counts = owner_counts(rows.in_steps, report.outside, fresh, report.drifted, rejected)
         write_counts(owner_path(given["output"]), counts)
-    if published.rows and published.rows == published.not_asked:
-        console.warn(_NOBODY_ASKED)
+    if (told_unasked := _unasked(published)) is not None:
+        console.warn(told_unasked)
     told = _told(job, batch, statement)
     document = _document(batch, published, statement, rejected) | told.document()
     if given["as_json"]:
@@ -349,10 +349,19 @@ def _told(job: Job, batch: Batch, statement: ReleaseStatement) -> Story:
     )
 
 
-_NOBODY_ASKED = (
-    "no answer was published: no row lies at a step that the schedule asks; a model with a longer --step has more rows "
-    "at each step, and more answers of less epsilon each ask at more steps (dphmm plan --epsilon)"
-)
+def _unasked(published: Published) -> str | None:
+    """What is told where a schedule asked nobody, or not everybody; None where all have an answer."""
+    people, without = published.subjects, published.unanswered
+    if not published.not_asked or published.constants or not without:
+        return None
+    who = "no answer was published: no row"
+    if without < people:
+        who = f"{without:,} of {people:,} people have no answer: none of their rows"
+    return (
+        f"{who} lies at a step that the schedule asks; dphmm plan --hours asks in the hours that have rows, a model "
+        "with a longer --step has more rows at each step, and more answers of less epsilon each ask at more steps "
+        "(dphmm plan --epsilon)"
+    )
 
 
 def _summary(document: Mapping[str, Any], given: Mapping[str, Any]) -> list[Row]:

@@ -210,6 +210,11 @@ class Published:
         return len(self._accounts) + self._elsewhere[0]
 
     @property
+    def unanswered(self) -> int:
+        """How many users have rows and nothing spent on them: where nothing is a constant, no answer."""
+        return sum(account == EMPTY for account in self._accounts.values())
+
+    @property
     def largest(self) -> Account:
         """The largest total epsilon, and the largest total cost, of any one subject."""
         return _largest([*self._accounts.values(), self._elsewhere[1]])
