@@ -276,6 +276,13 @@ def test_the_truth_and_the_error_are_those_of_the_file(browser, page):
     tab.ask("(s => { s.value = 4; s.oninput(); })(document.getElementById('step'))")
     assert told(tab).endswith(f", answer; a reader is {data['people'][0]['off'][4]} off")
     assert tab.ask("document.querySelectorAll('#map .ring').length") == 1
+    # What is told to be so far off is the estimate that is drawn: metres of the map, to a hundredth of the distance.
+    scale = data["cells"]["side"] / dphmm.load_model(folder / "model.npz").space.unmerged.cell
+    for person in data["people"]:
+        apart = np.subtract(person["mean"], person["truth"]).reshape(-1, 2)
+        told_off = [float(text.removesuffix(" m").replace(",", "")) for text in person["off"]]
+        np.testing.assert_allclose(np.hypot(*apart.T) / scale, told_off, rtol=0.01, atol=5 + 0.2 / scale)
+    assert tab.ask("document.querySelectorAll('#map .estimate').length") == 1
 
 
 def test_the_set_of_a_place_is_chosen_with_keys_and_clicks(browser, page):

@@ -371,6 +371,8 @@ class Content:
         }
         if person.levels is not None and person.spread is not None:
             told["levels"] = [written(row) for row in person.levels]
+            if person.mean is not None:
+                told["mean"] = np.round(view(person.mean[:, :2]), 1).ravel().tolist()
             told["spread"] = [float(f"{value:.3g}") for value in person.spread.tolist()]
         if report.truth is not None:
             places = np.round(view(report.truth.places[rows]), 1)

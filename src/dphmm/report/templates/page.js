@@ -134,7 +134,7 @@
   }
   function draw() {
     const one = people[person], now = row();
-    picture.querySelectorAll('.b95,.b80,.b50,.outline,.cross,.cross-under,.ring,.ring-under').forEach((old) => old.remove());
+    picture.querySelectorAll('.b95,.b80,.b50,.outline,.cross,.cross-under,.ring,.ring-under,.estimate').forEach((old) => old.remove());
     const names = picture.querySelector('.degree,.place,.scale');
     const group = document.createElementNS(svg, 'g');
     picture.querySelectorAll('g').forEach((old) => old.remove());
@@ -144,6 +144,7 @@
       [['b95', 1], ['b80', 2], ['b50', 3]].forEach(([style, level]) => part(group, 'path', style, {d: shape(found[level])}));
       part(group, 'path', 'outline', {d: outline([...found[1], ...found[2], ...found[3]])});
     }
+    if (one.mean) part(group, 'circle', 'estimate', {cx: one.mean[2 * now], cy: one.mean[2 * now + 1], r: 4});
     if (one.truth && one.truth[2 * now] !== null) {
       const [x, y, beyond] = inside(one.truth[2 * now], one.truth[2 * now + 1]);
       part(group, 'circle', 'ring-under', {cx: x, cy: y, r: 7});
