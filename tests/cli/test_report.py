@@ -102,7 +102,9 @@ def test_a_ledger_confirms_the_rows_and_changes_no_figure(made, of, tmp_path, ru
     bar = ' <span class="kind">budget: whole ledger</span>'
     said = (tmp_path / "b.html").read_text()
     assert said.count(bar) == 1
-    audit = said.replace(bar, "").replace("--policy POLICY --ledger LEDGER", "--policy POLICY")
+    owner = " The ledger is with its owner: another reader leaves it out."
+    assert said.count(owner) == 1
+    audit = said.replace(owner, "").replace(bar, "").replace("--policy POLICY --ledger LEDGER", "--policy POLICY")
     assert (tmp_path / "a.html").read_text().replace(alone, stored) == audit
 
 

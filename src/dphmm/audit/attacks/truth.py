@@ -192,6 +192,8 @@ def _loaded(truth: Any, space: StateSpace, step: int | None) -> Trajectories:
         try:
             return load_trajectories(truth, bins=step, space=space).trajectories
         except InvalidInput as error:
+            if error.field == "path":
+                raise
             # A column's name alone would not say which of several files is meant.
             raise InvalidInput("truth", Path(truth).name, f"{_EXPECTED} ({error})") from None
     return trajectories_from_table(truth, space=space).trajectories
