@@ -79,8 +79,10 @@ def test_flows_of_a_period_begin_in_it_and_end_with_the_next_answer(board):
 
 def test_the_estimates_of_few_people_leave_everything_open(board):
     _space, model, policy, table, _ = released(board, people=1, steps=1, epsilon=1)
-    (one,) = dphmm.population(table, model, policy, regions={"row": range(4)}).regions
+    found = dphmm.population(table, model, policy, regions={"row": range(4)})
+    (one,) = found.regions
     assert one.low == 0 and one.high == 1
+    assert any("say nothing: 1 of 1" in note for note in found.notes)
     assert one.standard_error is None
 
 

@@ -229,6 +229,13 @@ def _notes(answers: Answers, found: Sequence[Density], flows: bool) -> Iterator[
             "no likeliest density: too many answers were drawn under laws of fewer than 30 people; "
             "the linear estimates are unbiased all the same"
         )
+    told = [share for one in found for share in (*one.regions, *one.region_flows) if share.low is not None]
+    wide = sum(share.low == 0 and share.high == 1 for share in told)
+    if wide:
+        yield (
+            f"intervals from 0 to 100 %, which say nothing: {wide:,} of {len(told):,}; more people, larger regions or "
+            "longer periods narrow them"
+        )
     if flows and all(one.flows is None for one in found):
         yield "no flows: nobody has two answers, or too many of them under laws of few people"
 
