@@ -88,6 +88,69 @@ def test_likelihoods_and_posteriors_are_written(folder, run, town):
     assert pq.read_table("again.parquet").to_pylist() == rows
 
 
+def test_a_region_of_names_with_blanks_is_a_json_list_in_csv(folder, run):
+    """With blanks between them "x1 y0" would be two states, or one."""
+    states = Path("states.csv").read_text().replace("x1y0", "x1 y0").replace("x0y0", '"x0"", ""y0"')
+    Path("states.csv").write_text(states)
+    Path("mine.csv").write_text('state,probability\nx1 y0,0.5\n"x0"", ""y0",0.25\nx1y1,0.25\n')
+    given = ("--plans", "plans.json", "--likelihood", "states.csv", "--prior", "mine.csv", "--coverage", "0.999")
+    for name in ("read.csv", "read.parquet"):
+        run("read", "released.parquet", *given, "-o", name)
+    with Path("read.csv").open(newline="") as file:
+        regions = [json.loads(row["region"]) for row in csv.DictReader(file)]
+    assert regions == pq.read_table("read.parquet").column("region").to_pylist()
+    assert {name for region in regions for name in region} == {"x1 y0", 'x0", "y0', "x1y1"}
+    assert (
+        "with a probability of at least 0.999, if it was drawn from your prior;"
+        in run("read", "released.parquet", *given).stdout
+    )
+
+
+def test_a_file_that_was_changed_is_told(folder, run, one_json):
+    pq.write_table(pq.read_table("released.parquet").slice(1), "released.parquet")
+    told = "released.parquet was changed since released.parquet.privacy.json was written"
+    said = run("read", "released.parquet", "-q")
+    assert said.stderr == f"warning: {told}\n"
+    assert f"you may not conclude: that anything is promised of this file: {told}" in said.stdout
+    assert one_json(run("read", "released.parquet", "--json"))["changed"] == told
+    assert dphmm.read(pq.read_table("released.parquet"), statement="released.parquet.privacy.json").changed is None
+
+
+def _other(run, town, name, value):
+    """Release again with an option; the options of `read` for its likelihoods."""
+    public = ("--model", town / "model.npz", "--policy", town / "radius.json")
+    over = ("--path-epsilon", 4, "--steps", 12) if name == "--schedule" else ()
+    files = ("-o", "other.parquet", "--ledger", "other.db", "--model-people", "others")
+    run("release", town / "walks.csv", *public, "--epsilon", 1, *files, *over, name, value)
+    asked = () if over else (name, value)
+    run("audit", *public, "--released", "other.parquet", *asked, "--plans", "other.json")
+    return "--plans", "other.json", "--likelihood", "states.csv", "-o", "read.parquet"
+
+
+def test_a_planned_schedule_has_regions(folder, run, town):
+    given = _other(run, town, "--schedule", "planned")
+    run("read", "other.parquet", *given, "--prior", "mine.csv")
+    assert 0 < len(pq.read_table("read.parquet").column("region")) < len(pq.read_table("other.parquet"))
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (("--constraint", "delta=0.2"), "plans follow from earlier answers (constraint delta=0.2)"),
+        (("--flat", "allow"), "plans follow from earlier answers (flat allow)"),
+        (("--schedule", "paced"), "earlier answers decided when to ask (schedule paced)"),
+    ],
+)
+def test_a_prior_is_refused_where_earlier_answers_chose(folder, run, town, options, reason):
+    given = _other(run, town, *options)
+    said = run("read", "other.parquet", *given, "--prior", "mine.csv", code=2).stderr
+    assert (
+        said.startswith(f"error: --prior: got one for a file where {reason}; expected none") and said.count("\n") == 1
+    )
+    assert f"the likelihood of an answer and a prior: {reason}" in run("read", "other.parquet", *given).stdout
+    assert not {"probability", "region"} & set(pq.read_table("read.parquet").column_names)
+
+
 @pytest.mark.parametrize(
     ("given", "option"),
     [

@@ -94,10 +94,13 @@ class PlainLaw:
     """The law of the answers under one plan, read from its plain form: what somebody without the model computes.
 
     ``image`` (N,): the state that each state is answered as. ``offset``: of a staircase, None for a law graded by the
-    norm.
+    norm. ``constraint``, ``flat``: of the options. ``beside``: whether edges of another query's plan were taken over.
     """
 
     space: str
+    constraint: str
+    flat: str
+    beside: bool
     n_states: int
     image: IntArray
     epsilon: float
@@ -140,13 +143,18 @@ class PlainLaw:
         if len(told["bodies"]) != 1 or len(names) != 1 or names[0] not in _OF_A_BODY or body["long"]:
             raise InvalidInput("plans", f"the law {' + '.join(names)[:60]}", f"one of {', '.join(_OF_A_BODY)}")
         normals = np.array(body["normals"], dtype=np.int64)
-        if len(body["basis"][0]) != len(body["pitch"]):
+        # A public constant has a body without any axis, and no noise.
+        if names[0] != "constant" and len(body["basis"][0]) != len(body["pitch"]):
             raise InvalidInput("plans", "a flat body", "a release with --flat thicken")
         merged = {int(a): int(b) for a, b in chosen.get("merged", [])}
         answered = range(n) if told["surrogate"] is None else map(int, told["surrogate"])
         law = chosen["mechanisms"][0]
+        inputs = json.loads(told["inputs"])
         return cls(
-            space=json.loads(told["inputs"])["space"],
+            space=inputs["space"],
+            constraint=str(inputs["options"]["constraint"]),
+            flat=str(inputs["options"]["flat"]),
+            beside=len(told["given"]) > 0,
             n_states=n,
             image=np.array([merged.get(s, s) for s in answered], dtype=np.int64),
             epsilon=float(Fraction(law["epsilon"])),

@@ -5,6 +5,7 @@ dphmm read: what may be concluded from a released file, for somebody who has no 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -34,6 +35,8 @@ from dphmm.storage.statement_types import member
 from dphmm.storage.tables import table_format, write_table
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from dphmm.accounting.ledger import Ledger
     from dphmm.audit.released_file import ReleasedFile
     from dphmm.cli.console import Work
@@ -258,7 +261,7 @@ def _made(
     from dphmm.audit.checked_statement import checked_statement
     from dphmm.audit.released_statement import confirmed
     from dphmm.report.content import Made
-    from dphmm.storage.statement import load_statement, statement_path
+    from dphmm.storage.statement import changed_words, load_statement, statement_path
 
     model, space = public
     name = one_line(statement_path(path).name)
@@ -277,9 +280,10 @@ def _made(
         said = "sentences that are not those of its choices" if len(other) > 1 else f"other words for {other[0]}"
         notes.append(f"{name} has {said}: this page says what the choices promise, in the words of this dphmm.")
         console.warn(f"{name} has {said}: dphmm audit says which")
-    if member(statement, "file.sha256") != sha256:
+    changed = changed_words(statement, statement_path(path), path, sha256)
+    if changed is not None:
         notes.append(f"{one_line(path.name)} was changed since its privacy statement was written.")
-        console.warn(f"{path.name} was changed since {name} was written")
+        console.warn(changed)
     if policy is None:
         statement = confirmed(statement, name, file, model, None, ledger)
         return Made(model, space, statement), [*notes, _NO_POLICY]
@@ -422,7 +426,8 @@ def read(released: str, **given: Any) -> None:
     """Tell what may be concluded from a released file, and what not; no model is needed.
 
     With --plans and --likelihood, also how likely each answer is from each state; with --prior, too, the posterior of
-    each answer by itself, and the fewest states that hold the true one with the coverage under that prior.
+    each answer by itself, and the fewest states that hold the true one with the coverage under that prior. A prior is
+    refused where earlier answers chose plans (a delta-set) or when to ask (a paced schedule).
     """
     from dphmm.report.reading import read as read_released
 
@@ -447,11 +452,23 @@ def read(released: str, **given: Any) -> None:
     except InvalidInput as error:
         raise named(error, _OPTIONS_OF_READ) from None
     if table is not None:
-        write_table(given["output"], table)
+        lists = table_format(given["output"], "-o") == ".parquet"
+        write_table(given["output"], table if lists else _in_csv(table))
+    console = Console(given["quiet"])
+    if found.changed is not None:
+        console.warn(found.changed)
     if given["as_json"]:
         print_json({**found.document(), "output": given["output"]})
         return
     for line in found.lines:
         click.echo(one_line(line))
     if table is not None:
-        Console(given["quiet"]).say([("", f"written to {given['output']}")])
+        console.say([("", f"written to {given['output']}")])
+
+
+def _in_csv(table: pa.Table) -> pa.Table:
+    """The table with its regions as JSON lists: CSV has none, and names may have any separator in them."""
+    if "region" not in table.column_names:
+        return table
+    told = [json.dumps(region, ensure_ascii=False) for region in table.column("region").to_pylist()]
+    return table.set_column(table.column_names.index("region"), "region", [told])

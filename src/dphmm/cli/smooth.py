@@ -25,7 +25,6 @@ from dphmm.cli.options import (
 )
 from dphmm.errors import InvalidInput
 from dphmm.storage.inputs import checked_input, steady
-from dphmm.storage.statement_types import member
 from dphmm.storage.tables import column_names, read_table, table_format, write_table
 
 if TYPE_CHECKING:
@@ -177,15 +176,16 @@ def release_subjects(
     """What the subjects of a released file with this SHA-256 were released under, and what it was read from."""
     from dphmm.decoding import epsilon_of
     from dphmm.session.setting import Setting, Subjects
-    from dphmm.storage.statement import load_statement, statement_path
+    from dphmm.storage.statement import changed_words, load_statement, statement_path
 
     beside, statement = statement_path(path), None
     tables = tables_given(given, public[0], public[2])
     if beside.exists():
         statement = load_statement(path)
         stated, source = _stated(statement, beside.name, public), beside.name
-        if member(statement, "file.sha256") != sha256:
-            console.warn(f"{path.name} was changed since {beside.name} was written")
+        changed = changed_words(statement, beside, path, sha256)
+        if changed is not None:
+            console.warn(changed)
     else:
         stated, source = {}, "the command line and the file"
     written = {**_DEFAULTS, "start": public[0].start, **stated}

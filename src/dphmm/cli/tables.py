@@ -17,9 +17,10 @@ from dphmm.cli.options import CONTEXT, F, duration, force, messages, new_output,
 from dphmm.errors import InvalidInput
 from dphmm.storage.geo_files import PLACES, write_released
 from dphmm.storage.importers import RECIPES, import_trajectories
+from dphmm.storage.inputs import checked_input, steady
 from dphmm.storage.private_tables import rejected_path, write_rejected
 from dphmm.storage.splits import split_file
-from dphmm.storage.statement import copy_release, load_statement, statement_path
+from dphmm.storage.statement import changed_words, copy_release, load_statement, statement_path
 from dphmm.storage.tables import table_format
 from dphmm.storage.trajectories import save_trajectories
 
@@ -234,29 +235,37 @@ def export(released: str, what: str | None, **given: Any) -> None:
     statement beside it.
     """
     new_output(given["output"], [released], given["force"])
+    options = {"released": "RELEASED", "output": "-o", "what": "--what"}
     if str(given["output"]).lower().endswith((".csv", ".csv.gz", ".parquet")):
-        rows = copy_release(released, given["output"])
+        try:
+            rows = copy_release(released, given["output"])
+        except InvalidInput as error:
+            raise named(error, options) from None
         if given["as_json"]:
             print_json({"rows": rows, "output": given["output"]})
         Console(given["quiet"]).say([("", f"{rows} rows"), ("", f"written to {given['output']}")])
         return
     try:
-        points, what = write_released(released, given["output"], what=what)
+        with steady(checked_input(released, "released")) as sha256:
+            points, what = write_released(released, given["output"], what=what)
     except InvalidInput as error:
-        raise named(error, {"released": "RELEASED", "output": "-o", "what": "--what"}) from None
+        raise named(error, options) from None
     if given["as_json"]:
         print_json({"points": points, "what": what, "output": given["output"]})
     console = Console(given["quiet"])
-    _warn(released, console)
+    _warn(released, sha256, console)
     console.say([("", f"{points} points of {what}"), ("", f"written to {given['output']}")])
 
 
-def _warn(released: str, console: Console) -> None:
+def _warn(released: str, sha256: str, console: Console) -> None:
     """Points are passed on without their statement: say what it does not promise."""
     if not statement_path(released).exists():
         console.warn(f"no privacy statement lies beside {released}: nothing says what is promised of these points")
         return
     statement = load_statement(released)
+    changed = changed_words(statement, statement_path(released), released, sha256)
+    if changed is not None:
+        console.warn(changed)
     if statement.private is False:
         console.warn(f"NOT PRIVATE: {'; '.join(statement.not_private_because)}")
     elif statement.private == "unknown":

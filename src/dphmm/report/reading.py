@@ -2,7 +2,9 @@
 
 The sentences are those of the statement and of the report. The likelihood of an answer for each state follows from the
 plans in plain form (`dphmm audit --plans`), whose hash is the one in the row. With a prior of the reader's own it gives
-a posterior and a region of states; both are of one answer, and rest on that prior.
+a posterior and a region of states; both are of one answer, and rest on that prior. They are given only where no earlier
+answer chose the plan of a step, or whether it was asked: such a choice tells of the state, and the likelihood leaves
+that out.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from fractions import Fraction
 from html import escape
@@ -19,13 +22,14 @@ import numpy as np
 from msgspec import UNSET
 
 from dphmm._checks import exact_number
-from dphmm.audit.plain_plans import read_plain_laws
+from dphmm.audit.plain_plans import PlainLaw, read_plain_laws
 from dphmm.errors import InvalidInput
 from dphmm.report.words import factor_words, over_words, plural
 from dphmm.states.space import StateSpace
 from dphmm.storage.columns import as_text, decimals, integers
+from dphmm.storage.inputs import checked_input, steady
 from dphmm.storage.release_words import sureness
-from dphmm.storage.statement import promise_of_statement, read_statement, statement_path
+from dphmm.storage.statement import changed_words, promise_of_statement, read_statement, statement_path
 from dphmm.storage.statement_types import ReleaseStatement, exact_epsilons
 from dphmm.storage.tables import column_list, read_table, to_arrow
 from dphmm.types import FloatArray, IntArray
@@ -54,6 +58,7 @@ class Reading:
     people, rows, answers : how many there are; a row that was not asked has no answer. begin, end : the first and the
     last time (text), None without times. steps : the first and the last step. promised, concluded, not_concluded : as
     sentences. states : names (N,) of the states of the likelihoods, () without any. coverage : of the regions.
+    changed : that the file is not the one that its statement is about, None where it is or nothing tells.
     """
 
     people: int
@@ -67,6 +72,7 @@ class Reading:
     not_concluded: tuple[str, ...]
     states: tuple[str, ...] = ()
     coverage: float | None = None
+    changed: str | None = None
     _keys: dict[str, list[Any]] = field(default_factory=dict, repr=False)
     _log_likelihood: FloatArray | None = field(default=None, repr=False)
     _prior: FloatArray | None = field(default=None, repr=False)
@@ -81,7 +87,8 @@ class Reading:
     def posteriors(self) -> FloatArray | None:
         """The probability of each state given each answer by itself (n, N) under the reader's prior; None without one.
 
-        Proof: Bayes' rule; nothing else is used.
+        Proof: Bayes' rule, and that the plan of each answer is the same whatever was answered before (`read` refuses
+        a prior otherwise).
         """
         if self._log_likelihood is None or self._prior is None:
             return None
@@ -95,8 +102,8 @@ class Reading:
         """A row for each answer: user, t, step, and the likeliest state; with a prior its region.
 
         ``likeliest`` : the state from which the answer is likeliest, with a prior the most probable one, the first of
-        equal ones. ``probability`` : of that state. ``region`` : the fewest states that hold the true one with at least
-        the coverage, most probable first; ``region_probability`` : how probable they are together.
+        equal ones. ``probability`` : of that state. ``region`` : a list of the fewest states that hold the true one
+        with at least the coverage, most probable first; ``region_probability`` : how probable they are together.
         """
         if self._log_likelihood is None:
             return []
@@ -110,7 +117,7 @@ class Reading:
                 assert self.coverage is not None
                 order, held = region(values, self.coverage)
                 row |= {"probability": float(values.max()), "region_probability": held}
-                row["region"] = " ".join(self.states[s] for s in order.tolist())
+                row["region"] = [self.states[s] for s in order.tolist()]
             found.append(row)
         return found
 
@@ -163,6 +170,7 @@ class Reading:
             "not_concluded": list(self.not_concluded),
             "states": len(self.states),
             "coverage": self.coverage,
+            "changed": self.changed,
         }
 
     def _repr_html_(self) -> str:
@@ -204,13 +212,16 @@ def read(
     states : a StateSpace, a MarkovModel with one, or a table (a file or a frame) of all states in their order: their
         names in ``state``, and their answers in ``z_0``, ... as in the released file. A table is taken on your word.
     prior : your own prior: probabilities (N,) in the order of the states, a mapping by name, or a table of ``state``
-        and ``probability``. States that it does not name have none. It is divided by its sum.
+        and ``probability``. States that it does not name have none. It is divided by its sum. It is refused where
+        earlier answers chose plans or steps: with a delta-set, ``flat="allow"``, edges of another query, a paced
+        schedule, and for rows without an answer of which no statement tells when people are asked.
     coverage : of the region of states, with a prior: a probability above 0 and below 1.
 
     Raises
     ------
     InvalidInput : a file that is no released file, plans of another release or of a law that is not computed here
-        (tables, flat bodies, components), states that are not those of the plans, a prior that is none.
+        (tables, flat bodies, components), states that are not those of the plans, a prior that is none, or one for a
+        file whose plans or steps follow from earlier answers.
 
     Examples
     --------
@@ -227,8 +238,15 @@ def read(
 
     Source: docs/reading.md.
     """
-    table = _table(released)
-    told = _statement(released, statement)
+    on_disk = isinstance(released, (str, os.PathLike))
+    with steady(checked_input(released, "released")) if on_disk else nullcontext("") as sha256:
+        table = _table(released)
+    if statement is None and on_disk and statement_path(released).exists():
+        statement = statement_path(released)
+    told, changed = None, None
+    if statement is not None:
+        told = read_statement(statement)
+        changed = changed_words(told, statement, released, sha256) if on_disk else None
     asked = np.array([bool(plan) for plan in as_text(table.column("plan"), "plan").to_pylist()])
     users = as_text(table.column("user"), "user").to_pylist()
     steps, bad = integers(table.column("step"), "step")
@@ -240,7 +258,11 @@ def read(
     if times:
         keys["t"] = _some(times, asked)
     keys["step"] = _some(steps.tolist(), asked)
-    names, logs, share, held = _likelihoods(table, asked, plans, states, prior, coverage)
+    names, laws, logs, share, held = _likelihoods(table, asked, plans, states, prior, coverage)
+    reason = _chosen_by_answers(told, laws, bool(asked.all()))
+    if reason is not None and share is not None:
+        expected = "none: likelihoods alone hold here, for they are those of each answer's plan"
+        raise InvalidInput("prior", f"one for a file where {reason}", expected)
     return Reading(
         people=len(set(users)),
         rows=len(table),
@@ -250,9 +272,10 @@ def read(
         steps=(int(steps.min()), int(steps.max())),
         promised=_promised(told),
         concluded=_concluded(told, logs is not None, held if share is not None else None),
-        not_concluded=(*_NOT_CONCLUDED, *(told.not_protected if told is not None else ())),
+        not_concluded=_not_concluded(told, changed, reason),
         states=names,
         coverage=held if share is not None else None,
+        changed=changed,
         _keys=keys,
         _log_likelihood=logs,
         _prior=share,
@@ -277,14 +300,6 @@ def _table(released: Any) -> Any:
     if missing is not None:
         raise InvalidInput("released", f"a table without the column {missing!r}", "a released file")
     return found
-
-
-def _statement(released: Any, statement: str | os.PathLike[str] | None) -> ReleaseStatement | None:
-    if statement is not None:
-        return read_statement(statement)
-    if not isinstance(released, (str, os.PathLike)) or not statement_path(released).exists():
-        return None
-    return read_statement(statement_path(released))
 
 
 def _promised(told: ReleaseStatement | None) -> tuple[str, ...]:
@@ -312,18 +327,53 @@ def _concluded(told: ReleaseStatement | None, likelihoods: bool, coverage: float
     if likelihoods:
         found.append("how likely an answer is from each state, compared with the likeliest (columns likelihood ...)")
     if coverage is not None:
+        # A statement tells when people are asked; without one it is not known that no answer decided it.
+        asked = "" if told is not None else ", and no earlier answer decided when to ask"
         found.append(
-            f"given one answer and your prior, that the state is in its region with a probability of at least "
-            f"{coverage:.0%}; over many answers as large a share is right if states are drawn from your prior"
+            f"that a state is in the region of its answer with a probability of at least {coverage!r}, if it was drawn "
+            f"from your prior{asked}; of many answers as large a share is right on average"
         )
     found.append("how a population is spread, from the answers of many people (`dphmm population`, with the model)")
     return tuple(found)
 
 
+def _not_concluded(told: ReleaseStatement | None, changed: str | None, reason: str | None) -> tuple[str, ...]:
+    found = [] if changed is None else [f"that anything is promised of this file: {changed}"]
+    if reason is not None:
+        found.append(
+            f"the probability of a state from the likelihood of an answer and a prior: {reason}, and what earlier "
+            "answers chose tells of the state too"
+        )
+    return (*found, *_NOT_CONCLUDED, *(told.not_protected if told is not None else ()))
+
+
+def _chosen_by_answers(told: ReleaseStatement | None, laws: Sequence[PlainLaw], all_asked: bool) -> str | None:
+    """Why earlier answers of a person may have chosen the plan of a step, or whether it is asked; None where none did.
+
+    Proof: docs/proofs/support.md: on the support, with bodies of full rank, plans do not depend on what was released.
+    """
+    options = {(law.constraint, law.flat) for law in laws}
+    if told is not None:
+        options.add((told.constraint.name, told.flat.name))
+    for constraint, flat in sorted(options):
+        if constraint != "support":
+            return f"plans follow from earlier answers (constraint {constraint})"
+        if flat == "allow":
+            return "plans follow from earlier answers (flat allow)"
+    if any(law.beside for law in laws):
+        return "plans took over edges of another query, which may follow from its answers"
+    schedule = None if told is None or told.schedule is UNSET else told.schedule.name
+    if schedule not in (None, "planned"):
+        return f"earlier answers decided when to ask (schedule {schedule})"
+    if schedule is None and not all_asked:
+        return "some rows have no answer, and nothing tells whether earlier answers decided when to ask"
+    return None
+
+
 def _likelihoods(
     table: Any, asked: Any, plans: Any, states: Any, prior: Any, coverage: Any
-) -> tuple[tuple[str, ...], FloatArray | None, FloatArray | None, float]:
-    """Names of the states, log-likelihoods (n, N) of the answers, the prior (N,) and the coverage."""
+) -> tuple[tuple[str, ...], list[PlainLaw], FloatArray | None, FloatArray | None, float]:
+    """Names of the states, the laws and log-likelihoods (n, N) of the answers, the prior (N,) and the coverage."""
     held = float(exact_number(coverage, "coverage"))
     if not 0 < held < 1:
         raise InvalidInput("coverage", coverage, "a probability above 0 and below 1, such as 0.9")
@@ -333,7 +383,7 @@ def _likelihoods(
     if plans is None:
         if prior is not None:
             raise InvalidInput("prior", "one without likelihoods", "plans and states with it")
-        return (), None, None, held
+        return (), [], None, None, held
     names, answers, digest = _states(states)
     laws = read_plain_laws(plans)
     hashes = [plan for plan in as_text(table.column("plan"), "plan").to_pylist() if plan]
@@ -350,7 +400,8 @@ def _likelihoods(
             known[key] = laws[plan].log_likelihood(point, answers, digest)
         rows.append(known[key])
     logs = np.array(rows).reshape(len(rows), len(names))
-    return names, logs, None if prior is None else _prior(prior, names), held
+    used = [laws[plan] for plan in sorted(set(hashes))]
+    return names, used, logs, None if prior is None else _prior(prior, names), held
 
 
 def _states(states: Any) -> tuple[tuple[str, ...], FloatArray, str | None]:

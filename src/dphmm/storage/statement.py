@@ -33,7 +33,7 @@ from dphmm.session.options import Options, StepChoice
 from dphmm.session.plan import ALGORITHM_VERSION
 from dphmm.session.setting import Subjects
 from dphmm.states.space import StateSpace
-from dphmm.storage.inputs import PathLike, checked_input, checked_output, file_digest, replacing
+from dphmm.storage.inputs import PathLike, checked_input, checked_output, file_digest, replacing, steady
 from dphmm.storage.learned import Whom, learning, learning_event, learning_of_others, whom_of
 from dphmm.storage.promises import (
     BEGINNINGS,
@@ -91,6 +91,7 @@ from dphmm.storage.statement_types import (
     Varied,
     Verdict,
     document,
+    member,
     schema,
     typed,
 )
@@ -314,16 +315,30 @@ def copy_release(released: PathLike, output: PathLike) -> int:
 
     The statement is the same but for its member ``file``, which names the new file. Without one none is written.
 
-    Raises InvalidInput for a file that is no table, and an output that is none.
+    Raises InvalidInput for a file that is no table, one that is not the file of its statement, and an output that is
+    none.
     """
-    table = read_table(released, text={"user", "z", "estimate", "plan"})
-    statement = load_statement(released) if statement_path(released).exists() else None
+    file = checked_input(released, "released")
+    with steady(file) as sha256:
+        table = read_table(file, text={"user", "z", "estimate", "plan"})
+    statement = load_statement(file) if statement_path(file).exists() else None
     if statement is not None:
+        changed = changed_words(statement, statement_path(file), file, sha256)
+        if changed is not None:
+            # A statement of these rows would hide that nobody released them.
+            raise InvalidInput("released", changed, "the released file: dphmm release --resume writes both again")
         checked_output(statement_path(output), [released, statement_path(released)])
     write_table(output, table, inputs=[released])
     if statement is not None:
         write_statement(output, statement)
     return len(table)
+
+
+def changed_words(statement: ReleaseStatement, path: PathLike, file: PathLike, sha256: str) -> str | None:
+    """That a file with this SHA-256 is not the one that its statement, at a path, is about; None where it is."""
+    if member(statement, "file.sha256") == sha256:
+        return None
+    return f"{Path(file).name} was changed since {Path(path).name} was written"
 
 
 def load_statement(release: PathLike) -> ReleaseStatement:

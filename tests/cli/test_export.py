@@ -1,0 +1,58 @@
+"""`dphmm export`: a released file that is not the one of its statement gets no statement, and a warning as points."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.replayed_words
+
+CHANGED = "released.csv was changed since released.csv.privacy.json was written"
+
+
+@pytest.fixture
+def folder(town, tmp_path, monkeypatch, run):
+    monkeypatch.chdir(tmp_path)
+    public = ("--model", town / "model.npz", "--policy", town / "radius.json", "--epsilon", 1)
+    run("release", town / "walks.csv", *public, "-o", "released.csv", "--ledger", "ledger.db")
+    return tmp_path
+
+
+def _drop_a_row():
+    file = Path("released.csv")
+    file.write_text("".join(file.read_text().splitlines(keepends=True)[:-1]))
+
+
+def test_a_table_has_the_statement_of_its_rows(folder, run):
+    run("export", "released.csv", "-o", "other.parquet")
+    first, second = (json.loads(Path(f"{name}.privacy.json").read_text()) for name in ("released.csv", "other.parquet"))
+    due = {"name": "other.parquet", "sha256": hashlib.sha256(Path("other.parquet").read_bytes()).hexdigest()}
+    assert second == {**first, "file": due}
+
+
+@pytest.mark.parametrize("name", ["other.csv", "other.csv.gz", "other.parquet"])
+def test_a_changed_file_gets_no_fresh_statement(folder, run, name):
+    _drop_a_row()
+    said = run("export", "released.csv", "-o", name, code=2).stderr
+    assert (
+        said
+        == f"error: RELEASED: got {CHANGED}; expected the released file: dphmm release --resume writes both again\n"
+    )
+    assert not Path(name).exists() and not Path(f"{name}.privacy.json").exists()
+
+
+def test_rows_without_a_statement_are_exported_without_one(folder, run):
+    _drop_a_row()
+    Path("released.csv.privacy.json").unlink()
+    run("export", "released.csv", "-o", "other.parquet")
+    assert Path("other.parquet").exists() and not Path("other.parquet.privacy.json").exists()
+
+
+def test_points_of_a_changed_file_are_warned_of(folder, run):
+    pytest.importorskip("geopandas", reason="geopandas is not installed")
+    assert "was changed" not in run("export", "released.csv", "-o", "first.geojson", "-q").stderr
+    _drop_a_row()
+    assert f"warning: {CHANGED}\n" in run("export", "released.csv", "-o", "points.geojson", "-q").stderr
