@@ -204,15 +204,15 @@ class TestHistograms:
         frame = frame.mapInArrow(shuffled, frame.schema)
         table, options = table_of(rows, "user", "step", "state"), {"states": NAMES, "times": 9, "windows": 3}
         one = asked("histogram", frame, table, "group:4", 1, **options)
-        tasks, plainly = [], counting._sums
+        sorted_by_step, plainly = [], counting._sums
 
         def sums(columns, task):
-            tasks.append(task.by_step)
+            sorted_by_step.append(task.by_step)
             return plainly(columns, Overfull(*(getattr(task, name) for name in task.__dataclass_fields__)))
 
         monkeypatch.setattr(counting, "_sums", sums)
         assert asked("histogram", frame, table, "group:4", 1, **options).table.equals(one.table)
-        assert tasks == [False, True] and marker.stat().st_size >= 9
+        assert sorted_by_step == [False, True] and marker.stat().st_size >= 9
 
 
 def graph(seed, n=30, rows=150):
