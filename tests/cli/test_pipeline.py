@@ -59,6 +59,11 @@ def test_a_pipeline_runs_once_and_again_where_something_changed(run, folder):
     assert (folder / "out" / RECORD).stat().st_mode & 0o077 == 0
 
 
+def test_a_run_names_no_next_command_of_a_stage(run, folder):
+    told = run("run", folder / "release.toml").stderr
+    assert "released" in told and "-o report.html" not in told
+
+
 def test_two_runs_at_once_are_refused_before_anything_is_made(run, folder):
     """The one that came first holds the folder: a second would split people and fit on them again."""
     out = folder / "out"

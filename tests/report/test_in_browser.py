@@ -22,8 +22,9 @@ import pytest
 
 import dphmm
 from browser import MISSING, find_browser, running
-from dphmm.report.beliefs import Cells, levels, read
+from dphmm.report.beliefs import Cells, levels, read, spreads
 from dphmm.report.palette import ROLES
+from dphmm.storage.release_words import off
 from report.looks import FAINT_TEXTS
 from report.worlds import EVIL, TRAP, WORLDS, report, wide
 
@@ -133,18 +134,21 @@ def test_the_watch_for_requests_and_errors_can_fail(browser, tmp_path):
     assert any("oh" in complaint for complaint in tab.complaints())
 
 
-def test_the_first_screen_has_all_four_answers_and_the_map(browser, world):
+@pytest.mark.parametrize("whose", ["public", "owner"])
+def test_the_first_screen_has_all_four_answers_and_the_map(whose, browser, world, page):
     """At 1280 x 800 without scrolling, of a planned release."""
     folder = world("planned")
-    report(folder, folder / "public.html", "--policy", folder / "policy.json", "--force")
-    tab = browser.open(folder / "public.html", **LOOKS["desktop"])
+    path = folder / "public.html" if whose == "public" else page("planned")
+    if whose == "public":
+        report(folder, path, "--policy", folder / "policy.json", "--force")
+    tab = browser.open(path, **LOOKS["desktop"])
     bottoms = tab.ask(
         "[...document.querySelectorAll('.card, #map, #slide')].map((e) => e.getBoundingClientRect().bottom)"
     )
     assert len(bottoms) == 6 and max(bottoms) <= 800
     heads = tab.ask("[...document.querySelectorAll('.card h2')].map((e) => e.textContent)")
     assert heads == ["Guaranteed", "What a reader can still find", "Not protected", "Spent"]
-    quiet(tab, folder / "public.html")
+    quiet(tab, path)
 
 
 @pytest.mark.parametrize("name", ["labels", "pages", "solid", "hostile"])
@@ -249,7 +253,7 @@ def shapes(tab, style):
 
 @pytest.mark.parametrize("name", ["grid", "hexagons", "planned", "delta"])
 def test_what_is_drawn_is_the_library_s_belief(name, browser, page):
-    """At every step of everybody: as many cells of each shade as marginals of `dphmm.decode` give."""
+    """At every step of everybody: as many cells of each shade as marginals of `dphmm.decode` give; how wide at most."""
     folder, tab = page(name).parent, browser.open(page(name))
     model = dphmm.load_model(folder / "model.npz")
     policy = dphmm.load_policy(folder / "policy.json", model=model)
@@ -259,8 +263,11 @@ def test_what_is_drawn_is_the_library_s_belief(name, browser, page):
     cells = Cells.of_space(model.space)
     for person, user in enumerate(table.user.drop_duplicates()):
         rows = np.flatnonzero(smoothed.user == user)
-        found = levels(cells.gathered(np.stack(smoothed.marginals.to_numpy()[rows])))
+        marginals = np.stack(smoothed.marginals.to_numpy()[rows])
+        found = levels(cells.gathered(marginals))
         tab.ask(f"document.getElementById('person').value = '{person}'; document.getElementById('person').onchange()")
+        widest = spreads(model.space, marginals, marginals @ model.space.own_answers).max()
+        assert tab.ask("document.getElementById('widest').textContent") == off(widest, "m")
         for at in range(0, len(rows), 3):
             tab.ask(f"(s => {{ s.value = {at}; s.oninput(); }})(document.getElementById('step'))")
             due = [int((found[at] == level).sum()) for level in (1, 2, 3)]

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+#: What the context of a command holds that runs within dphmm run: it names no next command.
+ONE_OF_MANY = "one of many"
+
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 

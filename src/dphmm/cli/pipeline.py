@@ -31,7 +31,7 @@ import click
 from dphmm._checks import exact_epsilon
 from dphmm.accounting.records import in_short
 from dphmm.cli.console import REJECTED, Console, print_json
-from dphmm.cli.options import CONTEXT, force, messages, new_output
+from dphmm.cli.options import CONTEXT, ONE_OF_MANY, force, messages, new_output
 from dphmm.errors import InvalidInput
 from dphmm.storage.inputs import checked_input, file_digest, replacing
 from dphmm.storage.ledger import open_ledger
@@ -349,7 +349,7 @@ def _dphmm(words: Sequence[str]) -> int:
 
     with redirect_stdout(sys.stderr):
         try:
-            app.main(list(words))
+            app.main(list(words), obj=ONE_OF_MANY)
         except SystemExit as end:
             return int(end.code or 0)
 

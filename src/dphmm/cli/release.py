@@ -16,7 +16,7 @@ import click
 from dphmm.accounting.records import in_short
 from dphmm.cli.console import REJECTED, Console, Interrupted, Row, aligned, print_json
 from dphmm.cli.guarantees import both_rows, coming_rows, covered_rows, whom_warning
-from dphmm.cli.options import CONTEXT, messages, output, plan_choices, step_tables
+from dphmm.cli.options import CONTEXT, ONE_OF_MANY, messages, output, plan_choices, step_tables
 from dphmm.cli.release_job import (
     Job,
     budget_plan_rows,
@@ -180,7 +180,7 @@ def release(**given: Any) -> int:
 #: From so many steps on a release can take longer than a few seconds.
 _LONG = 100_000
 #: What is told of what a reader finds, where no plan has expected anything.
-_NOT_EXPECTED = "no plan has computed it; dphmm report (next) does, from public data alone"
+_NOT_EXPECTED = "no plan has computed it; dphmm report does, from public data alone"
 
 
 def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
@@ -369,16 +369,19 @@ def _summary(document: Mapping[str, Any], given: Mapping[str, Any]) -> list[Row]
     output = given["output"]
     name, cost = Path(output).name, in_short(document["largest_cost_sum"])
     rows = [
-        ("stored before", f"{document['stored_before']} answers, which stay as they were"),
-        ("same step", f"{document['same_step']} rows not released: the {document['answer']} of a step is answered"),
-        ("late", f"{document['late']} rows not released: an earlier run has passed over their steps"),
-        ("skipped steps", f"{document['skipped_steps']} without a row: predicted through, and recorded"),
+        ("stored before", f"{document['stored_before']:,} answers, which stay as they were"),
+        ("same step", f"{document['same_step']:,} rows are not answered: a step's {document['answer']} row is"),
+        ("late", f"{document['late']:,} rows not released: an earlier run has passed over their steps"),
+        ("skipped steps", f"{document['skipped_steps']:,} without a row: predicted through, and recorded"),
         ("set aside", f"{in_words(document['rejected'])}; listed in {name}.rejected.csv"),
         ("epsilon sum", f"{document['epsilon_sum_meaning']}"),
         ("cost sum", f"at most {cost} per subject: {document['cost_sum_meaning']}"),
         ("written", f"{output} and its privacy statement {name}.privacy.json"),
-        ("next", f"dphmm report {quote(output)} --model {quote(given['model'])}{_tables(given)} -o report.html"),
     ]
+    if click.get_current_context().obj != ONE_OF_MANY:
+        rows.append(
+            ("next", f"dphmm report {quote(output)} --model {quote(given['model'])}{_tables(given)} -o report.html")
+        )
     # What did not happen is not mentioned; sums over all time matter where nothing bounds a day.
     counted = {
         "stored before": "stored_before",

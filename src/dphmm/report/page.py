@@ -320,6 +320,21 @@ class Content:
         charts.draw_range(drawing, person.spread[self.day], asked, 500.0)
         return drawing
 
+    @property
+    def widest(self) -> str:
+        """How far off a reader expects to be where the curve of the first day is highest; empty without a curve."""
+        if self.slider is None:
+            return ""
+        assert self.person is not None
+        return self._widest(self.person, self.day)
+
+    def _widest(self, person: Person, day: IntArray) -> str:
+        return (
+            ""
+            if person.spread is None
+            else off(float(np.nanmax(person.spread[day], initial=0.0)), self.report.space.unit)
+        )
+
     @cached_property
     def slider_ends(self) -> list[str]:
         """Words below the slider, from its first to its last step."""
@@ -364,7 +379,7 @@ class Content:
         moments = report.rows.step[rows] if report.rows.time is None else report.rows.time[rows]
         told: dict[str, Any] = {
             "name": person.name,
-            "days": [[name, int(at[0]), len(at)] for name, at in self.days(person)],
+            "days": [[name, int(at[0]), len(at), self._widest(person, at)] for name, at in self.days(person)],
             "t": [int(moments[0]), *_runs(np.diff(moments))],
             "asked": asked.tolist(),
             "z": np.round(view(report.rows.z[rows[asked]][:, :2]), 1).ravel().tolist(),

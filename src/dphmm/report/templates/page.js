@@ -170,7 +170,7 @@
   function drawRange() {
     const one = people[person], picture = document.querySelector('#slide svg');
     if (!picture || !one.spread) return;
-    const [, first, n] = days()[day], spread = one.spread.slice(first, first + n), most = Math.max(...spread) || 1;
+    const [, first, n, widest] = days()[day], spread = one.spread.slice(first, first + n), most = Math.max(...spread) || 1;
     const width = 500, x = (i) => short((i + 0.5) / n * width), y = (v) => short(52 - 44 * v / most);
     const line = `M0 ${y(spread[0])}` + spread.map((v, i) => `L${x(i)} ${y(v)}`).join('') + `L${width} ${y(spread[n - 1])}`;
     picture.querySelectorAll('*').forEach((old) => old.remove());
@@ -180,6 +180,7 @@
     for (const now of one.asked) {
       if (now >= first && now < first + n) part(picture, 'path', 'cross thin', {d: cross((now - first + 0.5) / n * width, 52, 8)});
     }
+    if (at('widest')) at('widest').textContent = widest;
     const ends = document.querySelector('.ends');
     if (ends && ends.children.length === 2) {
       ends.children[0].textContent = moment(first);
