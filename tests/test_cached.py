@@ -10,7 +10,7 @@ import copy
 from dataclasses import dataclass
 from threading import Event, Thread
 
-from dphmm._cached import cached_property
+from dphmm._cached import Recent, cached_property
 
 
 @dataclass(frozen=True)
@@ -51,3 +51,11 @@ def test_no_object_waits_for_another():
         return done.wait(10)
 
     assert Waiting(beside).value
+
+
+def test_the_values_used_last_are_kept_and_no_more():
+    kept = Recent[str, int](2)
+    assert [kept.keep("a", 1), kept.keep("b", 2), kept.get("a"), kept.keep("c", 3)] == [1, 2, 1, 3]
+    assert (kept.get("a"), kept.get("b"), kept.get("c"), len(kept)) == (1, None, 3, 2)
+    kept.clear()
+    assert (kept.get("a"), len(kept)) == (None, 0)

@@ -1,15 +1,20 @@
-"""`cached_property` without a lock, as it is in the standard library from Python 3.12 on.
+"""What is computed once: a property of an object, and the last values of a function.
 
-The one of Python 3.11 takes a lock at the first read, which costs more than most of what is computed here.
+`cached_property` has no lock, as in the standard library from Python 3.12 on. The one of Python 3.11 takes a lock at
+the first read, which costs more than most of what is computed here.
 """
 
 from __future__ import annotations
 
 import sys
+import threading
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, Generic, Self, TypeVar, overload
 
 T = TypeVar("T")
+K = TypeVar("K")
+V = TypeVar("V")
 
 if sys.version_info >= (3, 12):
     from functools import cached_property as cached_property
@@ -37,3 +42,40 @@ else:
                 return self
             value = instance.__dict__[self._name] = self.func(instance)
             return value
+
+
+class Recent(Generic[K, V]):
+    """The values that were used last, by key: at most so many. Threads may share it; two may compute one value.
+
+    >>> squares = Recent[int, int](1)
+    >>> squares.keep(2, 4), squares.get(2), squares.get(3)
+    (4, 4, None)
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self._values = OrderedDict[K, V]()
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def get(self, key: K) -> V | None:
+        """The value of a key, which now is the last one used; None where there is none."""
+        with self._lock:
+            if key in self._values:
+                self._values.move_to_end(key)
+            return self._values.get(key)
+
+    def keep(self, key: K, value: V) -> V:
+        """Keep a value, and drop those that were used longest ago. Returns it."""
+        with self._lock:
+            self._values[key] = value
+            while len(self._values) > self.most:
+                self._values.popitem(last=False)
+        return value
+
+    def clear(self) -> None:
+        """Keep none."""
+        with self._lock:
+            self._values.clear()

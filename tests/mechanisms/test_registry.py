@@ -62,7 +62,7 @@ def test_auto_is_cached_by_body_and_epsilon(monkeypatch):
     assert choose(shape("disc"), 1) is not first and choose(shape("thin"), "0.5") is not first
     scaled = hull_of_points(SHAPES["disc"], pitch=(2.0, 2.0))
     assert choose(scaled, "0.5").expected_error == pytest.approx(4 * first.expected_error)
-    monkeypatch.setattr(module, "_MOST_CACHED", 2)
+    monkeypatch.setattr(module._cache, "most", 2)
     for epsilon in range(2, 8):
         choose(shape("disc"), epsilon)
     assert len(module._cache) == 2

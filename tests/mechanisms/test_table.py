@@ -271,7 +271,7 @@ def test_threads_make_one_table():
 
 
 def test_the_last_tables_are_kept_and_no_more(monkeypatch):
-    monkeypatch.setattr(table, "_MOST_CACHED", 2)
+    monkeypatch.setattr(table._cache, "most", 2)
     table._cache.clear()
     for epsilon in (1, 2, 1, 3):
         OptimalTable([[0], [1]], [(0, 1)], epsilon)

@@ -41,7 +41,6 @@ def test_it_cannot_be_changed_from_outside():
 
 def test_the_pitch_is_the_decimal_it_prints_as():
     assert Lattice(np.array([0.1, 340]), np.array([0.2, 0])).exact_pitch == (Fraction(1, 10), Fraction(340))
-    assert Lattice(np.array([0.1, 340]), np.array([0.2, 0])).exact_origin == (Fraction(1, 5), Fraction(0))
 
 
 def test_steps_have_no_origin_and_are_rounded_only_next_to_integers():

@@ -96,9 +96,9 @@ _PHRASES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"\buser_name=", "--user"),
     (
         r"\b(?:(lat|lon|user)_column=|(user_pattern|delimiter|names|skip_lines|step)=)(?=[ ,;:)]|$)",
-        lambda found: _option(found[2] or f"{found[1]}_column"),
+        lambda found: option_of(found[2] or f"{found[1]}_column"),
     ),
-    (r"\b(time_column|time_format|user_from|encoding)=(?=\S)", lambda found: _option(found[1]) + " "),
+    (r"\b(time_column|time_format|user_from|encoding)=(?=\S)", lambda found: option_of(found[1]) + " "),
     (r"a number, a Fraction or a decimal string", "a number"),
     (r"(.*) or a DeltaSet", lambda found: found[1].replace('", "', '" or "').replace('"', "")),
     (r'flat="(\w+)", or "(\w+)"', r"--flat \1, or --flat \2"),
@@ -117,7 +117,7 @@ def on_the_command_line(error: DphmmError) -> str:
     came, expected = _parts(error)
     # Other fields are options already, columns, or files: they stay as they are.
     named_first, comma, rest = error.field.partition(", ")
-    first = _option(named_first) if _UNDERSCORED.fullmatch(named_first) else _FIELDS.get(named_first, named_first)
+    first = option_of(named_first) if _UNDERSCORED.fullmatch(named_first) else _FIELDS.get(named_first, named_first)
     field = f"{first}{comma}{rest}"
     return f"{field}: got {came}; expected {reworded(expected)}"
 
@@ -163,10 +163,11 @@ def reworded(text: str) -> str:
     """A sentence of the library in the words of the command line."""
     for pattern, words in _PHRASES:
         text = re.sub(pattern, words, text)
-    return _UNDERSCORED.sub(lambda found: _option(found[1]), text)
+    return _UNDERSCORED.sub(lambda found: option_of(found[1]), text)
 
 
-def _option(name: str) -> str:
+def option_of(name: str) -> str:
+    """--max-length for max_length."""
     return "--" + name.replace("_", "-")
 
 

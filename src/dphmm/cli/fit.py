@@ -18,7 +18,7 @@ import click
 
 from dphmm._checks import finite_number
 from dphmm.accounting.event import LearningEvent
-from dphmm.cli.console import REJECTED, Console, named, print_json, reworded
+from dphmm.cli.console import REJECTED, Console, named, option_of, print_json, reworded
 from dphmm.cli.fit_data import (
     DEFAULT_SPEED,
     FIELDS,
@@ -285,9 +285,6 @@ def _private_document(model: MarkovModel, event: LearningEvent, path: str) -> di
     }
 
 
-if TYPE_CHECKING:
-    pass
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -470,11 +467,6 @@ def _check_private(given: Mapping[str, Any]) -> None:
     if given["merge_rare"] is not None:
         expected = "none with --epsilon, which keeps all cells: visits are counted over all people, without noise"
         raise InvalidInput("--merge-rare", given["merge_rare"], expected)
-
-
-def option_of(name: str) -> str:
-    """--max-length for max_length."""
-    return "--" + name.replace("_", "-")
 
 
 @click.command("fit", context_settings=CONTEXT)

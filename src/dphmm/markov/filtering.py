@@ -62,8 +62,8 @@ class Belief:
             raise InvalidInput("support", "no state", "at least one possible state")
         if not ((np.isfinite(logs) == possible) & ((logs == -np.inf) | possible)).all():
             raise InvalidInput("log_probability", "logs that disagree with the support", "finite exactly on it")
-        self._support = _frozen(possible)
-        self._logs = _frozen(logs)
+        self._support = fixed(possible)
+        self._logs = fixed(logs)
         self._row = _row_of(logs, possible)
 
     @classmethod
@@ -94,7 +94,7 @@ class Belief:
         """(N,) natural logs, -inf off the support."""
         if self._logs is None:
             assert self._row is not None
-            self._logs = _frozen(_logs_of(self._row, self._support))
+            self._logs = fixed(_logs_of(self._row, self._support))
         return self._logs
 
     @property
@@ -190,11 +190,6 @@ class Belief:
         return f"Belief({int(self._support.sum())} of {self.n_states} states possible)"
 
 
-def _frozen(array: Any) -> Any:
-    array.setflags(write=False)
-    return array
-
-
 def _logs_of(row: FloatArray, support: BoolArray) -> FloatArray:
     logs = np.full(len(row), -np.inf)
     logs[support] = np.log(row[support])
@@ -205,7 +200,7 @@ def _row_of(logs: FloatArray, support: BoolArray) -> FloatArray | None:
     """Probabilities as floats where they hold all of them, at any scale that a distribution can have."""
     possible = logs[support]
     fits = math.log(_kernels.filter.TRUSTED) < possible.min() and possible.max() <= 1.0
-    return _frozen(np.exp(logs)) if fits else None
+    return fixed(np.exp(logs)) if fits else None
 
 
 def _same_to(tolerance: float, one: Belief, other: Belief) -> bool:

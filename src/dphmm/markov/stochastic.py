@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,7 @@ from dphmm.types import BoolArray, FloatArray, IntArray
 if TYPE_CHECKING:
     from dphmm.states.space import StateSpace
 
+Array = TypeVar("Array", bound=NDArray[Any])
 
 #: Longest time step, in seconds: times are counted in microseconds, in 64 bits.
 LONGEST_STEP = 10**12
@@ -295,13 +296,8 @@ class Jump:
         """1 - λ: the weight of the matrix M."""
         return 1.0 - self.rate
 
-    @property
-    def is_uniform(self) -> bool:
-        """Whether a jump leads to every state alike."""
-        return bool((self.into == self.into[0]).all())
 
-
-def fixed(array: FloatArray) -> FloatArray:
+def fixed(array: Array) -> Array:
     """The array, from now on read-only: kernels are compiled for such, as the arrays of every model are."""
     array.setflags(write=False)
     return array

@@ -8,14 +8,13 @@ Proof: docs/proofs/hops.md.
 from __future__ import annotations
 
 import hashlib
-import threading
-from collections import OrderedDict
 from fractions import Fraction
 from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dphmm._cached import Recent
 from dphmm.mechanisms.answer_table import AnswerTable, answers_and_edges
 from dphmm.mechanisms.base import Words
 from dphmm.mechanisms.table_law import (
@@ -39,10 +38,8 @@ from dphmm.types import Exact, FloatArray, IntArray, States
 LARGEST_EXPONENT = 12
 #: Halvings of [ε/2, ε] in the search for the largest exponent that keeps ε.
 _HALVINGS = 60
-_MOST_CACHED = 64
 
-_cache: OrderedDict[str, TableLaw] = OrderedDict()
-_lock = threading.Lock()
+_cache = Recent[str, TableLaw](64)
 
 
 class Hops(AnswerTable):
@@ -116,29 +113,19 @@ class Hops(AnswerTable):
 def _certified(n: int, edges: IntArray, epsilon: Fraction) -> TableLaw:
     """The weights of n answers in order, whatever their places."""
     key = hashlib.sha256(repr((n, edges.tolist(), str(epsilon))).encode()).hexdigest()
-    with _lock:
-        if key in _cache:
-            _cache.move_to_end(key)
-            return _cache[key]
+    if (found := _cache.get(key)) is not None:
+        return found
     if n > 1 and len(edges) == n * (n - 1) // 2:
         weights = randomised_response(n, epsilon)
         require_alike(weights, digits_for(epsilon), epsilon)
-        return _kept(key, TableLaw(np.arange(n, dtype=np.int64)[:, None], weights, digits_for(epsilon)))
+        return _cache.keep(key, TableLaw(np.arange(n, dtype=np.int64)[:, None], weights, digits_for(epsilon)))
     require_checkable(n, len(edges))
     if epsilon > LARGEST_EXPONENT or not len(edges):
         weights = truthful(n, edges, epsilon)
     else:
         weights = rounded(_law(n, edges, float(epsilon) - margin_of(epsilon)), edges, epsilon)
     require_certified(weights, digits_for(epsilon), edges, epsilon)
-    return _kept(key, TableLaw(np.arange(n, dtype=np.int64)[:, None], weights, digits_for(epsilon)))
-
-
-def _kept(key: str, found: TableLaw) -> TableLaw:
-    with _lock:
-        _cache[key] = found
-        while len(_cache) > _MOST_CACHED:
-            _cache.popitem(last=False)
-    return found
+    return _cache.keep(key, TableLaw(np.arange(n, dtype=np.int64)[:, None], weights, digits_for(epsilon)))
 
 
 def _law(n: int, edges: IntArray, epsilon: float) -> FloatArray:

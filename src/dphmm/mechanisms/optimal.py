@@ -6,14 +6,13 @@ Proof: docs/proofs/optimal-additive.md.
 from __future__ import annotations
 
 import math
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import ClassVar, Self
 
 import numpy as np
 
+from dphmm._cached import Recent
 from dphmm._checks import one_of
 from dphmm.errors import InvalidInput
 from dphmm.mechanisms.additive_law import (
@@ -49,11 +48,9 @@ _MOST_BEYOND = 0.3
 _MOST_CELLS = 2**24
 #: Levels of the window: the integers are as long as it is deep, and time grows by the cube.
 _MOST_LEVELS = 2**11
-_MOST_CACHED = 64
 _SMALLER = "a smaller body or a larger epsilon for the optimal additive mechanism"
 
-_cache: OrderedDict[tuple[str, Fraction, str], AdditiveLaw] = OrderedDict()
-_lock = threading.Lock()
+_cache = Recent[tuple[str, Fraction, str], AdditiveLaw](64)
 
 
 class OptimalAdditive(BodyMechanism):
@@ -115,15 +112,9 @@ class OptimalAdditive(BodyMechanism):
         if costs is not None:
             return self._solved(lambda v: _checked(costs, v))
         key = (self._hull.digest, self.epsilon, self._loss)
-        with _lock:
-            law = _cache.get(key)
-        if law is None:
-            law = self._solved(lambda v: self._lengths(v) ** _POWERS[self._loss])
-            with _lock:
-                _cache[key] = law
-                while len(_cache) > _MOST_CACHED:
-                    _cache.popitem(last=False)
-        return law
+        if (law := _cache.get(key)) is not None:
+            return law
+        return _cache.keep(key, self._solved(lambda v: self._lengths(v) ** _POWERS[self._loss]))
 
     def _solved(self, costs: Costs) -> AdditiveLaw:
         facets = facets_of(self._hull)

@@ -7,12 +7,11 @@ Proofs: docs/proofs/promise.md, docs/proofs/dilations.md.
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
+from dphmm._cached import Recent
 from dphmm._checks import exact_epsilon, one_of
 from dphmm.errors import InvalidInput
 from dphmm.mechanisms.answer_table import MadeTable, is_reference, known_table
@@ -116,10 +115,8 @@ def _on_hulls(name: Any) -> type[NoiseMechanism]:
 
 #: The staircase must be better by more than rounding: where it is not, K-norm costs less for near pairs.
 LEAST_GAIN = 1e-9
-_MOST_CACHED = 1024
 
-_cache: OrderedDict[tuple[str, Lattice, tuple[int, int]], NoiseMechanism] = OrderedDict()
-_lock = threading.Lock()
+_cache = Recent[tuple[str, Lattice, tuple[int, int]], NoiseMechanism](1024)
 
 
 def choose(K: SensitivityHull, epsilon: Exact) -> NoiseMechanism:
@@ -130,16 +127,9 @@ def choose(K: SensitivityHull, epsilon: Exact) -> NoiseMechanism:
     """
     exact = exact_epsilon(epsilon)
     key = (hull_field(K).digest, K.frame, exact.as_integer_ratio())
-    with _lock:
-        if key in _cache:
-            _cache.move_to_end(key)
-            return _cache[key]
-    chosen = _choose(K, exact)
-    with _lock:
-        _cache[key] = chosen
-        while len(_cache) > _MOST_CACHED:
-            _cache.popitem(last=False)
-    return chosen
+    if (chosen := _cache.get(key)) is not None:
+        return chosen
+    return _cache.keep(key, _choose(K, exact))
 
 
 def _choose(K: SensitivityHull, epsilon: Fraction) -> NoiseMechanism:

@@ -6,14 +6,13 @@ Proof: docs/proofs/optimal-table.md.
 from __future__ import annotations
 
 import hashlib
-import threading
-from collections import OrderedDict
 from collections.abc import Callable
 from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dphmm._cached import Recent
 from dphmm._checks import one_of
 from dphmm.mechanisms.answer_table import AnswerTable, answers_and_edges
 from dphmm.mechanisms.table_law import TableLaw, digits_for, margin_of, require_certified, rounded, truthful
@@ -41,10 +40,8 @@ _POWERS = {"squared": 2, "euclidean": 1}
 LARGEST_PROGRAM = 12
 #: How its weights are found: the whole program, or columns of it until value and bound are near each other.
 METHODS = ("program", "columns")
-_MOST_CACHED = 64
 
-_cache: OrderedDict[bytes, tuple[TableLaw, Optimum | None]] = OrderedDict()
-_lock = threading.Lock()
+_cache = Recent[bytes, tuple[TableLaw, Optimum | None]](64)
 
 
 class OptimalTable(AnswerTable):
@@ -169,10 +166,8 @@ class OptimalTable(AnswerTable):
     def _certified(self) -> tuple[TableLaw, Optimum | None]:
         problem = self._problem
         key = self._key()
-        with _lock:
-            if key in _cache:
-                _cache.move_to_end(key)
-                return _cache[key]
+        if (found := _cache.get(key)) is not None:
+            return found
         n, bits = len(problem.points), digits_for(self.epsilon)
         best = None
         if self.epsilon > LARGEST_PROGRAM or not len(problem.edges):
@@ -182,12 +177,7 @@ class OptimalTable(AnswerTable):
             best = self._solved(problem)
             weights = rounded(best.law, problem.edges, self.epsilon)
         require_certified(weights, bits, problem.edges, self.epsilon)
-        found = TableLaw(problem.points, weights, bits), best
-        with _lock:
-            _cache[key] = found
-            while len(_cache) > _MOST_CACHED:
-                _cache.popitem(last=False)
-        return found
+        return _cache.keep(key, (TableLaw(problem.points, weights, bits), best))
 
     def _solved(self, problem: Problem) -> Optimum:
         n, m = len(problem.points), len(problem.edges)

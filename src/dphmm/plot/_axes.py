@@ -17,7 +17,7 @@ from dphmm.types import FloatArray
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-BLUE, VERMILION, GREEN, PURPLE, BLACK = COLOURS[:5]
+BLUE, VERMILION, GREEN, _, BLACK = COLOURS[:5]
 GREY = "#8a94a3"
 #: Width of a letter of a title, as a share of its size.
 _LETTER = 0.57

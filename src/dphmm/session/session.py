@@ -52,8 +52,8 @@ def checked_loss(loss: str, estimates: bool, setting: Setting) -> str | None:
     if setting.space.has_labels:
         # Of labels there is one estimate, the likeliest, whatever the loss.
         loss = LABEL if loss == LABEL else LABEL * bool(one_of(loss, ESTIMATE_LOSSES, "estimate_loss"))
-    elif one_of(loss, ESTIMATE_LOSSES, "estimate_loss"):
-        pass
+    else:
+        one_of(loss, ESTIMATE_LOSSES, "estimate_loss")
     if estimates:
         return loss
     if not setting.has_public_plans or setting.paces:

@@ -70,11 +70,6 @@ class Lattice:
         """The pitch as the decimals it prints as, one Fraction per axis."""
         return tuple(Fraction(repr(float(value))) for value in self.pitch)
 
-    @cached_property
-    def exact_origin(self) -> tuple[Fraction, ...]:
-        """The origin as the decimals it prints as, one Fraction per axis."""
-        return tuple(Fraction(repr(float(value))) for value in self.origin)
-
     def to_answers(self, integers: ArrayLike) -> FloatArray:
         """Answers (..., d) of lattice points (..., d)."""
         points = self._points(np.asarray(integers), "lattice points")

@@ -32,7 +32,7 @@ from dphmm.markov.private.release import (
 )
 from dphmm.markov.private.sensitivity import Caps, kept_records, unit_of
 from dphmm.markov.private.transition_counts import TransitionCounts, counts_of
-from dphmm.markov.stochastic import ModelParts, check_space, checked_step
+from dphmm.markov.stochastic import ModelParts, check_space, checked_step, with_data
 from dphmm.samplers.entropy import default_bits, is_secure
 from dphmm.types import Bits, Exact, FloatArray, IntArray
 
@@ -166,7 +166,7 @@ def _made(table: NoisyTable, pairs: Any, initial: str, smoothing: float, project
     counts = nearest_counts(table.values[:moves], pairs.indptr, projection)
     even = uniform_rows(pairs.indptr)
     pseudo = counts + smoothing
-    transition = _matrix(pairs, probabilities(pseudo, pairs.indptr, even))
+    transition = with_data(pairs, probabilities(pseudo, pairs.indptr, even))
     if initial == "uniform":
         weights = np.ones(n)
     elif initial == "first":
@@ -175,10 +175,6 @@ def _made(table: NoisyTable, pairs: Any, initial: str, smoothing: float, project
     else:
         weights = row_totals(pseudo, pairs.indptr) + np.bincount(pairs.indices, weights=pseudo, minlength=n)
     return probabilities(weights, np.array([0, n]), np.full(n, 1.0 / n)), transition
-
-
-def _matrix(pairs: Any, data: FloatArray) -> Any:
-    return sparse.csr_array((data, pairs.indices, pairs.indptr), shape=pairs.shape)
 
 
 def _pairs(mask: Any, n: int, space: Any) -> Any:

@@ -133,10 +133,5 @@ def uniform_rows(indptr: NDArray[np.integer]) -> FloatArray:
     return np.asarray(1.0 / np.repeat(np.maximum(sizes, 1), sizes))
 
 
-def dense_rows(n_rows: int, n_columns: int) -> IntArray:
-    """The ``indptr`` of a dense table laid out flat."""
-    return np.arange(n_rows + 1, dtype=np.int64) * n_columns
-
-
 def _rows(indptr: NDArray[np.integer]) -> IntArray:
     return np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
