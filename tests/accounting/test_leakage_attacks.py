@@ -16,8 +16,7 @@ import pytest
 
 import dphmm
 from dphmm import MarkovModel
-from dphmm._kernels.policy_leakage import bottleneck, shorten
-from dphmm._kernels.quotients import largest_ratio
+from dphmm._kernels.policy_leakage import bottleneck, largest_ratio, shorten
 from dphmm.accounting import policy_leakage, temporal_allocation, temporal_leakage
 from dphmm.accounting.leakage_step import leakage_step
 from dphmm.errors import DphmmError

@@ -25,8 +25,7 @@ from dphmm.accounting import (
     summarise,
     summarise_ledger,
 )
-from dphmm.accounting.composition import Guarantee
-from dphmm.accounting.event import compose, event_of, leaves
+from dphmm.accounting.event import Guarantee, compose, event_of, leaves
 from dphmm.accounting.ledger import guarantee_document, ledger_summary
 from dphmm.errors import InvalidInput
 from storing import store

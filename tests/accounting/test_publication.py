@@ -12,7 +12,7 @@ from fractions import Fraction
 import pytest
 
 from dphmm.accounting import Publication, totals
-from dphmm.accounting.composition import epsilon_of
+from dphmm.accounting.event import epsilon_of
 from dphmm.accounting.publication import DELTA, delta_of_group, total_present, total_replaced
 from dphmm.errors import InvalidInput
 

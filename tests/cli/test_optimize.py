@@ -11,9 +11,8 @@ import pytest
 
 from cli.conftest import write_rows
 from dphmm.mechanisms import answer_table
-from dphmm.storage.arrays import read_arrays, write_arrays
 from dphmm.storage.made_tables import load_table
-from dphmm.storage.models import load_model
+from dphmm.storage.models import load_model, read_arrays, write_arrays
 
 pytestmark = pytest.mark.replayed_words
 BOX = "-74,40,-73.9292,40.054"

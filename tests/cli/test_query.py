@@ -521,7 +521,7 @@ def test_noise_is_told_part_by_part(ask):
 
 
 def test_noise_that_can_be_replayed_is_stated_as_none(place):
-    from dphmm.storage.query_statement import query_statement
+    from dphmm.storage.publications import query_statement
     from dphmm.storage.statement_types import document
 
     answered = dphmm.dependent.query(

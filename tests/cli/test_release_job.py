@@ -1,11 +1,24 @@
-"""What `release` refuses from its options alone, before it reads a row or makes a ledger."""
+"""What `release` refuses from its options alone, before it reads a row or makes a ledger.
+
+dphmm release -: JSON lines in, JSON lines out, each stored before it is printed.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import signal
+import subprocess
+import sys
+
+import jsonschema
 import pytest
 
 from dphmm.cli.release_job import Job
 from dphmm.errors import InvalidInput
+from dphmm.storage.ledger import open_ledger
+from dphmm.storage.statement import statement_schema
+from dphmm.stream import BadLine, parse_line
 
 
 @pytest.mark.parametrize("choice", [{"constraint": "delta=0.1"}, {"flat": "allow"}])
@@ -54,3 +67,349 @@ def test_an_output_that_is_no_table_is_refused_before_a_ledger_is_made(town, run
     result = run("release", town / "walks.csv", *public, *written, code=2)
     assert result.stderr.startswith("error: -o: got ") and "a name ending in .parquet" in result.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture
+def stream_of(release_of):
+    def arguments(folder, out, policy="complete.json"):
+        given = release_of(folder, out, policy=policy)
+        given[1] = "-"
+        at = given.index("-o")
+        return given[:at] + given[at + 2 :]
+
+    return arguments
+
+
+def place(user, clock, lat=50.01, lon=10.01):
+    return json.dumps({"user": user, "t": f"2024-05-06T{clock}Z", "lat": lat, "lon": lon}) + "\n"
+
+
+def first(arguments):
+    """A stream that answers the first line of a bin, at once."""
+    return [*arguments, "--answer", "first"]
+
+
+def answers(result):
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def test_every_line_is_a_step_without_a_model_step(site, tmp_path, run, stream_of):
+    lines = "".join(json.dumps({"user": "v", "state": state}) + "\n" for state in ("alpha", "beta", "nowhere"))
+    told = answers(run(*stream_of(site, tmp_path), input=lines))
+    assert [row["step"] for row in told] == [1, 2, 3]
+    assert list(told[0]) == ["user", "step", "z_0", "estimate_0", "estimate", "epsilon", "cost", "plan"]
+    with open_ledger(tmp_path / "ledger.db") as ledger:
+        assert [float(entry.z[0]) for entry in ledger.entries("v", "state")] == [row["z_0"] for row in told]
+
+
+def test_bins_of_the_model_step_have_one_answer_each(town, tmp_path, run, stream_of):
+    clocks = ("08:00:00", "08:01:00", "08:15:00", "08:04:59", "08:19:59")
+    result = run(*stream_of(town, tmp_path), input="".join(place("u", clock) for clock in clocks))
+    told = answers(result)
+    # The line of a closed bin gets the stored answer.
+    assert [(row["step"], row["t"][11:16]) for row in told] == [(1, "08:00"), (1, "08:00"), (4, "08:15")]
+    assert told[0] == told[1]
+    stored = "0 lines set aside, 1 lines given stored answers, 2 lines not answered: one answer per subject"
+    assert f"2 releases of 1 subjects, {stored}" in result.stderr
+    assert "time bins of 300 s: when a line of a later bin or the end of input closes a bin" in result.stderr
+    with open_ledger(tmp_path / "ledger.db") as ledger:
+        assert [entry.kind for entry in ledger.entries("u", "state")] == ["release", "skip", "release"]
+        assert ledger.header("u", "state").options["answer"] == "last"
+
+
+def test_under_first_the_first_line_of_a_bin_is_answered_at_once(town, tmp_path, run, stream_of):
+    clocks = ("08:00:00", "08:01:00", "08:15:00", "08:02:00")
+    result = run(*first(stream_of(town, tmp_path)), input="".join(place("u", clock) for clock in clocks))
+    told = answers(result)
+    assert "closes a bin" not in result.stderr and "not answered" not in result.stderr
+    assert [row["step"] for row in told] == [1, 1, 4, 1]
+    assert told[0] == told[1] == told[3]
+    assert told[2]["t"] == "2024-05-06T08:15:00Z"
+    with open_ledger(tmp_path / "ledger.db") as ledger:
+        assert [entry.kind for entry in ledger.entries("u", "state")] == ["release", "skip", "release"]
+
+
+@pytest.mark.parametrize(("rule", "reason"), [("last", "bin_has_closed"), ("first", "step_has_passed")])
+def test_a_bin_that_has_passed_has_no_answer(town, tmp_path, run, stream_of, rule, reason):
+    lines = place("u", "08:00:00") + place("u", "08:15:00") + place("u", "08:05:00") + place("u", "07:00:00")
+    result = run(*stream_of(town, tmp_path), "--answer", rule, input=lines, code=3)
+    assert len(answers(result)) == 2
+    assert f"line 3: {reason}\nline 4: before_first_step\n" in result.stderr
+
+
+def test_a_bin_is_open_for_everybody_or_for_nobody(town, tmp_path, run, stream_of):
+    """A line of somebody who has had none yet comes too late as well, and leaves nothing in the ledger."""
+    lines = place("u", "08:00:00") + place("v", "08:05:00") + place("w", "08:04:59")
+    result = run(*stream_of(town, tmp_path), input=lines, code=3)
+    assert [row["user"] for row in answers(result)] == ["u", "v"]
+    assert "line 3: bin_has_closed\n" in result.stderr
+    with open_ledger(tmp_path / "ledger.db") as ledger:
+        assert ledger.sessions() == [("u", "state"), ("v", "state")]
+
+
+def test_a_line_that_cannot_be_read_neither_closes_a_bin_nor_hides_a_line_of_it(town, tmp_path, run, stream_of):
+    """As in a table, where such a row is set aside before the last one is looked for."""
+    good = place("u", "08:00:00", 50.005) + place("v", "08:01:00")
+    runs = []
+    for bad in (place("u", "08:02:00", 91), place("v", "08:45:00", 91), place("u", "08:02:00", "x"), "{\n"):
+        folder = tmp_path / str(len(runs))
+        folder.mkdir()
+        result = run(*stream_of(town, folder), "--epsilon", "200", input=good + bad + place("v", "08:03:00"), code=3)
+        runs.append([(row["user"], row["step"], row["estimate"]) for row in answers(result)])
+    assert all(found == runs[0] for found in runs) and [row[:2] for row in runs[0]] == [("u", 1), ("v", 1)]
+
+
+@pytest.mark.parametrize(("rule", "other"), [("last", "first"), ("first", "last")])
+def test_a_stream_is_not_continued_under_the_other_rule(town, tmp_path, run, stream_of, rule, other):
+    stream = stream_of(town, tmp_path)
+    run(*stream, "--answer", rule, input=place("u", "08:00:00"))
+    result = run(*stream, "--resume", "--answer", other, input=place("u", "08:05:00"), code=2)
+    (told,) = [line for line in result.stderr.splitlines() if "--answer" in line and "at once" not in line]
+    assert f"--answer: got {other}; expected the answer of the history, {rule}" in told
+    assert len(answers(run(*stream, "--resume", "--answer", rule, input=place("u", "08:05:00")))) == 1
+
+
+@pytest.mark.parametrize("rule", ["last", "first"])
+def test_the_statement_of_a_stream_names_its_rule(town, tmp_path, run, stream_of, rule):
+    arguments = [*stream_of(town, tmp_path), "--statement", tmp_path / "s.json", "--answer", rule]
+    run(*arguments, input=place("u", "08:00:00"))
+    said = stated(tmp_path / "s.json")["answer"]
+    assert said["name"] == rule and f"one step the {rule} in time is answered" in said["meaning"]
+
+
+def test_restarted_only_with_resume_and_where_it_was(town, tmp_path, run, stream_of):
+    first = answers(run(*stream_of(town, tmp_path), input=place("u", "08:00:00")))
+    result = run(*stream_of(town, tmp_path), input=place("u", "08:05:00"), code=2)
+    assert "--resume" in result.stderr
+    again = place("u", "08:00:00") + place("u", "08:05:00")
+    told = answers(run(*stream_of(town, tmp_path), "--resume", input=again))
+    assert told[0] == first[0]
+    assert told[1]["step"] == 2
+
+
+BAD = {
+    "invalid_json": [
+        "{",
+        "[]",
+        '{"user": "u", "user": "v"}',
+        '{"user": "u", "lat": NaN}',
+        "\x00",
+        "1" * 70_000,
+    ],
+    "unknown_field": ['{"user": "u", "speed": 3}'],
+    "missing_user": [
+        '{"lat": 1}',
+        '{"user": ""}',
+        '{"user": null}',
+        '{"user": "a\\u202eb"}',
+        '{"user": true}',
+    ],
+    "invalid_time": [
+        '{"user": "u", "t": "2024-05-06T08:00:00"}',
+        '{"user": "u", "t": 12}',
+        '{"user": "u", "t": "9999-01-01T00:00:00Z"}',
+    ],
+    "invalid_place": [
+        '{"user": "u", "t": "2024-05-06T08:00:00Z"}',
+        '{"user": "u", "lat": "1", "lon": 2}',
+        '{"user": "u", "lat": 91, "lon": 2}',
+        '{"user": "u", "lat": 1, "lon": 1e999}',
+    ],
+}
+
+
+@pytest.mark.parametrize(("reason", "text"), [(reason, text) for reason in BAD for text in BAD[reason]])
+def test_a_bad_line_has_a_reason(reason, text):
+    with pytest.raises(BadLine) as told:
+        parse_line(text.encode(), on_map=True)
+    assert told.value.reason == reason
+
+
+def test_bad_lines_are_answered_by_number_and_reason_and_lose_nothing_else(town, tmp_path, run, stream_of):
+    lines = [place("u", "08:00:00"), "\n", '{"user": "u", "lat": 77.7777}\n', place("u", "08:05:00")]
+    lines.append('{"user": "u", "lat": 50.01, "lon": 10.01}\n')
+    lines.append("7" * 100_000 + "\n")
+    lines.append(place("u", "08:10:00"))
+    result = run(*stream_of(town, tmp_path), "--quiet", input="".join(lines), code=3)
+    assert [row["step"] for row in answers(result)] == [1, 2, 3]
+    told = [line for line in result.stderr.splitlines() if line.startswith("line")]
+    assert told == ["line 3: invalid_place", "line 5: missing_time", "line 6: invalid_json"]
+    assert "7777" not in result.stderr
+
+
+def test_a_line_is_stored_before_it_is_printed_even_if_killed(town, tmp_path, stream_of, run):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dphmm", *first(stream_of(town, tmp_path))],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    seen = []
+    for clock in ("08:00:00", "08:05:00", "08:10:00"):
+        process.stdin.write(place("u", clock))
+        process.stdin.flush()
+        seen.append(json.loads(process.stdout.readline()))
+    process.kill()
+    process.communicate()
+    with open_ledger(tmp_path / "ledger.db") as ledger:
+        stored = [[1000.0 * c + 500 for c in entry.z] for entry in ledger.entries("u", "state")]
+    assert stored == [[row["z_0"], row["z_1"]] for row in seen]
+    again = "".join(place("u", clock) for clock in ("08:00:00", "08:05:00", "08:10:00"))
+    assert answers(run(*first(stream_of(town, tmp_path)), "--resume", input=again)) == seen
+
+
+@pytest.mark.parametrize("option", ["--dry-run", "--json"])
+def test_what_a_stream_cannot_do_is_refused_before_a_line_is_read(town, tmp_path, run, stream_of, option):
+    run(*stream_of(town, tmp_path), option, input=place("u", "08:00:00"), code=2)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_output_file_is_not_for_streams(town, tmp_path, run, stream_of):
+    run(*stream_of(town, tmp_path), "-o", tmp_path / "x.parquet", input="", code=2)
+
+
+def test_terminated_while_it_waits_for_a_line(town, tmp_path, stream_of):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dphmm", *first(stream_of(town, tmp_path))],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    process.stdin.write(place("u", "08:00:00"))
+    process.stdin.flush()
+    assert json.loads(process.stdout.readline())["step"] == 1
+    process.terminate()
+    _, told = process.communicate(timeout=60)
+    assert process.returncode == 143
+    assert "interrupted: 1 releases are stored in ledger.db and paid for" in told
+    # A ledger that was closed has no log beside it.
+    assert sorted(path.name for path in tmp_path.iterdir() if "-wal" in path.name or "-shm" in path.name) == []
+    with open_ledger(tmp_path / "ledger.db") as ledger:
+        assert ledger.spent("u").epsilon == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_stream_that_is_stopped_has_answered_closed_bins_and_not_the_open_one(town, tmp_path, run, stream_of, number):
+    arguments = stream_of(town, tmp_path)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dphmm", *arguments, "--statement", str(tmp_path / "s.json")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    lines = [place("u", "08:00:00"), place("v", "08:01:00"), place("v", "08:06:00"), place("w", "08:07:00")]
+    process.stdin.write("".join(lines))
+    process.stdin.flush()
+    seen = [json.loads(process.stdout.readline()) for _ in range(2)]
+    assert [row["user"] for row in seen] == ["u", "v"]
+    # All lines but the last have been read by now, and it is asked for the next.
+    process.stdin.write(place("v", "08:00:00"))
+    process.stdin.flush()
+    assert json.loads(process.stdout.readline()) == seen[1]
+    process.send_signal(number)
+    out, told = process.communicate(timeout=60)
+    assert process.returncode == 128 + number and out == ""
+    assert (
+        "interrupted: 2 releases are stored in ledger.db and paid for, and lines of 2 subjects in the open time "
+        in told
+    )
+    assert "with --resume continues after them, with the lines of that bin again" in told
+    assert stated(tmp_path / "s.json")["published"]["rows"] == 2
+    with open_ledger(tmp_path / "ledger.db") as ledger:
+        assert [len(ledger.entries(user, "state")) for user in "uvw"] == [1, 1, 0]
+    again = answers(run(*arguments, "--resume", input="".join(lines)))
+    assert again[:2] == seen and [(row["user"], row["step"]) for row in again[2:]] == [("v", 2), ("w", 1)]
+
+
+def test_a_reader_that_goes_away_ends_it_quietly_and_nothing_is_lost(town, tmp_path, run, stream_of):
+    """What head does: every line that was read of is stored, and so is one that nobody read."""
+    lines = "".join(place("u", f"08:{minute:02d}:00") for minute in range(0, 60, 5))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dphmm", *first(stream_of(town, tmp_path)), "--quiet", "--model-people", "others"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    process.stdin.write(lines[: lines.index("\n") + 1])
+    process.stdin.flush()
+    seen = json.loads(process.stdout.readline())
+    process.stdout.close()
+    process.stdin.write(lines[lines.index("\n") + 1 :])
+    process.stdin.close()
+    assert process.stderr.read() == ""
+    process.stderr.close()
+    assert process.wait(timeout=60) == 141
+    with open_ledger(tmp_path / "ledger.db") as ledger:
+        stored = [entry.z for entry in ledger.entries("u", "state")]
+    assert len(stored) == 2
+    told = answers(run(*first(stream_of(town, tmp_path)), "--resume", input=lines))
+    assert told[0] == seen
+    assert [tuple(round((row[z] - 500) / 1000) for z in ("z_0", "z_1")) for row in told[:2]] == stored
+
+
+def stated(path):
+    statement = json.loads(path.read_text())
+    jsonschema.validate(statement, statement_schema())
+    return statement
+
+
+def test_the_statement_of_a_stream_is_about_the_lines_it_answered(town, tmp_path, run, stream_of):
+    clocks = ("08:00:00", "08:01:00", "08:15:00")
+    arguments = [*stream_of(town, tmp_path), "--statement", tmp_path / "s.json"]
+    result = run(*arguments, input=place("v", clocks[0]) + "".join(place("u", clock) for clock in clocks))
+    statement = stated(tmp_path / "s.json")
+    # Two lines of one time bin are one release.
+    assert (statement["published"]["rows"], statement["published"]["subjects"]) == (3, 2)
+    assert statement["totals"]["epsilon_sum"] == "2"
+    assert statement["file"] == {"name": "-", "sha256": hashlib.sha256(result.stdout.encode()).hexdigest()}
+    again = run(*arguments, "--resume", input=place("u", clocks[0]), code=2)
+    assert "--statement" in again.stderr and "a new file" in again.stderr
+    assert stated(tmp_path / "s.json") == statement
+
+
+def test_a_stream_that_is_stopped_has_a_statement_too(town, tmp_path, stream_of):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dphmm", *first(stream_of(town, tmp_path)), "--statement", str(tmp_path / "s.json")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    process.stdin.write(place("u", "08:00:00"))
+    process.stdin.flush()
+    line = process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode == 130
+    statement = stated(tmp_path / "s.json")
+    assert statement["published"]["rows"] == 1
+    assert statement["file"]["sha256"] == hashlib.sha256(line.encode()).hexdigest()
+
+
+def test_a_stream_that_is_refused_half_way_has_a_statement_of_what_it_answered(town, tmp_path, run, stream_of):
+    arguments = [*stream_of(town, tmp_path), "--statement", tmp_path / "s.json", "--cap-epsilon", "1"]
+    run(*arguments, input=place("u", "08:00:00") + place("u", "08:05:00"), code=1)
+    assert stated(tmp_path / "s.json")["published"]["rows"] == 1
+
+
+def test_the_counts_of_a_stream_are_beside_its_ledger(site, tmp_path, run, stream_of):
+    lines = "".join(json.dumps({"user": "v", "state": state}) + "\n" for state in ("alpha", "nowhere"))
+    result = run(*stream_of(site, tmp_path), input=lines + "{\n", code=3)
+    counts = json.loads((tmp_path / "ledger.db.owner.json").read_text())
+    assert (tmp_path / "ledger.db.owner.json").stat().st_mode & 0o777 == 0o600
+    assert (counts["rows"], counts["rows_in_no_state"], counts["new_releases"]) == (2, 1, 2)
+    assert counts["rejected"] == {"invalid_json": 1}
+    told = result.stderr.splitlines()
+    assert told[-1] == "counts for you alone, never to be published: ledger.db.owner.json"
+    assert "1 of 2" not in result.stderr and "drifted" not in result.stderr
+
+
+def test_a_stream_that_is_refused_half_way_has_counts_too(site, tmp_path, run, stream_of):
+    lines = "".join(json.dumps({"user": "v", "state": state}) + "\n" for state in ("nowhere", "alpha"))
+    run(*stream_of(site, tmp_path), "--cap-epsilon", "1", input=lines, code=1)
+    counts = json.loads((tmp_path / "ledger.db.owner.json").read_text())
+    assert (counts["rows"], counts["rows_in_no_state"], counts["drifted"]) == (1, 1, 1)

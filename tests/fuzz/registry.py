@@ -29,8 +29,7 @@ from dphmm.storage.importers import IMPORTERS
 from dphmm.storage.json_lines import Journal
 from dphmm.storage.ledger.schema import migrate_ledger
 from dphmm.storage.private_tables import read_edges
-from dphmm.storage.public_tables import read_costs, read_numbers
-from dphmm.storage.state_tables import labels_by_state, space_of_answers
+from dphmm.storage.public_tables import labels_by_state, read_costs, read_numbers, space_of_answers
 from dphmm.storage.statement import load_statement
 from dphmm.storage.tables import read_table
 from dphmm.stream import BadLine, parse_line

@@ -142,13 +142,12 @@ def test_every_module_that_opens_files_for_reading_is_known():
         "storage/commit_log.py",  # the log of a release table: tests/storage/test_commit_log.py spoils it
         "storage/release_table.py",  # its data files, by their digests, and leases
         "storage/table_ledger.py",  # the ledger's columns in them: tests/storage/test_table_ledger.py spoils them
-        "storage/arrays.py",  # load_model, load_hidden_model
+        "storage/models.py",  # load_model, load_hidden_model, load_people
         "storage/inputs.py",  # digests, and all that is packed: geolife
         "storage/json_lines.py",  # Journal, table_of_lines, parse_line
         "storage/ledger/connection.py",  # open_ledger
-        "storage/ledger/rows.py",
+        "storage/ledger/schema.py",
         "storage/public_tables.py",  # read_numbers
-        "storage/models.py",  # load_people
         "storage/publications.py",  # the file of a model that it has just written
         "storage/tables.py",  # load_trajectories, read_table
         "storage/geo_files.py",  # the importer of geo files, read_zones

@@ -9,9 +9,8 @@ import pytest
 from scipy.optimize import linprog
 
 import dphmm
-from dphmm._kernels import quotients
-from dphmm._kernels.policy_leakage import bottleneck
-from dphmm._kernels.quotients import largest_ratio
+from dphmm._kernels import policy_leakage
+from dphmm._kernels.policy_leakage import bottleneck, largest_ratio
 from leakage_programs import by_linear_program, program
 
 pytestmark = pytest.mark.filterwarnings("ignore:divide by zero:RuntimeWarning")
@@ -63,9 +62,9 @@ def test_a_search_cut_short_is_still_a_bound(monkeypatch):
     """The readable twin of the kernel, given no time: what cannot be carried is paid for."""
     twins = {}
     for name in ("start_tree", "outward", "hang", "shares", "not_carried", "move", "price"):
-        twins[name] = getattr(quotients, name).py_func
+        twins[name] = getattr(policy_leakage, name).py_func
     for name, twin in twins.items():
-        monkeypatch.setattr(quotients, name, twin)
+        monkeypatch.setattr(policy_leakage, name, twin)
     looser = 0
     for seed in range(12):
         q, d, limits = program(seed, most=6)
@@ -74,7 +73,7 @@ def test_a_search_cut_short_is_still_a_bound(monkeypatch):
             log_q, log_d = np.log(q), np.log(d)
         assert largest_ratio.py_func(log_q, log_d, limits) == pytest.approx(expected, abs=1e-7)
         with monkeypatch.context() as patch:
-            patch.setattr(quotients, "MOST_MOVES", 0)
+            patch.setattr(policy_leakage, "MOST_MOVES", 0)
             rushed = largest_ratio.py_func(log_q, log_d, limits)
         assert rushed >= expected - 1e-9
         looser += rushed > expected + 1e-6

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from dphmm.accounting import Publication, totals
-from dphmm.accounting.composition import epsilon_of
+from dphmm.accounting.event import epsilon_of
 from dphmm.accounting.publication import delta_of_group, total_present, total_replaced
 from dphmm.errors import InvalidInput
 

@@ -17,7 +17,7 @@ from scipy import sparse
 import dphmm
 from dphmm.accounting.event import LearningEvent, NotPrivateEvent
 from dphmm.errors import InvalidInput
-from dphmm.storage import arrays
+from dphmm.storage import models
 
 SYMBOLS = ("red", "green", "élan")
 SEQUENCES = [[0, 1, 2, 0, 1], [2, 2, 0, 1], [0, 0, 1, 2]]
@@ -56,7 +56,7 @@ def rewritten(path, change):
         contents = {name: archive.read(name) for name in archive.namelist() if name != "sha256"}
     change(contents)
     with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("sha256", f"sha256:{arrays.content_hash(contents)}\n".encode())
+        archive.writestr("sha256", f"sha256:{models.content_hash(contents)}\n".encode())
         for name, content in contents.items():
             archive.writestr(name, content)
     return path

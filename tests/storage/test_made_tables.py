@@ -13,8 +13,8 @@ import pytest
 import dphmm
 from dphmm.errors import InvalidInput
 from dphmm.mechanisms.answer_table import known_table
-from dphmm.storage.arrays import read_arrays, write_arrays
 from dphmm.storage.made_tables import FORMAT, load_table, save_table
+from dphmm.storage.models import read_arrays, write_arrays
 
 
 @pytest.fixture(scope="module")

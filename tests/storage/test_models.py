@@ -25,13 +25,13 @@ from dphmm.errors import InvalidInput
 from dphmm.markov import MarkovModel
 from dphmm.states.grid import Grid
 from dphmm.states.space import StateSpace
-from dphmm.storage import arrays
-from dphmm.storage.arrays import read_arrays
+from dphmm.storage import models
 from dphmm.storage.models import (
     check_people,
     load_model,
     load_people,
     people_path,
+    read_arrays,
     remove_people,
     save_model,
     save_people,
@@ -77,7 +77,7 @@ def rewritten(path, change, rehash=True):
     written = contents.pop("sha256")
     change(contents)
     if rehash:
-        written = f"sha256:{arrays.content_hash(contents)}\n".encode()
+        written = f"sha256:{models.content_hash(contents)}\n".encode()
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("sha256", written)
         for name, content in contents.items():

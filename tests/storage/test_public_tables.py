@@ -3,6 +3,8 @@
 Claims: a CSV file without a header keeps its first row, whatever numbers stand there (equal ones too, which are no
 repeated names); names stay names; a first row that is neither is refused, as is a column that numbers the rows; an
 array is read without believing its shape. It would fail for a reader that takes any first row of a CSV file for names.
+
+Public tables by name: answers, labels, groups; what is wrong with one is said in one line.
 """
 
 from __future__ import annotations
@@ -15,8 +17,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import dphmm
 from dphmm.errors import InvalidInput
-from dphmm.storage.public_tables import read_numbers
+from dphmm.storage.public_tables import labels_by_state, listed_names, read_groups, read_numbers, space_of_answers
 from dphmm.storage.tables import write_table
 
 ROWS = [[3.0, 3.0], [-1.0, 0.5], [2.0, 1e3]]
@@ -122,3 +125,65 @@ def test_pipes_and_folders_are_not_waited_for(tmp_path):
     for name in ("pipe.npy", "folder.npy"):
         with pytest.raises(InvalidInput, match="plain file"):
             read_numbers(tmp_path / name)
+
+
+@pytest.fixture
+def table(tmp_path):
+    def write(text):
+        (tmp_path / "t.csv").write_text(text)
+        return str(tmp_path / "t.csv")
+
+    return write
+
+
+def test_names_and_labels_come_back_as_they_are_written(table):
+    space = space_of_answers(table("name,x,y\n01,1,2\n'=b,0.5,3\n"))
+    assert space.names == ("01", "=b") and space.answers.tolist() == [[1, 2], [0.5, 3]]
+    assert labels_by_state(table("state,kind\n'=b,007\nother,x\n01,1e5\n"), space) == ["1e5", "007"]
+    assert listed_names(table("state\n01\n'=b\n"), "names", "state") == ["01", "=b"]
+
+
+@pytest.mark.parametrize(
+    ("text", "came"),
+    [
+        ("state\na\n", "with names only"),
+        ("state,x\n", "with no rows"),
+        ("state,x\na,one\n", "one"),
+    ],
+)
+def test_a_table_of_answers_is_refused_in_one_line(table, text, came):
+    with pytest.raises(InvalidInput, match=came) as refused:
+        space_of_answers(table(text))
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "came"),
+    [
+        ("state,kind\na,1\n", "no label for state 'b'"),
+        ("state,kind\na,1\na,2\nb,1\n", "two labels for state 'a'"),
+        ("state,kind\na,\nb,1\n", "no label for state 'a'"),
+        ("state,kind,more\na,1,2\nb,1,2\n", "2 columns beside the names"),
+    ],
+)
+def test_every_state_has_one_label(table, text, came):
+    with pytest.raises(InvalidInput, match=came) as refused:
+        labels_by_state(table(text), dphmm.StateSpace.categories(["a", "b"]))
+    assert refused.value.field == "labels"
+
+
+@pytest.mark.parametrize(
+    ("text", "came"),
+    [
+        ("subject,group\nann,\n", "an empty cell"),
+        ("user,group\nann,one\nann,two\n", "a subject in two groups"),
+        ("subject,family\nann,one\n", "columns subject, family"),
+    ],
+)
+def test_a_subject_has_one_group(table, text, came):
+    with pytest.raises(InvalidInput, match=came):
+        read_groups(table(text))
+
+
+def test_groups_are_read_by_name(table):
+    assert read_groups(table("user,group\n'=ann,one\n007,one\n'=ann,one\n")) == {"=ann": "one", "007": "one"}

@@ -15,25 +15,25 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dphmm.accounting.composition import Guarantee as Guarantee
-    from dphmm.accounting.composition import SeveralQueries as SeveralQueries
-    from dphmm.accounting.composition import neighbouring_paths as neighbouring_paths
-    from dphmm.accounting.composition import theorem_5_3 as theorem_5_3
-    from dphmm.accounting.composition import theorem_6_3 as theorem_6_3
-    from dphmm.accounting.composition import theorem_7_1 as theorem_7_1
-    from dphmm.accounting.composition import theorem_7_2 as theorem_7_2
     from dphmm.accounting.edge_leakage import Couplable as Couplable
     from dphmm.accounting.edge_leakage import PolicyLeakage as PolicyLeakage
     from dphmm.accounting.edge_leakage import couplable as couplable
     from dphmm.accounting.edge_leakage import policy_allocation as policy_allocation
     from dphmm.accounting.edge_leakage import policy_leakage as policy_leakage
     from dphmm.accounting.event import ComposedEvents as ComposedEvents
+    from dphmm.accounting.event import Guarantee as Guarantee
     from dphmm.accounting.event import LearningEvent as LearningEvent
     from dphmm.accounting.event import NoisyCounts as NoisyCounts
     from dphmm.accounting.event import NotPrivateEvent as NotPrivateEvent
     from dphmm.accounting.event import ReleaseEvent as ReleaseEvent
+    from dphmm.accounting.event import SeveralQueries as SeveralQueries
     from dphmm.accounting.event import SkipEvent as SkipEvent
     from dphmm.accounting.event import learned as learned
+    from dphmm.accounting.event import neighbouring_paths as neighbouring_paths
+    from dphmm.accounting.event import theorem_5_3 as theorem_5_3
+    from dphmm.accounting.event import theorem_6_3 as theorem_6_3
+    from dphmm.accounting.event import theorem_7_1 as theorem_7_1
+    from dphmm.accounting.event import theorem_7_2 as theorem_7_2
     from dphmm.accounting.event import together as together
     from dphmm.accounting.ledger import Caps as Caps
     from dphmm.accounting.ledger import Entry as Entry
@@ -70,7 +70,7 @@ _HOMES = {
     "ComposedEvents": "event",
     "Couplable": "edge_leakage",
     "Entry": "ledger",
-    "Guarantee": "composition",
+    "Guarantee": "event",
     "Group": "ledger",
     "Leakage": "temporal",
     "LearningEvent": "event",
@@ -90,7 +90,7 @@ _HOMES = {
     "Request": "ledger",
     "Requests": "ledger",
     "SessionHeader": "ledger",
-    "SeveralQueries": "composition",
+    "SeveralQueries": "event",
     "SkipEvent": "event",
     "Spent": "ledger",
     "StoredMany": "ledger",
@@ -100,7 +100,7 @@ _HOMES = {
     "learned": "event",
     "ledger_summary": "ledger",
     "losses_per_step": "temporal",
-    "neighbouring_paths": "composition",
+    "neighbouring_paths": "event",
     "policy_allocation": "edge_leakage",
     "policy_leakage": "edge_leakage",
     "replay": "ledger",
@@ -108,10 +108,10 @@ _HOMES = {
     "summarise_ledger": "ledger",
     "temporal_allocation": "temporal",
     "temporal_leakage": "temporal",
-    "theorem_5_3": "composition",
-    "theorem_6_3": "composition",
-    "theorem_7_1": "composition",
-    "theorem_7_2": "composition",
+    "theorem_5_3": "event",
+    "theorem_6_3": "event",
+    "theorem_7_1": "event",
+    "theorem_7_2": "event",
     "together": "event",
     "totals": "publication",
 }

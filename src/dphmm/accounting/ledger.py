@@ -32,8 +32,7 @@ from dphmm.accounting.budget import (
     Spent,
     recount,
 )
-from dphmm.accounting.composition import Guarantee, check_delta, neighbouring_paths, theorem_7_2
-from dphmm.accounting.event import ReleaseEvent, event_of
+from dphmm.accounting.event import Guarantee, ReleaseEvent, check_delta, event_of, neighbouring_paths, theorem_7_2
 from dphmm.accounting.memory import MemoryLedger
 from dphmm.accounting.promise import SequencePromise
 from dphmm.accounting.publication import DELTA, AdmittedPublication, PersonTotals, Publication, Published, totals

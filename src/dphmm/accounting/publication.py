@@ -20,8 +20,15 @@ from typing import NamedTuple
 
 from dphmm._checks import one_of
 from dphmm.accounting.budget import Account, nanos_up, quoted
-from dphmm.accounting.composition import SMALLEST_DELTA, Guarantee, check_delta, epsilon_of
-from dphmm.accounting.event import NEIGHBOURS, LearningEvent, NotPrivateEvent
+from dphmm.accounting.event import (
+    NEIGHBOURS,
+    SMALLEST_DELTA,
+    Guarantee,
+    LearningEvent,
+    NotPrivateEvent,
+    check_delta,
+    epsilon_of,
+)
 from dphmm.accounting.records import check_exact, check_text
 from dphmm.errors import InvalidInput
 from dphmm.types import Loss

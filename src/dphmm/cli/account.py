@@ -30,7 +30,7 @@ from dphmm.storage.ledger.schema import migrate_ledger
 from dphmm.storage.table_ledger import opened_to_read
 
 if TYPE_CHECKING:
-    from dphmm.accounting.composition import Guarantee
+    from dphmm.accounting.event import Guarantee
     from dphmm.accounting.ledger import QuerySummary, SubjectSummary
     from dphmm.accounting.publication import PersonTotals, Publication
     from dphmm.batch import Progress

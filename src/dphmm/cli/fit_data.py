@@ -32,7 +32,7 @@ from dphmm.states.space import ANSWERS_OF_NAMES
 from dphmm.storage.csv_files import listed
 from dphmm.storage.inputs import steady
 from dphmm.storage.private_tables import refuse_private, rejected_path
-from dphmm.storage.state_tables import listed_names, space_of_answers
+from dphmm.storage.public_tables import listed_names, space_of_answers
 from dphmm.storage.tables import column_names
 from dphmm.storage.trajectories import load_trajectories
 

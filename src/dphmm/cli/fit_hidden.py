@@ -34,7 +34,7 @@ from dphmm.errors import InvalidInput
 from dphmm.states import StateSpace, ordered_labels
 from dphmm.storage.inputs import steady
 from dphmm.storage.private_tables import by_reason, in_words, list_rejected, refuse_private
-from dphmm.storage.state_tables import listed_names
+from dphmm.storage.public_tables import listed_names
 from dphmm.storage.tables import column_names
 from dphmm.storage.trajectories import load_trajectories
 

@@ -15,7 +15,7 @@ from dphmm.cli.options import CONTEXT, loaded_model, loaded_policy, messages, ot
 from dphmm.cli.smooth import other_query, read_rows, release_subjects
 from dphmm.errors import InvalidInput
 from dphmm.storage.inputs import checked_input, steady
-from dphmm.storage.state_tables import listed_columns
+from dphmm.storage.public_tables import listed_columns
 
 if TYPE_CHECKING:
     from dphmm.session.odds import EventOdds

@@ -26,7 +26,7 @@ from dphmm.cli.options import (
 )
 from dphmm.errors import InvalidInput
 from dphmm.states import Grid, space_of_names
-from dphmm.storage.state_tables import listed_names, space_of_answers
+from dphmm.storage.public_tables import listed_names, space_of_answers
 
 if TYPE_CHECKING:
     from dphmm.markov.model import MarkovModel

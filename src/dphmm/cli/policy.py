@@ -14,7 +14,7 @@ from dphmm.cli.console import Console, named, print_json
 from dphmm.cli.guarantees import covered_rows
 from dphmm.cli.options import CONTEXT, F, force, length, loaded_model, loaded_policy, messages, new_output, output
 from dphmm.errors import InvalidInput, Unprotectable
-from dphmm.storage.state_tables import labels_by_state
+from dphmm.storage.public_tables import labels_by_state
 
 if TYPE_CHECKING:
     from dphmm.markov.model import MarkovModel

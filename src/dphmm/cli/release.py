@@ -27,9 +27,9 @@ from dphmm.cli.release_job import (
     name_counts,
     note_no_ledger,
     people,
+    release_stream,
     with_budget_plan,
 )
-from dphmm.cli.release_stream import release_stream
 from dphmm.errors import InvalidInput
 from dphmm.states.space import LABELS_WRONG
 from dphmm.storage import statement_types

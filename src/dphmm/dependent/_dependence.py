@@ -21,8 +21,7 @@ import numpy as np
 
 from dphmm._cached import cached_property
 from dphmm._checks import exact_epsilon
-from dphmm.accounting.composition import Guarantee
-from dphmm.accounting.event import DependentEvent, NoisyCounts, per_record_total
+from dphmm.accounting.event import DependentEvent, Guarantee, NoisyCounts, per_record_total
 from dphmm.dependent._calibration import calibrate
 from dphmm.dependent._chain import Chain
 from dphmm.dependent._inputs import Called, counting, place

@@ -33,8 +33,7 @@ from dphmm.samplers.entropy import default_bits, is_secure
 from dphmm.storage.inputs import file_digest
 from dphmm.storage.learned import Whom
 from dphmm.storage.private_tables import PrivateRows, PrivateTable
-from dphmm.storage.publications import Admit, Kept, default_name, digest_of_settings, publish
-from dphmm.storage.query_statement import query_statement
+from dphmm.storage.publications import Admit, Kept, default_name, digest_of_settings, publish, query_statement
 from dphmm.storage.statement_types import document
 from dphmm.types import Bits, Exact, IntArray
 

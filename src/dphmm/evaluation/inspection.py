@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dphmm.accounting.composition import theorem_6_3
+from dphmm.accounting.event import theorem_6_3
 from dphmm.accounting.records import shown
 from dphmm.batch import Batch
 from dphmm.errors import DphmmError, InvalidInput, Refused

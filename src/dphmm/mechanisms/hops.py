@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dphmm._cached import Recent
-from dphmm.mechanisms.answer_table import AnswerTable, answers_and_edges
-from dphmm.mechanisms.base import Words
-from dphmm.mechanisms.table_law import (
+from dphmm.mechanisms.answer_table import (
+    AnswerTable,
     TableLaw,
+    answers_and_edges,
     digits_for,
     margin_of,
     randomised_response,
@@ -27,6 +27,7 @@ from dphmm.mechanisms.table_law import (
     rounded,
     truthful,
 )
+from dphmm.mechanisms.base import Words
 from dphmm.mechanisms.table_program import hops, require_checkable
 from dphmm.policy.constraint import Constraint
 from dphmm.policy.graph import PolicyGraph

@@ -14,8 +14,16 @@ from numpy.typing import ArrayLike
 
 from dphmm._cached import Recent
 from dphmm._checks import one_of
-from dphmm.mechanisms.answer_table import AnswerTable, answers_and_edges
-from dphmm.mechanisms.table_law import TableLaw, digits_for, margin_of, require_certified, rounded, truthful
+from dphmm.mechanisms.answer_table import (
+    AnswerTable,
+    TableLaw,
+    answers_and_edges,
+    digits_for,
+    margin_of,
+    require_certified,
+    rounded,
+    truthful,
+)
 from dphmm.mechanisms.table_program import (
     Optimum,
     Problem,

@@ -20,7 +20,7 @@ use. For each answer a small program then finds a column that costs less, or sho
 are lowered by no more than what such programs ask for, and then their sum is a bound for all mechanisms.
 
 Mechanisms as mixtures of extreme columns are those of Kairouz, Oh and Viswanath (NIPS 2014); what comes out are floats:
-a proposal, nothing more (`table_law` mends and certifies it).
+a proposal, nothing more (`answer_table` mends and certifies it).
 
 Proofs: docs/proofs/optimal-table.md, docs/proofs/optimal-columns.md.
 """

@@ -15,7 +15,7 @@ from dphmm.session.plan import Plan
 from dphmm.states.grid import Grid
 from dphmm.states.space import FORBIDDEN, LONGEST_NAME, StateSpace
 from dphmm.storage.inputs import PathLike, checked_input
-from dphmm.storage.state_tables import listed_columns
+from dphmm.storage.public_tables import listed_columns
 from dphmm.types import BoolArray, IntArray, States
 
 #: Regions, at most, and bytes of a GeoJSON file.

@@ -1,6 +1,6 @@
 """Hidden Markov models as files: ``hmm.npz``, arrays and one JSON text, no pickles.
 
-Members beside those of every file of arrays (dphmm.storage.arrays): ``meta`` (JSON: symbols, provenance),
+Members beside those of every file of arrays (dphmm.storage.models): ``meta`` (JSON: symbols, provenance),
 ``startprob``, ``emissionprob``, and ``transmat``, or ``indptr``, ``indices`` and ``data`` where the moves are sparse.
 """
 
@@ -21,8 +21,8 @@ from dphmm.markov.hidden.hmm import CategoricalHMM
 from dphmm.markov.hidden.parameters import ATTRIBUTES, CHANGED, event_of, is_as_left, remember, was_fitted
 from dphmm.states.space import check_names
 from dphmm.storage import models
-from dphmm.storage.arrays import Arrays, check_members, compressed_rows, description, read_arrays, write_arrays
 from dphmm.storage.learned import learning_event
+from dphmm.storage.models import Arrays, check_members, compressed_rows, description, read_arrays, write_arrays
 from dphmm.types import IntArray
 
 #: Raised whenever an older dphmm could misread a file.

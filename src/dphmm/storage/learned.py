@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 from msgspec import UNSET, structs
 
 from dphmm._checks import one_of
-from dphmm.accounting.composition import Guarantee
-from dphmm.accounting.event import LearningEvent, NoisyCounts, NotPrivateEvent, event_from, learned, together
+from dphmm.accounting.event import Guarantee, LearningEvent, NoisyCounts, NotPrivateEvent, event_from, learned, together
 from dphmm.accounting.records import in_short, shown
 from dphmm.errors import InvalidInput
 from dphmm.markov.geometry import GEOMETRY

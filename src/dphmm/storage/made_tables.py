@@ -1,6 +1,6 @@
 """Made tables as files: ``table.npz``, whole numbers and one JSON text, no pickles.
 
-Members beside those of every file of arrays (dphmm.storage.arrays): ``meta`` (JSON: epsilon, the space's SHA-256,
+Members beside those of every file of arrays (dphmm.storage.models): ``meta`` (JSON: epsilon, the space's SHA-256,
 whether answers are names, how the table was made, the SHA-256 of its contents), ``answers`` (n, d), ``edges`` (m, 2),
 ``prior`` (n,), ``pitch`` and ``origin`` (d,), and ``weights`` (n, n, k): every whole number in k bytes, the highest
 first.
@@ -21,10 +21,9 @@ from numpy.typing import NDArray
 from dphmm._checks import written_fraction
 from dphmm.errors import InvalidInput
 from dphmm.mechanisms.additive_law import Uncertified
-from dphmm.mechanisms.answer_table import MadeTable, Making, make_known
-from dphmm.mechanisms.table_law import digits_for
+from dphmm.mechanisms.answer_table import MadeTable, Making, digits_for, make_known
 from dphmm.states.lattice import Lattice
-from dphmm.storage.arrays import Arrays, check_members, description, read_arrays, write_arrays
+from dphmm.storage.models import Arrays, check_members, description, read_arrays, write_arrays
 
 #: Raised whenever an older dphmm could misread a file.
 FORMAT = 1

@@ -33,7 +33,7 @@ from dphmm.session.releases import NOT_ASKED, Releases
 from dphmm.storage.commit_log import Committed
 from dphmm.storage.inputs import PathLike
 from dphmm.storage.ledger import open_ledger
-from dphmm.storage.ledger.rows import caps_from, loss_of, number_of, number_text
+from dphmm.storage.ledger.schema import caps_from, loss_of, number_of, number_text
 from dphmm.storage.release_table import ReleaseTable, check_file
 from dphmm.storage.released import run_starts
 from dphmm.types import IntArray

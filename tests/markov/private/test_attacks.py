@@ -18,8 +18,7 @@ import numpy as np
 import pytest
 
 import dphmm
-from dphmm.accounting.composition import epsilon_of
-from dphmm.accounting.event import LearningEvent, NotPrivateEvent, described, event_from, learned
+from dphmm.accounting.event import LearningEvent, NotPrivateEvent, described, epsilon_of, event_from, learned
 from dphmm.errors import InvalidInput
 from dphmm.markov.private.chain import fit_chain
 from dphmm.markov.private.release import grid_bits, noise_for, release

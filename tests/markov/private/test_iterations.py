@@ -14,7 +14,7 @@ from typing import get_type_hints
 import numpy as np
 import pytest
 
-from dphmm.accounting.composition import epsilon_of
+from dphmm.accounting.event import epsilon_of
 from dphmm.errors import InvalidInput
 from dphmm.markov.hidden.parameters import Parameters
 from dphmm.markov.private import iterations

@@ -18,8 +18,7 @@ import numpy as np
 from scipy import sparse
 
 from dphmm._checks import exact_epsilon, exact_number, finite_number, one_of, whole
-from dphmm.accounting.composition import check_delta, rho_for
-from dphmm.accounting.event import NOISES, LearningEvent, NoisyCounts, NotPrivateEvent
+from dphmm.accounting.event import NOISES, LearningEvent, NoisyCounts, NotPrivateEvent, check_delta, rho_for
 from dphmm.errors import InvalidInput
 from dphmm.markov.hidden.baum_welch import Monitor
 from dphmm.markov.hidden.parameters import (

@@ -30,9 +30,12 @@ from dphmm.storage.ledger.connection import (
     use_wal,
     watch,
 )
-from dphmm.storage.ledger.rows import (
+from dphmm.storage.ledger.schema import (
+    GROUPS,
     account_from,
     caps_from,
+    check_contents,
+    check_pages,
     digest_of,
     entry_from,
     fact_from,
@@ -40,10 +43,11 @@ from dphmm.storage.ledger.rows import (
     hash_stored,
     options_from,
     plan_from,
+    prepare,
     publication_from,
     published_from,
+    reading,
 )
-from dphmm.storage.ledger.schema import GROUPS, check_contents, check_pages, prepare, reading
 from dphmm.storage.ledger.transaction import ASKED_TOGETHER, SqliteTransaction
 
 Result = TypeVar("Result")

@@ -24,12 +24,14 @@ from dphmm.accounting.records import Requests, Spending
 from dphmm.accounting.transaction import BaseTransaction
 from dphmm.errors import DphmmError, InvalidInput
 from dphmm.storage.ledger.connection import damaged, explained
-from dphmm.storage.ledger.rows import (
+from dphmm.storage.ledger.schema import (
+    GROUPS,
     Row,
     account_from,
     account_row,
     answer_texts,
     caps_from,
+    create_group_tables,
     digest_of,
     entry_from,
     fact_from,
@@ -46,8 +48,8 @@ from dphmm.storage.ledger.rows import (
     release_row,
     release_rows,
     terms_row,
+    use_feature,
 )
-from dphmm.storage.ledger.schema import GROUPS, create_group_tables, use_feature
 from dphmm.types import IntArray
 
 #: Plans whose record is kept at hand, so that a plan seen again is compared by identity.

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from dphmm.mechanisms import OptimalTable, table, table_program
 from dphmm.mechanisms.additive_law import Uncertified
-from dphmm.mechanisms.table_law import digits_for, require_certified, rounded, truthful
+from dphmm.mechanisms.answer_table import digits_for, require_certified, rounded, truthful
 from dphmm.policy import radius as within
 from naive_table import exp_below, least_mean, worst_ratio
 
