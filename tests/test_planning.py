@@ -27,7 +27,7 @@ from dphmm.schedule_plan import _digest, read_plan, save_plan
 from dphmm.session.setting import Setting
 from dphmm.session.smoothing import Published, Smoother
 from dphmm.session.step import Position
-from dphmm.simulated import Moves, SimulatedReleases, likelihood_columns, median, places, walks
+from dphmm.simulated import Moves, SimulatedReleases, best_answers, likelihood_columns, median, places, walks
 
 LINE = dphmm.StateSpace(np.arange(5))
 MOVES = 0.7 * np.eye(5) + 0.3 * np.array(
@@ -222,7 +222,9 @@ def followed_with_answers(setting, schedule, paths, monkeypatch):
     monkeypatch.setattr(simulated, "answer_under", told)
     followed = SimulatedReleases(setting, schedule, paths, LINE.own_answers[paths], Moves(setting.model), 3)
     online, smoothed_means = np.empty((*paths.shape, 1)), np.empty((*paths.shape, 1))
-    followed._estimate(np.arange(len(paths)), online, smoothed_means)
+    followed._estimate(
+        np.arange(len(paths)), lambda part, t, beliefs: best_answers(LINE, beliefs), online, smoothed_means
+    )
     return followed, online, smoothed_means, drawn
 
 
@@ -676,3 +678,35 @@ def test_of_short_blocks_the_error_is_that_of_a_file_of_many(kind, length, monke
     assert error(SETTLED) == pytest.approx(many, rel=0.04)
     if length == 1:
         assert error(2) > 1.15 * many
+
+
+# -- short sequences of labels -----------------------------------------------------------------------------------------
+
+
+def test_the_error_expected_of_a_short_sequence_is_that_of_all_paths_and_answers():
+    """Three labels over three steps: every path with every answer, against 64 times 100 invented people.
+
+    Their estimates have a standard deviation below 0.21 a person, 0.003 together: five of these are 0.013. Where the
+    labels themselves were drawn for 300 people it was 0.02, and the test would see that in most seeds.
+    """
+    n, steps = 3, 3
+    space = dphmm.StateSpace.labels(["a", "b", "c"])
+    moves = np.array([[0.7, 0.2, 0.1], [0.1, 0.6, 0.3], [0.2, 0.2, 0.6]])
+    model = dphmm.MarkovModel([0.5, 0.3, 0.2], moves, space=space, start="at")
+    promise = dphmm.SequencePromise(1, steps=steps)
+    planner = World(model, dphmm.policy.complete(n), space, promise)
+    schedule = Schedule(promise, Fraction(1, 3), range(1, steps + 1))
+    assert len(planner.paths) * steps >= 100 * SETTLED
+    plan = simulated.support_plan(planner.setting.with_epsilon(schedule.exact), 1)
+    answered = np.exp([plan.log_likelihood(np.array([label, 0, 0][: plan.image.shape[1]])) for label in range(n)])
+    answered = answered / answered.sum(axis=0)
+    paths = np.array(list(itertools.product(range(n), repeat=steps)))
+    likely = model.initial[paths[:, 0]] * np.prod(
+        [moves[paths[:, t], paths[:, t + 1]] for t in range(steps - 1)], axis=0
+    )
+    wrong = 0.0
+    for z in itertools.product(range(n), repeat=steps):
+        joint = likely * np.prod([answered[z[t], paths[:, t]] for t in range(steps)], axis=0)
+        wrong += sum(joint.sum() - np.bincount(paths[:, t], joint, n).max() for t in range(steps)) / steps
+    found = planner.expected(schedule).found
+    assert found.error == pytest.approx(wrong, abs=0.013) and found.error <= found.without

@@ -52,8 +52,8 @@ LADDER = tuple(Fraction(half, 2) for half in (1, 2, 3, 4, 6, 8, 12))
 SOONER = 0.8
 #: Steps of all invented people together.
 MOST_STEPS = 4 * 10**6
-#: So many steps at least are simulated of people whose sequences go on: at the first and the last steps of a file a
-#: reader knows less, and of short blocks and windows these would be all.
+#: So many steps at least are simulated for each of the invented people. Where sequences go on, a reader knows less at
+#: their first and last steps, and of short blocks and windows these would be all; of short sequences more people walk.
 SETTLED = 192
 #: Invented people who stay at one place.
 STAYERS = 300
@@ -175,14 +175,16 @@ class World:
             check_exact(self.epsilon, "epsilon")
             if self.epsilon > promise.exact:
                 raise InvalidInput("epsilon", shown(self.epsilon), f"at most {promise}, the promise")
-        blocks = 1 if promise.steps is not None else max(2, -(-SETTLED // self.length))
+        few = -(-SETTLED // self.length)
+        # Of short sequences there are more people instead of more blocks: as many steps in all.
+        blocks, walked = (1, self.people * few) if promise.steps is not None else (max(2, few), self.people)
         steps = self.length * blocks
-        if steps * self.people > MOST_STEPS:
+        if steps * walked > MOST_STEPS:
             name = next(name for name in ("steps", "window", "per") if getattr(promise, name) is not None)
             expected = f"at most {MOST_STEPS} steps of all {self.people} people: a shorter one, or fewer people"
             raise InvalidInput(name, f"{steps} simulated steps", expected)
         self.moves, generator = Moves(model), np.random.default_rng(self.seed)
-        self.paths = walks(model, self.people, steps, generator, self.setting.options.start)
+        self.paths = walks(model, walked, steps, generator, self.setting.options.start)
         self.there = places(space, self.paths, generator)
 
     # -- where they may be asked ----------------------------------------------------------------------------------

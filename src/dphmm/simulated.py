@@ -9,7 +9,7 @@ Source: docs/proofs/schedules.md (which steps are asked); the filter and the smo
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -250,23 +250,39 @@ class SimulatedReleases:
     def errors(self, smoothed: bool = True) -> Errors:
         """Errors of the estimates. Raises as the planner does."""
         n, steps = self.paths.shape
-        online, after_all = np.empty((n, steps, self._points.shape[1])), np.empty((n, steps, self._points.shape[1]))
+        online, after_all = np.empty((n, steps)), np.empty((n, steps))
         each = max(1, _KEPT // (steps * self.setting.space.n_states))
         asked = 0
         for first in range(0, n, each):
             part = np.arange(first, min(first + each, n))
-            asked += self._estimate(part, online, after_all if smoothed else None)
-        distances = self.setting.space.distances
-        before = float(distances(online, self.there).mean())
+            asked += self._estimate(part, self._off, online, after_all if smoothed else None)
         if not smoothed:
-            return Errors(before, np.nan, asked / n, np.empty(0))
-        after = distances(after_all, self.there)
-        return Errors(before, float(after.mean()), asked / n, np.asarray(after.mean(axis=0)))
+            return Errors(float(online.mean()), np.nan, asked / n, np.empty(0))
+        by_step = np.asarray(after_all.mean(axis=0))
+        return Errors(float(online.mean()), float(after_all.mean()), asked / n, by_step)
 
-    def _estimate(self, part: IntArray, online: FloatArray, after_all: FloatArray | None) -> int:
+    def _off(self, part: IntArray, t: int, beliefs: FloatArray) -> FloatArray:
+        """How far off (n,) the best estimates of beliefs (N, n) are from people's places at a step.
+
+        Of labels how likely the estimate is wrong, as the belief says: it is that of people who move as the model says,
+        and nothing but the answers is left to chance.
+        """
+        space = self.setting.space
+        if space.has_labels:
+            return np.asarray(1.0 - beliefs.max(axis=0) / beliefs.sum(axis=0))
+        return np.asarray(space.distances(best_answers(space, beliefs), self.there[part, t - 1]))
+
+    def _estimate(
+        self,
+        part: IntArray,
+        told: Callable[[IntArray, int, FloatArray], FloatArray],
+        online: FloatArray,
+        after_all: FloatArray | None,
+    ) -> int:
+        """What is ``told`` of the beliefs of some people at each step, into both arrays; how often they were asked."""
         kept, seen = [], []
         for t, beliefs, answers in self.steps(part):
-            online[part, t - 1] = best_answers(self.setting.space, beliefs)
+            online[part, t - 1] = told(part, t, beliefs)
             if after_all is not None:
                 kept.append(beliefs)
             seen.append(answers)
@@ -274,7 +290,7 @@ class SimulatedReleases:
             ahead = np.ones((len(self._points), len(part)))
             for t in range(len(seen), 0, -1):
                 both = kept.pop() * ahead
-                after_all[part, t - 1] = best_answers(self.setting.space, both)
+                after_all[part, t - 1] = told(part, t, both)
                 ahead[:, seen[t - 1].who] *= seen[t - 1].likelihood
                 if t > 1:
                     ahead = self.moves.back(ahead, t)

@@ -82,7 +82,7 @@ def test_inspect_says_it(town, site, run):
 def test_release_says_it_and_the_statement_has_it(released, town):
     folder, result = released
     said = " ".join(result.stderr.split())
-    assert re.search(rf"guaranteed {PLACES}: at most 73.2 % sure after one answer", said)
+    assert re.search(rf"guaranteed {PLACES}: at most 73.2 % sure after the answer of that moment", said)
     statement = document(load_statement(folder / "released.csv"))
     jsonschema.validate(statement, statement_schema())
     covered = statement["covered_distance"]

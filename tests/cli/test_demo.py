@@ -49,7 +49,7 @@ def test_it_ends_with_the_path_of_the_page(made: tuple[Path, subprocess.Complete
         "a model made from the map alone",
         f"{ASKED} noisy positions of 2 people, at fixed public times, at most 6 a day",
         "up to 680 m apart on the map (677 m on the ground)",
-        "at most 88.1 % sure after one answer (50 % before)",
+        "at most 88.1 % sure after the answer of that moment (50 % before)",
         "two paths that are equal or joined so at every step: at most 99.9994 % after all 6 of a day",
         "off on average",
         "who stays at one place",

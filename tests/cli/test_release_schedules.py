@@ -153,7 +153,7 @@ def test_the_summary_tells_both_bounds_what_is_found_and_what_is_spent(folder, p
     assert labels[:5] == ["published", "guaranteed", "still found", "not protected", "spent"]
     said = " ".join(" ".join(rows).split())
     assert "6 noisy positions of 3 people, at fixed public times, at most 2 in 12 steps for each person; 36" in said
-    assert "at most 88.1 % sure after one answer (50 % before)" in said
+    assert "at most 88.1 % sure after the answer of that moment (50 % before)" in said
     assert "two paths that are equal or joined so at every step: at most 98.3 % after all 2 of 12 steps" in said
     assert f"{plan['without']:,.0f}"[:3] in said and "off expected" in said
     assert "at most 4 of 4 in 12 steps for each person" in said and "next" in labels

@@ -7,7 +7,9 @@ matplotlib takes for a formula, and for a chart of something that the report doe
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -60,7 +62,7 @@ def test_titles_are_findings_of_the_page(chart, made, ax):
         "budget": content.budget_figure.heading,
         "belief": f"u1, {content.moment(content.person.rows[content.first_step])}, answer: "
         + content.how_far(content.person, content.first_step),
-        "sureness": f"At most {content.guarantee.bars[1][2]} sure after one answer",
+        "sureness": f"At most {content.guarantee.bars[1][2]} sure after the answer of that moment",
     }
     assert title == due.get(chart, title)
     assert re.search("[0-9]", title) and ("spent 4 of 4" in title) is (chart == "budget")
@@ -73,8 +75,8 @@ def test_of_labels_and_of_several_budgets_too(made, ax):
     dphmm.plot.strip(report, ax=ax)
     title = " ".join(ax.get_title().split())
     sure = np.mean(np.concatenate([person.probability for person in report.persons]))
-    assert title == f"Likeliest label, step by step: a reader is {100 * sure:.0f} % sure on average"
-    assert title == Content(report).strip_figure.heading
+    assert title == f"NOT PRIVATE: Likeliest label, step by step: a reader is {100 * sure:.0f} % sure on average"
+    assert title == f"NOT PRIVATE: {Content(report).strip_figure.heading}"
     plans = list(made("planned").prospects.ladder)
     for given, first, last in ((plans, plans[0], plans[-1]), (plans[::-1], plans[0], plans[-1])):
         other = Figure().add_subplot()
@@ -184,3 +186,22 @@ def test_what_is_no_report_is_refused(chart):
 def test_names_are_no_formulas(made, ax):
     dphmm.plot.strip(made("labels"), ax=ax)
     ax.figure.draw_without_rendering()
+
+
+@pytest.mark.parametrize(
+    ("private", "told"), [(False, "NOT PRIVATE: "), ("unknown", "NOT KNOWN TO BE PRIVATE: "), (True, "")]
+)
+def test_a_chart_says_where_nothing_is_guaranteed(private, told, made, ax):
+    """Wherever it is taken to, without the page around it."""
+    report = made("planned")
+    of = replace(report.made, statement=msgspec.structs.replace(report.statement, private=private))
+    for chart in (dphmm.plot.sureness, dphmm.plot.nights, dphmm.plot.error, dphmm.plot.budget, dphmm.plot.belief):
+        ax.clear()
+        title = " ".join(chart(replace(report, made=of), ax=ax).get_title().split())
+        assert title.removeprefix("OWNER ONLY: ").startswith(told) and ("PRIVATE" in title) is bool(told)
+
+
+def test_who_stays_is_not_drawn_of_a_file_without_a_whole_block(made, ax):
+    """As the page, which tells nothing of them."""
+    with pytest.raises(InvalidInput, match="nobody has rows of a whole"):
+        dphmm.plot.nights(made("grid"), ax=ax)

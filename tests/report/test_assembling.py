@@ -8,11 +8,17 @@ fail for a page that believes the statement beside the file, as pages did.
 from __future__ import annotations
 
 import json
+import re
+import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from report.worlds import report
+import dphmm
+from dphmm.planning import error_of_known_states
+from dphmm.report.page import Content, page
+from report.worlds import released, report, run, table
 
 pytestmark = pytest.mark.usefixtures("few_invented_people")
 
@@ -217,3 +223,93 @@ def test_learning_that_the_model_does_not_record_is_refused(doctored, tmp_path):
     assert "which says of learning something, and the model says nothing" in refused(
         doctored("grid", {"learning": learned}), tmp_path
     )
+
+
+@pytest.mark.parametrize(
+    ("spread", "told"), [(1e6, "a schedule that does not ask at step"), (1e-9, "leaves out steps that the stated")]
+)
+def test_a_schedule_that_was_called_paced_is_followed(spread, told, doctored, tmp_path):
+    """Under wide spreads nobody would have been asked; under narrow ones at once, and nothing is expected of that."""
+    members = {"schedule.name": "paced", "schedule.spreads": [spread, spread], "schedule.at": "1-12"}
+    folder = doctored("planned", members)
+    policy = ("--policy", folder / "policy.json")
+    if spread > 1:
+        assert told in refused(folder, tmp_path, *policy)
+        return
+    found = json.loads(report(folder, tmp_path / "page.html", *policy, "--json").stdout)
+    assert found["still_found"] is None and told in (tmp_path / "page.html").read_text()
+
+
+def test_a_paced_release_is_as_its_schedule_says(world, tmp_path):
+    """And its figures are told: what follows a schedule is not called off it."""
+    copied(world("planned"), tmp_path)
+    public = (tmp_path / "model.npz", "--policy", tmp_path / "policy.json")
+    paced = ("--path-epsilon", 4, "--per", "1h", "--people", 20, "--schedule", "paced")
+    run("plan", *public, *paced, "-o", tmp_path / "plan.json")
+    released(tmp_path, "--plan", tmp_path / "plan.json", epsilon=None)
+    found = report(tmp_path, tmp_path / "page.html", "--policy", tmp_path / "policy.json", "--json").stdout
+    assert json.loads(found)["still_found"]["error"] > 0
+
+
+def copied(folder, into):
+    """What a release of a world is made from, to be released otherwise."""
+    for name in ("model.npz", "policy.json", "walks.csv"):
+        shutil.copy(folder / name, into / name)
+
+
+def chosen(folder, *users):
+    """The report of a folder, made for some users."""
+    model = dphmm.load_model(folder / "model.npz")
+    policy = dphmm.load_policy(folder / "policy.json", model=model)
+    return dphmm.read_report(folder / "released.parquet", model, policy, users=users)
+
+
+def test_whoever_is_shown_the_figures_are_of_all_people(world):
+    """Of half a block: what is believed of everybody's rows, and not of those who make a better figure."""
+    folder = world("grid")
+    every = chosen(folder)
+    for user in every.rows.by_user:
+        one = chosen(folder, user)
+        assert not one.whole and one.found.error == every.found.error
+        assert one.further == every.further and [person.name for person in one.persons] == [user]
+        assert Content(one).beforehand == pytest.approx(Content(every).beforehand, nan_ok=True)
+
+
+def test_a_page_says_who_chose_whom_it_shows(world):
+    assert "u2, chosen by who made this page." in page(chosen(world("grid"), "u2"))
+    assert "u1, the first by name." in page(chosen(world("grid")))
+
+
+def test_what_answers_tell_of_places_further_apart_is_of_every_plan(world, tmp_path):
+    """One person has rows of epsilon 1 alone, others of 3: whoever is shown, it is the most."""
+    copied(world("grid"), tmp_path)
+    run("policy", "radius", tmp_path / "model.npz", "-o", tmp_path / "policy.json", "--covers", "1km", "--force")
+    table(
+        tmp_path / "choices.csv",
+        ["t", "epsilon"],
+        [[f"2024-05-06T08:{5 * step:02d}:00Z", "3"] for step in range(3, 12)],
+    )
+    rows = (tmp_path / "walks.csv").read_text().splitlines()
+    short = [row for row in rows if not row.startswith("u1") or row in rows[:4]]
+    (tmp_path / "walks.csv").write_text("\n".join(short) + "\n")
+    public = ("--policy", tmp_path / "policy.json", "--choices", tmp_path / "choices.csv")
+    released(tmp_path, "--choices", tmp_path / "choices.csv", smoothed=False)
+    pages = []
+    for user in ("u1", "u2"):
+        report(tmp_path, tmp_path / f"{user}.html", *public, "--user", user)
+        pages.append(
+            re.findall(
+                r"apart on the map one answer may move the odds ([0-9,.]+) times",
+                (tmp_path / f"{user}.html").read_text(),
+            )
+        )
+    assert pages[0] == pages[1] and pages[0]
+    assert float(pages[0][0].replace(",", "")) > np.exp(3)
+
+
+def test_nobody_is_nearer_than_who_knows_the_cell(world, tmp_path):
+    """However large epsilon is: what is believed leaves out the place in a cell, which nobody is told."""
+    copied(world("grid"), tmp_path)
+    released(tmp_path, "--path-epsilon", 480, "--steps", 24, epsilon=None)
+    found = chosen(tmp_path)
+    assert not found.whole and found.found.error > 0.9 * error_of_known_states(found.space) > 300

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import dphmm
-from dphmm.report.beliefs import MOST_CELLS, SHARES, Cells, bands, levels, read, spreads, written
+from dphmm.planning import error_of_known_states
+from dphmm.report.beliefs import MOST_CELLS, SHARES, Cells, bands, levels, places_of_states, read, spreads, written
 
 GRID = dphmm.Grid.from_bounds(0.0, 0.0, 0.02, 0.02, cell=300.0)
 
@@ -86,10 +87,23 @@ def test_hexagons_share_sides_too():
 
 def test_the_spread_is_the_expected_distance():
     weights = np.random.default_rng(2).dirichlet(np.ones(GRID.n_states), 3)
-    means = weights @ GRID.answers
-    for row, found in enumerate(spreads(GRID, weights, means)):
-        apart = [float(GRID.distances(answer, means[row])) for answer in GRID.answers]
+    means, there = weights @ GRID.answers, places_of_states(GRID)
+    for row, found in enumerate(spreads(GRID, there, weights, means)):
+        apart = [np.mean([float(GRID.distances(place, means[row])) for place in cell]) for cell in there]
         assert found == pytest.approx(float(weights[row] @ apart))
+
+
+def test_who_knows_the_cell_does_not_know_the_place_in_it():
+    known = np.eye(GRID.n_states)
+    found = spreads(GRID, places_of_states(GRID), known, GRID.answers)
+    # A square's mean distance from its centre is 0.3826 of its side; cells at the edge reach beyond the box.
+    inside = np.arange(GRID.n_states).reshape(GRID.rows, GRID.columns)[1:-1, 1:-1].ravel()
+    assert found[inside].mean() == pytest.approx(0.3826 * GRID.cell, rel=0.02)
+    assert error_of_known_states(GRID) == pytest.approx(found.mean(), rel=0.02)
+
+
+def test_labels_have_no_places():
+    assert places_of_states(dphmm.StateSpace.labels(["a", "b"])).shape == (2, 1, 1)
 
 
 def test_bands_reach_from_the_least_to_the_largest_answer_of_a_set():

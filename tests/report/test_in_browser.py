@@ -22,7 +22,7 @@ import pytest
 
 import dphmm
 from browser import MISSING, find_browser, running
-from dphmm.report.beliefs import Cells, levels, read, spreads
+from dphmm.report.beliefs import Cells, levels, places_of_states, read, spreads
 from dphmm.report.palette import ROLES
 from dphmm.storage.release_words import off
 from report.looks import FAINT_TEXTS
@@ -266,7 +266,9 @@ def test_what_is_drawn_is_the_library_s_belief(name, browser, page):
         marginals = np.stack(smoothed.marginals.to_numpy()[rows])
         found = levels(cells.gathered(marginals))
         tab.ask(f"document.getElementById('person').value = '{person}'; document.getElementById('person').onchange()")
-        widest = spreads(model.space, marginals, marginals @ model.space.own_answers).max()
+        widest = spreads(
+            model.space, places_of_states(model.space), marginals, marginals @ model.space.own_answers
+        ).max()
         assert tab.ask("document.getElementById('widest').textContent") == off(widest, "m")
         for at in range(0, len(rows), 3):
             tab.ask(f"(s => {{ s.value = {at}; s.oninput(); }})(document.getElementById('step'))")

@@ -9,12 +9,15 @@ from __future__ import annotations
 import json
 import os
 import re
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
+import msgspec
 import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
@@ -22,7 +25,8 @@ import pytest
 
 import dphmm
 from dphmm.errors import InvalidInput
-from dphmm.report import page, read_report, words, write_report
+from dphmm.report import maps, page, read_report, words, write_report
+from dphmm.report.page import Content
 from dphmm.storage.release_words import off, sureness
 from report.worlds import WORLDS, of_places, report, run, table, walks
 
@@ -406,7 +410,7 @@ def test_two_states_of_one_step_can_lose_more_as_on_the_terminal(report_of):
     said = " ".join(words.block_words(own))
     assert "About where somebody is at one moment two states of one step can lose more" in said
     assert "two states of one step can lose more" in own.story.guaranteed["words"][1]
-    assert "about where somebody is at one moment" in words.block_words(report_of("grid"))[0]
+    assert "about where somebody is at that moment" in words.block_words(report_of("grid"))[0]
 
 
 @pytest.mark.parametrize(
@@ -652,3 +656,24 @@ def test_a_cell_is_called_found_where_a_reader_gets_as_near_as_by_knowing_it(wor
         found = expected.found.__class__(**{**vars(expected.found), "stays": stays})
         told = replace(own, prospects=replace(own.prospects, expected=expected._replace(found=found)))
         assert any("its cell is found" in line for _, line in words.found_lines(told)[0]) == said
+
+
+def test_several_answers_are_of_two_paths_and_one_of_its_moment(report_of):
+    """Without a promise, too: a later answer alone can tell more of a step than its own."""
+    own = report_of("grid")
+    assert own.promise is None
+    said = words.block_words(own)[0]
+    assert "the answer of a moment changes the odds between them, about where somebody is at that moment" in said
+    assert "Answers of other moments tell of it as well, and may tell more" in said
+    figure = Content(own).bars_figure
+    assert figure.caption == "Several answers: of two ways that are, at every moment, equal or joined by the policy."
+    assert words.guarantee(own).words.endswith("after the answer of that moment.")
+    assert "answers of other moments can tell more of one" in own.story.guaranteed["words"]
+
+
+def test_no_set_is_drawn_of_a_policy_that_some_steps_do_not_have(report_of):
+    own = report_of("grid")
+    assert Content(own).covered is not None and Content(own)._sets(maps.around(own, 0))
+    names = SimpleNamespace(names=["policy"], document=dict)
+    varied = replace(own, made=replace(own.made, statement=msgspec.structs.replace(own.statement, varied=names)))
+    assert Content(varied).covered is None and Content(varied)._sets(maps.around(own, 0)) == {}

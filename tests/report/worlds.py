@@ -50,7 +50,9 @@ def walks(users: list[str], steps: int, seed: int, side: int = 4) -> list[list[A
     return rows
 
 
-def released(folder: Path, *options: object, rows: str = "walks.csv", epsilon: int | None = 1) -> Path:
+def released(
+    folder: Path, *options: object, rows: str = "walks.csv", epsilon: int | None = 1, smoothed: bool = True
+) -> Path:
     """Release a folder's rows under its model and policy, with the same noise every time; the folder."""
     bits = keyed_system_bits(11)
     with patch("dphmm.samplers.entropy._process_bits", lambda: bits):
@@ -59,10 +61,11 @@ def released(folder: Path, *options: object, rows: str = "walks.csv", epsilon: i
             "-o", folder / "released.parquet", "--ledger", folder / "ledger.db",
             *(() if epsilon is None else ("--epsilon", epsilon)), *options,
         )  # fmt: skip
-    run(
-        "smooth", folder / "released.parquet", "--model", folder / "model.npz", "--policy", folder / "policy.json",
-        "-o", folder / "smoothed.parquet",
-    )  # fmt: skip
+    if smoothed:
+        run(
+            "smooth", folder / "released.parquet", "--model", folder / "model.npz", "--policy", folder / "policy.json",
+            "-o", folder / "smoothed.parquet",
+        )  # fmt: skip
     return folder
 
 

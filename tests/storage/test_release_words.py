@@ -132,7 +132,7 @@ def test_a_planned_day_has_both_bounds_and_what_is_found(grid) -> None:
     assert not any(re.match(r"(k?m|%)\b", line) for _, line in rows)
     said = " ".join(line for _, line in rows)
     assert "6 noisy positions of 1 person, at fixed public times, at most 6 a day" in said
-    assert "88.1 % sure after one answer (50 % before)" in said
+    assert "88.1 % sure after the answer of that moment (50 % before)" in said
     assert "equal or joined so at every step: at most 99.9994 % after all 6 of a day" in said
     assert "two states of one step can lose more" in said
     assert "at most 12 of 12 a day for each person; in all at most 12" in said
@@ -168,9 +168,10 @@ def test_the_bound_of_all_answers_counts_all_of_them(grid, promise, schedule, af
 
 def test_without_a_promise_nothing_limits_a_day(grid) -> None:
     told = story(released(grid), all_possible=True)
-    places, limit = told.guaranteed["words"]
-    assert "at most 73.2 % sure after one answer" in places and "680" not in places
+    places, limit, more = told.guaranteed["words"]
+    assert "at most 73.2 % sure after the answer of that moment" in places and "680" not in places
     assert limit == "no limit for a day: 24 answers about one person in all, each allows 73.2 %"
+    assert more == "answers of other moments can tell more of one"
     assert told.guaranteed["all_answers"] is None and told.spent["words"] == [
         "epsilon sum 24 for who has most answers, no cap"
     ]

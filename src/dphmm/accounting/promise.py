@@ -31,6 +31,8 @@ from dphmm.types import BoolArray, Exact, IntArray
 MOST_STEPS = 2**53
 _SECONDS = {"min": 60, "h": 3600, "d": 86400}
 _TIME = re.compile(r"([1-9][0-9]{0,5})(min|h|d)")
+#: A spread is a sum of floats in an order that a kernel chooses.
+_RELATIVE = 1e-7
 _ZONE = re.compile(r"([+-])([0-9]{2}):([0-5][0-9])")
 
 
@@ -170,7 +172,8 @@ class SequencePromise:
         if self.steps is not None:
             return f"Over the whole sequence of {self.steps} steps {bound}."
         if self.window is not None:
-            return f"Where they differ within {self.window} steps in a row alone, {bound}."
+            within = f"{self.window} steps in a row" if self.window > 1 else "one step"
+            return f"Where they differ within {within} alone, {bound}."
         block = f"block of {self.per} steps" if isinstance(self.per, int) else f"block of {self.per}"
         return f"Where they differ within one {block} alone, {bound}; over several blocks the totals add."
 
@@ -319,6 +322,15 @@ class Schedule:
             return False
         due = math.ceil(Fraction(self._steps_left(t), int(left)))
         return spread >= self.spreads[min(due, len(self.spreads)) - 1]
+
+    def may_choose(self, t: int, spread: float, room: Fraction, *, shared: bool = False) -> set[bool]:
+        """What a paced schedule may have decided at step ``t``, as `asks` does, of a spread that is computed again.
+
+        ``shared``: other queries of the subject, which are not known, may have taken any part of the ``room``.
+        """
+        rooms = [room] if not shared else [self.exact * releases for releases in range(int(room // self.exact) + 1)]
+        near = [spread * (1 + slack) for slack in (-_RELATIVE, 0, _RELATIVE)]
+        return {self.asks(t, one, left) for left in rooms for one in near}
 
     def _steps_left(self, t: int) -> int:
         """The named steps from t to the end of the sequence or block, t among them; all of a window."""

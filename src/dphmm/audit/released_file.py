@@ -24,6 +24,7 @@ from dphmm.audit.replay import Answer
 from dphmm.errors import InvalidInput
 from dphmm.states.maps import MapSpace
 from dphmm.states.space import FORBIDDEN, LONGEST_NAME, StateSpace
+from dphmm.states.trajectory import MICROSECONDS
 from dphmm.storage.columns import as_text, decimals, integers
 from dphmm.storage.json_lines import JsonLine, is_json_lines, read_json_lines
 from dphmm.storage.released import text_columns
@@ -130,6 +131,12 @@ class ReleasedFile:
     def where(self, row: int) -> str:
         """What a finding calls a row."""
         return f"user {self.users[row]!r}, step {int(self.step[row])}"
+
+    def origin(self, row: int, step: int | None) -> str:
+        """What step 1 of a row's user stands for, in steps of so many seconds since 1970; "" without times."""
+        if step is None or self.times is None:
+            return ""
+        return str(int(self.times[row] // (step * MICROSECONDS)) - int(self.step[row]) + 1)
 
     def answers(self, rows: list[int]) -> list[Answer]:
         """Some rows, of one user and by step, as a history."""

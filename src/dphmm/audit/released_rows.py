@@ -276,8 +276,7 @@ class RowsAudit:
             elif not others:
                 # Other queries of a subject draw on the same account: then a step may be left out for them.
                 room = promise.room(spent, answer.t)
-                near = {due.asks(answer.t, found.spread * (1 + slack), room) for slack in (-_RELATIVE, 0, _RELATIVE)}
-                self.findings.require(asked in near, _OFF_SCHEDULE, where)
+                self.findings.require(asked in due.may_choose(answer.t, found.spread, room), _OFF_SCHEDULE, where)
             if asked:
                 spent.append((answer.t, due.exact))
         self._beside += bool(others) and schedule.kind == "paced"
@@ -287,10 +286,7 @@ class RowsAudit:
         header = None if self.ledger is None else self.ledger.header(user, self.setting.query)
         if header is not None:
             return header.options.get("origin", "")
-        step, times = self.setting.model.step, self.file.times
-        if step is None or times is None:
-            return ""
-        return str(int(times[rows[0]] // (step * _MICROS)) - int(self.file.step[rows[0]]) + 1)
+        return self.file.origin(rows[0], self.setting.model.step)
 
     def _times(self, user: str, rows: list[int]) -> None:
         """Where the model has a time step, a row's time is that of its step and of nothing else."""

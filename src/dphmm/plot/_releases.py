@@ -19,7 +19,7 @@ from dphmm.report.palette import LABELS, ROLES
 from dphmm.report.words import ODDS
 from dphmm.schedule_plan import SchedulePlan
 from dphmm.states.space import LABELS_WRONG, StateSpace
-from dphmm.storage.release_words import after_words, off, stay_words
+from dphmm.storage.release_words import ONE_ANSWER, after_words, off, stay_words
 from dphmm.storage.release_words import sureness as sureness_text
 
 if TYPE_CHECKING:
@@ -74,8 +74,18 @@ def belief(
     kind = "answer" if report.rows.asked[row] else "estimate"
     far = content.how_far(chosen, at)
     told = f"{literal(chosen.name)}, {content.moment(row)}, {kind}{f': {far}' if far else ''}"
-    titled(ax, f"{OWNER_ONLY * report.owner_only}{told}")
+    _titled(ax, report, told, owner=report.owner_only)
     return ax
+
+
+def _titled(ax: Axes, report: ReleaseReport, told: str, *, owner: bool = False, share: float = 1.0) -> None:
+    """A title that says of whom the chart may be seen, and whether anything is guaranteed, wherever it is taken to."""
+    titled(ax, f"{OWNER_ONLY * owner}{_not_private(report)}{told}", share=share)
+
+
+def _not_private(report: ReleaseReport) -> str:
+    private = report.statement.private
+    return "" if private is True else "NOT PRIVATE: " if private is False else "NOT KNOWN TO BE PRIVATE: "
 
 
 def _map(ax: Axes, report: ReleaseReport, levels: Any, row: int | None) -> None:
@@ -138,8 +148,8 @@ def day(release: ReleaseReport) -> Any:
         _map(place, report, None if person.levels is None else person.levels[at], int(person.rows[at]))
         place.set(xticks=[], yticks=[], xlabel="", ylabel="")
         place.set_title(content.moment(int(person.rows[at])), fontsize="medium")
-    if report.owner_only:
-        drawn.flat[0].figure.suptitle(OWNER_ONLY.removesuffix(": "))
+    if told := f"{OWNER_ONLY * report.owner_only}{_not_private(report)}".removesuffix(": "):
+        drawn.flat[0].figure.suptitle(told)
     return drawn
 
 
@@ -170,7 +180,8 @@ def error(release: ReleaseReport, *, ax: Axes | None = None) -> Axes:
     ax.plot(asked, [0] * len(asked), "x", color=colour("published", ax), clip_on=False)
     ticks = content.ticks(len(steps))
     ax.set_xticks([place for place, _ in ticks], [name for _, name in ticks])
-    titled(ax, f"{OWNER_ONLY * (report.owner_only and measured is not None)}{content.error_figure.heading}")
+    owner = report.owner_only and measured is not None
+    _titled(ax, report, content.error_figure.heading, owner=owner)
     ax.set_ylabel(_unit(found.unit))
     ax.set_ylim(bottom=0)
     return ax
@@ -178,8 +189,12 @@ def error(release: ReleaseReport, *, ax: Axes | None = None) -> Axes:
 
 def nights(plan: SchedulePlan | ReleaseReport, *, ax: Axes | None = None) -> Axes:
     """How far off a reader is of who stays at one place, by number of days or other blocks."""
+    report = None
     if isinstance(plan, ReleaseReport):
-        stays, unit = plan.prospects.stays, plan.space.unit
+        report = plan
+        stays, unit = report.prospects.stays, report.space.unit
+        if not report.some_whole and stays is not None:
+            raise InvalidInput("plan", f"a file in which nobody has rows of a whole {stays.what}", "one with such rows")
     else:
         stays, unit = _plan(plan).stays, plan.unit
     if stays is None or not stays.told:
@@ -197,7 +212,11 @@ def nights(plan: SchedulePlan | ReleaseReport, *, ax: Axes | None = None) -> Axe
     told = [(after, value) for after, value in zip(x, y, strict=True) if after in (x[0], 7)]
     ends = ", ".join(f"{off(value, unit)} after {after_words(stays.what, after)}" for after, value in told)
     who = stay_words(unit)
-    titled(ax, f"{who[0].upper()}{who[1:]}: {ends}")
+    heading = f"{who[0].upper()}{who[1:]}: {ends}"
+    if report is None:
+        titled(ax, heading)
+    else:
+        _titled(ax, report, heading)
     ax.set(xlabel=f"{stays.what}s", ylabel=_unit(unit))
     ax.set_ylim(bottom=0)
     return ax
@@ -224,7 +243,11 @@ def sureness(plan: SchedulePlan | ReleaseReport, *, ax: Axes | None = None) -> A
     for number, (_, _, text) in enumerate(rows):
         ax.annotate(text, (max(50.4, shares[number]), number), xytext=(4, 0), textcoords="offset points", va="center")
     ax.invert_yaxis()
-    titled(ax, f"At most {told} sure after one answer")
+    heading = f"At most {told} sure {ONE_ANSWER}"
+    if isinstance(plan, ReleaseReport):
+        _titled(ax, plan, heading)
+    else:
+        titled(ax, heading)
     ax.set(xlim=(50, 118), xticks=(50, 75, 100))
     ax.set_xlabel("sure at most, %")
     for side in ("top", "right"):
@@ -252,7 +275,7 @@ def budget(release: ReleaseReport, *, ax: Axes | None = None) -> Axes:
         ax.axhline(cap, color=colour("ink", ax), linewidth=2)
         ax.annotate(f"cap: {in_short(report.promise.exact)}", (0, cap), va="bottom", fontweight="bold")
         ax.set_ylim(0, cap * 1.15)
-    titled(ax, content.budget_figure.heading)
+    _titled(ax, report, content.budget_figure.heading)
     return ax
 
 
@@ -304,7 +327,7 @@ def strip(release: ReleaseReport, *, ax: Axes | None = None) -> Axes:
         ax.plot([], [], "s", color=LABELS[label][dark], label=literal(name))
     ax.set_yticks(range(len(chosen)), [literal(person.name) for person in chosen])
     ax.invert_yaxis()
-    titled(ax, figure.heading, share=_BESIDE_LEGEND)
+    _titled(ax, report, figure.heading, share=_BESIDE_LEGEND)
     ax.set_xlabel("step, from the first of all people")
     ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
     return ax

@@ -24,7 +24,7 @@ from dphmm.markov.model import MarkovModel
 from dphmm.planning import LONGER, World
 from dphmm.policy.graph import PolicyGraph
 from dphmm.reconstruction.linear import shares_of_outcomes
-from dphmm.report.beliefs import Cells, levels, spreads
+from dphmm.report.beliefs import Cells, levels, places_of_states, spreads
 from dphmm.report.content import Backdrop, Hour, Made, Person, Prospects, ReleaseReport, Rows, Share, Truth
 from dphmm.session.plan import Plan
 from dphmm.session.setting import Setting, Subjects
@@ -55,6 +55,10 @@ _INVENTED = 100
 _AT_EVERY_STEP, _WITHOUT_PLANS = (1, 2, 3), (1, 2, 3, 5, 7)
 #: Schedules that the plans of other totals try.
 _TRIED = 28
+_UNKNOWN = Prospects(
+    missing="What can be found is not computed: the file leaves out steps that the stated schedule asks, or nothing "
+    "says when its steps were. Other queries of the same people may be why, or another schedule than the statement's."
+)
 #: A smaller total that stays are shown of, and the totals of the ladder.
 _SMALLER = Fraction(1, 4)
 _SHARES = (Fraction(1, 4), Fraction(1, 2), Fraction(1), Fraction(2))
@@ -107,12 +111,14 @@ def release_report(
     space = made.space
     planar = space.dimension == 2 and not space.has_labels
     cells = Cells.of_space(space) if planar else None
-    chosen, note = _chosen(rows, users)
+    named, note = _by_name(rows)
+    shown, counted = (_known(rows, users), named) if users else (named, ())
+    note = "" if users else note
     begin = stage or (lambda name: None)
     begin("smoothing the answers")
     reading = _Reading(file, rows, made, cells, ledger, progress)
     whole = truth is not None or (len(rows) > MOST_ROWS and cells is not None and len(rows) <= MOST_COUNTED)
-    people = reading.people(chosen, everybody=whole and made.subjects is not None, truth=truth)
+    people = reading.people(shown, counted, everybody=whole and made.subjects is not None, truth=truth)
     if made.subjects is not None:
         _require_spent(file, reading.plans)
     begin("finding what is expected")
@@ -123,10 +129,12 @@ def release_report(
         rows,
         made,
         persons=people,
-        plans=list(reading.plans.values()),
+        plans=reading.all_plans,
         cells=cells,
+        spreads=reading.spreads,
+        chosen=bool(users),
         truth=None if truth is None else _truth(truth, rows, made, reading.errors),
-        prospects=prospects_of(made, progress) if prospects is None else prospects,
+        prospects=_UNKNOWN if reading.off_schedule else prospects or prospects_of(made, progress),
         shares=_shares(rows, file, reading) if space.has_labels else (),
         hours=reading.hours(),
         backdrop=backdrop or Backdrop(),
@@ -211,17 +219,20 @@ def read_report(
     )
 
 
-def _chosen(rows: Rows, users: Sequence[str]) -> tuple[list[str], str]:
-    """Who can be looked at, and what a reader must know of the choice."""
+def _known(rows: Rows, users: Sequence[str]) -> list[str]:
+    """The users, each once. Raises InvalidInput for one who is not of the file."""
     by_user = rows.by_user
     unknown = next((user for user in users if user not in by_user), None)
     if unknown is not None:
         raise InvalidInput("user", repr(unknown), f"a user of the released file, such as {next(iter(by_user))!r}")
-    if users:
-        return list(dict.fromkeys(users)), ""
+    return list(dict.fromkeys(users))
+
+
+def _by_name(rows: Rows) -> tuple[list[str], str]:
+    """Everybody, or of many rows every n-th by name; and what a reader must know of that."""
+    names = list(rows.by_user)
     if len(rows) <= MOST_ROWS:
-        return list(by_user), ""
-    names = list(by_user)
+        return names, ""
     every = -(-len(names) // FEW_PEOPLE)
     chosen = names[::every]
     return chosen, f"{len(chosen)} of {len(names):,} people can be looked at step by step: every {every:,}th by name."
@@ -244,12 +255,17 @@ class _Reading:
         self._smoothers = None if made.subjects is None else Smoothers(made.subjects)
         self.plans: dict[str, Plan] = {}
         self.errors = np.full(len(rows), np.nan)
+        #: How far off a reader expects to be at the rows of everybody who counts; NaN for others.
+        self.spreads = np.full(len(rows), np.nan)
+        self._there = places_of_states(made.space)
         self._written = 0
         self._counted = False
         #: Of how many people the plans were made again.
         self.remade = 0
         #: Whether beliefs are made of answers that the file does not have.
         self.with_others = False
+        #: Whether rows are left out that the stated schedule asks, or whether that cannot be told.
+        self.off_schedule = False
         self._hours: dict[int, FloatArray] = {}
         self._days: set[int] = set()
 
@@ -264,30 +280,44 @@ class _Reading:
             "those of the others were not: dphmm audit makes every plan again."
         )
 
-    def people(self, chosen: Sequence[str], *, everybody: bool, truth: TrueRows | None) -> list[Person]:
-        """Those who can be looked at; ``everybody`` else is smoothed as well, for the figures over all people."""
+    @property
+    def all_plans(self) -> list[Plan]:
+        """The different plans of the file's answers; none where not all of them were made again."""
+        return list(self.plans.values()) if set(self._file.plans) - {""} <= set(self.plans) else []
+
+    def people(
+        self, shown: Sequence[str], counted: Sequence[str], *, everybody: bool, truth: TrueRows | None
+    ) -> list[Person]:
+        """Those who are ``shown``, and of whom the figures over people are.
+
+        These are ``counted``, whoever is shown; those shown where nobody is named; or ``everybody``.
+        """
         by_user, found = self._rows.by_user, []
         self._counted = everybody and len(self._rows) > MOST_ROWS
-        others = [user for user in by_user if user not in set(chosen)] if everybody else []
-        total = sum(len(by_user[user]) for user in (*chosen, *others))
+        others = [user for user in (by_user if everybody else counted) if user not in set(shown)]
+        total = sum(len(by_user[user]) for user in (*shown, *others))
+        in_figures = set(by_user if everybody else counted or shown)
         done = 0
-        for number, user in enumerate((*chosen, *others)):
+        for number, user in enumerate((*shown, *others)):
             rows = by_user[user]
             if self._smoothers is None:
                 # Nothing is made again, but what is stored is compared all the same.
                 self._stored(user, rows)
-                found.append(Person(user, rows))
+                if number < len(shown):
+                    found.append(Person(user, rows))
                 continue
-            wanted = number < len(chosen) and self._written < MOST_WRITTEN
-            if wanted or everybody:
-                person = self._person(user, rows, truth, shown=wanted)
+            wanted = number < len(shown) and self._written < MOST_WRITTEN
+            if wanted or user in in_figures:
+                person = self._person(user, rows, truth, shown=wanted, counted=user in in_figures)
                 found += [] if person is None else [person]
             done += len(rows)
             if self._progress is not None:
                 self._progress(done, total)
         return found
 
-    def _person(self, user: str, rows: IntArray, truth: TrueRows | None, *, shown: bool) -> Person | None:
+    def _person(
+        self, user: str, rows: IntArray, truth: TrueRows | None, *, shown: bool, counted: bool
+    ) -> Person | None:
         """A person smoothed and counted; what a page shows of them, where they are ``shown``."""
         smoothed = self._smoothed(user, rows)
         self.remade += 1
@@ -298,6 +328,9 @@ class _Reading:
             self.errors[rows] = space.distances(best, truth.places[rows])
         drawn = smoothed.marginals if cells is None else cells.gathered(smoothed.marginals)
         self._count(rows, drawn)
+        spread = spreads(space, self._there, smoothed.marginals, best)
+        if counted:
+            self.spreads[rows] = spread
         if not shown:
             return None
         found = levels(drawn)
@@ -309,7 +342,7 @@ class _Reading:
             mean=smoothed.mean,
             state=smoothed.state,
             probability=smoothed.probability,
-            spread=spreads(space, smoothed.marginals, best),
+            spread=spread,
         )
 
     def _smoothed(self, user: str, rows: IntArray) -> Smoothed:
@@ -331,7 +364,32 @@ class _Reading:
             self.with_others = True
         for _, plan in steps.plans:
             self.plans.setdefault(plan.hash, plan)
+        schedule = schedule_of_statement(self._made.statement)
+        if schedule is not None and schedule.kind == "paced":
+            self._follow(schedule, published, smoother.spreads_before(published, steps), int(rows[0]))
         return smoother.smooth(published, marginals=True).at(places)
+
+    def _follow(self, schedule: Schedule, published: Published, spreads: FloatArray, first: int) -> None:
+        """Follow a paced schedule: an edited statement may name another one, of which other figures are expected.
+
+        Other queries of the subject, of which the file says nothing, can leave out a row, and ask none.
+        Raises InvalidInput for an answer that the stated schedule does not ask for.
+        """
+        step = self._made.model.step
+        origin = self._file.origin(first, step)
+        if isinstance(schedule.promise.per, str) and not origin:
+            self.off_schedule = True
+            return
+        due = schedule.in_steps(step, int(origin or 1))
+        spent = list[tuple[int, Fraction]]()
+        for t, plan, spread in zip(published.t.tolist(), published.plans, spreads.tolist(), strict=True):
+            room, asked = due.promise.room(spent, t), plan != ""
+            if asked and True not in due.may_choose(t, spread, room, shared=True):
+                came = f"a schedule that does not ask at {published.at(t)}"
+                raise InvalidInput("schedule", came, "that of the release, as its privacy statement was written")
+            self.off_schedule |= asked not in due.may_choose(t, spread, room)
+            if asked:
+                spent.append((t, due.exact))
 
     def _stored(self, user: str, rows: IntArray) -> Sequence[Entry]:
         """What the ledger has of a person's answers to this query, which those of the file must be among."""

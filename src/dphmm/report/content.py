@@ -10,6 +10,7 @@ from html import escape
 from typing import NamedTuple
 
 import numpy as np
+from msgspec import UNSET
 
 from dphmm._cached import cached_property
 from dphmm.accounting.edge_leakage import losses_between
@@ -213,8 +214,10 @@ def _first_away(space: StateSpace, places: FloatArray) -> int | None:
 class ReleaseReport:
     """One released file and everything a page about it needs.
 
-    ``name``: of the file. ``persons``: those who can be looked at; the first is shown. ``plans``: the different plans
-    of their answers. ``elsewhere``: (step, epsilon) of each answer about a person that a ledger has beside those of the
+    ``name``: of the file. ``persons``: those who can be looked at; the first is shown. ``chosen``: whether whoever made
+    the page named them. ``spreads`` (n,): how far off a reader expects to be at the rows of everybody in the figures,
+    whoever is shown; NaN for others. ``plans``: the different plans of the file's answers; empty where not all of them
+    were made again. ``elsewhere``: (step, epsilon) of each answer about a person that a ledger has beside those of the
     file; None without a ledger. ``queries``: how many other queries they are of.
     """
 
@@ -223,6 +226,8 @@ class ReleaseReport:
     rows: Rows
     made: Made
     persons: Sequence[Person] = ()
+    chosen: bool = False
+    spreads: FloatArray | None = None
     plans: Sequence[Plan] = ()
     cells: Cells | None = None
     truth: Truth | None = None
@@ -269,6 +274,20 @@ class ReleaseReport:
         """Whether the policy is known; without it nothing bounds what several answers tell together."""
         return self.made.subjects is not None
 
+    @property
+    def one_policy(self) -> PolicyGraph | None:
+        """The policy that every answer of the file was released under; None where steps have others, or none is known.
+
+        Under the policy of another step answers may tell of states that this one joins.
+        """
+        return None if self.varies_policy else self.made.policy
+
+    @property
+    def varies_policy(self) -> bool:
+        """Whether some steps have a policy of their own."""
+        varied = self.statement.varied
+        return varied is not UNSET and "policy" in varied.names
+
     @cached_property
     def all_possible(self) -> bool:
         """Whether the model is known to exclude no state at any step; not known without the policy."""
@@ -314,7 +333,7 @@ class ReleaseReport:
     def found(self) -> Found | None:
         """What a reader finds: measured where the truth is known, else expected; None where neither is.
 
-        Of whole blocks expected beforehand; of less what a reader expects of the rows that are shown. Who stays at one
+        Of whole blocks expected beforehand; of less what a reader expects of the rows. Who stays at one
         place is told of where somebody has a whole block: it is found of that person, whatever others have.
         """
         expected = self.prospects.expected
@@ -333,14 +352,34 @@ class ReleaseReport:
             error = found.error if self.whole else self._believed
         if error is None:
             return None
-        given = {"measured": measured is not None, "whole": self.whole}
-        return Found(error, without, found.unit, found.what, stays, found.stays_without, **given)
+        return Found(
+            error,
+            without,
+            found.unit,
+            found.what,
+            stays,
+            found.stays_without,
+            measured=measured is not None,
+            rows="" if self.whole else self.rows_told,
+        )
+
+    @cached_property
+    def believed(self) -> tuple[IntArray, FloatArray]:
+        """The rows (k,) of the people in the figures, and how far off (k,) a reader expects to be there."""
+        spreads = np.full(len(self.rows), np.nan) if self.spreads is None else self.spreads
+        at = np.flatnonzero(~np.isnan(spreads))
+        return at, spreads[at]
 
     @property
     def _believed(self) -> float | None:
-        """How far off a reader expects to be, over the rows that are shown."""
-        spreads = [person.spread for person in self.persons if person.spread is not None]
-        return float(np.concatenate(spreads).mean()) if spreads else None
+        return float(self.believed[1].mean()) if len(self.believed[0]) else None
+
+    @cached_property
+    def rows_told(self) -> str:
+        """Whose rows the figures of less than whole blocks are of, in words."""
+        at, people = self.believed[0], len(self.rows.by_user)
+        of = len({self.rows.user[row] for row in at.tolist()})
+        return "the rows of this file" if of == people else f"the rows of {of:,} of {people:,} people"
 
     @cached_property
     def story(self) -> Story:
@@ -408,8 +447,8 @@ class ReleaseReport:
     def further(self) -> list[tuple[float, Fraction]]:
         """Distances beyond the covered one, and what one answer may tell at most of places so far apart (epsilon).
 
-        The most that any two cells lose that have places no further apart, under any plan of the shown answers. Of
-        grids of few cells and few plans; empty for others.
+        The most that any two cells lose that have places no further apart, under any plan of the file's answers. Of
+        grids of few cells and few plans; empty for others, and where not every plan was made again.
         """
         covered, space = self.statement.covered_distance, self.space.unmerged
         metres = covered.metres if covered else None

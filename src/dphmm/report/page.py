@@ -399,7 +399,7 @@ class Content:
 
     def _sets(self, view: maps.View) -> dict[str, Any]:
         """For each drawn cell those that the policy joins to it, where cells are states and not too many."""
-        policy, cells = self.report.made.policy, self.report.cells
+        policy, cells = self.report.one_policy, self.report.cells
         if policy is None or cells is None or cells.joined != 1 or self.report.space.n_states > 2500:
             return {}
         n = self.report.space.n_states
@@ -475,7 +475,7 @@ class Content:
         ]
         caption = "Expected: of people who move as the model says, from public data alone. "
         if not report.whole:
-            caption = "Expected: by a reader who believes the model, of the rows of this file. "
+            caption = f"Expected: by a reader who believes the model, of {report.rows_told}. "
         if measured is not None and report.truth is not None:
             whose = "simulated" if report.truth.simulated else "real"
             caption = f"Measured on the {whose} people. Dashed, and all that a public page has: expected of people "
@@ -506,12 +506,10 @@ class Content:
         return expected.by_step if self.report.whole else self._believed_by_step(len(expected.by_step))
 
     def _believed_by_step(self, steps: int) -> FloatArray:
-        """How far off a reader expects to be at each step of a block (L,), over the people shown; NaN without rows."""
-        place, sums, rows = self._place_in_block(steps), np.zeros(steps), np.zeros(steps)
-        for person in self.report.persons:
-            if person.spread is not None:
-                np.add.at(sums, place[person.rows], person.spread)
-                np.add.at(rows, place[person.rows], 1.0)
+        """How far off a reader expects to be at each step of a block (L,); NaN without rows."""
+        place, (at, spreads) = self._place_in_block(steps), self.report.believed
+        sums = np.bincount(place[at], spreads, minlength=steps)
+        rows = np.bincount(place[at], minlength=steps)
         return np.asarray(np.divide(sums, rows, out=np.full(steps, np.nan), where=rows > 0))
 
     def by_step(self, steps: int) -> tuple[FloatArray | None, FloatArray | None]:
@@ -625,7 +623,7 @@ class Content:
             "sureness",
             "How sure at most, and by how much the odds change",
             drawings,
-            "",
+            "Several answers: of two ways that are, at every moment, equal or joined by the policy." * (len(rows) > 2),
             ["answers", "sure at most", "factor"],
             numbers,
         )
@@ -815,12 +813,12 @@ class Content:
     def covered(self) -> tuple[Drawing, str, int] | None:
         """The cells that are joined to one: the map, its words, how many."""
         report = self.report
-        if report.made.policy is None or report.cells is None or report.cells.joined != 1:
+        if report.one_policy is None or report.cells is None or report.cells.joined != 1:
             return None
         told = report.statement.covered_distance
         metres = told.metres if told else None
         apart = f", {length(metres)} covered" if isinstance(metres, float) and metres > 0 else ""
-        near = len(np.union1d(report.made.policy.neighbors(self.central), [self.central]))
+        near = len(np.union1d(report.one_policy.neighbors(self.central), [self.central]))
         are = f"{near} cells of {report.space.n_states:,} are joined to one" if near > 1 else "no cell is joined to one"
         finding = f"Map: {are}{apart}."
         return maps.covered_set(report, self.central, finding), words.set_words(report, near), near

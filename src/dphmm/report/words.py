@@ -18,7 +18,7 @@ from dphmm.accounting.records import in_short
 from dphmm.report.content import ReleaseReport
 from dphmm.states.space import LABELS_WRONG
 from dphmm.storage.promises import factor_number, length, places_words
-from dphmm.storage.release_words import REPLAYABLE, SO_STATED, Found, off, stay_words, sureness
+from dphmm.storage.release_words import ONE_ANSWER, REPLAYABLE, SO_STATED, Found, off, stay_words, sureness
 from dphmm.storage.statement_types import document, epsilons_of
 
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
@@ -216,6 +216,8 @@ def which(report: ReleaseReport) -> str:
     # Places in one cell have one and the same answer: the guarantee is of more than those.
     if not covered or covered.metres == 0:
         what = "labels" if report.space.has_labels else "states"
+        if report.varies_policy:
+            return f"two {what} that the policy of their step joins"
         return f"two {what} that the policy joins" if not _complete(report) else (
             f"any two of the {plural(report.space.n_states, what[:-1])}"
         )  # fmt: skip
@@ -299,10 +301,10 @@ def guarantee(report: ReleaseReport) -> Guarantee:
     big = f"at most {sure} sure" if sure[0].isdigit() else f"{sure} sure"
     only = possible(report)
     pair = f"{which(report)}{only}{',' * bool(only)}"
-    words = f"Whoever, by all they know, is torn 50 : 50 between {pair} is {big} after one answer."
+    words = f"Whoever, by all they know, is torn 50 : 50 between {pair} is {big} {ONE_ANSWER}."
     if statement.private is False:
         big, words = "nothing", f"NOT PRIVATE: {'; '.join(statement.not_private_because)}."
-        note = f"But for that: at most {sure} sure after one answer."
+        note = f"But for that: at most {sure} sure {ONE_ANSWER}."
     elif statement.private == "unknown":
         note = f"It is not known whether this holds: {'; '.join(statement.unknown_because or ())}. {note}"
     return Guarantee(big, words, short, long, note)
@@ -339,11 +341,16 @@ def block_words(report: ReleaseReport) -> list[str]:
                 f"Of all answers together: {horizon_words(report)}, {moment}, for a reader who believes the model. "
                 "Nothing bounds what they tell of a whole path."
             )
-        return [
-            f"Take {pair}: {'the' if counts.answers == 1 else 'each'} answer changes the odds between them, {moment}, "
-            f"by at most the factor of one answer below{', given all answers before it' * (counts.answers > 1)}. "
-            f"{together}"
-        ]
+        sentence = (
+            f"Take {pair}: the answer of a moment changes the odds between them, {moment.replace('one', 'that')}, by "
+            f"at most the factor of one answer below{', given all answers before it' * (counts.answers > 1)}. "
+        )
+        if counts.answers > 1:
+            sentence += (
+                "Answers of other moments tell of it as well, and may tell more: the factor of several answers is of "
+                f"two ways somebody could have spent their time that are, at every moment, equal or {pair}. "
+            )
+        return [sentence + together]
     over = "a day" if promise.per == "1d" else "their time in one block" if promise.per else "the whole time"
     # Windows overlap: ways that differ for longer are bounded by no cap.
     apart = "" if promise.window is None else f" that differ within {_in_a_row(promise.window)} only, and"
@@ -405,18 +412,18 @@ def set_words(report: ReleaseReport, joined: int) -> str:
             f" Of places in cells of the model every pair up to {length(covered.metres)} apart on the map is covered. "
             "Further away the factor grows"
         )
-        more = [f"two places {_far(far)} apart up to {factor_words(loss)}" for far, loss in report.further]
+        more = [f"two places {_far(far)} apart on it up to {factor_words(loss)}" for far, loss in report.further]
         told += (": " + ", ".join(more) if more else "") + "."
     return told if report.statement.randomness.secure else f"{told} All of it {REPLAYABLE}."
 
 
 def _further_words(report: ReleaseReport) -> str:
-    """ "places 2 km apart one answer may move the odds 1.2 times, all 8 of a day 4.4 times".
+    """ "places 2 km apart on the map one answer may move the odds 1.2 times, all 8 of a day 4.4 times".
 
     Two ways that are everywhere so far apart at most lose the sum of what each answer loses.
     """
     (far, loss), counts = report.further[0], counts_of(report)
-    told = f"places {_far(far)} apart one answer may move the odds {_times(loss)}"
+    told = f"places {_far(far)} apart on the map one answer may move the odds {_times(loss)}"
     if counts.most < 2:
         return told
     return f"{told}, all {counts.most:,} of {counts.block or 'this file'} {_times(counts.most * loss)}"
@@ -507,7 +514,7 @@ def _from_whom(report: ReleaseReport, found: Found) -> str:
             first += ", when they left"
         return f"{first}: measured on the {whom} people. Who stays: computed from public data alone."
     if not report.whole:
-        told = "what a reader who believes the model expects of the rows of this file"
+        told = f"what a reader who believes the model expects of {report.rows_told}"
         if not report.some_whole:
             return f"{told[0].upper()}{told[1:]}: nobody has rows of {_a_whole(found)}."
         rest = stay_words(found.unit)

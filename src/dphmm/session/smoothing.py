@@ -30,7 +30,7 @@ from dphmm.session.plan import NO_PARTNERS, Plan, check_made_again
 from dphmm.session.rounds import check_gap, check_joint
 from dphmm.session.schedule import PlanSchedule
 from dphmm.session.setting import Setting, Subjects, check_header
-from dphmm.session.step import Position, likelihood_of
+from dphmm.session.step import LABEL, Position, likelihood_of, spread
 from dphmm.states.space import StateSpace
 from dphmm.types import BoolArray, FloatArray, IntArray
 
@@ -171,6 +171,18 @@ class Smoother:
         plans = self.made_again(published)
         first = _skipped_to(self._setting.first(), int(published.t[0]), self._model)
         return Steps(first.prior, published, plans)
+
+    def spreads_before(self, published: Published, steps: Steps) -> FloatArray:
+        """The spread (n,) of the public belief before each row, by which a paced schedule decides."""
+        setting, position, plans = self._setting, self._setting.first(), dict(steps.plans)
+        answers, loss = setting.space.own_answers, LABEL if setting.space.has_labels else "squared"
+        found = np.empty(len(published.t))
+        for n, t in enumerate(published.t.tolist()):
+            position = _skipped_to(position, t, self._model)
+            found[n] = spread(position.prior, answers, loss)
+            known = position.posterior(plans[t], published.z[n]) if t in plans else position.prior
+            position = position.predict(self._model, known)
+        return found
 
     def made_again(self, published: Published) -> SharedPlans | OwnPlans:
         """The plans of one subject's answers, compared with the published hashes; raises as `smooth` does."""

@@ -92,7 +92,7 @@ class Found:
     """What a reader of the file still finds, each figure beside its baseline without the file.
 
     ``error`` and ``without``: mean distances of where somebody is; ``measured`` where the truth was known, else
-    expected: over a whole ``what`` of people who move as the model says; if not ``whole``, over the rows of a file.
+    expected: over a whole ``what`` of people who move as the model says, or over ``rows``, as a file has them.
     ``stays``: (after so many of ``what``, mean distance of who stays at one place all that time); where nothing is
     known of them it is empty and ``stays_without`` NaN.
     """
@@ -104,14 +104,14 @@ class Found:
     stays: Sequence[tuple[int, float]]
     stays_without: float
     measured: bool = False
-    whole: bool = True
+    rows: str = ""
 
     @property
     def lines(self) -> list[str]:
         """The figures in words."""
         error, without = off(self.error, self.unit), off(self.without, self.unit)
         labels = self.unit == LABELS_WRONG
-        over = f" {over_whole(self.what)}" * bool(self.what) if self.whole else " over the rows of this file"
+        over = f" over {self.rows}" if self.rows else f" {over_whole(self.what)}" * bool(self.what)
         how = "off " * (not labels) + ("on average" if self.measured else f"expected{over}")
         what = "which label somebody has" if labels else "where somebody is"
         lines = [f"{what}: {error} {how} ({without} without the file)"]
@@ -274,6 +274,9 @@ def _found(found: Found | None, ledger: InLedger | None, statement: ReleaseState
     return {**told, "words": [*told["words"], *beside]}
 
 
+#: Of one state of a step: answers of other steps can tell more of it.
+ONE_ANSWER = "after the answer of that moment"
+OTHER_MOMENTS = "answers of other moments can tell more of one"
 #: What is told of a guarantee, in this order.
 _GUARANTEES = ("holds", "covered_distance", "one_answer", "all_answers", "only_possible", "words")
 
@@ -291,10 +294,10 @@ def _block(promise: SequencePromise, schedule: Schedule | None, epsilon: Fractio
     if promise.steps is not None:
         return most, f"{promise.steps:,} steps"
     if promise.window is not None:
-        return most, f"any {promise.window:,} steps"
+        return most, f"any {promise.window:,} steps" if promise.window > 1 else "any step"
     if isinstance(promise.per, str):
         return most, {"1d": "a day", "7d": "a week", "1h": "an hour"}.get(promise.per, promise.per)
-    return most, f"each {length:,} steps"
+    return most, f"each {length:,} steps" if length > 1 else "each step"
 
 
 def _published(
@@ -361,7 +364,7 @@ def _guaranteed(
     # Other queries of a person may spend what this one leaves of the promise.
     total = None if promise is None else promise.exact
     one, every = sureness(epsilon), None if total is None else sureness(total)
-    words = [f"{where}: {_most(one)} sure after one answer (50 % before)"]
+    words = [f"{where}: {_most(one)} sure {ONE_ANSWER} (50 % before)"]
     if every is not None and most is not None and (most != 1 or total != epsilon):
         # Two states of one step can be told apart by later answers too, where they lead to paths that part.
         after = (
@@ -379,11 +382,15 @@ def _guaranteed(
             "" if promise is None or promise.window is None else f"differ within {promise.window:,} steps only and "
         )
         words.append(f"two paths that {within}are equal or joined so at every step: {together}; {states}")
+    elif promise is not None and promise.steps is None:
+        words.append(f"no limit for several answers: each allows {one}")
+        words.append(OTHER_MOMENTS)
     if not confirmed:
         words.append("so the statement says; without the policy nothing confirms it, nor a bound on all answers")
     elif most is None:
         more = "" if ledger is None else ledger.more
         words.append(_no_limit(statement, epsilon, one) + (f" of this file; {more}" if more else ""))
+        words.append(OTHER_MOMENTS)
     if not all_possible:
         words.append(ONLY_POSSIBLE)
     if as_stated:
