@@ -24,9 +24,9 @@ from dphmm.accounting.promise import Schedule
 from dphmm.errors import DphmmError, InvalidInput
 from dphmm.planning import LADDER, LONGER, SETTLED, World
 from dphmm.schedule_plan import _digest, read_plan, save_plan
+from dphmm.session.plan import Position
 from dphmm.session.setting import Setting
 from dphmm.session.smoothing import Published, Smoother
-from dphmm.session.step import Position
 from dphmm.simulated import Moves, SimulatedReleases, best_answers, likelihood_columns, median, places, walks
 
 LINE = dphmm.StateSpace(np.arange(5))

@@ -20,10 +20,9 @@ from dphmm.markov.model import MarkovModel
 from dphmm.policy.constraint import DeltaSet, delta_states
 from dphmm.samplers.entropy import ReplayBits
 from dphmm.session.answer import answer_under
-from dphmm.session.plan import Plan
-from dphmm.session.schedule import PlanSchedule
+from dphmm.session.plan import Plan, likelihood_of
+from dphmm.session.scheduled import PlanSchedule
 from dphmm.session.setting import Setting
-from dphmm.session.step import likelihood_of
 from dphmm.states.grid import Grid
 from dphmm.states.hexes import H3
 from dphmm.states.space import StateSpace

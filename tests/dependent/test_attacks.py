@@ -33,8 +33,8 @@ from dphmm.dependent import (
     total,
 )
 from dphmm.dependent._chain import stochastic
+from dphmm.dependent._coefficients import tuple_losses
 from dphmm.dependent._degrees import histogram_of_degrees, simple_edges
-from dphmm.dependent._losses import tuple_losses
 from dphmm.errors import InvalidInput, Refused
 from dphmm.samplers.entropy import ReplayBits
 

@@ -124,7 +124,7 @@ def _telling_repr(patch: pytest.MonkeyPatch) -> None:
 
 
 def _belief_from_the_truth(patch: pytest.MonkeyPatch) -> None:
-    from dphmm.session.step import Position
+    from dphmm.session.plan import Position
 
     known, truly = _knowing_the_truth(patch), Position.posterior
 

@@ -125,7 +125,7 @@ def test_the_kernels_of_dphmm_import_each_other_and_nothing_that_they_could_be_s
             assert all(name.startswith("dphmm._kernels.") or name == "dphmm.types" for name in found), path.name
             assert "dphmm._kernels" not in found, path.name
     batch = read_by("dphmm._kernels.filter_batch", KERNELS / "filter_batch.py", KERNELS.parents[1])
-    assert {"dphmm._kernels.filter", "dphmm._kernels.likelihood"} <= set(batch)
+    assert {"dphmm._kernels.filter"} <= set(batch)
 
 
 def test_a_type_is_told_by_its_fields_too():

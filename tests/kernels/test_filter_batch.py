@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from dphmm._kernels import filter_batch as kernels
+from dphmm._kernels.filter import TABLE
 from dphmm._kernels.filter_batch import (
     Columns,
     Estimates,
@@ -24,7 +25,6 @@ from dphmm._kernels.filter_batch import (
     empty_batch,
     filter_batch,
 )
-from dphmm._kernels.likelihood import TABLE
 from dphmm.markov.model import MarkovModel
 
 N = 6

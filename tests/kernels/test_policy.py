@@ -7,14 +7,44 @@ The loops over neighbouring cells give what a dictionary of cells gives, with a 
 
 It could fail for a cell beside the border, one that is missing between two others, a neighbour that is not active, and
 a cell whose own surrogates differ.
+
+The compiled loops of planning say what their plain twins say: moments, extents, masses, likelihoods.
+
+Each could fail by a sum that overflows, a corner that is left out, or a state that is counted twice or not at all.
 """
 
 from __future__ import annotations
 
+from fractions import Fraction
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
+import dphmm
 from dphmm._kernels import policy
+from dphmm._kernels.columns import EMPTY, widen_by_cliques
+from dphmm._kernels.filter import (
+    GRADED,
+    STEPS,
+    TABLE,
+    as_released,
+    columns_of,
+    expectation,
+    facets_of,
+    likelihood,
+    likelihood_of_points,
+    projections,
+    summary,
+)
+from dphmm._kernels.points import extents, outermost
+from dphmm._kernels.policy import contract_cliques, heaviest, holding, runs_of_rows, total_mass
+from dphmm.policy.constraint import delta_states
+from dphmm.sensitivity import exact_hull
+from dphmm.sensitivity import hull as hulls
+from dphmm.session.options import Options
+from dphmm.session.plan import Likelihood
+from dphmm.session.planner import Planner
 
 
 def packed(groups):
@@ -242,3 +272,244 @@ def test_offsets_longer_than_the_active_points_extend_are_left_out(dimension):
     near = (np.abs(offsets) <= extent).all(axis=1)
     assert policy.within_extent(points, active, offsets).tolist() == near.tolist()
     assert not policy.within_extent(points, np.zeros(9, dtype=bool), offsets).any()
+
+
+@pytest.mark.parametrize("reach", [3, 40, 2**14 - 1])
+def test_moments_of_a_polygon_are_those_of_its_triangles(reach):
+    rng = np.random.default_rng(reach)
+    for _ in range(20):
+        points = rng.integers(-reach, reach + 1, (12, 2))
+        points[0] = (reach, 1 - reach)
+        hull = dphmm.sensitivity_hull(
+            dphmm.policy.from_edges([(0, i) for i in range(1, 13)], 13), np.vstack([0 * points[:1], points])
+        )
+        if hull.rank < 2:
+            continue
+        total, weight = exact_hull._sums(hull.body)
+        assert exact_hull.planar_sums(hull.body) == ((total[0][0], total[0][1], total[1][1]), weight)
+        assert hull.mean_square == pytest.approx(float(hull.squared_size), rel=1e-14)
+        assert exact_hull.second_moment(hull.body)[0][1] == Fraction(total[0][1], 12 * weight)
+        assert exact_hull.volume(hull.body) == Fraction(weight, 2)
+
+
+def test_far_corners_are_summed_in_python_integers():
+    square = 2**27 * np.array([[0, 0], [1, 0], [0, 1], [1, 1]])
+    body = dphmm.sensitivity_hull(dphmm.policy.complete(4), square).body
+    assert exact_hull.volume(body) == 2**56
+    assert exact_hull.second_moment(body) == [[Fraction(2**54, 3), 0], [0, Fraction(2**54, 3)]]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_extents_are_those_of_all_points(seed):
+    rng = np.random.default_rng(seed)
+    n, d = int(rng.integers(1, 300)), int(rng.integers(1, 4))
+    points, directions = rng.integers(-30, 30, (n, d)), rng.integers(-9, 10, (5, d))
+    expected = np.ptp(points @ directions.T, axis=0).tolist()
+    assert hulls._extents(points, directions) == expected
+    assert hulls._extents(points * 2**40, directions) == [x * 2**40 for x in expected]
+
+
+def test_extents_beyond_64_bits_are_left_to_python_integers():
+    points, directions = np.array([[2**60, -(2**60)], [0, 2**60]]), np.array([[3, -5], [1, 1]])
+    assert len(extents(points, directions)) == 0
+    assert hulls._extents(points, directions) == [13 * 2**60, 2**60]
+    assert extents(points // 2**10, directions).tolist() == [13 * 2**50, 2**50]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_columns_hold_the_differences_of_every_clique(seed):
+    """Rows repeated, moved, grown and cut: a row taken for the one before it would lose its own differences."""
+    rng = np.random.default_rng(seed)
+    y, x = np.divmod(np.arange(400), 20)
+    lattice = np.stack([x, y], axis=1)
+    row, rows = rng.choice(400, 3, replace=False), []
+    for _ in range(12):
+        change = int(rng.integers(5))
+        size = int(rng.integers(2, 16)) if change == 0 else len(row)
+        row = rng.choice(400, size, replace=False) if change == 0 else (row + change) % 400
+        rows.append(np.append(row, rng.integers(400)) if change == 1 and len(row) < 16 else row[: max(2, len(row) - 1)])
+    ptr = np.cumsum([0, *map(len, rows)])
+    low, high = np.full(20, EMPTY), np.full(20, -EMPTY)
+    assert widen_by_cliques(ptr, np.concatenate(rows), lattice, 0, low, high)
+    expected = {}
+    for members in rows:
+        for a in members:
+            for b in members:
+                dx, dy = (lattice[b] - lattice[a]).tolist()
+                if dx > 0 or (dx == 0 and dy > 0):
+                    expected.setdefault(dx, []).append(dy)
+    for dx, dys in expected.items():
+        assert (low[dx], high[dx]) == (min(dys), max(dys))
+    assert np.flatnonzero(low <= high).tolist() == sorted(expected)
+
+
+def test_a_row_is_not_taken_for_what_two_rows_before_it_left_behind():
+    """The third row begins as the second one, and ends as the first: the two ends differ in no row before."""
+    lattice = np.array([[0, 0], [1, 0], [3, 0], [0, 2]])
+    rows = [[0, 1, 2], [0, 3], [0, 3, 2]]
+    low, high = np.full(4, EMPTY), np.full(4, -EMPTY)
+    assert widen_by_cliques(np.array([0, 3, 5, 8]), np.concatenate(rows), lattice, 0, low, high)
+    assert low[3] == -2
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_contracted_cliques_are_the_surrogates_of_their_possible_members(seed):
+    """Rows of numbers side by side and far apart, and repeated ones, of which the first of each stretch is enough."""
+    rng = np.random.default_rng(seed)
+    n, rows = 30, []
+    for _ in range(40):
+        start, size = int(rng.integers(n - 5)), int(rng.integers(0, 6))
+        run, scattered = np.arange(start, start + size), rng.choice(n, size, replace=False)
+        rows.append(rows[-1] if rows and rng.random() < 0.2 else [run, np.sort(scattered), scattered][rng.integers(3)])
+    support, surrogate = rng.random(n) < 0.7, rng.integers(0, int(rng.choice([1, 2, 5])), n)
+    surrogate = np.sort(surrogate) if rng.random() < 0.5 else surrogate
+    surrogate[~support] = -1
+    runs = runs_of_rows(np.cumsum([0, *map(len, rows)]), np.concatenate(rows))
+    assert [list(range(a, b + 1)) for a, b in zip(*runs[1:], strict=True)] == _runs(rows)
+    ptr, members = contract_cliques(*runs, sum(map(len, rows)), support, surrogate)
+    kept = [list(dict.fromkeys(surrogate[row[support[row]]].tolist())) for row in rows]
+    several = [row for row in kept if len(row) > 1]
+    expected = [row for row, before in zip(several, [[], *several], strict=False) if row != before]
+    assert [members[a:b].tolist() for a, b in pairwise(ptr)] == expected
+
+
+def _runs(rows):
+    """Successive numbers of a row, one list for each run."""
+    found = []
+    for row in rows:
+        for k, member in enumerate(row.tolist()):
+            if k == 0 or member != row[k - 1] + 1:
+                found.append([])
+            found[-1].append(member)
+    return found
+
+
+def test_corners_are_fewer_than_the_points_of_a_grid():
+    y, x = np.divmod(np.arange(900), 30)
+    assert len(outermost(np.stack([x, y], axis=1), 0, 30)) == 60
+
+
+def test_masses_of_impossible_states_are_not_looked_at():
+    masses, within = np.array([0.5, np.nan, 0.25, -1.0]), np.array([True, False, True, False])
+    assert total_mass(masses, within) == (0.75, 2)
+    assert np.isnan(total_mass(masses, np.ones(4, dtype=np.bool_))[0])
+    equal = np.full(4, 0.25)
+    assert heaviest(equal, np.array([False, True, True, True]), 0.25, 2, 1e-12).tolist() == [False, True, True, False]
+    assert heaviest(np.array([0.1, 0.2, 0.4, 0.2]), within | True, 0.2, 2, 1e-12).tolist() == [False, True, True, False]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_fewest_masses_that_hold_enough_are_those_of_a_sorted_sum(seed):
+    """Many equal masses, few different ones, and thresholds that lie on a sum exactly: those are left to exact sums."""
+    rng = np.random.default_rng(seed)
+    masses = rng.integers(1, int(rng.choice([2, 5, 10**6])), int(rng.integers(1, 200))).astype(np.float64)
+    sums = np.cumsum(np.sort(masses)[::-1])
+    for enough in (*rng.uniform(0, sums[-1] + 1, 20), *rng.choice(sums, 3)):
+        least, count = holding(masses.copy(), float(enough), 0.25)
+        if min(enough, np.abs(sums - enough).min()) <= 0.25 or enough > sums[-1]:
+            assert count == 0 or (count == np.searchsorted(sums, enough) + 1 and abs(sums[count - 1] - enough) > 0.25)
+        else:
+            assert count == np.searchsorted(sums, enough) + 1
+            assert least == np.sort(masses)[::-1][count - 1]
+
+
+def test_a_sum_next_to_the_threshold_is_left_open():
+    assert holding(np.array([4.0, 3.0, 2.0, 1.0]), 7.0, 1e-9) == (0.0, 0)
+    assert holding(np.array([4.0, 3.0, 2.0, 1.0]), 7.0 - 1e-8, 1e-9) == (3.0, 2)
+    assert holding(np.array([4.0, 3.0, 2.0, 1.0]), 11.0, 1e-9) == (0.0, 0)
+
+
+def test_bad_pivots_leave_the_rest_to_be_sorted(monkeypatch):
+    """However masses are arranged the search ends after so many pivots, and the δ-set is that of sorted masses."""
+    monkeypatch.setattr(policy, "MOST_PIVOTS", 2)
+    assert holding.py_func(np.arange(1.0, 200.0), 15_000.0, 1e-9) == (0.0, 0)
+    monkeypatch.setattr(policy, "least_of_fewest", lambda *_: (0.0, 0))
+    prior = np.random.default_rng(1).random(300)
+    prior /= prior.sum()
+    chosen = delta_states(prior, None, 0.1)
+    least = prior[chosen].min()
+    assert prior[~chosen].max() < least
+    assert prior[chosen].sum() >= 0.9 > prior[chosen].sum() - least
+
+
+@pytest.mark.parametrize("kind", [TABLE, STEPS, GRADED])
+def test_one_answer_is_as_likely_as_from_a_table_of_projections(kind):
+    """To the last bit: sums of products of integers are the same in any order."""
+    rng = np.random.default_rng(kind)
+    points, normals = rng.integers(-(2**20), 2**20, (70, 3)), rng.integers(-50, 51, (6, 3)).astype(np.float64)
+    offsets = rng.integers(2**18, 2**20, 6).astype(np.float64)
+    laws = (1.0 / offsets, -0.5 / offsets)
+    falls = np.append(np.exp(-0.5 * np.arange(40)), 0.0)
+    columns, farthest = columns_of(points, np.arange(70))
+    assert farthest == np.abs(points).max()
+    projected = projections(normals, columns)
+    assert projected.tolist() == (normals.astype(np.int64) @ points.T).tolist()
+    for z in (points[3], np.array([5, -7, 2**18])):
+        once = likelihood_of_points(columns, normals, *laws, z, kind, 0.5, falls)
+        again = np.empty(70)
+        likelihood(projected, *laws, normals @ z, kind, 0.5, falls, again)
+        assert once.tolist() == again.tolist() and once.max() > 0.0
+
+
+def test_values_of_plan_states_are_those_of_whom_they_stand_for():
+    surrogate = np.array([1, 1, 4, 4, 4, 1])
+    assert as_released(np.array([0.5, 2.0]), np.array([1, 4]), surrogate).tolist() == [0.5, 0.5, 2.0, 2.0, 2.0, 0.5]
+
+
+@pytest.mark.parametrize("mechanism", ["staircase", "discrete-knorm"])
+def test_states_are_as_likely_as_the_plan_state_they_are_released_as(mechanism):
+    y, x = np.divmod(np.arange(64), 8)
+    space = dphmm.StateSpace(np.stack([x, y], axis=1))
+    options = Options.checked(1, dimension=2, constraint="delta=0.1", mechanism=mechanism, scope="global",
+                              flat="thicken", thickness=None, protection="nearest", start="before")  # fmt: skip
+    planner = Planner(dphmm.policy.complete(64), space, options)
+    support = np.ones(64, dtype=np.bool_)
+    plan = planner.plan(support, (x < 4) & (y < 3))
+    z = np.array([9, -2])
+    law = Likelihood.of(plan)
+    assert law.projected.shape[1] == 12
+    assert np.allclose(np.log(law.at(z)), plan.log_likelihood(z), rtol=0, atol=1e-12)
+    whole = Likelihood.of(planner.plan(support, support))
+    assert whole.contracted is None and whole.projected.shape[1] == 64
+
+
+def test_a_policy_of_many_places_in_a_large_clique_keeps_to_its_rows():
+    """Rows of more members than are paired one by one, far from the first column of the answers."""
+    y, x = np.divmod(np.arange(1600), 40)
+    labels = x // 10 + 4 * (y // 10)
+    hull = dphmm.sensitivity_hull(dphmm.policy.categorical(labels), np.stack([x + 1000, y], axis=1))
+    assert sorted(map(tuple, hull.vertices.tolist())) == [(-9, -9), (-9, 9), (9, -9), (9, 9)]
+
+
+def test_no_surroundings_are_taken_for_those_of_another_space():
+    plan = np.array([True, False, False, True])
+    near = dphmm.StateSpace(np.array([[0], [1], [2], [9]]))
+    far = dphmm.StateSpace(np.array([[0], [6], [7], [9]]))
+    support = np.ones(4, dtype=np.bool_)
+    found = [dphmm.policy.Constraint.surrogated(support, plan, space).surrogate.tolist() for space in (near, far, near)]
+    assert found == [[0, 0, 0, 3], [0, 3, 3, 3], [0, 0, 0, 3]]
+
+
+@pytest.mark.parametrize("m", [1, 6])
+def test_facets_in_floats_are_quotients_of_their_integers(m):
+    rng = np.random.default_rng(m)
+    normals, offsets = rng.integers(-(2**20), 2**20, (m, 3)), rng.integers(1, 2**40, m)
+    allowances = rng.integers(0, offsets)
+    factors, inverses, shifts, longest, largest = facets_of(normals, offsets, allowances)
+    assert factors.dtype == np.float64 and factors.tolist() == normals.tolist()
+    assert inverses.tolist() == [1.0 / b for b in offsets.tolist()]
+    assert shifts.tolist() == [(b - 1.0 - a) / b for a, b in zip(allowances.tolist(), offsets.tolist(), strict=True)]
+    assert (longest, largest) == (np.abs(normals).sum(axis=1).max(), offsets.max())
+    assert facets_of(normals, offsets, offsets - 1)[2].tolist() == [0.0] * m
+
+
+@pytest.mark.parametrize("n", [1, 3, 50])
+def test_a_summary_is_the_means_and_the_first_of_the_likeliest(n):
+    """To the last bit those of one axis after another; a tie, to 1e-12, goes to the lowest number."""
+    rng = np.random.default_rng(n)
+    row, values, means = rng.random(n), rng.normal(size=(n, 2)), np.empty(2)
+    row[n // 2 :] = row.max()
+    row[-1] *= 1 + 1e-13
+    assert summary(row, values, means) == np.flatnonzero(row >= row.max() * (1 - 1e-12))[0]
+    assert means.tolist() == [expectation(row, np.ascontiguousarray(axis)) for axis in values.T]
+    assert means == pytest.approx(row @ values, rel=1e-12)

@@ -1,6 +1,14 @@
-"""The model: canonical structure, exact rescaling, reachability, digest; twins in plain Python."""
+"""The model: canonical structure, exact rescaling, reachability, digest; twins in plain Python.
+
+Models from geometry alone: the law of moves written plainly, walls, and what couples.
+
+It would fail where a move gets another cell's chance, where a wall loses or adds some, where the uniform start would
+not stay, where reach is a cell too long or too short, and where a model is called couplable that is not.
+"""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 import pytest
@@ -8,10 +16,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+import dphmm
+from dphmm.accounting import couplable
 from dphmm.errors import InvalidInput
 from dphmm.markov import MarkovModel
-from dphmm.markov.model import absorbing_states, closed_classes
+from dphmm.markov.model import MOST_MOVES, absorbing_states, closed_classes, couples_along_radius
 from dphmm.states.space import StateSpace
+from dphmm.storage.learned import made_without_data
 
 FAIR = [[0.5, 0.5], [0.5, 0.5]]
 
@@ -207,3 +218,157 @@ def test_options_are_checked(field, value):
 def test_provenance_must_be_json(provenance):
     with pytest.raises(InvalidInput, match="provenance"):
         MarkovModel([1, 0], FAIR, provenance=provenance)
+
+
+BBOX = (10.0, 50.0, 10.04, 50.02)
+
+
+def grid(cell="500m", bbox=BBOX):
+    return dphmm.Grid.from_bounds(*bbox, cell)
+
+
+def plainly(space, reach, stay):
+    """The matrix, move by move, from the definition."""
+    n, cell = space.n_states, space.cell
+    law = {}
+    for dx in range(1 - space.columns, space.columns):
+        for dy in range(1 - space.rows, space.rows):
+            far = math.hypot(dx, dy) * cell
+            if (dx, dy) != (0, 0) and far <= reach * (1 + 1e-12):
+                law[dx, dy] = math.exp(-3 * far / reach)
+    total, matrix = sum(law.values()), np.zeros((n, n))
+    for x in range(space.columns):
+        for y in range(space.rows):
+            at = y * space.columns + x
+            matrix[at, at] += stay
+            for (dx, dy), weight in law.items():
+                to_x = x + dx if 0 <= x + dx < space.columns else x
+                to_y = y + dy if 0 <= y + dy < space.rows else y
+                matrix[at, to_y * space.columns + to_x] += (1 - stay) * weight / total
+    return matrix
+
+
+@pytest.mark.parametrize(("step", "speed", "reach"), [(600, "3km/h", 500), (600, "6km/h", 1000), ("1h", "9km/h", 9000)])
+@pytest.mark.parametrize("stay", [0, 0.7])
+def test_moves_are_those_of_the_definition(step, speed, reach, stay):
+    space = grid()
+    model = dphmm.MarkovModel.from_geometry(space, step, speed, stay=stay)
+    assert np.allclose(model.matrix.toarray(), plainly(space, reach, stay), rtol=1e-12, atol=1e-15)
+    assert np.allclose(model.initial, 1 / space.n_states) and model.jump.rate == 0.001 and np.ptp(model.jump.into) == 0
+    assert made_without_data(model.provenance)
+
+
+@pytest.mark.parametrize("space", ["grid", "h3", "part of a grid"])
+def test_the_uniform_start_stays(space):
+    if space == "h3":
+        pytest.importorskip("h3")
+        lat, lon = np.meshgrid(np.linspace(50, 50.03, 40), np.linspace(10, 10.05, 40))
+        cells = dphmm.H3.covering(lat.ravel(), lon.ravel(), 8)
+    else:
+        cells = grid() if space == "grid" else grid().subset(np.arange(0, grid().n_states, 2))
+    model = dphmm.MarkovModel.from_geometry(cells, "10min", "9km/h")
+    matrix = model.matrix.toarray()
+    assert np.abs(matrix - matrix.T).max() < 1e-15
+    assert (np.diag(matrix) >= 0.9 - 1e-12).all() and model.notes == ()
+    moved = dphmm.Belief.initial(model).predict(model, 1)
+    assert np.allclose(moved.probability, model.initial, rtol=1e-12)
+
+
+def test_rings_of_hexagons_are_alike():
+    """From a cell with all its neighbours every ring has its weight, shared by its cells."""
+    h3 = pytest.importorskip("h3.api.basic_int")
+    lat, lon = np.meshgrid(np.linspace(50, 50.06, 60), np.linspace(10, 10.1, 60))
+    space = dphmm.H3.covering(lat.ravel(), lon.ravel(), 8)
+    apart = h3.average_hexagon_edge_length(8, unit="m") * 3**0.5
+    model = dphmm.MarkovModel.from_geometry(space, 600, 2.1 * apart / 600, stay=0.5)
+    number = {cell: state for state, cell in enumerate(space.cells.tolist())}
+    whole = [c for c in space.cells.tolist() if all(other in number for other in h3.grid_disk(c, 2))]
+    assert len(whole) > 5
+    weights = [math.exp(-3 * ring / 2.1) for ring in (1, 2)]
+    total = 6 * weights[0] + 12 * weights[1]
+    for cell in whole:
+        row = model.matrix.toarray()[number[cell]]
+        for ring in (1, 2):
+            around = set(h3.grid_disk(cell, ring)) - set(h3.grid_disk(cell, ring - 1))
+            assert np.allclose(row[[number[c] for c in around]], 0.5 * weights[ring - 1] / total, rtol=1e-9)
+        assert row[number[cell]] == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(("speed", "known"), [("3km/h", True), ("6km/h", True), ("8.9km/h", True), ("9km/h", None)])
+def test_what_is_called_couplable_is(speed, known):
+    """Moves of at most two cells along radii of 1, 1.5 and 2 cells, jumps included; of three cells nothing is said."""
+    space = grid("500m", (10.0, 50.0, 10.035, 50.0225))
+    model = dphmm.MarkovModel.from_geometry(space, 600, speed)
+    assert couples_along_radius(model) is known
+    if known:
+        for radius in (500, 750, 1000):
+            assert couplable(model, dphmm.policy.radius(space, radius), 3).holds
+    part = space.subset(np.arange(space.n_states - 1))
+    assert couples_along_radius(dphmm.MarkovModel.from_geometry(part, 600, speed)) is None
+    elsewhere = np.linspace(1, 2, space.n_states)
+    assert couples_along_radius(model.with_jump(0.1, elsewhere / elsewhere.sum())) is None
+
+
+def changed(model, states, by=1e-6):
+    """The model with a little of one move taken from each of these states and given to another move of it."""
+    moves = model.matrix.tolil()
+    for state in states:
+        first, second = moves.rows[state][:2]
+        moves[state, first] -= by
+        moves[state, second] += by
+    return moves.tocsr()
+
+
+def test_what_is_said_of_coupling_is_looked_at_and_not_believed():
+    """Whoever makes a model can write any provenance: moves, walls, jump and start are compared themselves."""
+    space = grid("500m", (10.0, 50.0, 10.049, 50.0315))
+    model = dphmm.MarkovModel.from_geometry(space, 600, "3km/h")
+    assert couples_along_radius(model) is True
+    facts = {"space": space, "step": 600, "provenance": model.provenance, "jump": model.jump}
+    assert couples_along_radius(dphmm.MarkovModel(model.initial, model.matrix, **facts)) is True
+    middle, corner = int(space._states_of_cells[space.rows // 2, space.columns // 2]), 0
+    for states in ([middle], [corner], range(space.n_states)):
+        other = dphmm.MarkovModel(model.initial, changed(model, states), **facts)
+        assert couples_along_radius(other) is None
+    assert couples_along_radius(model.beginning(3)) is None
+    for speed in ("9km/h", "20km/h"):
+        assert couples_along_radius(dphmm.MarkovModel.from_geometry(space, 600, speed)) is None
+    # A move to the right alone, everywhere: it would part two walkers at the wall.
+    steps = np.eye(space.n_states) * 0.5
+    for state, (column, row) in enumerate(space.lattice.tolist()):
+        steps[state, space._states_of_cells[row, min(column + 1, space.columns - 1)]] += 0.5
+    assert couples_along_radius(dphmm.MarkovModel(model.initial, steps, **facts)) is None
+
+
+def test_a_model_without_data_says_so_only_while_it_is_one():
+    model = dphmm.MarkovModel.from_geometry(grid(), "10min", "6km/h")
+    assert made_without_data(model.with_jump(0.5).provenance)
+    into = np.linspace(1, 2, model.n_states)
+    assert not made_without_data(model.with_jump(0.5, into / into.sum()).provenance)
+    assert not made_without_data({"method": "geometry", "private": False})
+    assert not made_without_data({"method": "given"})
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"max_speed": "1km/h"}, "nobody would move"),
+        ({"max_speed": 0}, "more than 0"),
+        ({"step": "0min"}, "step"),
+        ({"stay": 1}, "stay"),
+        ({"stay": -0.1}, "stay"),
+        ({"stay": "x"}, "stay"),
+        ({"jump": 1}, "jump"),
+        ({"space": dphmm.StateSpace(np.arange(3)[:, None])}, "a Grid, an H3 or Zones"),
+        ({"space": grid("50km")}, "one cell"),
+    ],
+)
+def test_bad_geometry_is_refused(given, said):
+    with pytest.raises(InvalidInput, match=said):
+        dphmm.MarkovModel.from_geometry(**{"space": grid(), "step": "10min", "max_speed": "6km/h", **given})
+
+
+def test_too_many_moves_are_counted_before_they_are_made():
+    with pytest.raises(InvalidInput, match=f"{MOST_MOVES:,}") as refused:
+        dphmm.MarkovModel.from_geometry(grid("100m", (10.0, 50.0, 10.4, 50.3)), "1h", "90km/h")
+    assert "cells with" in str(refused.value)

@@ -12,9 +12,8 @@ from scipy.optimize import minimize
 
 import dphmm
 from dphmm.reconstruction import density as module
-from dphmm.reconstruction.answers import Answers
+from dphmm.reconstruction.answers import Answers, outcome_table
 from dphmm.reconstruction.density import Likelihoods, density, held_out, improved, likeliest_density
-from dphmm.reconstruction.outcomes import outcome_table
 
 
 def nine():

@@ -152,7 +152,7 @@ def test_delta_sets_refuse_what_their_plans_cannot_tell(board):
 
 def test_more_laws_than_can_be_kept_are_refused(board, monkeypatch):
     space, model, policy, table, _ = released(board, people=8, steps=3, constraint="delta=0.4")
-    monkeypatch.setattr("dphmm.reconstruction.answers.MOST_LAWS", 2)
+    monkeypatch.setattr("dphmm.reconstruction.answers.LAWS_AT_HAND", 2)
     with pytest.raises(InvalidInput, match="more than 2 different laws"):
         dphmm.population(table, model, policy, space, constraint="delta=0.4")
 

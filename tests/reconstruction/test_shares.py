@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import dphmm
-from dphmm.reconstruction.outcomes import outcome_table
+from dphmm.reconstruction.answers import outcome_table
 from dphmm.reconstruction.regions import checked_regions
 from dphmm.reconstruction.shares import LinearEstimates, flow_shares, region_shares
 
@@ -62,7 +62,7 @@ def test_what_no_combination_of_answers_tells_is_refused():
 
 def test_a_law_that_is_too_large_is_unknown(board, monkeypatch):
     space, model, policy = board(3)
-    monkeypatch.setattr("dphmm.reconstruction.outcomes.MOST_LAWS", 8)
+    monkeypatch.setattr("dphmm.reconstruction.answers.MOST_LAWS", 8)
     plan = session_plan(space, model, policy)
     linear = LinearEstimates([plan], checked_regions({"a": [0]}, space), even(9), space)
     assert linear.why[0].startswith("unknown: 9 states")

@@ -22,8 +22,8 @@ from dphmm.audit import check_released
 from dphmm.audit.plain_plans import PlainLaw, plain_plans
 from dphmm.errors import InvalidInput
 from dphmm.report.reading import region
+from dphmm.session.plan import spread
 from dphmm.session.setting import Setting
-from dphmm.session.step import spread
 from dphmm.storage.tables import to_arrow
 
 TABLE = pd.DataFrame(

@@ -21,8 +21,8 @@ from dphmm.samplers.body import LatticeSampler
 from dphmm.session import block as module
 from dphmm.session.answer import answer
 from dphmm.session.block import Blocked, BlockPlan, Blocks
+from dphmm.session.plan import Position
 from dphmm.session.setting import Setting
-from dphmm.session.step import Position
 from session.block_worlds import World, counted_plans, released, without_blocks
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -268,7 +268,7 @@ def test_rows_of_one_plan_are_drawn_together():
 
 @pytest.mark.parametrize("room", [2.0, 6.0])
 def test_beliefs_that_floats_do_not_hold_are_moved_one_by_one(monkeypatch, room):
-    monkeypatch.setattr("dphmm.session.step._ROOM", room)
+    monkeypatch.setattr("dphmm.session.plan._ROOM", room)
     for seed in range(6):
         twice(World.numbered(seed), lambda seed=seed: dphmm.ReplayBits(seed))
 

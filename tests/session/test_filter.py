@@ -11,7 +11,7 @@ import pytest
 
 from dphmm.session import filter as filtering
 from dphmm.session.filter import Filter, FlushedRow, Observations
-from dphmm.session.schedule import PlanSchedule
+from dphmm.session.scheduled import PlanSchedule
 from dphmm.session.setting import Setting
 from session.test_tables import WORLDS, world
 

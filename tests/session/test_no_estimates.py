@@ -23,7 +23,7 @@ from dphmm.batch import Batch
 from dphmm.errors import InvalidInput
 from dphmm.markov.filtering import Belief
 from dphmm.session.filter import Filter
-from dphmm.session.step import Position
+from dphmm.session.plan import Position
 from dphmm.stream import Stream, answered_line, parse_line
 
 SIDE = 5

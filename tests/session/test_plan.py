@@ -5,6 +5,11 @@ costs. The hash covers version, space, policy, options, support, plan set, surro
 the record. A ledger of another version of the algorithm is not continued, and the refusal says so. It could fail for
 a text that only looks like JSON, for a part that is left out (two plans under one hash), and for numbers of states
 that are written too narrowly to be told apart.
+
+The likelihood in floats is the mechanism's own: the very same steps of a staircase, norms up to rounding.
+
+It could fail where a ratio lies at or next to an integer (a state on the edge of a shell), for offsets that divide
+nothing, for steps beyond the table, and for numbers that floats no longer hold, which must be refused.
 """
 
 from __future__ import annotations
@@ -15,13 +20,17 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
 import dphmm
+from dphmm._kernels.filter import STEPS, TABLE, UP
 from dphmm.errors import InvalidInput
+from dphmm.markov.filtering import Belief
 from dphmm.mechanisms import MECHANISM_CHOICES
 from dphmm.session import planner as planner_module
 from dphmm.session.options import Options
-from dphmm.session.plan import ALGORITHM_VERSION
+from dphmm.session.plan import ALGORITHM_VERSION, Likelihood, likelihood_of, updated
 from dphmm.session.planner import Planner, _narrowest
 from running_example import ANSWERS, EDGES_3B
 
@@ -113,3 +122,154 @@ def test_a_ledger_of_another_version_is_not_continued(monkeypatch):
     with pytest.raises(InvalidInput, match=refused):
         dphmm.ReleaseSession.resume(ledger, "s", *parts, estimates=False)
     assert len(ledger.entries("s", "state")) == 1
+
+
+def plan_of(points, epsilon, radius, plan_set=None, **choices):
+    space = dphmm.StateSpace(points)
+    options = Options.checked(epsilon, dimension=space.dimension, **choices)
+    everywhere = np.ones(len(points), dtype=np.bool_)
+    return Planner(dphmm.policy.radius(space, radius), space, options).plan(
+        everywhere, everywhere if plan_set is None else plan_set
+    )
+
+
+def steps_of(plan, z):
+    return np.rint(plan.log_likelihood(z) / -float(plan.epsilon)).astype(np.int64)
+
+
+@st.composite
+def plans(draw, mechanism):
+    d = draw(st.integers(1, 3))
+    scale = draw(st.sampled_from([1, 1, 7, 1000]))
+    rows = st.lists(st.integers(-6, 6), min_size=d, max_size=d)
+    points = np.array(draw(st.lists(rows, min_size=3, max_size=9)), dtype=np.int64) * scale
+    if (points == points[0]).all():
+        points[0] += scale
+    epsilon = draw(st.sampled_from(["0.5", "1", "3"]))
+    plan = plan_of(points, epsilon, draw(st.integers(1, 5)) * scale, mechanism=mechanism)
+    z = np.array(draw(st.lists(st.integers(-40, 40), min_size=d, max_size=d)), dtype=np.int64) * scale
+    return plan, z
+
+
+@settings(max_examples=150, deadline=None)
+@given(plans("staircase"))
+def test_steps_of_a_staircase_are_exact(case):
+    plan, z = case
+    law = likelihood_of(plan)
+    assume(law is not None and law.holds(np.stack([z, *plan.image])))
+    for answer in (z, *plan.image):
+        expected = law.table[np.minimum(steps_of(plan, answer), len(law.table) - 1)]
+        assert law.at(answer).tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("mechanism", ["staircase", "discrete-knorm"])
+@pytest.mark.parametrize("plan_set", [None, np.array([1, 1, 0, 1, 1, 0, 1], dtype=bool)], ids=["support", "delta-set"])
+def test_several_answers_are_each_of_them(mechanism, plan_set):
+    """On all states, and where states are released as others; one that is too far away is for logs, and so all are."""
+    points = np.array([[0, 0], [3, 1], [4, 4], [1, 3], [6, 0], [6, 6], [2, 7]])
+    law = likelihood_of(plan_of(points, 1, 4, plan_set, mechanism=mechanism))
+    assert (law.contracted is None) == (plan_set is None)
+    answers = np.array([[0, 0], [40, -3], [2, 5], [2, 5], [-9, 9]])
+    assert law.of_answers(answers).tolist() == [law.at(answer).tolist() for answer in answers]
+    assert law.of_answers(np.concatenate([answers, [[2**60, 0]]])) is None
+
+
+@settings(max_examples=80, deadline=None)
+@given(plans("discrete-knorm"))
+def test_norms_are_right_to_rounding(case):
+    plan, z = case
+    law = likelihood_of(plan)
+    assume(law is not None and law.holds(z))
+    assert law.at(z) == pytest.approx(np.exp(plan.log_likelihood(z)), rel=1e-12, abs=1e-300)
+
+
+@pytest.mark.parametrize("offset", [3, 7, 49, 10**6 + 3, 2**21 + 1])
+def test_at_the_edges_of_shells(offset):
+    """k·offset and its neighbours, for every k of a row: where a quotient is an integer, or just is not."""
+    ks = np.array([1, 2, 3, 5, 10, 41, 100])
+    points = np.concatenate([ks * offset + delta for delta in (-1, 0, 1)])[:, None]
+    plan = plan_of(np.concatenate([[[0]], [[offset]], points]), 1, offset, mechanism="staircase")
+    law = likelihood_of(plan)
+    assert law is not None
+    assert law.kind == TABLE
+    zero = np.zeros(1, dtype=np.int64)
+    assert law.at(zero).tolist() == law.table[np.minimum(steps_of(plan, zero), len(law.table) - 1)].tolist()
+
+
+def test_a_floor_without_its_margin_is_wrong_somewhere():
+    """So the tests above can see what the margin is for."""
+    offsets = np.arange(3, 4000)
+    ratios = np.array([49.0]) * offsets * (1.0 / offsets)
+    assert (np.floor(ratios) != 49).any()
+    assert (np.floor(ratios * UP) == 49).all()
+
+
+def test_small_epsilons_have_no_table():
+    plan = plan_of(np.arange(5)[:, None], "0.01", 1, mechanism="staircase")
+    law = likelihood_of(plan)
+    assert law is not None
+    assert law.kind == STEPS
+    z = np.array([1000])
+    assert np.log(law.at(z)) == pytest.approx(plan.log_likelihood(z), rel=1e-13)
+
+
+def test_what_floats_do_not_hold_is_refused(monkeypatch):
+    near, far = np.array([5, 5]), np.array([2**60, 0])
+    points = np.stack(np.divmod(np.arange(9), 3), axis=1)
+    law = likelihood_of(plan_of(points, 1, 1))
+    assert law.at(near) is not None
+    assert law.at(far) is None
+    assert Likelihood.of(plan_of(points, 1, 1, scope="component")) is not None
+    islands = np.concatenate([points, points * 3 + 100])
+    assert Likelihood.of(plan_of(islands, 1, 3, scope="component")) is None
+    assert Likelihood.of(plan_of(points * [[1, 0]], 1, 1, flat="allow")) is None
+    monkeypatch.setattr("dphmm.session.plan._ROOM", 2.0)
+    assert Likelihood.of(plan_of(points, 1, 1)) is None
+
+
+def beliefs(rng, support):
+    weights = np.where(support, rng.random(len(support)) + 0.01, 0.0)
+    return Belief.of_row(weights / weights.sum(), support)
+
+
+@pytest.mark.parametrize("mechanism", ["staircase", "discrete-knorm"])
+@pytest.mark.parametrize("epsilon", ["0.01", "1"])
+def test_a_belief_moves_in_one_loop_as_in_two(mechanism, epsilon):
+    """To the last bit, with and without states that are released as others, and on a support that is not everything."""
+    rng = np.random.default_rng(3)
+    points = rng.integers(-6, 7, (30, 2))
+    space = dphmm.StateSpace(points)
+    options = Options.checked(epsilon, dimension=2, mechanism=mechanism)
+    planner = Planner(dphmm.policy.radius(space, 3), space, options)
+    everywhere, most = np.ones(30, dtype=np.bool_), rng.random(30) < 0.8
+    for support, planned in (
+        (everywhere, everywhere),
+        (everywhere, most),
+        (most, most),
+        (most, most & (rng.random(30) < 0.5)),
+    ):
+        plan, prior = planner.plan(support, planned), beliefs(rng, support)
+        for z in (points[4], np.array([9, -14])):
+            once, twice = updated(prior, plan, z), prior.weighted(likelihood_of(plan).at(z), support)
+            assert once.support.tolist() == twice.support.tolist() == support.tolist()
+            assert once.row.tolist() == twice.row.tolist()
+            slowly = prior.condition(plan.log_likelihood(z), plan.still_possible(z))
+            assert once.row == pytest.approx(slowly.probability, rel=1e-9)
+
+
+def test_what_floats_do_not_hold_is_left_to_logs(monkeypatch):
+    """Far answers, flat bodies, several bodies, beliefs in logs, products that are too small, too large numbers."""
+    points = np.stack(np.divmod(np.arange(9), 3), axis=1)
+    plan, prior = plan_of(points, 1, 1), beliefs(np.random.default_rng(1), np.ones(9, dtype=np.bool_))
+    near, far = np.array([1, 2]), np.array([2**60, 0])
+    assert updated(prior, plan, near) is not None
+    assert updated(prior, plan, far) is None
+    assert updated(prior, plan_of(points, 1000, 1), np.array([40, 40])) is None
+    assert updated(prior, plan_of(points * [[1, 0]], 1, 1, flat="allow"), near) is None
+    tail = Belief(np.append(np.full(8, -np.log(8)), -800.0), np.ones(9, dtype=np.bool_))
+    assert updated(tail, plan, near) is None
+    islands = np.concatenate([points, points * 3 + 100])
+    wide = beliefs(np.random.default_rng(2), np.ones(18, dtype=np.bool_))
+    assert updated(wide, plan_of(islands, 1, 3, scope="component"), near) is None
+    monkeypatch.setattr("dphmm.session.plan._ROOM", 2.0)
+    assert updated(prior, plan, near) is None

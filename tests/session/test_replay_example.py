@@ -7,8 +7,8 @@ import pytest
 
 import dphmm
 from dphmm.session.options import Options
+from dphmm.session.plan import Position
 from dphmm.session.planner import Planner
-from dphmm.session.step import Position
 from running_example import ANSWERS, EDGES_3B, TRANSITION
 
 

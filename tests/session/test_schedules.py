@@ -11,8 +11,7 @@ import dphmm
 from dphmm.accounting import MemoryLedger
 from dphmm.batch import Batch
 from dphmm.errors import BudgetExceeded, InvalidInput
-from dphmm.session.plan import all_partners, plan_states, recorded_joint_edges
-from dphmm.session.step import spread
+from dphmm.session.plan import all_partners, plan_states, recorded_joint_edges, spread
 from dphmm.session.stepwise import walk
 from dphmm.states.trajectory import Trajectories
 

@@ -26,8 +26,7 @@ from dphmm.session import filter as filtering
 from dphmm.session.answer import answer_under
 from dphmm.session.filter import Observations
 from dphmm.session.rounds import Rows
-from dphmm.session.schedule import PlanSchedule
-from dphmm.session.scheduled import Steps
+from dphmm.session.scheduled import PlanSchedule, Steps
 from dphmm.session.setting import Setting
 from dphmm.states.trajectory import Trajectories
 
@@ -219,7 +218,7 @@ def test_answers_too_far_for_floats_are_left_to_positions(monkeypatch):
     """A bound so near that some answers of a small grid are beyond it; the estimates are what they were before."""
     rows, taken, truly = rows_of(49), [], filtering._Work._one
     expected = run(batch_of("grid", MemoryLedger()), rows)
-    monkeypatch.setattr("dphmm.session.step._ROOM", 16.0)
+    monkeypatch.setattr("dphmm.session.plan._ROOM", 16.0)
     monkeypatch.setattr(
         filtering._Work, "_one", lambda self, at, position: taken.append(at) or truly(self, at, position)
     )

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from dphmm._kernels.columns import differences_within
 from dphmm._kernels.compiled import kernel
-from dphmm._kernels.filter import predict, summary
+from dphmm._kernels.filter import GRADED as GRADED_LAW
+from dphmm._kernels.filter import predict, summary, update
 from dphmm._kernels.lattice import (
     GRADED,
     NOTHING,
@@ -30,9 +31,6 @@ from dphmm._kernels.lattice import (
     levels_below,
     points_of,
 )
-from dphmm._kernels.likelihood import GRADED as GRADED_LAW
-from dphmm._kernels.likelihood import update
-from dphmm._kernels.masses import heaviest, least_of_fewest, total_mass
 from dphmm._kernels.points import (
     all_equal,
     fan_sums,
@@ -41,7 +39,7 @@ from dphmm._kernels.points import (
     polygon_around,
     reduced_coordinates,
 )
-from dphmm._kernels.policy import linked_images, planned
+from dphmm._kernels.policy import heaviest, least_of_fewest, linked_images, planned, total_mass
 from dphmm.types import BoolArray, FloatArray, IntArray, WordArray
 
 #: Which law a hull has, or may have: the better of the two, K-norm, staircase. UNDECIDED is for the planner.

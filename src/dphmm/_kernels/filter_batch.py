@@ -23,12 +23,12 @@ from dphmm._kernels.filter import (
     add_jump,
     expectation,
     likeliest,
+    likelihood,
     only_unreached_are_small,
     times_interleaved,
     times_sparse,
     total,
 )
-from dphmm._kernels.likelihood import likelihood
 from dphmm.types import BoolArray, FloatArray, IntArray
 
 #: Eight sums of doubles fill the registers and a line of the cache.

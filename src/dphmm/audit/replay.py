@@ -20,11 +20,10 @@ from dphmm.audit.history import first_support, left_possible, moved_through
 from dphmm.audit.verify import Verdict, verify
 from dphmm.errors import DphmmError, InvalidInput
 from dphmm.policy.constraint import DeltaSet
-from dphmm.session.plan import Plan, plan_states, recorded_joint_edges
+from dphmm.session.plan import LABEL, Estimate, Plan, Position, estimate, plan_states, recorded_joint_edges, spread
 from dphmm.session.planner import Planner
 from dphmm.session.rounds import check_gap
 from dphmm.session.setting import Setting, Subjects
-from dphmm.session.step import LABEL, Estimate, Position, estimate, spread
 from dphmm.types import BoolArray, IntArray
 
 #: Masses of δ-sets may differ by this between machines.

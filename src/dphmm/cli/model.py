@@ -192,8 +192,7 @@ def edges(file: str, stay: str, states_file: str | None, **given: Any) -> None:
 
 
 def _from_geometry(space: StateSpace, given: dict[str, Any], inputs: Sequence[str] = ()) -> None:
-    from dphmm.markov.geometry import couples_along_radius
-    from dphmm.markov.model import MarkovModel
+    from dphmm.markov.model import MarkovModel, couples_along_radius
 
     step, most = duration(given["step"], "--step"), speed(given["max_speed"], "--max-speed")
     new_output(given["output"], inputs, given["force"])
@@ -206,8 +205,7 @@ def _from_geometry(space: StateSpace, given: dict[str, Any], inputs: Sequence[st
 
 
 def _from_file(file: str, given: dict[str, Any], read: Any) -> None:
-    from dphmm.markov.geometry import uniform_parts
-    from dphmm.markov.model import MarkovModel
+    from dphmm.markov.model import MarkovModel, uniform_parts
 
     step = None if given["step"] is None else duration(given["step"], "--step")
     space = space_of_answers(given["answers"], "--answers") if is_table(given["answers"]) else None

@@ -29,15 +29,21 @@ from dphmm._notebook import html_table
 from dphmm.accounting.records import in_short
 from dphmm.dependent._chain import Chain
 from dphmm.dependent._coefficients import (
+    FARTHEST,
+    ExactLoss,
     Model,
+    Query,
+    Sum,
+    checked_sensitivities,
     correlation_sums,
+    exact_loss,
     laplace_losses,
+    largest_loss,
     quilt_scale,
     size_of,
     variation_sums,
     wasserstein_distance,
 )
-from dphmm.dependent._losses import FARTHEST, ExactLoss, Query, Sum, checked_sensitivities, exact_loss, largest_loss
 from dphmm.dependent._models import Coefficients, Friendship, JointTable, Tree
 from dphmm.errors import InvalidInput, Refused
 from dphmm.types import Exact, FloatArray

@@ -24,8 +24,8 @@ from dphmm._checks import exact_epsilon
 from dphmm.accounting.event import DependentEvent, Guarantee, NoisyCounts, per_record_total
 from dphmm.dependent._calibration import calibrate
 from dphmm.dependent._chain import Chain
+from dphmm.dependent._coefficients import AnyQuery, largest_loss
 from dphmm.dependent._inputs import Called, counting, place
-from dphmm.dependent._losses import AnyQuery, largest_loss
 from dphmm.dependent._models import Tree
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel

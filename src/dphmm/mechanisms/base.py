@@ -30,7 +30,7 @@ from dphmm.types import Bits, BoolArray, Exact, FloatArray, IntArray, Loss
 class FloatLaw(NamedTuple):
     """The likelihood of one noise as the compiled filter reads it: facets |normals·v| <= offsets, and how it falls.
 
-    ``allowances`` (m,) say how far beyond each facet the first step reaches. ``kind`` is one of `_kernels.likelihood`,
+    ``allowances`` (m,) say how far beyond each facet the first step reaches. ``kind`` is one of `_kernels.filter`,
     ``rate`` is ε, ``table`` is what a kind with a table reads.
     """
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from dphmm.accounting.records import in_short
 from dphmm.errors import InvalidInput
-from dphmm.plot._axes import BLACK, GREY, LOOKS, axes, literal, plain, titled
+from dphmm.plot.figures import BLACK, GREY, LOOKS, axes, literal, plain, titled
 from dphmm.policy.graph import PolicyGraph
 from dphmm.report.beliefs import Cells
 from dphmm.report.content import OWNER_ONLY, ReleaseReport

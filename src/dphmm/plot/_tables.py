@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dphmm.errors import InvalidInput
-from dphmm.plot._axes import BLACK, BLUE, LOOKS, alone, axes, ground, literal, plain, titled
-from dphmm.plot.figures import TRADE_OFF, draw_panel
+from dphmm.plot.figures import BLACK, BLUE, LOOKS, TRADE_OFF, alone, axes, draw_panel, ground, literal, plain, titled
 from dphmm.states.space import StateSpace
 from dphmm.storage.columns import as_text, decimals, integers
 from dphmm.storage.csv_files import listed

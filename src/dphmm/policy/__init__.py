@@ -16,8 +16,7 @@
 
 from dphmm.policy._cliques import categorical, complete, transition
 from dphmm.policy._edges import from_adjacency, from_edge_list, from_edges, from_graphml, from_networkx, from_node_link
-from dphmm.policy._knn import knn
-from dphmm.policy._radius import covered_distance, radius
+from dphmm.policy._radius import covered_distance, knn, radius
 from dphmm.policy.constraint import Constraint, DeltaSet, Support, delta_states, parse_constraint
 from dphmm.policy.graph import PolicyGraph, from_description, union
 

@@ -211,13 +211,13 @@ def delta_states(prior: ArrayLike, support: States, delta: Any) -> BoolArray:
         raise InvalidInput("prior", f"an array of shape {probability.shape}", "one probability per state")
     within = state_mask(support, len(probability), "support")
     exact = _exact_delta(delta)
-    total, count = _kernels.masses.total_mass(probability, within)
+    total, count = _kernels.policy.total_mass(probability, within)
     # Written so that NaN is refused too.
     if not 0.0 < total < math.inf:
         raise InvalidInput("prior", "no distribution on the support", "finite probabilities, not all 0")
     if exact == 0:
         return within
-    return _kernels.masses.heaviest(
+    return _kernels.policy.heaviest(
         probability, within, *_threshold(probability, within, total, count, exact), MASS_TOLERANCE
     )
 
@@ -232,7 +232,7 @@ def _threshold(
     large = float(delta) * total / possible * (1 - 1e-9)
     # Sums drift by less than one rounding per term; where that could matter, exactly rounded ones decide.
     drift = 2.0**-51 * possible * total
-    least, count = _kernels.masses.least_of_fewest(probability, within, large, enough, drift)
+    least, count = _kernels.policy.least_of_fewest(probability, within, large, enough, drift)
     if count == 0:
         descending = np.sort(probability[within])[::-1]
         guess = int(np.cumsum(descending).searchsorted(enough - drift)) + 1

@@ -24,8 +24,7 @@ import numpy as np
 from dphmm._kernels.filter import TRUSTED
 from dphmm.errors import InvalidInput
 from dphmm.reconstruction.answers import Answers
-from dphmm.session.plan import Plan
-from dphmm.session.step import likelihood_of
+from dphmm.session.plan import Plan, likelihood_of
 from dphmm.types import BoolArray, FloatArray, IntArray
 
 #: Likelihoods of so many states together are kept between iterations, and made together where they are not.

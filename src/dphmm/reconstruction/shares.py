@@ -17,10 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dphmm.errors import InvalidInput
-from dphmm.reconstruction.answers import Answers
+from dphmm.reconstruction.answers import Answers, OutcomeTable, outcome_table
 from dphmm.reconstruction.density import Fitted
 from dphmm.reconstruction.linear import Interval, interval, linear_estimates
-from dphmm.reconstruction.outcomes import OutcomeTable, outcome_table
 from dphmm.reconstruction.regions import Regions
 from dphmm.session.plan import Plan
 from dphmm.states.space import StateSpace

@@ -1,12 +1,11 @@
 """Algorithm 2: plans from public data, one release at a time, a session as a fold over its ledger."""
 
 from dphmm.session.options import Options
-from dphmm.session.plan import Plan
+from dphmm.session.plan import Plan, Position, estimate
 from dphmm.session.planner import Planner
 from dphmm.session.releases import Release
 from dphmm.session.session import ReleaseSession
 from dphmm.session.setting import Setting, check_same_states
-from dphmm.session.step import Position, estimate
 
 __all__ = [
     "Options",

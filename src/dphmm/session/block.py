@@ -38,9 +38,8 @@ from dphmm.samplers.rows import PLANAR_SPAN
 from dphmm.samplers.uniform import OFFSET_BITS, TAIL, WIDTH_BITS, WordReader
 from dphmm.sensitivity.exact_hull import PLANAR_SPAN as SUMS_SPAN
 from dphmm.sensitivity.hull import whole_span, written_span
-from dphmm.session.plan import Plan, description_of, in_json, record_of
+from dphmm.session.plan import Plan, description_of, exact_room, in_json, record_of
 from dphmm.session.planner import Planner
-from dphmm.session.step import exact_room
 from dphmm.types import Bits, BoolArray, FloatArray, IntArray, WordArray
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from dphmm.errors import InvalidInput, Refused
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.graph import PolicyGraph
 from dphmm.session.plan import Plan
-from dphmm.session.schedule import PlanSchedule
+from dphmm.session.scheduled import PlanSchedule
 from dphmm.session.setting import Setting
 
 if TYPE_CHECKING:

@@ -37,9 +37,8 @@ from dphmm.session.answer import answer
 from dphmm.session.block import Blocked
 from dphmm.session.filter import FlushedRow
 from dphmm.session.options import StepChoice, check_same_policy
-from dphmm.session.plan import Plan, all_partners
+from dphmm.session.plan import Plan, Position, all_partners
 from dphmm.session.setting import Setting, as_kept, option_words
-from dphmm.session.step import Position
 from dphmm.types import Bits, BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:

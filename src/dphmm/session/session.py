@@ -23,7 +23,7 @@ from dphmm.policy.graph import PolicyGraph
 from dphmm.samplers.entropy import default_bits
 from dphmm.sensitivity.protection import Partner
 from dphmm.session.options import Partners, StepChoice, checked_caps, checked_ledger, epsilon_of_step, promise_beside
-from dphmm.session.plan import Plan, chosen_of
+from dphmm.session.plan import ESTIMATE_LOSSES, LABEL, Plan, Position, chosen_of, estimate
 from dphmm.session.releases import NOT_ASKED, Release
 from dphmm.session.rounds import (
     FIRST_ROW,
@@ -38,7 +38,6 @@ from dphmm.session.rounds import (
 )
 from dphmm.session.scheduled import Scheduled
 from dphmm.session.setting import Setting, check_header
-from dphmm.session.step import ESTIMATE_LOSSES, LABEL, Position, estimate
 from dphmm.session.stepwise import Stepwise, walk
 from dphmm.states.space import Labels, StateSpace
 from dphmm.types import Bits, BoolArray, Exact, FloatArray, IntArray

@@ -32,9 +32,16 @@ from dphmm.policy.constraint import Support
 from dphmm.policy.graph import PolicyGraph
 from dphmm.sensitivity.protection import AUTO, MERGE
 from dphmm.session.options import CHOICES, Options, StepChoice, checked_varies, recorded_choice
-from dphmm.session.plan import NO_PARTNERS, Plan, plan_states, recorded_joins, recorded_joint_edges, recorded_merges
+from dphmm.session.plan import (
+    NO_PARTNERS,
+    Plan,
+    Position,
+    plan_states,
+    recorded_joins,
+    recorded_joint_edges,
+    recorded_merges,
+)
 from dphmm.session.planner import JOIN, Planner
-from dphmm.session.step import Position
 from dphmm.states.maps import MapSpace
 from dphmm.states.space import StateSpace
 from dphmm.states.trajectory import ANSWERS

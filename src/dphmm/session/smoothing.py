@@ -26,11 +26,10 @@ from dphmm.markov.model import MarkovModel
 from dphmm.policy.graph import PolicyGraph
 from dphmm.session.options import StepChoice
 from dphmm.session.own_places import OwnPlaces, Person, person_model
-from dphmm.session.plan import NO_PARTNERS, Plan, check_made_again
+from dphmm.session.plan import LABEL, NO_PARTNERS, Plan, Position, check_made_again, likelihood_of, spread
 from dphmm.session.rounds import check_gap, check_joint
-from dphmm.session.schedule import PlanSchedule
+from dphmm.session.scheduled import PlanSchedule
 from dphmm.session.setting import Setting, Subjects, check_header
-from dphmm.session.step import LABEL, Position, likelihood_of, spread
 from dphmm.states.space import StateSpace
 from dphmm.types import BoolArray, FloatArray, IntArray
 

@@ -18,7 +18,16 @@ from dphmm.errors import DphmmError
 from dphmm.markov.filtering import Belief
 from dphmm.session.block import Block, Blocked, Blocks
 from dphmm.session.options import StepChoice
-from dphmm.session.plan import ALGORITHM_VERSION, NO_PARTNERS, Plan, check_made_again
+from dphmm.session.plan import (
+    ALGORITHM_VERSION,
+    NO_PARTNERS,
+    Estimate,
+    Plan,
+    Position,
+    check_made_again,
+    estimate,
+    spread,
+)
 from dphmm.session.rounds import (
     FIRST_ROW,
     NO_NUMBERS,
@@ -35,7 +44,6 @@ from dphmm.session.rounds import (
     together,
 )
 from dphmm.session.setting import Setting
-from dphmm.session.step import Estimate, Position, estimate, spread
 from dphmm.types import FloatArray, IntArray
 
 #: A belief is kept so often; what comes after it is folded when a subject is resumed.

@@ -16,7 +16,7 @@ from dphmm._checks import one_of
 from dphmm.accounting.event import Guarantee, LearningEvent, NoisyCounts, NotPrivateEvent, event_from, learned, together
 from dphmm.accounting.records import in_short, shown
 from dphmm.errors import InvalidInput
-from dphmm.markov.geometry import GEOMETRY
+from dphmm.markov.model import GEOMETRY
 from dphmm.storage.statement_types import Learning, Together, document
 from dphmm.types import Loss
 

@@ -26,8 +26,7 @@ from dphmm.accounting.event import LearningEvent
 from dphmm.accounting.promise import Schedule, SequencePromise
 from dphmm.accounting.records import shown
 from dphmm.errors import InvalidInput
-from dphmm.markov.geometry import couples_along
-from dphmm.markov.model import MarkovModel
+from dphmm.markov.model import MarkovModel, couples_along
 from dphmm.policy.graph import PolicyGraph
 from dphmm.session.options import Options, StepChoice
 from dphmm.session.plan import ALGORITHM_VERSION

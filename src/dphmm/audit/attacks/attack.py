@@ -118,7 +118,7 @@ class Adversary:
 
     def _plainly(self, belief: Belief, answer: Seen) -> Belief | None:
         """Bayes' rule in plain floats, where they hold everything."""
-        from dphmm.session.step import likelihood_of
+        from dphmm.session.plan import likelihood_of
 
         fast = likelihood_of(answer.plan)
         weights = None if fast is None else fast.at(answer.z)

@@ -17,7 +17,7 @@ import dphmm
 import naive_policy as naive
 from dphmm import policy
 from dphmm.errors import InvalidInput
-from dphmm.policy._knn import Knn
+from dphmm.policy._radius import Knn
 from dphmm.states.space import StateSpace
 
 
@@ -76,7 +76,7 @@ def test_distances_whose_squares_do_not_fit_64_bits_are_exact(shift, near):
 def test_many_states_come_in_runs(monkeypatch):
     points = np.random.default_rng(3).integers(0, 60, (300, 2))
     whole = edges(policy.knn(points, 4))
-    monkeypatch.setattr("dphmm.policy._knn._CANDIDATES_AT_ONCE", 50)
+    monkeypatch.setattr("dphmm.policy._radius._CANDIDATES_AT_ONCE", 50)
     assert edges(policy.knn(points, 4)) == whole == naive.knn_edges(points, [1, 1], 4)
 
 

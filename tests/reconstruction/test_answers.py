@@ -14,8 +14,8 @@ import pytest
 
 import dphmm
 from dphmm.errors import InvalidInput
-from dphmm.reconstruction import outcomes
-from dphmm.reconstruction.outcomes import law_key, outcome_table
+from dphmm.reconstruction import answers
+from dphmm.reconstruction.answers import law_key, outcome_table
 
 
 def even_model(n, space=None):
@@ -45,7 +45,7 @@ def test_noise_on_a_line_has_its_closed_form():
 @pytest.mark.parametrize("side", [1, 2, 3])
 def test_probabilities_are_sums_of_likelihoods(mechanism, side, monkeypatch):
     """Against every lattice point by itself, added up over a wide square."""
-    monkeypatch.setattr(outcomes, "_side", lambda span, laws: side)
+    monkeypatch.setattr(answers, "_side", lambda span, laws: side)
     plan = plan_of(SQUARE, ALL, 2, mechanism=mechanism)
     found = outcome_table(plan)
     points = np.array(list(product(range(-60, 64), repeat=2)))
@@ -90,7 +90,7 @@ def test_far_answers_are_one_outcome():
 
 
 def test_noise_too_wide_is_refused(monkeypatch):
-    monkeypatch.setattr(outcomes, "MOST_POINTS", 100)
+    monkeypatch.setattr(answers, "MOST_POINTS", 100)
     with pytest.raises(InvalidInput, match=r"noise over .* lattice steps"):
         outcome_table(plan_of(SQUARE, ALL))
 
