@@ -20,8 +20,8 @@ import dphmm
 from dphmm.audit import verify
 from dphmm.errors import InvalidInput, Unprotectable
 from dphmm.mechanisms import MadeTable, OptimalTable
-from dphmm.mechanisms.additive_law import Uncertified
 from dphmm.mechanisms.answer_table import PREFIX, digits_for, known_table
+from dphmm.mechanisms.base import Uncertified
 from dphmm.session.setting import Setting
 from naive_table import exp_below, ratio_of_states, required_of
 from running_example import ANSWERS, EDGES_3B

@@ -11,8 +11,7 @@ from dphmm import SensitivityHull
 from dphmm.mechanisms import DiscreteKNorm, LatticeMechanism, OptimalAdditive, OptimalTable, Staircase, choose
 
 # The offset of a staircase is chosen inside `Staircase`, for the mean square; here it is chosen for the distance.
-from dphmm.mechanisms.additive_law import best_offset
-from dphmm.mechanisms.optimal import facets_of
+from dphmm.mechanisms.optimal import best_offset, facets_of
 from dphmm.types import FloatArray, IntArray
 from experiments.optimum.risk import Naming, Noise, World, named
 

@@ -85,6 +85,7 @@ if TYPE_CHECKING:
     from dphmm.states.trajectory import Trajectories as Trajectories
     from dphmm.states.zones import Zones as Zones
     from dphmm.storage.fits import fit as fit
+    from dphmm.storage.fits import split_people as split_people
     from dphmm.storage.geo_files import to_geopandas as to_geopandas
     from dphmm.storage.hidden_models import load_hidden_model as load_hidden_model
     from dphmm.storage.hidden_models import save_hidden_model as save_hidden_model
@@ -98,7 +99,6 @@ if TYPE_CHECKING:
     from dphmm.storage.policies import load_policy_space as load_policy_space
     from dphmm.storage.policies import save_policy as save_policy
     from dphmm.storage.publications import fit_once as fit_once
-    from dphmm.storage.splits import split_people as split_people
     from dphmm.storage.tables import convert_frame as convert_frame
     from dphmm.storage.trajectories import load_trajectories as load_trajectories
     from dphmm.synthesis import synthesize as synthesize
@@ -164,7 +164,7 @@ _HOMES = {
     "Zones": "dphmm.states.zones",
     "convert_frame": "dphmm.storage.tables",
     "synthesize": "dphmm.synthesis",
-    "split_people": "dphmm.storage.splits",
+    "split_people": "dphmm.storage.fits",
     "to_geopandas": "dphmm.storage.geo_files",
     "import_trajectories": "dphmm.storage.importers",
     "load_trajectories": "dphmm.storage.trajectories",

@@ -28,7 +28,7 @@ from dphmm.audit import verify
 from dphmm.audit.black_box import black_box
 from dphmm.audit.law import Law, Table, Weights, _exp_above, _exp_below, _log_above, farthest
 from dphmm.mechanisms import DiscreteKNorm, OptimalAdditive, Staircase
-from dphmm.mechanisms.additive_law import falling_ratio
+from dphmm.mechanisms.base import falling_ratio
 from dphmm.mechanisms.optimal import facets_of
 from naive_mechanisms import SHAPES, shape
 

@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dphmm.mechanisms import OptimalTable, table, table_program
-from dphmm.mechanisms.additive_law import Uncertified
 from dphmm.mechanisms.answer_table import digits_for, require_certified, rounded, truthful
+from dphmm.mechanisms.base import Uncertified
 from dphmm.policy import radius as within
 from naive_table import exp_below, least_mean, worst_ratio
 

@@ -2,17 +2,25 @@
 
 Claims: model and states are those of the command; steps, speed limit and places count as there; a table that is none,
 and rows that cannot be read, are refused by name.
+
+A table in two by person: nobody in both, nobody's side by anybody else, by a chance that is the share.
 """
 
 from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
+from scipy.stats import binom
 
 import dphmm
 from dphmm.errors import InvalidInput
+from dphmm.storage import fits
+from dphmm.storage.fits import split_file, split_people
 
 GRID = dphmm.Grid.from_bounds(13.30, 52.48, 13.34, 52.50, cell=500.0)
 
@@ -54,3 +62,100 @@ def test_what_is_no_table_and_what_cannot_be_read_are_refused():
         dphmm.fit([1], GRID)
     with pytest.raises(InvalidInput, match="table: got 1 rows that cannot be read"):
         dphmm.fit(rows().astype({"user": object}).assign(user=lambda t: [None, *t.user[1:]]), GRID)
+
+
+ROWS = pd.DataFrame({"user": [f"u{i % 40}" for i in range(200)], "state": ["a", "b"] * 100, "n": range(200)})
+
+
+def sides(table, share="0.5", seed=1):
+    return [set(part["user"]) for part in split_people(table, share, seed=seed)]
+
+
+def test_every_row_is_in_one_part_with_all_its_cells_and_in_its_order(tmp_path):
+    ROWS.to_parquet(tmp_path / "x.parquet")
+    found = split_file(tmp_path / "x.parquet", 0.5, tmp_path / "a.parquet", tmp_path / "b.csv", seed=3)
+    first, second = pd.read_parquet(tmp_path / "a.parquet"), pd.read_csv(tmp_path / "b.csv")
+    assert set(first["user"]).isdisjoint(second["user"])
+    assert (found.first, found.second, found.nameless) == (first["user"].nunique(), second["user"].nunique(), 0)
+    assert sorted([*first["n"], *second["n"]]) == list(range(200))
+    assert first["n"].is_monotonic_increasing and second["n"].is_monotonic_increasing
+    assert list(first.columns) == list(second.columns) == list(ROWS.columns)
+
+
+def test_parts_of_any_size_are_the_whole(tmp_path, monkeypatch):
+    pq.write_table(pa.Table.from_pandas(ROWS, preserve_index=False), tmp_path / "x.parquet", row_group_size=7)
+    expected = split_people(ROWS, "0.3", seed=5)[0]["n"].tolist()
+    split_file(tmp_path / "x.parquet", "0.3", tmp_path / "a.parquet", tmp_path / "b.parquet", seed=5)
+    assert pd.read_parquet(tmp_path / "a.parquet")["n"].tolist() == expected
+
+
+def test_nobody_s_side_depends_on_anybody_else():
+    whole = sides(ROWS)
+    for name in sorted(set(ROWS["user"])):
+        first, second = sides(ROWS[ROWS["user"] != name])
+        assert (first, second) == (whole[0] - {name}, whole[1] - {name})
+
+
+def test_one_person_under_two_spellings_is_in_one_part():
+    names = [spelling for i in range(20) for spelling in (f"jos\u00e9{i}", f" JOSE\u0301{i} ")]
+    first, second = split_people(pd.DataFrame({"user": names}), "0.5", seed=2)
+    assert len(first) % 2 == 0 and len(second) % 2 == 0 and len(first) + len(second) == 40
+
+
+def test_nobody_s_side_depends_on_the_names_of_one_more_person():
+    whole = sides(ROWS)
+    names = ("", "x", "\u00e9", "e\u0301", "\ud55c", "\u1112\u1161\u11ab", "n" * 300, "a\x00b", "U1", "=x", "\x1a")
+    for name in names:
+        added = pd.concat([pd.DataFrame({"user": [name], "n": [-1]}), ROWS], ignore_index=True)
+        for side, theirs in zip(sides(added), whole, strict=True):
+            assert {user for user in side if user in set(ROWS["user"])} == theirs, name
+
+
+def test_the_chance_is_the_share():
+    many = pd.DataFrame({"user": [str(i) for i in range(2000)]})
+    for share in (0.2, 0.5, 0.9):
+        count = len(sides(many, share)[0])
+        low, high = binom.ppf([1e-9, 1 - 1e-9], 2000, share)
+        assert low <= count <= high
+        # The test can fail: a share that is less by 30 % lies outside.
+        assert not low <= 2000 * (share * 0.7) <= high
+
+
+def test_without_a_seed_the_system_draws_a_new_key_each_time(monkeypatch):
+    drawn = []
+    monkeypatch.setattr(fits.secrets, "token_bytes", lambda n: drawn.append(n) or bytes([len(drawn)] * n))
+    one, other = sides(ROWS, seed=None), sides(ROWS, seed=None)
+    assert drawn == [32, 32] and one != other
+
+
+@pytest.mark.parametrize("kind", [pl.DataFrame, pa.Table.from_pandas])
+def test_tables_come_back_in_kind(kind):
+    first, second = split_people(kind(ROWS), "0.5", seed=1)
+    assert type(first) is type(second) is type(kind(ROWS))
+
+
+REFUSED = [
+    ({"share": 0}, "share"), ({"share": "1"}, "share"), ({"share": "half"}, "share"), ({"seed": -1}, "seed"),
+    ({"second": "a.parquet"}, "second"), ({"first": "x.parquet"}, "first"), ({"user_column": "who"}, "user_column"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("changed", "field"), REFUSED)
+def test_what_is_wrong_is_named_and_nothing_is_written(tmp_path, changed, field):
+    ROWS.to_parquet(tmp_path / "x.parquet")
+    given = {"share": "0.5", "first": "a.parquet", "second": "b.parquet", **changed}
+    first, second = tmp_path / given.pop("first"), tmp_path / given.pop("second")
+    with pytest.raises(InvalidInput) as refused:
+        split_file(tmp_path / "x.parquet", given.pop("share"), first, second, **given)
+    assert refused.value.field == field
+    assert [path.name for path in tmp_path.iterdir()] == ["x.parquet"]
+
+
+def test_rows_of_nobody_are_in_neither_part_and_one_person_cannot_be_split(tmp_path):
+    (tmp_path / "x.csv").write_text("user,state\na,x\n,y\nb,z\n")
+    found = split_file(tmp_path / "x.csv", "0.5", tmp_path / "a.csv", tmp_path / "b.csv", seed=1)
+    assert found == (1, 1, 1)
+    with pytest.raises(InvalidInput, match="user: got 1 people; expected two or more"):
+        split_people(pd.DataFrame({"user": ["a", "A "]}), "0.5")
+    with pytest.raises(InvalidInput, match="one that leaves somebody of 2 people"):
+        split_people(pd.DataFrame({"user": ["a", "b"]}), "0.000000001", seed=1)

@@ -15,11 +15,11 @@ import click
 from dphmm.cli.console import REJECTED, Console, named, print_json, reworded
 from dphmm.cli.options import CONTEXT, F, duration, force, messages, new_output, output
 from dphmm.errors import InvalidInput
+from dphmm.storage.fits import split_file
 from dphmm.storage.geo_files import PLACES, write_released
 from dphmm.storage.importers import RECIPES, import_trajectories
 from dphmm.storage.inputs import checked_input, steady
 from dphmm.storage.private_tables import rejected_path, write_rejected
-from dphmm.storage.splits import split_file
 from dphmm.storage.statement import changed_words, copy_release, load_statement, statement_path
 from dphmm.storage.tables import table_format
 from dphmm.storage.trajectories import save_trajectories

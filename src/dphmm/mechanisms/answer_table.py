@@ -27,8 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 from dphmm._cached import cached_property
 from dphmm.accounting.budget import float_above
 from dphmm.errors import InvalidInput, Unprotectable
-from dphmm.mechanisms.additive_law import Uncertified, falling_ratio
-from dphmm.mechanisms.base import AnswerMechanism, Words, vector
+from dphmm.mechanisms.base import AnswerMechanism, Uncertified, Words, falling_ratio, vector
 from dphmm.mechanisms.table_program import checked_edges, checked_points, checked_prior, hops
 from dphmm.policy.constraint import Constraint
 from dphmm.policy.graph import PolicyGraph

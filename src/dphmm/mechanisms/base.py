@@ -7,6 +7,7 @@ Proof: docs/proofs/promise.md.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from fractions import Fraction
@@ -16,10 +17,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dphmm._checks import exact_epsilon, written_fraction
-from dphmm.errors import InvalidInput
+from dphmm.errors import DphmmError, InvalidInput
 from dphmm.policy.constraint import Constraint
 from dphmm.policy.graph import PolicyGraph
 from dphmm.samplers.body import add_noise
+from dphmm.samplers.uniform import exp_bracket
 from dphmm.sensitivity.hull import SensitivityHull, largest_norm
 from dphmm.sensitivity.protection import degree_among
 from dphmm.states.lattice import Lattice
@@ -304,3 +306,17 @@ def hull_field(hull: Any) -> SensitivityHull:
     if not isinstance(hull, SensitivityHull):
         raise InvalidInput("K", type(hull).__name__, "a SensitivityHull (see sensitivity_hull)")
     return hull
+
+
+#: Binary digits of the smallest of weights that are whole numbers, and of the ratio by which they fall.
+DIGITS = 80
+
+
+class Uncertified(DphmmError):
+    """Weights that lose more than ε, or could not be shown not to: they are never drawn from."""
+
+
+def falling_ratio(epsilon: Fraction) -> tuple[int, int]:
+    """(ratio, bits) with e^-ε <= ratio / 2**bits < 1, as close as is worth having."""
+    bits = DIGITS + math.ceil(epsilon * 3 / 2)
+    return exp_bracket(epsilon, bits)[1], bits

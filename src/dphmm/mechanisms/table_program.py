@@ -40,7 +40,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dphmm._cached import cached_property
 from dphmm.errors import InvalidInput
-from dphmm.mechanisms.additive_law import Uncertified
+from dphmm.mechanisms.base import Uncertified
 from dphmm.types import BoolArray, FloatArray, IntArray
 
 #: Answers: there is a whole number of some hundred digits for every two of them.

@@ -1,15 +1,36 @@
-"""`fit`: a Markov model of the rows of a table, without privacy, as `dphmm fit` makes it of a file."""
+"""A Markov model of the rows of a table, without privacy; and people in two parts, one to fit and one to release.
+
+`fit` makes a model of a table as `dphmm fit` makes it of a file. `split_people` puts each person in the first part by a
+coin of its own: a keyed hash of the name, whose key nobody keeps. So all rows of a person are in one part, whatever
+other people there are. Names are compared as `name_to_compare` says, as everywhere where people are compared; somebody
+under two names is two people. Rows without a name are in neither part.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import hashlib
+import secrets
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
+from dphmm._checks import exact_number, whole
 from dphmm.errors import InvalidInput
-from dphmm.markov.model import MarkovModel
-from dphmm.markov.trajectories import fit_trajectories
 from dphmm.states.maps import parse_duration, parse_speed
 from dphmm.states.space import StateSpace
+from dphmm.storage.columns import Numbering, name_to_compare
+from dphmm.storage.csv_files import listed
+from dphmm.storage.inputs import PathLike, checked_output
+from dphmm.storage.tables import column_list, column_names, read_batches, table_writer, to_arrow, to_kind
 from dphmm.storage.trajectories import trajectories_from_table
+from dphmm.types import BoolArray
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from dphmm.markov.model import MarkovModel
+
 
 #: Faster than this nobody is taken to move, where rows have places and times.
 DEFAULT_SPEED = "150km/h"
@@ -64,6 +85,9 @@ def fit(
         raise InvalidInput("table", came, "a user, a time and a place or state in every row")
     rows = loaded.trajectories
     moving = rows.time is not None and rows.lat is not None
+    # It loads much more than it takes to split people.
+    from dphmm.markov.trajectories import fit_trajectories
+
     model, _ = fit_trajectories(
         rows,
         space,
@@ -79,3 +103,145 @@ def fit(
         gap=gap,
     )
     return model
+
+
+#: Keys that are drawn until both parts have somebody.
+_MOST_KEYS = 1000
+_BITS = 64
+
+
+class Split(NamedTuple):
+    """People in each part, and rows in neither, which have no name that can be read."""
+
+    first: int
+    second: int
+    nameless: int
+
+
+def split_file(
+    path: PathLike,
+    share: object,
+    first: PathLike,
+    second: PathLike,
+    *,
+    user_column: str = "user",
+    seed: int | None = None,
+) -> Split:
+    """Write the rows of a table (.parquet, .csv, .csv.gz) into two, by person; each file appears whole or not at all.
+
+    ``share`` : the chance of a person to be in the first one, above 0 and below 1. The system draws the key; with a
+    ``seed``, for tests, anybody can draw the same. All columns stay as they are.
+
+    Raises InvalidInput for a share that is none, a column that is not there, outputs that are one or the input, and
+    where fewer than two people are named.
+    """
+    chance = _share(share)
+    names = column_names(path)
+    if user_column not in names:
+        raise InvalidInput("user_column", user_column, "one of " + listed(names))
+    checked_output(first, [path, second], "first")
+    checked_output(second, [path, first], "second")
+    if checked_output(first) == checked_output(second):
+        raise InvalidInput("second", str(second), "another file than the first")
+    people = Numbering()
+    for part in read_batches(path, columns=[user_column], text={user_column}):
+        people.add(part.column(user_column), user_column)
+    chosen = _chosen(people.labels, chance, seed)
+    # The names are numbered as they were before.
+    again, nameless, writers = Numbering(), 0, list[Any]()
+    parts = read_batches(path, text=None)
+    head = _filterable(next(parts))
+    with (
+        table_writer(first, head.schema, inputs=[path]) as to_first,
+        table_writer(second, head.schema, inputs=[path]) as to_second,
+    ):
+        writers += [to_first, to_second]
+        for part in _all(head, parts):
+            number, missing = again.add(part.column(user_column), user_column)
+            nameless += int(missing.sum())
+            for write, mask in zip(writers, (chosen[number] & ~missing, ~chosen[number] & ~missing), strict=True):
+                write(_filterable(part).filter(_mask(mask)))
+    many = int(chosen.sum())
+    return Split(many, len(chosen) - many, nameless)
+
+
+def split_people(table: Any, share: object, *, user_column: str = "user", seed: int | None = None) -> tuple[Any, Any]:
+    """The same of a pandas, polars, Arrow table or GeoDataFrame, which stays as it is: two tables of its kind.
+
+    >>> import pandas as pd
+    >>> rows = pd.DataFrame({"user": ["ann", "bob", "ann", "eve"], "state": ["a", "b", "b", "a"]})
+    >>> fitted, released = split_people(rows, "0.5", seed=1)
+    >>> set(fitted["user"]) & set(released["user"])
+    set()
+    >>> len(fitted) + len(released)
+    4
+
+    Raises InvalidInput as `split_file`.
+    """
+    chance = _share(share)
+    names = column_list(table)
+    if user_column not in names:
+        raise InvalidInput("user_column", user_column, "one of " + listed(names))
+    shaped = hasattr(table, "geometry")
+    rows = _filterable(to_arrow(table, [user_column] if shaped else None))
+    people = Numbering()
+    number, missing = people.add(rows.column(user_column), user_column)
+    chosen = _chosen(people.labels, chance, seed)[number]
+    if shaped:
+        first, second = (table[mask].reset_index(drop=True) for mask in (chosen & ~missing, ~chosen & ~missing))
+        return first, second
+    return (
+        to_kind(rows.filter(_mask(chosen & ~missing)), table),
+        to_kind(rows.filter(_mask(~chosen & ~missing)), table),
+    )
+
+
+def _all(head: pa.Table, parts: Any) -> Any:
+    yield head
+    yield from parts
+
+
+def _filterable(rows: pa.Table) -> pa.Table:
+    """The rows, with text as Arrow can filter it."""
+    import pyarrow as pa
+
+    for at, column in enumerate(rows.columns):
+        if pa.types.is_string_view(column.type):
+            rows = rows.set_column(at, rows.column_names[at], column.cast(pa.large_string()))
+    return rows
+
+
+def _mask(mask: BoolArray) -> pa.Array:
+    import pyarrow as pa
+
+    return pa.array(mask)
+
+
+def _share(share: object) -> Fraction:
+    chance = exact_number(share, "share")
+    if not 0 < chance < 1:
+        raise InvalidInput("share", share, "a share of the people, more than 0 and less than 1")
+    return chance
+
+
+def _chosen(names: tuple[str, ...], chance: Fraction, seed: int | None) -> BoolArray:
+    """Who (n,) is in the first part."""
+    same = {name_to_compare(name) for name in names}
+    if len(same) < 2:
+        raise InvalidInput("user", f"{len(same)} people", "two or more: each part has somebody")
+    below = int(chance * 2**_BITS)
+    for turn in range(_MOST_KEYS):
+        key = secrets.token_bytes(32) if seed is None else _seeded(whole(seed, "seed", 0), turn)
+        inside = {name for name in same if _number(name, key) < below}
+        if 0 < len(inside) < len(same):
+            return np.array([name_to_compare(name) in inside for name in names], dtype=np.bool_)
+    raise InvalidInput("share", str(chance), f"one that leaves somebody of {len(same)} people in each part")
+
+
+def _seeded(seed: int, turn: int) -> bytes:
+    return hashlib.blake2b(f"dphmm split {seed} {turn}".encode(), digest_size=32).digest()
+
+
+def _number(name: str, key: bytes) -> int:
+    digest = hashlib.blake2b(name.encode(), digest_size=_BITS // 8, key=key).digest()
+    return int.from_bytes(digest, "big")

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from dphmm._checks import written_fraction
 from dphmm.errors import InvalidInput
-from dphmm.mechanisms.additive_law import Uncertified
 from dphmm.mechanisms.answer_table import MadeTable, Making, digits_for, make_known
+from dphmm.mechanisms.base import Uncertified
 from dphmm.states.lattice import Lattice
 from dphmm.storage.models import Arrays, check_members, description, read_arrays, write_arrays
 
