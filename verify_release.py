@@ -29,6 +29,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate, pairwise
@@ -225,6 +226,21 @@ def fraction(text: Any) -> Fraction:
         return Fraction(str(text))
     except (ValueError, ZeroDivisionError):
         raise Unknown(f"{str(text)[:40]!r} is no exact number") from None
+
+
+def spelled(name: str, text: str) -> bool:
+    """Whether a cell is written as a release writes it: another spelling of the same number can say something."""
+    if name == "t":
+        return re.fullmatch(r"(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00))?", text) is not None
+    if text == "" or not (name in ("epsilon", "cost", "confidence") or re.match("(z|estimate)_", name)):
+        return True
+    if not re.fullmatch(r"-?\d+(\.\d+)?(e[-+]?\d+)?|-?inf|nan", text):
+        return False
+    short = repr(float(text))
+    if "e" in short or "e" in text:
+        # Writers differ in where they begin to write powers of ten.
+        return "inf" in text or "nan" in text or Decimal(text) == Decimal(short)
+    return text in (short, short.removesuffix(".0"))
 
 
 def in_text(value: Fraction | float) -> str:
@@ -682,6 +698,10 @@ class Checker:
             self.report.require(
                 ordered, "rows", "in the order of person and step", "in an order that may say something"
             )
+        odd = [f"{name} of {row.where}" for row in rows for name, text in row.cells.items() if not spelled(name, text)]
+        self.report.require(
+            not odd, "rows", "numbers and times in the one spelling of a release", f"in another spelling: {some(odd)}"
+        )
         counts = [sum(row.asked for row in of) for of in users.values()] or [0]
         self.report.add(
             "ok", "rows", f"{sum(counts):,} answers, {min(counts):,} to {max(counts):,} of a person (counted)"

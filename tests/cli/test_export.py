@@ -6,6 +6,7 @@ import hashlib
 import json
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 pytestmark = pytest.mark.replayed_words
@@ -31,6 +32,15 @@ def test_a_table_has_the_statement_of_its_rows(folder, run):
     first, second = (json.loads(Path(f"{name}.privacy.json").read_text()) for name in ("released.csv", "other.parquet"))
     due = {"name": "other.parquet", "sha256": hashlib.sha256(Path("other.parquet").read_bytes()).hexdigest()}
     assert second == {**first, "file": due}
+
+
+def test_whole_numbers_of_a_text_file_stay_numbers_with_a_fraction(folder, run, town):
+    """A table of the same release has one schema, whichever way it was written."""
+    run("export", "released.csv", "-o", "other.parquet")
+    public = ("--model", town / "model.npz", "--policy", town / "radius.json", "--epsilon", 1)
+    run("release", town / "walks.csv", *public, "-o", "direct.parquet", "--ledger", "other.db")
+    one, other = (pq.read_schema(name) for name in ("other.parquet", "direct.parquet"))
+    assert one.names == other.names and one.types == other.types
 
 
 @pytest.mark.parametrize("name", ["other.csv", "other.csv.gz", "other.parquet"])

@@ -454,6 +454,18 @@ def test_trackintel_frames_are_recognised():
         convert_frame(fixes.set_geometry(fixes.to_crs(3857).buffer(1).array))
 
 
+def test_points_and_columns_that_are_elsewhere_are_refused():
+    """Neither is taken in silence; the same places, rounded, are one thing said twice."""
+    geopandas = pytest.importorskip("geopandas")
+    points = geopandas.points_from_xy([116.31234, 116.4], [39.91234, 39.8], crs=4326)
+    data = {"user": ["a", "b"], "step": [1, 1], "lat": [39.9123, 39.8], "lon": [116.3123, 116.4]}
+    twice = geopandas.GeoDataFrame(data, geometry=points)
+    assert len(trajectories_from_table(twice).trajectories) == 2
+    moved = twice.assign(lat=[39.9123, 39.7])
+    with pytest.raises(InvalidInput, match=r"39\.7 beside a point at 39\.8 in row 1; expected one of both"):
+        trajectories_from_table(moved)
+
+
 def test_movingpandas_frames_are_recognised():
     geopandas = pytest.importorskip("geopandas")
     index = pd.to_datetime(["2008-10-23 05:53:05", "2008-10-23 05:53:06"])

@@ -6,6 +6,7 @@ Nothing in a released table depends on the truth but z and what z gives.
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -27,6 +28,8 @@ from dphmm.storage.tables import column_list, to_arrow
 from dphmm.types import BoolArray, FloatArray, IntArray, Loss
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from dphmm.session.smoothing import Smoothed
 
 
@@ -110,6 +113,25 @@ _MOST_ALIKE = 4096
 def text_columns(space: StateSpace) -> list[str]:
     """The columns of a released CSV file that are text, whatever they look like: a label may be 01, or a date."""
     return ["user", "estimate", "plan", *(["z"] if space.has_labels else [])]
+
+
+#: Columns of a released table that are numbers with a fraction, whatever the numbers in a file are.
+_FLOATS = re.compile("(z|estimate)_([0-9]+|lat|lon)|confidence|epsilon|cost")
+
+
+def as_released(table: pa.Table) -> pa.Table:
+    """A released table that was read, with the types that a release writes: text tells none of whole numbers."""
+    import pyarrow as pa
+
+    for at, field in enumerate(table.schema):
+        kind = None
+        if _FLOATS.fullmatch(field.name):
+            kind = pa.float64()
+        elif field.name == "t" and pa.types.is_timestamp(field.type):
+            kind = pa.timestamp("us", tz="UTC")
+        if kind is not None and field.type != kind:
+            table = table.set_column(at, field.name, table.column(at).cast(kind))
+    return table
 
 
 class Counted(msgspec.Struct, frozen=True):

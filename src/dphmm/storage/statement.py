@@ -59,7 +59,7 @@ from dphmm.storage.promises import (
     varied_words,
     verdict,
 )
-from dphmm.storage.released import Published
+from dphmm.storage.released import Published, as_released
 from dphmm.storage.statement_types import (
     KEYED_WORDS,
     RELEASE_RULES,
@@ -319,7 +319,7 @@ def copy_release(released: PathLike, output: PathLike) -> int:
     """
     file = checked_input(released, "released")
     with steady(file) as sha256:
-        table = read_table(file, text={"user", "z", "estimate", "plan"})
+        table = as_released(read_table(file, text={"user", "z", "estimate", "plan"}))
     statement = load_statement(file) if statement_path(file).exists() else None
     if statement is not None:
         changed = changed_words(statement, statement_path(file), file, sha256)

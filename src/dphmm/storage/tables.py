@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 #: Most rows of a file: a few bytes of Parquet can claim any number of equal ones.
 MOST_ROWS = 10**9
 _MAGIC = b"PAR1"
+#: Degrees by which a point and the columns beside it may differ: a few metres, as columns are rounded.
+_SAME_DEGREES = 1e-4
 
 
 @contextmanager
@@ -374,14 +376,35 @@ def convert_frame(frame: Any, *, assume_utc: bool = False) -> pd.DataFrame:
 
 
 def with_places(table: Any, known: Collection[str]) -> Any:
-    """A GeoDataFrame whose points become lat and lon where it has no ``known`` column; any other table as it is."""
-    if not hasattr(table, "geometry") or set(column_list(table)) & set(known):
+    """A GeoDataFrame whose points become lat and lon where it has no ``known`` column; any other table as it is.
+
+    Raises InvalidInput where it has points and columns lat and lon that are elsewhere: which of both is meant?
+    """
+    if not hasattr(table, "geometry"):
+        return table
+    if set(column_list(table)) & set(known):
+        _check_same_places(table)
         return table
     lat, lon = _coordinates(table)
     import pandas as pd
 
     plain = {name: table[name] for name in table.columns if name != table.geometry.name}
     return pd.DataFrame(plain | {"lat": lat, "lon": lon})
+
+
+def _check_same_places(frame: Any) -> None:
+    points = {"lat", "lon"} <= set(column_list(frame)) and bool((frame.geometry.geom_type == "Point").all())
+    if not points:
+        return
+    for name, of_points in zip(("lat", "lon"), _coordinates(frame), strict=True):
+        column = frame[name].to_numpy()
+        if not np.issubdtype(column.dtype, np.number):
+            continue
+        apart = np.flatnonzero(np.abs(column - of_points.to_numpy()) > _SAME_DEGREES)
+        if len(apart):
+            at = int(apart[0])
+            came = f"{column[at]:.7g} beside a point at {of_points.to_numpy()[at]:.7g} in row {at}"
+            raise InvalidInput(name, came, "one of both: the columns lat and lon, or the geometry of points")
 
 
 def _utc(times: Any, assume_utc: bool) -> Any:
