@@ -53,7 +53,7 @@ def test_it_ends_with_the_path_of_the_page(made: tuple[Path, subprocess.Complete
         "two paths that are equal or joined so at every step: at most 99.9994 % after all 6 of a day",
         "off on average",
         "who stays at one place",
-        "who is in the file",
+        "who is in the file, and when",
         "at most 12 of 12 a day",
         "nothing is wrong",
     ):

@@ -100,7 +100,7 @@ def test_who_stays_is_told_alike_by_page_terminal_and_json(noon):
     shown = said((noon / "page.html").read_text())
     assert line in terminal
     assert f"{figures[0]} off about who stays at one place, after one day" in shown
-    assert f"{figures[1]} off about the same place after seven days" in shown
+    assert f"{figures[1]} off after seven days there" in shown
     assert f"Who stays at one place is found to {figures[0]} in one day, {figures[1]} in seven days." in shown
     assert f"Who stays at one place: {figures[0]} in one day" in shown
     assert "night" not in shown and "sleeps" not in shown + terminal

@@ -219,7 +219,7 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
         write_counts(owner_path(given["output"]), counts)
     if (told_unasked := _unasked(published)) is not None:
         console.warn(told_unasked)
-    told = _told(job, batch, statement)
+    told = _told(job, batch, statement, published.subjects - published.unanswered)
     document = _document(batch, published, statement, rejected) | told.document()
     if given["as_json"]:
         print_json({**document, "output": given["output"], "owner_counts": str(owner_path(given["output"]))})
@@ -337,7 +337,7 @@ def _document(
     }
 
 
-def _told(job: Job, batch: Batch, statement: ReleaseStatement) -> Story:
+def _told(job: Job, batch: Batch, statement: ReleaseStatement, answered: int) -> Story:
     """The five answers about a release: nothing of them follows from where people are."""
     from dphmm.storage.release_words import story
 
@@ -345,7 +345,13 @@ def _told(job: Job, batch: Batch, statement: ReleaseStatement) -> Story:
     found = None if job.planned is None or statement.beginnings else job.planned.found
     possible = batch.setting.excludes_no_state and not statement.beginnings
     return story(
-        statement, batch.caps.promise, batch.setting.schedule, found, batch.caps.epsilon, all_possible=possible
+        statement,
+        batch.caps.promise,
+        batch.setting.schedule,
+        found,
+        batch.caps.epsilon,
+        all_possible=possible,
+        answered=answered,
     )
 
 
@@ -380,7 +386,11 @@ def _summary(document: Mapping[str, Any], given: Mapping[str, Any]) -> list[Row]
     ]
     if click.get_current_context().obj != ONE_OF_MANY:
         rows.append(
-            ("next", f"dphmm report {quote(output)} --model {quote(given['model'])}{_tables(given)} -o report.html")
+            (
+                "next",
+                f"dphmm report {quote(output)} --model {quote(given['model'])}{_tables(given)}{_ledger(given)} "
+                "-o report.html",
+            )
         )
     # What did not happen is not mentioned; sums over all time matter where nothing bounds a day.
     counted = {
@@ -392,6 +402,11 @@ def _summary(document: Mapping[str, Any], given: Mapping[str, Any]) -> list[Row]
     }
     kept = [row for row in rows if row[0] not in counted or document[counted[row[0]]]]
     return kept if document["sequence"] is None else [row for row in kept if not row[0].endswith(" sum")]
+
+
+def _ledger(given: Mapping[str, Any]) -> str:
+    """The option of the ledger, where there is one: with it what was spent is counted and not only stated."""
+    return "" if given["ledger"] is None else f" --ledger {quote(given['ledger'])}"
 
 
 def _tables(given: Mapping[str, Any]) -> str:

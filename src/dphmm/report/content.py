@@ -393,6 +393,7 @@ class ReleaseReport:
             confirmed=self.confirmed,
             all_possible=self.all_possible,
             as_stated=True,
+            answered=sum(bool(self.rows.asked[own].any()) for own in self.rows.by_user.values()),
         )
 
     @cached_property
@@ -584,6 +585,12 @@ class ReleaseReport:
             # The answers of the window that ends with each step.
             found[user] = int((sums[1:] - sums[np.searchsorted(steps, steps - window, side="right")]).max())
         return found
+
+    @property
+    def most_of_one(self) -> int:
+        """The most answers of anybody in the file."""
+        asked = self.rows.asked
+        return max((int(asked[own].sum()) for own in self.rows.by_user.values()), default=0)
 
     @property
     def most_answers(self) -> int:

@@ -533,7 +533,10 @@ class Content:
         return np.asarray((rows.step - 1) % steps)
 
     def asked_steps(self, steps: int) -> list[int]:
-        schedule = self.report.schedule
+        schedule, report = self.report.schedule, self.report
+        if schedule is not None and schedule.kind == "planned" and not report.whole:
+            found = np.unique(self._place_in_block(steps)[report.rows.asked]).tolist()
+            return found if len(found) <= steps // 2 else []
         if schedule is not None and schedule.kind == "planned":
             return [step - 1 for step in schedule.at] if len(schedule.at) <= steps // 2 else []
         return []
@@ -758,6 +761,11 @@ class Content:
         if found is None or self.report.whole or stays is None:
             return "expected error"
         return f"expected error {over_whole(stays.what)}"
+
+    @property
+    def own_budget(self) -> str:
+        """What the ladder calls the file's own budget: its figures are of whole blocks, which a file may not have."""
+        return " (this file)" if self.report.whole else " (its plan, of whole blocks)"
 
     @property
     def ladder_has_seven(self) -> bool:

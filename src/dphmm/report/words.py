@@ -106,7 +106,7 @@ def headline(report: ReleaseReport) -> str:
     if counts.rows == 1:
         return f"One noisy {what} of one person"
     step = report.made.model.step
-    if report.schedule is None and report.promise is None and step is not None and _every_step(report):
+    if report.schedule is None and report.promise is None and step is not None and _without_gaps(report):
         return f"A noisy {what} every {span(step)} {whom}"
     number = counted(counts.most)
     first = f"{number if counts.alike else f'up to {number}'} noisy {what}{'s' * (counts.most != 1)}"
@@ -275,13 +275,14 @@ def guarantee(report: ReleaseReport) -> Guarantee:
         long.append((whole, _share(promise.exact), _odds(every, promise.exact)))
         # Of two states of one step it is no bound, but where they are ends of two paths.
         couples = statement.sequence and statement.sequence.couples is True and promise.steps is not None
-        note = "" if couples else "The last bar is of two paths"
+        two = "two ways to spend a day" if promise.per == "1d" else "two paths"
+        note = "" if couples else f"The last bar is of {two}"
         if float(promise.exact) > 5:
             note += ": near certainty" if note else "All answers together allow near certainty"
             if report.found is not None:
-                block = "a whole day" if promise.per == "1d" else "all answers"
+                block = "a day" if promise.per == "1d" else "all answers"
                 block = block if promise.window is None else "longer times"
-                note += f". For {block}, judge by how far off a reader still is"
+                note += f". Judge {block} by how far off a reader still is"
         note += "." * bool(note)
     elif promise is None and statement.horizon is not None:
         of_all = f". Of this file; {more}" if more else ""
@@ -434,9 +435,10 @@ def _times(loss: Fraction) -> str:
     return "not at all" if told == "1" else f"{told} times"
 
 
-def _every_step(report: ReleaseReport) -> bool:
-    """Whether the file has an answer in every row."""
-    return bool(report.rows.asked.all())
+def _without_gaps(report: ReleaseReport) -> bool:
+    """Whether the file has an answer at every step of everybody, from their first to their last."""
+    rows = report.rows
+    return bool(rows.asked.all()) and all(len(own) > np.ptp(rows.step[own]) for own in rows.by_user.values())
 
 
 def _far(metres: float) -> str:
@@ -468,8 +470,7 @@ def found_lines(report: ReleaseReport) -> tuple[list[tuple[str, str]], str]:
         name = "the sequence" if found.what == "sequence" else f"{counted(after)} {found.what}{'s' * (after != 1)}"
         figure = _wrong(error) if unit == LABELS_WRONG else off(error, unit)
         guess = "wrong" if unit == LABELS_WRONG else "off"
-        whom = stay_words(unit) + "," if number == 0 else "the same place"
-        told = f"{guess} about {whom} after {name}"
+        told = f"{guess} about {stay_words(unit)}, after {name}" if number == 0 else f"{guess} after {name} there"
         ends = number == len(stays) - 1
         if ends and error <= _AS_STATE * report.least_off:
             told += ": its cell is found"
@@ -508,7 +509,7 @@ def _from_whom(report: ReleaseReport, found: Found) -> str:
     if found.measured and report.truth is not None:
         whom = "simulated" if report.truth.simulated else "real"
         if not found.stays:
-            return f"Measured on the {whom} people."
+            return f"Measured on the {whom} people; without the file: the one place best for them."
         first = "Which label somebody has" if found.unit == LABELS_WRONG else "Where somebody is"
         if report.leaving is not None:
             first += ", when they left"
@@ -540,7 +541,7 @@ def stays_words(found: Found) -> str:
 
 def not_protected(report: ReleaseReport) -> list[tuple[str, str, str]]:
     """What is not protected, what that means here, and what helps."""
-    found, rows, several = report.found, [], int(report.rows.asked.sum()) > 1
+    found, rows, several = report.found, [], report.most_of_one > 1
     place = "Places one returns to" if report.on_map else "What lasts"
     if report.found is not None and found is not None and stays_words(found):
         who = stay_words(found.unit)
@@ -570,9 +571,9 @@ def not_protected(report: ReleaseReport) -> list[tuple[str, str, str]]:
         )
         rows.append(("Rows outside the delta-set: how exact they are", told, "a smaller delta, or the support"))
     times = (
-        "Names, days and times of answers are public."
+        "Names are public, and the day and time of every row, also of those without an answer."
         if report.rows.time is not None
-        else "Names and steps are public."
+        else "Names are public, and the step of every row, also of those without an answer."
     )
     if not report.all_possible:
         told = (
@@ -594,7 +595,7 @@ def not_protected(report: ReleaseReport) -> list[tuple[str, str, str]]:
 
 def not_protected_short(report: ReleaseReport) -> list[str]:
     """The same for the first screen."""
-    more, several = report.further, int(report.rows.asked.sum()) > 1
+    more, several = report.further, report.most_of_one > 1
     first = "A place somebody returns to: the budget starts anew each day, and days add up." if (
         report.promise is not None and report.promise.per == "1d"
     ) else "A place somebody returns to: it shows again in every answer."  # fmt: skip
@@ -615,7 +616,9 @@ def not_protected_short(report: ReleaseReport) -> list[str]:
         lines.append("How exact rows outside the delta-set are: each is answered as the nearest state inside.")
     if not report.all_possible:
         lines.append("Who moves as the model calls impossible: only of possible states anything is guaranteed.")
-    lines.append("Who is in the file" + (", and on which days." if report.rows.time is not None else "."))
+    lines.append(
+        f"Who is in the file, and {'when' if report.rows.time is not None else 'at which steps'}: of every row."
+    )
     return lines
 
 

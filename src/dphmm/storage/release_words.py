@@ -231,6 +231,7 @@ def story(
     confirmed: bool = True,
     all_possible: bool = False,
     as_stated: bool = False,
+    answered: int | None = None,
 ) -> Story:
     """The five answers of a release that is stated, with its promise and schedule.
 
@@ -238,7 +239,7 @@ def story(
     epsilons. ``ledger``: what was spent by its count, in place of the file's. ``confirmed``: whether the policy is
     known; without it no bound on several answers is told. ``all_possible``: whether the model excludes no state at any
     step (`dphmm.session.setting.Setting.excludes_no_state`). ``as_stated``: told by a reader of the statement, who
-    knows of the model's origin and of paced times only what it says.
+    knows of the model's origin and of paced times only what it says. ``answered``: how many people have an answer.
     """
     asked = statement.published.rows - (statement.schedule.not_asked if statement.schedule is not UNSET else 0)
     (least, epsilon), step = epsilons_of(statement), statement.model.step_seconds
@@ -246,7 +247,7 @@ def story(
     # What a ledger would confirm.
     unchecked = as_stated and ledger is None
     return Story(
-        published=_published(statement, asked, schedule, most, block, as_stated, unchecked),
+        published=_published(statement, asked, schedule, most, block, as_stated, unchecked, answered),
         guaranteed=_guaranteed(statement, promise, epsilon, most, block, ledger, confirmed, all_possible, as_stated)
         if asked
         else _nothing_guaranteed(statement),
@@ -308,6 +309,7 @@ def _published(
     block: str,
     as_stated: bool,
     unchecked: bool,
+    answered: int | None,
 ) -> dict[str, Any]:
     counts = statement.published
     labels, on_map = statement.space.kind == "labels", _on_map(statement)
@@ -322,6 +324,8 @@ def _published(
     if each and unchecked:
         each += " (so the statement says)"
     people = "1 person" if counts.subjects == 1 else f"{counts.subjects:,} people"
+    if answered is not None and answered < counts.subjects:
+        people = f"{answered:,} of {people}"
     answers, rows = (f"{asked:,} {what[:-1] if asked == 1 else what}", f"{counts.rows:,} row{'s' * (counts.rows != 1)}")
     words = [f"{answers} of {people}, {times}{each}; {rows}"]
     return {
@@ -443,7 +447,8 @@ def _not_protected(statement: ReleaseStatement, all_possible: bool) -> dict[str,
         here.append("states that the policy does not join")
     if not all_possible:
         here.append("moves that the model calls impossible")
-    return {"sentences": list(statement.not_protected), "words": ["; ".join([*here, "who is in the file"])]}
+    here.append(f"who is in the file, and {'when' if statement.model.step_seconds is not None else 'at which steps'}")
+    return {"sentences": list(statement.not_protected), "words": ["; ".join(here)]}
 
 
 def _spent(
@@ -468,6 +473,9 @@ def _spent(
         whose = "" if needed == promise.exact or ledger is not None else " by this query"
         spent = in_short(min(needed, spent_in_all) if ledger is None else ledger.largest)
         words = [f"at most {spent} of {total} {_in(block)} for each person{whose}; in all at most {in_all}{counted}"]
+        if ledger is None and spent_in_all < needed:
+            # How much of it lies in one block the statement does not say.
+            words = [f"at most {in_all} in all for each person; the cap is {total} {_in(block)}{whose}"]
         words[0] += CAP * unchecked
     largest = None if most is None or promise is None else max(_needed(promise, epsilon, most), least_spent)
     return {

@@ -144,7 +144,6 @@
       [['b95', 1], ['b80', 2], ['b50', 3]].forEach(([style, level]) => part(group, 'path', style, {d: shape(found[level])}));
       part(group, 'path', 'outline', {d: outline([...found[1], ...found[2], ...found[3]])});
     }
-    if (one.mean) part(group, 'circle', 'estimate', {cx: one.mean[2 * now], cy: one.mean[2 * now + 1], r: 4});
     if (one.truth && one.truth[2 * now] !== null) {
       const [x, y, beyond] = inside(one.truth[2 * now], one.truth[2 * now + 1]);
       part(group, 'circle', 'ring-under', {cx: x, cy: y, r: 7});
@@ -156,6 +155,8 @@
       part(group, 'path', 'cross-under', {d: cross(x, y, 14)});
       part(group, 'path', 'cross' + (beyond ? ' beyond' : ''), {d: cross(x, y, 14)});
     }
+    // Above the cross, which it often lies under.
+    if (one.mean) part(group, 'circle', 'estimate', {cx: one.mean[2 * now], cy: one.mean[2 * now + 1], r: 4});
     const far = one.off && one.off[now] !== null ? '; a reader is ' + one.off[now] + ' off' : '';
     const words = moment(now) + (answer >= 0 ? ', answer' : ', between answers: estimate') + far;
     at('now').textContent = words;
@@ -171,14 +172,14 @@
     const one = people[person], picture = document.querySelector('#slide svg');
     if (!picture || !one.spread) return;
     const [, first, n, widest] = days()[day], spread = one.spread.slice(first, first + n), most = Math.max(...spread) || 1;
-    const width = 500, x = (i) => short((i + 0.5) / n * width), y = (v) => short(52 - 44 * v / most);
+    const width = 500, x = (i) => short(i / Math.max(1, n - 1) * width), y = (v) => short(52 - 44 * v / most);
     const line = `M0 ${y(spread[0])}` + spread.map((v, i) => `L${x(i)} ${y(v)}`).join('') + `L${width} ${y(spread[n - 1])}`;
     picture.querySelectorAll('*').forEach((old) => old.remove());
     part(picture, 'path', 'spread', {d: line + `L${width} 52L0 52Z`});
     part(picture, 'path', 'spread-line', {d: line});
     part(picture, 'path', 'axis', {d: `M0 52L${width} 52`});
     for (const now of one.asked) {
-      if (now >= first && now < first + n) part(picture, 'path', 'cross thin', {d: cross((now - first + 0.5) / n * width, 52, 8)});
+      if (now >= first && now < first + n) part(picture, 'path', 'cross thin', {d: cross(x(now - first), 52, 8)});
     }
     if (at('widest')) at('widest').textContent = widest;
     const ends = document.querySelector('.ends');
