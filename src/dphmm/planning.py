@@ -57,6 +57,9 @@ MOST_STEPS = 4 * 10**6
 SETTLED = 192
 #: Invented people who stay at one place.
 STAYERS = 300
+#: Where plans hang on answers, each answer of somebody who stays needs a plan: at most so many for one figure's people
+#: together, who are no fewer than these. What needs more is not computed.
+MOST_STAYING_PLANS, FEWEST_STAYERS = 8_000, 25
 #: Places that the error without the file is averaged over, all states together; one of each state where there are more.
 PLACES = 10_000
 #: How many blocks or windows people stay in the figures of a plan, and in the longer ones that are asked for.
@@ -325,7 +328,13 @@ class World:
 
     def _per_length(self, found: Errors) -> Errors:
         """With the steps that are asked in one sequence, block or window."""
-        return found._replace(asked=found.asked * self.length / self.paths.shape[1])
+        return self._no_worse(found)._replace(asked=found.asked * self.length / self.paths.shape[1])
+
+    def _no_worse(self, found: Errors) -> Errors:
+        """No larger than without the file: a reader may leave it unread, so what lies above is noise of few people."""
+        return found._replace(
+            online=min(found.online, self.without), smoothed=float(np.minimum(found.smoothed, self.without))
+        )
 
     # -- without the file, and in spite of everything -------------------------------------------------------------
 
@@ -347,11 +356,18 @@ class World:
         """
         if self.setting.space.has_labels:
             return self._likeliest_wrong
+        return self._mean_distance(self.one_place[0], self.occupancy)
+
+    @cached_property
+    def _anywhere(self) -> FloatArray:
+        """Places (N * k, d) of all states, as many of each, in their order."""
         n = self.setting.space.n_states
-        each = max(1, PLACES // n)
-        there = places(self.setting.space, np.repeat(np.arange(n), each), np.random.default_rng(0))
-        distances = self.setting.space.distances(self.one_place, there)
-        return float(np.average(distances, weights=np.repeat(self.occupancy, each)))
+        return places(self.setting.space, np.repeat(np.arange(n), max(1, PLACES // n)), np.random.default_rng(0))
+
+    def _mean_distance(self, guess: FloatArray, weights: FloatArray) -> float:
+        """The mean distance of a guess (d,) from people who are anywhere in states of some weights (N,)."""
+        distances = self.setting.space.distances(guess[None], self._anywhere)
+        return float(np.average(distances, weights=np.repeat(weights, len(distances) // len(weights))))
 
     @property
     def _likeliest_wrong(self) -> float:
@@ -388,19 +404,24 @@ class World:
 
         A reader multiplies what all answers of that time say of one place, at whatever hour they are given: nobody who
         stays there is found less well for being asked at noon. Of somebody who is elsewhere for a part of the time no
-        more is found. Figures of the same number of blocks are the same, however long the list is.
+        more is found. Figures of the same number of blocks are the same, however long the list is. Where plans hang on
+        answers, those of more blocks than can be computed are left out, all of them if need be.
         """
         what, ends = self._staying(after)
-        weights = self._paced if schedule.kind == "paced" else self._planned
-        people = self.people if schedule.kind == "paced" else STAYERS
-        there = self._stayers[1][: min(people, STAYERS)]
-        labels = self.setting.space.has_labels
-        without = self._likeliest_wrong if labels else float(self.setting.space.distances(self.one_place, there).mean())
+        follows = schedule.kind == "paced" or not self.setting.has_public_plans
+        weights = self._followed if follows else self._planned
+        people = self._followed_people(schedule) if follows else STAYERS
+        if not self.setting.has_public_plans:
+            ends = tuple(end for end in ends if people * self._most_answers(schedule, end[1]) <= MOST_STAYING_PLANS)
+        there = self._stayers[1][:people]
+        exact = self.setting.space.has_labels or not self.setting.has_public_plans
+        without = self.without if exact else float(self.setting.space.distances(self.one_place, there).mean())
         found = []
         setting = self._at(schedule.exact)
         for number, answers, columns in weights(setting, self.in_steps(schedule), ends):
             error, name = self._found(columns, there) if answers else (without, "none")
-            found.append(Stay(number, answers, error, name))
+            # As of the others: a reader may leave the file unread.
+            found.append(Stay(number, answers, min(error, without), name))
         return Stays(what, without, tuple(found))
 
     @on_one_thread
@@ -409,7 +430,7 @@ class World:
 
         ``stays``: what `stays` found of it, after `AFTER` and more, where that is known. Raises as the planner does.
         """
-        errors = self.simulated(schedule).errors()
+        errors = self._no_worse(self.simulated(schedule).errors())
         stays = stays or self.stays(schedule)
         found = Found(
             errors.smoothed,
@@ -418,6 +439,7 @@ class World:
             stays.what,
             [(after, error) for after, error in stays.told if after in AFTER],
             stays.without,
+            uncomputed=not stays.found,
         )
         return Expected(found, errors.by_step.reshape(-1, self.length).mean(axis=0))
 
@@ -438,9 +460,29 @@ class World:
                 done += steps
             yield after, float(count), np.exp(logs - logs.max(axis=0))
 
-    def _paced(self, setting: Setting, schedule: Schedule, ends: Any) -> Any:
-        """The same where the belief decides: of people who stay at one place all the time."""
-        states, there = self._stayers[0][: self.people], self._stayers[1][: self.people]
+    def _followed_people(self, schedule: Schedule) -> int:
+        """How many stay whose beliefs are followed; fewer where every answer needs a plan, for any list of blocks."""
+        people = min(self.people, STAYERS)
+        if self.setting.has_public_plans:
+            return people
+        most = max(1, self._most_answers(schedule, self._staying(AFTER)[1][-1][1]))
+        return min(people, max(FEWEST_STAYERS, MOST_STAYING_PLANS // most))
+
+    def _most_answers(self, schedule: Schedule, end: int) -> int:
+        """How many answers somebody has at most until a step that ends a block or window."""
+        if schedule.kind == "paced":
+            return schedule.releases * (end // self.length)
+        return int(np.count_nonzero(self.in_steps(schedule).may_ask(np.arange(1, end + 1))))
+
+    def _followed(self, setting: Setting, schedule: Schedule, ends: Any) -> Any:
+        """The same where beliefs decide who is asked, or on what an answer is planned: of people who stay.
+
+        These plans are those of the release: on what is believed of people who move as the model says.
+        """
+        if not ends:
+            return
+        people = self._followed_people(schedule)
+        states, there = self._stayers[0][:people], self._stayers[1][:people]
         paths = np.repeat(states[:, None], ends[-1][1], axis=1)
         simulated = SimulatedReleases(setting, schedule, paths, there, self.moves, self.seed + 1)
         logs, asked = self._prior(None, len(paths)), 0
@@ -464,6 +506,14 @@ class World:
             # Given the answers the likeliest label is wrong so often: only the answers are drawn, not who is right.
             return float((1 - weights.max(axis=0) / weights.sum(axis=0)).mean()), "mode"
         guesses = {"mean": weights.T @ points / weights.sum(axis=0)[:, None], "median": median(weights, points)}
+        if not self.setting.has_public_plans:
+            # Few are followed, and one who is far off would count for many: the mean over where they can be given the
+            # answers, which is what a reader believes who knows that they stay. Only the answers are left to chance.
+            expected = {
+                name: float(np.mean([self._mean_distance(*one) for one in zip(guess, weights.T, strict=True)]))
+                for name, guess in guesses.items()
+            }
+            return min((error, name) for name, error in expected.items())
         return min((float(self.setting.space.distances(guess, there).mean()), name) for name, guess in guesses.items())
 
 

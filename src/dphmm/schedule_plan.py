@@ -67,7 +67,8 @@ class Stay:
 class Stays:
     """What a reader can find of people who stay at one place for whole blocks, or for a "sequence" or "window".
 
-    ``what``: a "day", "week" or "hour", of blocks of that time; a "block" of any other.
+    ``what``: a "day", "week" or "hour", of blocks of that time; a "block" of any other. ``found``: in order; where
+    every answer has a plan of its own, stays that would take too many plans are left out.
 
     ``without``: the mean distance of the best guess without the file.
     """
@@ -125,8 +126,16 @@ class SchedulePlan:
 
     @property
     def expected_error(self) -> float:
-        """The error that the schedule was chosen by: smoothed where planned, online where paced."""
-        return self.chosen.smoothed if self.schedule.kind == "planned" else self.chosen.online
+        """The expected error of a reader of the whole file, which is that of smoothed estimates."""
+        return self.chosen.smoothed
+
+    @property
+    def online_error(self) -> float:
+        """The expected error as it is released: of the estimates given the answers so far. Paced ones have the least.
+
+        It is what a paced schedule is chosen by: whether somebody is asked is decided by the same belief.
+        """
+        return self.chosen.online
 
     @property
     def times(self) -> tuple[int, ...]:
@@ -139,7 +148,17 @@ class SchedulePlan:
     def found(self) -> Found:
         """What a reader of a file that is released by this plan still finds, if people move as the model says."""
         stays = self.stays
-        return Found(self.chosen.smoothed, self.without, self.unit, stays.what, stays.told, stays.without)
+        # Nights alone are not told, and no such figures are missing in a plan of today.
+        uncomputed = not stays.found and stays.what != "night"
+        return Found(
+            self.expected_error,
+            self.without,
+            self.unit,
+            stays.what,
+            stays.told,
+            stays.without,
+            uncomputed=uncomputed,
+        )
 
     def document(self) -> dict[str, Any]:
         """The plan for JSON, as `save_plan` writes it."""

@@ -42,7 +42,8 @@ def test_json_and_the_file_have_the_same_plan(town, tmp_path, run, one_json):
     assert len(written.pop("sha256")) == 64
     assert document["plan"] == written and document["output"] == str(out)
     assert [row["schedule"]["total"] for row in document["totals"]] == ["3", "6", "12", "24"]
-    assert document["expected_error"] == next(r["online"] for r in document["plan"]["ladder"] if r["chosen"])
+    chosen = next(row for row in document["plan"]["ladder"] if row["chosen"])
+    assert (document["expected_error"], document["online_error"]) == (chosen["smoothed"], chosen["online"])
     model = dphmm.load_model(town / "model.npz")
     own = dphmm.read_plan(out, model, dphmm.load_policy(town / "radius.json", model=model), model.space)
     assert own.schedule.kind == "paced" and own.document() == document["plan"]
@@ -87,6 +88,7 @@ def test_hours_and_pace_are_told(town, run):
     assert "not asked" not in told.stdout
     assert all(re.search(r"[\d,]+ m +[\d,]+ m / [\d,]+ m", row) for row in told.stdout.splitlines()[1:5])
     paced = run(*arguments(town, "--per", "1d", "--hours", "7-21", "--schedule", "paced")).stdout
+    assert "expected error  as it is released  who stays at one place" in paced
     assert "at most" in paced and "answers where the belief is wide enough from 7:00 to 21:00" in paced
 
 

@@ -1,7 +1,8 @@
 """A promise over any window is told as one: nothing on a page says that it bounds the whole time.
 
-Claim: the cap, what was spent of it and the guarantee are of windows. It would fail for a page that compares the sum of
-everything with the cap, or that takes two ways which differ all the time.
+Claim: the cap, what was spent of it and the guarantee are of windows, and a whole window is of consecutive steps. It
+would fail for a page that compares the sum of everything with the cap, that takes two ways which differ all the time,
+or that tells of whole windows where nobody has two rows in one.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
 import dphmm
@@ -56,3 +58,37 @@ def test_ways_that_differ_for_longer_than_a_window_are_not_promised(report):
     assert told.long_bars[-1][0] == "any 4 steps" and told.bars[-1][0] == "any 4 steps"
     said = " ".join(re.sub(r"<[^>]*>", " ", page(report)).split())
     assert "12 of 4" not in said and "4 in all" not in said and "all 4:" not in said
+
+
+CHAIN = 0.6 * np.eye(4) + 0.2 * (np.eye(4, k=1) + np.eye(4, k=-1)) + np.diag([0.2, 0, 0, 0.2])
+
+
+@pytest.mark.parametrize(
+    ("promise", "steps", "whole", "some"),
+    [
+        (("--window", "4"), (1, 40, 80, 120), False, False),
+        (("--window", "4"), (7, 8, 9, 10), True, True),
+        (("--window", "4"), (7, 8, 9, 10, 11, 20), False, True),
+        (("--window", "4"), (7, 8, 9, 11, 12, 13), False, False),
+        (("--steps", "4"), (1, 2, 3, 4), True, True),
+        (("--steps", "4"), (1, 2, 4), False, False),
+        (("--per", "4"), (1, 40, 80, 120), False, False),
+        (("--per", "4"), (5, 6, 7, 8), True, True),
+        (None, (*range(3, 103),), True, True),
+        (None, (*range(1, 100), 200), False, False),
+    ],
+)
+def test_rows_that_are_scattered_in_time_are_no_whole_window(promise, steps, whole, some, tmp_path):
+    """Of files without times: windows, a sequence, blocks of steps, and the 100 steps that figures are of without."""
+    space = dphmm.StateSpace(np.arange(4))
+    model = dphmm.MarkovModel(np.full(4, 0.25), CHAIN, space=space)
+    policy = dphmm.policy.radius(space, 1)
+    dphmm.save_model(model, tmp_path / "model.npz")
+    dphmm.save_policy(policy, tmp_path / "policy.json", space)
+    table(tmp_path / "walks.csv", ["user", "step", "state"], [["ann", step, 2] for step in steps])
+    given = (None, ("--epsilon", "1")) if promise is None else (1, ("--path-epsilon", "4", *promise))
+    released(tmp_path, *given[1], epsilon=given[0], smoothed=False)
+    found = read_report(tmp_path / "released.parquet", model, policy)
+    assert (found.whole, found.some_whole) == (whole, some)
+    assert bool(found.found.stays) == some
+    assert bool(found.found.rows) != whole

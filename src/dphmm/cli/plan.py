@@ -97,18 +97,23 @@ def told(found: Sequence[SchedulePlan], own: SchedulePlan) -> list[str]:
     """The table: a line for each total, the one that was asked for marked, and one without the file."""
     from dphmm.storage.release_words import after_words, off, stay_words
 
-    most = "at most " if own.schedule.kind == "paced" else ""
-    ends = " / ".join(after_words(own.stays.what, stay.after) for stay in own.stays.found)
-    rows = [(_for(own), "answers", "expected error", f"{stay_words(own.unit)}, {ends}", "")]
+    paced = own.schedule.kind == "paced"
+    longest = max((one.stays.found for one in found), key=len)
+    ends = " / ".join(after_words(own.stays.what, stay.after) for stay in longest)
+    who = f"{stay_words(own.unit)}, {ends}" if ends else stay_words(own.unit)
+    rows = [(_for(own), "answers", "expected error", "as it is released" * paced, who, "")]
     for one in found:
         schedule, mark = one.schedule, "<- " + in_short(own.schedule.promise.exact) if one is own else ""
-        answers = f"{most}{schedule.releases} x {in_short(schedule.exact)}"
-        rows.append((in_short(schedule.promise.exact), answers, off(one.expected_error, one.unit), _found(one), mark))
-    rows.append(("", "without the file", off(own.without, own.unit), off(own.stays.without, own.unit), ""))
-    widths = [max(len(row[column]) for row in rows) for column in range(4)]
-    sides = (str.rjust, str.ljust, str.rjust, str.rjust, str.ljust)
-    return ["  ".join(side(cell, width) for side, cell, width in zip(sides, row, [*widths, 0], strict=True)).rstrip()
-            for row in rows]  # fmt: skip
+        answers = f"{'at most ' * paced}{schedule.releases} x {in_short(schedule.exact)}"
+        online = off(one.online_error, one.unit) if paced else ""
+        error = off(one.expected_error, one.unit)
+        rows.append((in_short(schedule.promise.exact), answers, error, online, _found(one, len(longest)), mark))
+    base = off(own.without, own.unit)
+    rows.append(("", "without the file", base, base * paced, off(own.stays.without, own.unit), ""))
+    kept = [column for column in range(6) if paced or column != 3]
+    widths = [max(len(row[column]) for row in rows) for column in range(5)] + [0]
+    sides = (str.rjust, str.ljust, str.rjust, str.rjust, str.rjust, str.ljust)
+    return ["  ".join(sides[column](row[column], widths[column]) for column in kept).rstrip() for row in rows]
 
 
 def _for(own: SchedulePlan) -> str:
@@ -120,12 +125,13 @@ def _for(own: SchedulePlan) -> str:
     return {"1d": "a day", "7d": "a week"}.get(str(promise.per), f"per {promise.per}" + " steps" * (own.times == ()))
 
 
-def _found(one: SchedulePlan) -> str:
-    if all(stay.estimate == "none" for stay in one.stays.found):
+def _found(one: SchedulePlan, stays: int) -> str:
+    if one.stays.found and all(stay.estimate == "none" for stay in one.stays.found):
         return "not asked"
     from dphmm.storage.release_words import off
 
-    return " / ".join(off(stay.error, one.unit) for stay in one.stays.found)
+    told = [off(stay.error, one.unit) for stay in one.stays.found]
+    return " / ".join([*told, *(["not computed"] * (len(told) < max(1, stays)))])
 
 
 def _when(own: SchedulePlan) -> list[str]:
@@ -151,7 +157,7 @@ def _clock(seconds: int) -> str:
 
 
 def _error(one: SchedulePlan) -> dict[str, Any]:
-    return {"expected_error": one.expected_error, "unit": one.unit}
+    return {"expected_error": one.expected_error, "online_error": one.online_error, "unit": one.unit}
 
 
 def _check_outputs(model: str, given: Mapping[str, Any]) -> None:

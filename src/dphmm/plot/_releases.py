@@ -197,6 +197,8 @@ def nights(plan: SchedulePlan | ReleaseReport, *, ax: Axes | None = None) -> Axe
             raise InvalidInput("plan", f"a file in which nobody has rows of a whole {stays.what}", "one with such rows")
     else:
         stays, unit = _plan(plan).stays, plan.unit
+    if stays is not None and not stays.found:
+        raise InvalidInput("plan", "stays that are not computed: each answer has a plan of its own", "fewer answers")
     if stays is None or not stays.told:
         raise InvalidInput("plan", "a report whose figures are not known", "a plan, or a report with a policy")
     ax = _plain_axes(ax)
@@ -344,14 +346,18 @@ def ladder(plan: SchedulePlan | Sequence[SchedulePlan], *, ax: Axes | None = Non
         return _ladder_of_plans(plan, ax)
     ax = plain(axes(ax))
     releases = [row.releases for row in plan.ladder]
-    for name, label in (("online", "estimate"), ("smoothed", "smoothed")):
+    for name, label, words in (
+        ("online", "estimate", "as it is released"),
+        ("smoothed", "smoothed", "expected, of the whole file"),
+    ):
         look = LOOKS[label]
         errors = [getattr(row, name) for row in plan.ladder]
-        ax.plot(releases, errors, color=look.colour, linestyle=look.line, marker=look.mark, label=name)
+        ax.plot(releases, errors, color=look.colour, linestyle=look.line, marker=look.mark, label=words)
     ax.axhline(plan.without, color=GREY, linestyle=":", label="without the file")
+    paced = plan.schedule.kind == "paced"
     chosen = f"{plan.chosen.releases} x {in_short(plan.chosen.epsilon)}"
     ax.plot([plan.chosen.releases], [plan.expected_error], "o", color=BLACK, fillstyle="none", markersize=12,
-            label=f"chosen: {chosen}")  # fmt: skip
+            label=f"chosen: {chosen}{', of least error as it is released' * paced}")  # fmt: skip
     ax.set(xscale="log", xlabel="releases", ylabel=f"expected error, {plan.unit}")
     total, base = in_short(plan.schedule.promise.exact), off(plan.without, plan.unit)
     error = off(plan.expected_error, plan.unit)
@@ -375,7 +381,9 @@ def _ladder_of_plans(plans: Sequence[SchedulePlan], ax: Axes | None) -> Axes:
     ax = _plain_axes(ax)
     totals = [float(plan.schedule.promise.exact) for plan in found]
     stays = found[0].stays
-    kept = all(len(plan.stays.told) == len(stays.found) for plan in found) and stays.found
+    kept = stays.found and all(
+        [after for after, _ in plan.stays.told] == [stay.after for stay in stays.found] for plan in found
+    )
     lines: list[tuple[str, list[float], Any]] = [("where somebody is", [plan.expected_error for plan in found], "-")]
     for at, style in ((0, (0, (6, 4))), (-1, (0, (2, 4)))) if kept else ():
         name = f"{stay_words(found[0].unit)}, {after_words(stays.what, stays.found[at].after)}"

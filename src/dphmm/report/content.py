@@ -306,11 +306,19 @@ class ReleaseReport:
 
     @cached_property
     def _complete(self) -> list[BoolArray]:
-        """Of each person which of the blocks with rows have one at every step, in order; empty where none is known."""
+        """Of each person which of the blocks with rows have one at every step, in order; empty where none is known.
+
+        Where no clock and no promise says where blocks begin: which runs of consecutive steps are as long as one.
+        """
         expected = self.prospects.expected
         if expected is None:
             return []
         steps, rows = len(expected.by_step), self.rows
+        if self.promise is not None and self.promise.steps is not None:
+            every = np.arange(1, steps + 1)
+            return [np.array([np.isin(every, rows.step[at]).all()]) for at in rows.by_user.values()]
+        if self._in_runs:
+            return [_run_lengths(rows.step[at]) >= steps for at in rows.by_user.values()]
         blocks = (self.block(user, np.unique(rows.step[at])) for user, at in rows.by_user.items())
         return [np.unique(block, return_counts=True)[1] >= steps for block in blocks]
 
@@ -322,7 +330,16 @@ class ReleaseReport:
         easy to tell at some hours and not at others.
         """
         complete = self._complete
-        return bool(complete) and all(one.any() and one[1:-1].all() for one in complete)
+        # A file may begin and end within a block; runs that are too short leave out steps between.
+        within = slice(None) if self._in_runs else slice(1, -1)
+        return bool(complete) and all(one.any() and one[within].all() for one in complete)
+
+    @property
+    def _in_runs(self) -> bool:
+        """Whether any consecutive steps make a window or block: nothing says where those of the figures begin."""
+        if self.promise is None:
+            return self.rows.time is None or self.made.model.step is None
+        return self.promise.window is not None
 
     @cached_property
     def some_whole(self) -> bool:
@@ -350,6 +367,8 @@ class ReleaseReport:
         error = measured
         if error is None:
             error = found.error if self.whole else self._believed
+            # Whoever expects more of these answers than of a guess without them may leave the file unread.
+            error = None if error is None else min(error, without)
         if error is None:
             return None
         return Found(
@@ -361,6 +380,7 @@ class ReleaseReport:
             found.stays_without,
             measured=measured is not None,
             rows="" if self.whole else self.rows_told,
+            uncomputed=found.uncomputed and self.some_whole,
         )
 
     @cached_property
@@ -596,6 +616,17 @@ class ReleaseReport:
     def most_answers(self) -> int:
         """The most answers of anybody in a block, or in any window, of the promise."""
         return max(self.answers_of.values(), default=0)
+
+
+def _run_lengths(steps: IntArray) -> IntArray:
+    """The lengths (k,) of the runs of consecutive numbers among some steps.
+
+    >>> _run_lengths(np.array([1, 2, 3, 7, 8])).tolist()
+    [3, 2]
+    """
+    different = np.unique(steps)
+    ends = np.flatnonzero(np.diff(different) != 1)
+    return np.diff(np.concatenate([[-1], ends, [len(different) - 1]]))
 
 
 def passed_without_times(asked: IntArray, length: int) -> int:

@@ -21,11 +21,13 @@ from markupsafe import Markup
 from dphmm._cached import cached_property
 from dphmm.accounting.records import in_short
 from dphmm.errors import InvalidInput
+from dphmm.planning import AFTER
 from dphmm.report import charts, maps, words
 from dphmm.report.beliefs import Levels, bands, written
 from dphmm.report.content import Person, ReleaseReport, Share, rounded_down
 from dphmm.report.palette import LABELS, css
 from dphmm.report.svg import Drawing
+from dphmm.schedule_plan import Stays
 from dphmm.states.grid import Grid
 from dphmm.states.space import LABELS_WRONG
 from dphmm.storage.inputs import PathLike, replacing
@@ -37,6 +39,8 @@ from dphmm.types import FloatArray, IntArray
 if TYPE_CHECKING:
     from jinja2 import Template
 
+#: In place of a figure that takes too many plans.
+_NOT_COMPUTED = "not computed"
 #: Small maps, people in strips, and blocks of the budget that are drawn.
 _SMALL_MAPS, _STRIPS, _BLOCKS = 12, 8, 14
 _DAY = 86_400
@@ -585,14 +589,14 @@ class Content:
             "counts every answer of that time. Computed from public data alone. "
             f"Without the file: {off(stays.without, found.unit)} off."
         )
-        if prospects.unlimited is not None:
+        if prospects.unlimited is not None and prospects.unlimited.found:
             longest = prospects.unlimited.found[-1].after
             caption += f" No budget: an answer at every step, computed for {longest} {stays.what}s."
         if inside is not None:
             caption += f" Shaded: less than one cell, {inside:,.0f} m."
         if report.promise is not None and report.promise.per is not None:
             caption += " A budget for each block hides no place for ever."
-        numbers = {name: dict(each.told) for name, _, each in told}
+        numbers = {name: dict(each.told) for name, _, each in told if each.found}
         rows = [
             [str(after), *(_number(numbers[name].get(after, np.nan)) for name in numbers)]
             for after in sorted({after for each in numbers.values() for after in each})
@@ -735,16 +739,17 @@ class Content:
         promise, rows = self.report.promise, []
         for plan in self.report.prospects.ladder:
             schedule, ends = plan.schedule, [off(error, plan.unit) for _, error in plan.stays.told]
-            total, error = in_short(schedule.promise.exact), off(plan.found.error, plan.unit)
+            total, error, stays = in_short(schedule.promise.exact), off(plan.found.error, plan.unit), plan.stays
             own = promise is not None and schedule.promise.exact == promise.exact
             expected = self.report.prospects.expected
             if own and self.report.schedule is not None and expected is not None:
                 # The file's own schedule, which need not be the one that would be chosen now.
                 schedule, error = self.report.schedule, off(expected.found.error, plan.unit)
                 ends = [off(error, plan.unit) for _, error in expected.found.stays]
+                stays = self.report.prospects.stays or stays
             told = "" if schedule.kind == "planned" else "at most "
             answers = f"{told}{schedule.releases} × {in_short(schedule.exact)}"
-            rows.append((total, answers, error, ends[0] if ends else "not asked", ends[-1] if ends[1:] else "", own))
+            rows.append((total, answers, error, *_first_and_last(ends, stays), own))
         return rows
 
     @cached_property
@@ -770,7 +775,7 @@ class Content:
     @property
     def ladder_has_seven(self) -> bool:
         """Whether anything is known of more than one stay: a sequence that ends has no second."""
-        return any(row[4] for row in self.ladder)
+        return any(row[4] not in ("", _NOT_COMPUTED) for row in self.ladder)
 
     @property
     def answers_of_day(self) -> int:
@@ -1119,6 +1124,13 @@ def _levels(person: Person) -> Levels:
 
 def _parts(share: Share) -> tuple[FloatArray, FloatArray, FloatArray]:
     return share.share, share.low, share.high
+
+
+def _first_and_last(ends: Sequence[str], stays: Stays) -> tuple[str, str]:
+    """What is told after the first and the last stay of a ladder; of a sequence there is one."""
+    first = "not asked" if stays.found else _NOT_COMPUTED
+    last = "" if stays.what == "sequence" or AFTER[-1] in {stay.after for stay in stays.found} else _NOT_COMPUTED
+    return ends[0] if ends else first, ends[-1] if ends[1:] else last
 
 
 def _bars_finding(rows: Sequence[tuple[str, float, str]]) -> str:

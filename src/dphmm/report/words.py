@@ -476,6 +476,8 @@ def found_lines(report: ReleaseReport) -> tuple[list[tuple[str, str]], str]:
             told += ": its cell is found"
         base = _wrong(found.stays_without) if unit == LABELS_WRONG else off(found.stays_without, unit)
         lines.append((figure, told + (f" ({base} without)" if ends else "")))
+    if found.uncomputed:
+        lines.append(("not computed", f"of {stay_words(unit)}: every answer has a plan of its own"))
     more = "" if report.in_ledger is None else report.in_ledger.more
     of_all = f" Of this file; {more}." if more else ""
     return [*lines, *_leaving(report)], _where_from(report, found) + of_all

@@ -94,7 +94,7 @@ class Found:
     ``error`` and ``without``: mean distances of where somebody is; ``measured`` where the truth was known, else
     expected: over a whole ``what`` of people who move as the model says, or over ``rows``, as a file has them.
     ``stays``: (after so many of ``what``, mean distance of who stays at one place all that time); where nothing is
-    known of them it is empty and ``stays_without`` NaN.
+    known of them it is empty and ``stays_without`` NaN. ``uncomputed``: it is empty since it takes too many plans.
     """
 
     error: float
@@ -105,6 +105,7 @@ class Found:
     stays_without: float
     measured: bool = False
     rows: str = ""
+    uncomputed: bool = False
 
     @property
     def lines(self) -> list[str]:
@@ -118,6 +119,8 @@ class Found:
         if self.stays:
             ends = ", ".join(self._ends)
             lines.append(f"{stay_words(self.unit)}: {ends} ({off(self.stays_without, self.unit)} without)")
+        elif self.uncomputed:
+            lines.append(f"{stay_words(self.unit)}: not computed, since every answer has a plan of its own")
         return lines
 
     @property
