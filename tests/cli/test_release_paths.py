@@ -235,7 +235,9 @@ def test_what_was_spent_is_never_more_than_what_there_is(run, town):
     """A promise that is never used up: three answers of 1 on each of two days, of 100 a day."""
     promise = ("--path-epsilon", "100", "--per", "1d", "--epsilon", "1")
     told = json.loads(release(run, town, *promise, "--json").stdout)["spent"]
-    assert told["words"] == ["at most 6 of 100 a day for each person by this query; in all at most 6"]
+    assert told["words"] == [
+        "at most 6 in all for each person by the answers of this file; the cap is 100 a day by this query"
+    ]
 
 
 def test_an_event_after_the_last_answer_is_said_to_be(run, town):

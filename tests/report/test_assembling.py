@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import dphmm
+from dphmm.errors import InvalidInput
 from dphmm.planning import error_of_known_states
 from dphmm.report.page import Content, page
 from report.worlds import released, report, run, table
@@ -118,6 +119,30 @@ def test_each_other_word_is_named(path, doctored, tmp_path):
 @pytest.mark.parametrize("path", NUMBERS)
 def test_no_number_is_believed(path, doctored, tmp_path):
     assert "another" in refused(doctored("pages", {path: NUMBERS[path]}), tmp_path)
+
+
+@pytest.mark.parametrize("moved", [1, None], ids=["one row", "all rows"])
+def test_mechanisms_are_those_of_the_plans(moved, doctored, world, tmp_path):
+    """Names that exist and as many rows as were asked: only the plans that are made again tell."""
+    own = json.loads((world("grid") / "released.parquet.privacy.json").read_text())["mechanism"]["chosen"]
+    (name, rows), *_ = own.items()
+    moved = moved or rows
+    other = {one: count for one, count in {**own, name: rows - moved, "hops": moved}.items() if count}
+    assert name != "hops" and sum(other.values()) == sum(own.values())
+    said = refused(doctored("grid", {"mechanism.chosen": other}), tmp_path)
+    assert "another mechanism.chosen than its plans'" in said
+
+
+def test_noise_that_is_not_secure_has_replayable_rows(doctored, tmp_path):
+    folder = doctored("pages", {"randomness.secure": False})
+    assert "not secure, and with no replayable rows" in refused(folder, tmp_path)
+    with pytest.raises(InvalidInput, match="no replayable rows"):
+        dphmm.read(folder / "released.parquet")
+
+
+def test_replayable_noise_is_not_secure(doctored, tmp_path):
+    said = refused(doctored("pages", {"randomness.replayable_rows": 1, "private": False}), tmp_path)
+    assert "another randomness.secure" in said
 
 
 @pytest.mark.parametrize(("path", "value"), [(path, value) for path, values in BROKEN.items() for value in values])

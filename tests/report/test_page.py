@@ -677,3 +677,11 @@ def test_no_set_is_drawn_of_a_policy_that_some_steps_do_not_have(report_of):
     names = SimpleNamespace(names=["policy"], document=dict)
     varied = replace(own, made=replace(own.made, statement=msgspec.structs.replace(own.statement, varied=names)))
     assert Content(varied).covered is None and Content(varied)._sets(maps.around(own, 0)) == {}
+
+
+def test_estimates_are_not_said_to_be_of_this_file_s_answers_alone(report_of):
+    """A release into a second file goes on from the first: nobody can compute its estimates from its own answers."""
+    told = words.lead(report_of("planned"))
+    assert "those in earlier files among them" in told and "anyone can compute" not in told
+    own = report_of("planned").story.spent
+    assert own["counted_in"] == "file" and "by the answers of this file" in own["words"][0]

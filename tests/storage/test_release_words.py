@@ -135,7 +135,7 @@ def test_a_planned_day_has_both_bounds_and_what_is_found(grid) -> None:
     assert "88.1 % sure after the answer of that moment (50 % before)" in said
     assert "equal or joined so at every step: at most 99.9994 % after all 6 of a day" in said
     assert "two states of one step can lose more" in said
-    assert "at most 12 of 12 a day for each person; in all at most 12" in said
+    assert "at most 12 of 12 a day for each person; in all at most 12 by the answers of this file" in said
     kept = told.document()
     assert list(kept) == ["published", "guaranteed", "still_found", "not_protected", "spent"]
     assert kept["published"]["answers"] == 6 and kept["published"]["rows"] == 24

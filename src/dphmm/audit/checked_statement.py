@@ -208,6 +208,7 @@ def _with_sentences(
         _require(answer.name in ANSWERS, name, "answer.name")
         answer = replace(answer, meaning=promises.answer_words(answer.name))
     _require(0 <= replayable <= rows, name, "randomness.replayable_rows")
+    _require(statement.randomness.secure == (replayable == 0), name, "randomness.secure")
     origin = (model.provenance, _whom(statement, name, model.provenance))
     unbounded = statement.totals.cost_sum == shown(math.inf)
     varies = () if statement.varied is UNSET else statement.varied.names

@@ -28,6 +28,9 @@ _NANO = 10**9
 _MICROS = 1_000_000
 _WHOLE = re.compile("-?[0-9]{1,18}")
 _OFF_SCHEDULE = "a step that is asked, or not asked, other than the schedule says"
+_NO_ESTIMATE = "an estimate that does not follow from the answers"
+#: A release goes on from what its ledger holds, and so do its estimates.
+_OTHER_FILES = " of this file (where other files have earlier answers to its query, give --ledger)"
 #: Characters of a ledger's text in a finding.
 _LONGEST = 80
 
@@ -247,9 +250,10 @@ class RowsAudit:
         said = file.estimate[row] if file.confidence is None else file.confidence[row : row + 1]
         scale = scale if file.confidence is None else 1.0
         near = np.abs(said - guess).max() <= _RELATIVE * scale
-        self.findings.require(bool(near), "an estimate that does not follow from the answers", where)
+        self.findings.require(bool(near), _NO_ESTIMATE + _OTHER_FILES * (self.ledger is None), where)
         name = self.setting.space.names[found.guess.state]
-        self.findings.require(file.estimate_name[row] == name, "a likeliest state that does not follow", where)
+        kind = "a likeliest state that does not follow" + f" from the answers{_OTHER_FILES}" * (self.ledger is None)
+        self.findings.require(file.estimate_name[row] == name, kind, where)
 
     def _schedule(self, user: str, rows: list[int], replayed: list[tuple[Answer, Replayed]]) -> None:
         """Whether exactly the steps were asked that the schedule says."""

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -121,6 +122,7 @@ def release_report(
     people = reading.people(shown, counted, everybody=whole and made.subjects is not None, truth=truth)
     if made.subjects is not None:
         _require_spent(file, reading.plans)
+        _require_chosen(file, reading.plans, made.statement.mechanism.chosen)
     begin("finding what is expected")
     elsewhere, queries = (None, 0) if ledger is None else _elsewhere(ledger, rows, made.statement.query)
     report = ReleaseReport(
@@ -471,6 +473,14 @@ def _require_spent(file: ReleasedFile, plans: dict[str, Plan]) -> None:
         if tuple(told) != due.get(plan, tuple(told)):
             came = f"an epsilon or a cost that is not its plan's, of {file.where(row)}"
             raise InvalidInput("released", came, "the numbers that dphmm release wrote")
+
+
+def _require_chosen(file: ReleasedFile, plans: Mapping[str, Plan], stated: Mapping[str, int]) -> None:
+    """Rows by mechanism are those of the plans, where all plans of the file were made again."""
+    asked = [plan for plan in file.plans if plan]
+    if set(asked) <= set(plans) and Counter(plans[plan].mechanism for plan in asked) != stated:
+        came = "a privacy statement with another mechanism.chosen than its plans'"
+        raise InvalidInput("statement", came, "the statement as dphmm release wrote it")
 
 
 def _float_above(cost: Loss) -> float:

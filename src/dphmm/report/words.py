@@ -140,8 +140,9 @@ def lead(report: ReleaseReport) -> str:
     told = f"{dates}, {times}" if dates else times[0].upper() + times[1:]
     others = counts.rows - counts.answers
     rest = (
-        f" The file's other {others:,} rows are estimates that anyone can compute from these answers; they cost no "
-        "privacy."
+        # A release into another file goes on from the answers of the one before it.
+        f" The file's other {others:,} rows have no answer. Estimates in a file follow from the answers to its query, "
+        "those in earlier files among them, and cost no privacy beyond these."
         if others
         else ""
     )

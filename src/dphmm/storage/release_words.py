@@ -475,10 +475,12 @@ def _spent(
         needed, total = max(_needed(promise, epsilon, most), least_spent), in_short(promise.exact)
         whose = "" if needed == promise.exact or ledger is not None else " by this query"
         spent = in_short(min(needed, spent_in_all) if ledger is None else ledger.largest)
-        words = [f"at most {spent} of {total} {_in(block)} for each person{whose}; in all at most {in_all}{counted}"]
+        # Earlier answers may stand in other files: the estimates of this one follow from them too.
+        over = " by the answers of this file" if ledger is None else counted
+        words = [f"at most {spent} of {total} {_in(block)} for each person{whose}; in all at most {in_all}{over}"]
         if ledger is None and spent_in_all < needed:
             # How much of it lies in one block the statement does not say.
-            words = [f"at most {in_all} in all for each person; the cap is {total} {_in(block)}{whose}"]
+            words = [f"at most {in_all} in all for each person{over}; the cap is {total} {_in(block)}{whose}"]
         words[0] += CAP * unchecked
     largest = None if most is None or promise is None else max(_needed(promise, epsilon, most), least_spent)
     return {

@@ -374,6 +374,9 @@ def read_statement(file: PathLike) -> ReleaseStatement:
         raise InvalidInput("statement", f"{path.name} with members too deep in each other", _WRITTEN) from None
     if statement.unknown_because is msgspec.UNSET and statement.format != 1:
         raise InvalidInput("statement", f"{path.name} without unknown_because", _WRITTEN)
+    if not statement.randomness.secure and statement.randomness.replayable_rows == 0:
+        came = f"{path.name} with noise that is not secure, and with no replayable rows"
+        raise InvalidInput("statement", came, _WRITTEN)
     return statement
 
 
