@@ -83,10 +83,12 @@ def test_of_less_a_page_gives_what_a_reader_expects_of_its_rows(made, kind):
     assert report.found.error == pytest.approx(min(own.mean(), report.found.without)) and not report.found.measured
     assert report.found.stays == () and Content(report).nights_figure is None
     said = first_screen(report)
-    assert "who stays" not in said and "nobody has rows of a whole hour" in said
+    assert "nobody has rows of a whole hour. Of people who have, who stays at one place is found to" in said
     assert "after one" not in said.split("What a reader can still find")[1].split("Not protected")[0]
-    assert "who stays" not in " ".join(line for _, line in report.story.rows())
-    assert report.prospects.expected.found.stays, "there are figures of who stays that could have been shown"
+    # What is found of who stays is told of people who have whole blocks, and of nobody in the file.
+    assert report.found.planned == report.prospects.expected.found.stays != ()
+    told = " ".join(line for _, line in report.story.rows())
+    assert "who stays at one place, of people with rows of whole hours: " in told and told.count("who stays") == 1
 
 
 def test_one_row_is_called_so(made):

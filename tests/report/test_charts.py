@@ -72,7 +72,7 @@ def test_strips_fill_the_pitch():
 
 
 def test_the_number_on_top_of_an_axis_of_errors_is_not_cut():
-    curves = Curves(np.full(12, 1300.0), None, None, 1400.0, [])
+    curves = Curves(np.full(12, 1300.0), None, None, 1400.0, "expected", [])
     drawn = str(error_chart(curves, 540.0, "m", [], "without", "finding"))
     ends = re.findall(r'x="([\d.]+)"[^>]*text-anchor="end">([^<]*)<', drawn)
     assert ("1500 m" in [told for _, told in ends]) and all(float(x) >= 7.4 * len(told) for x, told in ends)
@@ -130,7 +130,7 @@ def test_names_stand_off_the_lines_and_nearest_to_their_own(width):
 def test_the_name_of_a_measured_error_ends_within_the_chart():
     """Its lowest step is the last one of the day."""
     steps = np.arange(144)
-    curves = Curves(1.2 + 0.2 * np.sin(steps / 20), 2.0 - steps / 144, None, 2.7, [11, 83])
+    curves = Curves(1.2 + 0.2 * np.sin(steps / 20), 2.0 - steps / 144, None, 2.7, "expected", [11, 83])
     chart = str(error_chart(curves, 340, "m", [(0, "0:00"), (144, "24:00")], "without the file 3 m", "It is so."))
     ((x, _, words),) = drawn(chart, "measured-name")[1]
     assert x + 8 * len(words) <= 340

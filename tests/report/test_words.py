@@ -396,7 +396,7 @@ def test_the_parts_of_a_chart_of_stays_are_named_below_it(noon):
     made = of_folder(noon)
     figure = Content(made).nights_figure
     assert "Shaded: less than one cell, 1,000 m." in figure.caption
-    assert "inside one" not in str(figure.drawings[0]) and "no budget" in str(figure.drawings[0])
+    assert "inside one" not in str(figure.drawings[0]) and "an answer at every step" in str(figure.drawings[0])
     last = made.prospects.unlimited.found[-1].after
     assert f"No budget: an answer at every step, computed for {last} days." in figure.caption
 

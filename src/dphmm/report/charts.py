@@ -109,12 +109,16 @@ def sureness_bars(rows: Sequence[tuple[str, float, str]], width: float, finding:
 
 @dataclass(frozen=True)
 class Curves:
-    """Errors over the steps of a block: ``expected`` and ``measured`` (L,), a ``band`` (L, 2), NaN where none is."""
+    """Errors over the steps of a block: ``expected`` and ``measured`` (L,), a ``band`` (L, 2), NaN where none is.
+
+    ``name``: what the line of those expected is called.
+    """
 
     expected: FloatArray | None
     measured: FloatArray | None
     band: FloatArray | None
     without: float
+    name: str
     asked: Sequence[int]
 
 
@@ -179,7 +183,7 @@ def error_chart(
     drawing.line(reference, "reference")
     names = [Name(reference, without, "soft", len(reference) - 1)]
     for values, style, name in (
-        (curves.expected, "expected", "expected beforehand"),
+        (curves.expected, "expected", curves.name),
         (curves.measured, "measured", "measured"),
     ):
         if values is None or not np.isfinite(values).any():
@@ -269,7 +273,8 @@ def budget_chart(
         drawing.line(drawn, "spent")
         for share, _ in points if len(blocks) <= 7 else ():
             drawing.cross(axes([number + share], [0])[0], 7, "cross thin")
-        every = math.ceil(len(blocks) * 64 / (width - 52))
+        wide = max(64, 8 * max(len(name) for name, _ in blocks) + 12)
+        every = math.ceil(len(blocks) * wide / (width - 52))
         if name and number % every == 0:
             middle = float(axes([number + 0.5], [0])[0, 0])
             drawing.text(middle, axes.bottom + 20, name, "tick", "middle")

@@ -381,6 +381,7 @@ class ReleaseReport:
             measured=measured is not None,
             rows="" if self.whole else self.rows_told,
             uncomputed=found.uncomputed and self.some_whole,
+            planned=() if self.some_whole else found.stays,
         )
 
     @cached_property

@@ -245,7 +245,7 @@ class Content:
             return []
         unit = self.report.space.unit
         ninth = float(np.quantile(truth.errors[truth.counted], 0.9))
-        return [(off(truth.mean, unit), "measured, mean"), (off(ninth, unit), "9 of 10 below")]
+        return [(off(truth.mean, unit), "measured, mean"), (off(ninth, unit), "or less at 9 of 10 rows")]
 
     # -- the map and its slider ------------------------------------------------------------------------------------
 
@@ -463,6 +463,7 @@ class Content:
             None if measured is None else measured[drawn],
             None if band is None else band[drawn],
             found.without,
+            "expected beforehand" if report.whole else "expected of these rows",
             [place - (drawn.start or 0) for place in asked if place in range(steps)[drawn]],
         )
         now, before = off(found.error, found.unit), off(expected.found.error, found.unit)
@@ -497,7 +498,8 @@ class Content:
             "error",
             heading,
             drawings,
-            caption + "What is expected is lowest at each answer (×)." * bool(asked),
+            caption
+            + ("What is expected is lowest at each answer (×)." if report.whole else "×: an answer.") * bool(asked),
             columns,
             rows,
         )
@@ -573,7 +575,7 @@ class Content:
         if prospects.smaller is not None:
             told.append((f"{in_short(prospects.smaller[0])} {self._per}", "other", prospects.smaller[1]))
         if prospects.unlimited is not None:
-            told.append(("no budget", "faint", prospects.unlimited))
+            told.append(("an answer at every step", "faint", prospects.unlimited))
         lines = [charts.Line(each.told, name, style) for name, style, each in told if each.told]
         space = report.space.unmerged
         inside = space.cell if isinstance(space, Grid) else None
@@ -680,6 +682,8 @@ class Content:
             caption += (
                 f" The budget renews at 0:00 UTC{'' if report.promise.zone == '+00:00' else report.promise.zone}."
             )
+        if not alike:
+            caption += f" The line is of {self._most_spent}, who spent most in all."
         if len(blocks) == _BLOCKS:
             caption += f" The first {_BLOCKS} blocks are drawn."
         rows = [
@@ -702,11 +706,16 @@ class Content:
         who = "Every person" if len(report.spent) > 1 else "One person"
         return f"{who} spent {'' if len(set(totals)) == 1 else 'at most '}{spent}"
 
+    @cached_property
+    def _most_spent(self) -> str:
+        """Who spent most in all, the first by name of several."""
+        totals = [(sum(float(total) for _, _, total in told), user) for user, told in self.report.spent]
+        return max(totals, key=lambda pair: pair[0])[1]
+
     def blocks(self) -> list[tuple[str, list[tuple[float, float]]]]:
         """Of the person who spent most, the first by name of several: the blocks, their answers in order."""
         report = self.report
-        totals = [(sum(float(total) for _, _, total in told), user) for user, told in report.spent]
-        user = max(totals, key=lambda pair: pair[0])[1]
+        user = self._most_spent
         spending = report.spending(user)
         found = []
         for block in sorted({block for block, *_ in spending})[:_BLOCKS]:

@@ -18,7 +18,16 @@ from dphmm.accounting.records import in_short
 from dphmm.report.content import ReleaseReport
 from dphmm.states.space import LABELS_WRONG
 from dphmm.storage.promises import factor_number, length, places_words
-from dphmm.storage.release_words import ONE_ANSWER, REPLAYABLE, SO_STATED, Found, off, stay_words, sureness
+from dphmm.storage.release_words import (
+    ONE_ANSWER,
+    REPLAYABLE,
+    SO_STATED,
+    Found,
+    off,
+    stay_words,
+    sureness,
+    unprotected_fit,
+)
 from dphmm.storage.statement_types import document, epsilons_of
 
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
@@ -272,6 +281,11 @@ def guarantee(report: ReleaseReport) -> Guarantee:
         name, whole = (f"{counted(most)} answers", f"all {most}") if own and most > 1 else (ALL, ALL)
         if promise.window is not None:
             name = whole = f"any {promise.window} steps"
+        if own and promise.window is None and 1 < counts.most < most and not report.elsewhere:
+            # What the file has is less than what may be asked.
+            spent = one * counts.most
+            short.append((f"{counted(counts.most)} answers", _share(spent), sureness(spent)))
+            name = f"the cap, {counted(most)}"
         short.append((name, _share(promise.exact), every))
         long.append((whole, _share(promise.exact), _odds(every, promise.exact)))
         # Of two states of one step it is no bound, but where they are ends of two paths.
@@ -520,7 +534,12 @@ def _from_whom(report: ReleaseReport, found: Found) -> str:
     if not report.whole:
         told = f"what a reader who believes the model expects of {report.rows_told}"
         if not report.some_whole:
-            return f"{told[0].upper()}{told[1:]}: nobody has rows of {_a_whole(found)}."
+            first = f"{told[0].upper()}{told[1:]}: nobody has rows of {_a_whole(found)}."
+            if not found.planned or not stays_words(found, found.planned):
+                return first
+            return (
+                f"{first} Of people who have, {stay_words(found.unit)} is found to {stays_words(found, found.planned)}."
+            )
         rest = stay_words(found.unit)
         first = f"Where somebody is: {told}; not everybody has rows of {_a_whole(found)}."
         return f"{first} {rest[0].upper()}{rest[1:]}: computed from public data alone, of whole {found.what}s."
@@ -532,12 +551,13 @@ def _a_whole(found: Found) -> str:
     return "the whole sequence" if found.what == "sequence" else f"a whole {found.what}"
 
 
-def stays_words(found: Found) -> str:
-    """ "400 m in one day, 140 m in seven days"."""
+def stays_words(found: Found, stays: Sequence[tuple[int, float]] | None = None) -> str:
+    """ "400 m in one day, 140 m in seven days"; of the file's own blocks, or of these."""
     if found.unit == LABELS_WRONG:
         return ""
     parts = [
-        f"{off(error, found.unit)} in {counted(after)} {found.what}{'s' * (after != 1)}" for after, error in found.stays
+        f"{off(error, found.unit)} in {counted(after)} {found.what}{'s' * (after != 1)}"
+        for after, error in (found.stays if stays is None else stays)
     ]
     return ", ".join(parts)
 
@@ -578,6 +598,9 @@ def not_protected(report: ReleaseReport) -> list[tuple[str, str, str]]:
         if report.rows.time is not None
         else "Names are public, and the step of every row, also of those without an answer."
     )
+    if unprotected_fit(report.statement):
+        told = "The model tells of those whom it was fitted on, and is public."
+        rows.append(("Those whom the model was fitted on", told, "a model of the map alone, or dphmm fit --epsilon"))
     if not report.all_possible:
         told = (
             "The guarantee is of states that the model and all earlier answers leave possible at a step. Who is in "
@@ -617,6 +640,8 @@ def not_protected_short(report: ReleaseReport) -> list[str]:
         lines.append("States that the policy does not join: one answer may tell them apart.")
     if report.statement.constraint.name.startswith("delta"):
         lines.append("How exact rows outside the delta-set are: each is answered as the nearest state inside.")
+    if unprotected_fit(report.statement):
+        lines.append("Those whom the model was fitted on.")
     if not report.all_possible:
         lines.append("Who moves as the model calls impossible: only of possible states anything is guaranteed.")
     lines.append(

@@ -95,6 +95,7 @@ class Found:
     expected: over a whole ``what`` of people who move as the model says, or over ``rows``, as a file has them.
     ``stays``: (after so many of ``what``, mean distance of who stays at one place all that time); where nothing is
     known of them it is empty and ``stays_without`` NaN. ``uncomputed``: it is empty since it takes too many plans.
+    ``planned``: the same of whole blocks, where the file has none.
     """
 
     error: float
@@ -106,6 +107,7 @@ class Found:
     measured: bool = False
     rows: str = ""
     uncomputed: bool = False
+    planned: Sequence[tuple[int, float]] = ()
 
     @property
     def lines(self) -> list[str]:
@@ -117,20 +119,25 @@ class Found:
         what = "which label somebody has" if labels else "where somebody is"
         lines = [f"{what}: {error} {how} ({without} without the file)"]
         if self.stays:
-            ends = ", ".join(self._ends)
+            ends = self._ends(self.stays)
             lines.append(f"{stay_words(self.unit)}: {ends} ({off(self.stays_without, self.unit)} without)")
         elif self.uncomputed:
             lines.append(f"{stay_words(self.unit)}: not computed, since every answer has a plan of its own")
+        elif self.planned:
+            lines.append(f"{stay_words(self.unit)}, of people with rows of {self._whole}: {self._ends(self.planned)}")
         return lines
 
     @property
-    def _ends(self) -> list[str]:
-        return [
+    def _whole(self) -> str:
+        return "the whole sequence" if self.what == "sequence" else f"whole {self.what}s"
+
+    def _ends(self, stays: Sequence[tuple[int, float]]) -> str:
+        return ", ".join(
             f"{off(error, self.unit)} after {after_words(self.what, count)}"
             if number == 0
             else f"{off(error, self.unit)} after {count}"
-            for number, (count, error) in enumerate(self.stays)
-        ]
+            for number, (count, error) in enumerate(stays)
+        )
 
     def document(self) -> dict[str, Any]:
         """The figures for JSON."""
@@ -443,11 +450,19 @@ def _no_limit(statement: ReleaseStatement, epsilon: Fraction, one: str) -> str:
     return f"no limit for {over}: {answers}each allows {one}"
 
 
+def unprotected_fit(statement: ReleaseStatement) -> bool:
+    """Whether the model was fitted on people whom nothing protects."""
+    learning = statement.learning
+    return statement.model.people in ("others", "same") and not (learning and learning.private)
+
+
 def _not_protected(statement: ReleaseStatement, all_possible: bool) -> dict[str, Any]:
     on_map = _on_map(statement)
     here = ["places one returns to", "the part of town"] if on_map else ["states one returns to"]
     if not on_map and statement.policy.kind != "complete":
         here.append("states that the policy does not join")
+    if unprotected_fit(statement):
+        here.append("those whom the model was fitted on")
     if not all_possible:
         here.append("moves that the model calls impossible")
     here.append(f"who is in the file, and {'when' if statement.model.step_seconds is not None else 'at which steps'}")
