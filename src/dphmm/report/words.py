@@ -317,7 +317,7 @@ def guarantee(report: ReleaseReport) -> Guarantee:
     big = f"at most {sure} sure" if sure[0].isdigit() else f"{sure} sure"
     only = possible(report)
     pair = f"{which(report)}{only}{',' * bool(only)}"
-    words = f"Whoever, by all they know, is torn 50 : 50 between {pair} is {big} {ONE_ANSWER}."
+    words = f"Whoever, by all they know, is torn 50\u00a0:\u00a050 between {pair} is {big} {ONE_ANSWER}."
     if statement.private is False:
         big, words = "nothing", f"NOT PRIVATE: {'; '.join(statement.not_private_because)}."
         note = f"But for that: at most {sure} sure {ONE_ANSWER}."
@@ -505,11 +505,9 @@ def _leaving(report: ReleaseReport) -> list[tuple[str, str]]:
         return []
     guess = f"a guess of {clock(round(told.guess / 600) * 600)} for all"
     error, without = f"{told.error / 3600:.1f} h", f"{told.without / 3600:.1f} h"
-    if told.error >= told.without:
-        # What this reader does is no bound on what others can do.
-        than = "no better" if error == without else "worse"
-        return [(error, f"off about when somebody left home: {than} than {guess} ({without}); others may read better")]
-    return [(error, f"off about when somebody left home ({without} by {guess})")]
+    # What this reader does is no bound on what others can do.
+    here = ", as read here" * (told.error >= told.without)
+    return [(error, f"off about when somebody left home{here} ({without} by {guess})")]
 
 
 def _wrong(share: float) -> str:
@@ -594,13 +592,18 @@ def not_protected(report: ReleaseReport) -> list[tuple[str, str, str]]:
         )
         rows.append(("Rows outside the delta-set: how exact they are", told, "a smaller delta, or the support"))
     times = (
-        "Names are public, and the day and time of every row, also of those without an answer."
+        "Names, days and times of all rows are public, answered or not."
         if report.rows.time is not None
-        else "Names are public, and the step of every row, also of those without an answer."
+        else "Names and steps of all rows are public, answered or not."
     )
     if unprotected_fit(report.statement):
-        told = "The model tells of those whom it was fitted on, and is public."
-        rows.append(("Those whom the model was fitted on", told, "a model of the map alone, or dphmm fit --epsilon"))
+        rows.append(
+            (
+                "Whom the model was fitted on",
+                "It is public, and tells of them.",
+                "a model of the map, or learned privately",
+            )
+        )
     if not report.all_possible:
         told = (
             "The guarantee is of states that the model and all earlier answers leave possible at a step. Who is in "
@@ -641,12 +644,10 @@ def not_protected_short(report: ReleaseReport) -> list[str]:
     if report.statement.constraint.name.startswith("delta"):
         lines.append("How exact rows outside the delta-set are: each is answered as the nearest state inside.")
     if unprotected_fit(report.statement):
-        lines.append("Those whom the model was fitted on.")
+        lines.append("Whom the model was fitted on.")
     if not report.all_possible:
         lines.append("Who moves as the model calls impossible: only of possible states anything is guaranteed.")
-    lines.append(
-        f"Who is in the file, and {'when' if report.rows.time is not None else 'at which steps'}: of every row."
-    )
+    lines.append(f"Who is in the file, and {'when' if report.rows.time is not None else 'at which steps'}.")
     return lines
 
 
