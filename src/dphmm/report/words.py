@@ -504,7 +504,7 @@ def _leaving(report: ReleaseReport) -> list[tuple[str, str]]:
     if told is None:
         return []
     guess = f"a guess of {clock(round(told.guess / 600) * 600)} for all"
-    error, without = f"{told.error / 3600:.1f} h", f"{told.without / 3600:.1f} h"
+    error, without = (f"{seconds / 3600:.1f}\u00a0h" for seconds in (told.error, told.without))
     # What this reader does is no bound on what others can do.
     here = ", as read here" * (told.error >= told.without)
     return [(error, f"off about when somebody left home{here} ({without} by {guess})")]

@@ -453,7 +453,8 @@ def _no_limit(statement: ReleaseStatement, epsilon: Fraction, one: str) -> str:
 def unprotected_fit(statement: ReleaseStatement) -> bool:
     """Whether the model was fitted on people whom nothing protects."""
     learning = statement.learning
-    return statement.model.people in ("others", "same") and not (learning and learning.private)
+    fitted = statement.model.people in ("others", "same") and statement.model.people_known_by != "model"
+    return fitted and not (learning and learning.private)
 
 
 def _not_protected(statement: ReleaseStatement, all_possible: bool) -> dict[str, Any]:
