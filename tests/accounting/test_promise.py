@@ -177,7 +177,8 @@ def test_a_time_needs_a_clock_and_whole_steps():
 
 
 def test_an_offset_of_half_an_hour_needs_steps_that_fit():
-    with pytest.raises(InvalidInput, match="per: got 1d"):
+    """The zone is at fault, and not the block."""
+    with pytest.raises(InvalidInput, match="zone: got -05:30"):
         SequencePromise(1, per="1d", zone="-05:30").in_steps(3600, 0)
 
 

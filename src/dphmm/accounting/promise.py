@@ -98,8 +98,9 @@ class SequencePromise:
         if step is None:
             raise InvalidInput("per", self.per, "a number of steps: this model has no time step")
         length, before = _seconds_of(self.per), _zone_seconds(self.zone)
-        if length % step or before % step:
-            raise InvalidInput("per", self.per, f"a whole number of the model's steps of {step:g} s")
+        for name, came, seconds in (("per", self.per, length), ("zone", self.zone, before)):
+            if seconds % step:
+                raise InvalidInput(name, came, f"a whole number of the model's steps of {step:g} s")
         block = int(length // step)
         return replace(self, per=block, passed=(origin + int(before // step)) % block, zone="+00:00")
 
