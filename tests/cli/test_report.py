@@ -354,7 +354,7 @@ def test_the_page_counts_answers_and_not_the_rows_that_were_not_asked(of, tmp_pa
     asked = int(pd.read_csv(tmp_path / "released.csv").plan.notna().sum())
     run(*of(tmp_path, tmp_path / "report.html"))
     text = (tmp_path / "report.html").read_text()
-    assert 0 < asked < 36 and f"{asked} answers." in text and f"other {36 - asked} rows are estimates" in text
+    assert 0 < asked < 36 and f"{asked} answers." in text and f"other {36 - asked} rows have no answer" in text
 
 
 def test_smoothed_rows_are_no_longer_needed_and_said_so(made, of, tmp_path, run):
