@@ -503,7 +503,7 @@ def _leaving(report: ReleaseReport) -> list[tuple[str, str]]:
     told = report.leaving
     if told is None:
         return []
-    guess = f"a guess of {clock(round(told.guess / 600) * 600)} for all"
+    guess = f"a guess of {clock(round(told.guess / 600) * 600)}"
     error, without = (f"{seconds / 3600:.1f}\u00a0h" for seconds in (told.error, told.without))
     # What this reader does is no bound on what others can do.
     here = ", as read here" * (told.error >= told.without)
