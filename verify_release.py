@@ -647,6 +647,7 @@ class Checker:
             ("columns", self.columns),
             ("statement", self.of_statement),
             ("epsilons", self.epsilons),
+            ("other files", self.other_files),
             ("sums", self.sums),
             ("promise", self.promise),
             ("schedule", self.schedule),
@@ -774,6 +775,31 @@ class Checker:
             raise Unknown("an epsilon that the statement does not tell")
         return found
 
+    @cached_property
+    def left_out(self) -> dict[str, int]:
+        """Of each person how many steps before the last row have no row."""
+        steps = {user: {row.step for row in rows} for user, rows in self.file.users.items()}
+        return {user: max(own) - len(own) for user, own in steps.items()}
+
+    @cached_property
+    def earlier(self) -> int:
+        """From how many answers of other files estimates follow, too, as the statement says."""
+        told = self.stated("published.earlier_answers")
+        return told if isinstance(told, int) and not isinstance(told, bool) and told > 0 else 0
+
+    def other_files(self) -> None:
+        told = self.stated("published.earlier_answers")
+        if told is None:
+            return
+        estimated = any(name.startswith("estimate") for name in self.file.columns)
+        room = sum(self.left_out.values()) if estimated else 0
+        self.report.require(
+            0 < self.earlier <= room,
+            "other files",
+            f"{self.earlier:,} earlier answers, at no more steps than the file leaves out",
+            f"{told} earlier answers, and room for {room:,} between the rows",
+        )
+
     def epsilons(self) -> None:
         exact = self._exact
         odd = [row.where for row in self.file.rows if self.file.number(row, "epsilon") not in exact]
@@ -797,16 +823,22 @@ class Checker:
             costs[user] = math.inf if math.inf in floats else sum(map(Fraction, floats), Fraction(0))
         most = max(count.values())
         told = fraction(self.stated("totals.epsilon_sum"))
-        self.report.require(
-            told == most, "sum of epsilons", f"most of a person {most}, as stated", f"stated {told}, and it is {most}"
-        )
+        wrong = f"stated {told}, and it is {most}"
+        if self.earlier and told >= most:
+            self.report.cannot("sum of epsilons", f"most of a person {most}, {told} with answers of other files")
+        else:
+            self.report.require(told == most, "sum of epsilons", f"most of a person {most}, as stated", wrong)
         largest, text = max(costs.values()), self.stated("totals.cost_sum")
         if largest == math.inf or text == "unbounded":
-            self.report.require(largest == math.inf and text == "unbounded", "sum of costs", "unbounded, as stated")
+            right = text == "unbounded" and (largest == math.inf or self.earlier > 0)
+            self.report.require(right, "sum of costs", "unbounded, as stated")
             return
         # Costs in a file are floats, those of the total fractions rounded up to 1e-9.
         slack = Fraction(largest) / 10**12 + len(self.file.rows) * Fraction(2, NANO)
         near = abs(fraction(text) - Fraction(largest)) <= slack
+        if self.earlier and fraction(text) >= Fraction(largest) - slack:
+            self.report.cannot("sum of costs", f"stated {text}, with answers of other files")
+            return
         shown = in_text(Fraction(largest))
         wrong = f"stated {text}, and it is {shown}"
         self.report.require(near, "sum of costs", f"most of a person {shown}, as stated (to 1e-9 a row)", wrong)
@@ -1052,8 +1084,10 @@ class Checker:
         self.report.require(not odd, "losses", figure, f"they are others: {some(odd)}")
         if complete and sums:
             most, text = max(sums.values()), self.stated("totals.cost_sum")
-            right = text == "unbounded" if most == math.inf else fraction(text) == most
+            right = text == "unbounded" if most == math.inf else text != "unbounded" and fraction(text) == most
             shown = in_text(most)
+            if self.earlier and (text == "unbounded" or (most != math.inf and fraction(text) >= most)):
+                return
             self.report.require(right, "sum of costs", f"exactly {shown} by the plans", f"stated {text}, not {shown}")
 
     def _support(self, plans: dict[str, Plan]) -> None:
@@ -1227,11 +1261,15 @@ class Checker:
             if row.asked and row.cells["plan"] in self.plans
         }.values():
             plan.check_known()
+        unknown = [user for user in self.file.users if self.earlier and self.left_out[user]]
         odd = [
             row.where
-            for rows in self.file.users.values()
+            for user, rows in self.file.users.items()
+            if user not in unknown
             for row in self._other_estimates(sorted(rows, key=lambda r: r.step))
         ]
+        if unknown:
+            self.report.cannot("estimates", f"those of {len(unknown):,} people follow from answers of other files, too")
         figure = f"they follow from the answers, to {RELATIVE:g} of the largest answer (beliefs in floats)"
         self.report.require(not odd, "estimates", figure, f"they do not follow: {some(odd)}")
 

@@ -29,7 +29,7 @@ from dphmm.policy.graph import PolicyGraph
 from dphmm.samplers.entropy import default_bits
 from dphmm.session.options import checked_caps, checked_ledger, epsilon_of_step, promise_beside
 from dphmm.session.plan import chosen_of
-from dphmm.session.releases import NOT_ASKED, Released, Releases, terms_of
+from dphmm.session.releases import NOT_ASKED, Earlier, Released, Releases, terms_of
 from dphmm.session.rounds import Answered, Engine, Rows, SubjectState, caps_of, schedule_of
 from dphmm.session.session import ReleaseSession, checked_loss, engine_of
 from dphmm.session.setting import (
@@ -135,6 +135,8 @@ class Batch:
         self._bits = default_bits(bits)
         self._loss = checked_loss(estimate_loss, estimates, self.setting)
         self.report = BatchReport()
+        self._earlier = Earlier()
+        self._resumed: set[str] = set()
         self._groups = dict(groups or {})
         self._cap_group = Fraction(0) if cap_group is None else exact_epsilon(cap_group, "cap_group")
 
@@ -149,6 +151,7 @@ class Batch:
         self._bind_groups()
         header = self.ledger.header(subject, self.setting.query)
         assert header is not None
+        self._resumed.add(subject)
         return ReleaseSession.resumed(self.ledger, header, self.subjects.of(subject), **self._choices)
 
     def check_choices(self, subjects: Iterable[str]) -> None:
@@ -196,6 +199,7 @@ class Batch:
         if raised:
             self._raise_caps(held)
         self._bind_groups()
+        self._earlier = Earlier()
         met: dict[int, tuple[SubjectState, int]] = {}
         count = 0
         engines: dict[Setting, Engine] = {}
@@ -206,7 +210,7 @@ class Batch:
             before, met = met, {}
             for number in numbers:
                 visit = visits[number]
-                met[number] = before.get(number) or self._met(visit, _begins(visit, visits), known, unsaid)
+                met[number] = before.get(number) or self._first_met(visit, visits, known, unsaid)
             subjects = [subject for subject, _ in met.values()]
             for subject in subjects:
                 subject.finished = True
@@ -275,13 +279,25 @@ class Batch:
             sequence=self.caps.promise,
             schedule=setting.schedule,
             subjects=self.subjects,
+            earlier=self._earlier,
             **others,
         )
+
+    def shown(self, steps: Iterable[tuple[str, int]]) -> None:
+        """Say which steps of which users its sessions have shown: `statement` tells of the earlier answers."""
+        of_user: dict[str, set[int]] = {}
+        for user, step in steps:
+            if user in self._resumed:
+                of_user.setdefault(user, set()).add(step)
+        self._earlier = Earlier()
+        for user, own in of_user.items() if self._loss is not None else ():
+            self._earlier.add(user, self.ledger.entries(user, self.setting.query), own)
 
     def over(self, ledger: Ledger, bits: Bits | None) -> Batch:
         """The same release with another ledger and other words, and a report of its own; plans are shared."""
         other = copy(self)
         other.ledger, other._bits, other.report = ledger, default_bits(bits), BatchReport()
+        other._earlier, other._resumed = Earlier(), set()
         return other
 
     def _checked(self, visits: VisitTable, resume: bool, raised: bool) -> tuple[list[tuple[str, str]], str | None]:
@@ -482,6 +498,18 @@ class Batch:
         origin = kept.options.get("origin", "")
         check_header(self.subjects.of(visit.user).header(visit.user, origin), kept, unsaid)
         return SubjectState(visit.user, origin), _origin(origin, begins, visit.user)
+
+    def _first_met(
+        self, visit: UserRows, visits: VisitTable, known: set[str], unsaid: str | None
+    ) -> tuple[SubjectState, int]:
+        """As `_met`; estimates of the rows will follow from the stored answers between them, which are counted."""
+        subject, origin = self._met(visit, _begins(visit, visits), known, unsaid)
+        if visit.user in known and self._loss is not None:
+            entries = self.ledger.entries(visit.user, self.setting.query)
+            self._earlier.add(visit.user, entries, set((visits.steps[visit.rows] - origin + 1).tolist()))
+            # The filter comes to them next.
+            subject.stored.extend(entries)
+        return subject, origin
 
     def _published(
         self, answered: Answered, users: list[str], t: IntArray, times: IntArray | None

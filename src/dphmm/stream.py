@@ -224,6 +224,7 @@ class StreamStatement:
 
     def save(self, path: PathLike, whom: Whom) -> None:
         """Write the statement of what was added so far. ``whom``: whom the model was fitted on."""
+        self._batch.shown(self._told)
         statement = self._batch.statement(self._published, whom.people, known_by=whom.known_by)
         save_statement(Path(path), statement, "-", self._lines.hexdigest())
 

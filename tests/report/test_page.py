@@ -540,7 +540,8 @@ def test_what_further_places_lose_is_told_of_all_answers_too(report_of):
     own = report_of("grid")
     (_, loss), counts = own.further[0], words.counts_of(own)
     assert counts.most == 12
-    both = f"{words.factor_words(loss)} times, all 12 of a day {words.factor_words(12 * loss)} times"
+    every = f"all 12 of a day those of two ways never further apart {words.factor_words(12 * loss)} times"
+    both = f"the answer of that moment may move the odds {words.factor_words(loss)} times; {every}"
     assert both in " ".join(words.not_protected_short(own))
     assert both in " ".join(cell for row in words.not_protected(own) for cell in row)
 
@@ -678,9 +679,8 @@ def test_no_set_is_drawn_of_a_policy_that_some_steps_do_not_have(report_of):
     assert Content(varied).covered is None and Content(varied)._sets(maps.around(own, 0)) == {}
 
 
-def test_estimates_are_not_said_to_be_of_this_file_s_answers_alone(report_of):
-    """A release into a second file goes on from the first: nobody can compute its estimates from its own answers."""
-    told = words.lead(report_of("planned"))
-    assert "those in earlier files among them" in told and "anyone can compute" not in told
+def test_estimates_are_said_to_follow_from_this_file_s_answers(report_of):
+    """They were compared; those of a release into a second file are in tests/test_earlier_answers.py."""
+    assert "what is estimated there follows from these answers" in words.lead(report_of("planned"))
     own = report_of("planned").story.spent
-    assert own["counted_in"] == "file" and "by the answers of this file" in own["words"][0]
+    assert own["counted_in"] == "file" and "in all at most 8 by the answers of this file" in own["words"][0]

@@ -173,7 +173,7 @@ def test_without_a_promise_nothing_limits_a_day(grid) -> None:
     assert limit == "no limit for a day: 24 answers about one person in all, each allows 73.2 %"
     assert more == "answers of other moments can tell more of one"
     assert told.guaranteed["all_answers"] is None and told.spent["words"] == [
-        "epsilon sum 24 for who has most answers, no cap"
+        "epsilon sum 24 for who has most answers by the answers of this file, no cap"
     ]
     assert "the cap is 30" in story(released(grid), cap=Fraction(30)).spent["words"][0]
 

@@ -36,13 +36,13 @@ from dphmm.storage import promises
 from dphmm.storage.learned import KNOWN_BY, NOBODY, Whom, made_without_data
 from dphmm.storage.promises import ANY, covered_by_all, covered_distance_of, facts_of
 from dphmm.storage.statement import (
-    LARGEST,
     couples,
     promise_of_statement,
     schedule_of_statement,
     stated_options,
     stated_schedule,
     stated_sequence,
+    whose_totals,
 )
 from dphmm.storage.statement_types import (
     SYSTEM_WORDS,
@@ -108,7 +108,8 @@ def checked_statement(
     options, policy = _options(statement, name, space), next(iter(policies), None)
     for path, due in _facts(statement, file, model, space, policy).items():
         _require(member(statement, path) == due, name, path)
-    _require_totals(statement, name, file, options)
+    _require_earlier(statement, name, file)
+    _require_totals(statement, name, file)
     for path, form in _FORMS.items():
         told = member(statement, path)
         _require(told is None or form.fullmatch(told) is not None, name, path)
@@ -170,15 +171,28 @@ def _facts(
     return found
 
 
-def _require_totals(statement: ReleaseStatement, name: str, file: ReleasedFile, options: Options) -> None:
-    """Every row promises epsilon, or is a public constant; the sums are the largest of any one subject."""
+def _require_earlier(statement: ReleaseStatement, name: str, file: ReleasedFile) -> None:
+    """Other files have answers at steps that this one leaves out, at most; without estimates none of them tells."""
+    told = statement.published.earlier_answers
+    if told is not UNSET:
+        room = sum(file.left_out.values()) if file.estimate is not None else 0
+        _require(told <= room, name, "published.earlier_answers")
+
+
+def _require_totals(statement: ReleaseStatement, name: str, file: ReleasedFile) -> None:
+    """Every row promises epsilon, or is a public constant; the sums are the largest of any one subject.
+
+    Where earlier answers of other files count, they are at least so large.
+    """
     exact = exact_epsilons(statement)
     _require(set(file.epsilon.tolist()) <= exact.keys(), name, "epsilon")
     count = Counter(zip(file.users, file.epsilon.tolist(), strict=True))
     sums = dict.fromkeys(file.users, Fraction(0))
     for (user, own), times in count.items():
         sums[user] += times * exact[own]
-    _require(statement.totals.epsilon_sum == shown(max(sums.values())), name, "totals.epsilon_sum")
+    least = max(sums.values())
+    stated, more = statement.totals.epsilon_sum, statement.published.earlier_answers is not UNSET
+    _require(stated == shown(least) or (more and _at_least(stated, least)), name, "totals.epsilon_sum")
     costs: dict[str, Fraction | float] = {}
     for user, cost in zip(file.users, file.cost.tolist(), strict=True):
         costs[user] = costs.get(user, Fraction(0)) + (cost if cost == math.inf else Fraction(cost))
@@ -186,12 +200,16 @@ def _require_totals(statement: ReleaseStatement, name: str, file: ReleasedFile, 
     if largest == math.inf:
         _require(told == shown(math.inf), name, "totals.cost_sum")
         return
+    least = Fraction(largest) * (1 - _PROPORTION) - len(file) * _ROW
+    _require(_at_least(told, least), name, "totals.cost_sum")
+
+
+def _at_least(told: str, least: Fraction) -> bool:
+    """Whether a number of a statement is one, and not below another."""
     try:
-        least = Fraction(largest) * (1 - _PROPORTION) - len(file) * _ROW
-        enough = exact_number(told, "cost_sum") >= least
+        return exact_number(told, "total") >= least
     except InvalidInput:
-        enough = False
-    _require(enough, name, "totals.cost_sum")
+        return False
 
 
 def _with_sentences(
@@ -229,7 +247,7 @@ def _with_sentences(
         not_protected=promises.not_protected(options, *origin, varies),
         totals=replace(
             statement.totals,
-            of=LARGEST,
+            of=whose_totals(member(statement, "published.earlier_answers") or 0),
             epsilon_sum_meaning=promises.epsilon_words(varies),
             cost_sum_meaning=promises.cost_words(),
             cost_unbounded_because=promises.cost_unbounded_because(options) if unbounded else None,

@@ -143,7 +143,7 @@ def check_released(
     file = ReleasedFile.read(released, space, findings)
     ledger = _own(ledger, query, file, findings)
     replay = Replay(subjects, ledger, findings, most_plans)
-    audit = RowsAudit(file, subjects, ledger, replay, findings)
+    audit = RowsAudit(file, subjects, ledger, replay, findings, _stated_earlier(beside))
     for user, rows in file.by_user().items():
         audit.user(user, rows)
     notes += audit.notes()
@@ -183,6 +183,14 @@ def _stated_schedule(beside: Path | None) -> Schedule | None:
         return None if beside is None or not beside.exists() else schedule_of_statement(read_statement(beside))
     except InvalidInput:
         return None
+
+
+def _stated_earlier(beside: Path | None) -> int:
+    """From how many answers of other files estimates follow, as a privacy statement tells."""
+    try:
+        return 0 if beside is None or not beside.exists() else read_statement(beside).published.earlier_answers or 0
+    except InvalidInput:
+        return 0
 
 
 def _own(ledger: Ledger | None, query: str, file: ReleasedFile, findings: Findings) -> Ledger | None:

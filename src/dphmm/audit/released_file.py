@@ -11,7 +11,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dphmm._cached import cached_property
 from dphmm.audit.findings import Findings
 from dphmm.audit.replay import Answer
 from dphmm.errors import InvalidInput
@@ -149,6 +150,28 @@ class ReleasedFile:
         for row in np.argsort(self.step, kind="stable").tolist():
             rows.setdefault(self.users[row], []).append(row)
         return rows
+
+    @cached_property
+    def left_out(self) -> dict[str, int]:
+        """Of each user how many steps before the last row have no row: other files may have answers there."""
+        steps = {user: self.step[rows] for user, rows in self.by_user().items()}
+        return {user: int(own[-1]) - len(np.unique(own)) for user, own in steps.items()}
+
+    def other_estimates(
+        self, rows: Sequence[int] | IntArray, estimates: FloatArray, states: IntArray, space: StateSpace
+    ) -> tuple[BoolArray, BoolArray]:
+        """Which rows (n,) have another estimate than (n, d), and which another likeliest state than (n,).
+
+        Of labels the estimates (n, 1) are how likely the states are. None has, where the file has no estimates.
+        """
+        if self.estimate is None or self.estimate_name is None:
+            return np.zeros(len(rows), dtype=np.bool_), np.zeros(len(rows), dtype=np.bool_)
+        said = self.estimate[rows] if self.confidence is None else self.confidence[rows][:, None]
+        scale = float(np.abs(space.own_answers).max()) + 1 if self.confidence is None else 1.0
+        # Written so that NaN is another estimate.
+        away = ~(np.abs(said - estimates).max(axis=1) <= _RELATIVE * scale)
+        names = [self.estimate_name[row] for row in rows]
+        return away, np.array([name != space.names[state] for name, state in zip(names, states.tolist(), strict=True)])
 
     def _judge_estimates(self, space: StateSpace, findings: Findings) -> None:
         """What an estimate can be at all: a mean of answers, and the name of a state."""

@@ -19,18 +19,18 @@ from dphmm.audit.findings import Findings
 from dphmm.audit.released_file import ReleasedFile
 from dphmm.audit.replay import Answer, Replay, Replayed, number_of
 from dphmm.errors import InvalidInput
+from dphmm.session.releases import Earlier
 from dphmm.session.rounds import schedule_of
 from dphmm.session.setting import Setting, Subjects, as_kept, option_words
 
-#: Estimates are sums of floats in an order that a kernel chooses.
-_RELATIVE = 1e-7
 _NANO = 10**9
 _MICROS = 1_000_000
 _WHOLE = re.compile("-?[0-9]{1,18}")
 _OFF_SCHEDULE = "a step that is asked, or not asked, other than the schedule says"
 _NO_ESTIMATE = "an estimate that does not follow from the answers"
-#: A release goes on from what its ledger holds, and so do its estimates.
-_OTHER_FILES = " of this file (where other files have earlier answers to its query, give --ledger)"
+_NO_STATE = "a likeliest state that does not follow from the answers"
+#: A release goes on from what its ledger holds, and so do its estimates: the statement says so.
+_OTHER_FILES = " of this file, and the statement has no published.earlier_answers"
 #: Characters of a ledger's text in a finding.
 _LONGEST = 80
 
@@ -76,6 +76,10 @@ class Counted:
         #: What each user's rows spent at which steps, and what step 1 of a user stands for.
         self.spent: dict[str, list[Spending]] = {}
         self.origins: dict[str, str] = {}
+        #: Answers of other files that estimates follow from, as a ledger has them; None where none was given.
+        self.earlier: Earlier | None = None
+        #: How many of these the statement tells of, where no ledger does.
+        self.untold = 0
 
     def add(self, user: str, t: int, replayed: Replayed) -> None:
         """One more row."""
@@ -95,6 +99,21 @@ class Counted:
         """Whether the plan of every row is known, so that sums are those of the file."""
         return self.replayed == self.rows
 
+    @property
+    def summed(self) -> bool:
+        """Whether totals are known, too: those count the answers of other files that estimates follow from."""
+        return self.complete and not self.untold
+
+    @property
+    def largest(self) -> tuple[Fraction, Fraction | float]:
+        """The largest sum of epsilons, and of costs, of any one subject."""
+        sums = list(self.accounts.values())
+        for user, account in (self.earlier.accounts if self.earlier is not None else {}).items():
+            epsilon, cost = self.accounts[user]
+            spent = account.spent
+            sums.append((epsilon + spent.epsilon, cost + spent.cost))
+        return max((total for total, _ in sums), default=Fraction(0)), max((c for _, c in sums), default=Fraction(0))
+
 
 def rounded_up(cost: Fraction | float) -> Fraction | float:
     """A cost as a ledger adds it up: in 1e-9, never less than it is."""
@@ -103,17 +122,24 @@ def rounded_up(cost: Fraction | float) -> Fraction | float:
 
 @dataclass(eq=False)
 class RowsAudit:
-    """Looks at one user after another; ``counted`` is what their rows add up to."""
+    """Looks at one user after another; ``counted`` is what their rows add up to.
+
+    ``earlier``: from how many answers of other files the statement says that estimates follow, too.
+    """
 
     file: ReleasedFile
     subjects: Subjects
     ledger: Ledger | None
     replay: Replay
     findings: Findings
+    earlier: int = 0
 
     def __post_init__(self) -> None:
         self.setting: Setting = self.subjects.setting
         self.counted = Counted()
+        self.counted.earlier = None if self.ledger is None else Earlier()
+        self.counted.untold = self.earlier if self.ledger is None else 0
+        self._not_followed = 0
         self._elsewhere = self._unscheduled = self._beside = self._unnumbered = 0
         self._queries: dict[str, list[str]] = {}
         for subject, query in [] if self.ledger is None else self.ledger.sessions():
@@ -126,8 +152,11 @@ class RowsAudit:
         self.counted.plans |= {self.file.plans[row] for row in rows} - {""}
         stored = self._stored(user, rows)
         self._times(user, rows)
+        # Without a ledger nobody has the answers of other files, which beliefs follow from.
+        followed = self.ledger is not None or not self.earlier or not self.file.left_out[user]
+        self._not_followed += not followed
         history = self._history(user, rows, stored)
-        if history is None:
+        if history is None or not (followed or self.setting.has_public_plans):
             return
         self.counted.origins[user] = self._origin(user, rows)
         self._unnumbered += bool(self.subjects.chosen) and number_of(self.counted.origins[user], 1) is None
@@ -135,17 +164,23 @@ class RowsAudit:
         if replayed is None:
             return
         self._entries(user, stored, replayed)
-        self._schedule(user, rows, list(zip(history, replayed, strict=True)))
+        if followed or not self.setting.paces:
+            self._schedule(user, rows, list(zip(history, replayed, strict=True)))
         by_step = {answer.t: found for answer, found in zip(history, replayed, strict=True)}
         for row in rows:
             found = by_step.get(int(self.file.step[row]))
             if found is not None:
                 self.counted.add(user, int(self.file.step[row]), found)
-                self._row(row, found)
+                self._row(row, found, followed)
 
     def notes(self) -> list[str]:
         """What there was no way to look at."""
         notes = []
+        if self._not_followed:
+            what = "estimates" if self.setting.has_public_plans else "plans and estimates"
+            what = what if not self.setting.paces else f"{what}, and the steps that were asked,"
+            why = f"they follow from {self.earlier:,} answers of other files, too, as the statement says: give --ledger"
+            notes.append(f"the {what} of {self._not_followed} users: {why}")
         if self._unscheduled:
             notes.append(f"the steps that were asked, of {self._unscheduled} users: nothing says when their steps were")
         if self._unnumbered:
@@ -205,6 +240,8 @@ class RowsAudit:
                 self.findings.require(same, "a plan that is not the one in the ledger", where)
                 self.counted.replayable += not entry.secure
                 self.findings.require(entry.secure, "rows from replayable bits, which promise nothing", where)
+        if self.counted.earlier is not None and self.file.estimate is not None:
+            self.counted.earlier.add(user, entries.values(), set(self.file.step[rows].tolist()))
         self._elsewhere += len(entries) - len({int(self.file.step[row]) for row in rows} & set(entries))
         self._account(user)
         both = entries | unasked
@@ -233,8 +270,8 @@ class RowsAudit:
             due = (plan.promised, plan.cost, plan.constant)
             self.findings.require(paid == due, "a release that the ledger charged otherwise than its plan", where)
 
-    def _row(self, row: int, found: Replayed) -> None:
-        """Every number of a row but z follows from public data."""
+    def _row(self, row: int, found: Replayed, followed: bool) -> None:
+        """Every number of a row but z follows from public data; estimates where all answers before it are known."""
         file, plan, where = self.file, found.plan, self.file.where(row)
         told = (float(file.epsilon[row]), float(file.cost[row]))
         if plan is not None:
@@ -242,18 +279,13 @@ class RowsAudit:
             exact = isinstance(plan.cost, float) or Fraction(cost) >= plan.cost
             cost = cost if exact else math.nextafter(cost, math.inf)
             self.findings.require(told == (float(plan.promised), cost), "epsilon or cost other than the plan's", where)
-        if file.estimate is None or file.estimate_name is None:
+        if not followed:
             return
-        guess = np.array(found.guess.answer)
-        scale = np.abs(self.setting.space.own_answers).max() + 1
-        # Of labels the belief says how likely the estimate is.
-        said = file.estimate[row] if file.confidence is None else file.confidence[row : row + 1]
-        scale = scale if file.confidence is None else 1.0
-        near = np.abs(said - guess).max() <= _RELATIVE * scale
-        self.findings.require(bool(near), _NO_ESTIMATE + _OTHER_FILES * (self.ledger is None), where)
-        name = self.setting.space.names[found.guess.state]
-        kind = "a likeliest state that does not follow" + f" from the answers{_OTHER_FILES}" * (self.ledger is None)
-        self.findings.require(file.estimate_name[row] == name, kind, where)
+        guess, states = np.array(found.guess.answer)[None], np.array([found.guess.state])
+        away, other = file.other_estimates([row], guess, states, self.setting.space)
+        alone = _OTHER_FILES * (self.ledger is None)
+        self.findings.require(not away[0], _NO_ESTIMATE + alone, where)
+        self.findings.require(not other[0], _NO_STATE + alone, where)
 
     def _schedule(self, user: str, rows: list[int], replayed: list[tuple[Answer, Replayed]]) -> None:
         """Whether exactly the steps were asked that the schedule says."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable
 from fractions import Fraction
 from importlib.metadata import version
@@ -58,6 +57,7 @@ _GIVEN = frozenset(
     {"query", "epsilon", "policy.sha256", "space.sha256", "model.sha256", "constraint.name", "mechanism.asked"}
     | {"mechanism.protection", "mechanism.start", "scope.name", "flat.name"}
 )
+_OTHER_TOTALS = "whether the totals count what answers of other files spent, as they say: give --ledger"
 _NO_TOTALS = "the totals of the privacy statement: not every row could be followed, so their sums are not known"
 
 
@@ -108,6 +108,8 @@ def check_statement(
         findings.add(f"the privacy statement says of {told} otherwise than the audit was given")
     claims = statement.private is not False and (counted.replayable > 0 or not statement.randomness.secure)
     findings.require(not claims, "the privacy statement calls a release private that was drawn from replayable bits")
+    if counted.complete and not counted.summed:
+        notes.append(_OTHER_TOTALS)
     return notes if counted.complete else [*notes, _NO_TOTALS]
 
 
@@ -220,14 +222,14 @@ def _check_learning(statement: ReleaseStatement, counted: Counted, model: Markov
     due = None
     if isinstance(event, LearningEvent):
         others = statement.model.people == "others"
-        cost = max((total for _, total in counted.accounts.values()), default=Fraction(0))
+        _, cost = counted.largest
         due = learning_of_others(event) if others else learning(event, cost)
     if due is None or statement.learning is None:
         wrong = f"learning {'nothing' if due else 'something'}, and the model says {'something' if due else 'nothing'}"
         findings.require(due is statement.learning, f"the privacy statement says of {wrong}")
         return
     told, known = document(statement.learning), document(due)
-    if not counted.complete:
+    if not counted.summed:
         # What both lose together hangs on all rows.
         told, known = ({**each, "together": None} for each in (told, known))
     words = _LEARNING_WORDS if _written_elsewhere(statement) else frozenset()
@@ -386,7 +388,7 @@ def _choices(path: Path, counted: Counted, setting: Setting) -> dict[str, Any]:
         "plans.hashes": plans.hashes,
         "published.rows": counted.rows,
         "published.subjects": len(counted.accounts),
-    }
+    } | ({} if counted.earlier is None else {"published.earlier_answers": counted.earlier.answers or None})
 
 
 def _described(counted: Counted, setting: Setting, statement: ReleaseStatement) -> dict[str, Any]:
@@ -405,14 +407,11 @@ def _described(counted: Counted, setting: Setting, statement: ReleaseStatement) 
 
 def _sums(counted: Counted) -> dict[str, Any]:
     """What is known where the plan of every row is."""
-    accounts = counted.accounts.values()
-    epsilon = max((total for total, _ in accounts), default=Fraction(0))
-    cost = max((total for _, total in accounts), default=Fraction(0))
-    return {
-        "published.public_constants": counted.constants,
-        "totals.epsilon_sum": shown(epsilon),
-        "totals.cost_sum": shown(math.inf if cost == math.inf else cost),
-    }
+    found: dict[str, Any] = {"published.public_constants": counted.constants}
+    if counted.summed:
+        epsilon, cost = counted.largest
+        found |= {"totals.epsilon_sum": shown(epsilon), "totals.cost_sum": shown(cost)}
+    return found
 
 
 def _instead(name: str, due: Any) -> str:

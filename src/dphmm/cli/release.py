@@ -411,7 +411,11 @@ def _ledger(given: Mapping[str, Any]) -> str:
 
 def _tables(given: Mapping[str, Any]) -> str:
     """The options of the public tables: whoever reads the release again needs them, and the policy."""
+    from dphmm.mechanisms.answer_table import is_reference
+
     found = [f" --{name} {quote(given[name])}" for name in ("choices", "initials") if given[name] is not None]
+    if is_reference(given["mechanism"]):
+        found.append(" --mechanism TABLE")
     return f" --policy {quote(given['policy'])}{''.join(found)}" if found else ""
 
 

@@ -16,7 +16,7 @@ from dphmm.report.beliefs import Cells
 from dphmm.report.content import OWNER_ONLY, ReleaseReport
 from dphmm.report.page import Content
 from dphmm.report.palette import LABELS, ROLES
-from dphmm.report.words import ODDS
+from dphmm.report.words import ODDS, SEVERAL
 from dphmm.schedule_plan import SchedulePlan
 from dphmm.states.space import LABELS_WRONG, StateSpace
 from dphmm.storage.release_words import ONE_ANSWER, after_words, off, stay_words
@@ -251,7 +251,9 @@ def sureness(plan: SchedulePlan | ReleaseReport, *, ax: Axes | None = None) -> A
     else:
         titled(ax, heading)
     ax.set(xlim=(50, 118), xticks=(50, 75, 100))
-    ax.set_xlabel("sure at most, %")
+    first, _, rest = SEVERAL.partition(", at every moment, ")
+    several = f"\n{first}, at every\nmoment, {rest}" if len(rows) > 2 else ""
+    ax.set_xlabel(f"sure at most, %{several}")
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
     return ax

@@ -46,9 +46,10 @@ MOST_COUNTED = 1_000_000
 #: Multiplications that the figures of one schedule may take, and plans of other totals: half a minute each.
 _MOST_WORK, _MOST_PLANNED = 10**11, 2 * 10**11
 _HOURS = (3, 8, 14, 20)
-_WITH_OTHERS = (
-    "The plans of these answers depend on answers of other files: what a reader believes is of all answers to this "
-    "query that the ledger has."
+_WITH_EARLIER = "Estimates in this file follow from {:,} answers of other files, too: what a reader believes is of all."
+_WITHOUT_EARLIER = (
+    "Estimates in this file follow from {:,} answers of other files, too: what is shown of a reader is of this file's "
+    "answers alone."
 )
 _DAY = 86_400
 _INVENTED = 100
@@ -56,6 +57,10 @@ _INVENTED = 100
 _AT_EVERY_STEP, _WITHOUT_PLANS = (1, 2, 3), (1, 2, 3, 5, 7)
 #: Schedules that the plans of other totals try.
 _TRIED = 28
+_OTHER_FILES = Prospects(
+    missing="What can be found is not computed: this file's estimates tell of answers that are in other files. Give "
+    "--ledger, which has them."
+)
 _UNKNOWN = Prospects(
     missing="What can be found is not computed: the file leaves out steps that the stated schedule asks, or nothing "
     "says when its steps were. Other queries of the same people may be why, or another schedule than the statement's."
@@ -136,15 +141,28 @@ def release_report(
         spreads=reading.spreads,
         chosen=bool(users),
         truth=None if truth is None else _truth(truth, rows, made, reading.errors),
-        prospects=_UNKNOWN if reading.off_schedule else prospects or prospects_of(made, progress),
+        prospects=_prospects(reading, ledger) or prospects or prospects_of(made, progress),
         shares=_shares(rows, file, reading) if space.has_labels else (),
         hours=reading.hours(),
         backdrop=backdrop or Backdrop(),
-        notes=[*notes, *filter(None, (note, reading.not_remade, _WITH_OTHERS * reading.with_others))],
+        notes=[*notes, *filter(None, (note, reading.not_remade, _of_earlier(reading, ledger)))],
         elsewhere=elsewhere,
         queries=queries,
     )
     return report
+
+
+def _prospects(reading: _Reading, ledger: Ledger | None) -> Prospects | None:
+    """Why nothing is expected of the answers; None where something may be."""
+    if reading.earlier and ledger is None:
+        return _OTHER_FILES
+    return _UNKNOWN if reading.off_schedule else None
+
+
+def _of_earlier(reading: _Reading, ledger: Ledger | None) -> str:
+    """Of whose answers the beliefs are, where estimates follow from answers of other files."""
+    told = _WITHOUT_EARLIER if ledger is None else _WITH_EARLIER
+    return told.format(reading.earlier) if reading.earlier else ""
 
 
 def checked_title(title: str, field: str = "title") -> None:
@@ -264,8 +282,8 @@ class _Reading:
         self._counted = False
         #: Of how many people the plans were made again.
         self.remade = 0
-        #: Whether beliefs are made of answers that the file does not have.
-        self.with_others = False
+        #: Answers of other files that estimates follow from, as the statement says.
+        self.earlier = member(made.statement, "published.earlier_answers") or 0
         #: Whether rows are left out that the stated schedule asks, or whether that cannot be told.
         self.off_schedule = False
         self._hours: dict[int, FloatArray] = {}
@@ -278,8 +296,8 @@ class _Reading:
         if self._smoothers is None or self.remade == total:
             return ""
         return (
-            f"The plans of {self.remade:,} of {total:,} people were made again from public data and are the file's; "
-            "those of the others were not: dphmm audit makes every plan again."
+            f"Plans and estimates of {self.remade:,} of {total:,} people were made again from public data and are the "
+            "file's; those of the others were not: dphmm audit makes all of them again."
         )
 
     @property
@@ -355,21 +373,31 @@ class _Reading:
         plans = [file.plans[row] for row in rows.tolist()]
         published = Published(user, file.step[rows], file.lattice[rows], plans, file.epsilon[rows])
         places = np.arange(len(rows))
-        try:
-            steps = smoother.steps(published)
-        except InvalidInput:
-            if self._ledger is None:
-                raise
-            # Plans that depend on answers of other files cannot be made of this file alone.
-            published, places = self._with_ledger(user, rows, entries)
-            steps = smoother.steps(published)
-            self.with_others = True
+        known = self._ledger is not None or not self.earlier or not file.left_out[user]
+        if entries and file.estimate is not None:
+            published, places = self._with_earlier(user, rows, entries)
+        elif not known and not smoother.setting.has_public_plans:
+            came = f"none, and plans that follow from {self.earlier:,} answers of other files"
+            raise InvalidInput("ledger", came, "the ledger that has those answers")
+        steps = smoother.steps(published)
         for _, plan in steps.plans:
             self.plans.setdefault(plan.hash, plan)
         schedule = schedule_of_statement(self._made.statement)
-        if schedule is not None and schedule.kind == "paced":
-            self._follow(schedule, published, smoother.spreads_before(published, steps), int(rows[0]))
+        paced = schedule is not None and schedule.kind == "paced"
+        if known and (paced or file.estimate is not None):
+            filtered = smoother.filtered(published, steps, spreads=paced)
+            self._require_estimates(rows, filtered.estimates[places], filtered.states[places])
+            if schedule is not None and paced:
+                self._follow(schedule, published, filtered.spreads, int(rows[0]))
         return smoother.smooth(published, marginals=True).at(places)
+
+    def _require_estimates(self, rows: IntArray, estimates: FloatArray, states: IntArray) -> None:
+        """Estimates must follow from the answers: any other number may be of the truth."""
+        file = self._file
+        wrong = np.flatnonzero(np.logical_or(*file.other_estimates(rows, estimates, states, self._made.space)))
+        if len(wrong):
+            came = f"an estimate that does not follow from the answers, of {file.where(int(rows[wrong[0]]))}"
+            raise InvalidInput("released", came, "the estimates that dphmm release wrote")
 
     def _follow(self, schedule: Schedule, published: Published, spreads: FloatArray, first: int) -> None:
         """Follow a paced schedule: an edited statement may name another one, of which other figures are expected.
@@ -402,10 +430,11 @@ class _Reading:
         _require_stored(user, rows, self._file, entries, replayable)
         return entries
 
-    def _with_ledger(self, user: str, rows: IntArray, entries: Sequence[Entry]) -> tuple[Published, IntArray]:
-        """The answers of the file and all others that the ledger has of the query, by step; and where the rows are."""
-        file = self._file
-        found = {entry.t: (entry.z, str(entry.plan_hash), float(entry.epsilon or 0)) for entry in entries if entry.z}
+    def _with_earlier(self, user: str, rows: IntArray, entries: Sequence[Entry]) -> tuple[Published, IntArray]:
+        """The answers of the file and all earlier ones that the ledger has of the query; and where the rows are."""
+        file, last = self._file, int(self._file.step[rows].max())
+        earlier = [entry for entry in entries if entry.z and entry.t < last]
+        found = {entry.t: (entry.z, str(entry.plan_hash), float(entry.epsilon or 0)) for entry in earlier}
         for row in rows.tolist():
             found[int(file.step[row])] = (tuple(file.lattice[row].tolist()), file.plans[row], float(file.epsilon[row]))
         steps = np.array(sorted(found), dtype=np.int64)

@@ -355,7 +355,8 @@ class ReleaseReport:
         """
         expected = self.prospects.expected
         measured = None if self.truth is None else self.truth.mean
-        if not self.rows.asked.any():
+        if not self.rows.asked.any() or (self.earlier and self.elsewhere is None):
+            # Estimates tell of other answers, which only the ledger has.
             return None
         if expected is None:
             if measured is None or self.truth is None:
@@ -367,6 +368,8 @@ class ReleaseReport:
         error = measured
         if error is None:
             error = found.error if self.whole else self._believed
+            if error is not None and self.earlier:
+                error = min(error, self._believed or error)
             # Whoever expects more of these answers than of a guess without them may leave the file unread.
             error = None if error is None else min(error, without)
         if error is None:
@@ -426,11 +429,20 @@ class ReleaseReport:
         return InLedger(largest, self.in_all, self.queries, any(self.elsewhere.values()))
 
     @cached_property
+    def earlier(self) -> int:
+        """How many answers of other files estimates follow from, too."""
+        return self.statement.published.earlier_answers or 0
+
+    @cached_property
     def in_all(self) -> Fraction:
-        """The largest sum of epsilons of a person, over everything; the ledger's where there is one."""
-        return max(
-            (sum((total for _, _, total in blocks), Fraction(0)) for _, blocks in self.spent), default=Fraction(0)
-        )
+        """The largest sum of epsilons of a person, over everything; the ledger's where there is one.
+
+        Without one, of the file and of the earlier answers that its estimates follow from, as the statement says.
+        """
+        sums = [sum((total for _, _, total in blocks), Fraction(0)) for _, blocks in self.spent]
+        if self.earlier and self.elsewhere is None:
+            sums.append(Fraction(self.statement.totals.epsilon_sum))
+        return max(sums, default=Fraction(0))
 
     @cached_property
     def leaving(self) -> Leaving | None:

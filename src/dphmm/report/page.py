@@ -17,10 +17,12 @@ from urllib.parse import quote
 
 import numpy as np
 from markupsafe import Markup
+from msgspec import UNSET
 
 from dphmm._cached import cached_property
 from dphmm.accounting.records import in_short
 from dphmm.errors import InvalidInput
+from dphmm.mechanisms.answer_table import is_reference
 from dphmm.planning import AFTER
 from dphmm.report import charts, maps, words
 from dphmm.report.beliefs import Levels, bands, written
@@ -632,7 +634,7 @@ class Content:
             "sureness",
             "How sure at most, and by how much the odds change",
             drawings,
-            "Several answers: of two ways that are, at every moment, equal or joined by the policy." * (len(rows) > 2),
+            words.SEVERAL * (len(rows) > 2),
             ["answers", "sure at most", "factor"],
             numbers,
         )
@@ -1057,8 +1059,29 @@ class Content:
         """How to audit the file, to be typed in a shell."""
         name = self.report.name
         name = f"./{name}" if name.startswith("-") else name
-        ledger = "" if self.report.elsewhere is None else " --ledger LEDGER"
-        return f"dphmm audit --released {quoted(name)} --model MODEL --policy POLICY{ledger}"
+        statement = self.report.statement
+        files = {
+            "choices": statement.varied is not UNSET,
+            "initials": statement.beginnings is not UNSET,
+            "mechanism": is_reference(statement.mechanism.asked),
+            "ledger": self.report.elsewhere is not None,
+        }
+        # The audit takes the other choices from the statement, or has these defaults.
+        choices = {
+            "constraint": (statement.constraint.name, "support"),
+            "mechanism": (statement.mechanism.asked, "auto"),
+            "scope": (statement.scope.name, "global"),
+            "flat": (statement.flat.name, "thicken"),
+            "start": (statement.mechanism.start, self.report.made.model.start),
+            "query": (statement.query, "state"),
+        }
+        more = [f" --{option} {option.upper()}" for option, needed in files.items() if needed]
+        more += [
+            f" --{option} {quoted(told)}"
+            for option, (told, default) in choices.items()
+            if told != default and not (option == "mechanism" and files["mechanism"])
+        ]
+        return f"dphmm audit --released {quoted(name)} --model MODEL --policy POLICY{''.join(more)}"
 
     # -- files and details -----------------------------------------------------------------------------------------
 

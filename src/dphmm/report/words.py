@@ -19,6 +19,7 @@ from dphmm.report.content import ReleaseReport
 from dphmm.states.space import LABELS_WRONG
 from dphmm.storage.promises import factor_number, length, places_words
 from dphmm.storage.release_words import (
+    IF_BELIEVED,
     ONE_ANSWER,
     REPLAYABLE,
     SO_STATED,
@@ -38,6 +39,8 @@ _MONTHS = (
 _BLOCKS = {"1d": "a day", "7d": "a week", "1h": "an hour"}
 _HUGE = 10**9
 _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+#: What the bars of several answers are of.
+SEVERAL = "Several answers: of two ways that are, at every moment, equal or joined by the policy."
 #: What a bar is called that is of all answers of all queries, for which it has no room.
 ALL = "all queries"
 #: Of a cap that no ledger confirms.
@@ -148,13 +151,15 @@ def lead(report: ReleaseReport) -> str:
         return f"{f'{dates}. ' if dates else ''}Nothing else about this person is in the file: there is no path."
     told = f"{dates}, {times}" if dates else times[0].upper() + times[1:]
     others = counts.rows - counts.answers
-    rest = (
-        # A release into another file goes on from the answers of the one before it.
-        f" The file's other {others:,} rows have no answer. Estimates in a file follow from the answers to its query, "
-        "those in earlier files among them, and cost no privacy beyond these."
-        if others
-        else ""
-    )
+    if report.earlier:
+        follow = f"{report.earlier:,} earlier answers of other files, and tell of those, too"
+        rest = f" Estimates of all rows follow from these answers and from {follow}."
+    elif others:
+        # Without the policy nothing is compared.
+        follow = "; what is estimated there follows from these answers, and costs no privacy beyond them"
+        rest = f" The file's other {others:,} rows have no answer{follow if report.confirmed else ''}."
+    else:
+        rest = ""
     return f"{told}: {plural(counts.answers, 'answer')}.{rest}"
 
 
@@ -288,10 +293,10 @@ def guarantee(report: ReleaseReport) -> Guarantee:
             name = f"the cap, {counted(most)}"
         short.append((name, _share(promise.exact), every))
         long.append((whole, _share(promise.exact), _odds(every, promise.exact)))
-        # Of two states of one step it is no bound, but where they are ends of two paths.
-        couples = statement.sequence and statement.sequence.couples is True and promise.steps is not None
-        two = "two ways to spend a day" if promise.per == "1d" else "two paths"
-        note = "" if couples else f"The last bar is of {two}"
+        # Of two states of one step it is a bound where the model couples, and for who believes it.
+        two = "two ways to spend one day, all others alike" if promise.per == "1d" else "two paths"
+        two = "two paths that differ in one block" if promise.per not in (None, "1d") else two
+        note = f"The last bar is of {two}"
         if float(promise.exact) > 5:
             note += ": near certainty" if note else "All answers together allow near certainty"
             if report.found is not None:
@@ -367,17 +372,22 @@ def block_words(report: ReleaseReport) -> list[str]:
                 f"two ways somebody could have spent their time that are, at every moment, equal or {pair}. "
             )
         return [sentence + together]
-    over = "a day" if promise.per == "1d" else "their time in one block" if promise.per else "the whole time"
+    # Answers of other blocks tell of one, too, by the model: ways that differ there as well are not bounded by its cap.
+    apart = (
+        ""
+        if promise.per is None
+        else f" that differ within {'one day' if promise.per == '1d' else 'one block'} only, and"
+    )
     # Windows overlap: ways that differ for longer are bounded by no cap.
-    apart = "" if promise.window is None else f" that differ within {_in_a_row(promise.window)} only, and"
+    apart = apart if promise.window is None else f" that differ within {_in_a_row(promise.window)} only, and"
     told = [
-        f"Take any two ways somebody could have spent {over}{apart} that are, at every moment, equal or {pair}. "
-        "Whatever this file says, the odds between the two change by at most a factor that depends on how many of the "
-        "answers fall where the two ways differ."
+        f"Take any two ways somebody could have spent the whole time{apart} that are, at every moment, equal or "
+        f"{pair}. Whatever this file says, the odds between the two change by at most a factor that depends on how "
+        "many of the answers fall where the two ways differ."
     ]
     couples = report.statement.sequence and report.statement.sequence.couples is True
     told.append(
-        f"So do, by the factor of all answers at most, the odds between {pair}, {moment}."
+        f"So do, by the factor of all answers at most, the odds between {pair}, {moment}, {IF_BELIEVED}."
         if couples and promise.steps is not None
         else f"This bounds whole ways. {moment[0].upper()}{moment[1:]} two states of one step can lose more, because "
         "earlier and later answers tell of it as well."
@@ -396,8 +406,8 @@ def block_words(report: ReleaseReport) -> list[str]:
         # Of a file of one day, too, it must be said what more days would tell.
         number = blocks if blocks > 1 else 7
         told.append(
-            f"Over {counted(number)} {'days' if promise.per == '1d' else 'blocks'} the totals add: {number} times "
-            f"{in_short(promise.exact)}, which is {in_short(number * promise.exact)}."
+            f"Ways that differ in {counted(number)} {'days' if promise.per == '1d' else 'blocks'} lose more. Totals "
+            f"add: {number} times {in_short(promise.exact)}, which is {in_short(number * promise.exact)}."
         )
     return told
 
@@ -434,15 +444,17 @@ def set_words(report: ReleaseReport, joined: int) -> str:
 
 
 def _further_words(report: ReleaseReport) -> str:
-    """ "places 2 km apart on the map one answer may move the odds 1.2 times, all 8 of a day 4.4 times".
+    """What answers may tell of places beyond what is covered.
 
-    Two ways that are everywhere so far apart at most lose the sum of what each answer loses.
+    Two ways that are everywhere so far apart at most lose the sum of what each answer loses. Of the places of one
+    moment, answers of other moments can tell more.
     """
     (far, loss), counts = report.further[0], counts_of(report)
-    told = f"places {_far(far)} apart on the map one answer may move the odds {_times(loss)}"
+    told = f"places {_far(far)} apart on the map the answer of that moment may move the odds {_times(loss)}"
     if counts.most < 2:
         return told
-    return f"{told}, all {counts.most:,} of {counts.block or 'this file'} {_times(counts.most * loss)}"
+    every = f"all {counts.most:,} of {counts.block or 'this file'}"
+    return f"{told}; {every} those of two ways never further apart {_times(counts.most * loss)}"
 
 
 def _times(loss: Fraction) -> str:

@@ -5,7 +5,7 @@ Nothing in it depends on the true state but z and what is computed from z.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, NamedTuple, overload
@@ -13,6 +13,8 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from dphmm.accounting.budget import EMPTY, Account
+from dphmm.accounting.records import Entry
 from dphmm.session.plan import Plan
 from dphmm.types import BoolArray, FloatArray, IntArray, Loss
 
@@ -272,3 +274,22 @@ def _points(values: Sequence[Any], dtype: Any) -> Any:
 def _joined(parts: Sequence[Any]) -> Any:
     """The rows of columns, one after another; None where one of them is."""
     return None if any(part is None for part in parts) else np.concatenate(parts)
+
+
+class Earlier:
+    """Answers that estimates in a file follow from and that are no rows of it: those that other files have.
+
+    ``answers`` : how many. ``accounts`` : what each user spent on them.
+    """
+
+    def __init__(self) -> None:
+        self.answers = 0
+        self.accounts: dict[str, Account] = {}
+
+    def add(self, user: str, entries: Iterable[Entry], shown: Collection[int]) -> None:
+        """Count a user's stored answers before the last of the steps that are ``shown``, without these steps."""
+        last = max(shown, default=0)
+        for entry in entries:
+            if entry.z is not None and entry.t < last and entry.t not in shown:
+                self.answers += 1
+                self.accounts[user] = self.accounts.get(user, EMPTY).plus_times(entry.epsilon, entry.cost, 1)

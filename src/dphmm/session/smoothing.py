@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,9 +24,10 @@ from dphmm.errors import DphmmError, InvalidInput
 from dphmm.markov.filtering import Belief, Rows, likeliest_path, smooth
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.graph import PolicyGraph
+from dphmm.session.filter import Filter, Observations
 from dphmm.session.options import StepChoice
 from dphmm.session.own_places import OwnPlaces, Person, person_model
-from dphmm.session.plan import LABEL, NO_PARTNERS, Plan, Position, check_made_again, likelihood_of, spread
+from dphmm.session.plan import LABEL, NO_PARTNERS, Plan, Position, check_made_again, estimate, likelihood_of, spread
 from dphmm.session.rounds import check_gap, check_joint
 from dphmm.session.scheduled import PlanSchedule
 from dphmm.session.setting import Setting, Subjects, check_header
@@ -75,6 +76,18 @@ class Smoothed:
         """Some of the steps."""
         marginals = None if self.marginals is None else self.marginals[steps]
         return Smoothed(self.mean[steps], self.state[steps], self.probability[steps], self.path[steps], marginals)
+
+
+class Filtered(NamedTuple):
+    """What a release says of rows (n,) beside its answers.
+
+    ``estimates`` (n, d): the posterior mean given the answers so far; of labels (n, 1) how likely the state is.
+    ``states`` (n,): the likeliest state. ``spreads`` (n,): of the belief before each row, where they were wanted.
+    """
+
+    estimates: FloatArray
+    states: IntArray
+    spreads: FloatArray
 
 
 class Smoother:
@@ -171,15 +184,28 @@ class Smoother:
         first = _skipped_to(self._setting.first(), int(published.t[0]), self._model)
         return Steps(first.prior, published, plans)
 
-    def spreads_before(self, published: Published, steps: Steps) -> FloatArray:
-        """The spread (n,) of the public belief before each row, by which a paced schedule decides."""
-        setting, position, plans = self._setting, self._setting.first(), dict(steps.plans)
-        answers, loss = setting.space.own_answers, LABEL if setting.space.has_labels else "squared"
-        found = np.empty(len(published.t))
-        for n, t in enumerate(published.t.tolist()):
+    def filtered(self, published: Published, steps: Steps, *, spreads: bool = False) -> Filtered:
+        """What a release says at each row: what the answers up to it say, and the spread of the belief before it.
+
+        ``steps``: the same answers as `steps` has them. ``spreads``: whether spreads are wanted.
+        """
+        plans, setting = steps.made_again, self._setting
+        loss = LABEL if setting.space.has_labels else "squared"
+        if isinstance(plans, SharedPlans) and not spreads:
+            own = Filter(self._model, plans.schedule, setting.space, loss)
+            if own.compiled:
+                return _compiled(own, plans, published)
+        position, answers = setting.first(), setting.space.own_answers
+        shape = len(published.t), answers.shape[1]
+        found = Filtered(np.empty(shape), np.empty(shape[0], np.int64), np.empty(shape[0]))
+        for at, t in enumerate(published.t.tolist()):
             position = _skipped_to(position, t, self._model)
-            found[n] = spread(position.prior, answers, loss)
-            known = position.posterior(plans[t], published.z[n]) if t in plans else position.prior
+            if spreads:
+                found.spreads[at] = spread(position.prior, answers, loss)
+            known = position.prior
+            if published.plans[at]:
+                known = position.posterior(plans.at(at), published.z[at])
+            found.estimates[at], found.states[at] = estimate(known, answers, loss)
             position = position.predict(self._model, known)
         return found
 
@@ -324,6 +350,11 @@ class Steps:
         return np.array([plan != "" for plan in self._published.plans], dtype=np.bool_)
 
     @property
+    def made_again(self) -> SharedPlans | OwnPlans:
+        """The plans, as they were made again."""
+        return self._plans
+
+    @property
     def plans(self) -> list[tuple[int, Plan]]:
         """The plan of every answer, with its step."""
         steps, asked = self._published.t.tolist(), self._published.plans
@@ -346,6 +377,27 @@ class Steps:
             step, z = self._published.at(int(self._published.t[at])), self._published.z[at]
             logged[at - first] = likelihood_row(self._plans.at(at), z, values[at - first], step)
         return Rows(values, logged, np.arange(last - first))
+
+
+def _compiled(own: Filter, plans: SharedPlans, published: Published) -> Filtered:
+    """The rows of one subject through the compiled filter; steps between them are skipped."""
+    t, asked = published.t, np.array([plan != "" for plan in published.plans])
+    passed = np.diff(t, prepend=0) - 1
+    # A row that was not asked ends a skip over the steps before it; before an answer the skip stands by itself.
+    alone = asked & (passed > 0)
+    places = np.arange(len(t)) + np.cumsum(alone)
+    n = len(t) + int(alone.sum())
+    begins, first, skipped = np.arange(n) == 0, np.empty(n, np.int64), np.zeros(n, np.int64)
+    z, numbers, told = np.zeros((n, published.z.shape[1]), np.int64), np.empty(n, np.int64), np.zeros(n, np.bool_)
+    first[places], z[places], told[places] = np.where(asked, t, t - passed), published.z, True
+    skipped[places] = np.where(asked, 0, passed + 1)
+    between = places[alone] - 1
+    first[between], skipped[between] = (t - passed)[alone], passed[alone]
+    numbers[places] = plans.numbers
+    numbers[between] = plans.schedule.numbers(first[between])
+    z[places[~asked]] = 0
+    result = own.run(Observations(begins, first, skipped, z, numbers, told), [None], [False])
+    return Filtered(result.estimates[places], result.states[places], np.empty(len(t)))
 
 
 def likelihood_row(plan: Plan, z: IntArray, out: FloatArray, step: str) -> bool:

@@ -287,6 +287,8 @@ def _found(found: Found | None, ledger: InLedger | None, statement: ReleaseState
 
 #: Of one state of a step: answers of other steps can tell more of it.
 ONE_ANSWER = "after the answer of that moment"
+#: What rests on the model holds for nobody who knows better how somebody moves.
+IF_BELIEVED = "for a reader who believes the model"
 OTHER_MOMENTS = "answers of other moments can tell more of one"
 #: What is told of a guarantee, in this order.
 _GUARANTEES = ("holds", "covered_distance", "one_answer", "all_answers", "only_possible", "words")
@@ -390,11 +392,13 @@ def _guaranteed(
         couples = statement.sequence is not UNSET and statement.sequence.couples is True
         # Answers of other blocks tell of a step, too.
         whole = couples and promise is not None and promise.steps is not None
-        states = "and so two states of one step" if whole else "two states of one step can lose more"
+        states = f"and so two states of one step, {IF_BELIEVED}" if whole else "two states of one step can lose more"
         # Windows overlap: paths that differ for longer lose more than the answers of one.
         within = (
             "" if promise is None or promise.window is None else f"differ within {promise.window:,} steps only and "
         )
+        # By the model answers of other blocks tell of one, too: paths that differ there as well lose more.
+        within = within if promise is None or promise.per is None else f"differ within {block} only and "
         words.append(f"two paths that {within}are equal or joined so at every step: {together}; {states}")
     elif promise is not None and promise.steps is None:
         words.append(f"no limit for several answers: each allows {one}")
@@ -484,15 +488,16 @@ def _spent(
     # Of a sequence that ends, the sum of the rows is its own.
     least_spent = spent_in_all if promise is not None and promise.steps is not None else Fraction(0)
     in_all, counted = in_short(spent_in_all), " (all files and queries of the ledger)" * (ledger is not None)
+    earlier = statement.published.earlier_answers or 0
+    with_earlier = f" and the {earlier:,} earlier ones that its estimates follow from" if earlier else ""
+    over = f" by the answers of this file{with_earlier}" if ledger is None else counted
     if promise is None or most is None:
         limit = "no cap" if cap is None else f"the cap is {in_short(cap)}"
-        words = [f"epsilon sum {in_all} for who has most answers, {limit}{counted}"]
+        words = [f"epsilon sum {in_all} for who has most answers{over}, {limit}"]
     else:
         needed, total = max(_needed(promise, epsilon, most), least_spent), in_short(promise.exact)
         whose = "" if needed == promise.exact or ledger is not None else " by this query"
         spent = in_short(min(needed, spent_in_all) if ledger is None else ledger.largest)
-        # Earlier answers may stand in other files: the estimates of this one follow from them too.
-        over = " by the answers of this file" if ledger is None else counted
         words = [f"at most {spent} of {total} {_in(block)} for each person{whose}; in all at most {in_all}{over}"]
         if ledger is None and spent_in_all < needed:
             # How much of it lies in one block the statement does not say.

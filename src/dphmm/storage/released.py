@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from dphmm._checks import written_fraction
 from dphmm.accounting.budget import EMPTY, Account
 from dphmm.errors import InvalidInput
-from dphmm.session.releases import NOT_ASKED, Released, Releases
+from dphmm.session.releases import NOT_ASKED, Earlier, Released, Releases
 from dphmm.states.space import Labels, StateSpace
 from dphmm.storage.columns import as_text, decimals, integers
 from dphmm.storage.csv_files import listed
@@ -240,6 +240,11 @@ class Published:
     def largest(self) -> Account:
         """The largest total epsilon, and the largest total cost, of any one subject."""
         return _largest([*self._accounts.values(), self._elsewhere[1]])
+
+    def largest_with(self, earlier: Earlier) -> Account:
+        """The same of the rows together with the earlier answers that their estimates follow from."""
+        own = (self._accounts.get(user, EMPTY).beside(account) for user, account in earlier.accounts.items())
+        return _largest([self.largest, *own])
 
 
 def _runs(releases: Releases) -> Iterator[tuple[str, int, int]]:

@@ -22,6 +22,7 @@ import numpy as np
 from msgspec import UNSET, UnsetType
 
 from dphmm._checks import written_fraction
+from dphmm.accounting.budget import Account
 from dphmm.accounting.event import LearningEvent
 from dphmm.accounting.promise import Schedule, SequencePromise
 from dphmm.accounting.records import shown
@@ -30,6 +31,7 @@ from dphmm.markov.model import MarkovModel, couples_along
 from dphmm.policy.graph import PolicyGraph
 from dphmm.session.options import Options, StepChoice
 from dphmm.session.plan import ALGORITHM_VERSION
+from dphmm.session.releases import Earlier
 from dphmm.session.setting import Subjects
 from dphmm.states.space import StateSpace
 from dphmm.storage.inputs import PathLike, checked_input, checked_output, file_digest, replacing, steady
@@ -101,14 +103,22 @@ FORMAT = 2
 FORMATS = (1, 2)
 AnyStatement: TypeAlias = ReleaseStatement | QueryStatement | SyntheticStatement
 
-#: Whose totals a statement has.
-LARGEST = "the subject with the largest total in this file; the ledger has everyone's, over all files"
 # Longer lists appear by their hash alone.
 _MOST_PLANS = 1000
 _LONGEST_PARAMETERS = 4096
 # Of a wrong value an error shows no more.
 _LONGEST_VALUE = 40
 _WRITTEN = "a privacy statement as dphmm release wrote it"
+
+
+def whose_totals(earlier: int) -> str:
+    """Whose totals a statement has, of a file whose estimates follow from so many ``earlier`` answers of other files.
+
+    >>> whose_totals(0)
+    "the subject with the largest total in this file; the ledger has everyone's, over all files"
+    """
+    counted = " and of the earlier answers that its estimates follow from" if earlier else ""
+    return f"the subject with the largest total in this file{counted}; the ledger has everyone's, over all files"
 
 
 def privacy_statement(
@@ -127,6 +137,7 @@ def privacy_statement(
     schedule: Schedule | None = None,
     subjects: Subjects | None = None,
     words: str = SYSTEM_WORDS,
+    earlier: Earlier | None = None,
 ) -> ReleaseStatement:
     """The statement of one released file; `write_statement` adds the file.
 
@@ -139,7 +150,9 @@ def privacy_statement(
     choice. ``sequence``: the promise over paths that every subject of the file was released under.
     ``schedule``: at which steps they were asked; None for every step. ``subjects``: who begins elsewhere than the model
     says, and what was chosen for single steps. ``words``: where the noise came from, "system" or "job key".
+    ``earlier``: the answers of other files that estimates follow from; None where there are none.
     """
+    earlier = earlier or Earlier()
     whom = whom_of(model.provenance, Whom.of(model_people, known_by))
     provenance, replayable = model.provenance, published.replayable
     varied = UNSET if subjects is None else stated_varied(subjects)
@@ -168,12 +181,15 @@ def privacy_statement(
         flat=_flat(options),
         space=stated_space(space),
         model=stated_model(model, whom),
-        learning=_learning(model, published, whom),
+        learning=_learning(model, published.largest_with(earlier), whom),
         plans=stated_plans(published.plans),
         published=PublishedCounts(
-            rows=published.rows, subjects=published.subjects, public_constants=published.constants
+            rows=published.rows,
+            subjects=published.subjects,
+            public_constants=published.constants,
+            earlier_answers=earlier.answers or UNSET,
         ),
-        totals=_totals(published, options, varies),
+        totals=_totals(published, earlier, options, varies),
         horizon=None if horizon is None else Horizon(**horizon),
         sequence=UNSET
         if sequence is None
@@ -501,14 +517,14 @@ def stated_model(model: MarkovModel, whom: Whom) -> Model:
     )
 
 
-def _learning(model: MarkovModel, published: Published, whom: Whom) -> Learning | None:
+def _learning(model: MarkovModel, largest: Account, whom: Whom) -> Learning | None:
     """The other guarantee: what a model learned with noise loses, by itself and with the releases of one person."""
     event = learning_event(model.provenance)
     if not isinstance(event, LearningEvent):
         return None
     if whom.people == "others":
         return learning_of_others(event)
-    return learning(event, published.largest.spent.cost)
+    return learning(event, largest.spent.cost)
 
 
 def stated_plans(hashes: set[str]) -> Plans:
@@ -518,11 +534,11 @@ def stated_plans(hashes: set[str]) -> Plans:
     return Plans(count=len(ordered), sha256=digest, hashes=ordered if len(ordered) <= _MOST_PLANS else None)
 
 
-def _totals(published: Published, options: Options, varies: Sequence[str]) -> Totals:
-    spent = published.largest.spent
+def _totals(published: Published, earlier: Earlier, options: Options, varies: Sequence[str]) -> Totals:
+    spent = published.largest_with(earlier).spent
     unbounded = spent.cost == math.inf
     return Totals(
-        of=LARGEST,
+        of=whose_totals(earlier.answers),
         epsilon_sum=shown(spent.epsilon),
         epsilon_sum_meaning=epsilon_words(varies),
         cost_sum=shown(spent.cost),

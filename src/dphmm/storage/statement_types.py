@@ -209,6 +209,13 @@ class PublishedCounts(Part, frozen=True, kw_only=True):
     rows: Annotated[Count, _is("One for each subject and step.")]
     subjects: Annotated[Count, _is("Users that have rows.")]
     public_constants: Annotated[Count, _is("Rows whose answer was known to everybody in advance.")]
+    earlier_answers: Annotated[
+        Positive | UnsetType,
+        _is(
+            "Answers of these users to the query that are in other files and that estimates in this one follow from, "
+            "too; totals count them. Absent where there are none."
+        ),
+    ] = UNSET
 
 
 class Totals(Part, frozen=True, kw_only=True):
@@ -597,6 +604,7 @@ RELEASE_RULES: tuple[Mapping[str, Any], ...] = (
 #: Members that a statement of this version has only sometimes; it has all others.
 _SOMETIMES = {
     "ReleaseStatement": {"answer", "beginnings", "schedule", "sequence", "varied"},
+    "PublishedCounts": {"earlier_answers"},
     "Randomness": {"words"},
     "Space": {"merged"},
     "Dependence": {"given", "largest_circle", "meaning", "model_sha256"},
