@@ -232,6 +232,12 @@ def followed_with_answers(setting, schedule, paths, monkeypatch):
     return followed, online, smoothed_means, drawn
 
 
+def best_state(space, belief):
+    """The answer of a state that is nearest to all others on average, under a belief (N,)."""
+    apart = np.abs(space.own_answers - space.own_answers[:, 0])
+    return space.own_answers[np.argmin(belief @ apart)]
+
+
 def dense(model, start, steps, answers):
     """Posterior means online and smoothed by a dense forward-backward pass; answers: {t: (plan, z)}."""
     m, f = model.transition.toarray(), LINE.own_answers[:, 0]
@@ -287,8 +293,10 @@ def test_estimates_side_by_side_are_those_of_a_session_and_of_a_smoother(start, 
         assert np.allclose(again, smoothed_means[person, np.array(schedule.at) - 1], atol=1e-9, rtol=0)
     if constraint == "support":
         own = followed.errors()
-        distances = np.abs(LINE.own_answers[paths] - online)
-        assert own.online == pytest.approx(distances.mean(), abs=1e-12) and own.asked == 4
+        beliefs = [beliefs.copy() for _, beliefs, _ in followed.steps(np.arange(4))]
+        middles = np.stack([[best_state(LINE, one) for one in step.T] for step in beliefs], axis=1)
+        distances = [np.abs(LINE.own_answers[paths] - guesses).mean() for guesses in (online, middles)]
+        assert own.online == pytest.approx(min(distances), abs=1e-12) and own.asked == 4
 
 
 def test_errors_do_not_hang_on_how_many_are_kept_at_once():
@@ -744,6 +752,68 @@ def test_of_short_blocks_the_error_is_that_of_a_file_of_many(kind, length, monke
     assert error(SETTLED) == pytest.approx(many, rel=0.04)
     if length == 1:
         assert error(2) > 1.15 * many
+
+
+# -- the best guess ----------------------------------------------------------------------------------------------------
+
+
+#: Two towns: three places each, three people in the first for one in the second.
+TOWNS = dphmm.StateSpace([0, 1, 2, 20, 21, 22])
+SHARES = np.array([0.25] * 3 + [1 / 12] * 3)
+
+
+def test_the_error_expected_is_that_of_the_best_guess():
+    """Of two towns the mean lies between them, where nobody is: every answer of the plan, against invented people.
+
+    Their distances have a standard deviation of about 5, of 64 times 100 people at three steps 0.04 together.
+    """
+    model = dphmm.MarkovModel(SHARES, np.tile(SHARES, (6, 1)), space=TOWNS, start="at")
+    promise = dphmm.SequencePromise(9, steps=3)
+    planner = World(model, dphmm.policy.complete(6), TOWNS, promise)
+    schedule = Schedule(promise, 3, (1, 2, 3))
+    plan, answers = simulated.support_plan(planner.setting.with_epsilon(schedule.exact), 1), TOWNS.own_answers[:, 0]
+    known = np.exp([plan.log_likelihood(np.array([z])) for z in range(-400, 440)])
+    known *= SHARES / known.sum(axis=0)
+    assert known[[0, -1]].max() < 1e-9
+    means = known @ answers / known.sum(axis=1)
+    mean = float((known * np.abs(answers - means[:, None])).sum())
+    best = float((known @ np.abs(answers - answers[:, None])).min(axis=1).sum())
+    found = planner.expected(schedule)
+    assert best < 0.8 * mean
+    assert found.found.error == pytest.approx(best, abs=0.15) and found.by_step.mean() == pytest.approx(best, abs=0.15)
+
+
+@pytest.mark.parametrize("towns", [1, 2])
+def test_a_guess_errs_hardly_more_than_the_best(towns):
+    """Beliefs about places in one town, and in two: against the weighted median, which takes long."""
+    grid = dphmm.Grid(10.0, 50.0, 10.1, 50.06, cell=340)
+    there, points = simulated.places_of_states(grid), grid.own_answers
+    generator, beliefs = np.random.default_rng(7), np.zeros((grid.n_states, 40))
+    for number in range(40):
+        shares = generator.dirichlet(np.ones(towns))
+        for share in shares:
+            middle, wide = points[generator.integers(len(points))], generator.uniform(400, 1500) / towns
+            cells = np.exp(-((points - middle) ** 2).sum(axis=1) / (2 * wide**2))
+            beliefs[:, number] += share * cells / cells.sum()
+    means = best_answers(grid, beliefs)
+    kinds = means, simulated.Guesses(grid, there).better(beliefs, means), median(beliefs, points)
+    mean, guess, best = (
+        float(
+            np.mean([row @ grid.distances(there, one).mean(axis=1) for row, one in zip(beliefs.T, kind, strict=True)])
+        )
+        for kind in kinds
+    )
+    assert guess <= mean and guess < 1.01 * best
+    if towns == 2:
+        assert best < 0.97 * mean
+
+
+def test_on_a_line_of_few_states_a_guess_is_the_best():
+    guesses = simulated.Guesses(TOWNS, simulated.places_of_states(TOWNS))
+    beliefs = np.random.default_rng(3).dirichlet(np.ones(6), 30).T
+    means = best_answers(TOWNS, beliefs)
+    found = guesses.better(beliefs, means)
+    assert np.array_equal(found[:, 0], [best_state(TOWNS, belief)[0] for belief in beliefs.T])
 
 
 # -- short sequences of labels -----------------------------------------------------------------------------------------

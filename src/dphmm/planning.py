@@ -32,17 +32,19 @@ from dphmm.session.answer import answer_under
 from dphmm.session.setting import Setting
 from dphmm.simulated import (
     Errors,
+    Guesses,
     Moves,
     SimulatedReleases,
     best_answers,
     likelihood_columns,
     median,
     places,
+    places_of_states,
     support_plan,
     walks,
 )
 from dphmm.states.space import StateSpace
-from dphmm.storage.release_words import Found
+from dphmm.storage.release_words import OWN_PLANS, Found
 from dphmm.types import Exact, FloatArray, IntArray
 
 KINDS = ("planned", "paced")
@@ -132,7 +134,7 @@ def error_of_known_states(space: StateSpace) -> float:
 class Expected(NamedTuple):
     """What a reader of a release is expected to find.
 
-    ``by_step`` (L,): the mean error of smoothed estimates at each step of a sequence, block or window, as `Found.error`
+    ``by_step`` (L,): the mean error of a reader's guesses at each step of a sequence, block or window, as `Found.error`
     is over all of them.
     """
 
@@ -307,8 +309,20 @@ class World:
     def simulated(self, schedule: Schedule) -> SimulatedReleases:
         """The invented people under a schedule."""
         return SimulatedReleases(
-            self._at(schedule.exact), self.in_steps(schedule), self.paths, self.there, self.moves, self.seed
+            self._at(schedule.exact),
+            self.in_steps(schedule),
+            self.paths,
+            self.there,
+            self.moves,
+            self.seed,
+            self._guesses,
         )
+
+    @cached_property
+    def _guesses(self) -> Guesses | None:
+        """The guesses of a reader; None of labels."""
+        space = self.setting.space
+        return None if space.has_labels else Guesses(space, places_of_states(space))
 
     def _tried(self, promise: SequencePromise, releases: int, epsilon: Fraction) -> tuple[Schedule, Errors]:
         """A schedule of so many releases, and its errors."""
@@ -439,7 +453,7 @@ class World:
             stays.what,
             [(after, error) for after, error in stays.told if after in AFTER],
             stays.without,
-            uncomputed=not stays.found,
+            uncomputed="" if stays.found else OWN_PLANS,
         )
         return Expected(found, errors.by_step.reshape(-1, self.length).mean(axis=0))
 
@@ -484,7 +498,7 @@ class World:
         people = self._followed_people(schedule)
         states, there = self._stayers[0][:people], self._stayers[1][:people]
         paths = np.repeat(states[:, None], ends[-1][1], axis=1)
-        simulated = SimulatedReleases(setting, schedule, paths, there, self.moves, self.seed + 1)
+        simulated = SimulatedReleases(setting, schedule, paths, there, self.moves, self.seed + 1, self._guesses)
         logs, asked = self._prior(None, len(paths)), 0
         stops = {end: after for after, end in ends}
         for t, _, answers in simulated.steps(np.arange(len(paths))):

@@ -23,7 +23,7 @@ from dphmm.session.options import Options
 from dphmm.session.setting import check_same_states
 from dphmm.states.space import StateSpace
 from dphmm.storage.inputs import replacing
-from dphmm.storage.release_words import Found
+from dphmm.storage.release_words import OWN_PLANS, Found
 
 #: Raised whenever an older dphmm could misread a file.
 FORMAT = 1
@@ -157,7 +157,7 @@ class SchedulePlan:
             stays.what,
             stays.told,
             stays.without,
-            uncomputed=uncomputed,
+            uncomputed=OWN_PLANS if uncomputed else "",
         )
 
     def document(self) -> dict[str, Any]:

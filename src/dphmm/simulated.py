@@ -25,6 +25,7 @@ from dphmm.session.scheduled import PlanSchedule
 from dphmm.session.setting import Setting
 from dphmm.states.grid import Grid
 from dphmm.states.hexes import H3
+from dphmm.states.maps import MapSpace
 from dphmm.states.space import StateSpace
 from dphmm.states.zones import Zones
 from dphmm.types import BoolArray, FloatArray, IntArray
@@ -41,6 +42,12 @@ _RAREST = 1e-280
 _DRAWS = 16
 #: Rounds of Weiszfeld's iteration.
 _ROUNDS = 60
+#: Places among which a guess of least mean distance is sought.
+_GUESSES = 64
+#: Distances that are computed together.
+_TOGETHER = 2 * 10**6
+#: Places that a belief is averaged over, all states together; one of each state where there are more.
+_PLACES = 4000
 
 
 class Moves:
@@ -172,6 +179,13 @@ def places(space: StateSpace, states: IntArray, generator: np.random.Generator) 
     return np.asarray(found)
 
 
+def places_of_states(space: StateSpace, most: int = _PLACES) -> FloatArray:
+    """Some places (N, k, d) of every state, in answer units: anywhere in its cell, its answer where it is no cell."""
+    many = isinstance(space.unmerged, MapSpace)
+    states = np.repeat(np.arange(space.n_states)[:, None], max(1, most // space.n_states) if many else 1, axis=1)
+    return places(space, states, np.random.default_rng(0))
+
+
 def _within(corners: FloatArray, chance: FloatArray) -> FloatArray:
     """A uniform point of a convex polygon of corners (k, 2): of one of the triangles from its first corner."""
     sides = corners[1:] - corners[0]
@@ -202,6 +216,83 @@ def best_answers(space: StateSpace, weights: FloatArray) -> FloatArray:
     return np.asarray(weights.T @ space.own_answers / weights.sum(axis=0)[:, None])
 
 
+class Guesses:
+    """Guesses of small mean distance under beliefs, in answer units; not of labels.
+
+    The mean distance of a guess is convex in the guess. So the best of a few places spread over all states is near the
+    best of all, and where they form a lattice a parabola through it and its neighbours comes closer. A reader can make
+    every such guess: the best one errs no more.
+
+    ``there`` (N, k, d): some places of each state. Of a few states that are no cells their answers are tried.
+
+    Examples
+    --------
+    >>> import dphmm
+    >>> line = dphmm.StateSpace([0, 1, 2, 20, 21])
+    >>> belief = np.array([[0.1], [0.4], [0.1], [0.2], [0.2]])
+    >>> Guesses(line, places_of_states(line)).better(belief, best_answers(line, belief)).tolist()
+    [[1.0]]
+
+    Source: docs/proofs/schedules.md.
+    """
+
+    def __init__(self, space: StateSpace, there: FloatArray) -> None:
+        self._points = space.own_answers
+        self._axes: list[FloatArray] = []
+        self._at = self._points
+        if isinstance(space.unmerged, MapSpace) or len(self._points) > _GUESSES:
+            self._axes = _axes(self._points.min(axis=0), self._points.max(axis=0))
+            self._at = np.stack(np.meshgrid(*self._axes, indexing="ij"), axis=-1).reshape(-1, space.dimension)
+        self._apart = np.array([space.distances(there, place).mean(axis=1) for place in self._at])
+
+    def __len__(self) -> int:
+        return len(self._at)
+
+    def distances(self, beliefs: FloatArray) -> FloatArray:
+        """The mean distance (m, n) of each of m places under beliefs (N, n), of any sums."""
+        return np.asarray(self._apart @ beliefs)
+
+    def best(self, distances: FloatArray) -> FloatArray:
+        """The guesses (n, d) of beliefs that have these `distances` (m, n)."""
+        least, everybody = distances.argmin(axis=0), np.arange(distances.shape[1])
+        found, stride = self._at[least].copy(), len(self._at)
+        for number, axis in enumerate(self._axes):
+            stride //= len(axis)
+            place = least // stride % len(axis)
+            inner = np.flatnonzero((place > 0) & (place < len(axis) - 1))
+            before, here, after = (distances[least[inner] + shift * stride, everybody[inner]] for shift in (-1, 0, 1))
+            bend = before - 2 * here + after
+            # Half a step at most, since here is least.
+            shift = np.divide(before - after, 2 * bend, out=np.zeros(len(inner)), where=bend > 0)
+            found[inner, number] += shift * (axis[-1] - axis[0]) / max(1, len(axis) - 1)
+        return np.asarray(found)
+
+    def better(self, beliefs: FloatArray, means: FloatArray) -> FloatArray:
+        """Of each belief (N, n) its mean (n, d) or the guess of `best`, whichever is nearer to the states (n, d)."""
+        found = means.copy()
+        together = max(1, _TOGETHER // len(self._points))
+        for first in range(0, len(means), together):
+            part = slice(first, first + together)
+            mean, weights = means[part], beliefs[:, part]
+            guess = self.best(self.distances(weights))
+            nearer = self._off(guess, weights) < self._off(mean, weights)
+            found[part][nearer] = guess[nearer]
+        return found
+
+    def _off(self, guesses: FloatArray, beliefs: FloatArray) -> FloatArray:
+        """How far (n,) guesses are from the states under their beliefs (N, n), as on a plane: to compare two."""
+        apart = np.linalg.norm(self._points[:, None] - guesses, axis=-1)
+        return np.asarray((apart * beliefs).sum(axis=0))
+
+
+def _axes(low: FloatArray, high: FloatArray) -> list[FloatArray]:
+    """Evenly spaced numbers from ``low`` to ``high`` (d,) along each axis: a lattice of at most `_GUESSES` places."""
+    step = float((high - low).max()) / (_GUESSES - 1) or 1.0
+    while (counts := np.floor((high - low) / step + 1e-9) + 1).prod() > _GUESSES:
+        step *= 1.02
+    return [np.linspace(*ends) for ends in zip(low.tolist(), high.tolist(), counts.astype(int).tolist(), strict=True)]
+
+
 class Answers(NamedTuple):
     """What is answered at one step: about which people (k,), and how likely (N, k) each state makes it."""
 
@@ -210,11 +301,12 @@ class Answers(NamedTuple):
 
 
 class Errors(NamedTuple):
-    """Mean distances of the estimates from people's places, over all people and steps: answer units, metres on maps.
+    """Mean distances of a reader's guesses from people's places, over all people and steps, in answer units.
 
-    Of labels the shares of them that are wrong.
+    Of two guesses, the mean of the belief and that of `Guesses`, those that err less. Of labels the shares of them that
+    are wrong.
 
-    ``online``: of the estimate of each step given the answers up to it. ``smoothed``: given all answers; NaN where
+    ``online``: of the guess of each step given the answers up to it. ``smoothed``: given all answers; NaN where
     it was not asked for. ``asked``: steps asked for each person. ``by_step`` (T,): ``smoothed`` at each step, over all
     people; empty where it was not asked for.
     """
@@ -239,37 +331,53 @@ class SimulatedReleases:
     there: FloatArray
     moves: Moves
     seed: int
+    guesses: Guesses | None = None
 
     def __post_init__(self) -> None:
         self._named = self.schedule.may_ask(np.arange(1, self.paths.shape[1] + 1))
         self._plans = PlanSchedule(self.setting)
         self._points = self.setting.space.own_answers
         self._centred = self._points - self._points.mean(axis=0)
+        space = self.setting.space
+        if self.guesses is None and not space.has_labels:
+            self.guesses = Guesses(space, places_of_states(space))
 
     def errors(self, smoothed: bool = True) -> Errors:
-        """Errors of the estimates. Raises as the planner does."""
+        """Errors of the guesses. Raises as the planner does."""
         n, steps = self.paths.shape
-        online, after_all = np.empty((n, steps)), np.empty((n, steps))
-        each = max(1, _KEPT // (steps * self.setting.space.n_states))
-        asked = 0
+        width = 1 if self.guesses is None else self._points.shape[1] + len(self.guesses)
+        each = max(1, _KEPT // (steps * max(width, len(self._points))))
+        asked, off = 0, [np.empty((n, steps, 1 if self.guesses is None else 2)) for _ in range(1 + smoothed)]
         for first in range(0, n, each):
             part = np.arange(first, min(first + each, n))
-            asked += self._estimate(part, self._off, online, after_all if smoothed else None)
+            seen = [np.empty((len(part), steps, width)) for _ in off]
+            asked += self._estimate(part, self._seen, seen[0], seen[1] if smoothed else None)
+            for found, one in zip(off, seen, strict=True):
+                found[part] = self._off(part, one)
+        # The guesses that err less, of all people and steps alike.
+        online, *after_all = [found[..., int(np.argmin(found.mean(axis=(0, 1))))] for found in off]
         if not smoothed:
             return Errors(float(online.mean()), np.nan, asked / n, np.empty(0))
-        by_step = np.asarray(after_all.mean(axis=0))
-        return Errors(float(online.mean()), float(after_all.mean()), asked / n, by_step)
+        return Errors(float(online.mean()), float(after_all[0].mean()), asked / n, after_all[0].mean(axis=0))
 
-    def _off(self, part: IntArray, t: int, beliefs: FloatArray) -> FloatArray:
-        """How far off (n,) the best estimates of beliefs (N, n) are from people's places at a step.
+    def _seen(self, part: IntArray, t: int, beliefs: FloatArray) -> FloatArray:
+        """What errors are of: the means of beliefs (N, n) and the `Guesses.distances` (n, d + m).
 
-        Of labels how likely the estimate is wrong, as the belief says: it is that of people who move as the model says,
-        and nothing but the answers is left to chance.
+        Of labels how likely the likeliest is wrong (n, 1), as the belief says: it is that of people who move as the
+        model says, and nothing but the answers is left to chance.
         """
-        space = self.setting.space
-        if space.has_labels:
-            return np.asarray(1.0 - beliefs.max(axis=0) / beliefs.sum(axis=0))
-        return np.asarray(space.distances(best_answers(space, beliefs), self.there[part, t - 1]))
+        if self.guesses is None:
+            return np.asarray(1.0 - beliefs.max(axis=0) / beliefs.sum(axis=0))[:, None]
+        return np.hstack([best_answers(self.setting.space, beliefs), self.guesses.distances(beliefs).T])
+
+    def _off(self, part: IntArray, seen: FloatArray) -> FloatArray:
+        """How far off (n, T, 2) means and guesses are from people's places; of labels what is `_seen`."""
+        if self.guesses is None:
+            return seen
+        d = self._points.shape[1]
+        guesses = self.guesses.best(seen[..., d:].reshape(-1, len(self.guesses)).T).reshape(*seen.shape[:2], d)
+        both = np.stack([seen[..., :d], guesses], axis=2)
+        return np.asarray(self.setting.space.distances(both, self.there[part][:, :, None]))
 
     def _estimate(
         self,
@@ -278,10 +386,13 @@ class SimulatedReleases:
         online: FloatArray,
         after_all: FloatArray | None,
     ) -> int:
-        """What is ``told`` of the beliefs of some people at each step, into both arrays; how often they were asked."""
+        """What is ``told`` of the beliefs of some people at each step, into both arrays; how often they were asked.
+
+        The arrays (n, T, ...) are of these people alone.
+        """
         kept, seen = [], []
         for t, beliefs, answers in self.steps(part):
-            online[part, t - 1] = told(part, t, beliefs)
+            online[:, t - 1] = told(part, t, beliefs)
             if after_all is not None:
                 kept.append(beliefs)
             seen.append(answers)
@@ -289,7 +400,7 @@ class SimulatedReleases:
             ahead = np.ones((len(self._points), len(part)))
             for t in range(len(seen), 0, -1):
                 both = kept.pop() * ahead
-                after_all[part, t - 1] = told(part, t, both)
+                after_all[:, t - 1] = told(part, t, both)
                 ahead[:, seen[t - 1].who] *= seen[t - 1].likelihood
                 if t > 1:
                     ahead = self.moves.back(ahead, t)

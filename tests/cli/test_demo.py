@@ -18,6 +18,7 @@ from click.testing import Result
 import dphmm
 from dphmm.cli.demo import FILES
 from dphmm.schedule_plan import read_plan
+from dphmm.simulated import Guesses, places_of_states
 from dphmm.states.maps import ground_distance
 from dphmm.storage.statement import load_statement, statement_schema
 from dphmm.storage.statement_types import document
@@ -114,11 +115,16 @@ def test_what_is_measured_is_measured_from_the_true_places(tmp_path: Path, run: 
     """Twice: by the command, and here from files and degrees alone."""
     told = json.loads(run("demo", "--out", tmp_path / "a", "--seed", 5, "--json", *SMALL).stdout)
     truth = pq.read_table(tmp_path / "a" / "trajectories.parquet").to_pylist()
-    smoothed = pq.read_table(tmp_path / "a" / "smoothed.parquet").to_pylist()
     places = {(row["user"], row["t"]): (row["lat"], row["lon"]) for row in truth}
-    errors = [
-        ground_distance(*places[row["user"], row["t"]], row["smoothed_lat"], row["smoothed_lon"]) for row in smoothed
-    ]
+    model = dphmm.load_model(tmp_path / "a" / "model.npz")
+    policy = dphmm.load_policy(tmp_path / "a" / "policy.json", model=model)
+    rows = pq.read_table(tmp_path / "a" / "released.parquet")
+    decoded = dphmm.decode(rows, model, policy, model.space, marginals=True, progress=False)
+    beliefs = np.array(decoded["marginals"].to_pylist())
+    guesses = Guesses(model.space, places_of_states(model.space))
+    guessed = zip(*model.space.to_latlon(guesses.better(beliefs.T, beliefs @ model.space.own_answers)), strict=True)
+    keys = zip(decoded["user"].to_pylist(), decoded["t"].to_pylist(), strict=True)
+    errors = [ground_distance(*places[key], *place) for key, place in zip(keys, guessed, strict=True)]
     found = told["still_found"]
     assert found["measured"] is True and found["unit"] == "m"
     assert found["error"] == pytest.approx(float(np.mean(errors)), rel=1e-3)

@@ -13,12 +13,14 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 import dphmm
 from dphmm.errors import InvalidInput
 from dphmm.planning import error_of_known_states
 from dphmm.report.page import Content, page
+from dphmm.simulated import median, places_of_states
 from report.worlds import released, report, run, table
 
 pytestmark = pytest.mark.usefixtures("few_invented_people")
@@ -338,3 +340,79 @@ def test_nobody_is_nearer_than_who_knows_the_cell(world, tmp_path):
     released(tmp_path, "--path-epsilon", 480, "--steps", 24, epsilon=None)
     found = chosen(tmp_path)
     assert not found.whole and found.found.error > 0.9 * error_of_known_states(found.space) > 300
+
+
+def two_towns(folder):
+    """People of a row of 28 cells who are in the four westernmost, 65 of 100, or the four easternmost, as it comes."""
+    space = dphmm.Grid(10.0, 50.0, 10.195, 50.0044, 500)
+    shares = np.zeros(space.n_states)
+    shares[:4], shares[-4:] = 0.65 / 4, 0.35 / 4
+    moves = np.tile(shares, (space.n_states, 1))
+    dphmm.save_model(dphmm.MarkovModel(shares, moves, space=space, start="at", step=3600), folder / "model.npz")
+    run("policy", "radius", folder / "model.npz", "-o", folder / "policy.json", "--covers", "500m")
+    cells = np.random.default_rng(4).choice(space.n_states, (30, 6), p=shares)
+    lat, lon = space.to_latlon(space.own_answers[cells])
+    rows = [
+        [f"u{user:02d}", f"2024-05-06T{hour:02d}:00:00Z", lat[user, hour], lon[user, hour]]
+        for user in range(30)
+        for hour in range(6)
+    ]
+    table(folder / "walks.csv", ["user", "t", "lat", "lon"], rows)
+    return released(folder, epsilon="0.1", smoothed=False)
+
+
+def test_a_reader_guesses_the_place_that_is_near_and_not_the_mean_of_two_towns(tmp_path):
+    """What is expected of rows, and what is measured: no more than the weighted median errs, far less than the mean."""
+    folder = two_towns(tmp_path)
+    found = chosen(folder)
+    model = dphmm.load_model(folder / "model.npz")
+    policy = dphmm.load_policy(folder / "policy.json", model=model)
+    rows = pq.read_table(folder / "released.parquet").to_pandas()
+    smoothed = dphmm.decode(rows, model, policy, model.space, marginals=True, progress=False)
+    marginals = np.stack(smoothed.marginals.to_numpy())
+    there, points = places_of_states(model.space), model.space.own_answers
+    means, medians = marginals @ points, median(marginals.T, points)
+    mean, best = (
+        np.mean(
+            [row @ model.space.distances(there, one).mean(axis=1) for row, one in zip(marginals, each, strict=True)]
+        )
+        for each in (means, medians)
+    )
+    assert not found.whole and best < 0.85 * mean
+    assert found.found.error == pytest.approx(best, rel=0.01)
+    assert found.found.error == pytest.approx(np.mean([person.spread.mean() for person in found.persons]))
+    measured = dphmm.read_report(folder / "released.parquet", model, policy, truth=folder / "walks.csv")
+    places = measured.truth.places
+    by_median, by_mean = (float(model.space.distances(each, places).mean()) for each in (medians, means))
+    assert measured.found.error == pytest.approx(by_median, rel=0.03) and by_median < 0.85 * by_mean
+
+
+def test_of_times_that_are_easier_to_tell_figures_are_of_the_file(tmp_path):
+    """The model begins in the middle and spreads slowly: on its first day a reader is far nearer than in the week."""
+    space = dphmm.Grid(10.0, 50.0, 10.056, 50.036, 500)
+    middle = np.argsort(np.linalg.norm(space.own_answers - space.own_answers.mean(axis=0), axis=1))[:4]
+    apart = np.linalg.norm(space.own_answers[:, None] - space.own_answers[None], axis=-1)
+    moves = np.where(apart < 750, 0.02, 0.0)
+    moves[np.diag_indices(space.n_states)] = 0.0
+    moves[np.diag_indices(space.n_states)] = 1.0 - moves.sum(axis=1)
+    initial = np.zeros(space.n_states)
+    initial[middle] = 1 / len(middle)
+    model = dphmm.MarkovModel(initial, moves, space=space, start="at", step=3600)
+    dphmm.save_model(model, tmp_path / "model.npz")
+    run("policy", "complete", tmp_path / "model.npz", "-o", tmp_path / "policy.json")
+    rng, rows = np.random.default_rng(3), []
+    for user in range(12):
+        state = rng.choice(space.n_states, p=initial)
+        for hour in range(24):
+            lat, lon = space.to_latlon(space.own_answers[[state]])
+            rows.append([f"u{user:02d}", f"2024-05-06T{hour:02d}:00:00Z", float(lat[0]), float(lon[0])])
+            state = rng.choice(space.n_states, p=moves[state])
+    table(tmp_path / "walks.csv", ["user", "t", "lat", "lon"], rows)
+    found = chosen(released(tmp_path, epsilon="1/3", smoothed=False))
+    assert found.whole and not found.as_expected
+    believed = np.mean([person.spread.mean() for person in found.persons])
+    assert found.found.error == pytest.approx(believed) and believed < 0.8 * found.prospects.expected.found.error
+    assert not found.found.stays and "not computed" in " ".join(found.found.lines)
+    content = Content(found)
+    assert content.nights_figure is None
+    assert content.beforehand.mean() == pytest.approx(believed, rel=0.01)

@@ -13,7 +13,8 @@ import pytest
 
 import dphmm
 from dphmm.planning import error_of_known_states
-from dphmm.report.beliefs import MOST_CELLS, SHARES, Cells, bands, levels, places_of_states, read, spreads, written
+from dphmm.report.beliefs import MOST_CELLS, SHARES, Cells, bands, levels, read, spreads, written
+from dphmm.simulated import places_of_states
 
 GRID = dphmm.Grid.from_bounds(0.0, 0.0, 0.02, 0.02, cell=300.0)
 

@@ -22,8 +22,9 @@ import pytest
 
 import dphmm
 from browser import MISSING, find_browser, running
-from dphmm.report.beliefs import Cells, levels, places_of_states, read, spreads
+from dphmm.report.beliefs import Cells, levels, read, spreads
 from dphmm.report.palette import ROLES
+from dphmm.simulated import Guesses, places_of_states
 from dphmm.storage.release_words import off
 from report.looks import FAINT_TEXTS
 from report.worlds import EVIL, TRAP, WORLDS, report, wide
@@ -266,9 +267,9 @@ def test_what_is_drawn_is_the_library_s_belief(name, browser, page):
         marginals = np.stack(smoothed.marginals.to_numpy()[rows])
         found = levels(cells.gathered(marginals))
         tab.ask(f"document.getElementById('person').value = '{person}'; document.getElementById('person').onchange()")
-        widest = spreads(
-            model.space, places_of_states(model.space), marginals, marginals @ model.space.own_answers
-        ).max()
+        there, means = places_of_states(model.space), marginals @ model.space.own_answers
+        guesses = Guesses(model.space, there).better(marginals.T, means)
+        widest = spreads(model.space, there, marginals, guesses).max()
         assert tab.ask("document.getElementById('widest').textContent") == off(widest, "m")
         for at in range(0, len(rows), 3):
             tab.ask(f"(s => {{ s.value = {at}; s.oninput(); }})(document.getElementById('step'))")
@@ -288,7 +289,7 @@ def test_the_truth_and_the_error_are_those_of_the_file(browser, page):
     # What is told to be so far off is the estimate that is drawn: metres of the map, to a hundredth of the distance.
     scale = data["cells"]["side"] / dphmm.load_model(folder / "model.npz").space.unmerged.cell
     for person in data["people"]:
-        apart = np.subtract(person["mean"], person["truth"]).reshape(-1, 2)
+        apart = np.subtract(person["guess"], person["truth"]).reshape(-1, 2)
         told_off = [float(text.removesuffix(" m").replace(",", "")) for text in person["off"]]
         np.testing.assert_allclose(np.hypot(*apart.T) / scale, told_off, rtol=0.01, atol=5 + 0.2 / scale)
     assert tab.ask("document.querySelectorAll('#map .estimate').length") == 1

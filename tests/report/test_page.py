@@ -260,8 +260,10 @@ def test_the_measured_error_is_the_mean_over_rows_in_a_state(world):
     smoothed = pq.read_table(folder / "smoothed.parquet").to_pandas()
     space = found.space
     places = space.projection.to_metres(true.lat.to_numpy(), true.lon.to_numpy())
-    errors = space.distances(smoothed[["smoothed_0", "smoothed_1"]].to_numpy(), places)
+    errors = space.distances(np.concatenate([person.guess for person in found.persons]), places)
     assert found.found.measured and found.found.error == pytest.approx(float(errors.mean()), rel=1e-9)
+    by_mean = space.distances(smoothed[["smoothed_0", "smoothed_1"]].to_numpy(), places)
+    assert np.abs(errors - by_mean).max() > 1 and errors.mean() == pytest.approx(by_mean.mean(), rel=0.05)
     assert f"{off(float(errors.mean()), 'm')} off on average" in _Reader(page(found)).said
 
 

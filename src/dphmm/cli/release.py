@@ -48,6 +48,7 @@ from dphmm.storage.tables import column_names, table_writer
 from dphmm.storage.trajectories import load_visits
 
 if TYPE_CHECKING:
+    from dphmm.accounting.promise import Schedule
     from dphmm.batch import Batch
     from dphmm.session.setting import Subjects
     from dphmm.states.visit_table import VisitTable
@@ -180,7 +181,7 @@ def release(**given: Any) -> int:
 #: From so many steps on a release can take longer than a few seconds.
 _LONG = 100_000
 #: What is told of what a reader finds, where no plan has expected anything.
-_NOT_EXPECTED = "no plan has computed it; dphmm report does, from public data alone"
+_NOT_EXPECTED = "no plan has computed it for such rows; dphmm report does, from public data alone"
 
 
 def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
@@ -219,7 +220,7 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
         write_counts(owner_path(given["output"]), counts)
     if (told_unasked := _unasked(published)) is not None:
         console.warn(told_unasked)
-    told = _told(job, batch, statement, published.subjects - published.unanswered)
+    told = _told(job, batch, statement, rows, published.subjects - published.unanswered)
     document = _document(batch, published, statement, rejected) | told.document()
     if given["as_json"]:
         print_json({**document, "output": given["output"], "owner_counts": str(owner_path(given["output"]))})
@@ -337,12 +338,14 @@ def _document(
     }
 
 
-def _told(job: Job, batch: Batch, statement: ReleaseStatement, answered: int) -> Story:
+def _told(job: Job, batch: Batch, statement: ReleaseStatement, rows: VisitTable, answered: int) -> Story:
     """The five answers about a release: nothing of them follows from where people are."""
     from dphmm.storage.release_words import story
 
-    # A plan's people begin as the model says, and not where these are publicly known to begin.
-    found = None if job.planned is None or statement.beginnings else job.planned.found
+    # A plan's people begin as the model says, have whole blocks, and no answers in other files.
+    others = statement.beginnings or statement.published.earlier_answers
+    planned = None if others or job.planned is None else job.planned
+    found = None if planned is None or not _whole(rows, planned.schedule, job.model.step) else planned.found
     possible = batch.setting.excludes_no_state and not statement.beginnings
     return story(
         statement,
@@ -353,6 +356,16 @@ def _told(job: Job, batch: Batch, statement: ReleaseStatement, answered: int) ->
         all_possible=possible,
         answered=answered,
     )
+
+
+def _whole(rows: VisitTable, schedule: Schedule, step: int | None) -> bool:
+    """Whether everybody has a row at every step from the first to the last, and at least a block of them."""
+    promise = schedule.promise.in_steps(step, 0)
+    length = promise.steps or promise.window or promise.per
+    assert isinstance(length, int)
+    steps, own = rows.steps, [(visit.rows[0], visit.rows[-1]) for visit in rows]
+    counts = ((last - first + 1, steps[last] - steps[first] + 1) for first, last in own)
+    return all(count == passed and count >= length for count, passed in counts)
 
 
 def _unasked(published: Published) -> str | None:

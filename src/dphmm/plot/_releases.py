@@ -19,7 +19,7 @@ from dphmm.report.palette import LABELS, ROLES
 from dphmm.report.words import ODDS, SEVERAL
 from dphmm.schedule_plan import SchedulePlan
 from dphmm.states.space import LABELS_WRONG, StateSpace
-from dphmm.storage.release_words import ONE_ANSWER, after_words, off, stay_words
+from dphmm.storage.release_words import ONE_ANSWER, OTHER_TIMES, after_words, off, stay_words
 from dphmm.storage.release_words import sureness as sureness_text
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ def error(release: ReleaseReport, *, ax: Axes | None = None) -> Axes:
     beforehand = content.beforehand
     ax.plot(steps, beforehand, color=line, linestyle=(0, (6, 4)), linewidth=1.5)
     if np.isfinite(beforehand).any():
-        name = "expected beforehand" if report.whole else "expected of these rows"
+        name = "expected beforehand" if report.beforehand else "expected of these rows"
         _name(ax, steps, beforehand, name, line, int(np.nanargmax(beforehand)))
     if measured is not None:
         ax.plot(steps, measured, color=line, linewidth=2.2)
@@ -195,6 +195,8 @@ def nights(plan: SchedulePlan | ReleaseReport, *, ax: Axes | None = None) -> Axe
         stays, unit = report.prospects.stays, report.space.unit
         if not report.some_whole and stays is not None:
             raise InvalidInput("plan", f"a file in which nobody has rows of a whole {stays.what}", "one with such rows")
+        if not report.as_expected:
+            raise InvalidInput("plan", f"a file of which {OTHER_TIMES}", "one of times like most of the model")
     else:
         stays, unit = _plan(plan).stays, plan.unit
     if stays is not None and not stays.found:

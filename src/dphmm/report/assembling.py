@@ -25,11 +25,12 @@ from dphmm.markov.model import MarkovModel
 from dphmm.planning import LONGER, World
 from dphmm.policy.graph import PolicyGraph
 from dphmm.reconstruction.linear import shares_of_outcomes
-from dphmm.report.beliefs import Cells, levels, places_of_states, spreads
+from dphmm.report.beliefs import Cells, levels, spreads
 from dphmm.report.content import Backdrop, Hour, Made, Person, Prospects, ReleaseReport, Rows, Share, Truth
 from dphmm.session.plan import Plan
 from dphmm.session.setting import Setting, Subjects
 from dphmm.session.smoothing import Published, Smoothed, Smoothers
+from dphmm.simulated import Guesses, places_of_states
 from dphmm.states.space import FORBIDDEN, LONGEST_NAME
 from dphmm.states.trajectory import MICROSECONDS
 from dphmm.storage.inputs import PathLike
@@ -278,6 +279,7 @@ class _Reading:
         #: How far off a reader expects to be at the rows of everybody who counts; NaN for others.
         self.spreads = np.full(len(rows), np.nan)
         self._there = places_of_states(made.space)
+        self._guesses = None if made.space.has_labels else Guesses(made.space, self._there)
         self._written = 0
         self._counted = False
         #: Of how many people the plans were made again.
@@ -343,12 +345,15 @@ class _Reading:
         self.remade += 1
         assert smoothed.marginals is not None
         space, cells = self._made.space, self._cells
-        best = smoothed.state[:, None].astype(np.float64) if space.has_labels else smoothed.mean
+        if self._guesses is None:
+            guess = smoothed.state[:, None].astype(np.float64)
+        else:
+            guess = self._guesses.better(smoothed.marginals.T, smoothed.mean)
         if truth is not None:
-            self.errors[rows] = space.distances(best, truth.places[rows])
+            self.errors[rows] = space.distances(guess, truth.places[rows])
         drawn = smoothed.marginals if cells is None else cells.gathered(smoothed.marginals)
         self._count(rows, drawn)
-        spread = spreads(space, self._there, smoothed.marginals, best)
+        spread = spreads(space, self._there, smoothed.marginals, guess)
         if counted:
             self.spreads[rows] = spread
         if not shown:
@@ -359,7 +364,7 @@ class _Reading:
             user,
             rows,
             levels=found,
-            mean=smoothed.mean,
+            guess=guess,
             state=smoothed.state,
             probability=smoothed.probability,
             spread=spread,

@@ -11,10 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphmm._cached import cached_property
-from dphmm.simulated import places
 from dphmm.states.grid import Grid
 from dphmm.states.hexes import H3
-from dphmm.states.maps import MapSpace
 from dphmm.states.space import StateSpace
 from dphmm.types import FloatArray, IntArray
 
@@ -22,8 +20,6 @@ from dphmm.types import FloatArray, IntArray
 SHARES = (0.95, 0.80, 0.50)
 #: More cells than these are drawn four as one, until they fit.
 MOST_CELLS = 2500
-#: Places that a belief is averaged over, all states together; one of each state where there are more.
-_PLACES = 4000
 #: A share is reached although the sum of floats is a little below it.
 _ROUNDING = 1e-9
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
@@ -149,23 +145,16 @@ def read(text: str, n: int) -> Levels:
     return np.pad(found, (0, n - len(found)))
 
 
-def places_of_states(space: StateSpace) -> FloatArray:
-    """Some places (N, k, d) of every state, in answer units: anywhere in its cell, its answer where it is no cell."""
-    many = isinstance(space.unmerged, MapSpace)
-    states = np.repeat(np.arange(space.n_states)[:, None], max(1, _PLACES // space.n_states) if many else 1, axis=1)
-    return places(space, states, np.random.default_rng(0))
-
-
-def spreads(space: StateSpace, there: FloatArray, marginals: FloatArray, means: FloatArray) -> FloatArray:
-    """How far off (n,) a reader expects the smoothed estimates (n, d) to be: the mean distance under the belief.
+def spreads(space: StateSpace, there: FloatArray, marginals: FloatArray, guesses: FloatArray) -> FloatArray:
+    """How far off (n,) a reader expects guesses (n, d) to be: the mean distance under the belief.
 
     Somebody may be at any of the places ``there`` (N, k, d) of their state: who knows the cell does not know more.
     """
-    found = np.empty(len(means))
-    for row, (weights, mean) in enumerate(zip(marginals, means, strict=True)):
+    found = np.empty(len(guesses))
+    for row, (weights, guess) in enumerate(zip(marginals, guesses, strict=True)):
         likely = np.flatnonzero(weights > 0)
         near = there[likely]
-        found[row] = float(weights[likely] @ space.distances(near, np.broadcast_to(mean, near.shape)).mean(axis=1))
+        found[row] = float(weights[likely] @ space.distances(near, np.broadcast_to(guess, near.shape)).mean(axis=1))
     return found
 
 

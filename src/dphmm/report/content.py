@@ -27,7 +27,7 @@ from dphmm.states.grid import Grid
 from dphmm.states.hexes import H3
 from dphmm.states.maps import MapSpace
 from dphmm.states.space import StateSpace
-from dphmm.storage.release_words import Found, InLedger, Story, story
+from dphmm.storage.release_words import OTHER_TIMES, Found, InLedger, Story, story
 from dphmm.storage.statement import promise_of_statement, schedule_of_statement
 from dphmm.storage.statement_types import ReleaseStatement, exact_epsilons
 from dphmm.types import BoolArray, FloatArray, IntArray
@@ -93,15 +93,16 @@ class Rows:
 class Person:
     """One person as the page shows them: numbers of rows by step, and what a reader believes at each of them (n,).
 
-    ``levels`` (n, cells) as `beliefs.levels` gives them, of drawn cells in the plane and of states elsewhere; ``mean``
-    (n, d): the smoothed estimates; ``state`` and ``probability`` (n,): the likeliest state; ``spread`` (n,): how far
-    off a reader expects the estimate to be. All are None where no policy is known.
+    ``levels`` (n, cells) as `beliefs.levels` gives them, of drawn cells in the plane and of states elsewhere; ``guess``
+    (n, d): where a reader guesses them to be (`dphmm.simulated.Guesses.better`), of labels the likeliest; ``state`` and
+    ``probability`` (n,): the likeliest state; ``spread`` (n,): how far off a reader expects the guess to be. All are
+    None where no policy is known.
     """
 
     name: str
     rows: IntArray
     levels: Levels | None = None
-    mean: FloatArray | None = None
+    guess: FloatArray | None = None
     state: IntArray | None = None
     probability: FloatArray | None = None
     spread: FloatArray | None = None
@@ -112,8 +113,8 @@ class Truth:
     """The true places of the rows (n, d), for the data owner, or of ``simulated`` people.
 
     On a map these are places in metres of its projection, elsewhere answers of the true states; NaN where a row has no
-    such answer. ``outside`` (n,): rows in no state, which are in no error. ``errors`` (n,): how far off the smoothed
-    estimates are; NaN where nothing is known. ``without``: the mean distance of the best single place.
+    such answer. ``outside`` (n,): rows in no state, which are in no error. ``errors`` (n,): how far off a reader's
+    guesses are; NaN where nothing is known. ``without``: the mean distance of the best single place.
     """
 
     places: FloatArray
@@ -145,6 +146,8 @@ class Backdrop:
     names: Sequence[tuple[str, float, float]] = ()
 
 
+#: What is expected of whole blocks is told where the beliefs of a file expect at least so much of it.
+_AS_EXPECTED = 0.85
 #: What stands before the name of whatever shows where real people truly were.
 OWNER_ONLY = "OWNER ONLY: "
 
@@ -347,6 +350,28 @@ class ReleaseReport:
         return any(one.any() for one in self._complete)
 
     @cached_property
+    def as_expected(self) -> bool:
+        """Whether figures that were expected beforehand, of most times of the model, may be told of this file.
+
+        Not where its own reader expects to be clearly nearer: where people begin, or at the hours of the file, it may
+        be easier to tell where they are.
+        """
+        expected, believed = self.prospects.expected, self._believed
+        if expected is None or believed is None or not self.whole:
+            return True
+        return believed >= _AS_EXPECTED * expected.found.error
+
+    @property
+    def tells_stays(self) -> bool:
+        """Whether what was expected of who stays is told of this file."""
+        return self.some_whole and self.as_expected
+
+    @property
+    def beforehand(self) -> bool:
+        """Whether the figures that were expected of whole blocks are told of this file."""
+        return self.whole and self.as_expected
+
+    @cached_property
     def found(self) -> Found | None:
         """What a reader finds: measured where the truth is known, else expected; None where neither is.
 
@@ -363,11 +388,11 @@ class ReleaseReport:
                 return None
             return Found(measured, self.truth.without, self.space.unit, "", (), math.nan, measured=True)
         found = expected.found
-        stays = found.stays if self.some_whole else ()
+        stays = found.stays if self.tells_stays else ()
         without = found.without if measured is None or self.truth is None else self.truth.without
         error = measured
         if error is None:
-            error = found.error if self.whole else self._believed
+            error = found.error if self.beforehand else self._believed
             if error is not None and self.earlier:
                 error = min(error, self._believed or error)
             # Whoever expects more of these answers than of a guess without them may leave the file unread.
@@ -382,9 +407,9 @@ class ReleaseReport:
             stays,
             found.stays_without,
             measured=measured is not None,
-            rows="" if self.whole else self.rows_told,
-            uncomputed=found.uncomputed and self.some_whole,
-            planned=() if self.some_whole else found.stays,
+            rows="" if self.beforehand else self.rows_told,
+            uncomputed=OTHER_TIMES if not self.as_expected else found.uncomputed * self.some_whole,
+            planned=() if self.some_whole or not self.as_expected else found.stays,
         )
 
     @cached_property
@@ -453,13 +478,13 @@ class ReleaseReport:
         local, pairs = time + self.zone, []
         for person in self.persons:
             days = local[person.rows] // _DAY
-            for day in np.unique(days).tolist() if person.mean is not None else ():
+            for day in np.unique(days).tolist() if person.guess is not None else ():
                 at = np.flatnonzero(days == day)
                 left = _first_away(self.space, truth.places[person.rows[at]])
                 if left is None:
                     continue
-                assert person.mean is not None
-                seen = _first_away(self.space, person.mean[at])
+                assert person.guess is not None
+                seen = _first_away(self.space, person.guess[at])
                 clock = local[person.rows[at]] % _DAY
                 pairs.append((float(clock[left]), np.nan if seen is None else float(clock[seen])))
         if not pairs:

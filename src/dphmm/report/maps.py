@@ -195,9 +195,9 @@ def one_step(report: ReleaseReport, person: Person, at: int, side: float, findin
     if person.levels is not None:
         draw_belief(drawing, view, report.cells, person.levels[at])
     draw_marks(drawing, view, report, int(person.rows[at]), 10.0 if small else _CROSS)
-    if person.mean is not None:
+    if person.guess is not None:
         # Above the cross, which it often lies under.
-        drawing.circle(view(person.mean[at][:2]), 6.0 if small else 4.0, "estimate")
+        drawing.circle(view(person.guess[at][:2]), 6.0 if small else 4.0, "estimate")
     if not small:
         names_and_scale(drawing, view, report)
     return drawing

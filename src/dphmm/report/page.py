@@ -392,8 +392,8 @@ class Content:
         }
         if person.levels is not None and person.spread is not None:
             told["levels"] = [written(row) for row in person.levels]
-            if person.mean is not None:
-                told["mean"] = np.round(view(person.mean[:, :2]), 1).ravel().tolist()
+            if person.guess is not None:
+                told["guess"] = np.round(view(person.guess[:, :2]), 1).ravel().tolist()
             told["spread"] = [float(f"{value:.3g}") for value in person.spread.tolist()]
         if report.truth is not None:
             places = np.round(view(report.truth.places[rows]), 1)
@@ -455,7 +455,7 @@ class Content:
         beforehand = self.beforehand
         base = off(found.without, found.unit)
         ticks, drawn = self.ticks(steps), slice(None)
-        if not report.whole and (known := np.flatnonzero(~np.isnan(beforehand))).size:
+        if not report.beforehand and (known := np.flatnonzero(~np.isnan(beforehand))).size:
             # A file of less than a block is drawn over its own steps.
             drawn = slice(int(known[0]), int(known[-1]) + 1)
             ends = [self._step_name(place, steps) for place in (drawn.start, drawn.stop - 1)]
@@ -465,14 +465,14 @@ class Content:
             None if measured is None else measured[drawn],
             None if band is None else band[drawn],
             found.without,
-            "expected beforehand" if report.whole else "expected of these rows",
+            "expected beforehand" if report.beforehand else "expected of these rows",
             [place - (drawn.start or 0) for place in asked if place in range(steps)[drawn]],
         )
         now, before = off(found.error, found.unit), off(expected.found.error, found.unit)
         where = "What somebody's label is" if found.unit == LABELS_WRONG else "Where somebody is"
         heading = f"{where}: expected {now} off"
         if found.measured:
-            heading = f"{where}: {now} off on average" + f" (expected {before})" * report.whole
+            heading = f"{where}: {now} off on average" + f" (expected {before})" * report.beforehand
         if found.unit == LABELS_WRONG:
             heading = heading.replace(" off", "")
         finding = f"{heading}; {base} without the file."
@@ -481,7 +481,7 @@ class Content:
             for width in charts.WIDTHS
         ]
         caption = "Expected: of people who move as the model says, from public data alone. "
-        if not report.whole:
+        if not report.beforehand:
             caption = f"Expected: by a reader who believes the model, of {report.rows_told}. "
         if measured is not None and report.truth is not None:
             whose = "simulated" if report.truth.simulated else "real"
@@ -501,7 +501,8 @@ class Content:
             heading,
             drawings,
             caption
-            + ("What is expected is lowest at each answer (×)." if report.whole else "×: an answer.") * bool(asked),
+            + ("What is expected is lowest at each answer (×)." if report.beforehand else "×: an answer.")
+            * bool(asked),
             columns,
             rows,
         )
@@ -511,7 +512,7 @@ class Content:
         """What is expected at each step of a block (L,): of less than a whole block what a reader expects of it."""
         expected = self.report.prospects.expected
         assert expected is not None
-        return expected.by_step if self.report.whole else self._believed_by_step(len(expected.by_step))
+        return expected.by_step if self.report.beforehand else self._believed_by_step(len(expected.by_step))
 
     def _believed_by_step(self, steps: int) -> FloatArray:
         """How far off a reader expects to be at each step of a block (L,); NaN without rows."""
@@ -542,7 +543,7 @@ class Content:
 
     def asked_steps(self, steps: int) -> list[int]:
         schedule, report = self.report.schedule, self.report
-        if schedule is not None and schedule.kind == "planned" and not report.whole:
+        if schedule is not None and schedule.kind == "planned" and not report.beforehand:
             found = np.unique(self._place_in_block(steps)[report.rows.asked]).tolist()
             return found if len(found) <= steps // 2 else []
         if schedule is not None and schedule.kind == "planned":
@@ -570,7 +571,13 @@ class Content:
         """What is found of who stays at one place, by number of days or other blocks."""
         report, prospects = self.report, self.report.prospects
         stays, found = prospects.stays, report.found
-        if stays is None or found is None or len(stays.told) < 2 or found.unit == LABELS_WRONG or not report.some_whole:
+        if (
+            stays is None
+            or found is None
+            or len(stays.told) < 2
+            or found.unit == LABELS_WRONG
+            or not report.tells_stays
+        ):
             return None
         own = "this file" if report.promise is None else f"{in_short(report.promise.exact)} {self._per} (this file)"
         told = [(own, "main", stays)]
@@ -774,14 +781,14 @@ class Content:
     def ladder_error(self) -> str:
         """The heading of the errors: of a file that has less than what they are over, with that."""
         stays, found = self.report.prospects.stays, self.report.found
-        if found is None or self.report.whole or stays is None:
+        if found is None or self.report.beforehand or stays is None:
             return "expected error"
         return f"expected error {over_whole(stays.what)}"
 
     @property
     def own_budget(self) -> str:
         """What the ladder calls the file's own budget: its figures are of whole blocks, which a file may not have."""
-        return " (this file)" if self.report.whole else " (its plan, of whole blocks)"
+        return " (this file)" if self.report.beforehand else " (its plan, of whole blocks)"
 
     @property
     def ladder_has_seven(self) -> bool:
@@ -992,14 +999,14 @@ class Content:
         tall = min(_HIGH, max(_LOW, _ROOM / first - _AROUND))
         found = []
         for number, (person, band, crosses) in enumerate(zip(chosen, believed, answers, strict=True)):
-            assert person.mean is not None
-            mean, ticks = person.mean[:, 0], self._row_ticks(person)
+            assert person.guess is not None
+            guess, ticks = person.guess[:, 0], self._row_ticks(person)
             finding = f"{person.name}: the published answers and what a reader believes, over the steps."
             widths, height = (charts.FIRST_WIDTHS, tall) if number < first else (charts.WIDTHS, _LOW)
             drawings = [
-                charts.band_chart(band, mean, crosses, scale, width, height, ticks, finding) for width in widths
+                charts.band_chart(band, guess, crosses, scale, width, height, ticks, finding) for width in widths
             ]
-            rows = [[str(at + 1), f"{value:.4g}"] for at, value in enumerate(mean.tolist())]
+            rows = [[str(at + 1), f"{value:.4g}"] for at, value in enumerate(guess.tolist())]
             found.append(Figure("person", person.name, drawings, "", ["row", "estimate"], rows))
         told = _some_of(chosen, people)
         return [replace(found[0], caption=told.strip()), *found[1:]]

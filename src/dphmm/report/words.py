@@ -504,7 +504,7 @@ def found_lines(report: ReleaseReport) -> tuple[list[tuple[str, str]], str]:
         base = _wrong(found.stays_without) if unit == LABELS_WRONG else off(found.stays_without, unit)
         lines.append((figure, told + (f" ({base} without)" if ends else "")))
     if found.uncomputed:
-        lines.append(("not computed", f"of {stay_words(unit)}: every answer has a plan of its own"))
+        lines.append(("not computed", f"of {stay_words(unit)}: {found.uncomputed}"))
     more = "" if report.in_ledger is None else report.in_ledger.more
     of_all = f" Of this file; {more}." if more else ""
     return [*lines, *_leaving(report)], _where_from(report, found) + of_all
@@ -553,6 +553,9 @@ def _from_whom(report: ReleaseReport, found: Found) -> str:
         rest = stay_words(found.unit)
         first = f"Where somebody is: {told}; not everybody has rows of {_a_whole(found)}."
         return f"{first} {rest[0].upper()}{rest[1:]}: computed from public data alone, of whole {found.what}s."
+    if not report.as_expected:
+        told = f"What a reader who believes the model expects of {report.rows_told}"
+        return f"{told}: nearer than at most times of the model."
     longer = "real trips can be longer" if report.on_map else "real people can differ"
     return f"Computed from public data alone, of people who move as the model says; {longer}."
 

@@ -87,6 +87,11 @@ def off(value: float, unit: str) -> str:
     return f"{round(value, -1):,.0f} m"
 
 
+#: Why nothing is told of who stays.
+OWN_PLANS = "every answer has a plan of its own"
+OTHER_TIMES = "a reader of this file is nearer than at most times of the model, of which it would be"
+
+
 @dataclass(frozen=True)
 class Found:
     """What a reader of the file still finds, each figure beside its baseline without the file.
@@ -94,7 +99,7 @@ class Found:
     ``error`` and ``without``: mean distances of where somebody is; ``measured`` where the truth was known, else
     expected: over a whole ``what`` of people who move as the model says, or over ``rows``, as a file has them.
     ``stays``: (after so many of ``what``, mean distance of who stays at one place all that time); where nothing is
-    known of them it is empty and ``stays_without`` NaN. ``uncomputed``: it is empty since it takes too many plans.
+    known of them it is empty and ``stays_without`` NaN. ``uncomputed``: why it is empty, where nobody computed them.
     ``planned``: the same of whole blocks, where the file has none.
     """
 
@@ -106,7 +111,7 @@ class Found:
     stays_without: float
     measured: bool = False
     rows: str = ""
-    uncomputed: bool = False
+    uncomputed: str = ""
     planned: Sequence[tuple[int, float]] = ()
 
     @property
@@ -122,7 +127,7 @@ class Found:
             ends = self._ends(self.stays)
             lines.append(f"{stay_words(self.unit)}: {ends} ({off(self.stays_without, self.unit)} without)")
         elif self.uncomputed:
-            lines.append(f"{stay_words(self.unit)}: not computed, since every answer has a plan of its own")
+            lines.append(f"{stay_words(self.unit)}: not computed: {self.uncomputed}")
         elif self.planned:
             lines.append(f"{stay_words(self.unit)}, of people with rows of {self._whole}: {self._ends(self.planned)}")
         return lines

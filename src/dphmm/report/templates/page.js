@@ -156,7 +156,7 @@
       part(group, 'path', 'cross' + (beyond ? ' beyond' : ''), {d: cross(x, y, 14)});
     }
     // Above the cross, which it often lies under.
-    if (one.mean) part(group, 'circle', 'estimate', {cx: one.mean[2 * now], cy: one.mean[2 * now + 1], r: 4});
+    if (one.guess) part(group, 'circle', 'estimate', {cx: one.guess[2 * now], cy: one.guess[2 * now + 1], r: 4});
     const far = one.off && one.off[now] !== null ? '; a reader is ' + one.off[now] + ' off' : '';
     const words = moment(now) + (answer >= 0 ? ', answer' : ', between answers: estimate') + far;
     at('now').textContent = words;
