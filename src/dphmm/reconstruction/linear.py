@@ -134,6 +134,9 @@ def interval(
 ) -> Interval:
     """The 90 % intervals of estimated shares (k,): by the normal approximation, of 30 people or more.
 
+    An approximation: of fewer than some 300 people, where few answers count for much, it misses more often. In the
+    worst case that was found, 60 people and labels at epsilon 2, it held a share of 10 % in 57 of 100 cases.
+
     Each is at least 2.303 / people wide to both sides, for a share that nobody of these people shows. Of fewer people
     it is that of `shares`, by the least and the most (k,) that an answer counts, and 0 to 1 without these ``ends``.
 
