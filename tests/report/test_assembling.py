@@ -326,7 +326,7 @@ def test_what_answers_tell_of_places_further_apart_is_of_every_plan(world, tmp_p
         report(tmp_path, tmp_path / f"{user}.html", *public, "--user", user)
         pages.append(
             re.findall(
-                r"apart on the map the answer of that moment may move the odds ([0-9,.]+) times",
+                r"apart on the map one answer about them moves odds ([0-9,.]+) times",
                 (tmp_path / f"{user}.html").read_text(),
             )
         )

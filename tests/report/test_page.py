@@ -542,8 +542,8 @@ def test_what_further_places_lose_is_told_of_all_answers_too(report_of):
     own = report_of("grid")
     (_, loss), counts = own.further[0], words.counts_of(own)
     assert counts.most == 12
-    every = f"all 12 of a day those of two ways never further apart {words.factor_words(12 * loss)} times"
-    both = f"the answer of that moment may move the odds {words.factor_words(loss)} times; {every}"
+    every = f"all 12 of a day of two such ways {words.factor_words(12 * loss)} times"
+    both = f"one answer about them moves odds {words.factor_words(loss)} times, {every}"
     assert both in " ".join(words.not_protected_short(own))
     assert both in " ".join(cell for row in words.not_protected(own) for cell in row)
 

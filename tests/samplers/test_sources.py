@@ -38,7 +38,6 @@ KNOWN = {
     "markov/hidden/parameters.py": "random starts of plain training",
     "cli/warm.py": "the people of a made-up world that kernels are compiled on: from a fixed seed",
     "planning.py": "the seed of invented people on whom schedules are tried: simulation",
-    "report/beliefs.py": "places in cells that a belief is averaged over: the same every time",
     "storage/fits.py": "the key by which people are put in two files: the system's, which nobody keeps",
     "synthesis.py": "invented people, drawn from a public model: no answer about anybody hangs on them",
     "simulated.py": "invented people and their walks, from a generator that the caller seeds: simulation",

@@ -1068,6 +1068,8 @@ class Content:
         name = f"./{name}" if name.startswith("-") else name
         statement = self.report.statement
         files = {
+            # Nothing confirms its name here.
+            "query": statement.query != "state",
             "choices": statement.varied is not UNSET,
             "initials": statement.beginnings is not UNSET,
             "mechanism": is_reference(statement.mechanism.asked),
@@ -1080,7 +1082,6 @@ class Content:
             "scope": (statement.scope.name, "global"),
             "flat": (statement.flat.name, "thicken"),
             "start": (statement.mechanism.start, self.report.made.model.start),
-            "query": (statement.query, "state"),
         }
         more = [f" --{option} {option.upper()}" for option, needed in files.items() if needed]
         more += [

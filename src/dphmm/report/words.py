@@ -294,7 +294,7 @@ def guarantee(report: ReleaseReport) -> Guarantee:
         short.append((name, _share(promise.exact), every))
         long.append((whole, _share(promise.exact), _odds(every, promise.exact)))
         # Of two states of one step it is a bound where the model couples, and for who believes it.
-        two = "two ways to spend one day, all others alike" if promise.per == "1d" else "two paths"
+        two = "two ways that differ on one day" if promise.per == "1d" else "two paths"
         two = "two paths that differ in one block" if promise.per not in (None, "1d") else two
         note = f"The last bar is of {two}"
         if float(promise.exact) > 5:
@@ -446,15 +446,15 @@ def set_words(report: ReleaseReport, joined: int) -> str:
 def _further_words(report: ReleaseReport) -> str:
     """What answers may tell of places beyond what is covered.
 
-    Two ways that are everywhere so far apart at most lose the sum of what each answer loses. Of the places of one
-    moment, answers of other moments can tell more.
+    Two ways that are everywhere so far apart at most ("such ways") lose the sum of what each answer loses. Of the
+    places of one moment, answers of other moments can tell more.
     """
     (far, loss), counts = report.further[0], counts_of(report)
-    told = f"places {_far(far)} apart on the map the answer of that moment may move the odds {_times(loss)}"
+    told = f"places {_far(far)} apart on the map one answer about them moves odds {_times(loss)}"
     if counts.most < 2:
         return told
     every = f"all {counts.most:,} of {counts.block or 'this file'}"
-    return f"{told}; {every} those of two ways never further apart {_times(counts.most * loss)}"
+    return f"{told}, {every} of two such ways {_times(counts.most * loss)}"
 
 
 def _times(loss: Fraction) -> str:
@@ -650,7 +650,7 @@ def not_protected_short(report: ReleaseReport) -> list[str]:
     lines = [first]
     if report.on_map:
         lines.append(
-            f"Which part of town: for {_further_words(report)}."
+            f"Which part of town: {_further_words(report)}."
             if more
             else "Which part of town: the further apart two places are, the more an answer tells."
         )

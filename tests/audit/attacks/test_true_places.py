@@ -111,7 +111,11 @@ def test_the_page_s_errors_are_those_of_a_plain_computation(world, joined, tmp_p
     text = page.read_text()
     outside = int((~joined.inside).sum())
     assert outside >= 12 and told["rows_in_no_state"] == outside
-    distances = plainly(joined, "later")
+    model = dphmm.load_model(world / "model.npz")
+    policy = dphmm.load_policy(world / "policy.json", model=model)
+    persons = dphmm.read_report(world / "released.parquet", model, policy).persons
+    guesses = model.space.to_latlon(np.concatenate([person.guess for person in persons]))
+    distances = plainly(joined.assign(guess_lat=guesses[0], guess_lon=guesses[1]), "guess")
     assert told["still_found"]["measured"] is True
     assert told["still_found"]["error"] == pytest.approx(distances[joined.inside].mean(), rel=NEAR)
     assert f"{100 * outside / 36:.1f} % of rows lie outside every state; they are in no error." in text
