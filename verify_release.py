@@ -1261,7 +1261,7 @@ class Checker:
             if row.asked and row.cells["plan"] in self.plans
         }.values():
             plan.check_known()
-        unknown = [user for user in self.file.users if self.earlier and self.left_out[user]]
+        unknown = {user for user in self.file.users if self.earlier and self.left_out[user]}
         odd = [
             row.where
             for user, rows in self.file.users.items()
@@ -1270,6 +1270,8 @@ class Checker:
         ]
         if unknown:
             self.report.cannot("estimates", f"those of {len(unknown):,} people follow from answers of other files, too")
+        if len(unknown) == len(self.file.users):
+            return
         figure = f"they follow from the answers, to {RELATIVE:g} of the largest answer (beliefs in floats)"
         self.report.require(not odd, "estimates", figure, f"they do not follow: {some(odd)}")
 

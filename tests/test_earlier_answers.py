@@ -263,6 +263,7 @@ def test_audits_do_not_convict_the_second_file(folder, program, capsys):
     assert "nothing is wrong" in with_it and "other files, too" not in with_it
     code, said = verified(program, capsys, folder, "second")
     assert code == 2 and "those of 2 people follow from answers of other files" in said
+    assert "they follow from the answers" not in said, "nobody's were looked at"
 
 
 @pytest.mark.parametrize("name", ["first", "both"])

@@ -251,13 +251,16 @@ class Batch:
         self._checked(visits, resume, raised)
         return visits
 
-    def statement(self, published: Published, model_people: str = "unknown", **others: Any) -> ReleaseStatement:
+    def statement(
+        self, published: Published, model_people: str = "unknown", earlier: Earlier | None = None, **others: Any
+    ) -> ReleaseStatement:
         """The privacy statement of what this batch has released, without a file; as `privacy_statement`.
 
         Parameters
         ----------
         published : has counted every row.
         model_people : "others", "same" or "unknown".
+        earlier : the answers of other files that estimates follow from; by default what `run` came by.
         others : known_by, horizon, words.
 
         Raises
@@ -279,19 +282,20 @@ class Batch:
             sequence=self.caps.promise,
             schedule=setting.schedule,
             subjects=self.subjects,
-            earlier=self._earlier,
+            earlier=self._earlier if earlier is None else earlier,
             **others,
         )
 
-    def shown(self, steps: Iterable[tuple[str, int]]) -> None:
-        """Say which steps of which users its sessions have shown: `statement` tells of the earlier answers."""
+    def earlier_beside(self, steps: Iterable[tuple[str, int]]) -> Earlier:
+        """The stored answers before these steps of users that estimates of `resumed` sessions follow from, too."""
         of_user: dict[str, set[int]] = {}
         for user, step in steps:
             if user in self._resumed:
                 of_user.setdefault(user, set()).add(step)
-        self._earlier = Earlier()
+        found = Earlier()
         for user, own in of_user.items() if self._loss is not None else ():
-            self._earlier.add(user, self.ledger.entries(user, self.setting.query), own)
+            found.add(user, self.ledger.entries(user, self.setting.query), own)
+        return found
 
     def over(self, ledger: Ledger, bits: Bits | None) -> Batch:
         """The same release with another ledger and other words, and a report of its own; plans are shared."""

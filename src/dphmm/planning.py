@@ -36,10 +36,10 @@ from dphmm.simulated import (
     Moves,
     SimulatedReleases,
     best_answers,
+    guesses_in,
     likelihood_columns,
     median,
     places,
-    places_of_states,
     support_plan,
     walks,
 )
@@ -321,8 +321,7 @@ class World:
     @cached_property
     def _guesses(self) -> Guesses | None:
         """The guesses of a reader; None of labels."""
-        space = self.setting.space
-        return None if space.has_labels else Guesses(space, places_of_states(space))
+        return guesses_in(self.setting.space)
 
     def _tried(self, promise: SequencePromise, releases: int, epsilon: Fraction) -> tuple[Schedule, Errors]:
         """A schedule of so many releases, and its errors."""

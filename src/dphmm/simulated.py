@@ -285,6 +285,11 @@ class Guesses:
         return np.asarray((apart * beliefs).sum(axis=0))
 
 
+def guesses_in(space: StateSpace) -> Guesses | None:
+    """The guesses of a reader of a space; None of labels, of which the likeliest is guessed."""
+    return None if space.has_labels else Guesses(space, places_of_states(space))
+
+
 def _axes(low: FloatArray, high: FloatArray) -> list[FloatArray]:
     """Evenly spaced numbers from ``low`` to ``high`` (d,) along each axis: a lattice of at most `_GUESSES` places."""
     step = float((high - low).max()) / (_GUESSES - 1) or 1.0
@@ -338,9 +343,8 @@ class SimulatedReleases:
         self._plans = PlanSchedule(self.setting)
         self._points = self.setting.space.own_answers
         self._centred = self._points - self._points.mean(axis=0)
-        space = self.setting.space
-        if self.guesses is None and not space.has_labels:
-            self.guesses = Guesses(space, places_of_states(space))
+        if self.guesses is None:
+            self.guesses = guesses_in(self.setting.space)
 
     def errors(self, smoothed: bool = True) -> Errors:
         """Errors of the guesses. Raises as the planner does."""

@@ -224,8 +224,8 @@ class StreamStatement:
 
     def save(self, path: PathLike, whom: Whom) -> None:
         """Write the statement of what was added so far. ``whom``: whom the model was fitted on."""
-        self._batch.shown(self._told)
-        statement = self._batch.statement(self._published, whom.people, known_by=whom.known_by)
+        earlier = self._batch.earlier_beside(self._told)
+        statement = self._batch.statement(self._published, whom.people, earlier, known_by=whom.known_by)
         save_statement(Path(path), statement, "-", self._lines.hexdigest())
 
 

@@ -49,6 +49,7 @@ from dphmm.storage.statement_types import (
     CoveredDistance,
     Randomness,
     ReleaseStatement,
+    earlier_answers_of,
     epsilons_of,
     exact_epsilons,
     member,
@@ -173,8 +174,8 @@ def _facts(
 
 def _require_earlier(statement: ReleaseStatement, name: str, file: ReleasedFile) -> None:
     """Other files have answers at steps that this one leaves out, at most; without estimates none of them tells."""
-    told = statement.published.earlier_answers
-    if told is not UNSET:
+    told = earlier_answers_of(statement)
+    if told:
         room = sum(file.left_out.values()) if file.estimate is not None else 0
         _require(told <= room, name, "published.earlier_answers")
 
@@ -191,7 +192,7 @@ def _require_totals(statement: ReleaseStatement, name: str, file: ReleasedFile) 
     for (user, own), times in count.items():
         sums[user] += times * exact[own]
     least = max(sums.values())
-    stated, more = statement.totals.epsilon_sum, statement.published.earlier_answers is not UNSET
+    stated, more = statement.totals.epsilon_sum, earlier_answers_of(statement) > 0
     _require(stated == shown(least) or (more and _at_least(stated, least)), name, "totals.epsilon_sum")
     costs: dict[str, Fraction | float] = {}
     for user, cost in zip(file.users, file.cost.tolist(), strict=True):
@@ -247,7 +248,7 @@ def _with_sentences(
         not_protected=promises.not_protected(options, *origin, varies),
         totals=replace(
             statement.totals,
-            of=whose_totals(member(statement, "published.earlier_answers") or 0),
+            of=whose_totals(earlier_answers_of(statement)),
             epsilon_sum_meaning=promises.epsilon_words(varies),
             cost_sum_meaning=promises.cost_words(),
             cost_unbounded_because=promises.cost_unbounded_because(options) if unbounded else None,

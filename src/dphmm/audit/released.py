@@ -33,6 +33,7 @@ from dphmm.session.planner import Planner
 from dphmm.session.setting import Setting, StepChoices, Subjects, checked_steps, names_chosen
 from dphmm.states.space import StateSpace
 from dphmm.storage.statement import read_statement, schedule_of_statement, statement_path
+from dphmm.storage.statement_types import earlier_answers_of
 from dphmm.types import Exact
 
 
@@ -134,7 +135,8 @@ def check_released(
     Raises InvalidInput for a table that is no released table of this space.
     """
     beside = Path(statement) if statement is not None else _beside(released)
-    schedule = _stated_schedule(beside) if schedule is None else schedule
+    stated, earlier = _stated(beside)
+    schedule = stated if schedule is None else schedule
     named = {"query": query, "schedule": schedule, "start": start, **choices}
     own = tuple(varies) or names_chosen(checked_steps(step_choices or {}))
     setting = Setting.of(model, policy, space, epsilon, varies=own, **named)
@@ -143,7 +145,7 @@ def check_released(
     file = ReleasedFile.read(released, space, findings)
     ledger = _own(ledger, query, file, findings)
     replay = Replay(subjects, ledger, findings, most_plans)
-    audit = RowsAudit(file, subjects, ledger, replay, findings, _stated_earlier(beside))
+    audit = RowsAudit(file, subjects, ledger, replay, findings, earlier)
     for user, rows in file.by_user().items():
         audit.user(user, rows)
     notes += audit.notes()
@@ -177,20 +179,18 @@ def _beside(released: Any) -> Path | None:
     return statement_path(released) if isinstance(released, (str, os.PathLike)) else None
 
 
-def _stated_schedule(beside: Path | None) -> Schedule | None:
-    """The schedule that a statement tells; what it tells wrongly is a finding of `check_statement`."""
-    try:
-        return None if beside is None or not beside.exists() else schedule_of_statement(read_statement(beside))
-    except InvalidInput:
-        return None
+def _stated(beside: Path | None) -> tuple[Schedule | None, int]:
+    """The schedule that a statement tells, and from how many answers of other files estimates follow.
 
-
-def _stated_earlier(beside: Path | None) -> int:
-    """From how many answers of other files estimates follow, as a privacy statement tells."""
+    What it tells wrongly is a finding of `check_statement`.
+    """
     try:
-        return 0 if beside is None or not beside.exists() else read_statement(beside).published.earlier_answers or 0
+        if beside is not None and beside.exists():
+            statement = read_statement(beside)
+            return schedule_of_statement(statement), earlier_answers_of(statement)
     except InvalidInput:
-        return 0
+        pass
+    return None, 0
 
 
 def _own(ledger: Ledger | None, query: str, file: ReleasedFile, findings: Findings) -> Ledger | None:

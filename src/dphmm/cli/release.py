@@ -343,7 +343,7 @@ def _told(job: Job, batch: Batch, statement: ReleaseStatement, rows: VisitTable,
     from dphmm.storage.release_words import story
 
     # A plan's people begin as the model says, have whole blocks, and no answers in other files.
-    others = statement.beginnings or statement.published.earlier_answers
+    others = statement.beginnings or statement_types.earlier_answers_of(statement)
     planned = None if others or job.planned is None else job.planned
     found = None if planned is None or not _whole(rows, planned.schedule, job.model.step) else planned.found
     possible = batch.setting.excludes_no_state and not statement.beginnings

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -253,9 +254,7 @@ def sureness(plan: SchedulePlan | ReleaseReport, *, ax: Axes | None = None) -> A
     else:
         titled(ax, heading)
     ax.set(xlim=(50, 118), xticks=(50, 75, 100))
-    first, _, rest = SEVERAL.partition(", at every moment, ")
-    several = f"\n{first}, at every\nmoment, {rest}" if len(rows) > 2 else ""
-    ax.set_xlabel(f"sure at most, %{several}")
+    ax.set_xlabel("\n".join(["sure at most, %", *(wrap(SEVERAL, 50) if len(rows) > 2 else ())]))
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
     return ax

@@ -35,7 +35,7 @@ from dphmm.states.space import FORBIDDEN, LONGEST_NAME
 from dphmm.states.trajectory import MICROSECONDS
 from dphmm.storage.inputs import PathLike
 from dphmm.storage.statement import load_statement, promise_of_statement, schedule_of_statement, stated_options
-from dphmm.storage.statement_types import epsilons_of, member
+from dphmm.storage.statement_types import earlier_answers_of, epsilons_of, member
 from dphmm.types import BoolArray, FloatArray, IntArray, Loss
 
 #: Up to so many rows everybody can be looked at; of more, so many people.
@@ -284,8 +284,11 @@ class _Reading:
         self._counted = False
         #: Of how many people the plans were made again.
         self.remade = 0
+        schedule = schedule_of_statement(made.statement)
+        #: The schedule by which answers chose when to ask, None where none did.
+        self._paced = schedule if schedule is not None and schedule.kind == "paced" else None
         #: Answers of other files that estimates follow from, as the statement says.
-        self.earlier = member(made.statement, "published.earlier_answers") or 0
+        self.earlier = earlier_answers_of(made.statement)
         #: Whether rows are left out that the stated schedule asks, or whether that cannot be told.
         self.off_schedule = False
         self._hours: dict[int, FloatArray] = {}
@@ -387,13 +390,12 @@ class _Reading:
         steps = smoother.steps(published)
         for _, plan in steps.plans:
             self.plans.setdefault(plan.hash, plan)
-        schedule = schedule_of_statement(self._made.statement)
-        paced = schedule is not None and schedule.kind == "paced"
-        if known and (paced or file.estimate is not None):
-            filtered = smoother.filtered(published, steps, spreads=paced)
+        paced = self._paced
+        if known and (paced is not None or file.estimate is not None):
+            filtered = smoother.filtered(published, steps, spreads=paced is not None)
             self._require_estimates(rows, filtered.estimates[places], filtered.states[places])
-            if schedule is not None and paced:
-                self._follow(schedule, published, filtered.spreads, int(rows[0]))
+            if paced is not None:
+                self._follow(paced, published, filtered.spreads, int(rows[0]))
         return smoother.smooth(published, marginals=True).at(places)
 
     def _require_estimates(self, rows: IntArray, estimates: FloatArray, states: IntArray) -> None:

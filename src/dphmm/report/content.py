@@ -29,7 +29,7 @@ from dphmm.states.maps import MapSpace
 from dphmm.states.space import StateSpace
 from dphmm.storage.release_words import OTHER_TIMES, Found, InLedger, Story, story
 from dphmm.storage.statement import promise_of_statement, schedule_of_statement
-from dphmm.storage.statement_types import ReleaseStatement, exact_epsilons
+from dphmm.storage.statement_types import ReleaseStatement, earlier_answers_of, exact_epsilons
 from dphmm.types import BoolArray, FloatArray, IntArray
 
 _DAY = 86_400
@@ -456,7 +456,7 @@ class ReleaseReport:
     @cached_property
     def earlier(self) -> int:
         """How many answers of other files estimates follow from, too."""
-        return self.statement.published.earlier_answers or 0
+        return earlier_answers_of(self.statement)
 
     @cached_property
     def in_all(self) -> Fraction:

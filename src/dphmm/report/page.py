@@ -17,7 +17,6 @@ from urllib.parse import quote
 
 import numpy as np
 from markupsafe import Markup
-from msgspec import UNSET
 
 from dphmm._cached import cached_property
 from dphmm.accounting.records import in_short
@@ -1067,29 +1066,22 @@ class Content:
         name = self.report.name
         name = f"./{name}" if name.startswith("-") else name
         statement = self.report.statement
-        files = {
-            # Nothing confirms its name here.
-            "query": statement.query != "state",
-            "choices": statement.varied is not UNSET,
-            "initials": statement.beginnings is not UNSET,
-            "mechanism": is_reference(statement.mechanism.asked),
-            "ledger": self.report.elsewhere is not None,
-        }
-        # The audit takes the other choices from the statement, or has these defaults.
-        choices = {
+        mechanism = statement.mechanism.asked
+        # (as released, the default of the audit), which takes all other choices from the statement. What the reader has
+        # to name is in capitals: files, and the query, whose name nothing confirms here.
+        options = {
+            "query": ("QUERY" if statement.query != "state" else "", ""),
+            "choices": ("CHOICES" if statement.varied else "", ""),
+            "initials": ("INITIALS" if statement.beginnings else "", ""),
+            "mechanism": ("MECHANISM" if is_reference(mechanism) else mechanism, "auto"),
+            "ledger": ("" if self.report.elsewhere is None else "LEDGER", ""),
             "constraint": (statement.constraint.name, "support"),
-            "mechanism": (statement.mechanism.asked, "auto"),
             "scope": (statement.scope.name, "global"),
             "flat": (statement.flat.name, "thicken"),
             "start": (statement.mechanism.start, self.report.made.model.start),
         }
-        more = [f" --{option} {option.upper()}" for option, needed in files.items() if needed]
-        more += [
-            f" --{option} {quoted(told)}"
-            for option, (told, default) in choices.items()
-            if told != default and not (option == "mechanism" and files["mechanism"])
-        ]
-        return f"dphmm audit --released {quoted(name)} --model MODEL --policy POLICY{''.join(more)}"
+        more = "".join(f" --{one} {quoted(told)}" for one, (told, default) in options.items() if told != default)
+        return f"dphmm audit --released {quoted(name)} --model MODEL --policy POLICY{more}"
 
     # -- files and details -----------------------------------------------------------------------------------------
 

@@ -294,16 +294,18 @@ def guarantee(report: ReleaseReport) -> Guarantee:
         short.append((name, _share(promise.exact), every))
         long.append((whole, _share(promise.exact), _odds(every, promise.exact)))
         # Of two states of one step it is a bound where the model couples, and for who believes it.
-        two = "two ways that differ on one day" if promise.per == "1d" else "two paths"
-        two = "two paths that differ in one block" if promise.per not in (None, "1d") else two
+        if promise.per is None:
+            two = "two paths"
+        else:
+            two = "two ways that differ on one day" if promise.per == "1d" else "two paths that differ in one block"
         note = f"The last bar is of {two}"
         if float(promise.exact) > 5:
-            note += ": near certainty" if note else "All answers together allow near certainty"
+            note += ": near certainty"
             if report.found is not None:
                 block = "a day" if promise.per == "1d" else "all answers"
                 block = block if promise.window is None else "longer times"
                 note += f". Judge {block} by how far off a reader still is"
-        note += "." * bool(note)
+        note += "."
     elif promise is None and statement.horizon is not None:
         of_all = f". Of this file; {more}" if more else ""
         note = f"No limit for a day; {horizon_words(report)}{of_all}."
@@ -372,14 +374,12 @@ def block_words(report: ReleaseReport) -> list[str]:
                 f"two ways somebody could have spent their time that are, at every moment, equal or {pair}. "
             )
         return [sentence + together]
-    # Answers of other blocks tell of one, too, by the model: ways that differ there as well are not bounded by its cap.
-    apart = (
-        ""
-        if promise.per is None
-        else f" that differ within {'one day' if promise.per == '1d' else 'one block'} only, and"
-    )
-    # Windows overlap: ways that differ for longer are bounded by no cap.
-    apart = apart if promise.window is None else f" that differ within {_in_a_row(promise.window)} only, and"
+    # Windows overlap, and by the model answers of other blocks tell of one, too: ways that differ for longer than the
+    # cap is of are not bounded by it.
+    apart = ""
+    if promise.steps is None:
+        block = "one day" if promise.per == "1d" else "one block"
+        apart = f" that differ within {block if promise.window is None else _in_a_row(promise.window)} only, and"
     told = [
         f"Take any two ways somebody could have spent the whole time{apart} that are, at every moment, equal or "
         f"{pair}. Whatever this file says, the odds between the two change by at most a factor that depends on how "

@@ -82,7 +82,7 @@ class Filtered(NamedTuple):
     """What a release says of rows (n,) beside its answers.
 
     ``estimates`` (n, d): the posterior mean given the answers so far; of labels (n, 1) how likely the state is.
-    ``states`` (n,): the likeliest state. ``spreads`` (n,): of the belief before each row, where they were wanted.
+    ``states`` (n,): the likeliest state. ``spreads`` (n,): of the belief before each row; (0,) unless wanted.
     """
 
     estimates: FloatArray
@@ -102,6 +102,11 @@ class Smoother:
         self._chosen = subjects if subjects is not None and subjects.chosen else None
         shared = setting.has_public_plans and self._chosen is None
         self._schedule = PlanSchedule(setting) if shared else None
+        self._loss = LABEL if setting.space.has_labels else "squared"
+        # Kept for all subjects: it holds what it made of the plans.
+        self._filter = None
+        if self._schedule is not None:
+            self._filter = Filter(setting.model, self._schedule, setting.space, self._loss)
 
     @property
     def model(self) -> MarkovModel:
@@ -189,23 +194,20 @@ class Smoother:
 
         ``steps``: the same answers as `steps` has them. ``spreads``: whether spreads are wanted.
         """
-        plans, setting = steps.made_again, self._setting
-        loss = LABEL if setting.space.has_labels else "squared"
-        if isinstance(plans, SharedPlans) and not spreads:
-            own = Filter(self._model, plans.schedule, setting.space, loss)
-            if own.compiled:
-                return _compiled(own, plans, published)
-        position, answers = setting.first(), setting.space.own_answers
-        shape = len(published.t), answers.shape[1]
-        found = Filtered(np.empty(shape), np.empty(shape[0], np.int64), np.empty(shape[0]))
+        plans, own = steps.made_again, self._filter
+        if isinstance(plans, SharedPlans) and own is not None and own.compiled and not spreads:
+            return _compiled(own, plans, published)
+        position, answers = self._setting.first(), self._setting.space.own_answers
+        n = len(published.t)
+        found = Filtered(np.empty((n, answers.shape[1])), np.empty(n, np.int64), np.empty(n * spreads))
         for at, t in enumerate(published.t.tolist()):
             position = _skipped_to(position, t, self._model)
             if spreads:
-                found.spreads[at] = spread(position.prior, answers, loss)
+                found.spreads[at] = spread(position.prior, answers, self._loss)
             known = position.prior
             if published.plans[at]:
                 known = position.posterior(plans.at(at), published.z[at])
-            found.estimates[at], found.states[at] = estimate(known, answers, loss)
+            found.estimates[at], found.states[at] = estimate(known, answers, self._loss)
             position = position.predict(self._model, known)
         return found
 
@@ -397,7 +399,7 @@ def _compiled(own: Filter, plans: SharedPlans, published: Published) -> Filtered
     numbers[between] = plans.schedule.numbers(first[between])
     z[places[~asked]] = 0
     result = own.run(Observations(begins, first, skipped, z, numbers, told), [None], [False])
-    return Filtered(result.estimates[places], result.states[places], np.empty(len(t)))
+    return Filtered(result.estimates[places], result.states[places], np.empty(0))
 
 
 def likelihood_row(plan: Plan, z: IntArray, out: FloatArray, step: str) -> bool:

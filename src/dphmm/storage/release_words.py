@@ -29,7 +29,7 @@ from dphmm.session.plan import Plan
 from dphmm.session.setting import Setting
 from dphmm.states.space import LABELS_WRONG
 from dphmm.storage.promises import cost_unbounded_because, places_words
-from dphmm.storage.statement_types import ReleaseStatement, document, epsilons_of
+from dphmm.storage.statement_types import ReleaseStatement, document, earlier_answers_of, epsilons_of
 
 #: Characters of a line beside its label: a terminal has 80 columns.
 _WIDTH = 64
@@ -398,12 +398,10 @@ def _guaranteed(
         # Answers of other blocks tell of a step, too.
         whole = couples and promise is not None and promise.steps is not None
         states = f"and so two states of one step, {IF_BELIEVED}" if whole else "two states of one step can lose more"
-        # Windows overlap: paths that differ for longer lose more than the answers of one.
-        within = (
-            "" if promise is None or promise.window is None else f"differ within {promise.window:,} steps only and "
-        )
-        # By the model answers of other blocks tell of one, too: paths that differ there as well lose more.
-        within = within if promise is None or promise.per is None else f"differ within {block} only and "
+        # Windows overlap, and by the model answers of other blocks tell of one: paths that differ longer lose more.
+        within = ""
+        if promise is not None and promise.steps is None:
+            within = f"differ within {block if promise.window is None else f'{promise.window:,} steps'} only and "
         words.append(f"two paths that {within}are equal or joined so at every step: {together}; {states}")
     elif promise is not None and promise.steps is None:
         words.append(f"no limit for several answers: each allows {one}")
@@ -493,7 +491,7 @@ def _spent(
     # Of a sequence that ends, the sum of the rows is its own.
     least_spent = spent_in_all if promise is not None and promise.steps is not None else Fraction(0)
     in_all, counted = in_short(spent_in_all), " (all files and queries of the ledger)" * (ledger is not None)
-    earlier = statement.published.earlier_answers or 0
+    earlier = earlier_answers_of(statement)
     with_earlier = f" and the {earlier:,} earlier ones that its estimates follow from" if earlier else ""
     over = f" by the answers of this file{with_earlier}" if ledger is None else counted
     if promise is None or most is None:

@@ -555,6 +555,11 @@ def member(part: Part, path: str) -> Any:
     return value
 
 
+def earlier_answers_of(statement: ReleaseStatement) -> int:
+    """From how many answers of other files estimates follow, too; 0 where a statement tells of none."""
+    return statement.published.earlier_answers or 0
+
+
 def epsilons_of(statement: ReleaseStatement) -> tuple[Fraction, Fraction]:
     """The smallest and the largest epsilon that an answer may have. Raises ValueError for a text that is none."""
     found = [epsilon for epsilon in exact_epsilons(statement).values() if epsilon]
