@@ -122,7 +122,9 @@ def test_rows_that_were_not_asked_make_answers_count_alike(board):
     asked.loc[silent, ["epsilon", "cost"]] = 0.0
     found = dphmm.population(asked, model, policy, space)
     assert not found.public and "answers count alike" in found.notes[0] and found.answers == len(table) - 1
-    assert dphmm.population(asked, model, policy, space, schedule="planned").public
+    assert "normal approximation" in found.notes[1]
+    planned = dphmm.population(asked, model, policy, space, schedule="planned")
+    assert planned.public and not any("approximation" in note for note in planned.notes)
     assert not dphmm.population(table, model, policy, space, schedule="paced").public
     with pytest.raises(InvalidInput, match="schedule"):
         dphmm.population(table, model, policy, space, schedule="sometimes")
@@ -143,7 +145,8 @@ def test_delta_sets_refuse_what_their_plans_cannot_tell(board):
     space, model, policy, table, _ = released(board, people=8, steps=3, constraint="delta=0.4")
     halves = {"left": [0, 1, 4, 5, 8, 9, 12, 13], "corner": [0]}
     found = dphmm.population(table, model, policy, space, constraint="delta=0.4", regions=halves)
-    assert found.q is None and "no likeliest density" in found.notes[0]
+    assert found.q is None and "plans hang on earlier answers" in found.notes[0]
+    assert "no likeliest density" in found.notes[1]
     assert all(share.why for share in found.regions) and "separates states with one law" in found.regions[0].why
     assert all(share.estimate is None and share.low is None for share in found.regions)
     (whole,) = dphmm.population(table, model, policy, space, constraint="delta=0.4", regions={"all": range(16)}).regions

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
 COSTS = "costs no privacy: computed from published rows and public files"
 MEANING = (
-    "linear: unbiased; low to high: its 90 % interval, for the population that these people were drawn from, by the "
-    "normal approximation: of fewer than some 300 people it misses more often; estimate: the likeliest density, which "
-    "errs less and leans to where it started (docs/proofs/population-shares.md)"
+    "linear: unbiased; low to high: its 90 % interval, for these people and for the population that they were drawn "
+    "from; estimate: the likeliest density, which errs less and leans to where it started "
+    "(docs/proofs/population-shares.md)"
 )
 BEFORE = (
     "standard errors of the linear estimates from one answer of each person, if people were where the public guess has "

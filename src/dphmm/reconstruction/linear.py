@@ -19,9 +19,15 @@ from dphmm.types import FloatArray, IntArray
 
 #: How often an interval may miss the share, at most.
 MISSES = 0.1
+#: Of these misses: of each end of `interval`, and of each of its two largest mean squares, given those that were seen.
+_END, _SQUARE = 0.045, 0.005
 #: Standard errors to both sides of a share whose estimate is normal; of fewer people no estimate is taken to be.
 _NORMAL = 1.6448536269514722
 FEWEST = 30
+#: Factors in exponents that are tried for the ends of `interval`, and the largest, for terms that span 1.
+_FACTORS, _LARGEST_FACTOR = 32, 40.0
+#: Factors times regions that are looked at together.
+_TOGETHER = 2**18
 #: How far from unbiased rounding may leave an estimate.
 _UNBIASED = 1e-8
 #: Singular values below this share of the largest are none; an estimate this near to unbiased needs no further round.
@@ -39,15 +45,6 @@ class Shares(NamedTuple):
     share: FloatArray
     low: FloatArray
     high: FloatArray
-
-
-class Interval(NamedTuple):
-    """Unbiased estimates (k,), which may lie outside 0 to 1, their standard errors, and 90 % intervals inside it."""
-
-    share: FloatArray
-    low: FloatArray
-    high: FloatArray
-    standard_error: FloatArray
 
 
 def linear_estimates(table: FloatArray, regions: FloatArray, guess: FloatArray | None = None) -> FloatArray:
@@ -129,35 +126,137 @@ def shares(counts_for: FloatArray, least: FloatArray, most: FloatArray) -> Share
     return Shares(mean, np.clip(mean - half, 0.0, 1.0), np.clip(mean + half, 0.0, 1.0))
 
 
-def interval(
-    share: FloatArray, standard_error: FloatArray, people: int, ends: tuple[FloatArray, FloatArray] | None
-) -> Interval:
-    """The 90 % intervals of estimated shares (k,): by the normal approximation, of 30 people or more.
+class Terms(NamedTuple):
+    """What is known of the terms of persons, whatever they answered: bounds of k regions, each (k,).
 
-    An approximation: of fewer than some 300 people, where few answers count for much, it misses more often. In the
-    worst case that was found, 60 people and labels at epsilon 2, it held a share of 10 % in 57 of 100 cases.
+    least, most : of a term. inside, outside : of the expected square of a term of somebody who is always in the region,
+    and of somebody who never is.
+    """
 
-    Each is at least 2.303 / people wide to both sides, for a share that nobody of these people shows. Of fewer people
-    it is that of `shares`, by the least and the most (k,) that an answer counts, and 0 to 1 without these ``ends``.
+    least: FloatArray
+    most: FloatArray
+    inside: FloatArray
+    outside: FloatArray
+
+    def of_others(self) -> Terms:
+        """The same of 1 less each term: of the states that are not in a region."""
+        return Terms(1.0 - self.most, 1.0 - self.least, self.outside + 1.0, np.maximum(self.inside - 1.0, 0.0))
+
+
+class Seen(NamedTuple):
+    """The mean (k,) of the terms of persons, and the means of their squares and of those of each less 1."""
+
+    mean: FloatArray
+    square: FloatArray
+    square_less_1: FloatArray
+
+    def of_others(self) -> Seen:
+        """The same of 1 less each term."""
+        return Seen(1.0 - self.mean, self.square_less_1, self.square)
+
+
+def interval(seen: Seen, people: int, terms: Terms) -> tuple[FloatArray, FloatArray]:
+    """The ends (k,) of 90 % intervals around the means of one term of each person, cut to 0 to 1.
+
+    Each holds the mean of the expected terms with a probability of at least 0.9, however few people there are, whatever
+    the shares are. Terms of persons are independent, and their expected values are shares.
+
+    Source: Hoeffding, "Probability inequalities for sums of bounded random variables" (JASA 1963), Theorem 1; Bennett,
+    "Probability inequalities for the sum of independent random variables" (JASA 1962); for squares that were measured,
+    Maurer and Pontil, "Empirical Bernstein bounds and sample variance penalization" (COLT 2009).
+
+    Proof: docs/proofs/population-shares.md.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from dphmm.reconstruction.linear import interval
-    >>> found = interval(np.array([0.5]), np.array([0.01]), 1000, None)
-    >>> found.low.round(4), found.high.round(4)
+    >>> from dphmm.reconstruction.linear import Seen, Terms, interval
+    >>> terms = Terms(*(np.array([bound]) for bound in (-0.5, 1.5, 1.75, 0.75)))
+    >>> low, high = interval(Seen(np.array([0.5]), np.array([1.0]), np.array([1.0])), 1000, terms)
+    >>> low.round(3), high.round(3)
+    (array([0.425]), array([0.575]))
+    """
+    low = _low(seen, people, terms) - _UNBIASED
+    high = 1.0 - _low(seen.of_others(), people, terms.of_others()) + _UNBIASED
+    # What every outcome counts alike is known without noise: a region of all states.
+    alike = terms.most - terms.least <= _UNBIASED
+    low, high = np.where(alike, seen.mean - _UNBIASED, low), np.where(alike, seen.mean + _UNBIASED, high)
+    return np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
+
+
+def _low(seen: Seen, people: int, terms: Terms) -> FloatArray:
+    """Lower ends (k,), which may lie below 0: the largest share below all that are refuted.
+
+    For every factor the expected exponential of a term is at most a line in the share, and a mean that is too large for
+    the line refutes the share. The factors hang on no answer.
+    """
+    least, most = np.minimum(terms.least, 0.0), np.maximum(terms.most, 1.0)
+    squares = [
+        (about, _largest_mean(square, np.maximum(np.abs(least - about), np.abs(most - about)), people))
+        for about, square in ((0.0, seen.square), (1.0, seen.square_less_1))
+    ]
+    chance = np.log(_END) / people
+    factors = np.geomspace(min(1.0, np.sqrt(-2.0 * chance)), _LARGEST_FACTOR, _FACTORS)[:, None]
+    low, together = np.full(len(seen.mean), -np.inf), max(1, _TOGETHER // max(1, len(seen.mean)))
+    for first in range(0, _FACTORS, together):
+        factor = factors[first : first + together] / (most - least)
+        told = np.exp(factor * seen.mean + chance)
+        found = [_crossing(told, np.exp(factor * least), np.exp(factor * most), least, most)]
+        inside = np.exp(factor) * (1.0 + np.maximum(terms.inside - 1.0, 0.0) * _beyond(factor, most - 1.0))
+        outside = 1.0 + terms.outside * _beyond(factor, most)
+        found.append(_crossing(told, outside, inside, np.zeros_like(low), np.ones_like(low)))
+        for about, largest in squares:
+            rest = 1.0 + largest * _beyond(factor, most - about)
+            found.append(about + (told * np.exp(-factor * about) - rest) / factor)
+        low = np.maximum(low, np.max(found, axis=(0, 1)))
+    return low
+
+
+def _crossing(
+    told: FloatArray, at_low: FloatArray, at_high: FloatArray, low: FloatArray, high: FloatArray
+) -> FloatArray:
+    """Where a line from one value at ``low`` to a larger one at ``high`` is as large as told; of others nowhere."""
+    rises = at_high - at_low
+    found = np.full(told.shape, -np.inf)
+    np.divide(told - at_low, rises, out=found, where=rises > 0)
+    return np.asarray(low + (high - low) * found)
+
+
+def _beyond(factor: FloatArray, most: FloatArray) -> FloatArray:
+    """(e^x - 1 - x) / most² for x = factor · most: what a square of 1 adds to an expected exponential at most."""
+    x = factor * most
+    series = 0.5 + x / 6.0 + x**2 / 24.0 + x**3 / 120.0
+    ratio = np.divide(np.expm1(x) - x, x**2, out=np.zeros_like(x), where=x > 0)
+    return np.asarray(factor**2 * np.where(x < 1e-3, series, ratio))
+
+
+def _largest_mean(square: FloatArray, far: FloatArray, people: int) -> FloatArray:
+    """The largest expected mean (k,) of squares of terms at most ``far`` from 0, given the mean that was seen."""
+    half = far**2 * -np.log(_SQUARE) / (2.0 * people)
+    return np.asarray(np.minimum((np.sqrt(half) + np.sqrt(half + square)) ** 2, far**2))
+
+
+def normal_interval(share: FloatArray, standard_error: FloatArray, people: int) -> tuple[FloatArray, FloatArray]:
+    """The ends (k,) of intervals by the normal approximation, which hold a share about nine times in ten.
+
+    For estimates that are ratios, where the number of somebody's answers hangs on the answers. Each is at least
+    2.303 / people wide to both sides, for a share that nobody of these people shows; of fewer than 30 people it is 0 to
+    1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dphmm.reconstruction.linear import normal_interval
+    >>> low, high = normal_interval(np.array([0.5]), np.array([0.01]), 1000)
+    >>> low.round(4), high.round(4)
     (array([0.4836]), array([0.5164]))
 
     Source: docs/proofs/population-shares.md.
     """
+    half = np.full(len(share), np.inf)
     if people >= FEWEST:
-        half = np.maximum(_NORMAL * standard_error, -np.log(MISSES) / people)
-    elif ends is None:
-        half = np.full(len(share), np.inf)
-    else:
-        half = (ends[1] - ends[0]) * np.sqrt(np.log(2 / MISSES) / (2 * people))
-    half = half + _UNBIASED
-    return Interval(share, np.clip(share - half, 0.0, 1.0), np.clip(share + half, 0.0, 1.0), standard_error)
+        half = np.maximum(_NORMAL * standard_error, -np.log(MISSES) / people) + _UNBIASED
+    return np.clip(share - half, 0.0, 1.0), np.clip(share + half, 0.0, 1.0)
 
 
 def shares_of_outcomes(table: FloatArray, outcomes: IntArray, guess: FloatArray | None = None) -> Shares:

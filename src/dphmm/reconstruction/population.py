@@ -6,7 +6,7 @@ cannot be answered: it is refused with the states that would make it answerable.
 
 Persons count alike where who is asked is public. A paced schedule chooses from earlier answers when to ask, so that the
 number of a person's answers says something of them: there answers count alike, the estimate speaks of the steps that
-were asked, and its standard error is that of a ratio.
+were asked, its standard error is that of a ratio, and its interval an approximation.
 
 Proof: docs/proofs/population-shares.md.
 """
@@ -29,9 +29,9 @@ from dphmm.policy.graph import PolicyGraph
 from dphmm.reconstruction.answers import Answers, answers_of
 from dphmm.reconstruction.density import Fitted, density
 from dphmm.reconstruction.flows import flows as flows_of
-from dphmm.reconstruction.linear import interval
+from dphmm.reconstruction.linear import Seen, interval
 from dphmm.reconstruction.regions import Regions, checked_regions, default_regions
-from dphmm.reconstruction.shares import LinearEstimates, Share, each_share, flow_shares, region_shares
+from dphmm.reconstruction.shares import NOTHING, LinearEstimates, Share, Told, each_share, flow_shares, region_shares
 from dphmm.session.setting import Setting, StepChoices, Subjects, check_same_states, checked_steps, names_chosen
 from dphmm.states.space import StateSpace
 from dphmm.states.trajectory import MICROSECONDS
@@ -157,7 +157,8 @@ def population(
     Returns
     -------
     A `Population`. Every share is that among the persons with answers, who count alike; under a paced schedule among
-    the steps that were asked.
+    the steps that were asked. Each interval holds its share with a probability of at least 0.9, however few people
+    there are; under a paced schedule, and where plans hang on earlier answers, ``notes`` say what it is.
 
     Raises
     ------
@@ -216,14 +217,17 @@ def population_of_rows(
     for name, own in periods:
         pairs = answers.pairs(own) if flows else None
         found.append(_density(name, answers.take(own), pairs, linear, setting))
-    notes = tuple(_notes(answers, found, flows))
+    notes = tuple(_notes(answers, found, flows, setting))
     return Population(tuple(found), answers.public, notes, len(np.unique(answers.person)))
 
 
-def _notes(answers: Answers, found: Sequence[Density], flows: bool) -> Iterator[str]:
+def _notes(answers: Answers, found: Sequence[Density], flows: bool, setting: Setting) -> Iterator[str]:
     """What a reader has to know of how the estimates came about."""
     if not answers.public:
         yield "speaks of the steps that were asked, which earlier answers chose: answers count alike, not persons"
+        yield "intervals are a normal approximation, which misses more often of fewer than some 300 people"
+    elif not setting.has_public_plans:
+        yield "plans hang on earlier answers: intervals hold if no other plan than those of these answers was possible"
     if any(one.q is None for one in found):
         yield (
             "no likeliest density: too many answers were drawn under laws of fewer than 30 people; "
@@ -327,7 +331,7 @@ def expected_errors(
 
     Of the linear estimates from one answer each of ``people`` persons at the first step, if people were where the
     public guess has them (`public_guess`): the Cramér-Rao bound of unbiased estimates. As shares the guess itself is
-    told; ``low`` and ``high`` are a 90 % interval around it. Choices are those of the release.
+    told; ``low`` and ``high`` are the 90 % interval that such answers would have. Choices are those of the release.
 
     Raises InvalidInput as `population` does, and for a number of people below 1.
 
@@ -349,10 +353,15 @@ def expected_errors(
     plan = setting.first_plan()
     named = default_regions(space, [plan]) if regions is None else checked_regions(regions, space)
     linear = LinearEstimates([plan], named, guess, space)
-    errors, shares = linear.standard_errors(people), guess @ linear.masks
-    found = interval(shares, errors, people, None)
-    told = list(each_share(found))
+    told = dict[int, Told]()
+    if len(linear.answered):
+        known = linear.answered
+        errors, shares = linear.standard_errors(people)[known], (guess @ linear.masks)[known]
+        squares = people * errors**2 + shares**2
+        expected = Seen(shares, squares, squares - 2 * shares + 1.0)
+        ends = interval(expected, people, linear.terms(np.zeros(1, dtype=np.int64), known))
+        told = dict(zip(known.tolist(), each_share(shares, ends, errors), strict=True))
     return [
-        Share(name, "", None, *((None, None, None, None) if why else one), why)
-        for name, why, one in zip(linear.names, linear.why, told, strict=True)
+        Share(name, "", None, *told.get(number, NOTHING), linear.why[number])
+        for number, name in enumerate(linear.names)
     ]

@@ -2,7 +2,7 @@
 
 Every person is one term: what the answers of a person count is added up first. Under a paced schedule answers count
 alike, and the number of a person's answers hangs on the answers; then a share is a ratio of two sums over persons, with
-the standard error of a ratio.
+the standard error of a ratio, and its interval is an approximation.
 
 Proof: docs/proofs/population-shares.md.
 """
@@ -19,7 +19,7 @@ import numpy as np
 from dphmm.errors import InvalidInput
 from dphmm.reconstruction.answers import Answers, OutcomeTable, outcome_table
 from dphmm.reconstruction.density import Fitted
-from dphmm.reconstruction.linear import Interval, interval, linear_estimates
+from dphmm.reconstruction.linear import Seen, Terms, interval, linear_estimates, normal_interval
 from dphmm.reconstruction.regions import Regions
 from dphmm.session.plan import Plan
 from dphmm.states.space import StateSpace
@@ -33,15 +33,16 @@ _NAMED = 8
 
 
 #: Estimate, ends and standard error of a share; None where it cannot be answered.
-_Told = tuple[float | None, float | None, float | None, float | None]
-_NOTHING: _Told = (None, None, None, None)
+Told = tuple[float | None, float | None, float | None, float | None]
+NOTHING: Told = (None, None, None, None)
 
 
 class Share(NamedTuple):
     """The share of one region, or of one flow between two regions (``destination`` is not "").
 
     estimate : the likeliest one; None where it cannot be told. linear, low, high, standard_error : the unbiased
-    estimate with its 90 % interval within 0 to 1; None where the region cannot be answered, and ``why`` says why.
+    estimate with its 90 % interval within 0 to 1 (an approximation under a paced schedule); None where the region
+    cannot be answered, and ``why`` says why.
     """
 
     region: str
@@ -56,11 +57,17 @@ class Share(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Counts:
-    """What the outcomes of one law count for the regions (Z, k); ``variance`` (k,) of one answer under the guess."""
+    """What the outcomes of one law count for the regions (Z, k); ``variance`` (k,) of one answer under the guess.
+
+    ``inside`` and ``outside`` (k,) are the largest expected squares of what one answer counts, from a state in a region
+    and from another.
+    """
 
     outcomes: OutcomeTable
     counts: FloatArray
     variance: FloatArray
+    inside: FloatArray
+    outside: FloatArray
 
 
 class LinearEstimates:
@@ -96,10 +103,15 @@ class LinearEstimates:
             found[own] = law.counts[law.outcomes.numbers(answers.z[rows][own])][:, regions]
         return found
 
-    def ends(self, laws: IntArray, regions: IntArray) -> tuple[FloatArray, FloatArray]:
-        """What an answer under some laws counts at least and at most for regions (k,)."""
-        known = [law.counts[:, regions] for number in laws.tolist() if (law := self._laws[number]) is not None]
-        return np.min([one.min(axis=0) for one in known], axis=0), np.max([one.max(axis=0) for one in known], axis=0)
+    def terms(self, laws: IntArray, regions: IntArray) -> Terms:
+        """Bounds of what an answer under some laws counts for regions (k,), and so of a mean of several answers."""
+        known = [law for number in laws.tolist() if (law := self._laws[number]) is not None]
+        return Terms(
+            np.min([law.counts[:, regions].min(axis=0) for law in known], axis=0),
+            np.max([law.counts[:, regions].max(axis=0) for law in known], axis=0),
+            np.max([law.inside[regions] for law in known], axis=0),
+            np.max([law.outside[regions] for law in known], axis=0),
+        )
 
     def standard_errors(self, people: int) -> FloatArray:
         """The standard errors (k,) of estimates from one answer each of some people, if the guess were the truth."""
@@ -128,9 +140,10 @@ class LinearEstimates:
         whole = self.answered
         if len(whole):
             counts[:, whole] = self._solved(outcomes.table, inside, guess, whole)
-        chance = guess @ outcomes.table
-        variance = np.maximum(chance @ counts**2 - (guess @ inside) ** 2, 0.0)
-        return _Counts(outcomes, counts, variance)
+        squares = outcomes.table @ counts**2
+        variance = np.maximum(guess @ squares - (guess @ inside) ** 2, 0.0)
+        largest = (np.where(there, squares, 0.0).max(axis=0) for there in (inside > 0, inside == 0))
+        return _Counts(outcomes, counts, variance, *largest)
 
     def _solved(self, table: FloatArray, inside: FloatArray, guess: FloatArray, whole: IntArray) -> FloatArray:
         try:
@@ -180,15 +193,19 @@ class _Moments:
         self.square_sums += (total**2).sum(axis=0)
         self.products += weight @ total
 
-    def intervals(self, least: FloatArray, most: FloatArray, public: bool) -> Interval:
-        """The estimates with their intervals; see `interval`."""
-        share = self.sums / self.weight
-        spread = self.square_sums - 2 * share * self.products + share**2 * self.squares
-        people = self.people
-        error = np.sqrt(np.maximum(spread, 0.0) * people / max(1, people - 1)) / self.weight
-        found = interval(share, error, people, (least, most) if public else None)
+    def told(self, terms: Terms, public: bool) -> Iterator[Told]:
+        """The estimate of each region with its interval and standard error."""
+        share, people = self.sums / self.weight, self.people
+        spread = np.maximum(self.square_sums - 2 * share * self.products + share**2 * self.squares, 0.0)
+        error = np.sqrt(spread * people / max(1, people - 1)) / self.weight
+        if public:
+            # Persons count alike: the term of each is what it adds, as a share of its weight.
+            square = self.square_sums * people / self.weight**2
+            ends = interval(Seen(share, square, square - 2 * share + 1.0), people, terms)
+        else:
+            ends = normal_interval(share, error, people)
         # Of one person nothing tells how far another one would be off.
-        return found if people > 1 else found._replace(standard_error=np.full(len(share), np.nan))
+        return each_share(share, ends, error if people > 1 else np.full(len(share), np.nan))
 
 
 def _blocks(person: IntArray, k: int) -> Iterator[slice]:
@@ -210,17 +227,17 @@ def region_shares(answers: Answers, linear: LinearEstimates, fitted: Fitted | No
     if len(answered):
         for rows in _blocks(answers.person, len(answered)):
             moments.add(answers.person[rows], weights[rows], linear.of(answers, rows, answered))
-    told: dict[int, _Told] = {}
+    told: dict[int, Told] = {}
     if len(answered):
-        ends = linear.ends(np.unique(answers.law), answered)
-        told = dict(zip(answered.tolist(), each_share(moments.intervals(*ends, answers.public)), strict=True))
+        terms = linear.terms(np.unique(answers.law), answered)
+        told = dict(zip(answered.tolist(), moments.told(terms, answers.public), strict=True))
     likeliest = None if fitted is None else fitted.q @ linear.masks
     return tuple(
         Share(
             name,
             "",
             None if likeliest is None or linear.split[number] else float(likeliest[number]),
-            *told.get(number, _NOTHING),
+            *told.get(number, NOTHING),
             linear.why[number],
         )
         for number, name in enumerate(linear.names)
@@ -233,17 +250,15 @@ def flow_shares(pairs: tuple[Answers, Answers], linear: LinearEstimates, fitted:
     if not len(origins):
         return ()
     answered, weights, k = linear.answered, origins.weights(), len(linear.names)
-    width, told = len(answered), dict[tuple[int, int], _Told]()
+    width, told = len(answered), dict[tuple[int, int], Told]()
     if width:
         moments = _Moments(width**2)
         for rows in _blocks(origins.person, width**2):
             one, other = linear.of(origins, rows, answered), linear.of(then, rows, answered)
             moments.add(origins.person[rows], weights[rows], (one[:, :, None] * other[:, None]).reshape(-1, width**2))
-        ends = (linear.ends(np.unique(part.law), answered) for part in (origins, then))
-        corners = [a[:, None] * b[None] for a, b in _corners(*ends)]
-        least, most = (np.asarray(pick(corners, axis=0)).ravel() for pick in (np.min, np.max))
+        terms = _products(*(linear.terms(np.unique(part.law), answered) for part in (origins, then)))
         both = [(a, b) for a in answered.tolist() for b in answered.tolist()]
-        told = dict(zip(both, each_share(moments.intervals(least, most, origins.public)), strict=True))
+        told = dict(zip(both, moments.told(terms, origins.public), strict=True))
     likeliest = None if fitted is None else linear.masks.T @ fitted.q @ linear.masks
     found = []
     for a in range(k):
@@ -251,20 +266,23 @@ def flow_shares(pairs: tuple[Answers, Answers], linear: LinearEstimates, fitted:
             split = linear.split[a] or linear.split[b]
             estimate = None if likeliest is None or split else float(likeliest[a, b])
             why = linear.why[a] or linear.why[b]
-            found.append(Share(linear.names[a], linear.names[b], estimate, *told.get((a, b), _NOTHING), why))
+            found.append(Share(linear.names[a], linear.names[b], estimate, *told.get((a, b), NOTHING), why))
     return tuple(found)
 
 
-def _corners(
-    one: tuple[FloatArray, FloatArray], other: tuple[FloatArray, FloatArray]
-) -> Iterator[tuple[FloatArray, FloatArray]]:
-    for a in one:
-        for b in other:
-            yield a, b
+def _products(one: Terms, other: Terms) -> Terms:
+    """Bounds of the products (k²,) of what two answers count for two regions: their noise is independent."""
+
+    def every(some: Sequence[FloatArray], more: Sequence[FloatArray]) -> FloatArray:
+        return np.stack([np.outer(a, b).ravel() for a in some for b in more])
+
+    corners = every([one.least, one.most], [other.least, other.most])
+    both, *others = every([one.inside, one.outside], [other.inside, other.outside])
+    return Terms(corners.min(axis=0), corners.max(axis=0), both, np.max(others, axis=0))
 
 
-def each_share(found: Interval) -> Iterator[_Told]:
+def each_share(share: FloatArray, ends: tuple[FloatArray, FloatArray], error: FloatArray) -> Iterator[Told]:
     """Estimate, ends and standard error of each region."""
-    parts = (part.tolist() for part in (found.share, found.low, found.high, found.standard_error))
-    for share, low, high, error in zip(*parts, strict=True):
-        yield share, low, high, None if math.isnan(error) else error
+    parts = (part.tolist() for part in (share, *ends, error))
+    for one, low, high, off in zip(*parts, strict=True):
+        yield one, low, high, None if math.isnan(off) else off
