@@ -110,7 +110,7 @@ def test_a_right_release_is_acquitted(tmp_path, options, suffix):
         assert verdict.findings == () and not verdict.convicted
         assert len(verdict.verdicts) == verdict.plans >= 1
         assert verdict.notes == (WHOM,) if ledger else "ledger" in verdict.notes[0]
-    assert one.check(one.table).notes == ("the privacy statement, which lies beside a file",)
+    assert [note.partition(",")[0] for note in one.check(one.table).notes] == ["the privacy statement"]
     assert "nothing is wrong" in verdict.lines[0]
 
 
@@ -509,6 +509,21 @@ def test_a_horizon_is_worked_out_again(finished):
 def test_a_file_changed_after_its_statement_is_convicted(finished):
     write_table(finished.path, finished.table.set_column(2, "z_0", pa.array(finished.table["z_0"].to_numpy() + 1)))
     assert any("file.sha256" in finding for finding in finished.check().findings)
+
+
+def test_a_table_is_compared_with_a_statement_in_all_but_its_bytes(finished):
+    beside = statement_path(finished.path)
+    for table in (finished.table, finished.table.to_pandas()):
+        verdict = finished.check(table, statement=beside)
+        assert verdict.findings == ()
+        assert [note for note in verdict.notes if "the bytes of a file" in note]
+        assert not [note for note in finished.check(statement=beside).notes if "bytes" in note]
+    whole = finished.table.to_pandas()
+    fewer, one = whole.iloc[:-1], whole["user"] != whole["user"].iloc[0]
+    for changed, member in ((fewer, "published.rows"), (whole[one], "published.subjects")):
+        assert any(f"says {member} " in finding for finding in finished.check(changed, statement=beside).findings)
+    with pytest.raises(InvalidInput, match="statement"):
+        finished.check(finished.table, statement=beside.with_name("none.json"))
 
 
 def test_a_statement_that_cannot_be_read_is_convicted(finished):

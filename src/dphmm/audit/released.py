@@ -32,6 +32,7 @@ from dphmm.session.plan import Plan
 from dphmm.session.planner import Planner
 from dphmm.session.setting import Setting, StepChoices, Subjects, checked_steps, names_chosen
 from dphmm.states.space import StateSpace
+from dphmm.storage.inputs import checked_input
 from dphmm.storage.statement import read_statement, schedule_of_statement, statement_path
 from dphmm.storage.statement_types import earlier_answers_of
 from dphmm.types import Exact
@@ -127,14 +128,15 @@ def check_released(
         confirm.
     ledger : where its releases were stored; without one rows are checked against each other and the model only. One
         that does not hold half of the rows is another file's: that is the finding, and nothing else is taken from it.
-    statement : where the privacy statement is, if not beside the file.
+    statement : where the privacy statement is, if not beside the file. Of a table its rows, people, plans, totals and
+        choices are compared; that its answers are those of the file only the file's bytes can show, and ``notes`` say so.
     most_plans : verify so many of the distinct plans.
     initials, step_choices, varies : those of the release, as `release_many` takes them. Each row is held against what
         was chosen for its step, where a ledger or times tell its number.
 
     Raises InvalidInput for a table that is no released table of this space.
     """
-    beside = Path(statement) if statement is not None else _beside(released)
+    beside = checked_input(statement, "statement") if statement is not None else _beside(released)
     stated, earlier = _stated(beside)
     schedule = stated if schedule is None else schedule
     named = {"query": query, "schedule": schedule, "start": start, **choices}
@@ -151,16 +153,16 @@ def check_released(
     notes += audit.notes()
     if file.streamed:
         notes.append("the order of the lines, and which steps were asked for again: a stream has those of its input")
-    if isinstance(released, (str, os.PathLike)):
-        assert beside is not None
+    if beside is not None:
         answers = stored_answers(ledger, query, file)
         kept = stored_promises(ledger, query, file)
-        notes += check_statement(Path(released), beside, audit.counted, subjects, findings, answers, kept)
+        path = Path(released) if isinstance(released, (str, os.PathLike)) else None
+        notes += check_statement(path, beside, audit.counted, subjects, findings, answers, kept)
         notes += check_words(file, beside, subjects, findings)
         if ledger is None and beside.exists():
             notes.append("where the noise came from, and what was promised and scheduled: only the statement says so")
     else:
-        notes.append("the privacy statement, which lies beside a file")
+        notes.append("the privacy statement, which lies beside a file: give it with a table as statement=")
     if len(replay.met) > len(replay.verdicts):
         notes.append(f"{len(replay.met) - len(replay.verdicts)} plans: only the first {most_plans} were verified")
     return ReleasedVerdict(

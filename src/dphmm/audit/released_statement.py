@@ -58,11 +58,15 @@ _GIVEN = frozenset(
     | {"mechanism.protection", "mechanism.start", "scope.name", "flat.name"}
 )
 _OTHER_TOTALS = "whether the totals count what answers of other files spent, as they say: give --ledger"
+_NO_BYTES = (
+    "whether the table is the file of the privacy statement, answer by answer: its hash is of the bytes of a file; rows, "
+    "people, plans and totals were compared"
+)
 _NO_TOTALS = "the totals of the privacy statement: not every row could be followed, so their sums are not known"
 
 
 def check_statement(
-    path: Path,
+    path: Path | None,
     beside: Path,
     counted: Counted,
     subjects: Subjects,
@@ -72,6 +76,7 @@ def check_statement(
 ) -> list[str]:
     """Findings where the statement ``beside`` says what is not so of ``path``; notes on what was not compared.
 
+    ``path`` is None of a table in memory, which has no bytes that the hash of the statement could be of.
     ``answers`` : which of several rows in one step were answered, as the ledger says of these users. ``kept`` : the
     origin of each user's steps, and the promise over paths that the ledger keeps that user to.
     """
@@ -87,6 +92,8 @@ def check_statement(
         told = member(statement, name)
         findings.require(told == due, f"the privacy statement says {name} {_short(told)}, and {_instead(name, due)}")
     notes = _private(statement, counted, setting.model, findings)
+    if path is None:
+        notes.append(_NO_BYTES)
     covered = covered_by_all(subjects.policies, setting.space)
     if covered is not None and statement.covered_distance is not UNSET:
         for name in ("metres", "ground_metres"):
@@ -360,17 +367,17 @@ def _private(statement: ReleaseStatement, counted: Counted, model: MarkovModel, 
     return notes
 
 
-def _due(path: Path, counted: Counted, setting: Setting) -> dict[str, Any]:
-    due = _choices(path, counted, setting)
+def _due(path: Path | None, counted: Counted, setting: Setting) -> dict[str, Any]:
+    due = _choices(counted, setting)
+    if path is not None:
+        # A stream has no name of its own.
+        due |= {"file.name": "-" if is_json_lines(path) else path.name, "file.sha256": file_digest(path)}
     return due | _sums(counted) if counted.complete else due
 
 
-def _choices(path: Path, counted: Counted, setting: Setting) -> dict[str, Any]:
+def _choices(counted: Counted, setting: Setting) -> dict[str, Any]:
     options, plans = setting.options, stated_plans(counted.plans)
     return {
-        # A stream has no name of its own.
-        "file.name": "-" if is_json_lines(path) else path.name,
-        "file.sha256": file_digest(path),
         "software.algorithm_version": ALGORITHM_VERSION,
         "query": setting.query,
         "epsilon": str(options.epsilon),

@@ -269,7 +269,8 @@ def attack(
     truth : the trajectories that were released; a file or a table.
     ledger, query : where the releases were stored: it knows which row each subject began with, and which of several
         rows in one step was answered.
-    statement : where the privacy statement is, if not beside a released file; without a ledger it says the latter.
+    statement : where the privacy statement is, if not beside a released file; without a ledger it says the latter. That
+        it is the statement of these rows is not checked here: `check_released` compares them.
     adversaries : of "prior", "memoryless", "tracker", "smoother", "viterbi", who have the public model; or `Adversary`
         objects with chains of their own. They know where a subject is publicly known to begin.
 
