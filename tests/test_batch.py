@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -226,6 +227,22 @@ def test_map_columns():
     east, north = grid.answers[:, 0].max(), grid.answers[:, 1].max()
     assert out["estimate_0"].between(0, east).all()
     assert out["estimate_1"].between(0, north).all()
+
+
+@pytest.mark.parametrize(
+    "at, words",
+    [("3", r"^1 of 2 people have no answer: none of"), ("5", r"^no answer was published: no row lies at"), ("1", None)],
+)
+def test_people_whom_the_schedule_never_asked_are_told_of(parts, at, words, recwarn):
+    table = pd.DataFrame({"user": ["u"] * 3 + ["v"] * 2, "step": [1, 2, 3, 1, 2], "state": list("abcab")})
+    schedule = dphmm.Schedule(dphmm.SequencePromise(1, steps=5), 1, [int(at)])
+    found = dphmm.release_many(table, *parts, schedule=schedule, bits=dphmm.ReplayBits(1), progress=False)
+    assert len(found) == 5
+    if words is None:
+        assert not recwarn
+    else:
+        told = recwarn.pop(UserWarning)
+        assert re.search(words, str(told.message)) and told.filename == __file__
 
 
 @pytest.mark.replayed_words

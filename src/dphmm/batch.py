@@ -9,6 +9,7 @@ Proof: docs/proofs/ledger.md.
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
@@ -684,7 +685,8 @@ def release_many(
     -------
     A table of the same kind: user, t, step, z_0.., estimate_0.., estimate, and for maps z_lat, z_lon, estimate_lat,
     estimate_lon (of labels z, estimate and confidence alone), then epsilon, cost, plan. Rows by user and step; one row
-    per user and step.
+    per user and step. Rows that were not asked have no plan: ``released["user"][released["plan"].notna()].nunique()``
+    people have an answer. Where a schedule leaves people without one, a UserWarning says of how many.
 
     Raises
     ------
@@ -706,9 +708,34 @@ def release_many(
     with shown(progress, "release") as report:
         chunks = batch.run(loaded.trajectories, resume=resume, progress=report)
         rows = Releases.joined(chunk for chunk in chunks if isinstance(chunk, Releases))
+    if rows is not None and (told := unanswered_words(*_people(rows))) is not None:
+        warnings.warn(told, UserWarning, stacklevel=2)
     released = to_kind(released_table([] if rows is None else rows, space), table)
     # Rows are in order of user and step, not of the input: its index would name other rows.
     return released.reset_index(drop=True) if hasattr(released, "reset_index") else released
+
+
+def _people(rows: Releases) -> tuple[int, int]:
+    """How many people rows are of, and how many of them have no answer."""
+    people = set(rows.users)
+    if rows.asked.all():
+        return len(people), 0
+    names = np.array(rows.users, dtype=np.object_)
+    return len(people), len(people.difference(names[rows.asked].tolist()))
+
+
+def unanswered_words(people: int, without: int) -> str | None:
+    """That a schedule asked ``without`` of so many people at none of their rows; None where all have an answer.
+
+    >>> unanswered_words(3, 2)
+    '2 of 3 people have no answer: none of their rows lies at a step that the schedule asks'
+    """
+    if not without:
+        return None
+    who = "no answer was published: no row"
+    if without < people:
+        who = f"{without:,} of {people:,} people have no answer: none of their rows"
+    return f"{who} lies at a step that the schedule asks"
 
 
 @contextmanager

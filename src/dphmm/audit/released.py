@@ -129,7 +129,7 @@ def check_released(
     ledger : where its releases were stored; without one rows are checked against each other and the model only. One
         that does not hold half of the rows is another file's: that is the finding, and nothing else is taken from it.
     statement : where the privacy statement is, if not beside the file. Of a table its rows, people, plans, totals and
-        choices are compared; that its answers are those of the file only the file's bytes can show, and ``notes`` say so.
+        choices are compared; only a file's bytes can show that the answers are the file's, and ``notes`` say so.
     most_plans : verify so many of the distinct plans.
     initials, step_choices, varies : those of the release, as `release_many` takes them. Each row is held against what
         was chosen for its step, where a ledger or times tell its number.

@@ -59,8 +59,8 @@ _GIVEN = frozenset(
 )
 _OTHER_TOTALS = "whether the totals count what answers of other files spent, as they say: give --ledger"
 _NO_BYTES = (
-    "whether the table is the file of the privacy statement, answer by answer: its hash is of the bytes of a file; rows, "
-    "people, plans and totals were compared"
+    "whether the table is the file of the privacy statement, answer by answer: its hash is of the bytes of a file; "
+    "rows, people, plans and totals were compared"
 )
 _NO_TOTALS = "the totals of the privacy statement: not every row could be followed, so their sums are not known"
 

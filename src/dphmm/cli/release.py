@@ -370,14 +370,13 @@ def _whole(rows: VisitTable, schedule: Schedule, step: int | None) -> bool:
 
 def _unasked(published: Published) -> str | None:
     """What is told where a schedule asked nobody, or not everybody; None where all have an answer."""
-    people, without = published.subjects, published.unanswered
-    if not published.not_asked or published.constants or not without:
+    from dphmm.batch import unanswered_words
+
+    if not published.not_asked or published.constants:
         return None
-    who = "no answer was published: no row"
-    if without < people:
-        who = f"{without:,} of {people:,} people have no answer: none of their rows"
-    return (
-        f"{who} lies at a step that the schedule asks; dphmm plan --hours asks in the hours that have rows, a model "
+    who = unanswered_words(published.subjects, published.unanswered)
+    return who and (
+        f"{who}; dphmm plan --hours asks in the hours that have rows, a model "
         "with a longer --step has more rows at each step, and more answers of less epsilon each ask at more steps "
         "(dphmm plan --epsilon)"
     )
