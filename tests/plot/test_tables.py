@@ -122,7 +122,35 @@ def test_scales_side_by_side(ax):
     assert sorted(patch.get_width() for patch in ax.patches) == sorted(float(row.scale) for row in found)
 
 
+@pytest.mark.replayed_words
+@pytest.mark.parametrize("kind", ["pandas", "arrow", "labels"])
+def test_what_decode_gives_is_drawn_by_itself_and_beside_its_release(kind, ax):
+    import pyarrow as pa
+
+    space = dphmm.StateSpace.labels(list("abcde")) if kind == "labels" else LINE
+    model = dphmm.MarkovModel(np.full(5, 0.2), np.full((5, 5), 0.2), space=space)
+    table = pd.DataFrame({"user": ["ann"] * 6, "step": range(6), "state": [space.names[i] for i in (0, 1, 1, 2, 4, 3)]})
+    world = (model, dphmm.policy.complete(5), space)
+    table = dphmm.release_many(pa.Table.from_pandas(table) if kind == "arrow" else table, *world, 2, progress=False)
+    smoothed = dphmm.decode(table, *world)
+    alone = lines(dphmm.plot.release_map(smoothed, space, ax=ax))
+    both = lines(dphmm.plot.release_map(table, space, smoothed=smoothed, ax=Figure().add_subplot()))
+    assert set(alone) == {"smoothed"} and set(both) == {"released", "estimate", "smoothed"}
+    assert np.array_equal(alone["smoothed"], both["smoothed"])
+    if kind == "labels":
+        assert [space.names[int(n)] for n in alone["smoothed"][:, 1]] == list(smoothed["smoothed"])
+    else:
+        assert np.array_equal(alone["smoothed"][:, 1], np.array(smoothed["smoothed_0"]))
+    if kind == "pandas":
+        with pytest.raises(InvalidInput, match="smoothed: got a table of another column step"):
+            dphmm.plot.release_map(table, space, smoothed=smoothed.iloc[::-1])
+    truth = np.array([0, 1, 1, 2, 4, 3])
+    errors = lines(dphmm.plot.error_over_time(smoothed, truth, space, ax=Figure().add_subplot()))
+    assert list(errors) == ["smoothed"]
+
+
 BAD = {
+    "no answers": lambda p, t: p.release_map(t[["user", "step", "cost"]], GRID),
     "no table": lambda p, t: p.release_map(pd.DataFrame({"user": ["a"]}), GRID),
     "no rows": lambda p, t: p.release_map(t.iloc[:0], GRID),
     "no column": lambda p, t: p.release_map(t.drop(columns="z_1"), GRID),

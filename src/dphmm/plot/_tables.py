@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+#: What answers are called in a picture, and in the columns of a table.
+_KINDS = {"released": "z", "estimate": "estimate", "smoothed": "smoothed"}
+
+
 @dataclass(frozen=True, eq=False)
 class Columns:
     """Numbers of a released table, row by row; ``rows`` are those that were asked for, by step."""
@@ -71,14 +75,33 @@ class Columns:
         return np.stack([self.numbers(f"{name}_{j}") for j in range(space.dimension)], axis=1)
 
     def published(self, space: StateSpace) -> dict[str, FloatArray]:
-        """The released answers (n, d), and the estimates where the table has them."""
-        found = {"released": self.answers("z", space)}
-        if {"estimate_0", "estimate" if space.has_labels else "estimate_0"} & set(self.table.column_names):
-            found["estimate"] = self.answers("estimate", space)
+        """The answers (n, d) that the table has: released ones, estimates, and smoothed ones of `dphmm.decode`."""
+        found = {}
+        for kind, name in _KINDS.items():
+            if {f"{name}_0", name if space.has_labels else f"{name}_0"} & set(self.table.column_names):
+                found[kind] = self.answers(name, space)
+        if not found:
+            came = f"a table with the columns {listed(list(self.table.column_names))}"
+            raise InvalidInput("released", came, "a released table, or what dphmm.decode makes of one")
         return found
 
+    def beside(self, table: Any, space: StateSpace) -> FloatArray:
+        """The smoothed answers (n, d) at the rows, of what `dphmm.decode` made of this table."""
+        other = Columns.of(table, None)
+        for name in ("user", "step"):
+            if not other.table.column(name).cast(self.table.column(name).type).equals(self.table.column(name)):
+                expected = "what dphmm.decode made of the same table: the same rows in the same order"
+                raise InvalidInput("smoothed", f"a table of another column {name}", expected)
+        own = Columns(other.table, self.rows, self.step, self.whose, self.first_user)
+        return own.answers("smoothed", space)
+
     def given(self, answers: Any, name: str, space: StateSpace) -> FloatArray:
-        """Answers (n, d), or states (n,), of every row of the table, at the rows; NaN for a state of -1."""
+        """Answers (n, d), or states (n,), of every row of the table, at the rows; NaN for a state of -1.
+
+        Smoothed ones may be a table of `dphmm.decode`.
+        """
+        if name == "smoothed" and (hasattr(answers, "columns") or hasattr(answers, "column_names")):
+            return self.beside(answers, space)
         values = np.asarray(answers)
         n = len(self.table)
         if values.shape == (n,) and values.dtype.kind in "iu" and (values < space.n_states).all():
@@ -102,9 +125,11 @@ def release_map(
 ) -> Axes:
     """What was released about one subject, and what estimates make of it, among the states.
 
-    ``released``: a released table (pandas, polars, Arrow). ``user``: whose rows; the first row's by default. ``truth``,
-    ``smoothed``: answers (n, d) or states (n,) of every row of the table; a picture with the truth of real people is
-    for the data owner alone. Answers of one number are drawn over the steps, of more than two by the first two.
+    ``released``: a released table (pandas, polars, Arrow), or what `dphmm.decode` makes of one, which has the smoothed
+    answers alone. ``user``: whose rows; the first row's by default. ``truth``, ``smoothed``: answers (n, d) or states
+    (n,) of every row of the table, ``smoothed`` also the table of `dphmm.decode`; a picture with the truth of real
+    people is for the data owner alone. Answers of one number are drawn over the steps, of more than two by the first
+    two.
     """
     columns = Columns.of(released, user if user is not None else Columns.of(released, None).first_user)
     answers = columns.published(space)
@@ -146,8 +171,7 @@ def error_over_time(
 ) -> Axes:
     """The distance of answers to the truth, step by step: the mean over subjects, or of one ``user``.
 
-    ``truth``, ``smoothed``: answers (n, d) or states (n,) of every row of the table. For simulations, and for the data
-    owner alone.
+    ``released``, ``truth``, ``smoothed``: as for `release_map`. For simulations, and for the data owner alone.
     """
     columns = Columns.of(released, user)
     true = columns.given(truth, "truth", space)
