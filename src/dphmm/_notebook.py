@@ -34,6 +34,11 @@ def picture(name: str, result: Any, *args: Any, **choices: Any) -> Any:
     return getattr(import_module("dphmm.plot"), name)(result, *args, **choices)
 
 
+def as_points(result: Any, **choices: Any) -> Any:
+    """The points that `dphmm.to_geopandas` makes of a result, loaded by name for what stands below it."""
+    return import_module("dphmm.storage.geo_files").to_geopandas(result, **choices)
+
+
 def _cell(value: Any) -> str:
     if value is None or (isinstance(value, float) and value != value):
         return ""

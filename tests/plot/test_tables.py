@@ -149,7 +149,48 @@ def test_what_decode_gives_is_drawn_by_itself_and_beside_its_release(kind, ax):
     assert list(errors) == ["smoothed"]
 
 
+@pytest.mark.replayed_words
+def test_shares_of_a_population_have_their_intervals(ax):
+    space = dphmm.StateSpace([0, 1, 2], ["a", "b", "c"])
+    model = dphmm.MarkovModel([0.5, 0.25, 0.25], [[0.8, 0.2, 0], [0.1, 0.8, 0.1], [0, 0.2, 0.8]])
+    policy = dphmm.policy.complete(3)
+    plan = dphmm.ReleaseSession(model, policy, space, epsilon=2).plan
+    rows = {"user": [f"u{i}" for i in range(90)], "step": 1, "z_0": [0.0, 2.0, 2.0] * 30, "epsilon": 2.0}
+    table = pd.DataFrame(rows).assign(plan=plan.hash)
+    found = dphmm.population(table, model, policy, space)
+    assert found.plot(ax=ax) is ax
+    told = {}
+    for line in ax.get_lines():
+        told.setdefault(line.get_label(), []).append(np.stack(line.get_data(), axis=1).tolist())
+    for place, share in enumerate(found.regions):
+        assert told["90 % interval"][place] == [[100 * share.low, place], [100 * share.high, place]]
+        assert told["linear estimate"][place] == [[100 * share.linear, place]]
+        assert told["likeliest"][place] == [[100 * share.estimate, place]]
+    assert sorted(words(ax)) == ["90 % interval", "likeliest", "linear estimate"]
+    assert ax.get_title() == "Where 90 people are"
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["a", "b", "c"]
+    with pytest.raises(InvalidInput, match="period: got day; expected one of all"):
+        found.plot("day")
+
+
+@pytest.mark.replayed_words
+def test_attacks_are_drawn_with_the_numbers_of_their_report(ax):
+    model = dphmm.MarkovModel(np.full(5, 0.2), np.full((5, 5), 0.2), space=LINE)
+    truth = pd.DataFrame({"user": ["ann"] * 4 + ["ben"] * 4, "step": [*range(4)] * 2, "state": list("01234012")})
+    world = (model, dphmm.policy.complete(5), LINE, 1)
+    report = dphmm.audit.attack(dphmm.release_many(truth, *world, progress=False), truth, *world)
+    assert report.plot(ax=ax) is ax
+    drawn = lines(ax)
+    assert list(drawn) == [one.name for one in report.measured]
+    for one in report.measured:
+        told = one.per_step()
+        assert np.array_equal(drawn[one.name], np.stack([told["t"], told["expected_error"]], axis=1))
+    assert ax.get_title().startswith("FOR THE OWNER ALONE") and ax.get_ylabel().endswith(report.unit)
+
+
 BAD = {
+    "no population": lambda p, t: p.shares(t),
+    "no attack": lambda p, t: p.attacks(t),
     "no answers": lambda p, t: p.release_map(t[["user", "step", "cost"]], GRID),
     "no table": lambda p, t: p.release_map(pd.DataFrame({"user": ["a"]}), GRID),
     "no rows": lambda p, t: p.release_map(t.iloc[:0], GRID),

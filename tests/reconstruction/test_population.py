@@ -208,3 +208,33 @@ def test_a_table_and_a_page_of_the_result(board):
     assert flows.origin.tolist() == ["<row>", "<row>", "b", "b"] and flows.estimate.between(0, 1).all()
     assert "&lt;row&gt;" in found._repr_html_() and "<row>" not in found._repr_html_()
     assert "p1" not in repr(found) and repr(found).startswith("Population(Density(all, 5 people")
+
+
+def test_densities_are_points_of_their_states():
+    pytest.importorskip("geopandas")
+    grid = dphmm.Grid.from_bounds(0.0, 0.0, 0.02, 0.02, cell=1000.0)
+    n = grid.n_states
+    model = dphmm.MarkovModel(np.full(n, 1 / n), np.full((n, n), 1 / n), space=grid)
+    policy = dphmm.policy.complete(n)
+    trips = pd.DataFrame(
+        {"user": [f"u{i}" for i in range(60)], "step": 0, "state": [grid.names[i % 2] for i in range(60)]}
+    )
+    table = dphmm.release_many(trips, model, policy, grid, 2, bits=dphmm.ReplayBits(1), progress=False)
+    found = dphmm.population(table, model, policy)
+    points = found.to_geopandas()
+    assert list(points["state"]) == list(grid.names) and np.array_equal(points["share"], found.q)
+    lat, lon = grid.to_latlon(grid.own_answers)
+    assert np.array_equal(points.geometry.x, lon) and np.array_equal(points.geometry.y, lat)
+    assert str(points.crs) == "EPSG:4326"
+    space = dphmm.StateSpace(np.arange(n), list(grid.names))
+    plain = dphmm.MarkovModel(np.full(n, 1 / n), np.full((n, n), 1 / n), space=space)
+    table = dphmm.release_many(trips, plain, policy, space, 2, bits=dphmm.ReplayBits(1), progress=False)
+    with pytest.raises(InvalidInput, match="states that are no places"):
+        dphmm.population(table, plain, policy).to_geopandas()
+
+
+def test_progress_is_told(board):
+    _space, model, policy, table, _truth = released(board)
+    seen = []
+    dphmm.population(table, model, policy, progress=lambda done, total: seen.append((done, total)))
+    assert seen and seen[-1][0] == seen[-1][1]

@@ -348,6 +348,23 @@ def test_a_resumed_subject_stands_where_it_stood_however_its_rows_lie(schedule, 
         assert first.plan.isna().any()
 
 
+def test_rows_before_an_answer_have_the_guess_without_one():
+    """The estimate is the model's; smoothed rows follow from later answers, and without any from the model alone."""
+    rows = table_of([("a", t, 4) for t in range(1, 6)] + [("b", 1, 4)])
+    with pytest.warns(UserWarning, match="1 of 2 people"):
+        table = dphmm.release_many(rows, MODEL, POLICY, SPACE, schedule=PLANNED, bits=BITS, progress=False)
+    # The model starts before the first step.
+    prior = np.asarray(MODEL.initial) @ MOVES
+    first = table[table.step == 1]
+    assert np.allclose(first[["estimate_0", "estimate_1"]], prior @ SPACE.own_answers)
+    likeliest = SPACE.names[int(np.argmax(prior >= prior.max() * (1 - 1e-12)))]
+    assert first.estimate.tolist() == [likeliest] * 2
+    smoothed = dphmm.decode(table, MODEL, POLICY, SPACE, marginals=True)
+    asked, silent = smoothed[smoothed.step == 1].itertuples()
+    assert np.allclose(silent.marginals, prior) and silent.probability == pytest.approx(prior.max())
+    assert not np.allclose(asked.marginals, prior, atol=1e-3) and asked.probability == max(asked.marginals)
+
+
 @SCHEDULES
 def test_a_row_at_the_end_of_skipped_steps_has_the_estimate_of_its_own_step(schedule):
     """Steps that a session let pass: a table tells of the last of them, if the schedule does not ask it."""

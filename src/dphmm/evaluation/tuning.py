@@ -6,12 +6,13 @@ The command ``dphmm tune`` prints what this gives; there is no other search.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dphmm._checks import exact_number, stated_epsilon, whole
 from dphmm._notebook import html_table, picture
+from dphmm.batch import Progress, shown
 from dphmm.errors import InvalidInput, Refused
 from dphmm.evaluation.inspection import remedy_facts
 from dphmm.evaluation.remedies import remedies
@@ -150,7 +151,7 @@ def tune(
     flat: str = "thicken",
     start: str | None = None,
     protection: str | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: bool | Progress = True,
 ) -> Tuning:
     """Try policies, epsilons and mechanisms on walks of the model itself, and recommend a setting.
 
@@ -168,6 +169,7 @@ def tune(
     mechanism : with "auto" both exact mechanisms are tried, of labels the one there is.
     steps, runs, seed : releases of a walk, walks of each setting, and what draws the same walks and noise again.
     constraint, scope, flat, start, protection : as for `ReleaseSession`.
+    progress : show a bar on a terminal, or call (done, total).
 
     Returns
     -------
@@ -209,7 +211,8 @@ def tune(
     options = {name: value for name, value in given.items() if value is not None}
     distinct = tuple({exact_number(epsilon, "epsilons"): epsilon for epsilon in epsilons}.values()) or EPSILONS
     mechanisms = _MECHANISMS if automatic else (mechanism,)
-    table = sweep(model, space, tried, distinct, mechanisms, trial=trial, progress=progress, spaces=merged, **options)
+    with shown(progress, "tune") as report:
+        table = sweep(model, space, tried, distinct, mechanisms, trial=trial, progress=report, spaces=merged, **options)
     best = None if targets is None else targets.best(table)
     looked_at = best if targets is None or best is not None else targets.nearest(table)
     help_for = () if looked_at is None else _remedies(_row(table, looked_at), model, space, tried, merged, options)

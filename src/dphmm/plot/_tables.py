@@ -3,12 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dphmm.errors import InvalidInput
-from dphmm.plot.figures import BLACK, BLUE, LOOKS, TRADE_OFF, alone, axes, draw_panel, ground, literal, plain, titled
+from dphmm.plot.figures import (
+    BLACK,
+    BLUE,
+    COLOURS,
+    GREY,
+    LOOKS,
+    MARKS,
+    TRADE_OFF,
+    alone,
+    axes,
+    draw_panel,
+    ground,
+    literal,
+    plain,
+    titled,
+)
 from dphmm.states.space import StateSpace
 from dphmm.storage.columns import as_text, decimals, integers
 from dphmm.storage.csv_files import listed
@@ -227,6 +243,67 @@ def scales(comparison: Any, *, ax: Axes | None = None) -> Axes:
         raise InvalidInput("comparison", type(comparison).__name__, "what dphmm.dependent.compare gives")
     drawn: Axes = comparison.plot(axes(ax))
     return drawn
+
+
+#: More regions than these cannot be read beside each other.
+_MOST_REGIONS = 60
+
+
+def shares(population: Any, period: str | None = None, *, ax: Axes | None = None) -> Axes:
+    """The share of each region with its 90 % interval, and the likeliest one, of what `dphmm.population` found.
+
+    ``period``: which one, where there are several. A region that cannot be answered has no mark. Raises InvalidInput
+    for more than 60 regions.
+    """
+    from dphmm.reconstruction.population import Population
+
+    if not isinstance(population, Population):
+        raise InvalidInput("population", type(population).__name__, "what dphmm.population gives")
+    found = {one.period: one for one in population.densities}
+    name = next(iter(found)) if period is None and len(found) == 1 else period
+    if name not in found:
+        raise InvalidInput("period", period, "one of " + listed(list(found)))
+    told = found[name]
+    if not 0 < len(told.regions) <= _MOST_REGIONS:
+        raise InvalidInput("population", f"{len(told.regions)} regions", f"1 to {_MOST_REGIONS}: name them by regions=")
+    ax = plain(axes(ax))
+    for place, share in enumerate(told.regions):
+        if share.low is not None and share.high is not None and share.linear is not None:
+            ends = [100 * share.low, 100 * share.high]
+            ax.plot(ends, [place] * 2, color=BLACK, linewidth=1.5, label="90 % interval")
+            ax.plot([100 * share.linear], [place], "|", color=BLACK, markersize=10, label="linear estimate")
+        if share.estimate is not None and not share.why:
+            ax.plot([100 * share.estimate], [place], "o", color=BLUE, fillstyle="none", label="likeliest")
+        elif share.why:
+            ax.annotate("cannot be answered", (0, place), va="center", color=GREY)
+    ax.set_yticks(range(len(told.regions)), [literal(share.region) for share in told.regions])
+    ax.set_ylim(len(told.regions) - 0.5, -0.5)
+    ax.set_xlim(0, 100)
+    ax.set_xlabel("share, %")
+    whose = "answers" if not population.public else "people"
+    count = told.answers if not population.public else told.n
+    titled(ax, f"Where {count:,} {whose} are{'' if name == 'all' else f': {literal(name)}'}")
+    labels = dict(zip(*reversed(ax.get_legend_handles_labels()), strict=True))
+    if labels:
+        ax.legend(labels.values(), labels.keys(), frameon=False)
+    return ax
+
+
+def attacks(report: Any, *, ax: Axes | None = None) -> Axes:
+    """The expected error of each adversary of `dphmm.audit.attack`, the mean at each step; for the data owner alone."""
+    from dphmm.audit.attacks.attack import AttackReport
+
+    if not isinstance(report, AttackReport):
+        raise InvalidInput("report", type(report).__name__, "what dphmm.audit.attack gives")
+    ax = plain(axes(ax))
+    for one, shade, mark in zip(report.measured, cycle(COLOURS), cycle(MARKS)):
+        steps = one.per_step()
+        ax.plot(steps["t"], steps["expected_error"], color=shade, marker=mark, markersize=4, label=literal(one.name))
+    titled(ax, "FOR THE OWNER ALONE: how far off adversaries are")
+    ax.set(xlabel="time step", ylabel=f"expected error, {report.unit}")
+    ax.set_ylim(bottom=0)
+    ax.legend(frameon=False)
+    return ax
 
 
 def trade_off(tuning: Any, mechanism: str | None = None, *, ax: Axes | None = None) -> Axes:

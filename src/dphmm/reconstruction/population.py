@@ -14,14 +14,14 @@ Proof: docs/proofs/population-shares.md.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dphmm._checks import one_of, whole
-from dphmm._notebook import html_table
-from dphmm.batch import Progress
+from dphmm._notebook import html_table, picture
+from dphmm.batch import Progress, shown
 from dphmm.decoding import epsilon_of
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
@@ -40,6 +40,7 @@ from dphmm.storage.released import ReleasedRows, released_rows
 from dphmm.types import Exact, FloatArray, IntArray, States
 
 if TYPE_CHECKING:
+    import geopandas as gpd
     import pandas as pd
 
 PERIODS = ("all", "day", "hour-of-day")
@@ -77,7 +78,7 @@ class Population:
     """The densities of all periods of a release, and what they speak of.
 
     ``public``: whether which rows were asked is public; then persons count alike, else answers do. ``people``: how many
-    have an answer in any period. A population of one
+    have an answer in any period. ``space``: the states of its densities. A population of one
     period has its fields: ``population.q``, ``flows``, ``regions``, ``region_flows``, ``n`` and ``iterations``.
     """
 
@@ -85,6 +86,7 @@ class Population:
     public: bool
     notes: tuple[str, ...]
     people: int
+    space: StateSpace | None = field(default=None, repr=False)
 
     def __getattr__(self, name: str) -> Any:
         own = {one.name for one in fields(Density)} - {"period"}
@@ -113,6 +115,35 @@ class Population:
 
         return pandas.DataFrame(self.records(flows))
 
+    def to_geopandas(self) -> gpd.GeoDataFrame:
+        """The densities as points in degrees, one for each period and state: period, state, lat, lon and share.
+
+        Periods without a density have no points. Raises InvalidInput where states are no places of a map, where no
+        period has a density, and without geopandas (``pip install 'dphmm[geo]'``).
+        """
+        import pyarrow as pa
+
+        from dphmm.storage.geo_files import to_geopandas
+
+        place = None if self.space is None else self.space.to_latlon(self.space.own_answers)
+        told = [one for one in self.densities if one.q is not None]
+        if self.space is None or place is None or not told:
+            came = "states that are no places" if place is None else "no density"
+            raise InvalidInput("population", came, "a density over the places of a map; to_pandas has the shares")
+        n = self.space.n_states
+        columns = {
+            "period": pa.array([one.period for one in told for _ in range(n)]),
+            "state": pa.array(list(self.space.names) * len(told)),
+            "lat": pa.array(np.tile(place[0], len(told))),
+            "lon": pa.array(np.tile(place[1], len(told))),
+            "share": pa.array(np.concatenate([one.q for one in told])),
+        }
+        return to_geopandas(pa.table(columns))
+
+    def plot(self, period: str | None = None, *, ax: Any = None) -> Any:
+        """The picture of `dphmm.plot.shares`: the share of each region with its interval."""
+        return picture("shares", self, period, ax=ax)
+
     def _repr_html_(self) -> str:
         rows = self.records()
         if not rows:
@@ -137,7 +168,7 @@ def population(
     schedule: str | None = None,
     initials: Mapping[str, Any] | None = None,
     step_choices: StepChoices | None = None,
-    progress: Progress | None = None,
+    progress: bool | Progress = True,
     **choices: Any,
 ) -> Population:
     """Where the people of a released table are, as a density over states and shares of regions with intervals.
@@ -153,6 +184,7 @@ def population(
     per : "all", "day" or "hour-of-day" of a clock with the offset ``zone`` from UTC.
     schedule : "planned" where the steps that were asked are public, "paced" where earlier answers chose them. Without
         it a table with rows that were not asked is taken to be paced.
+    progress : show a bar on a terminal, or call (done, total).
 
     Returns
     -------
@@ -188,9 +220,10 @@ def population(
     setting = Setting.of(model, policy, space, own, varies=varies, **choices)
     subjects = Subjects(setting, initials, step_choices)
     named = None if regions is None else checked_regions(regions, space)
-    return population_of_rows(
-        rows, subjects, named, flows=flows, per=per, zone=zone, schedule=schedule, progress=progress
-    )
+    with shown(progress, "population") as report:
+        return population_of_rows(
+            rows, subjects, named, flows=flows, per=per, zone=zone, schedule=schedule, progress=report
+        )
 
 
 def population_of_rows(
@@ -218,7 +251,7 @@ def population_of_rows(
         pairs = answers.pairs(own) if flows else None
         found.append(_density(name, answers.take(own), pairs, linear, setting))
     notes = tuple(_notes(answers, found, flows, setting))
-    return Population(tuple(found), answers.public, notes, len(np.unique(answers.person)))
+    return Population(tuple(found), answers.public, notes, len(np.unique(answers.person)), setting.space)
 
 
 def _notes(answers: Answers, found: Sequence[Density], flows: bool, setting: Setting) -> Iterator[str]:

@@ -18,12 +18,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dphmm._checks import exact_number, finite_number, one_of
+from dphmm._notebook import as_points
 from dphmm.errors import InvalidInput
 from dphmm.states.maps import MEAN_RADIUS, MapSpace
 from dphmm.states.space import StateSpace
 from dphmm.types import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
+    import geopandas as gpd
     import pandas as pd
     import pyarrow as pa
 
@@ -242,6 +244,11 @@ class Trajectories:
         """The same as a pandas frame."""
         frame: pd.DataFrame = self.to_arrow().to_pandas()
         return frame
+
+    def to_geopandas(self) -> gpd.GeoDataFrame:
+        """The rows that have a place as points in degrees, as `dphmm.to_geopandas` gives them; raises as it does."""
+        points: gpd.GeoDataFrame = as_points(self)
+        return points
 
     def _repr_html_(self) -> str:
         """How many rows there are, and of what; rows are people's, so a notebook shows none of them."""
