@@ -99,7 +99,7 @@ def tune(model: str, as_json: bool, quiet: bool, **given: Any) -> None:
                 steps=given["steps"],
                 runs=given["runs"],
                 seed=given["seed"],
-                progress=progress,
+                progress=progress or False,
                 **choices,
             )
         except InvalidInput as wrong:
