@@ -229,7 +229,7 @@ def test_densities_are_points_of_their_states():
     space = dphmm.StateSpace(np.arange(n), list(grid.names))
     plain = dphmm.MarkovModel(np.full(n, 1 / n), np.full((n, n), 1 / n), space=space)
     table = dphmm.release_many(trips, plain, policy, space, 2, bits=dphmm.ReplayBits(1), progress=False)
-    with pytest.raises(InvalidInput, match="states that are no places"):
+    with pytest.raises(InvalidInput, match="a table of a map"):
         dphmm.population(table, plain, policy).to_geopandas()
 
 

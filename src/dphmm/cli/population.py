@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
 
 from dphmm.cli.console import Console, aligned, named, one_line, print_json
 from dphmm.cli.options import (
@@ -106,7 +105,7 @@ def _after(given: Mapping[str, Any]) -> int:
             schedule=_schedule(path),
             progress=progress,
         )
-    written = _write(found, given, space, inputs)
+    written = _write(found, given, inputs)
     for note in found.notes:
         console.note(note)
     document = {
@@ -199,7 +198,7 @@ def _check_outputs(given: Mapping[str, Any], inputs: Sequence[Any]) -> None:
         raise InvalidInput("--flows", "a file that is written already", "another file for each table")
 
 
-def _write(found: Population, given: Mapping[str, Any], space: StateSpace, inputs: Sequence[Any]) -> list[str]:
+def _write(found: Population, given: Mapping[str, Any], inputs: Sequence[Any]) -> list[str]:
     import pyarrow as pa
 
     written = []
@@ -211,27 +210,13 @@ def _write(found: Population, given: Mapping[str, Any], space: StateSpace, input
         write_table(name, pa.table({column: [row[column] for row in rows] for column in rows[0]}), inputs=inputs)
         written.append(name)
     if given["states"] is not None:
-        write_table(given["states"], _states(found, space), inputs=inputs)
+        try:
+            table = found.density_table()
+        except InvalidInput as wrong:
+            raise named(wrong, {"population": "--states"}) from None
+        write_table(given["states"], table, inputs=inputs)
         written.append(given["states"])
     return written
-
-
-def _states(found: Population, space: StateSpace) -> Any:
-    """A row for each period and state: its share, and on a map where it is."""
-    import pyarrow as pa
-
-    known = [(one.period, one.q) for one in found.densities if one.q is not None]
-    if not known:
-        raise InvalidInput("--states", "no likeliest density", "a release under fewer laws")
-    columns: dict[str, Any] = {
-        "period": [period for period, _ in known for _ in range(space.n_states)],
-        "state": list(space.names) * len(known),
-    }
-    place = space.to_latlon(space.own_answers)
-    if place is not None:
-        columns |= {axis: np.tile(values, len(known)) for axis, values in zip(("lat", "lon"), place, strict=True)}
-    columns["share"] = np.concatenate([q for _, q in known])
-    return pa.table(columns)
 
 
 def _lines(shares: Sequence[Share]) -> list[str]:

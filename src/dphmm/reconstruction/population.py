@@ -36,12 +36,14 @@ from dphmm.session.setting import Setting, StepChoices, Subjects, check_same_sta
 from dphmm.states.space import StateSpace
 from dphmm.states.trajectory import MICROSECONDS
 from dphmm.storage.columns import Times
+from dphmm.storage.geo_files import to_geopandas
 from dphmm.storage.released import ReleasedRows, released_rows
 from dphmm.types import Exact, FloatArray, IntArray, States
 
 if TYPE_CHECKING:
     import geopandas as gpd
     import pandas as pd
+    import pyarrow as pa
 
 PERIODS = ("all", "day", "hour-of-day")
 SCHEDULES = ("planned", "paced")
@@ -115,30 +117,29 @@ class Population:
 
         return pandas.DataFrame(self.records(flows))
 
-    def to_geopandas(self) -> gpd.GeoDataFrame:
-        """The densities as points in degrees, one for each period and state: period, state, lat, lon and share.
+    def density_table(self) -> pa.Table:
+        """The densities as an Arrow table: a row for each period and state with its share, on a map with lat and lon.
 
-        Periods without a density have no points. Raises InvalidInput where states are no places of a map, where no
-        period has a density, and without geopandas (``pip install 'dphmm[geo]'``).
+        Periods without a density have no rows. Raises InvalidInput where none has one.
         """
         import pyarrow as pa
 
-        from dphmm.storage.geo_files import to_geopandas
-
-        place = None if self.space is None else self.space.to_latlon(self.space.own_answers)
         told = [one for one in self.densities if one.q is not None]
-        if self.space is None or place is None or not told:
-            came = "states that are no places" if place is None else "no density"
-            raise InvalidInput("population", came, "a density over the places of a map; to_pandas has the shares")
-        n = self.space.n_states
-        columns = {
-            "period": pa.array([one.period for one in told for _ in range(n)]),
-            "state": pa.array(list(self.space.names) * len(told)),
-            "lat": pa.array(np.tile(place[0], len(told))),
-            "lon": pa.array(np.tile(place[1], len(told))),
-            "share": pa.array(np.concatenate([one.q for one in told])),
+        if self.space is None or not told:
+            raise InvalidInput("population", "no likeliest density", "a release under fewer laws")
+        columns: dict[str, Any] = {
+            "period": [one.period for one in told for _ in range(self.space.n_states)],
+            "state": list(self.space.names) * len(told),
         }
-        return to_geopandas(pa.table(columns))
+        place = self.space.to_latlon(self.space.own_answers)
+        if place is not None:
+            columns |= {axis: np.tile(values, len(told)) for axis, values in zip(("lat", "lon"), place, strict=True)}
+        columns["share"] = np.concatenate([one.q for one in told if one.q is not None])
+        return pa.table(columns)
+
+    def to_geopandas(self) -> gpd.GeoDataFrame:
+        """The `density_table` of a map as points in degrees; raises as `dphmm.to_geopandas` does, too."""
+        return to_geopandas(self.density_table(), what="place")
 
     def plot(self, period: str | None = None, *, ax: Any = None) -> Any:
         """The picture of `dphmm.plot.shares`: the share of each region with its interval."""

@@ -151,6 +151,25 @@ def privacy_statement(
     ``schedule``: at which steps they were asked; None for every step. ``subjects``: who begins elsewhere than the model
     says, and what was chosen for single steps. ``words``: where the noise came from, "system" or "job key".
     ``earlier``: the answers of other files that estimates follow from; None where there are none.
+
+    Examples
+    --------
+    >>> import dphmm, numpy as np
+    >>> from dphmm.batch import Batch
+    >>> space, policy = dphmm.StateSpace.labels(["home", "work"]), dphmm.policy.complete(2)
+    >>> model = dphmm.MarkovModel([0.5, 0.5], [[0.9, 0.1], [0.2, 0.8]])
+    >>> batch = Batch(model, policy, space, 1, bits=dphmm.ReplayBits(1))
+    >>> names = np.array(["home", "work"], dtype=object)
+    >>> rows = dphmm.Trajectories.from_labels(["ann", "ann"], step=np.arange(2), state=names)
+    >>> published = Published(row for chunk in batch.run(rows) for row in chunk)
+    >>> choices = {"model": model, "policy": policy, "space": space, "options": batch.setting.options}
+    >>> told = privacy_statement(published, **choices, model_people="others")
+    >>> told.published.rows, told.totals.epsilon_sum, told.private
+    (2, '2', False)
+    >>> told.not_private_because
+    ['replayable bits: whoever knows the seed can take the noise away']
+
+    Source: docs/files.md.
     """
     earlier = earlier or Earlier()
     whom = whom_of(model.provenance, Whom.of(model_people, known_by))
