@@ -215,6 +215,11 @@ def test_bad_sequences_are_named_by_place_and_never_shown(case):
         with pytest.raises(InvalidInput) as refusal:
             read()
         assert str(refusal.value).startswith(said)
+
+
+def test_sequences_without_a_move_are_refused_with_the_remedy():
+    with pytest.raises(InvalidInput, match="no two states that follow each other; expected .* a longer step, or gap"):
+        fit([[0], [1], [1]], n_states=2)
         assert "\n" not in str(refusal.value)
         assert "7356" not in str(refusal.value).replace("_", "")
 

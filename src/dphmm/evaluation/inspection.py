@@ -18,6 +18,7 @@ from dphmm.errors import DphmmError, InvalidInput, Refused
 from dphmm.evaluation.lonely import LonelyCost, Moved, cells_alone, lonely_cost, moved_states, only_merged, shown_error
 from dphmm.evaluation.remedies import Remedy, remedies
 from dphmm.markov.model import MarkovModel
+from dphmm.markov.stochastic import percent
 from dphmm.mechanisms import MECHANISMS, LatticeMechanism, mechanism
 from dphmm.policy._radius import Radius
 from dphmm.policy.constraint import Constraint, Support
@@ -343,7 +344,7 @@ def _count(states: int, space: StateSpace) -> str:
 
 
 def _share(share: float | None) -> str:
-    return "" if share is None else f" ({100 * share:.2g} % of visits)"
+    return "" if share is None else f" ({percent(share)} of visits)"
 
 
 def length_words(value: float, space: StateSpace) -> str:

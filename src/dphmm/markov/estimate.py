@@ -255,6 +255,9 @@ def estimate(
     flat = flatten(sequences, n_states)
     observed = count_transitions(flat, n_states)
     kept = _frequent(observed, whole(min_count, "min_count", 1))
+    if observed.nnz == 0 and amount == 0:
+        expected = "rows of neighbouring steps, which make a move: a longer step, or gap, makes more of them"
+        raise InvalidInput("sequences", "no two states that follow each other", expected)
     if kept.nnz == 0 and amount == 0:
         raise InvalidInput(
             "sequences", f"{observed.nnz} pairs seen, none {min_count} times", "a transition to learn from"

@@ -88,6 +88,15 @@ def many(count: int, noun: str) -> str:
     return f"{count} {noun}" + ("" if count == 1 else "s")
 
 
+def percent(share: float) -> str:
+    """A share in percent, with two digits and never as a power of ten.
+
+    >>> percent(1.0), percent(0.314), percent(0.00314)
+    ('100 %', '31 %', '0.31 %')
+    """
+    return f"{100 * share:.0f} %" if share >= 0.0995 else f"{100 * share:.2g} %"
+
+
 def some(states: Sequence[int] | IntArray) -> str:
     """The first few state numbers."""
     return ", ".join(str(int(state)) for state in states[:5]) + (", ..." if len(states) > 5 else "")

@@ -16,7 +16,7 @@ from dphmm._checks import whole
 from dphmm.errors import InvalidInput
 from dphmm.markov.estimate import FitReport, estimate, keep_visited, smoothing_pairs
 from dphmm.markov.model import MarkovModel
-from dphmm.markov.stochastic import many
+from dphmm.markov.stochastic import many, percent
 from dphmm.states.lattice import nearest_among
 from dphmm.states.trajectory import MICROSECONDS, Counts, Trajectories
 from dphmm.types import IntArray
@@ -98,7 +98,7 @@ class FitSummary:
             said.append(f"{many(rows, 'row')} left out: {reason}{share}")
         if self.unseen > 0:
             said.append(
-                f"{100 * self.unseen:.2g} % of people's moves are impossible under a model of all others: so often "
+                f"{percent(self.unseen)} of people's moves are impossible under a model of all others: so often "
                 "somebody new is answered from elsewhere; remedy: more smoothing, a jump, or coarser states"
             )
         if self.held:
