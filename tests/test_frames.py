@@ -13,6 +13,7 @@ import pytest
 import dphmm
 from dphmm.errors import InvalidInput
 from dphmm.storage.tables import to_arrow
+from dphmm.storage.trajectories import trajectories_from_table
 
 GRID = dphmm.Grid.from_bounds(13.30, 52.48, 13.34, 52.50, cell=500.0)
 FAR = np.abs(GRID.lattice[:, None] - GRID.lattice[None]).max(axis=2)
@@ -78,6 +79,22 @@ def test_tables_of_every_kind_give_the_same(call, kind):
             found = found.drop(columns="geometry")
         found, expected = to_arrow(found).to_pylist(), to_arrow(expected).to_pylist()
     assert found == expected
+
+
+def test_trajectories_are_a_table_wherever_one_is_taken():
+    """What is loaded or imported goes into every call as it is, and comes back as Arrow."""
+    loaded = trajectories_from_table(people())
+    trips = loaded.trajectories
+    found = dphmm.release_many(trips, *WORLD, bits=dphmm.ReplayBits(1))
+    assert found.to_pylist() == to_arrow(RELEASED).to_pylist()
+    assert dphmm.fit(trips, GRID, step="10min").digest == CALLS["fit"]("pandas")
+    assert dphmm.audit.attack(RELEASED, trips, *WORLD).document() == CALLS["attack"]("pandas")
+    first, second = dphmm.split_people(trips, 0.5, seed=4)
+    assert first.num_rows + second.num_rows == 24 and first.column_names == trips.to_arrow().column_names
+    step = dphmm.MarkovModel(MODEL.initial, MODEL.matrix, space=GRID, step=600)
+    assert dphmm.release_many(trips, step, *WORLD[1:], bits=dphmm.ReplayBits(1)).num_rows == 24
+    with pytest.raises(InvalidInput, match=r"table: got Loaded; .* Trajectories, such as its .trajectories"):
+        dphmm.fit(loaded, GRID)
 
 
 @pytest.mark.parametrize("kind", KINDS)

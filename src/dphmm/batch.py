@@ -639,7 +639,9 @@ def _check_steps(visits: VisitTable) -> None:
 
 
 def _require_times(table: Any, model: MarkovModel) -> None:
-    names = list(getattr(table, "column_names", None) or table.columns)
+    from dphmm.storage.tables import column_list
+
+    names = column_list(table)
     if model.step is not None and not {"t", "step"} & set(names):
         expected = f"a column t of times, because the model has steps of {model.step} s; or a column step"
         raise InvalidInput("t", "no times", expected)
@@ -660,9 +662,9 @@ def release_many(
 
     Parameters
     ----------
-    table : pandas, polars or Arrow table with ``user`` and ``lat``, ``lon`` or ``state``; ``t`` (timestamps with a
-        time zone) where the model has a time step; optional ``step``. Never changed. Frames of
-        scikit-mobility, trackintel and movingpandas go through `dphmm.convert_frame` first.
+    table : pandas, polars or Arrow table, GeoDataFrame or `Trajectories` with ``user`` and ``lat``, ``lon`` or
+        ``state``; ``t`` (timestamps with a time zone) where the model has a time step; optional ``step``. Never
+        changed. Frames of scikit-mobility, trackintel and movingpandas go through `dphmm.convert_frame` first.
     model, policy, space, epsilon and the other choices : as `ReleaseSession`.
     estimates : False for z alone: no belief is kept and the estimate columns are absent. Only where plans do not depend
         on answers. Answers, plans and costs stay the same; either form may resume the other.

@@ -215,11 +215,6 @@ def test_bad_sequences_are_named_by_place_and_never_shown(case):
         with pytest.raises(InvalidInput) as refusal:
             read()
         assert str(refusal.value).startswith(said)
-
-
-def test_sequences_without_a_move_are_refused_with_the_remedy():
-    with pytest.raises(InvalidInput, match="no two states that follow each other; expected .* a longer step, or gap"):
-        fit([[0], [1], [1]], n_states=2)
         assert "\n" not in str(refusal.value)
         assert "7356" not in str(refusal.value).replace("_", "")
 
@@ -311,3 +306,8 @@ def test_ten_million_transitions_in_three_seconds():
     _, report = fit(walks, 3_600)
     assert report.n_transitions == 10**7
     assert time.perf_counter() - began < 3
+
+
+def test_sequences_without_a_move_are_refused_with_the_remedy():
+    with pytest.raises(InvalidInput, match=r"no two states that follow each other; expected .* a longer step, or gap"):
+        fit([[0], [1], [1]], n_states=2)

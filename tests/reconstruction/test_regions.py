@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
 
 import dphmm
@@ -122,6 +124,38 @@ def test_a_mapping_takes_numbers_names_and_masks():
     space = dphmm.StateSpace([0, 1, 2], ["a", "b", "c"])
     found = checked_regions({"one": [0, 2], "two": np.array([True, False, True]), "three": ["a", "c"]}, space)
     assert all(mask.tolist() == [True, False, True] for mask in found.values())
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "arrow"])
+def test_a_table_is_what_a_file_of_it_is(kind, tmp_path):
+    rows = {"state": ["x0y0", "x1y0", "x0y0", "nowhere"], "region": ["a", "a", "b", "b"], "more": [1, 2, 3, 4]}
+    make = {
+        "pandas": pd.DataFrame,
+        "arrow": pa.table,
+        "polars": lambda rows: pytest.importorskip("polars").DataFrame(rows),
+    }
+    pd.DataFrame(rows).drop(columns="more").to_csv(tmp_path / "regions.csv", index=False)
+    found, expected = checked_regions(make[kind](rows), GRID), read_regions(tmp_path / "regions.csv", GRID)
+    assert list(found) == list(expected) and all(np.array_equal(found[name], expected[name]) for name in found)
+    with pytest.raises(InvalidInput, match="regions: got columns state; expected columns state and region"):
+        checked_regions(make[kind]({"state": ["x0y0"]}), GRID)
+    with pytest.raises(InvalidInput, match="row 1 with an empty cell"):
+        checked_regions(make[kind]({"state": ["x0y0"], "region": [None]}), GRID)
+
+
+def test_polygons_of_a_frame_are_those_of_a_file(tmp_path):
+    geopandas = pytest.importorskip("geopandas")
+    parts = square(10.0, 50.0, 10.07, 50.2, name="west"), square(10.07, 49.0, 11.0, 51.0)
+    path = written(tmp_path, *parts)
+    expected, frame = read_regions(path, GRID), geopandas.read_file(path)
+    for given in (frame, frame.to_crs(3857)):
+        found = checked_regions(given, GRID)
+        assert list(found) == ["west", "region 2"] == list(expected)
+        assert all(np.array_equal(found[name], expected[name]) for name in found)
+    with pytest.raises(InvalidInput, match="shapes without a CRS"):
+        checked_regions(frame.set_crs(None, allow_override=True), GRID)
+    with pytest.raises(InvalidInput, match="feature 1, which is no polygon"):
+        checked_regions(frame.set_geometry(frame.geometry.boundary), GRID)
 
 
 @pytest.mark.parametrize("states", [[], [3], [-1], ["d"], [0.5], [True]])

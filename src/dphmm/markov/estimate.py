@@ -256,7 +256,7 @@ def estimate(
     observed = count_transitions(flat, n_states)
     kept = _frequent(observed, whole(min_count, "min_count", 1))
     if observed.nnz == 0 and amount == 0:
-        expected = "rows of neighbouring steps, which make a move: a longer step, or gap, makes more of them"
+        expected = "a transition to learn from: rows of neighbouring steps, which a longer step, or gap, has more of"
         raise InvalidInput("sequences", "no two states that follow each other", expected)
     if kept.nnz == 0 and amount == 0:
         raise InvalidInput(

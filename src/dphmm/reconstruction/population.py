@@ -38,7 +38,7 @@ from dphmm.states.trajectory import MICROSECONDS
 from dphmm.storage.columns import Times
 from dphmm.storage.geo_files import to_geopandas
 from dphmm.storage.released import ReleasedRows, released_rows
-from dphmm.types import Exact, FloatArray, IntArray, States
+from dphmm.types import Exact, FloatArray, IntArray
 
 if TYPE_CHECKING:
     import geopandas as gpd
@@ -162,7 +162,7 @@ def population(
     space: StateSpace | None = None,
     epsilon: Exact | None = None,
     *,
-    regions: Mapping[str, States] | None = None,
+    regions: Any = None,
     flows: bool = False,
     per: str = "all",
     zone: str = "+00:00",
@@ -178,8 +178,9 @@ def population(
     ----------
     released, model, policy, epsilon, initials, step_choices : as for `decode`; ``choices`` are its other choices of the
         release. space : that of the model when None.
-    regions : names with states, as numbers, names or a mask (N,); blocks of cells, or every label, without it, which
-        hold together what the release answers alike.
+    regions : names with states, as numbers, names or a mask (N,); a table of ``state`` and ``region``; or a
+        GeoDataFrame of polygons, to which a cell belongs by its middle. Without it blocks of cells, or every label,
+        which hold together what the release answers alike.
     flows : also the shares of every two regions among two answers of one person that follow each other; with ``per``
         they belong to the period of the first.
     per : "all", "day" or "hour-of-day" of a clock with the offset ``zone`` from UTC.
@@ -358,7 +359,7 @@ def expected_errors(
     space: StateSpace,
     epsilon: Exact,
     people: int,
-    regions: Mapping[str, States] | None = None,
+    regions: Any = None,
     **choices: Any,
 ) -> list[Share]:
     """The standard errors that shares of regions will have, before anything is released.

@@ -14,9 +14,12 @@ from dphmm.errors import InvalidInput
 from dphmm.session.plan import Plan
 from dphmm.states.grid import Grid
 from dphmm.states.space import FORBIDDEN, LONGEST_NAME, StateSpace
+from dphmm.storage.columns import as_text
+from dphmm.storage.csv_files import listed
 from dphmm.storage.inputs import PathLike, checked_input
 from dphmm.storage.public_tables import listed_columns
-from dphmm.types import BoolArray, IntArray, States
+from dphmm.storage.tables import column_list, to_arrow
+from dphmm.types import BoolArray, IntArray
 
 #: Regions, at most, and bytes of a GeoJSON file.
 MOST_REGIONS = 1000
@@ -33,13 +36,24 @@ _NAMES = ("region", "name", "NAME", "id")
 Regions = dict[str, BoolArray]
 
 
-def checked_regions(regions: Mapping[str, States], space: StateSpace) -> Regions:
-    """Regions as a user passes them: names with states, as numbers, names, or masks (N,).
+def checked_regions(regions: Any, space: StateSpace) -> Regions:
+    """Regions as a user passes them: names with states, as numbers, names, or masks (N,); or what a file has.
 
-    Raises InvalidInput for a region without a state, for states that there are not, and for too many regions.
+    A pandas, polars or Arrow table has the columns state and region, a GeoDataFrame polygons, as `read_regions` has
+    them. Raises InvalidInput for a region without a state, for states that there are not, and for too many regions.
     """
+    if hasattr(regions, "geometry"):
+        return _few(_polygons(_features_of(regions), space, "regions"))
     if not isinstance(regions, Mapping):
-        raise InvalidInput("regions", type(regions).__name__, "a mapping of names to states")
+        if not hasattr(regions, "columns") and not hasattr(regions, "column_names"):
+            expected = "a mapping of names to states, a table of state and region, or a GeoDataFrame of polygons"
+            raise InvalidInput("regions", type(regions).__name__, expected)
+        names = ("state", "region")
+        if not set(names) <= set(columns := column_list(regions)):
+            raise InvalidInput("regions", "columns " + listed(columns), "columns state and region")
+        table = to_arrow(regions, names)
+        states, named = (as_text(table.column(name), name).to_pylist() for name in names)
+        return _few(_listed(states, named, space, "regions"))
     found: Regions = {}
     for name, states in regions.items():
         given = np.asarray(states)
@@ -79,8 +93,13 @@ def read_regions(path: PathLike, space: StateSpace, field: str = "regions") -> R
     {'left': [True, True, False], 'right': [False, False, True]}
     """
     if Path(path).suffix.lower() in (".geojson", ".json"):
-        return _few(_polygons(path, space, field), field)
+        return _few(_polygons(_features(path, field), space, field), field)
     states, names = listed_columns(str(path), field, ("state", "region"))
+    return _few(_listed(states, names, space, field), field)
+
+
+def _listed(states: Sequence[str | None], names: Sequence[str | None], space: StateSpace, field: str) -> Regions:
+    """The regions of rows of a state and a region."""
     found: Regions = {}
     for number, (state, name) in enumerate(zip(states, names, strict=True), start=1):
         if not state or not name:
@@ -90,7 +109,7 @@ def read_regions(path: PathLike, space: StateSpace, field: str = "regions") -> R
             found.setdefault(_name(name, field), np.zeros(space.n_states, dtype=np.bool_))[place] = True
     if not found:
         raise InvalidInput(field, "no state of the model", f"names of states, such as {space.names[0]}")
-    return _few(found, field)
+    return found
 
 
 def default_regions(space: StateSpace, plans: Sequence[Plan] = ()) -> Regions:
@@ -113,8 +132,8 @@ def default_regions(space: StateSpace, plans: Sequence[Plan] = ()) -> Regions:
         blocks = np.minimum(((space.answers[answered_as] - low) / wide * _BLOCKS).astype(np.int64), _BLOCKS - 1)
         names = ["block " + ",".join(map(str, block)) for block in blocks.tolist()]
     order = np.lexsort(blocks.T)
-    listed = np.array(names, dtype=object)
-    return _few({name: listed == name for name in dict.fromkeys(listed[order].tolist())})
+    every = np.array(names, dtype=object)
+    return _few({name: every == name for name in dict.fromkeys(every[order].tolist())})
 
 
 def _answered_as(space: StateSpace, plans: Sequence[Plan]) -> IntArray:
@@ -150,7 +169,7 @@ def _name(name: str, field: str) -> str:
     return name
 
 
-def _polygons(path: PathLike, space: StateSpace, field: str) -> Regions:
+def _polygons(features: list[Any], space: StateSpace, field: str) -> Regions:
     places = space.to_latlon(space.own_answers)
     if places is None:
         raise InvalidInput(field, f"GeoJSON, and states of kind {space.kind}", "a table with columns state and region")
@@ -160,7 +179,7 @@ def _polygons(path: PathLike, space: StateSpace, field: str) -> Regions:
         raise InvalidInput(field, "a Python without shapely", "pip install 'dphmm[geo]'") from None
     points = shapely.points(places[1], places[0])
     found: Regions = {}
-    for number, feature in enumerate(_features(path, field), start=1):
+    for number, feature in enumerate(features, start=1):
         try:
             shape = shapely.geometry.shape(feature["geometry"])
             inside = np.asarray(shapely.intersects(shape, points), dtype=np.bool_)
@@ -181,6 +200,16 @@ def _polygons(path: PathLike, space: StateSpace, field: str) -> Regions:
     if not found:
         raise InvalidInput(field, "no polygon with the middle of a cell in it", _GEOJSON)
     return found
+
+
+def _features_of(frame: Any) -> list[Any]:
+    """The features of a GeoDataFrame, in degrees, with the properties that name them."""
+    if frame.crs is None:
+        raise InvalidInput("regions", "shapes without a CRS", "a GeoDataFrame that says its coordinates: set_crs(4326)")
+    shapes = frame.geometry.to_crs(4326)
+    names = {key: frame[key].astype(str).where(frame[key].notna(), "") for key in _NAMES if key in frame.columns}
+    features: list[Any] = json.loads(type(frame)(names, geometry=shapes).to_json())["features"]
+    return features
 
 
 def _features(path: PathLike, field: str) -> list[Any]:

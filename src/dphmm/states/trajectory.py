@@ -245,6 +245,10 @@ class Trajectories:
         frame: pd.DataFrame = self.to_arrow().to_pandas()
         return frame
 
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """What makes an Arrow table of these wherever one is taken: by `dphmm.fit`, and by polars and pandas too."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
     def to_geopandas(self) -> gpd.GeoDataFrame:
         """The rows that have a place as points in degrees, as `dphmm.to_geopandas` gives them; raises as it does."""
         points: gpd.GeoDataFrame = as_points(self)

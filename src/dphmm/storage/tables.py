@@ -269,7 +269,7 @@ def read_rows(path: PathLike, columns: Sequence[str], layout: TextLayout = CSV) 
 
 
 def table_kind(table: Any) -> str:
-    """ "pandas", "polars" or "arrow"; InvalidInput for anything else."""
+    """ "pandas", "polars" or "arrow", as which `Trajectories` count; InvalidInput for anything else."""
     module = type(table).__module__.split(".")[0]
     if module in ("pandas", "geopandas") and hasattr(table, "columns"):
         return "pandas"
@@ -283,7 +283,8 @@ def table_kind(table: Any) -> str:
             return "pandas"
     if hasattr(table, "__arrow_c_stream__"):
         return "arrow"
-    raise InvalidInput("table", type(table).__name__, "a pandas, polars or Arrow table")
+    inside = ", such as its .trajectories" if hasattr(table, "trajectories") else ""
+    raise InvalidInput("table", type(table).__name__, f"a pandas, polars or Arrow table, or Trajectories{inside}")
 
 
 def column_list(table: Any) -> list[str]:

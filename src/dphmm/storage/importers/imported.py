@@ -63,6 +63,10 @@ class Imported(NamedTuple):
     report: ImportReport
     rejected: pa.Table
 
+    def __repr__(self) -> str:
+        """How many rows there are: they are people's, so none of them is shown."""
+        return f"Imported({self.trajectories!r}, report, {len(self.rejected):,} rejected rows)"
+
 
 def finished(format_: str, loaded: Loaded, files: int, lost: Counts | None = None) -> Imported:
     """Sort what was loaded and report; ``lost`` counts rows that never came as far as the table."""
