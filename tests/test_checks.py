@@ -102,9 +102,11 @@ def test_a_mask_is_a_copy_none_is_all_and_an_empty_list_is_none_of_them():
     state_mask(mask, 2)[1] = True
     assert mask.tolist() == [True, False]
     assert state_mask(None, 2).all() and not state_mask([], 2).any()
+    # Of two states [0, 1] can only be meant as both, and fewer numbers than states are no mask.
+    assert state_mask([0, 1], 2).all() and state_mask([0, 1, 1], 4).tolist() == [True, True, False, False]
 
 
-@pytest.mark.parametrize("states", [[-1], [4], [0.0], [[0]], [True], ["a"]], ids=repr)
+@pytest.mark.parametrize("states", [[-1], [4], [0.0], [[0]], [True], ["a"], [0, 1, 1, 0], [0, 0, 0, 0]], ids=repr)
 def test_states_that_are_none_are_refused(states):
     with pytest.raises(InvalidInput, match=r"^constraint: got "):
         state_mask(states, 4)

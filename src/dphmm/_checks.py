@@ -116,6 +116,9 @@ def state_mask(states: States, n: int, field: str = "constraint") -> BoolArray:
     outside = (given < 0) | (given >= n)
     if outside.any():
         raise InvalidInput(field, int(given[outside][0]), f"state numbers from 0 to {n - 1}")
+    if n > 2 and len(given) == n and given.max() <= 1:
+        # Read as numbers it would be the states 0 and 1, which is hardly what was meant.
+        raise InvalidInput(field, f"{n} numbers, all 0 or 1", "a mask of booleans (astype(bool)), or state numbers")
     mask[given] = True
     return mask
 

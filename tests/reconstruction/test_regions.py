@@ -158,7 +158,7 @@ def test_polygons_of_a_frame_are_those_of_a_file(tmp_path):
         checked_regions(frame.set_geometry(frame.geometry.boundary), GRID)
 
 
-@pytest.mark.parametrize("states", [[], [3], [-1], ["d"], [0.5], [True]])
+@pytest.mark.parametrize("states", [[], [3], [-1], ["d"], [0.5], [True], [0, 1, 1]])
 def test_regions_of_no_states_are_refused(states):
     with pytest.raises(InvalidInput, match="regions"):
         checked_regions({"one": states}, dphmm.StateSpace([0, 1, 2], ["a", "b", "c"]))

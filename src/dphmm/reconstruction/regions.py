@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from dphmm._checks import state_mask
 from dphmm.errors import InvalidInput
 from dphmm.session.plan import Plan
 from dphmm.states.grid import Grid
@@ -55,22 +56,16 @@ def checked_regions(regions: Any, space: StateSpace) -> Regions:
         states, named = (as_text(table.column(name), name).to_pylist() for name in names)
         return _few(_listed(states, named, space, "regions"))
     found: Regions = {}
-    for name, states in regions.items():
-        given = np.asarray(states)
-        mask = np.zeros(space.n_states, dtype=np.bool_)
-        if given.dtype == np.bool_ and given.shape == mask.shape:
-            mask |= given
-        elif given.size and given.dtype.kind in "iu" and given.min() >= 0 and given.max() < space.n_states:
-            mask[given] = True
-        elif given.size and given.dtype.kind in "OU":
-            numbers = space.indices_of(given)
-            if (numbers < 0).any():
-                raise InvalidInput("regions", f"{str(name)!r}, with a name that no state has", "names of states")
-            mask[numbers] = True
-        if not mask.any():
-            came = f"{str(name)!r}, with {'no state' if not given.size else 'states that there are not'}"
-            raise InvalidInput("regions", came, f"state numbers from 0 to {space.n_states - 1}, or a mask")
-        found[_name(str(name), "regions")] = mask
+    for key, states in regions.items():
+        name, given = _name(str(key), "regions"), np.asarray(states)
+        if given.size and given.dtype.kind in "OU":
+            given = space.indices_of(given)
+            if (given < 0).any():
+                raise InvalidInput("regions", f"{name!r}, with a name that no state has", "names of states")
+        found[name] = state_mask(given, space.n_states, f"regions[{name!r}]")
+        if not found[name].any():
+            expected = f"state numbers from 0 to {space.n_states - 1}, or a mask"
+            raise InvalidInput("regions", f"{name!r}, with no state", expected)
     return _few(found)
 
 
