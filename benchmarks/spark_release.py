@@ -1,12 +1,18 @@
 """A release of a million rows: on Spark beside `release_many`, from the same Parquet file, warm.
 
-    python -m benchmarks.spark_release [--rows 1000000] [--side 20] [--users 10000] [--repeats 3] [--no-estimates]
+    python -m benchmarks.spark_release [--rows 1000000] [--side 20] [--users 10000] [--warm 10] [--repeats 3]
+        [--no-estimates]
 
 It needs pyspark and a Java runtime. Each line has the wall time and the CPU time of all processes (this one, Java and
-the Python workers), in seconds; sides are run in turn, after a warm-up each. "one process" reads the file, releases it
-with a ledger in memory, and writes a Parquet file. Spark runs on two cores and on one (pinned to it), each in a process
-of its own. "rows moved" reads, hashes and shuffles the same rows on Spark and brings them to a Python function that
-does nothing: what of the whole is Spark's own. A job of 100 rows tells what a job and its commit cost.
+the Python workers), in seconds. "one process" reads the file, releases it with a ledger in memory, and writes a Parquet
+file. Spark runs on two cores and on one (pinned to it), each in a process of its own; "one process" takes turns with
+Spark on two cores, so that both have the same machine. "rows moved" reads, hashes and shuffles the same rows on Spark
+and brings them to a Python function that does nothing: what of the whole is Spark's own. A job of 100 rows tells what a
+job and its commit cost.
+
+What is warm: "one process" after one run. Java goes on compiling: on the machine where this was written its part of a
+job was 17.6, 4.5, 3.4, 3.0, 3.0, 2.7, 2.7, 3.5, 3.3, 2.7, 2.5, 2.2, 2.2 and 2.4 s of CPU time in the first 14 jobs,
+1.3 to 1.7 s of it in tasks. So what comes after ``--warm`` jobs is measured, and each of these is printed.
 """
 
 from __future__ import annotations
@@ -68,14 +74,18 @@ def on_spark(session: Any, path: Path, into: Path, parts: tuple[Any, Any, Any], 
     dphmm.spark.release(session.read.parquet(str(path)), *parts, 1, into=into, **choices)
 
 
-def measured(side: Callable[[int], None], repeats: int) -> list[tuple[float, float]]:
-    """Wall and CPU seconds of every run after the first."""
-    seen = []
-    for turn in range(repeats + 1):
-        wall, cpu = time.perf_counter(), cpu_of_all()
-        side(turn)
-        if turn:
-            seen.append((time.perf_counter() - wall, cpu_of_all() - cpu))
+Figures = list[tuple[float, float]]
+
+
+def measured(sides: dict[str, Callable[[int], None]], turns: int, begins: dict[str, int]) -> dict[str, Figures]:
+    """Wall and CPU seconds of every run of sides that take turns, each from turn ``begins`` on."""
+    seen: dict[str, Figures] = {name: [] for name in sides}
+    for turn in range(turns):
+        for name, side in sides.items():
+            if turn >= begins.get(name, 0):
+                wall, cpu = time.perf_counter(), cpu_of_all()
+                side(turn)
+                seen[name].append((time.perf_counter() - wall, cpu_of_all() - cpu))
     return seen
 
 
@@ -94,55 +104,63 @@ def _counted(batches: Any) -> Any:
     yield pa.record_batch({"rows": [0 if table is None else len(table)]})
 
 
+def of_cores(given: argparse.Namespace, parts: tuple[Any, Any, Any], folder: str) -> dict[str, Figures]:
+    """All that runs beside Spark on so many cores, and Spark itself."""
+    if given.cores == 1 and hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    session, choices = session_of(given.cores, folder), {"estimates": not given.no_estimates}
+    few, out = given.file.with_name("few.parquet"), Path(folder) / "out"
+    sides: dict[str, Callable[[int], None]] = {
+        f"Spark, {given.cores}": lambda turn: on_spark(session, given.file, out / f"all {turn}", parts, choices),
+        f"rows moved, {given.cores}": lambda _: moved(session, given.file),
+        f"100 rows, {given.cores}": lambda turn: on_spark(session, few, out / f"few {turn}", parts, choices),
+    }
+    out.mkdir()
+    if given.cores == 2:
+        sides = {"one process": lambda _: one_process(given.file, out / "one", parts, choices), **sides}
+    seen = measured(sides, given.warm + given.repeats, {"one process": given.warm - 1})
+    session.stop()
+    return seen
+
+
 def main() -> None:
     """Print medians of every side, and ratios of one run."""
     parser = argparse.ArgumentParser(description=__doc__)
-    for name, default in (("rows", 10**6), ("side", 20), ("users", 10**4), ("repeats", 3), ("cores", 0)):
+    for name, default in (("rows", 10**6), ("side", 20), ("users", 10**4), ("warm", 10), ("repeats", 3), ("cores", 0)):
         parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("--no-estimates", action="store_true")
     parser.add_argument("--file", type=Path)
     given = parser.parse_args()
-    parts, choices = world(given.side), {"estimates": not given.no_estimates}
+    if given.warm < 1 or given.repeats < 1:
+        parser.error("--warm and --repeats are 1 or more")
+    parts = world(given.side)
     with tempfile.TemporaryDirectory() as folder:
         if given.cores:
-            if given.cores == 1 and hasattr(os, "sched_setaffinity"):
-                os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-            session = session_of(given.cores, folder)
-            seen = measured(
-                lambda turn: on_spark(session, given.file, Path(folder) / f"table {turn}", parts, choices),
-                given.repeats,
-            )
-            alone = measured(lambda _: moved(session, given.file), given.repeats)
-            few = given.file.with_name("few.parquet")
-            small = measured(
-                lambda turn: on_spark(session, few, Path(folder) / f"few {turn}", parts, choices), given.repeats
-            )
-            print(json.dumps([seen, alone, small]))
-            session.stop()
+            print(json.dumps(of_cores(given, parts, folder)))
             return
         path = Path(folder) / "walks.parquet"
         made(path, given.rows, parts[2].n_states, given.users)
         made(path.with_name("few.parquet"), 100, parts[2].n_states, 100)
-        found = {
-            "one process": measured(lambda _: one_process(path, Path(folder) / "out", parts, choices), given.repeats)
-        }
+        found: dict[str, Figures] = {}
         for cores in (2, 1):
-            own = [f"--{name}={getattr(given, name)}" for name in ("side", "repeats")]
+            own = [f"--{name}={getattr(given, name)}" for name in ("side", "warm", "repeats")]
             own += ["--no-estimates"] * given.no_estimates
             call = [sys.executable, "-m", "benchmarks.spark_release", f"--cores={cores}", f"--file={path}", *own]
             out = subprocess.run(call, check=True, stdout=subprocess.PIPE, text=True).stdout
-            names = (f"Spark, {cores} cores", f"rows moved, {cores}", f"100 rows, {cores}")
-            found |= dict(zip(names, json.loads(out.splitlines()[-1]), strict=True))
-        medians = {name: [statistics.median(c) for c in zip(*seen, strict=True)] for name, seen in found.items()}
-        for name, (wall, cpu) in medians.items():
-            row = "" if name.startswith("100") else f"   {1e6 * cpu / given.rows:6.2f} µs of CPU a row"
-            print(f"{name:16} wall {wall:7.2f} s   CPU of all processes {cpu:7.2f} s{row}")
-        plain, two, only, _, one, *_ = medians.values()
-        print(f"Spark on two cores / one process   CPU {two[1] / plain[1]:5.2f}   wall {two[0] / plain[0]:5.2f}")
-        print(
-            f"rows moved on two cores / one process      CPU {only[1] / plain[1]:5.2f}   wall {only[0] / plain[0]:5.2f}"
-        )
-        print(f"Spark: one core / two cores        wall {one[0] / two[0]:5.2f}")
+            found |= json.loads(out.splitlines()[-1])
+    for name, seen in found.items():
+        jobs = " ".join(f"{cpu:.1f}" for _, cpu in seen[: -given.repeats])
+        print(f"{name:14} warm-up, CPU of all processes by run: {jobs} s")
+    medians = {
+        name: [statistics.median(c) for c in zip(*seen[-given.repeats :], strict=True)] for name, seen in found.items()
+    }
+    for name, (wall, cpu) in medians.items():
+        row = "" if name.startswith("100") else f"   {1e6 * cpu / given.rows:6.2f} µs of CPU a row"
+        print(f"{name:14} wall {wall:7.2f} s   CPU of all processes {cpu:7.2f} s{row}")
+    plain, two, only, _, one, *_ = medians.values()
+    for name, side in (("Spark", two), ("rows moved", only)):
+        print(f"{name:10} on two cores / one process   CPU {side[1] / plain[1]:5.2f}   wall {side[0] / plain[0]:5.2f}")
+    print(f"Spark: one core / two cores        wall {one[0] / two[0]:5.2f}")
 
 
 if __name__ == "__main__":

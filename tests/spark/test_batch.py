@@ -228,6 +228,15 @@ def test_a_user_is_in_one_bucket_whatever_its_column_is_like(spark, tmp_path):
     assert found.table().count() == len(table)
 
 
+def test_the_hash_of_a_name_stays_and_takes_no_job(spark):
+    """A table that is stored has its users by it."""
+    from dphmm.spark import batch
+
+    spark.sparkContext.setJobGroup("a hash", "")
+    assert batch._hash_of_a_name(spark) == 648729742944436230
+    assert spark.sparkContext.statusTracker().getJobIdsForGroup("a hash") == []
+
+
 def test_a_table_whose_users_are_placed_by_another_hash_is_refused(release, tmp_path, monkeypatch):
     release(rows(1, people(3), 1, 2), tmp_path / "table")
     monkeypatch.setattr("dphmm.spark.batch._hash_of_a_name", lambda spark: 1)

@@ -16,6 +16,7 @@ import hashlib
 import platform
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -43,8 +44,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def versions() -> dict[str, str]:
-    """What decides which integers are made of the same words: those of all machines of a job must be equal."""
+@cache
+def versions() -> Mapping[str, str]:
+    """What decides which integers are made of the same words: those of all machines of a job must be equal.
+
+    Read once in a process, which goes on with what it has loaded.
+    """
     packages = {name: version(name) for name in ("dphmm", "numpy", "numba", "pyarrow")}
     machine = {"algorithm": str(ALGORITHM_VERSION), "machine": platform.machine(), "python": platform.python_version()}
     return packages | machine

@@ -37,6 +37,8 @@ from dphmm.types import BoolArray, FloatArray, IntArray
 if TYPE_CHECKING:
     import pyarrow as pa
 
+#: Whether this process has taken what it loaded out of garbage collection.
+_kept = False
 #: Rows of one owner that a task holds and puts in order itself.
 MOST_HELD = 2**20
 #: Steps that are numbers, least and largest.
@@ -69,9 +71,12 @@ def keep_loaded() -> None:
     Spark collects after every task, which goes over all objects of all libraries: a seventh of a second for each task,
     however few its rows are. What is loaded stays anyway.
     """
-    if "pyspark.worker" in sys.modules and not gc.get_freeze_count():
+    global _kept
+    # Python would tell, too, but counts all frozen objects each time.
+    if "pyspark.worker" in sys.modules and not _kept:
         gc.collect()
         gc.freeze()
+        _kept = True
 
 
 def without_values(error: Exception) -> RuntimeError:
