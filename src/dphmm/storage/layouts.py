@@ -122,11 +122,16 @@ class Layout(TextLayout):
     def changed(self, **options: Any) -> Layout:
         """This layout with options of the command line or of an importer, by the names that these have.
 
-        ``user_column`` and so on name columns, ``names`` may be one text with commas, ``skip_lines`` is ``skip``, and
-        ``delimiter`` may be comma, semicolon, tab, tabs (several are one) or space (several blanks and tabs are one).
-        Options that are None stay as they are.
+        ``user_column`` and so on name columns, ``names`` may be one text with commas, ``skip_lines`` is ``skip``,
+        ``user`` is ``user_name``, and ``delimiter`` may be comma, semicolon, tab, tabs (several are one) or space
+        (several blanks and tabs are one). Options that are None stay as they are. Raises InvalidInput for others.
         """
         given = {name: value for name, value in options.items() if value is not None}
+        unknown = sorted(given.keys() - _OPTIONS)
+        if unknown:
+            raise InvalidInput("options", unknown[0], "one of " + ", ".join(sorted(_OPTIONS)))
+        if "user" in given:
+            given["user_name"] = given.pop("user")
         columns = {role: given.pop(f"{role}_column") for role in ROLES if f"{role}_column" in given}
         if columns:
             given["columns"] = {**self.columns, **columns}
@@ -140,6 +145,11 @@ class Layout(TextLayout):
         return replace(self, **given)
 
 
+#: What `Layout.changed` takes.
+_OPTIONS = {f"{role}_column" for role in ROLES} | {
+    "assume_utc", "comment", "delimiter", "encoding", "names", "no_times", "quoted", "skip_lines", "time_format",
+    "timezone", "user", "user_from", "user_name", "user_pattern",
+}  # fmt: skip
 _DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "tabs": "\t", "\\t": "\t", "space": " "}
 
 

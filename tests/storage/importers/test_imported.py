@@ -8,8 +8,10 @@ import subprocess
 import sys
 
 import numpy as np
+import pytest
 
 import dphmm.storage.importers as importers
+from dphmm.errors import InvalidInput
 from dphmm.states import Trajectories
 from dphmm.storage.importers import IMPORTERS, RECIPES
 from dphmm.storage.importers.imported import RowReader, sorted_by_name_and_time
@@ -48,3 +50,32 @@ def test_a_row_of_another_form_is_counted_and_decides_about_no_other():
     users = reader.read(whole, "text").column("user").to_pylist()
     assert users == ["a", "c", "\x1a"] and reader.ragged == 1
     assert reader.read(b"\xef\xbb\xbf", "text").num_rows == 0
+
+
+@pytest.mark.parametrize(
+    ("format_", "options", "said"),
+    [
+        ("csv", {"username": "ann"}, "options: got username; expected one of assume_utc, "),
+        ("intervals", {}, "options: got []: missing a required "),
+        ("intervals", {"step": "5min", "gaps": "x"}, "options: got gaps; expected one of "),
+        (
+            "geolife",
+            {"user": "ann"},
+            "options: got ['user']: got an unexpected keyword argument 'user'; expected those of dphmm",
+        ),
+        ("foursquare", {"user": "ann"}, "options: got user; expected one of state_column"),
+    ],
+)
+def test_options_that_there_are_not_are_named(tmp_path, format_, options, said):
+    path = tmp_path / "rows.txt"
+    path.write_text("start\tend\tlabel\n2030-01-01 00:00:00\t2030-01-01 01:00:00\ta\n")
+    with pytest.raises(InvalidInput) as refused:
+        importers.import_trajectories(path, format_, **options)
+    assert str(refused.value).startswith(said)
+
+
+def test_whose_rows_they_are_is_said_as_the_command_says_it(tmp_path):
+    path = tmp_path / "rows.txt"
+    path.write_text("start\tend\tlabel\n2030-01-01 00:00:00\t2030-01-01 01:00:00\ta\n")
+    found = importers.import_trajectories(path, "intervals", step="30min", user="ann", assume_utc=True).trajectories
+    assert found.users == ("ann",) and len(found) == 2

@@ -3,9 +3,11 @@
 Published sets that are a layout of rows are registered in `RECIPES`.
 """
 
+from inspect import signature
 from typing import Any
 
 from dphmm._checks import one_of
+from dphmm.errors import InvalidInput
 from dphmm.storage.importers.imported import Imported, Importer, ImportReport
 from dphmm.storage.importers.intervals import import_intervals
 from dphmm.storage.importers.published import RECIPES
@@ -33,7 +35,7 @@ def import_trajectories(
     ----------
     source : a file; of csv and the published sets also a folder or an archive of files.
     format : csv (any rows), geo (points), intervals, sequences, or a published set such as geolife or cabspotting.
-    options : those of the command, with underscores: user_column, time_format, delimiter, user_from, step, ...
+    options : those of the command, with underscores: user_column, time_format, delimiter, user, user_from, step, ...
 
     Returns
     -------
@@ -51,14 +53,22 @@ def import_trajectories(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder, "rows.txt")
     ...     _ = path.write_text("52.5 13.4 1700000000\\n52.6 13.4 1700000600\\n")
-    ...     how = {"names": "lat,lon,t", "delimiter": "space", "user_name": "ann", "time_format": "unix-s"}
+    ...     how = {"names": "lat,lon,t", "delimiter": "space", "user": "ann", "time_format": "unix-s"}
     ...     found = dphmm.import_trajectories(path, **how)
     >>> found.trajectories
     Trajectories(rows=2, users=1, columns=user, time, lat, lon)
 
     Source: docs/commands.md, import.
     """
-    return IMPORTERS[one_of(format, tuple(IMPORTERS), "format")](source, progress=progress, **options)
+    importer = IMPORTERS[one_of(format, tuple(IMPORTERS), "format")]
+    try:
+        signature(importer).bind(source, progress=progress, **options)
+    except TypeError as wrong:
+        own = [name for name in signature(importer).parameters if name not in ("source", "progress", "options")]
+        raise InvalidInput(
+            "options", f"{sorted(options)}: {wrong}", f"those of dphmm import {format}: {', '.join(own) or 'none'}"
+        ) from None
+    return importer(source, progress=progress, **options)
 
 
 __all__ = ["IMPORTERS", "RECIPES", "ImportReport", "Imported", "Importer", "Progress", "import_trajectories"]
