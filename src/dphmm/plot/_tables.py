@@ -262,7 +262,8 @@ def shares(population: Any, period: str | None = None, *, ax: Axes | None = None
     found = {one.period: one for one in population.densities}
     name = next(iter(found)) if period is None and len(found) == 1 else period
     if name not in found:
-        raise InvalidInput("period", period, "one of " + listed(list(found)))
+        more = ", ..." * (len(found) > 5)
+        raise InvalidInput("period", period, f"one of {', '.join(list(found)[:5])}{more}")
     told = found[name]
     if not 0 < len(told.regions) <= _MOST_REGIONS:
         raise InvalidInput("population", f"{len(told.regions)} regions", f"1 to {_MOST_REGIONS}: name them by regions=")
