@@ -212,6 +212,12 @@ def test_init_reads_names_of_columns_and_no_row(run, folder):
     assert "--force" in run("init", folder / "d.csv", "-o", folder / "a.toml", code=2).stderr
 
 
+def test_init_of_another_file_names_the_command_that_makes_a_table(run, folder):
+    (folder / "cab.txt").write_text("37.7 -122.4 0 1211023883\n")
+    said = run("init", folder / "cab.txt", "-o", folder / "a.toml", code=2).stderr
+    assert "dphmm import FORMAT makes one" in said and not (folder / "a.toml").exists()
+
+
 def test_a_pipeline_of_init_runs_once_its_gaps_are_filled(run, folder):
     run("init", folder / "walks.csv", "-o", folder / "c.toml", "-q")
     assert "--bbox" in run("run", folder / "c.toml", "-q", code=2).stderr

@@ -38,7 +38,7 @@ from dphmm.storage.ledger import open_ledger
 from dphmm.storage.ledger.connection import held
 from dphmm.storage.private_tables import write_counts
 from dphmm.storage.statement import statement_path
-from dphmm.storage.tables import column_names
+from dphmm.storage.tables import SUFFIXES, column_names
 
 #: What ran, with which options and inputs: for the owner alone, since it has hashes of private files.
 RECORD = "run.json"
@@ -615,6 +615,12 @@ def init(data: str, output: str, force: bool, quiet: bool, as_json: bool) -> Non
     """
     source = checked_input(data, "DATA")
     new_output(output, [source], force)
+    if not source.name.lower().endswith(SUFFIXES):
+        # What else there is has columns only once an importer has read it.
+        expected = (
+            "a .parquet, .csv or .csv.gz: dphmm import FORMAT makes one of other files, folders and published sets"
+        )
+        raise InvalidInput("DATA", data, expected)
     text = _begun(source, column_names(source), Path(output).parent)
     with replacing(output) as temporary:
         temporary.write_text(text, encoding="utf-8")
