@@ -22,10 +22,12 @@ import pytest
 import dphmm
 from dphmm import simulated
 from dphmm.accounting.promise import Schedule
+from dphmm.cli.plan import told
 from dphmm.errors import DphmmError, InvalidInput
 from dphmm.planning import LADDER, LONGER, SETTLED, World
 from dphmm.schedule_plan import _digest, read_plan, save_plan
 from dphmm.session.plan import Position
+from dphmm.session.scheduled import PlanSchedule
 from dphmm.session.setting import Setting
 from dphmm.session.smoothing import Published, Smoother
 from dphmm.simulated import Moves, SimulatedReleases, best_answers, likelihood_columns, median, places, walks
@@ -34,7 +36,7 @@ LINE = dphmm.StateSpace(np.arange(5))
 MOVES = 0.7 * np.eye(5) + 0.3 * np.array(
     [[0, 1, 0, 0, 0], [0.5, 0, 0.5, 0, 0], [0, 0.5, 0, 0.5, 0], [0, 0, 0.5, 0, 0.5], [0, 0, 0, 1, 0]]
 )
-START = np.array([0.4, 0.3, 0.2, 0.1, 0.0])
+START = np.array([0.3, 0.25, 0.2, 0.15, 0.1])
 MODEL = dphmm.MarkovModel(START, MOVES, space=LINE)
 CLOCK = dphmm.MarkovModel(START, MOVES, space=LINE, step=3600)
 NEAR = dphmm.policy.radius(LINE, 1)
@@ -358,14 +360,90 @@ def test_what_is_found_of_people_who_stay_is_what_enumeration_finds(answers, mon
     found = planner.plan(promise.exact)
     (stay,) = found.stays.found
     plan = Setting.of(MODEL, NEAR, LINE, 1).plan(Position(30, dphmm.Belief(np.log(np.full(5, 0.2)), np.ones(5, bool))))
-    exact = enumerated(plan, planner.occupancy, answers)
+    exact = enumerated(plan, planner.stay_law, answers)
     assert (found.stays.what, stay.answers) == ("sequence", answers)
     # A distance of at most 4: the mean of 20,000 lies within 0.02 = five standard errors of less than 0.004 x 4 / 4.
     assert stay.error == pytest.approx(exact[stay.estimate], abs=0.035)
     assert exact[stay.estimate] <= min(exact.values()) + 0.02
-    law = planner.occupancy
+    law = planner.stay_law
     best = min(law @ np.abs(LINE.answers[:, 0] - guess) for guess in LINE.answers[:, 0])
     assert found.stays.without == pytest.approx(best, abs=0.035) and stay.error < best
+
+
+def test_who_stays_for_a_sequence_is_where_it_begins(monkeypatch):
+    """Who begins at one state is known; of two ends of a line the plan of the step tells, which knows of no other."""
+    monkeypatch.setattr("dphmm.planning.STAYERS", 20_000)
+    promise, everybody = dphmm.SequencePromise(1, steps=6), dphmm.policy.complete(5)
+    known = dphmm.MarkovModel([1, 0, 0, 0, 0], MOVES, space=LINE, start="at")
+    planner = World(known, everybody, LINE, promise, people=12)
+    stays = planner.stays(Schedule(promise, 1, (3,)))
+    assert (stays.without, [stay.error for stay in stays.found]) == (0, [0])
+    law = np.array([0.75, 0, 0, 0, 0.25])
+    planner = World(dphmm.MarkovModel(law, MOVES, space=LINE, start="at"), everybody, LINE, promise, people=12)
+    assert planner.stay_law == pytest.approx(law)
+    for step in (1, 6):
+        plans = PlanSchedule(planner._at(Fraction(1)))
+        plan = plans.plan(plans.number(step))
+        assert plan.constraint.support.sum() == {1: 2, 6: 5}[step]
+        (stay,) = planner.stays(Schedule(promise, 1, (step,))).found
+        # Distances of at most 4: 0.06 is four standard errors of 20,000.
+        assert stay.error == pytest.approx(enumerated(plan, law, 1)[stay.estimate], abs=0.06)
+
+
+def test_nobody_stays_where_no_state_is_possible_at_every_step():
+    """Two states that are left at every step."""
+    turns = dphmm.MarkovModel([1, 0, 0, 0, 0], np.roll(np.eye(5), 1, axis=1), space=LINE, start="at")
+    promise = dphmm.SequencePromise(2, steps=5)
+    found = dphmm.plan(turns, dphmm.policy.complete(5), LINE, promise, epsilon=1, people=6).found
+    assert (
+        not found.stays and found.lines[1] == "who stays in one state: not computed: no state is possible at every step"
+    )
+
+
+SLOW = dphmm.MarkovModel(
+    [1, 0, 0, 0, 0], 0.98 * np.eye(5) + 0.02 * np.where(np.eye(5) > 0, 0, 0.25), space=LINE, start="at", step=3600
+)
+
+
+def test_where_people_begin_elsewhere_figures_are_of_the_first_block(tmp_path):
+    """One leaves home about every two days: a first day is spent there, others anywhere."""
+    everybody, promise = dphmm.policy.complete(5), dphmm.SequencePromise(1, per="1d")
+    planner = World(SLOW, everybody, LINE, promise, people=100)
+    law, row = np.zeros(5), SLOW.initial
+    for _ in range(24):
+        law, row = law + row / 24, row @ SLOW.matrix_at(1).toarray()
+    assert not planner.settled and planner.occupancy == pytest.approx(law)
+    assert planner.without == pytest.approx(law @ np.arange(5))
+    schedule = planner.candidate(promise, 2, Fraction(1, 2))
+    expected = planner.expected(schedule)
+    assert (expected.settled, expected.found.what, expected.found.stays) == (False, "first day", [])
+    # A sequence of two days says the same of its first day, by other people.
+    longer = dphmm.SequencePromise(2, steps=48)
+    two = World(replace_step(SLOW), everybody, LINE, longer, people=100, seed=2)
+    both = two.expected(Schedule(longer, Fraction(1, 2), (*schedule.at, *(24 + t for t in schedule.at))))
+    assert len(planner.paths) == len(two.paths) == 400
+    first = both.by_step[:24].mean()
+    # Of 400 people whose mean distances differ by at most 4 and seldom by 1: 0.12 is more than four standard errors.
+    assert expected.found.error == pytest.approx(first, abs=0.12) and expected.by_step.shape == (24,)
+    assert expected.found.error < both.by_step[24:].mean() - 0.2
+    found = planner.plan(promise.exact)
+    save_plan(found, tmp_path / "plan.json")
+    assert read_plan(tmp_path / "plan.json", SLOW, everybody, LINE) == found
+    assert " expected over the first day" in found.found.lines[0]
+    assert found.found.lines[1] == "who stays in one state: not computed: people begin elsewhere than they are later"
+    assert "expected error over the first day" in told([found], found)[0]
+
+
+def replace_step(model):
+    """The same model without a clock."""
+    return dphmm.MarkovModel(model.initial, model.matrix_at(1), space=LINE, start=model.start)
+
+
+def test_the_beginning_of_short_blocks_is_a_day_s_worth_of_steps():
+    model, promise = replace_step(SLOW), dphmm.SequencePromise(4, per=8)
+    planner = World(model, dphmm.policy.complete(5), LINE, promise, people=12)
+    stays = planner.stays(planner.candidate(promise, 2, Fraction(2)))
+    assert not planner.settled and stays.what == "first blocks" and planner.paths.shape == (48, 48)
 
 
 def test_of_labels_a_guess_without_the_file_is_exact():
@@ -771,7 +849,7 @@ def test_the_error_expected_is_that_of_the_best_guess():
     promise = dphmm.SequencePromise(9, steps=3)
     planner = World(model, dphmm.policy.complete(6), TOWNS, promise)
     schedule = Schedule(promise, 3, (1, 2, 3))
-    plan, answers = simulated.support_plan(planner.setting.with_epsilon(schedule.exact), 1), TOWNS.own_answers[:, 0]
+    plan, answers = planner.setting.with_epsilon(schedule.exact).first_plan(), TOWNS.own_answers[:, 0]
     known = np.exp([plan.log_likelihood(np.array([z])) for z in range(-400, 440)])
     known *= SHARES / known.sum(axis=0)
     assert known[[0, -1]].max() < 1e-9
@@ -833,7 +911,7 @@ def test_the_error_expected_of_a_short_sequence_is_that_of_all_paths_and_answers
     planner = World(model, dphmm.policy.complete(n), space, promise)
     schedule = Schedule(promise, Fraction(1, 3), range(1, steps + 1))
     assert len(planner.paths) * steps >= 100 * SETTLED
-    plan = simulated.support_plan(planner.setting.with_epsilon(schedule.exact), 1)
+    plan = planner.setting.with_epsilon(schedule.exact).first_plan()
     answered = np.exp([plan.log_likelihood(np.array([label, 0, 0][: plan.image.shape[1]])) for label in range(n)])
     answered = answered / answered.sum(axis=0)
     paths = np.array(list(itertools.product(range(n), repeat=steps)))

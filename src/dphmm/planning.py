@@ -29,6 +29,7 @@ from dphmm.policy.graph import PolicyGraph
 from dphmm.samplers.entropy import ReplayBits
 from dphmm.schedule_plan import Candidate, SchedulePlan, Stay, Stays
 from dphmm.session.answer import answer_under
+from dphmm.session.scheduled import PlanSchedule
 from dphmm.session.setting import Setting
 from dphmm.simulated import (
     Errors,
@@ -40,12 +41,11 @@ from dphmm.simulated import (
     likelihood_columns,
     median,
     places,
-    support_plan,
     walks,
 )
 from dphmm.states.space import StateSpace
-from dphmm.storage.release_words import OWN_PLANS, Found
-from dphmm.types import Exact, FloatArray, IntArray
+from dphmm.storage.release_words import FIRST, Found, why_no_stays
+from dphmm.types import BoolArray, Exact, FloatArray, IntArray
 
 KINDS = ("planned", "paced")
 #: Epsilons of a release that are tried; each is raised to what spends the whole total.
@@ -57,6 +57,9 @@ MOST_STEPS = 4 * 10**6
 #: So many steps at least are simulated for each of the invented people. Where sequences go on, a reader knows less at
 #: their first and last steps, and of short blocks and windows these would be all; of short sequences more people walk.
 SETTLED = 192
+#: Whole blocks of so many steps at least are the beginning. It is like all blocks where the model has people so nearly
+#: as in all of them: total variation.
+_BEGINNING, _LIKE_ALL = 24, 0.1
 #: Invented people who stay at one place.
 STAYERS = 300
 #: Where plans hang on answers, each answer of somebody who stays needs a plan: at most so many for one figure's people
@@ -135,17 +138,19 @@ class Expected(NamedTuple):
     """What a reader of a release is expected to find.
 
     ``by_step`` (L,): the mean error of a reader's guesses at each step of a sequence, block or window, as `Found.error`
-    is over all of them.
+    is over all of them. ``settled``: whether it is of all blocks, and not of the first ones alone.
     """
 
     found: Found
     by_step: FloatArray
+    settled: bool = True
 
 
 class World:
     """What plans of several totals share: the invented people, where they may be asked, and what is known of them.
 
-    ``length`` : the steps of a sequence, block or window; the people are seen for several blocks or windows.
+    ``length`` : the steps of a sequence, block or window; the people are seen for several blocks or windows. Figures
+    are of all of them where people begin much as the model has them later (`settled`), else of the first ones.
 
     Raises InvalidInput naming the argument.
     """
@@ -180,15 +185,21 @@ class World:
             check_exact(self.epsilon, "epsilon")
             if self.epsilon > promise.exact:
                 raise InvalidInput("epsilon", shown(self.epsilon), f"at most {promise}, the promise")
-        few = -(-SETTLED // self.length)
+        few, self._first = -(-SETTLED // self.length), 1
         # Of short sequences there are more people instead of more blocks: as many steps in all.
-        blocks, walked = (1, self.people * few) if promise.steps is not None else (max(2, few), self.people)
-        steps = self.length * blocks
+        self._blocks, walked = (1, self.people * few) if promise.steps is not None else (max(2, few), self.people)
+        steps = self.length * self._blocks
         if steps * walked > MOST_STEPS:
             name = next(name for name in ("steps", "window", "per") if getattr(promise, name) is not None)
             expected = f"at most {MOST_STEPS} steps of all {self.people} people: a shorter one, or fewer people"
             raise InvalidInput(name, f"{steps} simulated steps", expected)
-        self.moves, generator = Moves(model), np.random.default_rng(self.seed)
+        self.moves = Moves(model)
+        if promise.steps is None:
+            self._first = min(-(-_BEGINNING // self.length), self._blocks)
+        if not self.settled:
+            # As many blocks follow, whose answers tell of the first ones too. More people walk, as many steps in all.
+            steps, walked = 2 * self._first * self.length, max(walked, walked * self._blocks // (2 * self._first))
+        generator = np.random.default_rng(self.seed)
         self.paths = walks(model, walked, steps, generator, self.setting.options.start)
         self.there = places(space, self.paths, generator)
 
@@ -329,15 +340,19 @@ class World:
         if self.kind == "paced":
             spreads = self.simulated(schedule).spreads(self.length)
             schedule = Schedule(promise, epsilon, self.at.tolist(), _rounded_down(spreads))
-        return schedule, self._per_length(self.simulated(schedule).errors())
+        return schedule, self._per_length(self._errors(schedule))
 
     def _sooner(self, schedule: Schedule, found: Errors) -> tuple[Schedule, Errors]:
         """A paced schedule, or if that errs less one with the spreads of `SOONER` of its times."""
         spreads = np.array(schedule.spreads)
         times = np.arange(1, len(spreads) + 1)
         other = replace(schedule, spreads=tuple(np.interp(times * SOONER, times, spreads).tolist()))
-        errors = self._per_length(self.simulated(other).errors())
+        errors = self._per_length(self._errors(other))
         return (other, errors) if errors.online < found.online else (schedule, found)
+
+    def _errors(self, schedule: Schedule) -> Errors:
+        """The errors of the people under a schedule, over all blocks or over the first ones."""
+        return self.simulated(schedule).errors(until=None if self.settled else self._first * self.length)
 
     def _per_length(self, found: Errors) -> Errors:
         """With the steps that are asked in one sequence, block or window."""
@@ -352,13 +367,50 @@ class World:
     # -- without the file, and in spite of everything -------------------------------------------------------------
 
     @cached_property
+    def _laws(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """How the model has people at states (N,): at the first step, over the first blocks, and over all blocks."""
+        law, starts = self.setting.model.initial[:, None], self.setting.options.start
+        first = begun = total = np.zeros(self.setting.space.n_states)
+        for t in range(1, self.length * self._blocks + 1):
+            law = self.moves.ahead(law, t) if t > 1 or starts == "before" else law
+            total = total + law[:, 0]
+            first, begun = law[:, 0] if t == 1 else first, total if t == self._first * self.length else begun
+        return first / first.sum(), begun / begun.sum(), total / total.sum()
+
+    @cached_property
+    def settled(self) -> bool:
+        """Whether the first blocks are like all: where people are, and where they can be at their steps.
+
+        Otherwise what is told of most days, say, is not true of a first day. A sequence is all that there is.
+        """
+        if self.promise.steps is not None:
+            return True
+        _, begun, total = self._laws
+        apart, nowhere = float(np.abs(begun - total).sum()) / 2, float(total[~self._always_possible].sum())
+        return max(apart, nowhere) <= _LIKE_ALL
+
+    @cached_property
+    def _always_possible(self) -> BoolArray:
+        """The states (N,) that are possible at every step of a sequence, or of the blocks or windows."""
+        plans = PlanSchedule(self.setting)
+        numbers = np.unique(plans.numbers(np.arange(1, self.length * self._blocks + 1)))
+        return np.asarray(np.all([plans.support_of(number) for number in numbers.tolist()], axis=0))
+
+    @cached_property
     def occupancy(self) -> FloatArray:
-        """How often the model has people at each state (N,), over all simulated steps."""
-        row, occupancy = self.setting.model.initial[:, None], np.zeros(self.setting.space.n_states)
-        for t in range(1, self.paths.shape[1] + 1):
-            row = self.moves.ahead(row, t) if t > 1 or self.setting.options.start == "before" else row
-            occupancy += row[:, 0]
-        return np.asarray(occupancy / occupancy.sum())
+        """How often the model has people at each state (N,), over the steps that figures are of."""
+        _, begun, total = self._laws
+        return total if self.settled else begun
+
+    @cached_property
+    def stay_law(self) -> FloatArray:
+        """How the model has people at each state (N,) who stay; all 0 where no state is possible at every step.
+
+        Who stays for a whole sequence is where it begins.
+        """
+        everybody = self.occupancy if self.promise.steps is None else self._laws[0]
+        law = np.where(self._always_possible, everybody, 0.0)
+        return np.asarray(law / (law.sum() or 1.0))
 
     @cached_property
     def without(self) -> float:
@@ -367,9 +419,13 @@ class World:
         It depends on the model alone, however few people are invented: the mean is over the states as the model has
         people in them, and over places in each state's cell.
         """
+        return self._off_alone(self.occupancy)
+
+    def _off_alone(self, law: FloatArray) -> float:
+        """The mean error of the best single guess of people at states of a law (N,); of labels its share of wrong."""
         if self.setting.space.has_labels:
-            return self._likeliest_wrong
-        return self._mean_distance(self.one_place[0], self.occupancy)
+            return float(1 - law.max())
+        return self._mean_distance(self._one_place(law)[0], law)
 
     @cached_property
     def _anywhere(self) -> FloatArray:
@@ -382,26 +438,24 @@ class World:
         distances = self.setting.space.distances(guess[None], self._anywhere)
         return float(np.average(distances, weights=np.repeat(weights, len(distances) // len(weights))))
 
-    @property
-    def _likeliest_wrong(self) -> float:
-        """How often the likeliest label is wrong, as the model has people."""
-        return float(1 - self.occupancy.max())
-
     @cached_property
     def one_place(self) -> FloatArray:
         """The place (1, d) of least mean distance from people as the model has them; of labels the likeliest one."""
+        return self._one_place(self.occupancy)
+
+    def _one_place(self, law: FloatArray) -> FloatArray:
         if self.setting.space.has_labels:
-            return best_answers(self.setting.space, self.occupancy[:, None])
-        return median(self.occupancy[:, None], self.setting.space.own_answers)
+            return best_answers(self.setting.space, law[:, None])
+        return median(law[:, None], self.setting.space.own_answers)
 
     @cached_property
     def _stayers(self) -> tuple[IntArray, FloatArray]:
         """States (n,) and places (n, d) of people who stay, as the model has people."""
         generator = np.random.default_rng(self.seed + 1)
-        states = generator.choice(len(self.occupancy), STAYERS, p=self.occupancy)
+        states = generator.choice(len(self.stay_law), STAYERS, p=self.stay_law)
         return states, places(self.setting.space, states, generator)
 
-    def _staying(self, after: Sequence[int]) -> tuple[str, tuple[tuple[int, int], ...]]:
+    def _ends_of(self, after: Sequence[int]) -> tuple[str, tuple[tuple[int, int], ...]]:
         """What people stay for, and (after, the steps from the first of a block until then)."""
         length, step = self.length, self.setting.model.step
         if self.promise.steps is not None:
@@ -409,6 +463,8 @@ class World:
         what = "block" if self.promise.per is not None else "window"
         if isinstance(self.promise.per, str) and step is not None:
             what = _CALLED.get(length * step, what)
+        if not self.settled:
+            what = f"{FIRST}{what}{'s' * (self._first > 1)}"
         return what, tuple((one, one * length) for one in after)
 
     @on_one_thread
@@ -420,7 +476,9 @@ class World:
         more is found. Figures of the same number of blocks are the same, however long the list is. Where plans hang on
         answers, those of more blocks than can be computed are left out, all of them if need be.
         """
-        what, ends = self._staying(after)
+        what, ends = self._ends_of(after)
+        if not self.settled or not self.stay_law.any():
+            return Stays(what, self.without, ())
         follows = schedule.kind == "paced" or not self.setting.has_public_plans
         weights = self._followed if follows else self._planned
         people = self._followed_people(schedule) if follows else STAYERS
@@ -428,7 +486,9 @@ class World:
             ends = tuple(end for end in ends if people * self._most_answers(schedule, end[1]) <= MOST_STAYING_PLANS)
         there = self._stayers[1][:people]
         exact = self.setting.space.has_labels or not self.setting.has_public_plans
-        without = self.without if exact else float(self.setting.space.distances(self.one_place, there).mean())
+        law = self.stay_law
+        alone = self.setting.space.distances(self._one_place(law), there).mean()
+        without = self._off_alone(law) if exact else float(alone)
         found = []
         setting = self._at(schedule.exact)
         for number, answers, columns in weights(setting, self.in_steps(schedule), ends):
@@ -443,7 +503,7 @@ class World:
 
         ``stays``: what `stays` found of it, after `AFTER` and more, where that is known. Raises as the planner does.
         """
-        errors = self._no_worse(self.simulated(schedule).errors())
+        errors = self._no_worse(self._errors(schedule))
         stays = stays or self.stays(schedule)
         found = Found(
             errors.smoothed,
@@ -452,33 +512,36 @@ class World:
             stays.what,
             [(after, error) for after, error in stays.told if after in AFTER],
             stays.without,
-            uncomputed="" if stays.found else OWN_PLANS,
+            uncomputed="" if stays.found else why_no_stays(stays.what, self.setting.has_public_plans),
         )
-        return Expected(found, errors.by_step.reshape(-1, self.length).mean(axis=0))
+        return Expected(found, errors.by_step.reshape(-1, self.length).mean(axis=0), self.settled)
 
     def _planned(self, setting: Setting, schedule: Schedule, ends: Any) -> Any:
         """After each end the mean number of answers about the place, and the tracker's beliefs (N, n)."""
-        plan = support_plan(setting, self.paths.shape[1])
-        asked, (states, _) = schedule.may_ask(np.arange(1, ends[-1][1] + 1)), self._stayers
+        plans, (states, _) = PlanSchedule(setting), self._stayers
+        asked = np.flatnonzero(schedule.may_ask(np.arange(1, ends[-1][1] + 1))) + 1
+        numbers, logs = plans.numbers(asked), self._prior(len(states))
         bits, done = ReplayBits(f"{self.seed} staying".encode()), 0
-        logs = self._prior(plan.constraint.support, len(states))
         for after, end in ends:
-            count = int(np.count_nonzero(asked[:end]))
-            while done < count:
+            until = int(np.searchsorted(asked, end, side="right"))
+            for number in np.unique(numbers[done:until]).tolist():
                 # Many steps have the same answers, whose likelihoods are computed once.
-                steps = min(count - done, max(1, _TOGETHER // logs.size))
-                drawn = np.concatenate([answer_under(plan, states, bits)[0] for _ in range(steps)])
-                for columns in np.hsplit(np.log(likelihood_columns(plan, drawn)), steps):
-                    logs += columns
-                done += steps
-            yield after, float(count), np.exp(logs - logs.max(axis=0))
+                left = int(np.count_nonzero(numbers[done:until] == number))
+                while left:
+                    steps = min(left, max(1, _TOGETHER // logs.size))
+                    drawn = np.concatenate([answer_under(plans.plan(number), states, bits)[0] for _ in range(steps)])
+                    for columns in np.hsplit(np.log(likelihood_columns(plans.plan(number), drawn)), steps):
+                        logs += columns
+                    left -= steps
+            done = until
+            yield after, float(until), np.exp(logs - logs.max(axis=0))
 
     def _followed_people(self, schedule: Schedule) -> int:
         """How many stay whose beliefs are followed; fewer where every answer needs a plan, for any list of blocks."""
         people = min(self.people, STAYERS)
         if self.setting.has_public_plans:
             return people
-        most = max(1, self._most_answers(schedule, self._staying(AFTER)[1][-1][1]))
+        most = max(1, self._most_answers(schedule, self._ends_of(AFTER)[1][-1][1]))
         return min(people, max(FEWEST_STAYERS, MOST_STAYING_PLANS // most))
 
     def _most_answers(self, schedule: Schedule, end: int) -> int:
@@ -498,7 +561,7 @@ class World:
         states, there = self._stayers[0][:people], self._stayers[1][:people]
         paths = np.repeat(states[:, None], ends[-1][1], axis=1)
         simulated = SimulatedReleases(setting, schedule, paths, there, self.moves, self.seed + 1, self._guesses)
-        logs, asked = self._prior(None, len(paths)), 0
+        logs, asked = self._prior(len(paths)), 0
         stops = {end: after for after, end in ends}
         for t, _, answers in simulated.steps(np.arange(len(paths))):
             if len(answers.who):
@@ -507,10 +570,9 @@ class World:
             if t in stops:
                 yield stops[t], asked / len(paths), np.exp(logs - logs.max(axis=0))
 
-    def _prior(self, support: Any, people: int) -> FloatArray:
-        occupancy = self.occupancy if support is None else np.where(support, self.occupancy, 0.0)
+    def _prior(self, people: int) -> FloatArray:
         with np.errstate(divide="ignore"):
-            return np.repeat(np.log(occupancy)[:, None], people, axis=1)
+            return np.repeat(np.log(self.stay_law)[:, None], people, axis=1)
 
     def _found(self, weights: FloatArray, there: FloatArray) -> tuple[float, str]:
         """The mean distance of the better estimate from the places, and which one it is."""

@@ -23,7 +23,7 @@ from dphmm.session.options import Options
 from dphmm.session.setting import check_same_states
 from dphmm.states.space import StateSpace
 from dphmm.storage.inputs import replacing
-from dphmm.storage.release_words import OWN_PLANS, Found
+from dphmm.storage.release_words import Found, why_no_stays
 
 #: Raised whenever an older dphmm could misread a file.
 FORMAT = 1
@@ -67,8 +67,9 @@ class Stay:
 class Stays:
     """What a reader can find of people who stay at one place for whole blocks, or for a "sequence" or "window".
 
-    ``what``: a "day", "week" or "hour", of blocks of that time; a "block" of any other. ``found``: in order; where
-    every answer has a plan of its own, stays that would take too many plans are left out.
+    ``what``: a "day", "week" or "hour", of blocks of that time; a "block" of any other. It is "first day" and so on
+    where people begin elsewhere than they are later; ``found`` is then empty. ``found``: in order; where every answer
+    has a plan of its own, stays that would take too many plans are left out.
 
     ``without``: the mean distance of the best guess without the file.
     """
@@ -149,7 +150,8 @@ class SchedulePlan:
         """What a reader of a file that is released by this plan still finds, if people move as the model says."""
         stays = self.stays
         # Nights alone are not told, and no such figures are missing in a plan of today.
-        uncomputed = not stays.found and stays.what != "night"
+        missing = not stays.found and stays.what != "night"
+        why = why_no_stays(stays.what, not self.options["constraint"].startswith("delta"))
         return Found(
             self.expected_error,
             self.without,
@@ -157,7 +159,7 @@ class SchedulePlan:
             stays.what,
             stays.told,
             stays.without,
-            uncomputed=OWN_PLANS if uncomputed else "",
+            uncomputed=why if missing else "",
         )
 
     def document(self) -> dict[str, Any]:

@@ -346,8 +346,8 @@ class SimulatedReleases:
         if self.guesses is None:
             self.guesses = guesses_in(self.setting.space)
 
-    def errors(self, smoothed: bool = True) -> Errors:
-        """Errors of the guesses. Raises as the planner does."""
+    def errors(self, smoothed: bool = True, until: int | None = None) -> Errors:
+        """Errors of the guesses, at all steps or ``until`` one. Raises as the planner does."""
         n, steps = self.paths.shape
         width = 1 if self.guesses is None else self._points.shape[1] + len(self.guesses)
         each = max(1, _KEPT // (steps * max(width, len(self._points))))
@@ -359,6 +359,7 @@ class SimulatedReleases:
             for found, one in zip(off, seen, strict=True):
                 found[part] = self._off(part, one)
         # The guesses that err less, of all people and steps alike.
+        off = [found[:, :until] for found in off]
         online, *after_all = [found[..., int(np.argmin(found.mean(axis=(0, 1))))] for found in off]
         if not smoothed:
             return Errors(float(online.mean()), np.nan, asked / n, np.empty(0))
@@ -512,9 +513,3 @@ def _different(z: IntArray) -> tuple[IntArray, IntArray]:
     numbers = np.ravel_multi_index(tuple((z - least).T), spans)
     _, first, which = np.unique(numbers, return_index=True, return_inverse=True)
     return z[first], which
-
-
-def support_plan(setting: Setting, t: int) -> Plan:
-    """The plan of step t on all that is possible then, also where a setting plans on delta-sets."""
-    support = PlanSchedule(setting).support(t)
-    return setting.planner.plan(support, support)

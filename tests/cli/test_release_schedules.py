@@ -5,8 +5,15 @@ from __future__ import annotations
 import json
 from contextlib import contextmanager
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
+
+import dphmm
+from dphmm.accounting.promise import Schedule
+from dphmm.cli.release import _whole
+from dphmm.states.trajectory import Trajectories
+from dphmm.states.visit_table import VisitTable
 
 QUICK = ("--people", 6)
 PUBLIC = ("--model", "model.npz", "--policy", "radius.json")
@@ -158,6 +165,30 @@ def test_the_summary_tells_both_bounds_what_is_found_and_what_is_spent(folder, p
     assert f"{plan['without']:,.0f}"[:3] in said and "off expected" in said
     assert "at most 4 of 4 in 12 steps for each person" in said and "next" in labels
     assert "sum" not in said
+
+
+@pytest.mark.parametrize(
+    ("promise", "hours", "whole"),
+    [
+        ({"per": "1d"}, range(24), True),
+        ({"per": "1d"}, range(12, 36), False),
+        ({"per": "1d"}, range(12, 48), True),
+        ({"per": "1d", "zone": "+12:00"}, range(12, 36), True),
+        ({"per": "1d"}, [*range(24), 30], False),
+        ({"window": 24}, range(12, 36), True),
+        ({"window": 24}, range(12, 35), False),
+    ],
+)
+def test_a_plan_speaks_of_a_file_with_a_whole_block(promise, hours, whole):
+    """Half of one day and half of the next are no day."""
+    space = dphmm.StateSpace([0, 1])
+    # 1 January 1970 was a day of 24 hours from midnight.
+    time = np.array(list(hours)) * 3600 * 10**6
+    states = np.zeros(len(time), dtype=np.int64)
+    rows = Trajectories(("ann",), states, time=time, step=None, state=states)
+    table = VisitTable.of(rows, space, 3600)
+    schedule = Schedule(dphmm.SequencePromise(2, **promise), 1, (1, 2))
+    assert _whole(table, schedule, 3600) is whole
 
 
 def test_without_a_plan_it_is_said_who_computes_what_is_found(folder, run, one_json):

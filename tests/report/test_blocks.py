@@ -74,7 +74,7 @@ def test_a_whole_block_has_what_was_expected_of_it(made):
     )
 
 
-@pytest.mark.parametrize("kind", ["half", "one row", "the answers alone"])
+@pytest.mark.parametrize("kind", ["half", "one row"])
 def test_of_less_a_page_gives_what_a_reader_expects_of_its_rows(made, kind):
     report = made(kind)
     assert not report.whole and report.rows.asked.any()
@@ -89,6 +89,17 @@ def test_of_less_a_page_gives_what_a_reader_expects_of_its_rows(made, kind):
     assert report.found.planned == report.prospects.expected.found.stays != ()
     told = " ".join(line for _, line in report.story.rows())
     assert "who stays at one place, of people with rows of whole hours: " in told and told.count("who stays") == 1
+
+
+def test_all_answers_of_a_block_find_who_stays_whatever_rows_there_are(made):
+    """Two rows of an hour, those of its answers: a reader has all that is ever answered of it."""
+    report = made("the answers alone")
+    assert not report.whole and report.some_whole and report.found.stays == report.prospects.expected.found.stays
+    assert report.found.error < report.prospects.expected.found.error
+    said = first_screen(report)
+    assert (
+        "not everybody has rows of a whole hour. Who stays at one place: computed" in said and "nobody has" not in said
+    )
 
 
 def test_one_row_is_called_so(made):

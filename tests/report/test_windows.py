@@ -74,12 +74,12 @@ CHAIN = 0.6 * np.eye(4) + 0.2 * (np.eye(4, k=1) + np.eye(4, k=-1)) + np.diag([0.
         (("--steps", "4"), (1, 2, 4), False, False),
         (("--per", "4"), (1, 40, 80, 120), False, False),
         (("--per", "4"), (5, 6, 7, 8), True, True),
-        (None, (*range(3, 103),), True, True),
+        (None, (*range(3, 103),), False, False),
         (None, (*range(1, 100), 200), False, False),
     ],
 )
 def test_rows_that_are_scattered_in_time_are_no_whole_window(promise, steps, whole, some, tmp_path):
-    """Of files without times: windows, a sequence, blocks of steps, and the 100 steps that figures are of without."""
+    """Of files without times: windows, a sequence, blocks of steps. Without a promise nothing says what a block is."""
     space = dphmm.StateSpace(np.arange(4))
     model = dphmm.MarkovModel(np.full(4, 0.25), CHAIN, space=space)
     policy = dphmm.policy.radius(space, 1)

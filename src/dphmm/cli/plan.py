@@ -95,13 +95,15 @@ def plan(model: str, as_json: bool, quiet: bool, **given: Any) -> None:
 
 def told(found: Sequence[SchedulePlan], own: SchedulePlan) -> list[str]:
     """The table: a line for each total, the one that was asked for marked, and one without the file."""
-    from dphmm.storage.release_words import after_words, off, stay_words
+    from dphmm.storage.release_words import FIRST, after_words, off, over_whole, stay_words
 
     paced = own.schedule.kind == "paced"
     longest = max((one.stays.found for one in found), key=len)
     ends = " / ".join(after_words(own.stays.what, stay.after) for stay in longest)
     who = f"{stay_words(own.unit)}, {ends}" if ends else stay_words(own.unit)
-    rows = [(_for(own), "answers", "expected error", "as it is released" * paced, who, "")]
+    first = own.stays.what.startswith(FIRST)
+    error = f"expected error {over_whole(own.stays.what)}" if first else "expected error"
+    rows = [(_for(own), "answers", error, "as it is released" * paced, who, "")]
     for one in found:
         schedule, mark = one.schedule, "<- " + in_short(own.schedule.promise.exact) if one is own else ""
         answers = f"{'at most ' * paced}{schedule.releases} x {in_short(schedule.exact)}"

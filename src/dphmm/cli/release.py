@@ -340,12 +340,15 @@ def _document(
 
 def _told(job: Job, batch: Batch, statement: ReleaseStatement, rows: VisitTable, answered: int) -> Story:
     """The five answers about a release: nothing of them follows from where people are."""
-    from dphmm.storage.release_words import story
+    from dphmm.storage.release_words import FIRST, story
 
     # A plan's people begin as the model says, have whole blocks, and no answers in other files.
     others = statement.beginnings or statement_types.earlier_answers_of(statement)
     planned = None if others or job.planned is None else job.planned
     found = None if planned is None or not _whole(rows, planned.schedule, job.model.step) else planned.found
+    if found is not None and found.what.startswith(FIRST):
+        # Of the first blocks alone: a file may have others.
+        found = None
     possible = batch.setting.excludes_no_state and not statement.beginnings
     return story(
         statement,
@@ -359,13 +362,19 @@ def _told(job: Job, batch: Batch, statement: ReleaseStatement, rows: VisitTable,
 
 
 def _whole(rows: VisitTable, schedule: Schedule, step: int | None) -> bool:
-    """Whether everybody has a row at every step from the first to the last, and at least a block of them."""
-    promise = schedule.promise.in_steps(step, 0)
-    length = promise.steps or promise.window or promise.per
-    assert isinstance(length, int)
-    steps, own = rows.steps, [(visit.rows[0], visit.rows[-1]) for visit in rows]
-    counts = ((last - first + 1, steps[last] - steps[first] + 1) for first, last in own)
-    return all(count == passed and count >= length for count, passed in counts)
+    """Whether everybody has a row at every step from the first to the last, and a whole block of them."""
+    steps = rows.steps
+    for visit in rows:
+        first, last = visit.rows[0], visit.rows[-1]
+        promise = schedule.promise.in_steps(step, steps[first])
+        length = promise.steps or promise.window or promise.per
+        assert isinstance(length, int)
+        # What lies before the first block that begins in the rows.
+        before = -promise.passed % length if promise.per is not None else 0
+        count = last - first + 1
+        if count != steps[last] - steps[first] + 1 or count < before + length:
+            return False
+    return True
 
 
 def _unasked(published: Published) -> str | None:

@@ -194,14 +194,16 @@ def nights(plan: SchedulePlan | ReleaseReport, *, ax: Axes | None = None) -> Axe
     if isinstance(plan, ReleaseReport):
         report = plan
         stays, unit = report.prospects.stays, report.space.unit
-        if not report.some_whole and stays is not None:
+        if not report.some_whole and stays is not None and stays.found:
             raise InvalidInput("plan", f"a file in which nobody has rows of a whole {stays.what}", "one with such rows")
-        if not report.as_expected:
+        expected = report.prospects.expected
+        if not report.as_expected and stays is not None and stays.found:
             raise InvalidInput("plan", f"a file of which {OTHER_TIMES}", "one of times like most of the model")
+        why = "" if expected is None else expected.found.uncomputed
     else:
-        stays, unit = _plan(plan).stays, plan.unit
+        stays, unit, why = _plan(plan).stays, plan.unit, plan.found.uncomputed
     if stays is not None and not stays.found:
-        raise InvalidInput("plan", "stays that are not computed: each answer has a plan of its own", "fewer answers")
+        raise InvalidInput("plan", f"stays that are not computed: {why}", "a plan or a report that tells of who stays")
     if stays is None or not stays.told:
         raise InvalidInput("plan", "a report whose figures are not known", "a plan, or a report with a policy")
     ax = _plain_axes(ax)

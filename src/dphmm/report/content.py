@@ -27,7 +27,7 @@ from dphmm.states.grid import Grid
 from dphmm.states.hexes import H3
 from dphmm.states.maps import MapSpace
 from dphmm.states.space import StateSpace
-from dphmm.storage.release_words import OTHER_TIMES, Found, InLedger, Story, story
+from dphmm.storage.release_words import OTHER_TIMES, Found, InLedger, Story, block_name, story
 from dphmm.storage.statement import promise_of_statement, schedule_of_statement
 from dphmm.storage.statement_types import ReleaseStatement, earlier_answers_of, exact_epsilons
 from dphmm.types import BoolArray, FloatArray, IntArray
@@ -314,7 +314,7 @@ class ReleaseReport:
         Where no clock and no promise says where blocks begin: which runs of consecutive steps are as long as one.
         """
         expected = self.prospects.expected
-        if expected is None:
+        if expected is None or not self.names_blocks:
             return []
         steps, rows = len(expected.by_step), self.rows
         if self.promise is not None and self.promise.steps is not None:
@@ -324,6 +324,11 @@ class ReleaseReport:
             return [_run_lengths(rows.step[at]) >= steps for at in rows.by_user.values()]
         blocks = (self.block(user, np.unique(rows.step[at])) for user, at in rows.by_user.items())
         return [np.unique(block, return_counts=True)[1] >= steps for block in blocks]
+
+    @property
+    def names_blocks(self) -> bool:
+        """Whether a promise or a clock says what a block is; without both no figure is one of whole blocks."""
+        return self.promise is not None or self.made.model.step is not None
 
     @cached_property
     def whole(self) -> bool:
@@ -337,6 +342,19 @@ class ReleaseReport:
         within = slice(None) if self._in_runs else slice(1, -1)
         return bool(complete) and all(one.any() and one[within].all() for one in complete)
 
+    @cached_property
+    def _asked_whole(self) -> bool:
+        """Whether somebody has all answers of some block: of steps that were planned, whatever other rows there are."""
+        schedule, promise = self.schedule, self.promise
+        if schedule is None or schedule.kind != "planned" or promise is None or promise.window is not None:
+            return False
+        rows = self.rows
+        for user, at in rows.by_user.items():
+            blocks = self.block(user, rows.step[at[rows.asked[at]]])
+            if np.unique(blocks, return_counts=True)[1].max(initial=0) >= schedule.releases:
+                return True
+        return False
+
     @property
     def _in_runs(self) -> bool:
         """Whether any consecutive steps make a window or block: nothing says where those of the figures begin."""
@@ -346,17 +364,19 @@ class ReleaseReport:
 
     @cached_property
     def some_whole(self) -> bool:
-        """Whether somebody has a row at every step of a block: only then is it known what is found of who stays."""
-        return any(one.any() for one in self._complete)
+        """Whether somebody has all answers of a block: only then is it known what is found of who stays."""
+        return any(one.any() for one in self._complete) or (bool(self._complete) and self._asked_whole)
 
     @cached_property
     def as_expected(self) -> bool:
         """Whether figures that were expected beforehand, of most times of the model, may be told of this file.
 
-        Not where its own reader expects to be clearly nearer: where people begin, or at the hours of the file, it may
-        be easier to tell where they are.
+        Not where people begin elsewhere than they are later, nor where its own reader expects to be clearly nearer: at
+        the hours of the file it may be easier to tell where they are.
         """
         expected, believed = self.prospects.expected, self._believed
+        if expected is not None and not expected.settled:
+            return False
         if expected is None or believed is None or not self.whole:
             return True
         return believed >= _AS_EXPECTED * expected.found.error
@@ -403,13 +423,15 @@ class ReleaseReport:
             error,
             without,
             found.unit,
-            found.what,
+            block_name(found.what),
             stays,
             found.stays_without,
             measured=measured is not None,
             rows="" if self.beforehand else self.rows_told,
-            uncomputed=OTHER_TIMES if not self.as_expected else found.uncomputed * self.some_whole,
-            planned=() if self.some_whole or not self.as_expected else found.stays,
+            uncomputed=found.uncomputed * (not expected.settled or self.some_whole)
+            if self.as_expected or not expected.settled
+            else OTHER_TIMES,
+            planned=found.stays if self.names_blocks and self.as_expected and not self.some_whole else (),
         )
 
     @cached_property

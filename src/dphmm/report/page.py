@@ -33,7 +33,7 @@ from dphmm.states.grid import Grid
 from dphmm.states.space import LABELS_WRONG
 from dphmm.storage.inputs import PathLike, replacing
 from dphmm.storage.promises import length
-from dphmm.storage.release_words import ORIGIN, after_words, off, over_whole, stay_words
+from dphmm.storage.release_words import ORIGIN, after_words, block_name, off, over_whole, stay_words
 from dphmm.storage.statement_types import member
 from dphmm.types import FloatArray, IntArray
 
@@ -773,7 +773,7 @@ class Content:
     def ladder_heads(self) -> tuple[str, str, str]:
         """The headings of the ladder: for what, and the two stays."""
         stays = self.report.prospects.stays
-        what = "day" if stays is None else stays.what
+        what = "day" if stays is None else block_name(stays.what)
         return self._per, f"{stay_words(self.report.space.unit)}, {after_words(what, 1)}", after_words(what, 7)
 
     @property

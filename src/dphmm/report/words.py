@@ -543,6 +543,8 @@ def _from_whom(report: ReleaseReport, found: Found) -> str:
         return f"{first}: measured on the {whom} people. Who stays: computed from public data alone."
     if not report.whole:
         told = f"what a reader who believes the model expects of {report.rows_told}"
+        if not report.names_blocks:
+            return f"{told[0].upper()}{told[1:]}."
         if not report.some_whole:
             first = f"{told[0].upper()}{told[1:]}: nobody has rows of {_a_whole(found)}."
             if not found.planned or not stays_words(found, found.planned):
@@ -552,9 +554,14 @@ def _from_whom(report: ReleaseReport, found: Found) -> str:
             )
         rest = stay_words(found.unit)
         first = f"Where somebody is: {told}; not everybody has rows of {_a_whole(found)}."
+        if not found.stays:
+            return first
         return f"{first} {rest[0].upper()}{rest[1:]}: computed from public data alone, of whole {found.what}s."
     if not report.as_expected:
         told = f"What a reader who believes the model expects of {report.rows_told}"
+        expected = report.prospects.expected
+        if expected is not None and not expected.settled:
+            return f"{told}: people begin elsewhere than they are later."
         return f"{told}: nearer than at most times of the model."
     longer = "real trips can be longer" if report.on_map else "real people can differ"
     return f"Computed from public data alone, of people who move as the model says; {longer}."

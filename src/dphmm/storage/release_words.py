@@ -87,8 +87,9 @@ def off(value: float, unit: str) -> str:
     return f"{round(value, -1):,.0f} m"
 
 
+#: What stands before the name of a block where figures are of the first one: others are not like it.
+FIRST = "first "
 #: Why nothing is told of who stays.
-OWN_PLANS = "every answer has a plan of its own"
 OTHER_TIMES = "a reader of this file is nearer than at most times of the model, of which it would be"
 
 
@@ -167,9 +168,21 @@ def stay_words(unit: str) -> str:
     return "who stays at one place" if unit == "m" else "who stays in one state"
 
 
+def why_no_stays(what: str, public_plans: bool) -> str:
+    """Why nothing is computed of who stays for a sequence, or for blocks of some name."""
+    if not public_plans:
+        return "every answer has a plan of its own"
+    return "no state is possible at every step" if what == "sequence" else "people begin elsewhere than they are later"
+
+
+def block_name(what: str) -> str:
+    """What one block is called, where ``what`` may be first ones: "day" of "first day", "hour" of "first hours"."""
+    return what.removeprefix(FIRST).removesuffix("s") if what.startswith(FIRST) else what
+
+
 def over_whole(what: str) -> str:
-    """What an error of whole blocks is over: "over a whole day", "over the sequence"."""
-    return f"over {'the' if what == 'sequence' else 'a whole'} {what}"
+    """What an error of whole blocks is over: "over a whole day", "over the sequence", "over the first day"."""
+    return f"over {'the' if what == 'sequence' or what.startswith(FIRST) else 'a whole'} {what}"
 
 
 def after_words(what: str, count: int) -> str:
