@@ -86,6 +86,29 @@ def test_hexagons_share_sides_too():
     assert len(cells) > 6 and len(whole) < alone - 2 * len(cells)
 
 
+def test_zones_are_drawn_with_their_outlines():
+    """A ring, what lies within it, two islands, and a coast of 60,000 corners."""
+    shapely = pytest.importorskip("shapely")
+    whole, middle = shapely.box(10, 50, 10.1, 50.1), shapely.box(10.04, 50.04, 10.06, 50.06)
+    islands = shapely.MultiPolygon([shapely.box(10.2, 50, 10.22, 50.02), shapely.box(10.2, 50.05, 10.21, 50.06)])
+    turn = np.linspace(0, 2 * np.pi, 60_000, endpoint=False)
+    coast = shapely.Polygon(np.column_stack([10.4 + 0.05 * np.cos(turn), 50.05 + 0.05 * np.sin(turn)]))
+    zones = dphmm.Zones(["ring", "middle", "islands", "coast"], [whole.difference(middle), middle, islands, coast])
+    cells = Cells.of_space(zones)
+    assert sum(map(len, cells.rings)) < 1_000
+    there = zones.draw(np.repeat(np.arange(4), 300), np.random.default_rng(2)).reshape(4, 300, 2)
+    for state, ring in enumerate(cells.rings):
+        # By the even-odd rule, as lines of no width leave nothing inside.
+        inside = [
+            [shapely.Polygon(ring).buffer(0).contains(shapely.Point(place)) for place in places] for places in there
+        ]
+        for other, share in enumerate(np.mean(inside, axis=1)):
+            assert share > 0.98 if other == state else share < 0.02, (state, other)
+    sides = cells.outline(np.array([0]))
+    assert sum(float(np.hypot(*(a - b))) > 1 for a, b in sides) == 8
+    assert cells.outline(np.array([2]))[0][0].shape == (2,)
+
+
 def test_the_spread_is_the_expected_distance():
     weights = np.random.default_rng(2).dirichlet(np.ones(GRID.n_states), 3)
     means, there = weights @ GRID.answers, places_of_states(GRID)

@@ -14,6 +14,7 @@ from dphmm._cached import cached_property
 from dphmm.states.grid import Grid
 from dphmm.states.hexes import H3
 from dphmm.states.space import StateSpace
+from dphmm.states.zones import Zones
 from dphmm.types import FloatArray, IntArray
 
 #: Shares of the belief, the innermost set last: a cell of level 3 lies in the smallest set that holds half of it.
@@ -49,13 +50,18 @@ class Cells:
 
     @classmethod
     def of_space(cls, space: StateSpace) -> Cells:
-        """The cells of a grid or of H3 as they are; of other answers in the plane squares around them."""
+        """The cells of a grid, of H3 or zones as they are; of other answers in the plane squares around them.
+
+        Raises InvalidInput for zones without the shapely package.
+        """
         own, points = space.unmerged, space.own_answers[:, :2]
         if isinstance(own, Grid):
             return cls._of_grid(own)
         side = _spacing(points)
         if isinstance(own, H3) and own.outlines is not None:
             rings = own.outlines
+        elif isinstance(own, Zones):
+            rings = own.rings
         else:
             square = np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]]) * side / 2
             rings = tuple(point + square for point in points)

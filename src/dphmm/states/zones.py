@@ -29,6 +29,8 @@ _MULTIPOLYGON = 6
 _AT_ONCE = 1 << 18
 #: A zone that fills a twentieth of its box gets its own answer once in 10^8 draws.
 _DRAWS = 360
+#: A drawn outline leaves out what is smaller than this part of the map, or more where there are too many corners.
+_GRAINS, _MOST_CORNERS = 1000, 50_000
 _PARTS = ("coordinates", "rings", "polygons", "zones")
 
 
@@ -84,6 +86,27 @@ class Zones(MapSpace):
         shapely = _shapely()
         coordinates, *counts = (self.outlines[name] for name in _PARTS)
         return shapely.from_ragged_array(shapely.GeometryType(_MULTIPOLYGON), coordinates, tuple(counts))
+
+    @cached_property
+    def rings(self) -> tuple[FloatArray, ...]:
+        """A line (k, 2) around each zone in metres, which closes itself, to be drawn: of fewer corners than the zone.
+
+        Holes and separate parts are joined to it by lines of no width, there and back; holes go the other way round.
+        Raises InvalidInput without the shapely package.
+        """
+        shapely = _shapely()
+        west, south, east, north = shapely.total_bounds(self.polygons)
+        grain = max(east - west, north - south) / _GRAINS
+        shapes = shapely.simplify(self.polygons, grain)
+        while shapely.get_num_coordinates(shapes).sum() > max(_MOST_CORNERS, 8 * len(shapes)):
+            grain *= 2
+            shapes = shapely.simplify(self.polygons, grain)
+        found = []
+        for shape in shapely.orient_polygons(shapes):
+            lines = [shapely.get_coordinates(ring) for ring in shapely.get_rings(shapely.get_parts([shape]))]
+            joined = np.concatenate([np.concatenate([line, lines[0][:1]]) for line in lines])[:-1]
+            found.append(self.projection.to_metres(joined[:, 1], joined[:, 0]))
+        return tuple(found)
 
     @cached_property
     def _index(self) -> Any:
