@@ -147,6 +147,11 @@ class Batch:
         setting = self.subjects.of(subject)
         return ReleaseSession.of(setting, subject=subject, ledger=self.ledger, origin=origin, **self._choices)
 
+    @property
+    def continues(self) -> bool:
+        """Whether steps of earlier runs come before those of some users."""
+        return bool(self._resumed)
+
     def resumed(self, subject: str) -> ReleaseSession:
         """A subject's session from where its history in the ledger ends."""
         self._bind_groups()

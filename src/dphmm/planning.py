@@ -41,6 +41,7 @@ from dphmm.simulated import (
     likelihood_columns,
     median,
     places,
+    places_of_states,
     walks,
 )
 from dphmm.states.space import StateSpace
@@ -58,7 +59,7 @@ MOST_STEPS = 4 * 10**6
 #: their first and last steps, and of short blocks and windows these would be all; of short sequences more people walk.
 SETTLED = 192
 #: Whole blocks of so many steps at least are the beginning. It is like all blocks where the model has people so nearly
-#: as in all of them: total variation.
+#: as in all of them (total variation), and where a guess without a file errs by as much but for this share.
 _BEGINNING, _LIKE_ALL = 24, 0.1
 #: Invented people who stay at one place.
 STAYERS = 300
@@ -67,6 +68,7 @@ STAYERS = 300
 MOST_STAYING_PLANS, FEWEST_STAYERS = 8_000, 25
 #: Places that the error without the file is averaged over, all states together; one of each state where there are more.
 PLACES = 10_000
+_PLACES_OF_STAYERS = 2000
 #: How many blocks or windows people stay in the figures of a plan, and in the longer ones that are asked for.
 AFTER = (1, 7)
 LONGER = (1, 2, 3, 5, 7, 10, 14, 21, 30)
@@ -144,6 +146,15 @@ class Expected(NamedTuple):
     found: Found
     by_step: FloatArray
     settled: bool = True
+
+
+class _Laws(NamedTuple):
+    """How the model has people at states (N,): at step 1, at first steps of later blocks, over the first, over all."""
+
+    first: FloatArray
+    later: FloatArray
+    begun: FloatArray
+    total: FloatArray
 
 
 class World:
@@ -367,40 +378,59 @@ class World:
     # -- without the file, and in spite of everything -------------------------------------------------------------
 
     @cached_property
-    def _laws(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """How the model has people at states (N,): at the first step, over the first blocks, and over all blocks."""
+    def _laws(self) -> _Laws:
         law, starts = self.setting.model.initial[:, None], self.setting.options.start
-        first = begun = total = np.zeros(self.setting.space.n_states)
+        first = later = begun = total = np.zeros(self.setting.space.n_states)
         for t in range(1, self.length * self._blocks + 1):
             law = self.moves.ahead(law, t) if t > 1 or starts == "before" else law
             total = total + law[:, 0]
             first, begun = law[:, 0] if t == 1 else first, total if t == self._first * self.length else begun
-        return first / first.sum(), begun / begun.sum(), total / total.sum()
+            later = later + law[:, 0] if t > 1 and t % self.length == 1 % self.length else later
+        return _Laws(*(one / (one.sum() or 1.0) for one in (first, later, begun, total)))
 
     @cached_property
     def settled(self) -> bool:
-        """Whether the first blocks are like all: where people are, and where they can be at their steps.
+        """Whether people are in the first blocks where they are in all, and answers have the same plans in each.
 
         Otherwise what is told of most days, say, is not true of a first day. A sequence is all that there is.
         """
         if self.promise.steps is not None:
             return True
-        _, begun, total = self._laws
-        apart, nowhere = float(np.abs(begun - total).sum()) / 2, float(total[~self._always_possible].sum())
-        return max(apart, nowhere) <= _LIKE_ALL
+        plans = self._plan_numbers.reshape(self._blocks, self.length)
+        return bool((plans == plans[0]).all()) and self._like(self._laws.begun, self._laws.total)
+
+    @cached_property
+    def _plan_numbers(self) -> IntArray:
+        """The number of the plan of each step of the sequence, or of the blocks or windows."""
+        return PlanSchedule(self.setting).numbers(np.arange(1, self.length * self._blocks + 1))
+
+    @cached_property
+    def _stays_alike(self) -> bool:
+        """Whether who stays for the first block is where others stay: it is where people begin.
+
+        Of a sequence: whether anybody can stay for it.
+        """
+        if self.promise.steps is not None:
+            return bool(self.stay_law.any())
+        nowhere = float(self._laws.total[~self._always_possible].sum())
+        return self.settled and nowhere <= _LIKE_ALL and self._like(self._laws.first, self._laws.later)
+
+    def _like(self, one: FloatArray, other: FloatArray) -> bool:
+        """Whether the model has people alike by two laws (N,), and as far from a guess: a few may be far away."""
+        off, without = self._off_alone(one), self._off_alone(other)
+        return float(np.abs(one - other).sum()) / 2 <= _LIKE_ALL and abs(off - without) <= _LIKE_ALL * without
 
     @cached_property
     def _always_possible(self) -> BoolArray:
         """The states (N,) that are possible at every step of a sequence, or of the blocks or windows."""
         plans = PlanSchedule(self.setting)
-        numbers = np.unique(plans.numbers(np.arange(1, self.length * self._blocks + 1)))
-        return np.asarray(np.all([plans.support_of(number) for number in numbers.tolist()], axis=0))
+        steps = np.unique(self._plan_numbers, return_index=True)[1] + 1
+        return np.asarray(np.all([plans.support(step) for step in steps.tolist()], axis=0))
 
     @cached_property
     def occupancy(self) -> FloatArray:
         """How often the model has people at each state (N,), over the steps that figures are of."""
-        _, begun, total = self._laws
-        return total if self.settled else begun
+        return self._laws.total if self.settled else self._laws.begun
 
     @cached_property
     def stay_law(self) -> FloatArray:
@@ -408,7 +438,7 @@ class World:
 
         Who stays for a whole sequence is where it begins.
         """
-        everybody = self.occupancy if self.promise.steps is None else self._laws[0]
+        everybody = self.occupancy if self.promise.steps is None else self._laws.first
         law = np.where(self._always_possible, everybody, 0.0)
         return np.asarray(law / (law.sum() or 1.0))
 
@@ -450,9 +480,14 @@ class World:
 
     @cached_property
     def _stayers(self) -> tuple[IntArray, FloatArray]:
-        """States (n,) and places (n, d) of people who stay, as the model has people."""
+        """States (n,) and places (n, d) of people who stay, as the model has people: of each state its share of them.
+
+        In an order that tells nothing: fewer of them are followed where that takes long.
+        """
         generator = np.random.default_rng(self.seed + 1)
-        states = generator.choice(len(self.stay_law), STAYERS, p=self.stay_law)
+        shares = (np.arange(STAYERS) + generator.random()) / STAYERS * self.stay_law.sum()
+        states = np.minimum(np.searchsorted(np.cumsum(self.stay_law), shares, side="right"), len(self.stay_law) - 1)
+        states = generator.permutation(states)
         return states, places(self.setting.space, states, generator)
 
     def _ends_of(self, after: Sequence[int]) -> tuple[str, tuple[tuple[int, int], ...]]:
@@ -477,22 +512,18 @@ class World:
         answers, those of more blocks than can be computed are left out, all of them if need be.
         """
         what, ends = self._ends_of(after)
-        if not self.settled or not self.stay_law.any():
+        if not self._stays_alike:
             return Stays(what, self.without, ())
         follows = schedule.kind == "paced" or not self.setting.has_public_plans
         weights = self._followed if follows else self._planned
         people = self._followed_people(schedule) if follows else STAYERS
         if not self.setting.has_public_plans:
             ends = tuple(end for end in ends if people * self._most_answers(schedule, end[1]) <= MOST_STAYING_PLANS)
-        there = self._stayers[1][:people]
-        exact = self.setting.space.has_labels or not self.setting.has_public_plans
-        law = self.stay_law
-        alone = self.setting.space.distances(self._one_place(law), there).mean()
-        without = self._off_alone(law) if exact else float(alone)
+        without = self._off_alone(self.stay_law)
         found = []
         setting = self._at(schedule.exact)
         for number, answers, columns in weights(setting, self.in_steps(schedule), ends):
-            error, name = self._found(columns, there) if answers else (without, "none")
+            error, name = self._found(columns) if answers else (without, "none")
             # As of the others: a reader may leave the file unread.
             found.append(Stay(number, answers, min(error, without), name))
         return Stays(what, without, tuple(found))
@@ -574,22 +605,33 @@ class World:
         with np.errstate(divide="ignore"):
             return np.repeat(np.log(self.stay_law)[:, None], people, axis=1)
 
-    def _found(self, weights: FloatArray, there: FloatArray) -> tuple[float, str]:
-        """The mean distance of the better estimate from the places, and which one it is."""
-        points = self.setting.space.own_answers
+    def _found(self, weights: FloatArray) -> tuple[float, str]:
+        """How far off the better estimate is, and which one it is, by the beliefs (N, n) of who knows that people stay.
+
+        That is the mean over where people can be given the answers: only the answers are left to chance. Few people are
+        followed, and one who is far off would count for many.
+        """
+        points, shares = self.setting.space.own_answers, weights / weights.sum(axis=0)
         if self.setting.space.has_labels:
-            # Given the answers the likeliest label is wrong so often: only the answers are drawn, not who is right.
-            return float((1 - weights.max(axis=0) / weights.sum(axis=0)).mean()), "mode"
-        guesses = {"mean": weights.T @ points / weights.sum(axis=0)[:, None], "median": median(weights, points)}
-        if not self.setting.has_public_plans:
-            # Few are followed, and one who is far off would count for many: the mean over where they can be given the
-            # answers, which is what a reader believes who knows that they stay. Only the answers are left to chance.
-            expected = {
-                name: float(np.mean([self._mean_distance(*one) for one in zip(guess, weights.T, strict=True)]))
-                for name, guess in guesses.items()
-            }
-            return min((error, name) for name, error in expected.items())
-        return min((float(self.setting.space.distances(guess, there).mean()), name) for name, guess in guesses.items())
+            return float((1 - shares.max(axis=0)).mean()), "mode"
+        guesses = {"mean": shares.T @ points, "median": median(shares, points)}
+        return min((self._mean_off(guess, shares), name) for name, guess in guesses.items())
+
+    @cached_property
+    def _somewhere(self) -> FloatArray:
+        """Some places (N, k, d) of every state."""
+        return places_of_states(self.setting.space, _PLACES_OF_STAYERS)
+
+    def _mean_off(self, guesses: FloatArray, shares: FloatArray) -> float:
+        """The mean distance of guesses (n, d) from people of whom beliefs (N, n) say where they are."""
+        n, each = self._somewhere.shape[:2]
+        found, there = 0.0, self._somewhere.reshape(n * each, -1)
+        together = max(1, _TOGETHER // len(there))
+        for first in range(0, len(guesses), together):
+            part = slice(first, first + together)
+            off = self.setting.space.distances(guesses[part, None], there).reshape(-1, n, each).mean(axis=2)
+            found += float((off * shares[:, part].T).sum())
+        return found / len(guesses)
 
 
 def _length(promise: SequencePromise, step: int | None) -> int:

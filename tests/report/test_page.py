@@ -364,7 +364,7 @@ def test_the_file_alone_is_what_was_published_and_what_is_believed(tmp_path):
     same = both.said.replace(" of this file, each", ", each").replace(f"; {more}", "").replace(" Of this file.", "")
     for card in ("Guaranteed", "What a reader can still find", "Not protected"):
         assert alone.said.partition(card)[2][:300].partition("Spent")[0] in same, card
-    assert "12 answers a day, no cap" in alone.said and "24 answers a day, no cap" in both.said
+    assert "12 answers a day, no cap stated" in alone.said and "24 answers a day, no cap stated" in both.said
     assert "No limit for a day: 12 answers a day" in both.said and "budget: whole ledger" in both.said
 
 

@@ -33,7 +33,7 @@ COSTS = "costs no privacy: computed from published rows and public files"
 MEANING = (
     "linear: unbiased; low to high: its 90 % interval, for these people and for the population that they were drawn "
     "from; estimate: the likeliest density, which errs less and leans to where it started "
-    "(docs/proofs/population-shares.md)"
+    "(docs/proofs/population-shares.md); who was in no state counts at the state that was answered in its place"
 )
 BEFORE = (
     "standard errors of the linear estimates from one answer of each person, if people were where the public guess has "

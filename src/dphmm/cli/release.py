@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
@@ -220,7 +221,7 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
         write_counts(owner_path(given["output"]), counts)
     if (told_unasked := _unasked(published)) is not None:
         console.warn(told_unasked)
-    told = _told(job, batch, statement, rows, published.subjects - published.unanswered)
+    told = _told(job, batch, statement, rows, published.subjects - published.unanswered, resumed=batch.continues)
     document = _document(batch, published, statement, rejected) | told.document()
     if given["as_json"]:
         print_json({**document, "output": given["output"], "owner_counts": str(owner_path(given["output"]))})
@@ -338,17 +339,22 @@ def _document(
     }
 
 
-def _told(job: Job, batch: Batch, statement: ReleaseStatement, rows: VisitTable, answered: int) -> Story:
-    """The five answers about a release: nothing of them follows from where people are."""
+def _told(
+    job: Job, batch: Batch, statement: ReleaseStatement, rows: VisitTable, answered: int, *, resumed: bool
+) -> Story:
+    """The five answers about a release: nothing of them follows from where people are.
+
+    ``resumed``: whether steps of earlier files come before those of this one.
+    """
     from dphmm.storage.release_words import FIRST, story
 
     # A plan's people begin as the model says, have whole blocks, and no answers in other files.
-    others = statement.beginnings or statement_types.earlier_answers_of(statement)
+    others = statement.beginnings or statement_types.earlier_answers_of(statement) or resumed
     planned = None if others or job.planned is None else job.planned
     found = None if planned is None or not _whole(rows, planned.schedule, job.model.step) else planned.found
-    if found is not None and found.what.startswith(FIRST):
-        # Of the first blocks alone: a file may have others.
-        found = None
+    if found is not None:
+        # Of the first blocks alone a plan says nothing of a file, which may have others.
+        found = None if found.what.startswith(FIRST) else replace(found, by_plan=True)
     possible = batch.setting.excludes_no_state and not statement.beginnings
     return story(
         statement,

@@ -128,6 +128,7 @@ def release_report(
     people = reading.people(shown, counted, everybody=whole and made.subjects is not None, truth=truth)
     if made.subjects is not None:
         _require_spent(file, reading.plans)
+        _require_constants(file, made.statement.published.public_constants)
         _require_chosen(file, reading.plans, made.statement.mechanism.chosen)
     begin("finding what is expected")
     elsewhere, queries = (None, 0) if ledger is None else _elsewhere(ledger, rows, made.statement.query)
@@ -509,6 +510,14 @@ def _require_spent(file: ReleasedFile, plans: dict[str, Plan]) -> None:
         if tuple(told) != due.get(plan, tuple(told)):
             came = f"an epsilon or a cost that is not its plan's, of {file.where(row)}"
             raise InvalidInput("released", came, "the numbers that dphmm release wrote")
+
+
+def _require_constants(file: ReleasedFile, stated: int) -> None:
+    """Answers of no epsilon are those of steps at which one state alone is possible, and as many as are stated."""
+    found = sum(bool(plan) and epsilon == 0 for plan, epsilon in zip(file.plans, file.epsilon.tolist(), strict=True))
+    if found != stated:
+        came = f"a privacy statement with published.public_constants {stated}, and {found} answers of epsilon 0"
+        raise InvalidInput("statement", came, "the statement as dphmm release wrote it")
 
 
 def _require_chosen(file: ReleasedFile, plans: Mapping[str, Plan], stated: Mapping[str, int]) -> None:

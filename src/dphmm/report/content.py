@@ -344,16 +344,12 @@ class ReleaseReport:
 
     @cached_property
     def _asked_whole(self) -> bool:
-        """Whether somebody has all answers of some block: of steps that were planned, whatever other rows there are."""
-        schedule, promise = self.schedule, self.promise
-        if schedule is None or schedule.kind != "planned" or promise is None or promise.window is not None:
-            return False
-        rows = self.rows
-        for user, at in rows.by_user.items():
-            blocks = self.block(user, rows.step[at[rows.asked[at]]])
-            if np.unique(blocks, return_counts=True)[1].max(initial=0) >= schedule.releases:
-                return True
-        return False
+        """Whether somebody has as many answers as a block: of steps that were planned, whatever other rows there are.
+
+        Who stays is found by the number of answers, in whichever blocks they are.
+        """
+        planned = self.schedule is not None and self.schedule.kind == "planned" and self.promise is not None
+        return planned and self.schedule is not None and self.most_of_one >= self.schedule.releases
 
     @property
     def _in_runs(self) -> bool:
@@ -364,7 +360,7 @@ class ReleaseReport:
 
     @cached_property
     def some_whole(self) -> bool:
-        """Whether somebody has all answers of a block: only then is it known what is found of who stays."""
+        """Whether somebody has as many answers as a block has: only then is it known what is found of who stays."""
         return any(one.any() for one in self._complete) or (bool(self._complete) and self._asked_whole)
 
     @cached_property

@@ -650,7 +650,7 @@ class Content:
         promise = self.report.promise
         if not self.report.confirmed:
             return ""
-        return "no cap" if promise is None else f"cap: {in_short(promise.exact)} {self._per}"
+        return "no cap stated" if promise is None else f"cap: {in_short(promise.exact)} {self._per}"
 
     def _cap_caption(self) -> str:
         """What limits the sum, and who sees to it."""
@@ -659,7 +659,7 @@ class Content:
             return "Without the policy no cap is told."
         if report.promise is None:
             horizon = report.statement.horizon
-            return "Nothing limits the sum." if horizon is None else f"{words.horizon_words(report)}."
+            return "No promise limits the sum." if horizon is None else f"{words.horizon_words(report)}."
         if report.elsewhere is None:
             return words.CAP_AS_STATED
         return "The cap is kept by the ledger: an answer that would pass it is refused."

@@ -24,6 +24,7 @@ from dphmm.storage.release_words import (
     REPLAYABLE,
     SO_STATED,
     Found,
+    constants_words,
     off,
     stay_words,
     sureness,
@@ -160,6 +161,9 @@ def lead(report: ReleaseReport) -> str:
         rest = f" The file's other {others:,} rows have no answer{follow if report.confirmed else ''}."
     else:
         rest = ""
+    constants = report.statement.published.public_constants
+    if constants:
+        rest += f" {constants_words(constants)[0].upper()}{constants_words(constants)[1:]}."
     return f"{told}: {plural(counts.answers, 'answer')}.{rest}"
 
 
@@ -294,7 +298,9 @@ def guarantee(report: ReleaseReport) -> Guarantee:
         short.append((name, _share(promise.exact), every))
         long.append((whole, _share(promise.exact), _odds(every, promise.exact)))
         # Of two states of one step it is a bound where the model couples, and for who believes it.
-        if promise.per is None:
+        if promise.window is not None:
+            two = f"two paths that differ within {promise.window} steps in a row"
+        elif promise.per is None:
             two = "two paths"
         else:
             two = "two ways that differ on one day" if promise.per == "1d" else "two paths that differ in one block"
@@ -699,10 +705,10 @@ def spent(report: ReleaseReport) -> Spent:
         words = f"Epsilon sum {in_short(in_all)} for who has most answers, {whose}; give --policy."
     elif promise is None:
         once = counts.answers == 1 and not report.elsewhere
-        big = f"{plural(most_answers, 'answer')}{' a day' if counts.block == 'a day' and not once else ''}, no cap"
+        big = f"{plural(most_answers, 'answer')}{' a day' * (counts.block == 'a day' and not once)}, no cap stated"
         each = "" if report.elsewhere else f"Each answer at {each}. "
         most_spent = f"{in_short(in_all)} for who has most answers"
-        words = f"{each}Nothing limits their sum, {most_spent}."
+        words = f"{each}No promise limits their sum, {most_spent}."
         if report.statement.horizon is not None:
             words = f"{each}The sum is {most_spent}; {horizon_words(report)}."
     else:

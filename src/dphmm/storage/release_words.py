@@ -53,7 +53,7 @@ SO_STATED = " (so the statement says; dphmm audit follows every choice)"
 #: Of whom all figures are where somebody may know the random words.
 REPLAYABLE = "for a reader who does not know the random words of the noise: who knows them finds the true states"
 #: Kinds of states whose answers are places on a map.
-_ON_MAPS = ("grid", "h3")
+_ON_MAPS = ("grid", "h3", "zones")
 
 
 def sureness(epsilon: Fraction) -> str:
@@ -101,7 +101,8 @@ class Found:
     expected: over a whole ``what`` of people who move as the model says, or over ``rows``, as a file has them.
     ``stays``: (after so many of ``what``, mean distance of who stays at one place all that time); where nothing is
     known of them it is empty and ``stays_without`` NaN. ``uncomputed``: why it is empty, where nobody computed them.
-    ``planned``: the same of whole blocks, where the file has none.
+    ``planned``: the same of whole blocks, where the file has none. ``by_plan``: whether it is the file of a plan that
+    says so.
     """
 
     error: float
@@ -114,6 +115,7 @@ class Found:
     rows: str = ""
     uncomputed: str = ""
     planned: Sequence[tuple[int, float]] = ()
+    by_plan: bool = False
 
     @property
     def lines(self) -> list[str]:
@@ -131,7 +133,7 @@ class Found:
             lines.append(f"{stay_words(self.unit)}: not computed: {self.uncomputed}")
         elif self.planned:
             lines.append(f"{stay_words(self.unit)}, of people with rows of {self._whole}: {self._ends(self.planned)}")
-        return lines
+        return [*lines, "so its plan says; dphmm report computes it again"] if self.by_plan else lines
 
     @property
     def _whole(self) -> str:
@@ -281,7 +283,7 @@ def story(
         else _nothing_guaranteed(statement),
         still_found=_found(found, ledger, statement) if asked else dict.fromkeys(_FIGURES) | {"words": [_NOTHING]},
         not_protected=_not_protected(statement, all_possible),
-        spent=_spent(statement, promise, epsilon, most, block, cap, ledger, unchecked)
+        spent=_spent(statement, promise, epsilon, most, block, cap, ledger, as_stated)
         if confirmed
         else _not_confirmed(statement, ledger),
     )
@@ -358,6 +360,8 @@ def _published(
         people = f"{answered:,} of {people}"
     answers, rows = (f"{asked:,} {what[:-1] if asked == 1 else what}", f"{counts.rows:,} row{'s' * (counts.rows != 1)}")
     words = [f"{answers} of {people}, {times}{each}; {rows}"]
+    if counts.public_constants:
+        words.append(constants_words(counts.public_constants))
     return {
         "answers": asked,
         "rows": counts.rows,
@@ -367,6 +371,13 @@ def _published(
         "of": block or None,
         "words": words,
     }
+
+
+def constants_words(count: int) -> str:
+    """That some of the answers are of steps at which one state alone is possible."""
+    if count == 1:
+        return "1 of these answers has no noise and costs nothing: one state alone is possible there"
+    return f"{count:,} of these answers have no noise and cost nothing: one state alone is possible there"
 
 
 def _on_map(statement: ReleaseStatement) -> bool:
@@ -498,8 +509,9 @@ def _spent(
     block: str,
     cap: Fraction | None,
     ledger: InLedger | None,
-    unchecked: bool,
+    as_stated: bool,
 ) -> dict[str, Any]:
+    unchecked = as_stated and ledger is None
     spent_in_all = Fraction(statement.totals.epsilon_sum) if ledger is None else ledger.in_all
     # Of a sequence that ends, the sum of the rows is its own.
     least_spent = spent_in_all if promise is not None and promise.steps is not None else Fraction(0)
@@ -508,7 +520,8 @@ def _spent(
     with_earlier = f" and the {earlier:,} earlier ones that its estimates follow from" if earlier else ""
     over = f" by the answers of this file{with_earlier}" if ledger is None else counted
     if promise is None or most is None:
-        limit = "no cap" if cap is None else f"the cap is {in_short(cap)}"
+        # What caps a ledger keeps no file tells.
+        limit = ("no cap is stated" if as_stated else "no cap") if cap is None else f"the cap is {in_short(cap)}"
         words = [f"epsilon sum {in_all} for who has most answers{over}, {limit}"]
     else:
         needed, total = max(_needed(promise, epsilon, most), least_spent), in_short(promise.exact)
