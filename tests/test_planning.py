@@ -30,7 +30,16 @@ from dphmm.session.plan import Position
 from dphmm.session.scheduled import PlanSchedule
 from dphmm.session.setting import Setting
 from dphmm.session.smoothing import Published, Smoother
-from dphmm.simulated import Moves, SimulatedReleases, best_answers, likelihood_columns, median, places, walks
+from dphmm.simulated import (
+    ModelGuesses,
+    Moves,
+    SimulatedReleases,
+    best_answers,
+    likelihood_columns,
+    median,
+    places,
+    walks,
+)
 
 LINE = dphmm.StateSpace(np.arange(5))
 MOVES = 0.7 * np.eye(5) + 0.3 * np.array(
@@ -439,6 +448,73 @@ def replace_step(model):
     return dphmm.MarkovModel(model.initial, model.matrix_at(1), space=LINE, start=model.start)
 
 
+TWO_TOWNS = dphmm.StateSpace([0, 1, 2, 1000, 1001, 1002])
+
+
+def between_towns(share):
+    """A model that changes town with some probability at each step; people begin in the first one."""
+    moves = np.kron([[1 - share, share], [share, 1 - share]], np.full((3, 3), 1 / 3))
+    return dphmm.MarkovModel([1 / 3] * 3 + [0] * 3, moves, space=TWO_TOWNS, start="at")
+
+
+def test_a_few_who_are_far_away_are_all_of_an_error():
+    """Where people are differs by less than a tenth, and how far off they are by a factor of six."""
+    promise, everybody = dphmm.SequencePromise(1, per=24), dphmm.policy.complete(6)
+    # With a little of all states at first the plans of all steps are alike.
+    model = between_towns(0.0011)
+    model = dphmm.MarkovModel(0.999_999 * model.initial + 1e-6 / 6, model.matrix_at(1), space=TWO_TOWNS, start="at")
+    planner = World(model, everybody, TWO_TOWNS, promise, people=6)
+    laws = planner._laws
+    assert np.abs(laws.begun - laws.total).sum() / 2 < 0.1 and not planner.settled
+    assert planner.without < 20 < 5 * planner.without < planner._alone.off(laws.total)
+
+
+def test_of_who_stays_the_first_step_alone_decides():
+    """All but a few begin at one state and are anywhere from the second step on."""
+    everywhere = np.full((4, 4), 0.25)
+    model = dphmm.MarkovModel([0.97, 0.01, 0.01, 0.01], everywhere, space=dphmm.StateSpace(np.arange(4)), start="at")
+    promise = dphmm.SequencePromise(2, per=24)
+    found = dphmm.plan(model, dphmm.policy.complete(4), dphmm.StateSpace(np.arange(4)), promise, people=6)
+    assert (found.stays.what, found.stays.found) == ("block", ())
+    assert found.found.lines[1] == "who stays in one state: not computed: people begin elsewhere than they are later"
+
+
+@pytest.mark.parametrize("far_at", ["first", "last"])
+def test_plans_that_differ_are_not_those_of_all_blocks(far_at):
+    """Far states where nobody is: possible at first alone or at last alone, and noise is as large as they are far."""
+    chain = np.eye(32, k=1)
+    chain[-1, -1] = 1.0
+    chain[:2, :2], chain[:2, 2:] = 0.5, 0.0
+    if far_at == "first":
+        chain[-1], chain[-1, 0] = 0.0, 1.0
+    initial = np.r_[0.5, 0.5 - 1e-9, 1e-9, np.zeros(29)]
+    space = dphmm.StateSpace([0, 1, *range(3000, 3030)] if far_at == "first" else [*range(31), 3000])
+    model = dphmm.MarkovModel(initial, chain, space=space, start="at")
+    planner = World(model, dphmm.policy.complete(32), space, dphmm.SequencePromise(6, per=24), people=6)
+    assert np.abs(planner._laws.begun - planner._laws.total).sum() < 1e-6
+    assert not planner.settled and planner.stays(planner.candidate(planner.promise, 2, Fraction(3))).found == ()
+
+
+@pytest.mark.parametrize("steps", [30, 200])
+def test_a_guess_without_a_file_hangs_on_the_step(steps):
+    """Two towns: by the matrix, at each step the best place; stretches of a few steps have one guess."""
+    model, at = between_towns(0.004), np.repeat(np.arange(1, steps + 1), 2)
+    guesses, off = ModelGuesses(TWO_TOWNS).at(model, at)
+    law, best = model.initial, []
+    for _ in range(steps):
+        apart = np.abs(TWO_TOWNS.own_answers[:, 0] - TWO_TOWNS.own_answers) @ law
+        best.append((apart.min(), apart.argmin()))
+        law = law @ model.matrix_at(1).toarray()
+    errors = np.array(best)[:, 0]
+    assert guesses.shape == (2 * steps, 1) and (guesses[:, 0] < 3).all()
+    assert off == pytest.approx(errors.mean(), rel=1e-3)
+    # Somebody who is asked late is not guessed as everybody is.
+    late = ModelGuesses(TWO_TOWNS).at(model, np.array([steps]))[1]
+    assert late == pytest.approx(errors[-1], rel=1e-6) and late > 1.5 * errors.mean()
+    # Steps far away are those of a law that no longer moves.
+    assert ModelGuesses(TWO_TOWNS).at(model, np.array([10**9]))[1] == pytest.approx(500)
+
+
 def test_the_beginning_of_short_blocks_is_a_day_s_worth_of_steps():
     model, promise = replace_step(SLOW), dphmm.SequencePromise(4, per=8)
     planner = World(model, dphmm.policy.complete(5), LINE, promise, people=12)
@@ -786,7 +862,7 @@ def test_the_error_without_a_file_depends_on_the_model_alone(tmp_path):
     ]
     assert len({world.without for world in worlds}) == 1
     # Two hundred people have it up to four standard errors.
-    far = grid.distances(worlds[1].one_place, worlds[1].there).mean(axis=1)
+    far = grid.distances(worlds[1]._alone.place(worlds[1].occupancy), worlds[1].there).mean(axis=1)
     assert abs(far.mean() - worlds[1].without) < 4 * far.std() / np.sqrt(len(far))
 
 

@@ -32,11 +32,12 @@ from dphmm.session.answer import answer_under
 from dphmm.session.scheduled import PlanSchedule
 from dphmm.session.setting import Setting
 from dphmm.simulated import (
+    PLACES,
     Errors,
     Guesses,
+    ModelGuesses,
     Moves,
     SimulatedReleases,
-    best_answers,
     guesses_in,
     likelihood_columns,
     median,
@@ -66,8 +67,6 @@ STAYERS = 300
 #: Where plans hang on answers, each answer of somebody who stays needs a plan: at most so many for one figure's people
 #: together, who are no fewer than these. What needs more is not computed.
 MOST_STAYING_PLANS, FEWEST_STAYERS = 8_000, 25
-#: Places that the error without the file is averaged over, all states together; one of each state where there are more.
-PLACES = 10_000
 _PLACES_OF_STAYERS = 2000
 #: How many blocks or windows people stay in the figures of a plan, and in the longer ones that are asked for.
 AFTER = (1, 7)
@@ -417,7 +416,7 @@ class World:
 
     def _like(self, one: FloatArray, other: FloatArray) -> bool:
         """Whether the model has people alike by two laws (N,), and as far from a guess: a few may be far away."""
-        off, without = self._off_alone(one), self._off_alone(other)
+        off, without = self._alone.off(one), self._alone.off(other)
         return float(np.abs(one - other).sum()) / 2 <= _LIKE_ALL and abs(off - without) <= _LIKE_ALL * without
 
     @cached_property
@@ -443,40 +442,17 @@ class World:
         return np.asarray(law / (law.sum() or 1.0))
 
     @cached_property
+    def _alone(self) -> ModelGuesses:
+        return ModelGuesses(self.setting.space)
+
+    @cached_property
     def without(self) -> float:
         """The mean error of the best single place: what the model alone tells of where somebody is.
 
         It depends on the model alone, however few people are invented: the mean is over the states as the model has
         people in them, and over places in each state's cell.
         """
-        return self._off_alone(self.occupancy)
-
-    def _off_alone(self, law: FloatArray) -> float:
-        """The mean error of the best single guess of people at states of a law (N,); of labels its share of wrong."""
-        if self.setting.space.has_labels:
-            return float(1 - law.max())
-        return self._mean_distance(self._one_place(law)[0], law)
-
-    @cached_property
-    def _anywhere(self) -> FloatArray:
-        """Places (N * k, d) of all states, as many of each, in their order."""
-        n = self.setting.space.n_states
-        return places(self.setting.space, np.repeat(np.arange(n), max(1, PLACES // n)), np.random.default_rng(0))
-
-    def _mean_distance(self, guess: FloatArray, weights: FloatArray) -> float:
-        """The mean distance of a guess (d,) from people who are anywhere in states of some weights (N,)."""
-        distances = self.setting.space.distances(guess[None], self._anywhere)
-        return float(np.average(distances, weights=np.repeat(weights, len(distances) // len(weights))))
-
-    @cached_property
-    def one_place(self) -> FloatArray:
-        """The place (1, d) of least mean distance from people as the model has them; of labels the likeliest one."""
-        return self._one_place(self.occupancy)
-
-    def _one_place(self, law: FloatArray) -> FloatArray:
-        if self.setting.space.has_labels:
-            return best_answers(self.setting.space, law[:, None])
-        return median(law[:, None], self.setting.space.own_answers)
+        return self._alone.off(self.occupancy)
 
     @cached_property
     def _stayers(self) -> tuple[IntArray, FloatArray]:
@@ -519,7 +495,7 @@ class World:
         people = self._followed_people(schedule) if follows else STAYERS
         if not self.setting.has_public_plans:
             ends = tuple(end for end in ends if people * self._most_answers(schedule, end[1]) <= MOST_STAYING_PLANS)
-        without = self._off_alone(self.stay_law)
+        without = self._alone.off(self.stay_law)
         found = []
         setting = self._at(schedule.exact)
         for number, answers, columns in weights(setting, self.in_steps(schedule), ends):

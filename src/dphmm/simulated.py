@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dphmm._cached import cached_property
 from dphmm.accounting.promise import Schedule
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.constraint import DeltaSet, delta_states
@@ -46,6 +47,10 @@ _ROUNDS = 60
 _GUESSES = 64
 #: Distances that are computed together.
 _TOGETHER = 2 * 10**6
+#: Places that the error without a file is averaged over, all states together; one of each state where there are more.
+PLACES = 10_000
+#: So many guesses at most are made without a file, each for a stretch of steps. A law that no step moves by more stays.
+_STRETCHES, _STILL = 64, 1e-14
 #: Places that a belief is averaged over, all states together; one of each state where there are more.
 _PLACES = 4000
 
@@ -283,6 +288,65 @@ class Guesses:
         """How far (n,) guesses are from the states under their beliefs (N, n), as on a plane: to compare two."""
         apart = np.linalg.norm(self._points[:, None] - guesses, axis=-1)
         return np.asarray((apart * beliefs).sum(axis=0))
+
+
+class ModelGuesses:
+    """The best guesses of somebody who knows how a model has people and reads no file.
+
+    A guess is the place of least mean distance, of labels the likeliest. Errors depend on the model alone: they are
+    means over states as the model has people in them, and over places in each state's cell.
+
+    Source: docs/proofs/schedules.md.
+    """
+
+    def __init__(self, space: StateSpace) -> None:
+        self._space = space
+
+    def place(self, law: FloatArray) -> FloatArray:
+        """The answer (d,) that is guessed of people at states of a law (N,)."""
+        if self._space.has_labels:
+            return np.asarray(best_answers(self._space, law[:, None])[0])
+        return np.asarray(median(law[:, None], self._space.own_answers)[0])
+
+    def off(self, law: FloatArray) -> float:
+        """How far off that guess is on average; of labels how often it is wrong."""
+        if self._space.has_labels:
+            return float(1 - law.max())
+        distances = self._space.distances(self.place(law)[None], self._anywhere)
+        return float(np.average(distances, weights=np.repeat(law, len(distances) // len(law))))
+
+    @cached_property
+    def _anywhere(self) -> FloatArray:
+        """Places (N * k, d) of all states, as many of each, in their order."""
+        n = self._space.n_states
+        return places(self._space, np.repeat(np.arange(n), max(1, PLACES // n)), np.random.default_rng(0))
+
+    def at(self, model: MarkovModel, steps: IntArray, start: str | None = None) -> tuple[FloatArray, float]:
+        """The guesses (n, d) of people at some steps (n,), and how far off these are on average.
+
+        One guess for each of at most 64 stretches of the steps that there are: where somebody is hangs on the step.
+        ``start`` as of a release.
+        """
+        different, which, counts = np.unique(steps, return_inverse=True, return_counts=True)
+        found, off = np.empty((len(different), self._space.own_answers.shape[1])), 0.0
+        laws = _laws(model, different, start)
+        for part in np.array_split(np.arange(len(different)), min(_STRETCHES, len(different))):
+            law = sum(count * next(laws) for count in counts[part].tolist())
+            found[part] = self.place(law / law.sum())
+            off += self.off(law / law.sum()) * int(counts[part].sum())
+        return found[which.ravel()], off / len(steps)
+
+
+def _laws(model: MarkovModel, steps: IntArray, start: str | None) -> Iterator[FloatArray]:
+    """How the model has people at states (N,) at each of some different ascending steps, from 1."""
+    law, moves, still, t = model.initial[:, None], Moves(model), False, 0
+    for step in steps.tolist():
+        while t < step:
+            t += 1
+            if not still and (t > 1 or (start or model.start) == "before"):
+                before, law = law, moves.ahead(law, t)
+                still = model.time_homogeneous and bool(np.abs(law - before).max() <= _STILL)
+        yield law[:, 0]
 
 
 def guesses_in(space: StateSpace) -> Guesses | None:

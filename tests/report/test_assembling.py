@@ -20,7 +20,7 @@ import dphmm
 from dphmm.errors import InvalidInput
 from dphmm.planning import error_of_known_states
 from dphmm.report.page import Content, page
-from dphmm.simulated import median, places_of_states
+from dphmm.simulated import ModelGuesses, median, places_of_states
 from report.worlds import released, report, run, table
 
 pytestmark = pytest.mark.usefixtures("few_invented_people")
@@ -431,6 +431,12 @@ def test_of_times_that_are_easier_to_tell_figures_are_of_the_file(tmp_path):
     # It is of the first day; of most days of the model it was 1.5 times as much.
     assert expected.found.what == "first day" and expected.found.error == pytest.approx(believed, rel=0.15)
     assert not found.found.stays and "people begin elsewhere than they are later" in " ".join(found.found.lines)
+    # Without the file: a guess for each step of the rows, and not the one of most days, which is further off.
+    law, alone = model.initial, []
+    for _ in range(24):
+        alone.append(ModelGuesses(space).off(law))
+        law = law @ model.matrix_at(1).toarray()
+    assert found.found.without == pytest.approx(np.mean(alone), rel=1e-6)
     content = Content(found)
     assert content.nights_figure is None
     assert content.beforehand.mean() == pytest.approx(believed, rel=0.01)

@@ -30,7 +30,7 @@ from dphmm.report.content import Backdrop, Hour, Made, Person, Prospects, Releas
 from dphmm.session.plan import Plan
 from dphmm.session.setting import Setting, Subjects
 from dphmm.session.smoothing import Published, Smoothed, Smoothers
-from dphmm.simulated import Guesses, places_of_states
+from dphmm.simulated import Guesses, ModelGuesses, places_of_states
 from dphmm.states.space import FORBIDDEN, LONGEST_NAME
 from dphmm.states.trajectory import MICROSECONDS
 from dphmm.storage.inputs import PathLike
@@ -131,6 +131,7 @@ def release_report(
         _require_constants(file, made.statement.published.public_constants)
         _require_chosen(file, reading.plans, made.statement.mechanism.chosen)
     begin("finding what is expected")
+    told = [] if reading.spreads is None else np.flatnonzero(~np.isnan(reading.spreads))
     elsewhere, queries = (None, 0) if ledger is None else _elsewhere(ledger, rows, made.statement.query)
     report = ReleaseReport(
         title,
@@ -141,6 +142,7 @@ def release_report(
         plans=reading.all_plans,
         cells=cells,
         spreads=reading.spreads,
+        without=_without(made, rows, told) if len(told) else math.nan,
         chosen=bool(users),
         truth=None if truth is None else _truth(truth, rows, made, reading.errors),
         prospects=_prospects(reading, ledger) or prospects or prospects_of(made, progress),
@@ -550,19 +552,20 @@ def _elsewhere(ledger: Ledger, rows: Rows, query: str) -> tuple[dict[str, list[t
     return found, len(queries)
 
 
+def _without(made: Made, rows: Rows, at: IntArray, there: FloatArray | None = None) -> float:
+    """How far off the best guesses without the file are at some rows (n,): expected by the model, or from these places.
+
+    People who begin where it is publicly known are guessed as others are.
+    """
+    start = None if made.subjects is None else made.subjects.setting.options.start
+    guesses, expected = ModelGuesses(made.space).at(made.model, rows.step[at], start)
+    return expected if there is None else float(made.space.distances(guesses, there).mean())
+
+
 def _truth(truth: TrueRows, rows: Rows, made: Made, errors: FloatArray) -> Truth:
-    counted = ~np.isnan(errors) & ~truth.outside
-    without = np.nan
-    if counted.any():
-        places = truth.places[counted]
-        without = float(made.space.distances(np.broadcast_to(_one_place(made), places.shape), places).mean())
+    counted = np.flatnonzero(~np.isnan(errors) & ~truth.outside)
+    without = _without(made, rows, counted, truth.places[counted]) if len(counted) else np.nan
     return Truth(truth.places, truth.outside, errors, without, truth.simulated)
-
-
-def _one_place(made: Made) -> FloatArray:
-    """The best single place (1, d) that the model alone tells."""
-    world = world_of(made)
-    return made.space.own_answers[[int(np.argmax(made.model.initial))]] if world is None else world.one_place
 
 
 # -- what was expected beforehand ---------------------------------------------------------------------------------

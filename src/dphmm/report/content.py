@@ -219,8 +219,9 @@ class ReleaseReport:
 
     ``name``: of the file. ``persons``: those who can be looked at; the first is shown. ``chosen``: whether whoever made
     the page named them. ``spreads`` (n,): how far off a reader expects to be at the rows of everybody in the figures,
-    whoever is shown; NaN for others. ``plans``: the different plans of the file's answers; empty where not all of them
-    were made again. ``elsewhere``: (step, epsilon) of each answer about a person that a ledger has beside those of the
+    whoever is shown; NaN for others. ``without``: how far off the best guesses without the file are expected to be
+    there. ``plans``: the different plans of the file's answers; empty where not all of them were made again.
+    ``elsewhere``: (step, epsilon) of each answer about a person that a ledger has beside those of the
     file; None without a ledger. ``queries``: how many other queries they are of.
     """
 
@@ -231,6 +232,7 @@ class ReleaseReport:
     persons: Sequence[Person] = ()
     chosen: bool = False
     spreads: FloatArray | None = None
+    without: float = math.nan
     plans: Sequence[Plan] = ()
     cells: Cells | None = None
     truth: Truth | None = None
@@ -405,7 +407,9 @@ class ReleaseReport:
             return Found(measured, self.truth.without, self.space.unit, "", (), math.nan, measured=True)
         found = expected.found
         stays = found.stays if self.tells_stays else ()
-        without = found.without if measured is None or self.truth is None else self.truth.without
+        without = found.without if self.beforehand or math.isnan(self.without) else self.without
+        if measured is not None and self.truth is not None:
+            without = self.truth.without
         error = measured
         if error is None:
             error = found.error if self.beforehand else self._believed
