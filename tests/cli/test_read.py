@@ -6,6 +6,7 @@ import csv
 import json
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -39,6 +40,13 @@ def test_it_says_what_was_published_promised_and_may_be_concluded(folder, run, o
     assert "you may not conclude: " in said
     told = one_json(run("read", "released.parquet", "--json"))
     assert told["people"] == 3 and told["answers"] == told["rows"] == 36 and told["output"] is None
+
+
+def test_a_promise_over_paths_is_told_with_its_number(town, folder, run):
+    public = ("--model", town / "model.npz", "--policy", town / "radius.json", "--model-people", "others")
+    over = ("--path-epsilon", 13, "--steps", 12, "--epsilon", 1)
+    run("release", town / "walks.csv", *public, *over, "-o", "paths.parquet", "--ledger", "paths.db")
+    assert "promised: two paths that hide each other lose at most 13 in all" in run("read", "paths.parquet").stdout
 
 
 def test_a_statement_elsewhere_or_none(folder, run):
@@ -113,7 +121,19 @@ def test_a_file_that_was_changed_is_told(folder, run, one_json):
     assert said.stderr == f"warning: {told}\n"
     assert f"you may not conclude: that anything is promised of this file: {told}" in said.stdout
     assert one_json(run("read", "released.parquet", "--json"))["changed"] == told
-    assert dphmm.read(pq.read_table("released.parquet"), statement="released.parquet.privacy.json").changed is None
+    table = dphmm.read(pq.read_table("released.parquet"), statement="released.parquet.privacy.json")
+    assert table.changed == "the statement is about another table, with other rows"
+
+
+def test_a_table_is_compared_with_its_statement_in_all_but_its_bytes(folder):
+    whole = pq.read_table("released.parquet")
+    found = dphmm.read(whole, statement="released.parquet.privacy.json")
+    assert found.changed is None and "the hash of the statement is of the bytes of a file" in found.not_concluded[-1]
+    users = whole.column("user").to_pylist()
+    fewer = dphmm.read(
+        whole.filter(pa.array([user != users[0] for user in users])), statement="released.parquet.privacy.json"
+    )
+    assert fewer.changed == "the statement is about another table, with other rows and people"
 
 
 def _other(run, town, name, value):

@@ -82,6 +82,13 @@ def test_posteriors_and_regions_follow_by_bayes(released, plans):
     assert found.to_pandas(True)[f"likelihood {SPACE.names[2]}"].tolist() == found.likelihoods[:, 2].tolist()
 
 
+def test_a_prior_may_be_weights_of_any_size(released, plans):
+    even = dphmm.read(released, plans=plans, states=SPACE, prior=[1.0] * SPACE.n_states)
+    for weight in (1e308, 5e-324):
+        found = dphmm.read(released, plans=plans, states=SPACE, prior=[weight] * SPACE.n_states)
+        assert np.array_equal(found.posteriors, even.posteriors)
+
+
 def test_regions_hold_the_truth_as_often_as_they_say(plans):
     """4,000 answers of states drawn from the prior: fewer than 1 in 10^6 such tests would fail at the bound below."""
     prior, rng = np.array([0.1, 0.3, 0.2, 0.2, 0.15, 0.05]), np.random.default_rng(5)

@@ -22,6 +22,7 @@ import numpy as np
 from msgspec import UNSET
 
 from dphmm._checks import exact_number
+from dphmm.accounting.records import in_short
 from dphmm.audit.plain_plans import PlainLaw, read_plain_laws
 from dphmm.errors import InvalidInput
 from dphmm.report.words import factor_words, over_words, plural
@@ -29,7 +30,7 @@ from dphmm.states.space import StateSpace
 from dphmm.storage.columns import as_text, decimals, integers
 from dphmm.storage.inputs import checked_input, steady
 from dphmm.storage.release_words import sureness
-from dphmm.storage.statement import changed_words, promise_of_statement, read_statement, statement_path
+from dphmm.storage.statement import changed_words, promise_of_statement, read_statement, stated_plans, statement_path
 from dphmm.storage.statement_types import ReleaseStatement, exact_epsilons
 from dphmm.storage.tables import column_list, read_table, to_arrow
 from dphmm.types import FloatArray, IntArray
@@ -42,6 +43,10 @@ MOST_COLUMNS = 10_000
 _NEEDED = ("user", "step", "epsilon", "cost", "plan")
 _NO_STATEMENT = (
     "nothing says under which promise the answers were published: the privacy statement does not lie beside the file"
+)
+_NO_BYTES = (
+    "that the table is the file of its statement, answer by answer: the hash of the statement is of the bytes of a "
+    "file; rows, people and plans were compared"
 )
 _NOT_CONCLUDED = (
     "that somebody was at an answer: an answer is noise around a state, and can lie where nobody can be",
@@ -206,7 +211,8 @@ def read(
     Parameters
     ----------
     released : a released file, or a pandas, polars or Arrow table of one.
-    statement : its privacy statement, if not beside the file.
+    statement : its privacy statement, if not beside the file. Of a table, which has no hash, rows, people and plans are
+        compared; that its answers are those of the file is not, and ``not_concluded`` says so.
     plans : its plans in plain form, a file (`dphmm audit --plans`) or the document itself: with ``states`` they give
         the likelihood of every answer.
     states : a StateSpace, a MarkovModel with one, or a table (a file or a frame) of all states in their order: their
@@ -247,8 +253,11 @@ def read(
     if statement is not None:
         told = read_statement(statement)
         changed = changed_words(told, statement, released, sha256) if on_disk else None
-    asked = np.array([bool(plan) for plan in as_text(table.column("plan"), "plan").to_pylist()])
+    plans_of_rows = as_text(table.column("plan"), "plan").to_pylist()
+    asked = np.array([bool(plan) for plan in plans_of_rows])
     users = as_text(table.column("user"), "user").to_pylist()
+    if told is not None and not on_disk:
+        changed = _other_table(told, users, plans_of_rows)
     steps, bad = integers(table.column("step"), "step")
     if bad.any() or not len(table):
         raise InvalidInput("released", "a row without a step, or no row", "a released table")
@@ -272,7 +281,7 @@ def read(
         steps=(int(steps.min()), int(steps.max())),
         promised=_promised(told),
         concluded=_concluded(told, logs is not None, held if share is not None else None),
-        not_concluded=_not_concluded(told, changed, reason),
+        not_concluded=(*_not_concluded(told, changed, reason), *(_NO_BYTES,) * (told is not None and not on_disk)),
         states=names,
         coverage=held if share is not None else None,
         changed=changed,
@@ -280,6 +289,17 @@ def read(
         _log_likelihood=logs,
         _prior=share,
     )
+
+
+def _other_table(told: ReleaseStatement, users: Sequence[str | None], plans: Sequence[str | None]) -> str | None:
+    """That a table is not the one that a statement is about, as far as counts and plans tell; None where they agree."""
+    due = {
+        "rows": (told.published.rows, len(users)),
+        "people": (told.published.subjects, len(set(users))),
+        "plans": (told.plans.sha256, stated_plans({plan for plan in plans if plan}).sha256),
+    }
+    other = [name for name, (said, found) in due.items() if said != found]
+    return f"the statement is about another table, with other {' and '.join(other)}" if other else None
 
 
 def _is_table(given: Any) -> bool:
@@ -312,7 +332,11 @@ def _promised(told: ReleaseStatement | None) -> tuple[str, ...]:
         word = "nothing" if told.private is False else "it is not known whether anything is promised"
         return (f"{word}: {reasons}",)
     over = promise_of_statement(told)
-    sequence = () if over is None else (f"two paths that hide each other lose {over_words(over)}",)
+    sequence = (
+        ()
+        if over is None
+        else (f"two paths that hide each other lose at most {in_short(over.exact)} {over_words(over)}",)
+    )
     return (*told.promise.meaning, *sequence)
 
 
@@ -471,6 +495,8 @@ def _prior(prior: Any, names: tuple[str, ...]) -> FloatArray:
         if name not in index:
             raise InvalidInput("prior", f"state {name[:40]!r}", "names of the states")
         found[index[name]] += value
-    if not (np.isfinite(found).all() and (found >= 0).all() and 0 < math.fsum(found) < math.inf):
+    if not (np.isfinite(found).all() and (found >= 0).all() and (found > 0).any()):
         raise InvalidInput("prior", "a negative or infinite probability, or none above 0", "probabilities of states")
+    # First by the largest: a sum of numbers may be larger than any float.
+    found /= found.max()
     return found / math.fsum(found)
