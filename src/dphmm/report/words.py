@@ -542,7 +542,7 @@ def _from_whom(report: ReleaseReport, found: Found) -> str:
     if found.measured and report.truth is not None:
         whom = "simulated" if report.truth.simulated else "real"
         if not found.stays:
-            return f"Measured on the {whom} people; without the file: the one place best by the model."
+            return f"Measured on the {whom} people; without the file: the guesses best by the model."
         first = "Which label somebody has" if found.unit == LABELS_WRONG else "Where somebody is"
         if report.leaving is not None:
             first += ", when they left"
