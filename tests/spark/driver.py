@@ -127,6 +127,34 @@ def _shown_elsewhere(spark: Any, folder: Path, frame: Any, space: Any) -> None:
     assert local.count() == frame.count()
 
 
+#: Two tables each, which differ in what one person does, and not in how many rows there are.
+EDGES = [(a, b) for a in range(9) for b in range(a)] + [(a, a + 10) for a in range(30)]
+NEIGHBOURS = {
+    "degrees": [EDGES + [(70, other if there else 70) for other in (0, 1, 1, 39)] for there in (False, True)],
+    "rows": [
+        [(user, step, "a" if there or user else "z") for user in range(9) for step in range(5)] for there in (0, 1)
+    ],
+}
+CAP = 9
+
+
+def _neighbours(spark: Any) -> None:
+    """Count both tables of each kind, each counting under a description of its own."""
+    space = dphmm.StateSpace.categories(["a", "b"])
+    for there in (0, 1):
+        edges = spark.createDataFrame(NEIGHBOURS["degrees"][there], "a long, b long").repartition(2)
+        table = spark.createDataFrame(NEIGHBOURS["rows"][there], "user long, step long, state string").repartition(2)
+        for level in ("edge", "node"):
+            spark.sparkContext.setJobDescription(f"{there} degrees {level}")
+            told = {"ledger": MemoryLedger(), "event_id": "one", "people": 100, "level": level, "cap": CAP}
+            dphmm.spark.degrees(edges, "independent", 1, **told)
+        spark.sparkContext.setJobDescription(f"{there} transitions")
+        dphmm.spark.count_transitions(table, space, max_length=6)
+        spark.sparkContext.setJobDescription(f"{there} histogram")
+        told = {"states": "a,b", "times": 9, "ledger": MemoryLedger(), "event_id": "one"}
+        dphmm.spark.histogram(table, "independent", 1, **told)
+
+
 def _on_and_on(spark: Any, folder: Path) -> None:
     """Release more and more steps, until somebody ends it."""
     last = 0
@@ -210,6 +238,9 @@ def main(folder: Path, sessions: list[Any]) -> None:
         for what in whats:
             if what == "on and on":
                 _on_and_on(spark, folder)
+            if what == "neighbours":
+                _neighbours(spark)
+                continue
             # A driver that died has left a table, which another one finds.
             _does(spark, folder / ("before commit" if what == "once more" else what), what)
         _logs_of_executors(spark, folder)

@@ -15,6 +15,7 @@ from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from dphmm import StateSpace
@@ -24,7 +25,7 @@ from dphmm.markov.private.sensitivity import Caps
 from dphmm.markov.private.transition_counts import counts_of_keys
 from dphmm.spark import counting, tasks
 from dphmm.spark.counting import Roles
-from dphmm.spark.tasks import TOTALS, ByName, ByNumber, CountRows, WithoutValues
+from dphmm.spark.tasks import TOTALS, ByName, ByNumber, CountRows, PackRows, WithoutValues
 from dphmm.states import Grid
 from plain_rows import N, rows_of, same, sequences_of
 
@@ -50,9 +51,21 @@ def batches_of(rows, parts=(), owner=None, state=None, keys=None):
         yield pa.RecordBatch.from_arrays(arrays, list(kinds))
 
 
+def brought(task, batches):
+    """Rows as Spark brings them to a task: packed by two tasks, by bucket, in batches of 300 packed rows."""
+    given = list(batches)
+    packed = [batch for own in (given[::2], given[1::2]) for batch in PackRows(task)(iter(own))]
+    rows = sorted((batch.slice(k, 1) for batch in packed for k in range(len(batch))), key=bucket_of)
+    return pa.Table.from_batches(rows).combine_chunks().to_batches(max_chunksize=300) if rows else []
+
+
+def bucket_of(row):
+    return row.column("bucket")[0].as_py()
+
+
 def given_back(task, batches):
     """{key: total} of a task; None where it wants its rows in another order."""
-    rows = list(task.parts.read(task(batches)))
+    rows = list(task.parts.read(task(batches if task.by_step else iter(brought(task, batches)))))
     assert [part for part, *_ in rows] == list(range(task.parts.count))
     if any(again for _, again, _, _ in rows):
         assert all(again and len(keys) == 0 for _, again, keys, _ in rows)
@@ -81,19 +94,62 @@ class TestATask:
         source, rows, caps = np.random.default_rng(seed), rows_of(seed), Caps(3, 2)
         for parts in ([], range(1, len(rows)), [5, 5, 40]):
             given = [rows[k] for k in source.permutation(len(rows))]
-            given.sort(key=lambda row: row[: 2 if by_step else 1])
+            if by_step:
+                given.sort(key=lambda row: row[:2])
             found = counted(task_of(caps, shortest, by_step=by_step), batches_of(given, parts))
             same(found, expected_of(rows, caps, shortest))
             assert found.n_owners == len({owner for owner, _, _ in rows})
 
     @pytest.mark.parametrize("seed", range(4))
-    def test_names_of_owners_in_the_order_of_keys(self, seed):
+    @pytest.mark.parametrize(("packed", "held"), [(1, 1), (7, 5), (2**18, 2**16)])
+    def test_names_of_owners_with_keys(self, monkeypatch, seed, packed, held):
+        """However few rows are packed together, and put in order together."""
+        monkeypatch.setattr(tasks, "_PACKED_TOGETHER", packed)
+        monkeypatch.setattr(tasks, "_SORTED_TOGETHER", held)
         source, caps = np.random.default_rng(seed), Caps(3, 2)
-        rows = [(f"ü{owner}".encode(), step, state) for owner, step, state in rows_of(seed)]
-        keys = {owner: int(source.integers(-(2**62), 2**62)) for owner in {row[0] for row in rows}}
-        given = sorted((rows[k] for k in source.permutation(len(rows))), key=lambda row: keys[row[0]])
+        rows = [(f"ü{owner}".encode(), step, state) for owner, step, state in rows_of(seed, 200, 30)]
+        keys = {owner: int(source.integers(-(2**62), 2**62)) for owner in sorted({row[0] for row in rows})}
+        given = [rows[k] for k in source.permutation(len(rows))]
         for parts in ([], range(1, len(rows)), [5, 5, 40]):
             same(counted(task_of(caps), batches_of(given, parts, pa.binary(), keys=keys)), expected_of(rows, caps))
+
+    def test_how_many_packed_rows_there_are_and_how_long_they_are_says_nothing_of_states(self):
+        """Spark would show it. There are as many for few rows, and for rows that count nowhere."""
+        source = np.random.default_rng(1)
+        owner, step = source.integers(0, 300, 5000), source.integers(0, 50, 5000)
+        shapes = []
+        for state in (np.zeros(5000, dtype=np.int64), source.integers(-3, 2**40, 5000)):
+            batch = pa.RecordBatch.from_arrays([*map(pa.array, (owner, step, state))], ["owner", "step", "state"])
+            (packed,) = PackRows(task_of(Caps(9)))(iter([batch]))
+            lengths = {name: [len(cell.as_py()) for cell in packed.column(name)] for name in ("key", "step", "state")}
+            assert lengths["key"] == lengths["step"] == lengths["state"]
+            assert sum(lengths["key"]) == 8 * 5000 and sum(map(bool, lengths["key"])) > 200
+            shapes.append((packed.schema, len(packed), packed.nbytes, lengths))
+        assert shapes[0] == shapes[1]
+        for rows in ([(None, 1, 1)], [(1, 1, 1)]):
+            (few,) = PackRows(task_of(Caps(9)))(batches_of(rows))
+            assert few.column("bucket").to_pylist() == list(range(1024)) == packed.column("bucket").to_pylist()
+
+    def test_bytes_of_cells_do_not_tell_which_rows_came_together(self):
+        """Spark fills each of them up to eight bytes, and adds up how long they are."""
+        rows = [(b"n" * length, step, step % N) for length in range(1, 20) for step in range(9)]
+        keys = {row[0]: -7 * len(row[0]) for row in rows}
+        sums = set()
+        for count in (1, 2, 5):
+            several = [batches_of(rows[k::count], (), pa.binary(), keys=keys) for k in range(count)]
+            cells = [cell for own in several for packed in PackRows(task_of(Caps(9)))(own) for cell in packed["name"]]
+            assert all(len(cell.as_py()) % 8 == 0 for cell in cells)
+            sums.add(sum(len(cell.as_py()) for cell in cells))
+        assert sums == {sum(8 * -(-len(row[0]) // 8) for row in rows)}
+
+    def test_how_often_rows_are_packed_follows_from_how_many_there_are(self, monkeypatch):
+        """Spark ends a batch by its bytes, too."""
+        monkeypatch.setattr(tasks, "_PACKED_TOGETHER", 7)
+        rows = rows_of(1)
+        for parts in ([], range(1, len(rows)), [1], [3, 20, 21, 59]):
+            made = list(PackRows(task_of(Caps(9)))(batches_of(rows, parts)))
+            came = [sum(batch["left_out"].to_pylist()) + sum(map(len, batch["key"].to_pylist())) // 8 for batch in made]
+            assert came == [7] * 8 + [4]
 
     @pytest.mark.parametrize("by_step", [False, True])
     def test_names_of_states(self, by_step):
@@ -125,12 +181,22 @@ class TestATask:
             with pytest.raises(ValueError, match=r"^rows are out of order: sort them by owner and step$"):
                 given_back(task_of(Caps(9), by_step=True), batches_of(rows, parts[: len(rows) - 1]))
 
-    def test_owners_and_keys_out_of_order_are_refused(self):
+    def test_owners_out_of_order_are_refused(self):
         rows = [(1, 1, 0), (2, 1, 0), (1, 2, 0)]
         for parts in ([], [1], [2]):
-            for keys in (None, {1: 5, 2: 6}):
-                with pytest.raises(ValueError, match=r"^rows are out of order"):
-                    given_back(task_of(Caps(9)), batches_of(rows, parts, keys=keys))
+            with pytest.raises(ValueError, match=r"^rows are out of order"):
+                given_back(task_of(Caps(9), by_step=True), batches_of(rows, parts))
+
+    @pytest.mark.parametrize("size", [1, 5])
+    def test_buckets_out_of_order_are_refused(self, size):
+        """Else an owner whose bucket comes twice would be two, with caps of their own."""
+        task = task_of(Caps(9))
+        packed = brought(task, batches_of([(1, 1, 0), (2, 1, 0), (1, 2, 0)]))
+        rows = [batch.slice(k, 1) for batch in packed for k in range(len(batch)) if len(batch.column("key")[k].as_py())]
+        assert len(rows) == 2
+        turned = pa.Table.from_batches([rows[0], rows[1], rows[0]]).combine_chunks().to_batches(max_chunksize=size)
+        with pytest.raises(ValueError, match=r"^rows are out of order"):
+            list(task(iter(turned)))
 
     def test_an_order_that_calls_other_bytes_equal_is_refused(self):
         """As a collation does: else "a", "A", "a" would be three owners."""
@@ -149,6 +215,7 @@ class TestATask:
     @pytest.mark.parametrize("parts", [[], [3], range(1, 12)])
     def test_an_owner_of_too_many_rows_is_not_put_in_order_here(self, monkeypatch, parts):
         monkeypatch.setattr(tasks, "MOST_HELD", 9)
+        monkeypatch.setattr(tasks, "_SORTED_TOGETHER", 0)
         many = [(7, step % 5, 0) for step in range(12)]
         assert given_back(task_of(Caps(9)), batches_of(many, parts)) is None
         few = [(owner, step, 1) for owner in range(5) for step in range(9)]
@@ -180,7 +247,8 @@ class TestATask:
     @pytest.mark.parametrize("by_step", [False, True])
     def test_one_owner_with_all_rows_needs_no_more_memory_than_a_few_batches(self, monkeypatch, by_step):
         """Fault 70."""
-        monkeypatch.setattr(tasks, "MOST_HELD", 100_000)
+        for most in ("MOST_HELD", "_PACKED_TOGETHER", "_SORTED_TOGETHER"):
+            monkeypatch.setattr(tasks, most, 50_000)
 
         def peak(n_batches):
             def batches():
@@ -189,12 +257,19 @@ class TestATask:
                     columns = [pa.array(np.full(10_000, 7)), pa.array(step), pa.array(step % N)]
                     yield pa.RecordBatch.from_arrays(columns, ["owner", "step", "state"])
 
+            task = task_of(Caps(50, 2), by_step=by_step)
+            # One owner is in one bucket.
+            packed = (
+                batch.filter(pc.greater(pc.binary_length(batch["key"]), 0)) for batch in PackRows(task)(batches())
+            )
+            brought = batches() if by_step else packed
             before = pa.total_allocated_bytes()
             tracemalloc.start()
-            found = given_back(task_of(Caps(50, 2), by_step=by_step), batches())
+            rows = list(task.parts.read(task(brought)))
             highest = tracemalloc.get_traced_memory()[1]
             tracemalloc.stop()
-            assert (sum(found[key] for key in found if key < N * N) == 49) if by_step else found is None
+            assert [again for _, again, _, _ in rows] == [not by_step]
+            assert not by_step or sum(totals[keys < N * N].sum() for _, _, keys, totals in rows) == 49
             return highest + pa.total_allocated_bytes() - before
 
         least = peak(20)
@@ -261,11 +336,12 @@ class Overfull(CountRows):
     """A task that holds next to nothing. Spark's workers import it from here."""
 
     def __call__(self, batches):
-        tasks.MOST_HELD = 3
+        held = tasks.MOST_HELD, tasks._SORTED_TOGETHER
+        tasks.MOST_HELD, tasks._SORTED_TOGETHER = 3, 0
         try:
             yield from super().__call__(batches)
         finally:
-            tasks.MOST_HELD = 2**20
+            tasks.MOST_HELD, tasks._SORTED_TOGETHER = held
 
 
 class TestOnSpark:

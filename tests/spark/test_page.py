@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-import dphmm
 from dphmm.cli.app import app
-from spark.worlds import MODEL, POLICY, SPACE, people, rows
 
 pytestmark = pytest.mark.replayed_words
 
@@ -20,33 +18,27 @@ PAGE = Path(__file__).parents[2] / "docs" / "spark.md"
 
 
 def blocks():
-    """The blocks of Python: not what a shell runs."""
+    """The blocks of the page, and whether each is for a shell."""
     found = re.findall(r"```\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    return [block for block in found if not block.startswith("pip ")]
+    return [(block, block.startswith(("pip ", "export ", "dphmm "))) for block in found]
 
 
 def test_the_code_of_the_page_runs(spark, tmp_path, monkeypatch, capsys):
+    """In an empty folder, from the first block to the last; but for how Python and Spark are installed and started."""
     monkeypatch.chdir(tmp_path)
-    public = dphmm.MarkovModel(MODEL.initial, MODEL.transition, space=SPACE)
-    dphmm.save_model(public, "public.npz")
-    dphmm.save_policy(POLICY, "policy.json", SPACE, public)
-    walks, visits = rows(1, people(9), 1, 4), rows(2, people(9), 1, 4)
-    home = np.array(["home", "work", "other"])[visits["step"] % 3]
-    for name, table in (("visits", visits), ("walks", walks)):
-        table.to_parquet(name)
     spark_conf = "spark.sql.execution.pyspark.udf.hideTraceback.enabled"
     spark.conf.set(spark_conf, "false")
-    told = blocks()
-    assert len(told) == 4 and [block.startswith("import dphmm\n") for block in told] == [True, False, False, False]
-    names = {}
-    for number, block in enumerate(told):
-        if number == 3:
-            visits.assign(state=home).to_parquet("visits")
-            pd.DataFrame({"a": [1, 2, 3], "b": [2, 3, 70]}).to_parquet("edges")
-        code = block.replace("/data/released", str(tmp_path / "released"))
-        # Java does not follow where Python goes.
-        code = re.sub(r'read\.parquet\("(\w+)"\)', rf'read.parquet("{tmp_path}/\1")', code)
-        exec(compile(code, "docs/spark.md", "exec"), names)
+    told, names = blocks(), {}
+    assert [shell for _, shell in told] == [True] * 3 + [False] * 5
+    for block, shell in told:
+        if not shell:
+            # Java does not follow where Python goes.
+            code = re.sub(r'(read|write)\.parquet\("([\w.]+)"\)', rf'\1.parquet("{tmp_path}/\2")', block)
+            exec(compile(code, "docs/spark.md", "exec"), names)
+        for line in block.splitlines() if shell else ():
+            if line.startswith("dphmm "):
+                result = CliRunner().invoke(app, shlex.split(line)[1:])
+                assert result.exit_code == 0, result.output
     said = capsys.readouterr().out
     assert "\n0\n" in said and names["found"].table["count"].sum() >= 0
     files = ["released.parquet", "--model", "public.npz", "--policy", "policy.json"]
@@ -55,13 +47,16 @@ def test_the_code_of_the_page_runs(spark, tmp_path, monkeypatch, capsys):
         assert result.exit_code == 0, result.output
     folder = str(tmp_path / "released")
     account = CliRunner().invoke(app, ["account", folder])
-    assert f"9 subjects, {len(visits)} releases, " in account.output and "user 8\n  state  " in account.output
+    assert "100 subjects, 2400 releases, " in account.output, account.output
+    assert "synthetic-008\n  state  " in account.output
     audit = ["audit", "--model", "public.npz", "--policy", "policy.json", "--ledger", folder, "--released"]
     clean = CliRunner().invoke(app, [*audit, "released.parquet"])
-    assert clean.exit_code == 0 and f"released: {len(visits)} rows of 9 users" in clean.output, clean.output
+    assert clean.exit_code == 0 and "released: 2400 rows of 100 users" in clean.output, clean.output
     # An answer that the table did not give is convicted.
     forged = pd.read_parquet("released.parquet")
-    forged.loc[3, "z_0"] += 1
+    answer = [name for name in forged.columns if name.startswith("z_")]
+    other = forged.index[forged["z_0"] != forged.loc[3, "z_0"]][0]
+    forged.loc[3, answer] = forged.loc[other, answer]
     forged.to_parquet("forged.parquet")
     Path("forged.parquet.privacy.json").write_bytes(Path("released.parquet.privacy.json").read_bytes())
     convicted = CliRunner().invoke(app, [*audit, "forged.parquet"])

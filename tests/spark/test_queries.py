@@ -193,11 +193,12 @@ class TestHistograms:
 
         class Overfull(CountRecords):
             def __call__(self, batches):
-                tasks.MOST_HELD = 3
+                held = tasks.MOST_HELD, tasks._SORTED_TOGETHER
+                tasks.MOST_HELD, tasks._SORTED_TOGETHER = 3, 0
                 try:
                     yield from super().__call__(batches)
                 finally:
-                    tasks.MOST_HELD = 2**20
+                    tasks.MOST_HELD, tasks._SORTED_TOGETHER = held
 
         rows = cells(rows_of(5, 300, 8))
         frame = spark.createDataFrame(rows, VISITS).repartition(3)
@@ -440,8 +441,7 @@ def test_fault_68_a_driver_that_dies_after_drawing(tmp_path):
     assert len(drawn()) == 2
 
 
-def test_fault_70_one_person_with_all_rows_needs_no_more_memory_than_a_few_batches(monkeypatch):
-    monkeypatch.setattr(tasks, "MOST_HELD", 100_000)
+def test_fault_70_one_person_with_all_rows_needs_no_more_memory_than_a_few_batches():
 
     def peak(n_batches):
         def batches():

@@ -18,7 +18,18 @@ from dphmm.errors import InvalidInput
 from dphmm.markov.private.sensitivity import Caps
 from dphmm.markov.private.transition_counts import TransitionCounts, counts_of_keys
 from dphmm.spark.settings import require_fixed
-from dphmm.spark.tasks import TOTALS, AddTotals, ByName, ByNumber, ByPlace, CountRecords, CountRows, WithoutValues
+from dphmm.spark.tasks import (
+    PACKED,
+    TOTALS,
+    AddTotals,
+    ByName,
+    ByNumber,
+    ByPlace,
+    CountRecords,
+    CountRows,
+    PackRows,
+    WithoutValues,
+)
 from dphmm.states.space import FORBIDDEN, LONGEST_NAME
 from dphmm.types import IntArray
 
@@ -108,7 +119,8 @@ def _sums(columns: Any, task: CountRows | CountRecords) -> tuple[bool, IntArray,
     Every row of it is of one part of all possible keys: how many rows there are says nothing of what was counted.
     """
     parts = task.parts
-    counted = together(columns, task.by_step).mapInArrow(WithoutValues(task), TOTALS)
+    placed = in_order(columns) if task.by_step else packed(columns, task)
+    counted = placed.mapInArrow(WithoutValues(task), TOTALS)
     adding = counted.repartitionById(min(parts.count, _tasks(columns)), "part")
     rows = list(parts.read(adding.mapInArrow(WithoutValues(AddTotals(parts)), TOTALS).toArrow().to_batches()))
     none = np.zeros(0, dtype=np.int64)
@@ -116,21 +128,26 @@ def _sums(columns: Any, task: CountRows | CountRecords) -> tuple[bool, IntArray,
     return any(again for _, again, _, _ in rows), keys, np.concatenate([none, *(totals for *_, totals in rows)])
 
 
-def together(columns: Any, by_step: bool) -> Any:
-    """All rows of an owner in one partition and one after the other; by owner and step, or by owner alone.
+def packed(columns: Any, task: CountRows | CountRecords) -> Any:
+    """The rows packed by buckets of owners, each bucket in one partition and one after the other.
 
-    By one whole number Spark sorts several times faster: the owner's own, or a hash, which `OwnerChanges` checks.
+    Where an owner is no number, the bucket is that of a hash; the names come along, and are compared.
     """
+    from pyspark.sql import functions
+
+    if type(columns.schema["owner"].dataType).__name__ != "LongType":
+        columns = columns.withColumn("key", functions.xxhash64("owner"))
+    rows = columns.mapInArrow(WithoutValues(PackRows(task)), PACKED)
+    return rows.repartition(_tasks(columns), "bucket").sortWithinPartitions("bucket")
+
+
+def in_order(columns: Any) -> Any:
+    """All rows of an owner in one partition, by owner and step."""
     from pyspark.sql import functions
 
     # Rows of nobody would otherwise all be in one partition.
     nobody = functions.when(functions.isnull("owner"), functions.col("step"))
-    placed = columns.repartition(_tasks(columns), "owner", nobody)
-    if by_step:
-        return placed.sortWithinPartitions("owner", "step")
-    if type(columns.schema["owner"].dataType).__name__ == "LongType":
-        return placed.sortWithinPartitions("owner")
-    return placed.withColumn("key", functions.xxhash64("owner")).sortWithinPartitions("key")
+    return columns.repartition(_tasks(columns), "owner", nobody).sortWithinPartitions("owner", "step")
 
 
 def _tasks(frame: Any) -> int:

@@ -1,8 +1,10 @@
 """What tasks do on executors: rows of owners and edges in, totals of counters out. No Spark is needed here.
 
-A task has all rows of its owners. Spark puts them in order by the owner alone, which is fast, and the task puts each
-owner's rows in order by step; or Spark does both, where an owner has more rows than a task holds. Records of a
-histogram are counted from sorted rows that come in parts of any size, in memory that does not grow with their number.
+Owners fall into buckets. Where rows are read, a task packs those of one bucket into one row, so that Spark moves and
+sorts few rows; where they are counted, a task has all rows of its buckets, and puts those of a bucket in order by owner
+and step. Or Spark does that with the rows as they are, where a bucket has more of them than a task holds. Transitions,
+and records of a histogram, are counted from sorted rows that come in parts of any size, in memory that does not grow
+with their number.
 
 Ends of edges become numbers of people, and edges are taken one after the other.
 
@@ -17,6 +19,7 @@ Decision: docs/adr/0030.
 from __future__ import annotations
 
 import gc
+import itertools
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -39,8 +42,12 @@ if TYPE_CHECKING:
 
 #: Whether this process has taken what it loaded out of garbage collection.
 _kept = False
-#: Rows of one owner that a task holds and puts in order itself.
-MOST_HELD = 2**20
+#: Owners fall into two to this power of buckets, as many for all data.
+_BUCKET_BITS = 10
+#: Rows that are packed together; rows of whole buckets that are put in order together.
+_PACKED_TOGETHER, _SORTED_TOGETHER = 2**18, 2**16
+#: Rows of one bucket that a task holds and puts in order itself.
+MOST_HELD = 2**22
 #: Steps that are numbers, least and largest.
 _STEPS = (-(2**53), 2**53)
 #: A time that is missing, before all others.
@@ -89,7 +96,7 @@ def without_values(error: Exception) -> RuntimeError:
 
 
 class NotInOrder(Exception):
-    """An owner has too many rows to be put in order here, or stands among the rows of another one."""
+    """A bucket has too many rows to be put in order here, or two owners have one key."""
 
 
 class Part(NamedTuple):
@@ -161,8 +168,9 @@ class CountOwners(ABC):
 
     #: How a task tells the number of a state.
     states: States
-    #: Whether the rows are in order by owner and step, and not by ``key`` (or owner) alone.
+    #: Whether rows come in order by owner and step, as they are, and not packed by `PackRows`.
     by_step: bool
+    n_states: int
 
     @abstractmethod
     def counter(self) -> SortedRows:
@@ -174,18 +182,17 @@ class CountOwners(ABC):
         return Parts(self.counter().n_keys)
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """What the counter found, as `Parts.rows`; ``again`` and nothing where the rows are not in order enough."""
+        """What the counter found, as `Parts.rows`; ``again`` and nothing where the rows cannot be put in order."""
         counter, again = self.counter(), False
-        parts = self._parts(batches, counter)
         try:
-            for part in parts if self.by_step else in_order(parts):
+            for part in self._as_they_are(batches, counter) if self.by_step else unpacked(batches, counter):
                 counter.add(*part)
             keys, totals = counter.found()
         except NotInOrder:
             keys, totals, again = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), True
         yield from self.parts.rows(keys, totals, again)
 
-    def _parts(self, batches: Iterator[pa.RecordBatch], counter: SortedRows) -> Iterator[Part]:
+    def _as_they_are(self, batches: Iterator[pa.RecordBatch], counter: SortedRows) -> Iterator[Part]:
         """The rows that have an owner and a step."""
         owners = OwnerChanges()
         for batch in batches:
@@ -257,77 +264,217 @@ class CountRecords(CountOwners):
 
 
 class OwnerChanges:
-    """Where rows that come in batches pass from one owner to the next: in order by key, or by owner without one."""
+    """Where rows that come in batches, in order by owner, pass from one owner to the next."""
 
     def __init__(self) -> None:
         self._last: Any = None
-        self._last_key: int | None = None
 
     def of(self, batch: pa.RecordBatch) -> BoolArray:
-        """Whether each row (n,) of a batch has another owner than the row before it.
-
-        Raises ValueError for rows that are out of order, and NotInOrder for two owners under one key.
-        """
+        """Whether each row (n,) of a batch has another owner than the row before it. Raises ValueError out of order."""
         import pyarrow.compute as pc
 
         owner, last = batch.column("owner"), self._last
         begun, self._last = owner[0].as_py(), owner[-1].as_py()
         one, other = owner.slice(0, len(owner) - 1), owner.slice(1)
-        changed = np.concatenate([[last is None or begun != last], np.asarray(pc.not_equal(one, other))])
-        if "key" in batch.schema.names:
-            self._check_keys(np.asarray(batch.column("key")), changed)
-        elif (last is not None and begun < last) or pc.any(pc.greater(one, other)).as_py():
+        if (last is not None and begun < last) or pc.any(pc.greater(one, other)).as_py():
             raise ValueError(UNSORTED)
-        return changed
-
-    def _check_keys(self, key: IntArray, changed: BoolArray) -> None:
-        fresh = self._last_key is None
-        before = np.concatenate([[key[0] if fresh else self._last_key], key[:-1]])
-        if (key < before).any():
-            raise ValueError(UNSORTED)
-        if ((key == before) & changed)[1 if fresh else 0 :].any():
-            raise NotInOrder
-        self._last_key = int(key[-1])
+        return np.concatenate([[last is None or begun != last], np.asarray(pc.not_equal(one, other))])
 
 
-def in_order(parts: Iterator[Part]) -> Iterator[Part]:
-    """The same rows, those of each owner by step. Raises NotInOrder for an owner of more than ``MOST_HELD`` rows."""
-    held: list[Part] = []
-    for part in parts:
-        begins = np.flatnonzero(part.changed)
-        if len(begins) == 0:
-            held.append(part)
-        else:
-            # All owners but the last one are complete.
-            last = int(begins[-1])
-            yield from _sorted([*held, _of(part, slice(last))])
-            held = [_of(part, slice(last, None))]
-        if sum(len(each.step) for each in held) > MOST_HELD:
-            raise NotInOrder
-    yield from _sorted(held)
+#: The columns of packed rows: rows of one bucket, each column of theirs as bytes. ``left_out``: rows that had no owner
+#: or no step. ``length`` and ``name``: where keys are hashes, whose rows they are. Spark fills cells up to eight bytes.
+#: A number has eight, and names are followed by what each lacks, so that sums do not tell which rows came together.
+PACKED = "bucket int, left_out long, key binary, step binary, state binary, time binary, length binary, name binary"
+_NUMBERS = ("key", "step", "state", "time", "length")
 
 
-def _of(part: Part, rows: slice) -> Part:
-    time = None if part.time is None else part.time[rows]
-    return Part(part.changed[rows], part.step[rows], part.state[rows], time)
+class Columns(NamedTuple):
+    """Rows (m,) that have an owner and a step. ``name`` (m,) and ``time`` (m,) may be None."""
+
+    key: IntArray
+    step: IntArray
+    state: IntArray
+    time: IntArray | None
+    name: Any
 
 
-def _sorted(parts: list[Part]) -> Iterator[Part]:
-    if sum(len(part.step) for part in parts) == 0:
+@dataclass(frozen=True)
+class PackRows:
+    """Pack rows as they come: of so many that come, those of each bucket go into one row, also where there are none.
+
+    The bucket follows from the ``key`` of a row, a hash of its owner, or the owner itself where that is a number. A
+    state that is none is -1. So Spark, which shows how many rows come out, and how long they are, shows nothing of
+    states.
+    """
+
+    task: CountOwners
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Batches of the columns ``PACKED``."""
+        held, came = list[Columns](), 0
+        for batch in batches:
+            first = 0
+            while first < len(batch):
+                # Not by batches: Spark ends those by bytes, too, which depend on names of states.
+                part = batch.slice(first, _PACKED_TOGETHER - came)
+                held.append(self._columns(self.task.owned(part)))
+                first, came = first + len(part), came + len(part)
+                if came == _PACKED_TOGETHER:
+                    yield _packed(held, came)
+                    held, came = [], 0
+        if came:
+            yield _packed(held, came)
+
+    def _columns(self, known: pa.RecordBatch) -> Columns:
+        step, state, time = self.task.when(known)
+        state = np.where((state >= 0) & (state < self.task.n_states), state, -1)
+        hashed = "key" in known.schema.names
+        key = np.asarray(known.column("key" if hashed else "owner"))
+        return Columns(key, step, state, time, known.column("owner") if hashed else None)
+
+
+def _packed(held: list[Columns], came: int) -> pa.RecordBatch:
+    """The columns ``PACKED`` of rows, of ``came`` rows that came."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    key, step, state, time, name = _joined(held)
+    # An odd factor changes no number into that of another; its high bits depend on all bits of the key.
+    mixed_key = key.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    bucket = (mixed_key >> np.uint64(64 - _BUCKET_BITS)).astype(np.uint16)
+    # Of numbers this short NumPy's stable order is a fast one.
+    order = np.argsort(bucket, kind="stable")
+    bounds = np.searchsorted(bucket[order], np.arange(2**_BUCKET_BITS + 1))
+    placed = {"key": key[order], "step": step[order], "state": state[order]}
+    names = pa.nulls(2**_BUCKET_BITS, pa.binary())
+    if time is not None:
+        placed["time"] = time[order]
+    if name is not None:
+        name = name.take(pa.array(order))
+        placed["length"] = np.asarray(pc.binary_length(name)).astype(np.int64)
+        names = _filled_up(b"".join(name.to_pylist()), placed["length"], bounds)
+    cells = [_cells(placed.get(column), bounds) for column in _NUMBERS]
+    left_out = np.zeros(2**_BUCKET_BITS, dtype=np.int64)
+    left_out[0] = came - len(key)
+    told = [pa.array(np.arange(2**_BUCKET_BITS, dtype=np.int32)), pa.array(left_out)]
+    return pa.RecordBatch.from_arrays([*told, *cells, names], ["bucket", "left_out", *_NUMBERS, "name"])
+
+
+def _joined(held: list[Columns]) -> Columns:
+    """The rows of all of them, one after the other."""
+    import pyarrow as pa
+
+    key, step, state = (np.concatenate([columns[k] for columns in held]) for k in range(3))
+    time = None if held[0].time is None else np.concatenate([own.time for own in held if own.time is not None])
+    name = None if held[0].name is None else pa.chunked_array([own.name for own in held]).combine_chunks()
+    return Columns(key, step, state, time, name)
+
+
+def _cells(values: IntArray | None, bounds: IntArray) -> Any:
+    """Bytes of the values between the bounds (k + 1,), as a column (k,); nulls for None."""
+    import pyarrow as pa
+
+    if values is None:
+        return pa.nulls(len(bounds) - 1, pa.binary())
+    content = np.ascontiguousarray(values, dtype="<i8")
+    buffers = [None, pa.py_buffer((bounds * 8).astype(np.int32)), pa.py_buffer(content)]
+    return pa.BinaryArray.from_buffers(pa.binary(), len(bounds) - 1, buffers)
+
+
+def _filled_up(content: bytes, lengths: IntArray, bounds: IntArray) -> Any:
+    """Names of these lengths (m,), those between the bounds (k + 1,) in a cell, which zeros end."""
+    import pyarrow as pa
+
+    own = np.append(0, np.cumsum(lengths))[bounds].tolist()
+    sizes = np.diff(np.append(0, np.cumsum(-(-lengths // 8) * 8))[bounds]).tolist()
+    cells = [
+        content[first:end].ljust(size, b"\0") for (first, end), size in zip(itertools.pairwise(own), sizes, strict=True)
+    ]
+    return pa.array(cells, pa.binary())
+
+
+def unpacked(batches: Iterator[pa.RecordBatch], counter: SortedRows) -> Iterator[Part]:
+    """The rows that were packed, by bucket, in order by owner and step.
+
+    Raises ValueError for buckets that are out of order, and NotInOrder for a bucket of more than ``MOST_HELD`` rows, or
+    two owners of one key.
+    """
+    held, rows, last = list[Columns](), 0, -1
+    for batch in batches:
+        counter.leave_out(int(np.sum(np.asarray(batch.column("left_out")))))
+        for bucket, columns in _unpacked(batch):
+            # An owner whose bucket came before would be two, with caps of their own.
+            if bucket < last:
+                raise ValueError(UNSORTED)
+            if bucket != last and rows and rows >= _SORTED_TOGETHER:
+                yield _in_order(_joined(held))
+                held, rows = [], 0
+            last = bucket
+            if len(columns.key):
+                held.append(columns)
+                rows += len(columns.key)
+            if rows > MOST_HELD + _SORTED_TOGETHER:
+                raise NotInOrder
+    if rows:
+        yield _in_order(_joined(held))
+
+
+def _unpacked(batch: pa.RecordBatch) -> Iterator[tuple[int, Columns]]:
+    """Each bucket of a batch, and its rows there."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if len(batch) == 0:
         return
-    changed = np.concatenate([part.changed for part in parts])
-    step, state = (np.concatenate([part[k] for part in parts]) for k in (1, 2))
-    owner = np.cumsum(changed)
-    least = int(step.min())
-    span = int(step.max()) - least + 1
+    bucket, cell = np.asarray(batch.column("bucket")), {name: _values(batch.column(name)) for name in _NUMBERS}
+    rows = np.append(0, np.cumsum(np.asarray(pc.binary_length(batch.column("key"))) // 8))
+    name = None
+    if cell["length"] is not None:
+        offsets = np.append(0, np.cumsum(cell["length"]))
+        used = np.diff(offsets[rows]).tolist()
+        content = b"".join(own.as_buffer()[:size] for own, size in zip(batch.column("name"), used, strict=True))
+        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(content)]
+        name = pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(offsets) - 1, buffers)
+    begins = np.flatnonzero(np.append(True, bucket[1:] != bucket[:-1])).tolist()
+    for first, end in itertools.pairwise([*begins, len(bucket)]):
+        own = slice(int(rows[first]), int(rows[end]))
+        time = None if cell["time"] is None else cell["time"][own]
+        names = None if name is None else name.slice(own.start, own.stop - own.start)
+        yield int(bucket[first]), Columns(cell["key"][own], cell["step"][own], cell["state"][own], time, names)
+
+
+def _values(column: Any) -> Any:
+    """The numbers that the cells of a column hold, one after the other; None for nulls."""
+    if column.null_count:
+        return None
+    _, offsets, content = column.buffers()
+    bounds = np.frombuffer(offsets, dtype=np.int32)[column.offset : column.offset + len(column) + 1]
+    return np.frombuffer(content or b"", dtype=np.uint8)[bounds[0] : bounds[-1]].view("<i8")
+
+
+def _in_order(rows: Columns) -> Part:
+    """Rows of whole buckets by key and step. Raises NotInOrder for two owners of one key."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    key, step = rows.key, rows.step
+    least, begun = int(key.min()), int(step.min())
+    span = int(step.max()) - begun + 1
+    if (int(key.max()) - least + 1) * span >= 2**62:
+        # Smaller numbers in the same order.
+        key, least = np.unique(key, return_inverse=True)[1], 0
     # One number for owner and step where there is room: it is sorted faster than two.
-    if (int(owner[-1]) + 1) * span < 2**62:
-        order = np.argsort(owner * span + (step - least))
+    if (int(key.max()) - least + 1) * span < 2**62:
+        order = np.argsort((key - least) * span + (step - begun))
     else:
-        order = np.lexsort((step, owner))
-    time = None if parts[0].time is None else np.concatenate([part.time for part in parts if part.time is not None])
-    # Each owner's rows stay where they are together, so owners change where they did.
-    yield Part(changed, step[order], state[order], None if time is None else time[order])
+        order = np.lexsort((step, key))
+    key = key[order]
+    changed = np.append(True, key[1:] != key[:-1])
+    if rows.name is not None:
+        name = rows.name.take(pa.array(order))
+        if (np.asarray(pc.not_equal(name.slice(1), name.slice(0, len(name) - 1))) & ~changed[1:]).any():
+            raise NotInOrder
+    return Part(changed, step[order], rows.state[order], None if rows.time is None else rows.time[order])
 
 
 def _owned(batch: pa.RecordBatch) -> pa.RecordBatch:
