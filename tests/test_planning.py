@@ -495,6 +495,28 @@ def test_plans_that_differ_are_not_those_of_all_blocks(far_at):
     assert not planner.settled and planner.stays(planner.candidate(planner.promise, 2, Fraction(3))).found == ()
 
 
+def test_who_goes_back_and_forth_within_a_block_stays_where_a_block_begins():
+    """Home and work by turns: a guess for each step errs little without a file, and so does one of who stays."""
+    moves = np.kron([[1e-7, 1 - 1e-7], [1 - 1e-7, 1e-7]], np.full((3, 3), 1 / 3))
+    begin = np.r_[np.full(3, (1 - 3e-7) / 3), np.full(3, 1e-7)]
+    model = dphmm.MarkovModel(begin, moves, space=TWO_TOWNS, start="at")
+    promise = dphmm.SequencePromise(2, per=24)
+    planner = World(model, dphmm.policy.complete(6), TWO_TOWNS, promise, people=6)
+    stays = planner.stays(Schedule(promise, Fraction(1, 2), (3, 9, 15, 21)))
+    assert planner.settled and planner.without < 1 and stays.without < 1
+    assert stays.found and max(stay.error for stay in stays.found) < 1
+
+
+def test_a_beginning_that_is_left_slowly_is_no_block_like_all():
+    """After eight blocks most people are still where they began, and later nobody is."""
+    moves = np.zeros((9, 9))
+    moves[:8, :8], moves[:8, 8], moves[8, 8] = (1 - 5e-4) * np.eye(8), 5e-4, 1
+    space = dphmm.StateSpace([*range(1000, 9000, 1000), 0])
+    model = dphmm.MarkovModel(np.r_[np.full(8, (1 - 1e-6) / 8), 1e-6], moves, space=space, start="at")
+    planner = World(model, dphmm.policy.complete(9), space, dphmm.SequencePromise(2, per=24), people=6)
+    assert planner._laws.total[8] < 0.1 < 0.8 < planner._laws.far[8] and not planner.settled
+
+
 @pytest.mark.parametrize("steps", [30, 200])
 def test_a_guess_without_a_file_hangs_on_the_step(steps):
     """Two towns: by the matrix, at each step the best place; stretches of a few steps have one guess."""

@@ -62,6 +62,8 @@ SETTLED = 192
 #: Whole blocks of so many steps at least are the beginning. It is like all blocks where the model has people so nearly
 #: as in all of them (total variation), and where a guess without a file errs by as much but for this share.
 _BEGINNING, _LIKE_ALL = 24, 0.1
+#: Steps after the simulated ones, at most, and where people have settled: no state's share moves by more.
+_FAR, _STILL = 4096, 1e-9
 #: Invented people who stay at one place.
 STAYERS = 300
 #: Where plans hang on answers, each answer of somebody who stays needs a plan: at most so many for one figure's people
@@ -139,21 +141,27 @@ class Expected(NamedTuple):
     """What a reader of a release is expected to find.
 
     ``by_step`` (L,): the mean error of a reader's guesses at each step of a sequence, block or window, as `Found.error`
-    is over all of them. ``settled``: whether it is of all blocks, and not of the first ones alone.
+    is over all of them. ``settled``: whether it is of all blocks, and not of the first ones alone. ``answers``: how
+    many somebody has in a block, at most.
     """
 
     found: Found
     by_step: FloatArray
     settled: bool = True
+    answers: int = 0
 
 
 class _Laws(NamedTuple):
-    """How the model has people at states (N,): at step 1, at first steps of later blocks, over the first, over all."""
+    """How the model has people at states (N,): at step 1, at first steps of later blocks, over the first, over all.
+
+    ``far``: at a step far ahead, of a model whose moves are always the same; of another one as ``total``.
+    """
 
     first: FloatArray
     later: FloatArray
     begun: FloatArray
     total: FloatArray
+    far: FloatArray
 
 
 class World:
@@ -385,18 +393,26 @@ class World:
             total = total + law[:, 0]
             first, begun = law[:, 0] if t == 1 else first, total if t == self._first * self.length else begun
             later = later + law[:, 0] if t > 1 and t % self.length == 1 % self.length else later
-        return _Laws(*(one / (one.sum() or 1.0) for one in (first, later, begun, total)))
+        far = law[:, 0] if self.setting.model.time_homogeneous else total
+        for t in range(_FAR if self.setting.model.time_homogeneous else 0):
+            ahead = self.moves.ahead(law, t + 2)
+            far = (ahead + law)[:, 0]
+            if np.abs(ahead - law).max() <= _STILL:
+                break
+            law = ahead
+        return _Laws(*(one / (one.sum() or 1.0) for one in (first, later, begun, total, far)))
 
     @cached_property
     def settled(self) -> bool:
-        """Whether people are in the first blocks where they are in all, and answers have the same plans in each.
+        """Whether people are in the first blocks where they are in all and far ahead, and plans are the same in each.
 
         Otherwise what is told of most days, say, is not true of a first day. A sequence is all that there is.
         """
         if self.promise.steps is not None:
             return True
         plans = self._plan_numbers.reshape(self._blocks, self.length)
-        return bool((plans == plans[0]).all()) and self._like(self._laws.begun, self._laws.total)
+        laws = self._laws
+        return bool((plans == plans[0]).all()) and all(self._like(one, laws.total) for one in (laws.begun, laws.far))
 
     @cached_property
     def _plan_numbers(self) -> IntArray:
@@ -435,9 +451,10 @@ class World:
     def stay_law(self) -> FloatArray:
         """How the model has people at each state (N,) who stay; all 0 where no state is possible at every step.
 
-        Who stays for a whole sequence is where it begins.
+        Who stays for a whole sequence or block is where it begins; windows begin at every step.
         """
-        everybody = self.occupancy if self.promise.steps is None else self._laws.first
+        blocks = self._laws.later if self.promise.window is None else self.occupancy
+        everybody = blocks if self.promise.steps is None else self._laws.first
         law = np.where(self._always_possible, everybody, 0.0)
         return np.asarray(law / (law.sum() or 1.0))
 
@@ -447,12 +464,13 @@ class World:
 
     @cached_property
     def without(self) -> float:
-        """The mean error of the best single place: what the model alone tells of where somebody is.
+        """The mean error of the best guess of each step: what the model alone tells of where somebody is.
 
         It depends on the model alone, however few people are invented: the mean is over the states as the model has
         people in them, and over places in each state's cell.
         """
-        return self._alone.off(self.occupancy)
+        steps = np.arange(1, self.length * (self._blocks if self.settled else self._first) + 1)
+        return self._alone.at(self.setting.model, steps, self.setting.options.start)[1]
 
     @cached_property
     def _stayers(self) -> tuple[IntArray, FloatArray]:
@@ -521,7 +539,7 @@ class World:
             stays.without,
             uncomputed="" if stays.found else why_no_stays(stays.what, self.setting.has_public_plans),
         )
-        return Expected(found, errors.by_step.reshape(-1, self.length).mean(axis=0), self.settled)
+        return Expected(found, errors.by_step.reshape(-1, self.length).mean(axis=0), self.settled, schedule.releases)
 
     def _planned(self, setting: Setting, schedule: Schedule, ends: Any) -> Any:
         """After each end the mean number of answers about the place, and the tracker's beliefs (N, n)."""

@@ -49,8 +49,8 @@ _GUESSES = 64
 _TOGETHER = 2 * 10**6
 #: Places that the error without a file is averaged over, all states together; one of each state where there are more.
 PLACES = 10_000
-#: So many guesses at most are made without a file, each for a stretch of steps. A law that no step moves by more stays.
-_STRETCHES, _STILL = 64, 1e-14
+#: So many guesses at most are made without a file. A law that no step moves by more stays.
+_MOST_GUESSES, _STILL = 512, 1e-14
 #: Places that a belief is averaged over, all states together; one of each state where there are more.
 _PLACES = 4000
 
@@ -308,11 +308,12 @@ class ModelGuesses:
             return np.asarray(best_answers(self._space, law[:, None])[0])
         return np.asarray(median(law[:, None], self._space.own_answers)[0])
 
-    def off(self, law: FloatArray) -> float:
-        """How far off that guess is on average; of labels how often it is wrong."""
+    def off(self, law: FloatArray, place: FloatArray | None = None) -> float:
+        """How far off that guess, or another ``place`` (d,), is on average; of labels how often it is wrong."""
+        guess = self.place(law) if place is None else place
         if self._space.has_labels:
-            return float(1 - law.max())
-        distances = self._space.distances(self.place(law)[None], self._anywhere)
+            return float(1 - law[self._space.own_answers[:, 0] == guess[0]].sum())
+        distances = self._space.distances(guess[None], self._anywhere)
         return float(np.average(distances, weights=np.repeat(law, len(distances) // len(law))))
 
     @cached_property
@@ -324,17 +325,20 @@ class ModelGuesses:
     def at(self, model: MarkovModel, steps: IntArray, start: str | None = None) -> tuple[FloatArray, float]:
         """The guesses (n, d) of people at some steps (n,), and how far off these are on average.
 
-        One guess for each of at most 64 stretches of the steps that there are: where somebody is hangs on the step.
-        ``start`` as of a release.
+        Where somebody is hangs on the step: there is a guess for each of at most 512 laws, and later ones have the
+        guess of the step before. ``start`` as of a release.
         """
         different, which, counts = np.unique(steps, return_inverse=True, return_counts=True)
-        found, off = np.empty((len(different), self._space.own_answers.shape[1])), 0.0
-        laws = _laws(model, different, start)
-        for part in np.array_split(np.arange(len(different)), min(_STRETCHES, len(different))):
-            law = sum(count * next(laws) for count in counts[part].tolist())
-            found[part] = self.place(law / law.sum())
-            off += self.off(law / law.sum()) * int(counts[part].sum())
-        return found[which.ravel()], off / len(steps)
+        known = dict[bytes, tuple[FloatArray, float]]()
+        told, off, place = [], 0.0, None
+        for law, count in zip(_laws(model, different, start), counts.tolist(), strict=True):
+            key = np.round(law, 9).tobytes()
+            if key not in known and len(known) < _MOST_GUESSES:
+                known[key] = self.place(law), self.off(law)
+            place, error = known[key] if key in known or place is None else (place, self.off(law, place))
+            told.append(place)
+            off += count * error
+        return np.array(told)[which.ravel()], off / len(steps)
 
 
 def _laws(model: MarkovModel, steps: IntArray, start: str | None) -> Iterator[FloatArray]:

@@ -36,7 +36,7 @@ def test_it_says_what_was_published_promised_and_may_be_concluded(folder, run, o
     said = run("read", "released.parquet").stdout
     assert "published: 36 answers of 3 people, 2024-05-06 08:00:00" in said
     assert "promised: Take any two states that share an edge of the policy" in said
-    assert "by a factor of at most 2.72" in said and "at most 73.2 % sure" in said
+    assert "by a factor of at most 2.72" in said and "at most 73.2 % sure after it; answers of other moments" in said
     assert "you may not conclude: " in said
     told = one_json(run("read", "released.parquet", "--json"))
     assert told["people"] == 3 and told["answers"] == told["rows"] == 36 and told["output"] is None
@@ -47,6 +47,32 @@ def test_a_promise_over_paths_is_told_with_its_number(town, folder, run):
     over = ("--path-epsilon", 13, "--steps", 12, "--epsilon", 1)
     run("release", town / "walks.csv", *public, *over, "-o", "paths.parquet", "--ledger", "paths.db")
     assert "promised: two paths that hide each other lose at most 13 in all" in run("read", "paths.parquet").stdout
+    within = ("--path-epsilon", 4, "--window", 4, "--epsilon", 1)
+    run("release", town / "walks.csv", *public, *within, "-o", "w.parquet", "--ledger", "w.db")
+    assert "lose at most 4 where they differ within 4 steps in a row alone" in run("read", "w.parquet").stdout
+
+
+@pytest.mark.parametrize(
+    ("member", "value", "came"),
+    [
+        (("epsilon",), "1/100", "another epsilon than the file's, which has 1"),
+        (("sequence", "total"), "1/100", "a promise of 0.01 in any 4 steps, below the file's sums"),
+        (("totals", "epsilon_sum"), "3", "a largest epsilon sum below the file's, 12"),
+    ],
+)
+def test_a_statement_that_does_not_fit_the_rows_is_refused(town, folder, run, member, value, came):
+    """Whoever edits a promise does not change the hash of the file: the rows say what they cost."""
+    public = ("--model", town / "model.npz", "--policy", town / "radius.json", "--model-people", "others")
+    within = ("--path-epsilon", 4, "--window", 4, "--epsilon", 1)
+    run("release", town / "walks.csv", *public, *within, "-o", "w.parquet", "--ledger", "w.db")
+    assert "its numbers fit the rows" in run("read", "w.parquet").stdout
+    path = folder / "w.parquet.privacy.json"
+    told = json.loads(path.read_text())
+    *above, last = member
+    (told[above[0]] if above else told)[last] = value
+    path.write_text(json.dumps(told))
+    failed = run("read", "w.parquet", code=2)
+    assert came in failed.stderr and len(failed.stderr.strip().splitlines()) == 1
 
 
 def test_a_statement_elsewhere_or_none(folder, run):

@@ -400,7 +400,7 @@ def test_of_people_who_are_easier_to_find_figures_are_of_the_file(tmp_path):
     expected = found.prospects.expected
     assert found.whole and expected.settled and not found.as_expected
     assert found.found.error < 0.5 * expected.found.error and expected.found.stays and not found.found.stays
-    assert "nearer than at most times of the model" in " ".join(found.found.lines)
+    assert "easier to find at the times of this file" in " ".join(found.found.lines)
 
 
 def test_of_times_that_are_easier_to_tell_figures_are_of_the_file(tmp_path):

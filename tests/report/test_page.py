@@ -587,7 +587,7 @@ def test_a_reader_who_is_no_better_than_a_guess_is_no_promise(report_of):
     told = replace(own)
     told.__dict__["leaving"] = Leaving(4300.0, 1800.0, 27_600.0)
     ((figure, line),) = words._leaving(told)
-    assert figure == "1.2\u00a0h" and "as read here (0.5\u00a0h by a guess of 7:40)" in line
+    assert figure == "0.5\u00a0h" and "by a guess of 7:40: nearer than the file as read here (1.2\u00a0h)" in line
     told.__dict__["leaving"] = Leaving(1700.0, 1800.0, 27_600.0)
     assert "as read here" not in words._leaving(told)[0][1]
 
@@ -633,7 +633,7 @@ def test_one_row_is_told_of_as_one(tmp_path):
 
 
 def test_what_is_expected_above_the_error_without_the_file_is_explained(world):
-    """At single steps one guess for all steps can be better; of a day whose steps are all below it nothing is said."""
+    """At single steps a guess without the file can be better; of a day whose steps are all below it nothing is said."""
     from dataclasses import replace
 
     from dphmm.report.page import Content
@@ -643,7 +643,7 @@ def test_what_is_expected_above_the_error_without_the_file_is_explained(world):
     for factor, said in ((0.5, False), (1.5, True)):
         steps = np.full(len(expected.by_step), factor * own.found.without)
         told = replace(own, prospects=replace(own.prospects, expected=expected._replace(by_step=steps)))
-        assert ("one guess for all steps" in Content(told).error_figure.caption) == said
+        assert ("a guess for each step" in Content(told).error_figure.caption) == said
 
 
 def test_a_cell_is_called_found_where_a_reader_gets_as_near_as_by_knowing_it(world):

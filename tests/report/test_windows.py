@@ -66,13 +66,13 @@ CHAIN = 0.6 * np.eye(4) + 0.2 * (np.eye(4, k=1) + np.eye(4, k=-1)) + np.diag([0.
 @pytest.mark.parametrize(
     ("promise", "steps", "whole", "some"),
     [
-        (("--window", "4"), (1, 40, 80, 120), False, False),
+        (("--window", "4"), (1, 40, 80, 120), False, True),
         (("--window", "4"), (7, 8, 9, 10), True, True),
         (("--window", "4"), (7, 8, 9, 10, 11, 20), False, True),
-        (("--window", "4"), (7, 8, 9, 11, 12, 13), False, False),
+        (("--window", "4"), (7, 8, 9, 11, 12, 13), False, True),
         (("--steps", "4"), (1, 2, 3, 4), True, True),
         (("--steps", "4"), (1, 2, 4), False, False),
-        (("--per", "4"), (1, 40, 80, 120), False, False),
+        (("--per", "4"), (1, 40, 80, 120), False, True),
         (("--per", "4"), (5, 6, 7, 8), True, True),
         (None, (*range(3, 103),), False, False),
         (None, (*range(1, 100), 200), False, False),

@@ -198,7 +198,7 @@ def nights(plan: SchedulePlan | ReleaseReport, *, ax: Axes | None = None) -> Axe
             raise InvalidInput("plan", f"a file in which nobody has rows of a whole {stays.what}", "one with such rows")
         expected = report.prospects.expected
         if not report.as_expected and stays is not None and stays.found:
-            raise InvalidInput("plan", f"a file of which {OTHER_TIMES}", "one of times like most of the model")
+            raise InvalidInput("plan", f"stays that are not told: {OTHER_TIMES}", "one of times like most of the model")
         why = "" if expected is None else expected.found.uncomputed
     else:
         stays, unit, why = _plan(plan).stays, plan.unit, plan.found.uncomputed

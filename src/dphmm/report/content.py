@@ -344,15 +344,6 @@ class ReleaseReport:
         within = slice(None) if self._in_runs else slice(1, -1)
         return bool(complete) and all(one.any() and one[within].all() for one in complete)
 
-    @cached_property
-    def _asked_whole(self) -> bool:
-        """Whether somebody has as many answers as a block: of steps that were planned, whatever other rows there are.
-
-        Who stays is found by the number of answers, in whichever blocks they are.
-        """
-        planned = self.schedule is not None and self.schedule.kind == "planned" and self.promise is not None
-        return planned and self.schedule is not None and self.most_of_one >= self.schedule.releases
-
     @property
     def _in_runs(self) -> bool:
         """Whether any consecutive steps make a window or block: nothing says where those of the figures begin."""
@@ -363,7 +354,9 @@ class ReleaseReport:
     @cached_property
     def some_whole(self) -> bool:
         """Whether somebody has as many answers as a block has: only then is it known what is found of who stays."""
-        return any(one.any() for one in self._complete) or (bool(self._complete) and self._asked_whole)
+        expected = self.prospects.expected
+        enough = expected is not None and self.names_blocks and self.most_of_one >= expected.answers > 0
+        return enough or any(one.any() for one in self._complete)
 
     @cached_property
     def as_expected(self) -> bool:
@@ -374,6 +367,9 @@ class ReleaseReport:
         """
         expected, believed = self.prospects.expected, self._believed
         if expected is not None and not expected.settled:
+            return False
+        if expected is not None and self.without < _AS_EXPECTED * expected.found.without:
+            # At the times of the file the model itself has people where they are easier to guess.
             return False
         if expected is None or believed is None or not self.whole:
             return True

@@ -488,7 +488,7 @@ class Content:
             caption += "who move as the model says. "
             caption += "Band: 8 of 10 people. " * (band is not None)
         if np.nan_to_num(beforehand).max() > found.without:
-            caption += "Without the file: one guess for all steps, its error the mean over them. "
+            caption += "Without the file: a guess for each step, their error the mean over all. "
         rows = [
             [self._step_name(step, steps), _number(value)] + ([] if measured is None else [_number(measured[step])])
             for step, value in enumerate(beforehand.tolist())
@@ -500,10 +500,18 @@ class Content:
             heading,
             drawings,
             caption
-            + ("What is expected is lowest at each answer (×)." if report.beforehand else "×: an answer.")
+            + ("What is expected is lowest at each answer (×)." if self._lowest_at(asked) else "×: an answer.")
             * bool(asked),
             columns,
             rows,
+        )
+
+    def _lowest_at(self, asked: Sequence[int]) -> bool:
+        """Whether what is expected of whole blocks is lower at each answer than at the steps beside it."""
+        curve = self.beforehand
+        beside = [[curve[at + shift] for shift in (-1, 1) if 0 <= at + shift < len(curve)] for at in asked]
+        return self.report.beforehand and all(
+            curve[at] <= min(values, default=np.inf) for at, values in zip(asked, beside, strict=True)
         )
 
     @property

@@ -9,6 +9,7 @@ that out.
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 from collections.abc import Mapping, Sequence
@@ -22,6 +23,7 @@ import numpy as np
 from msgspec import UNSET
 
 from dphmm._checks import exact_number
+from dphmm.accounting.promise import SequencePromise
 from dphmm.accounting.records import in_short
 from dphmm.audit.plain_plans import PlainLaw, read_plain_laws
 from dphmm.errors import InvalidInput
@@ -29,7 +31,7 @@ from dphmm.report.words import factor_words, over_words, plural
 from dphmm.states.space import StateSpace
 from dphmm.storage.columns import as_text, decimals, integers
 from dphmm.storage.inputs import checked_input, steady
-from dphmm.storage.release_words import sureness
+from dphmm.storage.release_words import OTHER_MOMENTS, sureness
 from dphmm.storage.statement import changed_words, promise_of_statement, read_statement, stated_plans, statement_path
 from dphmm.storage.statement_types import ReleaseStatement, exact_epsilons
 from dphmm.storage.tables import column_list, read_table, to_arrow
@@ -48,6 +50,12 @@ _NO_BYTES = (
     "that the table is the file of its statement, answer by answer: the hash of the statement is of the bytes of a "
     "file; rows, people and plans were compared"
 )
+_AS_STATED = (
+    "that what is promised was kept: the statement says so, and its numbers fit the rows; `dphmm report` and `dphmm "
+    "audit` compare it with model, policy and ledger"
+)
+#: Sums of floats may be larger than what they stand for by less than this.
+_ROUNDING = 1 + Fraction(1, 10**9)
 _NOT_CONCLUDED = (
     "that somebody was at an answer: an answer is noise around a state, and can lie where nobody can be",
     "from several answers of one person as if they were of one state: multiply likelihoods only where that person "
@@ -261,6 +269,8 @@ def read(
     steps, bad = integers(table.column("step"), "step")
     if bad.any() or not len(table):
         raise InvalidInput("released", "a row without a step, or no row", "a released table")
+    if told is not None:
+        _require_epsilons(told, users, steps, decimals(table.column("epsilon"), "epsilon")[0])
     times = [None if t is None else str(t) for t in table.column("t").to_pylist()] if "t" in table.column_names else []
     known = sorted(t for t in times if t is not None)
     keys: dict[str, list[Any]] = {"user": _some(users, asked)}
@@ -302,6 +312,38 @@ def _other_table(told: ReleaseStatement, users: Sequence[str | None], plans: Seq
     return f"the statement is about another table, with other {' and '.join(other)}" if other else None
 
 
+def _require_epsilons(
+    told: ReleaseStatement, users: Sequence[str | None], steps: IntArray, epsilon: FloatArray
+) -> None:
+    """The epsilons of the rows are stated ones, and no more than is stated in all and by the promise over paths.
+
+    Raises InvalidInput naming the statement. Where blocks begin no row tells: as many steps as those of a block may be
+    of two.
+    """
+    expected = "the statement as dphmm release wrote it"
+    other = sorted(set(epsilon.tolist()) - exact_epsilons(told).keys())
+    if other:
+        raise InvalidInput("statement", f"one with another epsilon than the file's, which has {other[0]:g}", expected)
+    promise = promise_of_statement(told)
+    length = None if promise is None else promise.window or (promise.per if isinstance(promise.per, int) else None)
+    names, person = np.unique(np.array([user or "" for user in users], dtype=object), return_inverse=True)
+    order = np.lexsort((steps, person))
+    begins = np.searchsorted(person[order], np.arange(len(names) + 1))
+    in_all = within = 0.0
+    for first, end in itertools.pairwise(begins.tolist()):
+        sums, own = np.concatenate([[0.0], np.cumsum(epsilon[order[first:end]])]), steps[order[first:end]]
+        in_all = max(in_all, float(sums[-1]))
+        if length is not None:
+            within = max(within, float((sums[1:] - sums[np.searchsorted(own, own - length, side="right")]).max()))
+    if in_all > Fraction(told.totals.epsilon_sum) * _ROUNDING:
+        raise InvalidInput("statement", f"one with a largest epsilon sum below the file's, {in_all:g}", expected)
+    if promise is not None:
+        least = in_all if promise.steps is not None else within / (1 + (promise.per is not None))
+        if least > promise.exact * _ROUNDING:
+            came = f"one with a promise of {in_short(promise.exact)} {over_words(promise)}, below the file's sums"
+            raise InvalidInput("statement", came, expected)
+
+
 def _is_table(given: Any) -> bool:
     """Whether something is a frame of a kind that is read."""
     return hasattr(given, "columns") or hasattr(given, "column_names") or hasattr(given, "collect_schema")
@@ -335,9 +377,20 @@ def _promised(told: ReleaseStatement | None) -> tuple[str, ...]:
     sequence = (
         ()
         if over is None
-        else (f"two paths that hide each other lose at most {in_short(over.exact)} {over_words(over)}",)
+        else (f"two paths that hide each other lose at most {in_short(over.exact)} {_where_they_differ(over)}",)
     )
     return (*told.promise.meaning, *sequence)
+
+
+def _where_they_differ(over: SequencePromise) -> str:
+    """Of which paths the total of a promise is: of those that differ within a block or window alone."""
+    if over.steps is not None:
+        return "in all"
+    if over.window is not None:
+        return f"where they differ within {over.window:,} steps in a row alone"
+    block = f"one block of {over.per}{' steps' * isinstance(over.per, int)}"
+    within = {"1d": "one day", "7d": "one week", "1h": "one hour"}.get(str(over.per), block)
+    return f"where they differ within {within} alone"
 
 
 def _concluded(told: ReleaseStatement | None, likelihoods: bool, coverage: float | None) -> tuple[str, ...]:
@@ -345,8 +398,9 @@ def _concluded(told: ReleaseStatement | None, likelihoods: bool, coverage: float
     if told is not None and told.private is True:
         most = max(exact_epsilons(told).values(), default=Fraction(0))
         found.append(
-            f"one answer changes the odds between two states that hide each other by a factor of at most "
-            f"{factor_words(most)}: of two that you took to be equally likely, you may be at most {sureness(most)} sure"
+            f"one answer changes the odds between two states of its moment that hide each other by a factor of at most "
+            f"{factor_words(most)}: of two that you took to be equally likely, you may be at most {sureness(most)} "
+            f"sure after it; {OTHER_MOMENTS}"
         )
     if likelihoods:
         found.append("how likely an answer is from each state, compared with the likeliest (columns likelihood ...)")
@@ -368,6 +422,8 @@ def _not_concluded(told: ReleaseStatement | None, changed: str | None, reason: s
             f"the probability of a state from the likelihood of an answer and a prior: {reason}, and what earlier "
             "answers chose tells of the state too"
         )
+    if told is not None and told.private is True:
+        found.append(_AS_STATED)
     return (*found, *_NOT_CONCLUDED, *(told.not_protected if told is not None else ()))
 
 

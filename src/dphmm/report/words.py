@@ -505,12 +505,12 @@ def found_lines(report: ReleaseReport) -> tuple[list[tuple[str, str]], str]:
         guess = "wrong" if unit == LABELS_WRONG else "off"
         told = f"{guess} about {stay_words(unit)}, after {name}" if number == 0 else f"{guess} after {name} there"
         ends = number == len(stays) - 1
-        if ends and error <= _AS_STATE * report.least_off:
+        if ends and error <= _AS_STATE * report.least_off and report.least_off:
             told += ": its cell is found"
         base = _wrong(found.stays_without) if unit == LABELS_WRONG else off(found.stays_without, unit)
         lines.append((figure, told + (f" ({base} without)" if ends else "")))
     if found.uncomputed:
-        lines.append(("not computed", f"of {stay_words(unit)}: {found.uncomputed}"))
+        lines.append(("\u2013", f"{stay_words(unit)}: not computed: {found.uncomputed}"))
     more = "" if report.in_ledger is None else report.in_ledger.more
     of_all = f" Of this file; {more}." if more else ""
     return [*lines, *_leaving(report)], _where_from(report, found) + of_all
@@ -523,9 +523,12 @@ def _leaving(report: ReleaseReport) -> list[tuple[str, str]]:
         return []
     guess = f"a guess of {clock(round(told.guess / 600) * 600)}"
     error, without = (f"{seconds / 3600:.1f}\u00a0h" for seconds in (told.error, told.without))
-    # What this reader does is no bound on what others can do.
-    here = ", as read here" * (told.error >= told.without)
-    return [(error, f"off about when somebody left home{here} ({without} by {guess})")]
+    if told.error >= told.without:
+        # What this reader does is no bound on what others can do.
+        return [
+            (without, f"off about when somebody left home, by {guess}: nearer than the file as read here ({error})")
+        ]
+    return [(error, f"off about when somebody left home ({without} by {guess})")]
 
 
 def _wrong(share: float) -> str:
@@ -723,8 +726,11 @@ def spent(report: ReleaseReport) -> Spent:
             within = f"{report.most_answers} of them, together {in_short(largest)}, {over_words(promise)}"
             words = f"{who}: {'' if alike else 'at most '}{answers}; at most {within}."
         if days > 1:
-            words += f" Over {counted(days)} {'days' if promise.per == '1d' else 'blocks'}: {in_short(in_all)}."
-        if promise.window is not None:
+            own = max((sum((part for _, _, part in blocks), Fraction(0)) for _, blocks in told), default=Fraction(0))
+            words += f" Over {counted(days)} {'days' if promise.per == '1d' else 'blocks'}: {in_short(own)}."
+        if report.earlier and report.elsewhere is None:
+            words += f" With {report.earlier:,} earlier answers of other files: {in_short(in_all)}."
+        elif promise.window is not None:
             words += f" All together: {in_short(in_all)}."
     # The bar names the ledger where it is counted.
     if report.elsewhere is None and promise is not None:

@@ -90,7 +90,7 @@ def off(value: float, unit: str) -> str:
 #: What stands before the name of a block where figures are of the first one: others are not like it.
 FIRST = "first "
 #: Why nothing is told of who stays.
-OTHER_TIMES = "a reader of this file is nearer than at most times of the model, of which it would be"
+OTHER_TIMES = "people are easier to find at the times of this file than at most times of the model"
 
 
 @dataclass(frozen=True)
