@@ -422,8 +422,8 @@ def _not_concluded(told: ReleaseStatement | None, changed: str | None, reason: s
             f"the probability of a state from the likelihood of an answer and a prior: {reason}, and what earlier "
             "answers chose tells of the state too"
         )
-    if told is not None and told.private is True:
-        found.append(_AS_STATED)
+    promised = told is not None and told.private is True
+    found += [_AS_STATED] * promised
     return (*found, *_NOT_CONCLUDED, *(told.not_protected if told is not None else ()))
 
 
