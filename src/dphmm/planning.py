@@ -433,7 +433,9 @@ class World:
     def _like(self, one: FloatArray, other: FloatArray) -> bool:
         """Whether the model has people alike by two laws (N,), and as far from a guess: a few may be far away."""
         off, without = self._alone.off(one), self._alone.off(other)
-        return float(np.abs(one - other).sum()) / 2 <= _LIKE_ALL and abs(off - without) <= _LIKE_ALL * without
+        # Where a guess hardly errs, a part of it is nothing that anybody sees.
+        seen = max(without, _LIKE_ALL * self._alone.off(self._laws.total))
+        return float(np.abs(one - other).sum()) / 2 <= _LIKE_ALL and abs(off - without) <= _LIKE_ALL * seen
 
     @cached_property
     def _always_possible(self) -> BoolArray:

@@ -134,3 +134,25 @@ def test_bands_reach_from_the_least_to_the_largest_answer_of_a_set():
     answers = np.array([5.0, 1.0, 3.0, 9.0])
     found = bands(answers, np.array([[1, 3, 2, 0], [3, 3, 3, 3]], dtype=np.uint8))
     assert found.tolist() == [[[1, 5], [1, 3], [1, 1]], [[1, 9], [1, 9], [1, 9]]]
+
+
+def test_all_zones_are_under_every_map(tmp_path):
+    """Also those in which nobody is believed to be; lines that join the parts of a zone are not drawn."""
+    shapely = pytest.importorskip("shapely")
+    from dphmm.report import maps
+    from dphmm.report.page import page
+    from report.worlds import released, table
+
+    ring = shapely.box(10, 50, 10.03, 50.03).difference(shapely.box(10.01, 50.01, 10.02, 50.02))
+    zones = dphmm.Zones(["ring", "far"], [ring, shapely.box(10.2, 50, 10.21, 50.01)])
+    model = dphmm.MarkovModel([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]], space=zones)
+    dphmm.save_model(model, tmp_path / "model.npz")
+    policy = dphmm.policy.complete(2)
+    dphmm.save_policy(policy, tmp_path / "policy.json", zones)
+    table(tmp_path / "walks.csv", ["user", "step", "state"], [["ann", 1, "ring"], ["ann", 2, "ring"]])
+    released(tmp_path, smoothed=False)
+    found = dphmm.read_report(tmp_path / "released.parquet", model, policy)
+    assert found.cells.rings == zones.rings
+    drawn = str(maps.backdrop(found))
+    assert drawn.count('class="zone"') == 2 and drawn.count("M") == 8 + 4
+    assert page(found).count('href="#backdrop"') >= 1

@@ -61,6 +61,7 @@ def plan(model: str, as_json: bool, quiet: bool, **given: Any) -> None:
     from dphmm.cli.release_job import asked_promise
     from dphmm.planning import World
     from dphmm.schedule_plan import save_plan
+    from dphmm.storage.release_words import FIRST, over_whole
 
     chain, space = loaded_model(model)
     policy, space = loaded_policy(given["policy"], chain)
@@ -80,9 +81,10 @@ def plan(model: str, as_json: bool, quiet: bool, **given: Any) -> None:
     if given["plot"] is not None:
         _draw(own, given["plot"])
     if own.expected_error >= own.without:
+        when = f" {over_whole(own.stays.what)}" * own.stays.what.startswith(FIRST)
         console.warn(
-            "readers of the file are expected to err no less than without it: more budget, a longer block, fewer "
-            "states, or a policy of shorter edges"
+            f"readers of the file are expected to err no less{when} than without it: more budget, a longer block, "
+            "fewer states, or a policy of shorter edges"
         )
     if as_json:
         rows = [{name: one.document()[name] for name in ("schedule", "stays")} | _error(one) for one in found]

@@ -20,6 +20,7 @@ from dphmm.report.palette import LABELS, ROLES
 from dphmm.report.words import ODDS, SEVERAL
 from dphmm.schedule_plan import SchedulePlan
 from dphmm.states.space import LABELS_WRONG, StateSpace
+from dphmm.states.zones import Zones
 from dphmm.storage.release_words import ONE_ANSWER, OTHER_TIMES, after_words, off, stay_words
 from dphmm.storage.release_words import sureness as sureness_text
 
@@ -118,6 +119,11 @@ def _ground(ax: Axes, report: ReleaseReport, cells: Cells) -> None:
             ax.fill(*ring[~np.isnan(ring).any(axis=1)].T, color=shade, linewidth=0, zorder=0)
     for road in report.backdrop.roads:
         ax.plot(*np.asarray(road).T, color=colour("road", ax), linewidth=2, zorder=0)
+    if isinstance(report.space.unmerged, Zones):
+        from matplotlib.collections import LineCollection
+
+        sides = [np.stack(pair) for zone in range(len(cells)) for pair in cells.outline(np.array([zone]))]
+        ax.add_collection(LineCollection(sides, colors=colour("reference", ax), linewidths=0.5, zorder=1))
     ax.set(xlim=(cells.low[0], cells.high[0]), ylim=(cells.low[1], cells.high[1]), aspect="equal")
     if report.on_map:
         ax.set(xlabel="metres east", ylabel="metres north")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,7 @@ from dphmm.report.beliefs import Cells, Levels
 from dphmm.report.content import Person, ReleaseReport, rounded_down
 from dphmm.report.svg import Drawing, number
 from dphmm.states.maps import MapSpace
+from dphmm.states.zones import Zones
 from dphmm.storage.promises import length
 from dphmm.types import FloatArray, IntArray
 
@@ -67,9 +69,9 @@ def view_of(report: ReleaseReport, side: float = SIDE) -> View:
 
 
 def ground(drawing: Drawing, view: View, report: ReleaseReport) -> None:
-    """Land, water, roads; where there is no backdrop, lines of longitude and latitude with their degrees."""
+    """Land, water, roads, zones; where there is no backdrop, lines of longitude and latitude with their degrees."""
     drawing.frame(0, 0, view.side, view.side, "land")
-    if not _without_backdrop(report):
+    if not _without_backdrop(report) or _zones(report):
         base = view_of(report)
         ratio, right, down = view.scale / base.scale, base.west - view.west, view.north - base.north
         moved = f"translate({number(right * view.scale)} {number(down * view.scale)}) scale({ratio:.6g})"
@@ -80,8 +82,8 @@ def ground(drawing: Drawing, view: View, report: ReleaseReport) -> None:
 
 
 def backdrop(report: ReleaseReport) -> Markup:
-    """The shapes of the backdrop, which every map of a page refers to; nothing where there are none."""
-    if report.cells is None or _without_backdrop(report):
+    """The shapes below every map of a page, which refer to them: backdrop and outlines of zones; nothing without."""
+    if report.cells is None or (_without_backdrop(report) and not _zones(report)):
         return Markup("")
     view = view_of(report)
     shapes = Drawing(view.side, view.side, "")
@@ -89,7 +91,16 @@ def backdrop(report: ReleaseReport) -> Markup:
         shapes.line(view(water), "water", close=True)
     for road in report.backdrop.roads:
         shapes.line(view(road), "road")
+    for zone in range(len(_zones(report))):
+        # Lines of no width, which join parts of a zone, are no sides.
+        shapes.segments(((view(a), view(b)) for a, b in report.cells.outline(np.array([zone]))), "zone")
     return Markup(f'<svg class="backdrop" aria-hidden="true"><defs><g id="backdrop">{shapes.inside}</g></defs></svg>')
+
+
+def _zones(report: ReleaseReport) -> Sequence[FloatArray]:
+    """The outlines that are drawn of all zones; of other cells none."""
+    cells = report.cells
+    return cells.rings if cells is not None and isinstance(report.space.unmerged, Zones) else ()
 
 
 def _without_backdrop(report: ReleaseReport) -> bool:
@@ -194,10 +205,10 @@ def one_step(report: ReleaseReport, person: Person, at: int, side: float, findin
     ground(drawing, view, report)
     if person.levels is not None:
         draw_belief(drawing, view, report.cells, person.levels[at])
-    draw_marks(drawing, view, report, int(person.rows[at]), 10.0 if small else _CROSS)
+    draw_marks(drawing, view, report, int(person.rows[at]), _CROSS)
     if person.guess is not None:
-        # Above the cross, which it often lies under.
-        drawing.circle(view(person.guess[at][:2]), 6.0 if small else 4.0, "estimate")
+        # Above the cross, which it often lies under, and smaller.
+        drawing.circle(view(person.guess[at][:2]), 4.0, "estimate")
     if not small:
         names_and_scale(drawing, view, report)
     return drawing

@@ -844,7 +844,7 @@ class Content:
         if report.truth is not None and not np.isnan(report.truth.errors[row]):
             return f"a reader is {off(float(report.truth.errors[row]), report.space.unit)} off"
         if person.spread is not None:
-            return f"a reader believes to be {off(float(person.spread[at]), report.space.unit)} off"
+            return f"a reader expects to be {off(float(person.spread[at]), report.space.unit)} off"
         return ""
 
     @cached_property

@@ -30,7 +30,7 @@ _AT_ONCE = 1 << 18
 #: A zone that fills a twentieth of its box gets its own answer once in 10^8 draws.
 _DRAWS = 360
 #: A drawn outline leaves out what is smaller than this part of the map, or more where there are too many corners.
-_GRAINS, _MOST_CORNERS = 1000, 50_000
+_GRAINS, _MOST_CORNERS = 1000, 20_000
 _PARTS = ("coordinates", "rings", "polygons", "zones")
 
 
@@ -103,8 +103,8 @@ class Zones(MapSpace):
             shapes = shapely.simplify(self.polygons, grain)
         found = []
         for shape in shapely.orient_polygons(shapes):
-            lines = [shapely.get_coordinates(ring) for ring in shapely.get_rings(shapely.get_parts([shape]))]
-            joined = np.concatenate([np.concatenate([line, lines[0][:1]]) for line in lines])[:-1]
+            line, *others = map(shapely.get_coordinates, shapely.get_rings(shapely.get_parts([shape])))
+            joined = np.concatenate([line, *(part for other in others for part in (other, line[:1]))])[:-1]
             found.append(self.projection.to_metres(joined[:, 1], joined[:, 0]))
         return tuple(found)
 
