@@ -780,6 +780,11 @@ DAMAGE = {
     "steps as a list": (("schedule", "at"), [1, 2], "plan.json"),
     "a list for stays": (("stays",), [], "plan.json"),
     "hours that are a number": (("hours",), 7, "plan.json"),
+    "an error above that without the file": (("stays", "found", 0, "error"), 99.0, "plan.json"),
+    "an error of the ladder above it": (("ladder", 0, "smoothed"), 99.0, "plan.json"),
+    "an error below nought": (("stays", "found", 0, "error"), -1.0, "plan.json"),
+    "a stay of two years": (("stays", "found", 1, "after"), 700, "plan.json"),
+    "metres in a space without": (("unit",), "m", "plan.json"),
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -27,6 +28,8 @@ from dphmm.storage.release_words import Found, why_no_stays
 
 #: Raised whenever an older dphmm could misread a file.
 FORMAT = 1
+#: Blocks or windows that people stay at most in the figures of a plan.
+LONGEST_STAY = 366
 _MEMBERS = {
     "format", "model", "policy", "space", "options", "schedule", "hours", "unit", "people", "seed", "ladder", "without",
     "stays",
@@ -246,6 +249,15 @@ def _digest(told: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(told, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
+def _possible(without: float, stays: Stays, rows: tuple[Candidate, ...]) -> bool:
+    """Whether figures may be of a plan: finite, none above that without the file, and longer stays in their order."""
+    errors = [(number, without) for row in rows for number in (row.online, row.smoothed)]
+    errors += [(stay.error, stays.without) for stay in stays.found]
+    after = [stay.after for stay in stays.found]
+    fits = all(0 <= error <= most * (1 + 1e-12) < math.inf for error, most in errors)
+    return fits and after == sorted(set(after)) and all(1 <= one <= LONGEST_STAY for one in after)
+
+
 def _restored(told: Mapping[str, Any], digests: Mapping[str, str], space: StateSpace, step: int | None) -> SchedulePlan:
     rows = tuple(Candidate(**{**row, "epsilon": written_fraction(row["epsilon"])}) for row in told["ladder"])
     found = tuple(Stay(**stay) for stay in told["stays"]["found"])
@@ -257,6 +269,8 @@ def _restored(told: Mapping[str, Any], digests: Mapping[str, str], space: StateS
     for values, kind in ((numbers, float), (names, str), (counts, int), ([row.chosen for row in rows], bool)):
         if any(type(value) is not kind for value in values):
             raise ValueError("a member of another kind")
+    if told["unit"] != space.unit or not _possible(told["without"], stays, rows):
+        raise ValueError("figures that no plan has")
     schedule = Schedule.of_document(told["schedule"])
     options = Options.read(told["options"], space.dimension, space.has_labels)
     chosen = [(row.epsilon, row.releases) for row in rows if row.chosen]
