@@ -142,13 +142,14 @@ class Expected(NamedTuple):
 
     ``by_step`` (L,): the mean error of a reader's guesses at each step of a sequence, block or window, as `Found.error`
     is over all of them. ``settled``: whether it is of all blocks, and not of the first ones alone. ``answers``: how
-    many somebody has in a block, at most.
+    many somebody has in a block, at most. ``known``: how far off somebody is of people who stay who knows their states.
     """
 
     found: Found
     by_step: FloatArray
     settled: bool = True
     answers: int = 0
+    known: float = 0.0
 
 
 class _Laws(NamedTuple):
@@ -541,7 +542,9 @@ class World:
             stays.without,
             uncomputed="" if stays.found else why_no_stays(stays.what, self.setting.has_public_plans),
         )
-        return Expected(found, errors.by_step.reshape(-1, self.length).mean(axis=0), self.settled, schedule.releases)
+        return Expected(
+            found, errors.by_step.reshape(-1, self.length).mean(axis=0), self.settled, schedule.releases, self._known
+        )
 
     def _planned(self, setting: Setting, schedule: Schedule, ends: Any) -> Any:
         """After each end the mean number of answers about the place, and the tracker's beliefs (N, n)."""
@@ -617,6 +620,12 @@ class World:
     def _somewhere(self) -> FloatArray:
         """Some places (N, k, d) of every state."""
         return places_of_states(self.setting.space, _PLACES_OF_STAYERS)
+
+    @property
+    def _known(self) -> float:
+        """How far off who knows the state is of people who stay: cells have places, and labels and numbers none."""
+        apart = self.setting.space.distances(self.setting.space.own_answers[:, None], self._somewhere)
+        return float(self.stay_law @ apart.mean(axis=1))
 
     def _mean_off(self, guesses: FloatArray, shares: FloatArray) -> float:
         """The mean distance of guesses (n, d) from people of whom beliefs (N, n) say where they are."""

@@ -156,3 +156,7 @@ def test_all_zones_are_under_every_map(tmp_path):
     drawn = str(maps.backdrop(found))
     assert drawn.count('class="zone"') == 2 and drawn.count("M") == 8 + 4
     assert page(found).count('href="#backdrop"') >= 1
+    # Half of those who stay are in the large zone: both means are of places in zones.
+    there = np.concatenate([zones.draw(np.full(4_000, state), np.random.default_rng(state)) for state in (0, 1)])
+    apart = zones.distances(np.repeat(zones.own_answers, 4_000, axis=0), there)
+    assert found.least_off == pytest.approx(apart.mean(), rel=0.03)

@@ -647,7 +647,7 @@ def test_what_is_expected_above_the_error_without_the_file_is_explained(world):
 
 
 def test_a_cell_is_called_found_where_a_reader_gets_as_near_as_by_knowing_it(world):
-    """Of grids alone: of zones of unequal size a mean says nothing of a small one."""
+    """As near as who knows the cell, within a tenth; of zones see tests/report/test_beliefs.py."""
     from dataclasses import replace
 
     own = of_world(world("planned"))

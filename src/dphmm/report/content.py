@@ -27,6 +27,7 @@ from dphmm.states.grid import Grid
 from dphmm.states.hexes import H3
 from dphmm.states.maps import MapSpace
 from dphmm.states.space import StateSpace
+from dphmm.states.zones import Zones
 from dphmm.storage.release_words import OTHER_TIMES, Found, InLedger, Story, block_name, story
 from dphmm.storage.statement import promise_of_statement, schedule_of_statement
 from dphmm.storage.statement_types import ReleaseStatement, earlier_answers_of, exact_epsilons
@@ -514,11 +515,14 @@ class ReleaseReport:
 
     @cached_property
     def least_off(self) -> float:
-        """How far off somebody is at the mean who knows the cell; 0 where states are not cells of one size.
+        """How far off somebody is at the mean who knows the cell or zone; 0 where states are neither.
 
-        Of areas of unequal size no mean tells whether each of them is found.
+        Zones are of unequal size: their mean is over people who stay, as the errors are that it is compared with.
         """
-        return error_of_known_states(self.space) if isinstance(self.space.unmerged, (Grid, H3)) else 0.0
+        own, expected = self.space.unmerged, self.prospects.expected
+        if isinstance(own, (Grid, H3)):
+            return error_of_known_states(self.space)
+        return expected.known if isinstance(own, Zones) and expected is not None else 0.0
 
     @cached_property
     def further(self) -> list[tuple[float, Fraction]]:

@@ -17,6 +17,7 @@ from dphmm.accounting.promise import SequencePromise
 from dphmm.accounting.records import in_short
 from dphmm.report.content import ReleaseReport
 from dphmm.states.space import LABELS_WRONG
+from dphmm.states.zones import Zones
 from dphmm.storage.promises import factor_number, length, places_words
 from dphmm.storage.release_words import (
     IF_BELIEVED,
@@ -506,7 +507,7 @@ def found_lines(report: ReleaseReport) -> tuple[list[tuple[str, str]], str]:
         told = f"{guess} about {stay_words(unit)}, after {name}" if number == 0 else f"{guess} after {name} there"
         ends = number == len(stays) - 1
         if ends and error <= _AS_STATE * report.least_off and report.least_off:
-            told += ": its cell is found"
+            told += f": its {'zone' if isinstance(report.space.unmerged, Zones) else 'cell'} is found"
         base = _wrong(found.stays_without) if unit == LABELS_WRONG else off(found.stays_without, unit)
         lines.append((figure, told + (f" ({base} without)" if ends else "")))
     if found.uncomputed:
