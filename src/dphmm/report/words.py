@@ -526,9 +526,7 @@ def _leaving(report: ReleaseReport) -> list[tuple[str, str]]:
     error, without = (f"{seconds / 3600:.1f}\u00a0h" for seconds in (told.error, told.without))
     if told.error >= told.without:
         # What this reader does is no bound on what others can do.
-        return [
-            (without, f"off about when somebody left home, by {guess}: nearer than the file as read here ({error})")
-        ]
+        return [(without, f"off about when somebody left home, by {guess} ({error} as read here)")]
     return [(error, f"off about when somebody left home ({without} by {guess})")]
 
 
