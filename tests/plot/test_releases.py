@@ -171,7 +171,7 @@ def test_strips_are_for_labels_and_maps_for_the_plane(made, ax):
 def test_a_step_and_a_person_are_chosen(made, ax):
     report = made("grid")
     dphmm.plot.belief(report, 3, person="u2", ax=ax)
-    assert re.fullmatch(r"u2, 8:15, answer: a reader believes to be [0-9,]+ m off", " ".join(ax.get_title().split()))
+    assert re.fullmatch(r"u2, 8:15, answer: a reader expects to be [0-9,]+ m off", " ".join(ax.get_title().split()))
     for wrong in ({"person": "nobody"}, {"step": 99}):
         with pytest.raises(InvalidInput, match=next(iter(wrong))):
             dphmm.plot.belief(report, ax=Figure().add_subplot(), **wrong)
