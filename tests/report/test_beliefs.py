@@ -109,6 +109,15 @@ def test_zones_are_drawn_with_their_outlines():
     assert cells.outline(np.array([2]))[0][0].shape == (2,)
 
 
+def test_more_islands_than_corners_are_drawn_all_the_same(monkeypatch):
+    """Every ring keeps some corners, however coarse the outline is."""
+    shapely = pytest.importorskip("shapely")
+    monkeypatch.setattr("dphmm.states.zones._MOST_CORNERS", 10)
+    islands = shapely.MultiPolygon([shapely.box(10 + k, 50, 10.5 + k, 50.5) for k in range(8)])
+    zones = dphmm.Zones(["islands", "other"], [islands, shapely.box(10, 51, 11, 52)])
+    assert len(Cells.of_space(zones).outline(np.array([0]))) >= 8 * 3
+
+
 def test_the_spread_is_the_expected_distance():
     weights = np.random.default_rng(2).dirichlet(np.ones(GRID.n_states), 3)
     means, there = weights @ GRID.answers, places_of_states(GRID)

@@ -221,7 +221,7 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
         write_counts(owner_path(given["output"]), counts)
     if (told_unasked := _unasked(published)) is not None:
         console.warn(told_unasked)
-    told = _told(job, batch, statement, rows, published.subjects - published.unanswered, resumed=batch.continues)
+    told = _told(job, batch, statement, rows, published.subjects - published.unanswered)
     document = _document(batch, published, statement, rejected) | told.document()
     if given["as_json"]:
         print_json({**document, "output": given["output"], "owner_counts": str(owner_path(given["output"]))})
@@ -339,17 +339,12 @@ def _document(
     }
 
 
-def _told(
-    job: Job, batch: Batch, statement: ReleaseStatement, rows: VisitTable, answered: int, *, resumed: bool
-) -> Story:
-    """The five answers about a release: nothing of them follows from where people are.
-
-    ``resumed``: whether steps of earlier files come before those of this one.
-    """
+def _told(job: Job, batch: Batch, statement: ReleaseStatement, rows: VisitTable, answered: int) -> Story:
+    """The five answers about a release: nothing of them follows from where people are."""
     from dphmm.storage.release_words import FIRST, story
 
-    # A plan's people begin as the model says, have whole blocks, and no answers in other files.
-    others = statement.beginnings or statement_types.earlier_answers_of(statement) or resumed
+    # A plan's people begin as the model says, have whole blocks, and no steps or answers in other files.
+    others = statement.beginnings or statement_types.earlier_answers_of(statement) or batch.continues
     planned = None if others or job.planned is None else job.planned
     found = None if planned is None or not _whole(rows, planned.schedule, job.model.step) else planned.found
     if found is not None:

@@ -96,9 +96,11 @@ class Zones(MapSpace):
         """
         shapely = _shapely()
         west, south, east, north = shapely.total_bounds(self.polygons)
-        grain = max(east - west, north - south) / _GRAINS
+        across = max(east - west, north - south)
+        grain = across / _GRAINS
         shapes = shapely.simplify(self.polygons, grain)
-        while shapely.get_num_coordinates(shapes).sum() > max(_MOST_CORNERS, 8 * len(shapes)):
+        # Every ring keeps some corners, so many small ones may stay above the number.
+        while shapely.get_num_coordinates(shapes).sum() > _MOST_CORNERS and grain < across:
             grain *= 2
             shapes = shapely.simplify(self.polygons, grain)
         found = []
