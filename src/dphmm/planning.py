@@ -39,6 +39,7 @@ from dphmm.simulated import (
     Moves,
     SimulatedReleases,
     guesses_in,
+    laws_of_steps,
     likelihood_columns,
     median,
     places,
@@ -62,13 +63,14 @@ SETTLED = 192
 #: Whole blocks of so many steps at least are the beginning. It is like all blocks where the model has people so nearly
 #: as in all of them (total variation), and where a guess without a file errs by as much but for this share.
 _BEGINNING, _LIKE_ALL = 24, 0.1
-#: Steps after the simulated ones, at most, and where people have settled: no state's share moves by more.
-_FAR, _STILL = 4096, 1e-9
+#: How many steps after the simulated ones are far ahead.
+_FAR = 4096
 #: Invented people who stay at one place.
 STAYERS = 300
 #: Where plans hang on answers, each answer of somebody who stays needs a plan: at most so many for one figure's people
 #: together, who are no fewer than these. What needs more is not computed.
 MOST_STAYING_PLANS, FEWEST_STAYERS = 8_000, 25
+#: Places that a guess of somebody who stays is averaged over, all states together; one of each where there are more.
 _PLACES_OF_STAYERS = 2000
 #: How many blocks or windows people stay in the figures of a plan, and in the longer ones that are asked for.
 AFTER = (1, 7)
@@ -387,20 +389,16 @@ class World:
 
     @cached_property
     def _laws(self) -> _Laws:
-        law, starts = self.setting.model.initial[:, None], self.setting.options.start
+        model, steps = self.setting.model, self.length * self._blocks
+        # Two steps far ahead: people may go back and forth.
+        ahead = [steps + _FAR, steps + _FAR + 1] if model.time_homogeneous else []
+        laws = laws_of_steps(model, np.array([*range(1, steps + 1), *ahead]), self.setting.options.start)
         first = later = begun = total = np.zeros(self.setting.space.n_states)
-        for t in range(1, self.length * self._blocks + 1):
-            law = self.moves.ahead(law, t) if t > 1 or starts == "before" else law
-            total = total + law[:, 0]
-            first, begun = law[:, 0] if t == 1 else first, total if t == self._first * self.length else begun
-            later = later + law[:, 0] if t > 1 and t % self.length == 1 % self.length else later
-        far = law[:, 0] if self.setting.model.time_homogeneous else total
-        for t in range(_FAR if self.setting.model.time_homogeneous else 0):
-            ahead = self.moves.ahead(law, t + 2)
-            far = (ahead + law)[:, 0]
-            if np.abs(ahead - law).max() <= _STILL:
-                break
-            law = ahead
+        for t, law in zip(range(1, steps + 1), laws, strict=False):
+            total = total + law
+            first, begun = law if t == 1 else first, total if t == self._first * self.length else begun
+            later = later + law if t > 1 and t % self.length == 1 % self.length else later
+        far = sum(laws, np.zeros_like(total)) if ahead else total
         return _Laws(*(one / (one.sum() or 1.0) for one in (first, later, begun, total, far)))
 
     @cached_property

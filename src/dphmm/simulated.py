@@ -313,14 +313,12 @@ class ModelGuesses:
         guess = self.place(law) if place is None else place
         if self._space.has_labels:
             return float(1 - law[self._space.own_answers[:, 0] == guess[0]].sum())
-        distances = self._space.distances(guess[None], self._anywhere)
-        return float(np.average(distances, weights=np.repeat(law, len(distances) // len(law))))
+        return float(law @ self._space.distances(guess, self._anywhere).mean(axis=1))
 
     @cached_property
     def _anywhere(self) -> FloatArray:
-        """Places (N * k, d) of all states, as many of each, in their order."""
-        n = self._space.n_states
-        return places(self._space, np.repeat(np.arange(n), max(1, PLACES // n)), np.random.default_rng(0))
+        """Some places (N, k, d) of every state."""
+        return places_of_states(self._space, PLACES)
 
     def at(self, model: MarkovModel, steps: IntArray, start: str | None = None) -> tuple[FloatArray, float]:
         """The guesses (n, d) of people at some steps (n,), and how far off these are on average.
@@ -331,7 +329,7 @@ class ModelGuesses:
         different, which, counts = np.unique(steps, return_inverse=True, return_counts=True)
         known = dict[bytes, tuple[FloatArray, float]]()
         told, off, place = [], 0.0, None
-        for law, count in zip(_laws(model, different, start), counts.tolist(), strict=True):
+        for law, count in zip(laws_of_steps(model, different, start), counts.tolist(), strict=True):
             key = np.round(law, 9).tobytes()
             if key not in known and len(known) < _MOST_GUESSES:
                 known[key] = self.place(law), self.off(law)
@@ -341,7 +339,7 @@ class ModelGuesses:
         return np.array(told)[which.ravel()], off / len(steps)
 
 
-def _laws(model: MarkovModel, steps: IntArray, start: str | None) -> Iterator[FloatArray]:
+def laws_of_steps(model: MarkovModel, steps: IntArray, start: str | None = None) -> Iterator[FloatArray]:
     """How the model has people at states (N,) at each of some different ascending steps, from 1."""
     law, moves, still, t = model.initial[:, None], Moves(model), False, 0
     for step in steps.tolist():
