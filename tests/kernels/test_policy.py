@@ -142,8 +142,9 @@ def test_an_edge_counts_while_both_ends_have_room(cap):
     rng = np.random.default_rng(cap)
     n, first, second = 6, rng.integers(0, 6, 20), rng.integers(0, 6, 20)
     second = np.where(second == first, (second + 1) % n, second)
-    order, degrees = rng.permutation(20), np.full(n, 99)
-    policy.capped_degrees(first, second, order, n, cap, degrees)
+    order, degrees = rng.permutation(20), np.zeros(n, dtype=np.int64)
+    for part in (order[:7], order[7:]):
+        policy.capped_degrees(first, second, part, cap, degrees)
     expected = [0] * n
     for at in order:
         if expected[first[at]] < cap and expected[second[at]] < cap:

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from system_words import guard
+
 NONE = "no Spark is installed here"
 
 
@@ -25,7 +27,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     os.environ["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    session = (
+    builder = (
         pyspark.sql.SparkSession.builder.master("local[2]")
         .appName("dphmm tests")
         .config("spark.ui.enabled", "false")
@@ -40,8 +42,11 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         .config("spark.sql.execution.pyspark.udf.hideTraceback.enabled", "true")
         .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
         .config("spark.local.dir", str(tmp_path_factory.mktemp("spill")))
-        .getOrCreate()
     )
+    # Workers keep the environment in which Java was started. Of a session's fixture pytest does not ask the hooks of a
+    # folder, so this would be that of the test which comes first.
+    with guard.drawing(guard.REPLAYED, "workers of Spark"):
+        session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()

@@ -143,11 +143,15 @@ def _neighbours(spark: Any) -> None:
     space = dphmm.StateSpace.categories(["a", "b"])
     for there in (0, 1):
         edges = spark.createDataFrame(NEIGHBOURS["degrees"][there], "a long, b long").repartition(2)
+        named = edges.selectExpr("concat('ann', a) AS a", "concat('ann', b) AS b")
         table = spark.createDataFrame(NEIGHBOURS["rows"][there], "user long, step long, state string").repartition(2)
         for level in ("edge", "node"):
             spark.sparkContext.setJobDescription(f"{there} degrees {level}")
-            told = {"ledger": MemoryLedger(), "event_id": "one", "people": 100, "level": level, "cap": CAP}
-            dphmm.spark.degrees(edges, "independent", 1, **told)
+            told = {"event_id": "one", "level": level, "cap": CAP}
+            dphmm.spark.degrees(edges, "independent", 1, ledger=MemoryLedger(), people=100, **told)
+            spark.sparkContext.setJobDescription(f"{there} names {level}")
+            people = [f"ann{k}" for k in range(100)]
+            dphmm.spark.degrees(named, "independent", 1, ledger=MemoryLedger(), people=people, **told)
         spark.sparkContext.setJobDescription(f"{there} transitions")
         dphmm.spark.count_transitions(table, space, max_length=6)
         spark.sparkContext.setJobDescription(f"{there} histogram")

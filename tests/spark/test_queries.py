@@ -484,8 +484,8 @@ def test_nothing_of_the_rows_is_shown(spark, capfd):
     edges = frame.selectExpr("user AS a", "state AS b")
     people = ["canary-ann", "canary-home"]
     queries.degrees(edges, "independent", 1, ledger=MemoryLedger(), event_id="one", people=people, level="edge", cap=1)
-    backwards = edges.selectExpr("5L AS first", "6L AS second", "CAST(length(a) AS LONG) AS place").coalesce(1)
-    unsorted = backwards.mapInArrow(queries.KeepEdges(2), queries.EDGES)
+    twice = edges.selectExpr("1L AS turn", "CAST('7 bytes' AS BINARY) || X'00' AS edges").coalesce(1)
+    unsorted = twice.mapInArrow(queries.TakeEdges(2, 2, 2), queries.DEGREES)
     with pytest.raises(Exception, match="edges are out of order") as error:
         unsorted.collect()
     told += [str(error.value), repr(error.value)]

@@ -1,7 +1,8 @@
 """Edges in tasks, without Spark: the edges and the order of one process, whatever batches they come in.
 
 It could fail where an end that is nobody is taken for a person, where an edge is written in two ways, where edges are
-taken in another order than in one process, or where the cap begins anew in another batch.
+taken in another order than in one process, where the cap begins anew in another batch, or where how many rows a task
+gives, or how long they are together, follows from which edges there are.
 
 Totals of keys in rows of fixed number and length: nothing that is counted may change how many or how long they are.
 
@@ -24,23 +25,23 @@ from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from dphmm.dependent._degrees import _fixed_order, histogram_of_degrees, simple_edges
 from dphmm.spark import tasks
 from dphmm.spark.tasks import (
     AddTotals,
-    EdgesOfPeople,
-    KeepEdges,
+    OrderEdges,
+    PackEdges,
     Parts,
     RecordCounter,
+    TakeEdges,
     WithoutValues,
     counts_of_intervals,
     edges_of,
 )
 from plain_rows import N, in_order, rows_of
-
-NAMES = ["first", "second", "place"]
 
 
 def batches_of(rows, names, kind, parts=()):
@@ -49,12 +50,45 @@ def batches_of(rows, names, kind, parts=()):
         yield pa.RecordBatch.from_arrays([pa.array(cells, kind) for cells in columns], names)
 
 
-def rows_back(task, batches):
-    return [tuple(row.values()) for batch in task(batches) for row in batch.to_pylist()]
+def sorted_rows(batches, name):
+    """Rows of batches as Spark brings them: by one column, in batches of 300."""
+    rows = [batch.slice(k, 1) for batch in batches for k in range(len(batch))]
+    rows.sort(key=lambda row: row.column(name)[0].as_py())
+    return pa.Table.from_batches(rows).combine_chunks().to_batches(max_chunksize=300)
 
 
-def edges_back(rows, people, parts=()):
-    return rows_back(EdgesOfPeople(people), batches_of(rows, ["a", "b"], pa.string(), parts))
+def packed_edges(rows, people, parts=(), kind=None):
+    """What two tasks pack of rows (a, b)."""
+    given = list(batches_of(rows, ["a", "b"], kind or pa.string(), parts))
+    return [batch for own in (given[::2], given[1::2]) for batch in PackEdges(people)(iter(own))]
+
+
+def in_turn(rows, people, parts=(), kind=None):
+    """The rows that come to the task which takes edges; buckets of two tasks."""
+    placed = sorted_rows(packed_edges(rows, people, parts, kind), "bucket")
+    cut = [batch.filter(pc.less(batch.column("bucket"), 500)) for batch in placed]
+    rest = [batch.filter(pc.greater_equal(batch.column("bucket"), 500)) for batch in placed]
+    return sorted_rows([row for own in (rest, cut) for row in OrderEdges()(iter(own))], "turn")
+
+
+def edges_of_rows(batches):
+    """The edges in packed rows, -1 for rows that are none."""
+    return [
+        cell for batch in batches for row in batch.column("edges").to_pylist() for cell in np.frombuffer(row, "<i8")
+    ]
+
+
+def ends_of(edges):
+    return [[int(edge) // 2**32, int(edge) % 2**32] for edge in edges if edge >= 0]
+
+
+def degrees_of(batches, n, cap, most):
+    (found,) = TakeEdges(n, cap, most)(iter(batches))
+    return np.frombuffer(found.column("people")[0].as_py(), "<i8").tolist()
+
+
+def as_rows(pairs):
+    return [(str(a), str(b)) for a, b in pairs.tolist()]
 
 
 @pytest.mark.parametrize("parts", [[], [0], [3], range(1, 9)])
@@ -70,42 +104,103 @@ def test_only_edges_of_two_people_are_given(parts):
         ("x", "1"),
         ("1.5", "0"),
     ]
-    found = edges_back(rows, 4, parts)
-    assert [row[:2] for row in found] == [(0, 1), (0, 1), (1, 2)] and found[0] == found[1]
+    assert sorted(ends_of(edges_of_rows(packed_edges(rows, 4, parts)))) == [[0, 1], [0, 1], [1, 2]]
+    assert sorted(ends_of(edges_of_rows(in_turn(rows, 4, parts)))) == [[0, 1], [1, 2]]
     named = [("bob", "ann"), ("ann", "zoe"), ("", "ann"), ("cid", "cid"), ("cid", "ann")]
-    assert [row[:2] for row in edges_back(named, ["ann", "bob", "cid"])] == [(0, 1), (0, 2)]
+    assert sorted(ends_of(edges_of_rows(in_turn(named, ["ann", "bob", "cid"])))) == [[0, 1], [0, 2]]
+    numbers = [(7, 5), (5, 9), (None, 5), (5, 5)]
+    assert ends_of(edges_of_rows(in_turn(numbers, ["5", "6", "7"], kind=pa.int64()))) == [[0, 2]]
+    assert sorted(ends_of(edges_of_rows(in_turn(numbers, 8, kind=pa.int64())))) == [[5, 7]]
 
 
 def test_the_order_is_that_of_one_process():
     pairs = simple_edges(np.random.default_rng(1).integers(0, 50, (400, 2)), 50)
-    given = edges_back([(str(a), str(b)) for a, b in pairs.tolist()], 50)
     expected = pairs[_fixed_order(pairs[:, 0], pairs[:, 1])].tolist()
-    assert [list(row[:2]) for row in sorted(given, key=lambda row: row[2])] == expected
-    assert any(row[2] < 0 for row in given) and any(row[2] > 0 for row in given)
+    twice = np.concatenate([pairs, pairs[::3, ::-1]])
+    for seed in range(3):
+        rows = as_rows(twice[np.random.default_rng(seed).permutation(len(twice))])
+        assert ends_of(edges_of_rows(in_turn(rows, 50, [100 * seed]))) == expected
 
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("cap", [1, 2, 5])
 def test_edges_that_are_kept_have_the_degrees_of_one_process(seed, cap):
-    pairs = simple_edges(np.random.default_rng(seed).integers(0, 12, (60, 2)) ** 2 // 10, 13)
-    given = sorted(edges_back([(str(a), str(b)) for a, b in pairs.tolist()], 13), key=lambda row: (row[2], row[:2]))
+    pairs = np.random.default_rng(seed).integers(0, 12, (60, 2)) ** 2 // 10
+    known = simple_edges(pairs, 13)
     for parts in ([], [1], [5, 5, 9]):
-        kept = rows_back(KeepEdges(cap), batches_of(given, NAMES, pa.int64(), parts))
-        found = np.array([row[:2] for row in kept])
-        assert (np.bincount(found.ravel()) <= cap).all()
-        degrees = histogram_of_degrees(found, 13, cap, "edge").tolist()
-        assert degrees == histogram_of_degrees(pairs, 13, cap, "node").tolist()
+        given = in_turn(as_rows(pairs), 13, parts)
+        for level, most in (("node", cap), ("edge", 13)):
+            expected = histogram_of_degrees(known, 13, cap, level).tolist()
+            assert degrees_of(given, 13, cap, most) == expected
+            assert degrees_of([row.slice(0) for batch in given for row in single(batch)], 13, cap, most) == expected
 
 
-@pytest.mark.parametrize("parts", [[], [1]])
-@pytest.mark.parametrize("rows", [[(0, 1, 5), (0, 2, 4)], [(0, 1, 5), (0, 1, 5)], [(1, 2, 5), (0, 1, 5)]])
-def test_edges_out_of_order_or_twice_are_refused_and_not_shown(rows, parts):
-    with pytest.raises(ValueError, match=r"^edges are out of order: sort them by place and ends, each once$"):
-        rows_back(KeepEdges(3), batches_of(rows, NAMES, pa.int64(), parts))
+def single(batch):
+    return [batch.slice(k, 1) for k in range(len(batch))]
+
+
+def test_a_bucket_of_many_rows_and_of_edges_that_stand_twice(monkeypatch):
+    """Edges are packed three at a time, and those of a bucket made different and written a few at a time."""
+    for name, most in {"_PACKED_TOGETHER": 3, "_EDGES_TOGETHER": 2, "_TURNS_TOGETHER": 2}.items():
+        monkeypatch.setattr(tasks, name, most)
+    pairs = np.concatenate([np.full((40, 2), [3, 5]), np.random.default_rng(2).integers(0, 9, (20, 2))])
+    given = in_turn(as_rows(pairs), 9, [7])
+    found = edges_of_rows(given)
+    assert sorted(ends_of(found)) == simple_edges(pairs, 9).tolist() and len(found) == len(pairs)
+    assert degrees_of(given, 9, 2, 2) == histogram_of_degrees(simple_edges(pairs, 9), 9, 2, "node").tolist()
+
+
+def test_how_many_rows_and_how_long_they_are_says_nothing_of_the_edges():
+    """As many rows in all, and as long together, of nobody's, of one edge many times, and of many edges."""
+    source = np.random.default_rng(3)
+    tables = [[("x", "y")] * 500, [("1", "2")] * 500, as_rows(source.integers(0, 30, (500, 2)))]
+    shapes = []
+    for rows in tables:
+        steps = packed_edges(rows, 30, [200]), in_turn(rows, 30, [200])
+        shapes.append([(len(edges_of_rows(step)), sum(map(len, step))) for step in steps])
+        assert shapes[-1] == [(500, 2 * 1024)] * 2
+        assert len(degrees_of(steps[1], 30, 4, 4)) == 5
+
+
+EDGES = [0 * 2**32 + 1, 0 * 2**32 + 2, 1 * 2**32 + 2]
+
+
+def turns_of(edges, at):
+    """Edges in this order, in two batches."""
+    for own in (edges[:at], edges[at:]):
+        cells = [np.array([edge], dtype="<i8").tobytes() for edge in own]
+        turns = pa.array(range(len(own)), pa.int64())
+        yield pa.RecordBatch.from_arrays([turns, pa.array(cells, pa.binary())], ["turn", "edges"])
+
+
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_edges_out_of_order_or_twice_are_refused_and_not_shown(at):
+    pairs = np.array(ends_of(EDGES))
+    good = [EDGES[k] for k in _fixed_order(pairs[:, 0], pairs[:, 1])]
+    assert degrees_of(turns_of(good, at), 3, 2, 2) == [0, 0, 3]
+    for bad in ([good[1], good[0], good[2]], [good[0], good[0], good[1]], [good[0], good[2], good[1]]):
+        with pytest.raises(ValueError, match=r"^edges are out of order: sort them by turn, each edge once$"):
+            degrees_of(turns_of(bad, at), 3, 2, 2)
+
+
+def test_two_edges_of_one_place_are_taken_as_they_increase(monkeypatch):
+    """None are known whose places are equal: here all are."""
+    monkeypatch.setattr(tasks, "mixed", lambda first, second: np.full(len(first), 7, dtype=np.uint64))
+    assert edges_of_rows(in_turn([("1", "2"), ("2", "0"), ("0", "1")], 3)) == EDGES
+    assert degrees_of(turns_of(EDGES, 1), 3, 1, 1) == [1, 2]
+    with pytest.raises(ValueError, match=r"^edges are out of order"):
+        degrees_of(turns_of(EDGES[::-1], 1), 3, 1, 1)
+
+
+def test_buckets_of_edges_out_of_order_are_refused():
+    """A bucket that comes twice would give its edges twice."""
+    batches = sorted_rows(packed_edges([("0", "1")], 2), "bucket")
+    with pytest.raises(ValueError, match=r"^edges are out of order: sort them by bucket$"):
+        list(OrderEdges()(iter([*batches, *batches])))
 
 
 def test_they_can_be_sent():
-    for task in (KeepEdges(3), EdgesOfPeople(["ann", "bob"])):
+    for task in (TakeEdges(9, 3, 3), OrderEdges(), PackEdges(["ann", "bob"])):
         assert pickle.loads(pickle.dumps(task)) == task
 
 
@@ -124,8 +219,8 @@ def test_an_error_in_a_task_shows_its_kind_and_place_and_no_value():
 
 
 def test_a_task_without_values_can_be_sent():
-    task = pickle.loads(pickle.dumps(WithoutValues(KeepEdges(2))))
-    assert task == WithoutValues(KeepEdges(2))
+    task = pickle.loads(pickle.dumps(WithoutValues(TakeEdges(9, 2, 2))))
+    assert task == WithoutValues(TakeEdges(9, 2, 2))
 
 
 #: Possible keys, and the sizes that are set: many rows of all keys, or of those that occur.

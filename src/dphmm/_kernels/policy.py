@@ -388,10 +388,8 @@ def number_components(parent: IntArray, plan: BoolArray) -> IntArray:
 
 
 @kernel
-def capped_degrees(first: IntArray, second: IntArray, order: IntArray, n: int, cap: int, degrees: IntArray) -> None:
-    """Fill ``degrees`` (n,): edge by edge in ``order``, an edge counts if neither end has ``cap`` edges yet."""
-    for i in range(n):
-        degrees[i] = 0
+def capped_degrees(first: IntArray, second: IntArray, order: IntArray, cap: int, degrees: IntArray) -> None:
+    """Add to ``degrees`` (n,): edge by edge in ``order``, an edge counts if neither end has ``cap`` edges yet."""
     for at in order:
         a, b = first[at], second[at]
         if degrees[a] < cap and degrees[b] < cap:

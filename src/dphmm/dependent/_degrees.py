@@ -212,9 +212,9 @@ def histogram_of_degrees(pairs: IntArray, n: int, cap: int, level: str) -> IntAr
     """Numbers of people (cap + 1,) by degree, capped as the level asks."""
     degrees = np.bincount(pairs[:, 0], minlength=n) + np.bincount(pairs[:, 1], minlength=n)
     if level == "node" and len(pairs) and degrees.max() > cap:
-        degrees = np.empty(n, dtype=np.int64)
+        degrees = np.zeros(n, dtype=np.int64)
         first, second = np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
-        _kernels.policy.capped_degrees(first, second, _fixed_order(first, second), n, cap, degrees)
+        _kernels.policy.capped_degrees(first, second, _fixed_order(first, second), cap, degrees)
     found: IntArray = np.bincount(np.minimum(degrees, cap), minlength=cap + 1)
     return found
 

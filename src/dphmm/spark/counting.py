@@ -121,7 +121,7 @@ def _sums(columns: Any, task: CountRows | CountRecords) -> tuple[bool, IntArray,
     parts = task.parts
     placed = in_order(columns) if task.by_step else packed(columns, task)
     counted = placed.mapInArrow(WithoutValues(task), TOTALS)
-    adding = counted.repartitionById(min(parts.count, _tasks(columns)), "part")
+    adding = counted.repartitionById(min(parts.count, tasks_of(columns)), "part")
     rows = list(parts.read(adding.mapInArrow(WithoutValues(AddTotals(parts)), TOTALS).toArrow().to_batches()))
     none = np.zeros(0, dtype=np.int64)
     keys = np.concatenate([none, *(part * parts.size + keys for part, _, keys, _ in rows)])
@@ -138,7 +138,7 @@ def packed(columns: Any, task: CountRows | CountRecords) -> Any:
     if type(columns.schema["owner"].dataType).__name__ != "LongType":
         columns = columns.withColumn("key", functions.xxhash64("owner"))
     rows = columns.mapInArrow(WithoutValues(PackRows(task)), PACKED)
-    return rows.repartition(_tasks(columns), "bucket").sortWithinPartitions("bucket")
+    return rows.repartition(tasks_of(columns), "bucket").sortWithinPartitions("bucket")
 
 
 def in_order(columns: Any) -> Any:
@@ -147,10 +147,10 @@ def in_order(columns: Any) -> Any:
 
     # Rows of nobody would otherwise all be in one partition.
     nobody = functions.when(functions.isnull("owner"), functions.col("step"))
-    return columns.repartition(_tasks(columns), "owner", nobody).sortWithinPartitions("owner", "step")
+    return columns.repartition(tasks_of(columns), "owner", nobody).sortWithinPartitions("owner", "step")
 
 
-def _tasks(frame: Any) -> int:
+def tasks_of(frame: Any) -> int:
     """How many tasks count. With a number of its own Spark neither joins nor splits them, so all cores have a share."""
     from pyspark.sql.utils import is_remote
 

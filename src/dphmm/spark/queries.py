@@ -34,17 +34,21 @@ from dphmm.spark.counting import (
     counted,
     key_totals,
     readable_user,
+    tasks_of,
     text_of,
     types_of,
 )
 from dphmm.spark.settings import require_fixed
 from dphmm.spark.tasks import (
-    EDGES,
+    BUCKETS,
+    DEGREES,
+    TURNS,
     ByName,
     ByNearestPlace,
     CountRecords,
-    EdgesOfPeople,
-    KeepEdges,
+    OrderEdges,
+    PackEdges,
+    TakeEdges,
     WithoutValues,
     counts_of_intervals,
 )
@@ -140,7 +144,7 @@ def degrees(
     bits, options : as in `dphmm.query` of a "degree": people, level, cap and more.
 
     It is the answer of `dphmm.query`, and under the same words its numbers; but the rows that are no edges are not
-    listed. At node level the edges of people with more than ``cap`` of them pass one task, one after the other.
+    listed. All edges pass one task, eight bytes each, which holds a number for each of the people.
 
     Returns the table (columns degree, count) with its statement. Raises InvalidInput for public options, and
     BudgetExceeded where a cap would be passed, before any job starts.
@@ -159,7 +163,7 @@ def degrees(
         checked_type(types, name, _LABELS)
 
     def count() -> ExactCounts:
-        return ExactCounts(_people_by_degree(frame, ends, asked), Rejected("row"))
+        return ExactCounts(_people_by_degree(frame, types, ends, asked), Rejected("row"))
 
     with fields(_NAMES):
         return asked.answer_counts(count, ledger, event_id, bits)
@@ -211,47 +215,26 @@ def _records(frame: Any, types: Mapping[str, str], roles: trajectories.Roles, pl
     return frame.select(*kept)
 
 
-def _people_by_degree(frame: Any, ends: tuple[str, str], asked: Degree) -> IntArray:
-    """Numbers of people (cap + 1,) by degree, as `histogram_of_degrees` has them."""
-    cap = asked.cap
-    ended = frame.select(*(text_of(frame, name).alias(side) for name, side in zip(ends, ("a", "b"), strict=True)))
-    require_fixed(ended)
-    edges = ended.mapInArrow(WithoutValues(EdgesOfPeople(asked.people)), EDGES).distinct()
-    kept = _capped(edges, cap) if asked.given["level"] == "node" else edges
-    found = _of_people(kept).selectExpr(f"least(degree, {cap}L) AS degree").groupBy("degree").count().toArrow()
-    counts = np.zeros(cap + 1, dtype=np.int64)
-    counts[np.asarray(found.column("degree"))] = np.asarray(found.column("count"))
-    counts[0] = asked.n_people - counts.sum()
-    return counts
+def _people_by_degree(frame: Any, types: Mapping[str, str], ends: tuple[str, str], asked: Degree) -> IntArray:
+    """Numbers of people (cap + 1,) by degree, as `histogram_of_degrees` has them.
 
-
-def _of_people(edges: Any) -> Any:
-    """How many edges each person has who has any: person, degree."""
-    return (
-        edges.selectExpr("explode(array(first, second)) AS person")
-        .groupBy("person")
-        .agg({"*": "count"})
-        .toDF("person", "degree")
-    )
-
-
-def _capped(edges: Any, cap: int) -> Any:
-    """The edges that are left where no person has more than ``cap``.
-
-    Who has no more than that never stops an edge. So only edges with an end that has more wait for their turn.
+    Every row that Spark moves is of one bucket and one number of rows that came: none says which edges there are.
     """
-    from pyspark.sql import functions
-
-    full = _of_people(edges).where(f"degree > {cap}").select("person")
-    waits = functions.lit(True)
-    marked = edges.join(full.select(functions.col("person").alias("first"), waits.alias("one")), "first", "left")
-    marked = marked.join(full.select(functions.col("person").alias("second"), waits.alias("other")), "second", "left")
-    names = ["first", "second", "place"]
-    free = marked.where("one IS NULL AND other IS NULL").select(*names)
-    waiting = (
-        marked.where("one OR other").select(*names).repartition(1).sortWithinPartitions("place", "first", "second")
-    )
-    return free.unionByName(waiting.mapInArrow(WithoutValues(KeepEdges(cap)), EDGES))
+    cap, n = asked.cap, asked.n_people
+    sides = {
+        side: frame[f"`{name}`"].cast("long") if types[name] in INTEGERS else text_of(frame, name)
+        for side, name in zip("ab", ends, strict=True)
+    }
+    rows = frame.select(*(column.alias(side) for side, column in sides.items()))
+    require_fixed(rows)
+    packed = rows.mapInArrow(WithoutValues(PackEdges(asked.people)), BUCKETS)
+    placed = packed.repartition(tasks_of(frame), "bucket").sortWithinPartitions("bucket")
+    edges = placed.mapInArrow(WithoutValues(OrderEdges()), TURNS).repartition(1).sortWithinPartitions("turn")
+    # At edge level nobody has as many.
+    task = TakeEdges(n, cap, cap if asked.given["level"] == "node" else n)
+    found = edges.mapInArrow(WithoutValues(task), DEGREES).toArrow().column("people").to_pylist()
+    # Spark may leave out the task where the frame has no row.
+    return np.frombuffer(found[0], dtype="<i8") if found else np.array([n] + [0] * cap)
 
 
 def fit_private(

@@ -6,7 +6,8 @@ and step. Or Spark does that with the rows as they are, where a bucket has more 
 and records of a histogram, are counted from sorted rows that come in parts of any size, in memory that does not grow
 with their number.
 
-Ends of edges become numbers of people, and edges are taken one after the other.
+Ends of edges become numbers of people. Edges are packed in the same way; a task puts those of its buckets in the order
+of one process, each once, and one task takes them all, one after the other.
 
 Spark shows how many rows each task gave, in its pages, its event log and its metrics. One row for each key that occurs
 would tell how many do, exactly and without noise. So a task gives one row for each part of all possible keys. Up to
@@ -28,12 +29,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
+from dphmm import _kernels
 from dphmm.dependent._degrees import People, ends_among_people, mixed
 from dphmm.dependent._records import states_of_places
 from dphmm.markov.private.sensitivity import Caps
 from dphmm.markov.private.transition_counts import UNSORTED, KeyTotals, RowCounter, Rows, SortedRows
-from dphmm.storage.columns import EARLIEST, LATEST
+from dphmm.storage.columns import EARLIEST, LATEST, as_text
 from dphmm.storage.trajectories import places_of
 from dphmm.types import BoolArray, FloatArray, IntArray
 
@@ -311,19 +314,8 @@ class PackRows:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Batches of the columns ``PACKED``."""
-        held, came = list[Columns](), 0
-        for batch in batches:
-            first = 0
-            while first < len(batch):
-                # Not by batches: Spark ends those by bytes, too, which depend on names of states.
-                part = batch.slice(first, _PACKED_TOGETHER - came)
-                held.append(self._columns(self.task.owned(part)))
-                first, came = first + len(part), came + len(part)
-                if came == _PACKED_TOGETHER:
-                    yield _packed(held, came)
-                    held, came = [], 0
-        if came:
-            yield _packed(held, came)
+        for parts in _packs(batches):
+            yield _packed([self._columns(self.task.owned(part)) for part in parts], sum(map(len, parts)))
 
     def _columns(self, known: pa.RecordBatch) -> Columns:
         step, state, time = self.task.when(known)
@@ -331,6 +323,25 @@ class PackRows:
         hashed = "key" in known.schema.names
         key = np.asarray(known.column("key" if hashed else "owner"))
         return Columns(key, step, state, time, known.column("owner") if hashed else None)
+
+
+def _packs(batches: Iterator[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
+    """The rows of batches, in lists of ``_PACKED_TOGETHER`` rows in all; the last one has fewer.
+
+    Not by batches: Spark ends those by bytes, too, which depend on names.
+    """
+    held, came = list["pa.RecordBatch"](), 0
+    for batch in batches:
+        first = 0
+        while first < len(batch):
+            part = batch.slice(first, _PACKED_TOGETHER - came)
+            held.append(part)
+            first, came = first + len(part), came + len(part)
+            if came == _PACKED_TOGETHER:
+                yield held
+                held, came = [], 0
+    if held:
+        yield held
 
 
 def _packed(held: list[Columns], came: int) -> pa.RecordBatch:
@@ -500,58 +511,167 @@ def _floats(column: Any) -> FloatArray:
     return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
-EDGES = "first long, second long, place long"
-_ENDS = ["first", "second", "place"]
+#: Edges as they are moved: of one bucket as they come, then of all buckets in their order, then people by their degree.
+BUCKETS, TURNS, DEGREES = "bucket int, edges binary", "turn long, edges binary", "people binary"
+#: An edge is one number, the smaller end times this and the other end. A row that is no edge of two people is -1.
+_END = 2**32
+#: Edges of one bucket that are held before those that stand twice are left out; rows of edges in one batch, 2 MiB each.
+_EDGES_TOGETHER, _TURNS_TOGETHER = 2**20, 512
 
 
 @dataclass(frozen=True)
-class EdgesOfPeople:
-    """Edges of two different public people: numbers first < second, and the place in the order of `mixed`.
+class PackEdges:
+    """Pack the edges of two different public people as they come, as `PackRows` does with rows.
 
-    Rows that are none are passed over. An edge that stands twice is given twice.
+    Buckets follow the order of `mixed`. A row that is no edge goes along as -1: so numbers of rows and their bytes,
+    which Spark shows, follow from how many rows came.
     """
 
     people: People
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Batches (first, second, place) of batches of text (a, b)."""
+        """Batches of the columns ``BUCKETS`` of batches (a, b) of whole numbers or text."""
         import pyarrow as pa
 
-        for batch in batches:
-            pairs = ends_among_people(pa.Table.from_batches([batch]), self.people)
-            pairs = pairs[(pairs >= 0).all(axis=1) & (pairs[:, 0] != pairs[:, 1])]
-            first, second = pairs.min(axis=1, initial=2**62), pairs.max(axis=1, initial=-1)
-            # Spark compares signed numbers.
-            place = (mixed(first, second) ^ np.uint64(2**63)).view(np.int64)
-            yield pa.RecordBatch.from_arrays([pa.array(first), pa.array(second), pa.array(place)], _ENDS)
+        every = np.arange(2**_BUCKET_BITS, dtype=np.int32)
+        for parts in _packs(batches):
+            edges = np.concatenate([self._edges(part) for part in parts])
+            bucket = (_places(edges) >> np.uint64(64 - _BUCKET_BITS)).astype(np.uint16)
+            # Rows that are no edges would otherwise all be in one bucket.
+            bucket = np.where(edges < 0, np.arange(len(edges)) % len(every), bucket).astype(np.uint16)
+            order = np.argsort(bucket, kind="stable")
+            cells = _cells(edges[order], np.searchsorted(bucket[order], np.arange(len(every) + 1)))
+            yield pa.RecordBatch.from_arrays([pa.array(every), cells], ["bucket", "edges"])
+
+    def _edges(self, batch: pa.RecordBatch) -> IntArray:
+        """The edge (n,) of each row."""
+        import pyarrow as pa
+
+        table = pa.Table.from_batches([batch])
+        if not isinstance(self.people, int):
+            table = pa.table([as_text(column, "DATA") for column in table.columns], names=table.column_names)
+        pairs = ends_among_people(table, self.people)
+        joined = (pairs >= 0).all(axis=1) & (pairs[:, 0] != pairs[:, 1])
+        return np.where(joined, pairs.min(axis=1) * _END + pairs.max(axis=1), -1)
 
 
 @dataclass(frozen=True)
-class KeepEdges:
-    """The edges whose ends both have fewer than ``cap`` edges when their turn comes.
+class OrderEdges:
+    """The different edges of each bucket, in the order in which one process takes them.
 
-    All edges come to one task, by place, first and second. It holds one number for each of their ends.
+    Edges of a bucket are given in as many rows as they came in, each as long as it was: where an edge stands twice, -1
+    takes the place of one of them. It holds the different edges of one bucket.
     """
 
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Batches of the columns ``TURNS``, of ``BUCKETS``. Raises ValueError for buckets that are out of order."""
+        last, edges, lengths = -1, DifferentEdges(), list[IntArray]()
+        for batch in batches:
+            for bucket, content, rows in _edges_by_bucket(batch):
+                if bucket < last:
+                    raise ValueError("edges are out of order: sort them by bucket")
+                if bucket != last and lengths:
+                    yield from _turns(last, edges.in_order(), np.concatenate(lengths))
+                    edges, lengths = DifferentEdges(), []
+                last = bucket
+                edges.add(content)
+                lengths.append(rows)
+        if lengths:
+            yield from _turns(last, edges.in_order(), np.concatenate(lengths))
+
+
+class DifferentEdges:
+    """Edges of one bucket, each once."""
+
+    def __init__(self) -> None:
+        self._known = np.zeros(0, dtype=np.int64)
+        self._held, self._n_held = list[IntArray](), 0
+
+    def add(self, edges: IntArray) -> None:
+        """These edges (m,), too; -1 is none."""
+        self._held.append(edges)
+        self._n_held += len(edges)
+        if self._n_held >= max(_EDGES_TOGETHER, len(self._known)):
+            self._fold()
+
+    def in_order(self) -> IntArray:
+        """All of them (k,) by `mixed`, and of equal ones as they increase."""
+        self._fold()
+        found: IntArray = self._known[np.argsort(_places(self._known), kind="stable")]
+        return found
+
+    def _fold(self) -> None:
+        edges = np.unique(np.concatenate([self._known, *self._held]))
+        self._known, self._held, self._n_held = edges[edges >= 0], [], 0
+
+
+@dataclass(frozen=True)
+class TakeEdges:
+    """How many of ``n`` people have 0, 1, 2, ... edges, or ``cap`` and more, of edges that are taken one by one.
+
+    An edge is left out where an end has ``most`` edges already. All edges come to one task, in the order of their
+    turns. It holds a number for each person.
+    """
+
+    n: int
     cap: int
+    most: int
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Some rows of batches (first, second, place). Raises ValueError for rows that are out of order."""
+        """One row of the column ``DEGREES``, of ``TURNS``. Raises ValueError for edges that are out of order."""
         import pyarrow as pa
 
-        cap, degrees, last = self.cap, dict[int, int](), (-(2**63), -1, -1)
+        degrees, before = np.zeros(self.n, dtype=np.int64), np.zeros(0, dtype=np.int64)
         for batch in batches:
-            kept = []
-            for a, b, place in zip(*(batch.column(name).to_pylist() for name in _ENDS), strict=True):
-                if (place, a, b) <= last:
-                    raise ValueError("edges are out of order: sort them by place and ends, each once")
-                last = (place, a, b)
-                one, other = degrees.get(a, 0), degrees.get(b, 0)
-                room = one < cap and other < cap
-                if room:
-                    degrees[a], degrees[b] = one + 1, other + 1
-                kept.append(room)
-            yield batch.filter(pa.array(kept, pa.bool_()))
+            content = _values(batch.column("edges")) if len(batch) else before[:0]
+            edges = np.concatenate([before, content[content >= 0]])
+            if not _increase(edges):
+                raise ValueError("edges are out of order: sort them by turn, each edge once")
+            own = edges[len(before) :]
+            _kernels.policy.capped_degrees(own // _END, own % _END, np.arange(len(own)), self.most, degrees)
+            before = edges[-1:]
+        people = np.bincount(np.minimum(degrees, self.cap), minlength=self.cap + 1).astype("<i8")
+        yield pa.RecordBatch.from_arrays([pa.array([people.tobytes()], pa.binary())], ["people"])
+
+
+def _places(edges: IntArray) -> NDArray[np.uint64]:
+    """The place (m,) of each edge in the order of one process."""
+    return mixed(edges // _END, edges % _END)
+
+
+def _increase(edges: IntArray) -> bool:
+    """Whether edges (m,) are in the order of one process, each once."""
+    place = _places(edges)
+    later, equal = place[1:] > place[:-1], place[1:] == place[:-1]
+    return bool((later | (equal & (edges[1:] > edges[:-1]))).all())
+
+
+def _edges_by_bucket(batch: pa.RecordBatch) -> Iterator[tuple[int, IntArray, IntArray]]:
+    """Each bucket of a batch, its edges (m,), and how many of them each of its rows has."""
+    import pyarrow.compute as pc
+
+    if len(batch) == 0:
+        return
+    bucket, content = np.asarray(batch.column("bucket")), _values(batch.column("edges"))
+    lengths = np.asarray(pc.binary_length(batch.column("edges"))).astype(np.int64) // 8
+    bounds = np.append(0, np.cumsum(lengths))
+    begins = np.flatnonzero(np.append(True, bucket[1:] != bucket[:-1])).tolist()
+    for first, end in itertools.pairwise([*begins, len(bucket)]):
+        yield int(bucket[first]), content[bounds[first] : bounds[end]], lengths[first:end]
+
+
+def _turns(bucket: int, edges: IntArray, lengths: IntArray) -> Iterator[pa.RecordBatch]:
+    """Edges (k,) of a bucket in rows of these lengths (r,), which -1 fills up, and the turn of each row among all."""
+    import pyarrow as pa
+
+    bounds = np.append(0, np.cumsum(lengths))
+    for first in range(0, len(lengths), _TURNS_TOGETHER):
+        own = bounds[first : first + _TURNS_TOGETHER + 1]
+        content = np.full(own[-1] - own[0], -1, dtype=np.int64)
+        given = edges[own[0] : own[-1]]
+        content[: len(given)] = given
+        turn = bucket * 2**32 + first + np.arange(len(own) - 1)
+        yield pa.RecordBatch.from_arrays([pa.array(turn), _cells(content, own - own[0])], ["turn", "edges"])
 
 
 #: The columns of what comes back. ``again``: nothing was counted, as the rows must be in another order.
