@@ -11,7 +11,7 @@ Source: docs/proofs/schedules.md.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -145,6 +145,7 @@ class Expected(NamedTuple):
     ``by_step`` (L,): the mean error of a reader's guesses at each step of a sequence, block or window, as `Found.error`
     is over all of them. ``settled``: whether it is of all blocks, and not of the first ones alone. ``answers``: how
     many somebody has in a block, at most. ``known``: how far off somebody is of people who stay who knows their states.
+    ``even``: whether it is so wherever in a block step 1 is, as people are alike at all steps of it.
     """
 
     found: Found
@@ -152,12 +153,14 @@ class Expected(NamedTuple):
     settled: bool = True
     answers: int = 0
     known: float = 0.0
+    even: bool = True
 
 
 class _Laws(NamedTuple):
     """How the model has people at states (N,): at step 1, at first steps of later blocks, over the first, over all.
 
-    ``far``: at a step far ahead, of a model whose moves are always the same; of another one as ``total``.
+    ``far``: at the first step of a block far ahead. ``apart``, of the first blocks and of all: the mean total variation
+    between a step's law and that of the same step of the block far ahead.
     """
 
     first: FloatArray
@@ -165,6 +168,7 @@ class _Laws(NamedTuple):
     begun: FloatArray
     total: FloatArray
     far: FloatArray
+    apart: tuple[float, float]
 
 
 class World:
@@ -389,17 +393,37 @@ class World:
 
     @cached_property
     def _laws(self) -> _Laws:
-        model, steps = self.setting.model, self.length * self._blocks
-        # Two steps far ahead: people may go back and forth.
-        ahead = [steps + _FAR, steps + _FAR + 1] if model.time_homogeneous else []
-        laws = laws_of_steps(model, np.array([*range(1, steps + 1), *ahead]), self.setting.options.start)
-        first = later = begun = total = np.zeros(self.setting.space.n_states)
-        for t, law in zip(range(1, steps + 1), laws, strict=False):
-            total = total + law
-            first, begun = law if t == 1 else first, total if t == self._first * self.length else begun
-            later = later + law if t > 1 and t % self.length == 1 % self.length else later
-        far = sum(laws, np.zeros_like(total)) if ahead else total
-        return _Laws(*(one / (one.sum() or 1.0) for one in (first, later, begun, total, far)))
+        first = later = begun = total = far = np.zeros(self.setting.space.n_states)
+        apart, apart_begun = 0.0, 0.0
+        laws = enumerate(self._laws_at(self._steps(blocks=self._blocks)), 1)
+        # Of long blocks, of which there are two, the far one is made for each.
+        kept = list(self._laws_at(self._far_steps)) if self.length <= SETTLED else None
+        for _ in range(self._blocks):
+            for ahead, (t, law) in zip(kept or self._laws_at(self._far_steps), laws, strict=False):
+                total, apart = total + law, apart + float(np.abs(law - ahead).sum()) / 2
+                if t == 1:
+                    first, far = law, ahead
+                elif t % self.length == 1 % self.length:
+                    later = later + law
+                if t == self._first * self.length:
+                    begun, apart_begun = total, apart / t
+        first, later, begun, total, far = (one / (one.sum() or 1.0) for one in (first, later, begun, total, far))
+        return _Laws(first, later, begun, total, far, (apart_begun, apart / (self.length * self._blocks)))
+
+    def _steps(self, before: int = 0, blocks: int = 1) -> IntArray:
+        """The steps of so many blocks after so many steps."""
+        return np.arange(before + 1, before + blocks * self.length + 1)
+
+    @property
+    def _far_steps(self) -> IntArray:
+        """The steps of a block far ahead; of a model whose moves are not always the same of the last simulated one."""
+        before = self.length * (self._blocks - 1)
+        # After so many whole blocks: what is compared is what is done at the same step of a block.
+        ahead = -(-_FAR // self.length) if self.setting.model.time_homogeneous else 0
+        return self._steps(before + ahead * self.length)
+
+    def _laws_at(self, steps: IntArray) -> Iterator[FloatArray]:
+        return laws_of_steps(self.setting.model, steps, self.setting.options.start)
 
     @cached_property
     def settled(self) -> bool:
@@ -410,8 +434,11 @@ class World:
         if self.promise.steps is not None:
             return True
         plans = self._plan_numbers.reshape(self._blocks, self.length)
-        laws = self._laws
-        return bool((plans == plans[0]).all()) and all(self._like(one, laws.total) for one in (laws.begun, laws.far))
+        if (plans != plans[0]).any() or max(self._laws.apart) > _LIKE_ALL:
+            return False
+        far = self._without(self._far_steps)
+        begun, total = (self._without(self._steps(blocks=blocks)) for blocks in (self._first, self._blocks))
+        return all(self._as_far_off(one, far) for one in (begun, total))
 
     @cached_property
     def _plan_numbers(self) -> IntArray:
@@ -427,14 +454,35 @@ class World:
         if self.promise.steps is not None:
             return bool(self.stay_law.any())
         nowhere = float(self._laws.total[~self._always_possible].sum())
-        return self.settled and nowhere <= _LIKE_ALL and self._like(self._laws.first, self._laws.later)
+        if isinstance(self.promise.per, str) and not self.even:
+            # Step 1 may be at any hour, and a day begins at midnight.
+            return False
+        first, *others = self._laws.first, self._laws.later, self._laws.far
+        return (
+            self.settled
+            and nowhere <= _LIKE_ALL
+            and all(
+                float(np.abs(first - one).sum()) / 2 <= _LIKE_ALL
+                and self._as_far_off(self._alone.off(first), self._alone.off(one))
+                for one in others
+            )
+        )
 
-    def _like(self, one: FloatArray, other: FloatArray) -> bool:
-        """Whether the model has people alike by two laws (N,), and as far from a guess: a few may be far away."""
-        off, without = self._alone.off(one), self._alone.off(other)
+    @cached_property
+    def even(self) -> bool:
+        """Whether people are alike at all steps of a block far ahead (mean total variation)."""
+        mean = sum(self._laws_at(self._far_steps), np.zeros_like(self._laws.total)) / self.length
+        apart = sum(float(np.abs(law - mean).sum()) / 2 for law in self._laws_at(self._far_steps)) / self.length
+        return apart <= _LIKE_ALL and self._as_far_off(self._without(self._far_steps), self._alone.off(mean))
+
+    def _as_far_off(self, one: float, other: float) -> bool:
+        """Whether a guess without a file errs as far in two cases: a few people may be far away."""
         # Where a guess hardly errs, a part of it is nothing that anybody sees.
-        seen = max(without, _LIKE_ALL * self._alone.off(self._laws.total))
-        return float(np.abs(one - other).sum()) / 2 <= _LIKE_ALL and abs(off - without) <= _LIKE_ALL * seen
+        return abs(one - other) <= _LIKE_ALL * max(other, _LIKE_ALL * self._alone.off(self._laws.total))
+
+    def _without(self, steps: IntArray) -> float:
+        """The mean error of the best guess of each of these steps."""
+        return self._alone.at(self.setting.model, steps, self.setting.options.start)[1]
 
     @cached_property
     def _always_possible(self) -> BoolArray:
@@ -470,8 +518,7 @@ class World:
         It depends on the model alone, however few people are invented: the mean is over the states as the model has
         people in them, and over places in each state's cell.
         """
-        steps = np.arange(1, self.length * (self._blocks if self.settled else self._first) + 1)
-        return self._alone.at(self.setting.model, steps, self.setting.options.start)[1]
+        return self._without(self._steps(blocks=self._blocks if self.settled else self._first))
 
     @cached_property
     def _stayers(self) -> tuple[IntArray, FloatArray]:
@@ -540,9 +587,8 @@ class World:
             stays.without,
             uncomputed="" if stays.found else why_no_stays(stays.what, self.setting.has_public_plans),
         )
-        return Expected(
-            found, errors.by_step.reshape(-1, self.length).mean(axis=0), self.settled, schedule.releases, self._known
-        )
+        by_step = errors.by_step.reshape(-1, self.length).mean(axis=0)
+        return Expected(found, by_step, self.settled, schedule.releases, self._known, self.even)
 
     def _planned(self, setting: Setting, schedule: Schedule, ends: Any) -> Any:
         """After each end the mean number of answers about the place, and the tracker's beliefs (N, n)."""

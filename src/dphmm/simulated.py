@@ -49,8 +49,9 @@ _GUESSES = 64
 _TOGETHER = 2 * 10**6
 #: Places that the error without a file is averaged over, all states together; one of each state where there are more.
 PLACES = 10_000
-#: So many guesses at most are made without a file. A law that no step moves by more stays.
-_MOST_GUESSES, _STILL = 512, 1e-14
+#: Guesses without a file are made anew for laws that lie further (total variation) from all of the last guesses' laws:
+#: so many of these are kept, of so many numbers in all. A law that no step moves by more stays.
+_NEAR, _MOST_GUESSES, _KEPT_NUMBERS, _STILL = 0.002, 512, 4 * 10**6, 1e-14
 #: Places that a belief is averaged over, all states together; one of each state where there are more.
 _PLACES = 4000
 
@@ -310,10 +311,13 @@ class ModelGuesses:
 
     def off(self, law: FloatArray, place: FloatArray | None = None) -> float:
         """How far off that guess, or another ``place`` (d,), is on average; of labels how often it is wrong."""
-        guess = self.place(law) if place is None else place
+        return float(self._costs(self.place(law) if place is None else place) @ law)
+
+    def _costs(self, guess: FloatArray) -> FloatArray:
+        """How far off a guess (d,) is on average from people at each state (N,); of labels whether it is wrong."""
         if self._space.has_labels:
-            return float(1 - law[self._space.own_answers[:, 0] == guess[0]].sum())
-        return float(law @ self._space.distances(guess, self._anywhere).mean(axis=1))
+            return np.asarray(self._space.own_answers[:, 0] != guess[0], dtype=np.float64)
+        return np.asarray(self._space.distances(guess, self._anywhere).mean(axis=1))
 
     @cached_property
     def _anywhere(self) -> FloatArray:
@@ -323,19 +327,23 @@ class ModelGuesses:
     def at(self, model: MarkovModel, steps: IntArray, start: str | None = None) -> tuple[FloatArray, float]:
         """The guesses (n, d) of people at some steps (n,), and how far off these are on average.
 
-        Where somebody is hangs on the step: there is a guess for each of at most 512 laws, and later ones have the
-        guess of the step before. ``start`` as of a release.
+        Where somebody is hangs on the step: each step has the best of the guesses of the laws before, and one of its
+        own where its law is not nearly one of theirs. ``start`` as of a release.
         """
         different, which, counts = np.unique(steps, return_inverse=True, return_counts=True)
-        known = dict[bytes, tuple[FloatArray, float]]()
-        told, off, place = [], 0.0, None
+        n = self._space.n_states
+        kept = min(len(different), _MOST_GUESSES, max(1, _KEPT_NUMBERS // n))
+        laws, costs, guesses, made = np.zeros((kept, n)), np.zeros((kept, n)), list[FloatArray](), 0
+        told, off = [], 0.0
         for law, count in zip(laws_of_steps(model, different, start), counts.tolist(), strict=True):
-            key = np.round(law, 9).tobytes()
-            if key not in known and len(known) < _MOST_GUESSES:
-                known[key] = self.place(law), self.off(law)
-            place, error = known[key] if key in known or place is None else (place, self.off(law, place))
-            told.append(place)
-            off += count * error
+            if not guesses or np.abs(laws[: len(guesses)] - law).sum(axis=1).min() > 2 * _NEAR:
+                at, made = made % kept, made + 1
+                guesses[at : at + 1] = [self.place(law)]
+                laws[at], costs[at] = law, self._costs(guesses[at])
+            errors = costs[: len(guesses)] @ law
+            best = int(np.argmin(errors))
+            told.append(guesses[best])
+            off += count * float(errors[best])
         return np.array(told)[which.ravel()], off / len(steps)
 
 

@@ -205,6 +205,7 @@ def test_a_promise_that_was_pasted_in_is_not_believed_beside_a_ledger(doctored, 
     assert "with a sequence of 12 per 1h; expected what the ledger keeps user 'u1' to: no promise at all" in line
     report(folder, tmp_path / "page.html")
     said = (tmp_path / "page.html").read_text()
+    said = said.replace('<span class="option">--ledger</span>', "--ledger")
     assert said.count("The cap is the statement&#39;s; give --ledger to check it.") == 2
     assert (
         "12 an hour, as the statement says" in said
@@ -326,7 +327,7 @@ def test_what_answers_tell_of_places_further_apart_is_of_every_plan(world, tmp_p
         report(tmp_path, tmp_path / f"{user}.html", *public, "--user", user)
         pages.append(
             re.findall(
-                r"apart on the map one answer about them moves odds ([0-9,.]+) times",
+                r"apart on the map one answer can multiply the odds by ([0-9,.]+)[;.]",
                 (tmp_path / f"{user}.html").read_text(),
             )
         )
@@ -400,7 +401,7 @@ def test_of_people_who_are_easier_to_find_figures_are_of_the_file(tmp_path):
     expected = found.prospects.expected
     assert found.whole and expected.settled and not found.as_expected
     assert found.found.error < 0.5 * expected.found.error and expected.found.stays and not found.found.stays
-    assert "easier to find at the times of this file" in " ".join(found.found.lines)
+    assert "elsewhere, or easier to find, than at most times" in " ".join(found.found.lines)
 
 
 def test_of_times_that_are_easier_to_tell_figures_are_of_the_file(tmp_path):

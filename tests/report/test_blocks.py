@@ -112,7 +112,7 @@ def test_where_nothing_was_asked_only_the_plan_is_told_of(made):
     said = first_screen(report)
     assert said.startswith("No answer has been published.") and "Nothing is spent: 0 of 4." in said
     error = report.prospects.expected.found.lines[0]
-    assert f"Once it is asked: {error}." in said
+    assert f"Once people are asked: {error}." in said
     assert "who stays" not in said and "still find" not in said and "Guaranteed" not in said
 
 

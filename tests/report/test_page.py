@@ -365,7 +365,7 @@ def test_the_file_alone_is_what_was_published_and_what_is_believed(tmp_path):
     for card in ("Guaranteed", "What a reader can still find", "Not protected"):
         assert alone.said.partition(card)[2][:300].partition("Spent")[0] in same, card
     assert "12 answers a day, no cap stated" in alone.said and "24 answers a day, no cap stated" in both.said
-    assert "No limit for a day: 12 answers a day" in both.said and "budget: whole ledger" in both.said
+    assert "No limit for a day: 12 answers a day" in both.said and "budget: all files of the ledger" in both.said
 
 
 def test_the_delta_set_is_told_as_the_statement_tells_it(page_of):
@@ -542,8 +542,8 @@ def test_what_further_places_lose_is_told_of_all_answers_too(report_of):
     own = report_of("grid")
     (_, loss), counts = own.further[0], words.counts_of(own)
     assert counts.most == 12
-    every = f"all 12 of a day of two such ways {words.factor_words(12 * loss)} times"
-    both = f"one answer about them moves odds {words.factor_words(loss)} times, {every}"
+    every = f"all 12 of a day, of two ways so far apart, by {words.factor_words(12 * loss)}"
+    both = f"one answer can multiply the odds by {words.factor_words(loss)}; {every}"
     assert both in " ".join(words.not_protected_short(own))
     assert both in " ".join(cell for row in words.not_protected(own) for cell in row)
 
@@ -670,7 +670,7 @@ def test_several_answers_are_of_two_paths_and_one_of_its_moment(report_of):
     figure = Content(own).bars_figure
     assert figure.caption == "Several answers: of two ways that are, at every moment, equal or joined by the policy."
     assert words.guarantee(own).words.endswith("after the answer of that moment.")
-    assert "answers of other moments can tell more of one" in own.story.guaranteed["words"]
+    assert "answers of other moments can tell more about that moment" in own.story.guaranteed["words"]
 
 
 def test_no_set_is_drawn_of_a_policy_that_some_steps_do_not_have(report_of):

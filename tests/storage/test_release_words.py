@@ -171,7 +171,7 @@ def test_without_a_promise_nothing_limits_a_day(grid) -> None:
     places, limit, more = told.guaranteed["words"]
     assert "at most 73.2 % sure after the answer of that moment" in places and "680" not in places
     assert limit == "no limit for a day: 24 answers about one person in all, each allows 73.2 %"
-    assert more == "answers of other moments can tell more of one"
+    assert more == "answers of other moments can tell more about that moment"
     assert told.guaranteed["all_answers"] is None and told.spent["words"] == [
         "epsilon sum 24 for who has most answers by the answers of this file, no cap"
     ]

@@ -353,6 +353,8 @@ def _whom(statement: ReleaseStatement, name: str, provenance: Mapping[str, Any])
     _require(silent or known_by in KNOWN_BY[people], name, "model.people_known_by")
     whom = Whom.of(people, known_by)
     _require((whom == NOBODY) == made_without_data(provenance), name, "model.people_known_by")
+    # Names and hashes are compared with those of a table that dphmm fitted the model on, without noise.
+    _require(known_by not in ("names", "file") or provenance.get("private") is False, name, "model.people_known_by")
     return whom
 
 

@@ -230,7 +230,9 @@ def nights_chart(
         drawing.line(points, f"line-{line.style}")
         for point in points:
             drawing.circle(point, 2.4, f"dot-{line.style}")
-        names.append(Name(points, line.name, f"name-{line.style}", min(1, len(points) - 1)))
+        # Lines begin together: the faint one, which may be the shortest, is named at its end.
+        place = len(points) - 1 if line.style == "faint" else min(1, len(points) - 1)
+        names.append(Name(points, line.name, f"name-{line.style}", place))
     write_names(drawing, axes, names)
     shown, last = [], -math.inf
     for end in ends:
@@ -444,19 +446,19 @@ def share_chart(
     finding: str,
 ) -> Drawing:  # fmt: skip
     """The share of people with one label at each answer, with its interval, from 0 to 100 %."""
-    width, top, bottom = 178.0, 10.0, 110.0
+    width, left, top, bottom = 178.0, 36.0, 10.0, 110.0
     drawing = Drawing(width, 134, finding, "chart")
     for value in (0.5, 0.0):
         y = bottom - (bottom - top) * value
-        drawing.line([[0, y], [width, y]], "grid" if value else "axis")
-    drawing.text(0, bottom - (bottom - top) * 0.5 - 4, "50 %", "tick")
+        drawing.line([[left, y], [width, y]], "grid" if value else "axis")
+    drawing.text(0, bottom - (bottom - top) * 0.5 + 4, "50 %", "tick")
     span = (times[-1] - times[0]) or 1.0
     for at, middle, least, most in zip(times, share, low, high, strict=True):
-        x = 12 + (at - times[0]) / span * (width - 24)
+        x = left + 8 + (at - times[0]) / span * (width - left - 16)
         low_y, y, high_y = (bottom - (bottom - top) * float(np.clip(value, 0, 1)) for value in (least, middle, most))
         drawing.frame(x - 4, high_y, 8, low_y - high_y, f"label-{colour_of(label)} sure-4")
         drawing.circle([x, y], 3.6, f"label-{colour_of(label)}")
-    drawing.text(0, 128, ends[0], "tick")
+    drawing.text(left, 128, ends[0], "tick")
     drawing.text(width, 128, ends[1], "tick", "end")
     return drawing
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import numpy as np
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from dphmm._cached import cached_property
 from dphmm.accounting.records import in_short
@@ -40,6 +41,8 @@ from dphmm.types import FloatArray, IntArray
 if TYPE_CHECKING:
     from jinja2 import Template
 
+#: Between a number and its unit; an option of the command line.
+_UNIT, _OPTION = re.compile(r"(?<=[0-9]) (?=(?:k?m|%)(?![a-z]))"), re.compile(r"--[a-z]+")
 #: In place of a figure that takes too many plans.
 _NOT_COMPUTED = "not computed"
 #: Small maps, people in strips, and blocks of the budget that are drawn.
@@ -48,6 +51,8 @@ _DAY = 86_400
 #: The step that is shown first is the answer nearest to this time of the day.
 _FIRST = 14 * 3600
 _TOO_FEW = 8
+#: Quarters of a day that are named below the slider, and how far apart words there are at least, as a share of it.
+_QUARTERS, _TICKS_APART = ("6:00", "12:00", "18:00"), 0.14
 #: Mean width of the intervals of shares from which on they tell next to nothing; labels that have a colour.
 _TELLS_NOTHING, _COLOURS = 0.5, len(LABELS)
 #: Height of the first screen beside its four answers, and what a chart there has around it: heading, caption, numbers.
@@ -59,8 +64,8 @@ _ON_FIRST, _LOW, _HIGH, _STRIP, _STRIP_HIGH = 3, 140.0, 300.0, 52.0, 84.0
 def page(report: ReleaseReport) -> str:
     """The whole page; the same report gives the same text."""
     folder = files("dphmm.report").joinpath("templates")
-    style = css() + folder.joinpath("page.css").read_text(encoding="utf-8")
     content = Content(report)
+    style = css() + folder.joinpath("page.css").read_text(encoding="utf-8") + content.tick_style
     script = folder.joinpath("page.js").read_text(encoding="utf-8")
     given = {"c": content, "report": report, "style": style, "script": script, "policy": _policy(style, script)}
     return _template().render(**given) + "\n"
@@ -78,7 +83,13 @@ def _template() -> Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["prose"] = prose
     return environment.get_template("page.html")
+
+
+def prose(text: str) -> Markup:
+    """A sentence in which no line ends between a number and its unit, or within the name of an option."""
+    return Markup(_OPTION.sub(r'<span class="option">\g<0></span>', _UNIT.sub("\u00a0", str(escape(text)))))
 
 
 def write_report(path: PathLike, report: ReleaseReport) -> Path:
@@ -166,7 +177,7 @@ class Content:
     @property
     def budget_of(self) -> str:
         """Of what the budget is, where it is not of the file alone."""
-        return "" if self.report.elsewhere is None else "budget: whole ledger"
+        return "" if self.report.elsewhere is None else "budget: all files of the ledger"
 
     @cached_property
     def headline(self) -> str:
@@ -215,9 +226,7 @@ class Content:
     def once_asked(self) -> str:
         """What is expected once somebody is asked."""
         expected = self.report.prospects.expected
-        if expected is None:
-            return ""
-        return f"Once it is asked: {expected.found.lines[0]}."
+        return "" if expected is None else f"Once people are asked: {expected.found.lines[0]}."
 
     @property
     def answered(self) -> bool:
@@ -341,13 +350,29 @@ class Content:
         )
 
     @cached_property
-    def slider_ends(self) -> list[str]:
-        """Words below the slider, from its first to its last step."""
+    def slider_ticks(self) -> list[tuple[float, str]]:
+        """Words below the slider and where they stand, from 0 to 1: its ends, and quarters of the day that have a row.
+
+        The slider goes by rows, of which some hours may have none.
+        """
         assert self.person is not None
-        rows = self.person.rows[self.day]
-        if self.report.rows.time is not None and len(rows) * (self.report.made.model.step or 0) == _DAY:
-            return ["0:00", "6:00", "12:00", "18:00", "24:00"]
-        return [self.moment(int(rows[0])), self.moment(int(rows[-1]))] if len(rows) > 1 else [self.moment(int(rows[0]))]
+        names = [self.moment(row) for row in self.person.rows[self.day].tolist()]
+        if len(names) == 1:
+            return [(0.0, names[0])]
+        found = [(0.0, names[0])]
+        for at, name in enumerate(names):
+            place = at / (len(names) - 1)
+            if name in _QUARTERS and found[-1][0] + _TICKS_APART <= place <= 1 - _TICKS_APART:
+                found.append((place, name))
+        return [*found, (1.0, names[-1])]
+
+    @property
+    def tick_style(self) -> str:
+        """Where the words below the slider stand, as style rules: the page lets no element have a style of its own."""
+        if self.map is None or self.slider is None:
+            return ""
+        inner = list(enumerate(self.slider_ticks, 1))[1:-1]
+        return "".join(f".ends span:nth-child({number}){{left:{100 * place:.2f}%}}\n" for number, (place, _) in inner)
 
     @cached_property
     def data(self) -> str:
@@ -370,6 +395,8 @@ class Content:
         return {
             "cells": shape,
             "side": maps.SIDE,
+            "quarters": _QUARTERS,
+            "apart": _TICKS_APART,
             "timed": report.rows.time is not None,
             "zone": report.zone,
             "unit": report.space.unit,
@@ -422,6 +449,7 @@ class Content:
             "sets": [list(gap) for gap in patterns],
             "set": inside.tolist(),
             "centre": int(cells.of[self.central]),
+            "called": self.states_called,
             "zoom": [other.scale / view.scale, float(corner[0]), float(corner[1])],
         }
 
@@ -439,6 +467,8 @@ class Content:
     @cached_property
     def figures(self) -> list[Figure]:
         """The charts, for the downloads."""
+        if not self.answered:
+            return []
         made = (self.error_figure, self.nights_figure, self.bars_figure, self.budget_figure, *self.line_figures)
         return [figure for figure in made if figure is not None]
 
@@ -457,8 +487,7 @@ class Content:
         if not report.beforehand and (known := np.flatnonzero(~np.isnan(beforehand))).size:
             # A file of less than a block is drawn over its own steps.
             drawn = slice(int(known[0]), int(known[-1]) + 1)
-            ends = [self._step_name(place, steps) for place in (drawn.start, drawn.stop - 1)]
-            ticks = list(zip((0.0, float(known[-1] - known[0] + 1)), ends, strict=True))
+            ticks = self._part_ticks(int(known[0]), int(known[-1]) + 1, steps)
         curves = charts.Curves(
             beforehand[drawn],
             None if measured is None else measured[drawn],
@@ -468,7 +497,7 @@ class Content:
             [place - (drawn.start or 0) for place in asked if place in range(steps)[drawn]],
         )
         now, before = off(found.error, found.unit), off(expected.found.error, found.unit)
-        where = "What somebody's label is" if found.unit == LABELS_WRONG else "Where somebody is"
+        where = "Which label somebody has" if found.unit == LABELS_WRONG else "Where somebody is"
         heading = f"{where}: expected {now} off"
         if found.measured:
             heading = f"{where}: {now} off on average" + f" (expected {before})" * report.beforehand
@@ -494,7 +523,10 @@ class Content:
             for step, value in enumerate(beforehand.tolist())
             if not np.isnan(value) or (measured is not None and not np.isnan(measured[step]))
         ]
-        columns = ["time", "expected"] + ([] if measured is None else ["measured"])
+        labels = found.unit == LABELS_WRONG
+        unit = ", share wrong" if labels else f", {found.unit}" * bool(found.unit)
+        columns = ["time" if self._by_day else "step", f"expected{unit}"]
+        columns += [] if measured is None else [f"measured{unit}"]
         return Figure(
             "error",
             heading,
@@ -570,6 +602,13 @@ class Content:
             return [(steps * part / 4, f"{6 * part}:00" if part else "0:00") for part in range(5)]
         return [(0.0, "step 1"), (float(steps), f"step {steps:,}")]
 
+    def _part_ticks(self, start: int, stop: int, steps: int) -> list[tuple[float, str]]:
+        """The ticks of a chart of the steps from ``start`` until ``stop``: its ends, and quarters of a day between."""
+        ends = [(0.0, self._step_name(start, steps)), (float(stop - start), self._step_name(stop - 1, steps))]
+        room = _TICKS_APART * (stop - start)
+        inner = [(tick - start, name) for tick, name in self.ticks(steps) if start + room <= tick <= stop - room]
+        return [ends[0], *inner, ends[1]]
+
     def _step_name(self, step: int, steps: int) -> str:
         return words.clock(step * _DAY // steps) if self._by_day else str(step + 1)
 
@@ -619,7 +658,8 @@ class Content:
             [str(after), *(_number(numbers[name].get(after, np.nan)) for name in numbers)]
             for after in sorted({after for each in numbers.values() for after in each})
         ]
-        return Figure("stays", heading, drawings, caption, [stays.what + "s", *numbers], rows)
+        unit = f", {found.unit}" * bool(found.unit)
+        return Figure("stays", heading, drawings, caption, [stays.what + "s", *(name + unit for name in numbers)], rows)
 
     @property
     def clock_words(self) -> str:
@@ -762,7 +802,8 @@ class Content:
     def ladder(self) -> list[tuple[str, str, str, str, str, bool]]:
         """What other totals would give: total, answers, expected error, after the first and the last stay, chosen."""
         promise, rows = self.report.promise, []
-        for plan in self.report.prospects.ladder:
+        # Figures of times of the model that the file does not have.
+        for plan in self.report.prospects.ladder if self.report.as_expected else ():
             schedule, ends = plan.schedule, [off(error, plan.unit) for _, error in plan.stays.told]
             total, error, stays = in_short(schedule.promise.exact), off(plan.found.error, plan.unit), plan.stays
             own = promise is not None and schedule.promise.exact == promise.exact
@@ -857,9 +898,16 @@ class Content:
         metres = told.metres if told else None
         apart = f", {length(metres)} covered" if isinstance(metres, float) and metres > 0 else ""
         near = len(np.union1d(report.one_policy.neighbors(self.central), [self.central]))
-        are = f"{near} cells of {report.space.n_states:,} are joined to one" if near > 1 else "no cell is joined to one"
+        cells = words.cells_name(report)
+        are = f"{near} {cells} of {report.space.n_states:,} are joined to one"
+        are = are if near > 1 else f"no {cells[:-1]} is joined to one"
         finding = f"Map: {are}{apart}."
         return maps.covered_set(report, self.central, finding), words.set_words(report, near), near
+
+    @property
+    def states_called(self) -> str:
+        """What the states of the map are called."""
+        return words.cells_name(self.report)
 
     @cached_property
     def strip_figure(self) -> Figure | None:
@@ -889,13 +937,13 @@ class Content:
         pitch = min(_STRIP_HIGH, max(_STRIP, (_ROOM - _AROUND) / len(told)))
         drawings = [charts.strips(told, names, width, pitch, ticks, finding) for width in charts.FIRST_WIDTHS]
         rows = [
-            [one.name, str(step + 1), names[label], f"{chance:.3f}"]
-            for one in told
-            for step, (label, chance) in enumerate(zip(one.label, one.probability, strict=True))
+            [one.name, self.moment(row), names[label], f"{chance:.3f}"]
+            for one, person in zip(told, chosen, strict=True)
+            for row, label, chance in zip(person.rows.tolist(), one.label, one.probability, strict=True)
         ]
         caption = "Name: the likeliest label. Fainter: less sure. Squares on top: the published answers."
         caption += _some_of(chosen, people)
-        heads = ["person", "row", "likeliest", "probability"]
+        heads = ["person", "when", "likeliest", "probability"]
         sure = float(np.mean(np.concatenate([one.probability for one in told])))
         heading = f"Likeliest label, step by step: a reader is {100 * sure:.0f} % sure on average"
         return Figure("people", heading, drawings, caption, heads, rows)
@@ -958,6 +1006,13 @@ class Content:
             found.append((name, charts.share_chart(times, middle, low, high, label, pair, finding)))
         return found
 
+    def asked_at(self, share: Share) -> str:
+        """When people were asked whose labels a share is of: a day and its time, or a step."""
+        if self.report.rows.time is None:
+            return f"step {share.when:,}"
+        local = share.when + self.report.zone
+        return f"{words.day_name(local)}, {words.clock(local)}"
+
     @property
     def too_few(self) -> str:
         """Where the intervals of the shares leave nearly everything open: that they do."""
@@ -1013,8 +1068,9 @@ class Content:
             drawings = [
                 charts.band_chart(band, guess, crosses, scale, width, height, ticks, finding) for width in widths
             ]
-            rows = [[str(at + 1), f"{value:.4g}"] for at, value in enumerate(guess.tolist())]
-            found.append(Figure("person", person.name, drawings, "", ["row", "estimate"], rows))
+            when = [self.moment(row) for row in person.rows.tolist()]
+            rows = [[moment, f"{value:.4g}"] for moment, value in zip(when, guess.tolist(), strict=True)]
+            found.append(Figure("person", person.name, drawings, "", ["when", "estimate"], rows))
         told = _some_of(chosen, people)
         return [replace(found[0], caption=told.strip()), *found[1:]]
 
@@ -1098,8 +1154,9 @@ class Content:
         """Every public choice."""
         s = self.report.statement
         chosen = ", ".join(f"{name} ({count:,} rows)" for name, count in s.mechanism.chosen.items())
+        unit = f" {self.report.space.unit}" * bool(self.report.space.unit and not self.report.space.has_labels)
         policy = ", ".join(
-            f"{key} {value}"
+            f"{key} {value}{unit if key == 'r' else ''}"
             for key, value in (s.policy.parameters or {}).items()
             if key != "n_states" and _brief(value)
         )
@@ -1107,9 +1164,9 @@ class Content:
         return [
             ("software", f"{s.software.name} {s.software.version} (algorithm {s.software.algorithm_version})"),
             ("epsilon of an answer", s.epsilon),
-            ("policy", f"{s.policy.kind}: {policy}"),
+            ("policy", s.policy.kind + f": {policy}" * bool(policy)),
             ("constraint", f"{s.constraint.name}. {s.constraint.meaning}"),
-            ("mechanism", f"{s.mechanism.asked}: {chosen}"),
+            ("mechanism", s.mechanism.asked + f": {chosen}" * bool(chosen)),
             ("scope", f"{s.scope.name}. {s.scope.meaning}"),
             ("flat bodies", f"{s.flat.name}. {s.flat.meaning}"),
             ("states", f"{s.space.states:,} ({s.space.kind}{dimensions})"),

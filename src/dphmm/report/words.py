@@ -179,8 +179,10 @@ def _nothing_asked(report: ReleaseReport, counts: Counts) -> str:
     block = _BLOCKS.get(str(promise.per), "in each block") if promise.per is not None else "in all"
     most = "up to " * (schedule.kind == "paced")
     times = "once" if schedule.releases == 1 else f"{counted(schedule.releases)} times"
+    step = report.made.model.step
+    first = f"step {schedule.at[0]}" if promise.per != "1d" or step is None else clock((schedule.at[0] - 1) * step)
     return (
-        f"{told}The plan asks {most}{times} {block}, first at step {schedule.at[0]}. "
+        f"{told}The plan asks {most}{times} {block}, first at {first}. "
         f"Nothing is spent: 0 of {in_short(promise.exact)}."
     )
 
@@ -432,18 +434,28 @@ def over_words(promise: SequencePromise) -> str:
     return {"1d": "a day", "7d": "a week", "1h": "an hour"}.get(str(promise.per), f"per {promise.per}")
 
 
+def cells_name(report: ReleaseReport) -> str:
+    """What the states of a map are called: "cells", "zones"."""
+    return "zones" if isinstance(report.space.unmerged, Zones) else "cells"
+
+
 def set_words(report: ReleaseReport, joined: int) -> str:
     """What the picture of the joined cells says."""
     (_, one) = epsilons_of(report.statement)
     if joined == 1:
-        return "The policy joins no other cell to the one in the middle: of how it differs from others nothing is said."
-    told = f"From each of these {joined} cells every answer is at most {factor_words(one)} times more or less likely "
+        one_cell = cells_name(report)[:-1]
+        return (
+            f"The policy joins no other {one_cell} to the one in the middle: of how it differs from others nothing is "
+            "said."
+        )
+    cells = cells_name(report)
+    told = f"From each of these {joined} {cells} every answer is at most {factor_words(one)} times more or less likely "
     told += "than from the one in the middle" + ", where both are possible" * (not report.all_possible) + "."
     covered = report.statement.covered_distance
     if covered and isinstance(covered.metres, float) and covered.metres > 0:
         told += (
-            f" Of places in cells of the model every pair up to {length(covered.metres)} apart on the map is covered. "
-            "Further away the factor grows"
+            f" Of places in {cells} of the model every pair up to {length(covered.metres)} apart on the map is "
+            "covered. Further away the factor grows"
         )
         more = [f"two places {_far(far)} apart on it up to {factor_words(loss)}" for far, loss in report.further]
         told += (": " + ", ".join(more) if more else "") + "."
@@ -453,20 +465,15 @@ def set_words(report: ReleaseReport, joined: int) -> str:
 def _further_words(report: ReleaseReport) -> str:
     """What answers may tell of places beyond what is covered.
 
-    Two ways that are everywhere so far apart at most ("such ways") lose the sum of what each answer loses. Of the
+    Two ways that are everywhere so far apart at most lose the sum of what each answer loses. Of the
     places of one moment, answers of other moments can tell more.
     """
     (far, loss), counts = report.further[0], counts_of(report)
-    told = f"places {_far(far)} apart on the map one answer about them moves odds {_times(loss)}"
+    told = f"of two places {_far(far)} apart on the map one answer can multiply the odds by {factor_words(loss)}"
     if counts.most < 2:
         return told
     every = f"all {counts.most:,} of {counts.block or 'this file'}"
-    return f"{told}, {every} of two such ways {_times(counts.most * loss)}"
-
-
-def _times(loss: Fraction) -> str:
-    told = factor_words(loss)
-    return "not at all" if told == "1" else f"{told} times"
+    return f"{told}; {every}, of two ways so far apart, by {factor_words(counts.most * loss)}"
 
 
 def _without_gaps(report: ReleaseReport) -> bool:
@@ -487,7 +494,7 @@ def found_lines(report: ReleaseReport) -> tuple[list[tuple[str, str]], str]:
     found = report.found
     if found is None:
         return [], report.prospects.missing
-    unit = found.unit
+    unit, guess = found.unit, "wrong" if found.unit == LABELS_WRONG else "off"
     if unit == LABELS_WRONG:
         how = "are" if found.measured else "are expected to be"
         told = f"of steps {how} guessed wrong ({_wrong(found.without)} without the file)"
@@ -499,15 +506,16 @@ def found_lines(report: ReleaseReport) -> tuple[list[tuple[str, str]], str]:
         base = off(found.without, unit)
         told = f"off {how}, about where somebody is at a given moment ({base} without the file)"
         lines = [(off(found.error, unit), told)]
-    stays = [(after, error) for after, error in found.stays]
+    stays = [] if found.stays_known else found.stays
+    if found.stays and found.stays_known:
+        lines.append((off(0, unit).removesuffix(" wrong"), f"{guess} about {stay_words(unit)}, without the file"))
     for number, (after, error) in enumerate(stays):
         name = "the sequence" if found.what == "sequence" else f"{counted(after)} {found.what}{'s' * (after != 1)}"
         figure = _wrong(error) if unit == LABELS_WRONG else off(error, unit)
-        guess = "wrong" if unit == LABELS_WRONG else "off"
         told = f"{guess} about {stay_words(unit)}, after {name}" if number == 0 else f"{guess} after {name} there"
         ends = number == len(stays) - 1
         if ends and error <= _AS_STATE * report.least_off and report.least_off:
-            told += f": its {'zone' if isinstance(report.space.unmerged, Zones) else 'cell'} is found"
+            told += f": its {cells_name(report)[:-1]} is found"
         base = _wrong(found.stays_without) if unit == LABELS_WRONG else off(found.stays_without, unit)
         lines.append((figure, told + (f" ({base} without)" if ends else "")))
     if found.uncomputed:
@@ -602,11 +610,12 @@ def not_protected(report: ReleaseReport) -> list[tuple[str, str, str]]:
     elif several:
         rows.append((place, "It shows again in every answer, and answers add up.", "fewer answers, a smaller budget"))
     else:
-        rows.append((place, "Another answer about it would add to this one.", "fewer answers, a smaller budget"))
+        told = "Another answer about it would add to this one." if report.most_of_one else "Answers about it add up."
+        rows.append((place, told, "fewer answers, a smaller budget"))
     more = report.further
     if report.on_map:
         told = (
-            f"For {_further_words(report)}."
+            f"O{_further_words(report)[1:]}."
             if more
             else "The further apart two places are, the more one answer may tell of them."
         )
@@ -672,7 +681,7 @@ def not_protected_short(report: ReleaseReport) -> list[str]:
     elif not _complete(report):
         lines.append("States that the policy does not join: one answer may tell them apart.")
     if report.statement.constraint.name.startswith("delta"):
-        lines.append("How exact rows outside the delta-set are: each is answered as the nearest state inside.")
+        lines.append("Rows outside the delta-set are less exact: each is answered as the nearest state inside.")
     if unprotected_fit(report.statement):
         lines.append("Whom the model was fitted on.")
     if not report.all_possible:
@@ -726,7 +735,8 @@ def spent(report: ReleaseReport) -> Spent:
             words = f"{who}: {'' if alike else 'at most '}{answers}; at most {within}."
         if days > 1:
             own = max((sum((part for _, _, part in blocks), Fraction(0)) for _, blocks in told), default=Fraction(0))
-            words += f" Over {counted(days)} {'days' if promise.per == '1d' else 'blocks'}: {in_short(own)}."
+            over = f"{counted(days)} {'days' if promise.per == '1d' else 'blocks'}: {in_short(own)}."
+            words += f" Over {over}" if report.elsewhere is None else f" In the ledger, over {over}"
         if report.earlier and report.elsewhere is None:
             words += f" With {report.earlier:,} earlier answers of other files: {in_short(in_all)}."
         elif promise.window is not None:

@@ -90,7 +90,7 @@ def off(value: float, unit: str) -> str:
 #: What stands before the name of a block where figures are of the first one: others are not like it.
 FIRST = "first "
 #: Why nothing is told of who stays.
-OTHER_TIMES = "people are easier to find at the times of this file than at most times of the model"
+OTHER_TIMES = "at the times of this file people are elsewhere, or easier to find, than at most times of the model"
 
 
 @dataclass(frozen=True)
@@ -127,13 +127,21 @@ class Found:
         what = "which label somebody has" if labels else "where somebody is"
         lines = [f"{what}: {error} {how} ({without} without the file)"]
         if self.stays:
-            ends = self._ends(self.stays)
-            lines.append(f"{stay_words(self.unit)}: {ends} ({off(self.stays_without, self.unit)} without)")
+            if self.stays_known:
+                lines.append(f"{stay_words(self.unit)}: {off(self.stays_without, self.unit)} without the file")
+            else:
+                ends = self._ends(self.stays)
+                lines.append(f"{stay_words(self.unit)}: {ends} ({off(self.stays_without, self.unit)} without)")
         elif self.uncomputed:
             lines.append(f"{stay_words(self.unit)}: not computed: {self.uncomputed}")
         elif self.planned:
             lines.append(f"{stay_words(self.unit)}, of people with rows of {self._whole}: {self._ends(self.planned)}")
         return [*lines, "so its plan says; dphmm report computes it again"] if self.by_plan else lines
+
+    @property
+    def stays_known(self) -> bool:
+        """Whether who stays is known without the file: the model has everybody at one place then."""
+        return off(self.stays_without, self.unit) == off(0, self.unit)
 
     @property
     def _whole(self) -> str:
@@ -174,7 +182,9 @@ def why_no_stays(what: str, public_plans: bool) -> str:
     """Why nothing is computed of who stays for a sequence, or for blocks of some name."""
     if not public_plans:
         return "every answer has a plan of its own"
-    return "no state is possible at every step" if what == "sequence" else "people begin elsewhere than they are later"
+    if what == "sequence":
+        return "no state is possible at every step"
+    return "people begin elsewhere than they are later, or are elsewhere at other hours"
 
 
 def block_name(what: str) -> str:
@@ -309,7 +319,7 @@ def _found(found: Found | None, ledger: InLedger | None, statement: ReleaseState
 ONE_ANSWER = "after the answer of that moment"
 #: What rests on the model holds for nobody who knows better how somebody moves.
 IF_BELIEVED = "for a reader who believes the model"
-OTHER_MOMENTS = "answers of other moments can tell more of one"
+OTHER_MOMENTS = "answers of other moments can tell more about that moment"
 #: What is told of a guarantee, in this order.
 _GUARANTEES = ("holds", "covered_distance", "one_answer", "all_answers", "only_possible", "words")
 
@@ -473,11 +483,10 @@ def _no_limit(statement: ReleaseStatement, epsilon: Fraction, one: str) -> str:
     over = "a day" if statement.model.step_seconds is not None else "the whole sequence"
     # Public constants have an answer and no epsilon, and steps may have one of their own; a sum may be rounded up.
     count, one_epsilon = Fraction(statement.totals.epsilon_sum) / epsilon, len(set(epsilons_of(statement))) == 1
-    answers = (
-        f"{int(count):,} answer{'s' * (count != 1)} about one person in all, "
-        if count.denominator == 1 and one_epsilon
-        else ""
-    )
+    if count == 1 and one_epsilon:
+        return f"no limit for further answers: 1 about one person in all, it allows {one}"
+    known = count.denominator == 1 and one_epsilon
+    answers = f"{int(count):,} answers about one person in all, " if known else ""
     return f"no limit for {over}: {answers}each allows {one}"
 
 

@@ -34,19 +34,21 @@
     });
   }
   const dataUrl = (text) => 'data:image/svg+xml;charset=utf-8,' + encodeURIComponent(text);
-  at('save-svg').hidden = at('save-png').hidden = false;
-  at('save-svg').onclick = () => copies().forEach((one) => save(one.name + '.svg', dataUrl(one.text)));
-  at('save-png').onclick = () => copies().forEach((one) => {
-    const image = new Image();
-    image.onload = () => {
-      const canvas = document.createElement('canvas');
-      canvas.width = 2 * one.box.width;
-      canvas.height = 2 * one.box.height;
-      canvas.getContext('2d').drawImage(image, 0, 0, canvas.width, canvas.height);
-      save(one.name + '.png', canvas.toDataURL('image/png'));
-    };
-    image.src = dataUrl(one.text);
-  });
+  if (at('save-svg')) {
+    at('save-svg').hidden = at('save-png').hidden = false;
+    at('save-svg').onclick = () => copies().forEach((one) => save(one.name + '.svg', dataUrl(one.text)));
+    at('save-png').onclick = () => copies().forEach((one) => {
+      const image = new Image();
+      image.onload = () => {
+        const canvas = document.createElement('canvas');
+        canvas.width = 2 * one.box.width;
+        canvas.height = 2 * one.box.height;
+        canvas.getContext('2d').drawImage(image, 0, 0, canvas.width, canvas.height);
+        save(one.name + '.png', canvas.toDataURL('image/png'));
+      };
+      image.src = dataUrl(one.text);
+    });
+  }
 
   if (!told.cells) return;
 
@@ -182,11 +184,18 @@
       if (now >= first && now < first + n) part(picture, 'path', 'cross thin', {d: cross(x(now - first), 52, 8)});
     }
     if (at('widest')) at('widest').textContent = widest;
-    const ends = document.querySelector('.ends');
-    if (ends && ends.children.length === 2) {
-      ends.children[0].textContent = moment(first);
-      ends.children[1].textContent = moment(first + n - 1);
+    const ticks = [[0, moment(first)]];
+    for (let i = 1; i < n; i++) {
+      const place = i / (n - 1), name = moment(first + i), apart = told.apart;
+      const inner = told.quarters.includes(name) && ticks.at(-1)[0] + apart <= place && place <= 1 - apart;
+      if (inner || i === n - 1) ticks.push([place, name]);
     }
+    document.querySelector('.ends').replaceChildren(...ticks.map(([place, name]) => {
+      const word = document.createElement('span');
+      word.textContent = name;
+      if (place < 1) word.style.left = 100 * place + '%';
+      return word;
+    }));
   }
   function fill(select, names, chosen) {
     select.replaceChildren(...names.map(([value, name]) => {
@@ -286,7 +295,7 @@
       const near = told.sets[told.set[cell]].map((gap) => cell + gap);
       own[0].setAttribute('d', moved(shape([...near, cell])));
       own[1].setAttribute('d', moved(shape([cell])));
-      at('set-count').textContent = `${near.length + 1} of ${cells.n.toLocaleString('en')} cells`;
+      at('set-count').textContent = `${near.length + 1} of ${cells.n.toLocaleString('en')} ${told.called}`;
     };
     const where = (cell) => corners(cell).reduce((sum, p) => [sum[0] + p[0], sum[1] + p[1]], [0, 0]).map((v) => v / corners(cell).length);
     const nearest = (x, y) => {
