@@ -826,6 +826,8 @@ DAMAGE = {
     "an error below nought": (("stays", "found", 0, "error"), -1.0, "plan.json"),
     "a stay of two years": (("stays", "found", 1, "after"), 700, "plan.json"),
     "metres in a space without": (("unit",), "m", "plan.json"),
+    "a window in days": (("stays", "what"), "window", "plan.json"),
+    "one person": (("people",), 1, "plan.json"),
 }
 
 

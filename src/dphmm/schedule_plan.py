@@ -13,7 +13,7 @@ from typing import Any
 
 from dphmm._checks import written_fraction
 from dphmm._notebook import html_table, picture
-from dphmm.accounting.promise import Schedule
+from dphmm.accounting.promise import Schedule, SequencePromise
 from dphmm.accounting.records import in_short
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
@@ -24,7 +24,7 @@ from dphmm.session.options import Options
 from dphmm.session.setting import check_same_states
 from dphmm.states.space import StateSpace
 from dphmm.storage.inputs import replacing
-from dphmm.storage.release_words import Found, why_no_stays
+from dphmm.storage.release_words import Found, block_name, why_no_stays
 
 #: Raised whenever an older dphmm could misread a file.
 FORMAT = 1
@@ -258,6 +258,13 @@ def _possible(without: float, stays: Stays, rows: tuple[Candidate, ...]) -> bool
     return fits and after == sorted(set(after)) and all(1 <= one <= LONGEST_STAY for one in after)
 
 
+def _called(promise: SequencePromise) -> tuple[str, ...]:
+    """What people may stay for under a promise."""
+    if promise.per is None:
+        return ("sequence" if promise.steps is not None else "window",)
+    return ("block", *(("hour", "day", "week", "night") if isinstance(promise.per, str) else ()))
+
+
 def _restored(told: Mapping[str, Any], digests: Mapping[str, str], space: StateSpace, step: int | None) -> SchedulePlan:
     rows = tuple(Candidate(**{**row, "epsilon": written_fraction(row["epsilon"])}) for row in told["ladder"])
     found = tuple(Stay(**stay) for stay in told["stays"]["found"])
@@ -276,6 +283,11 @@ def _restored(told: Mapping[str, Any], digests: Mapping[str, str], space: StateS
     chosen = [(row.epsilon, row.releases) for row in rows if row.chosen]
     if chosen != [(schedule.exact, schedule.releases)] or options.epsilon != schedule.exact:
         raise ValueError("another schedule than the one that was chosen")
+    by_clock = isinstance(schedule.promise.per, str)
+    if block_name(stays.what) not in _called(schedule.promise) or (told["hours"] is not None and not by_clock):
+        raise ValueError("times that the promise does not have")
+    if told["people"] < 2 or options.flat == "allow":
+        raise ValueError("what dphmm plan refuses")
     return SchedulePlan(
         schedule=schedule,
         ladder=rows,

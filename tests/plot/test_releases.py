@@ -128,6 +128,12 @@ def test_several_plans_are_one_ladder(made, ax):
     lines = ax.get_lines()
     assert lines[0].get_xdata().tolist() == [float(plan.schedule.promise.exact) for plan in plans]
     assert lines[0].get_ydata().tolist() == [plan.expected_error for plan in plans]
+    first = [replace(plan, stays=replace(plan.stays, what="first block")) for plan in plans]
+    for told in (first, first[0]):
+        other = Figure().add_subplot()
+        dphmm.plot.ladder(told, ax=other)
+        assert "expected over the first block" in other.get_title().replace("\n", " ")
+    assert "first block" not in ax.get_title()
 
 
 def test_dark_axes_have_the_dark_colours(made, ax):

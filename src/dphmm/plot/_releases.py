@@ -21,7 +21,7 @@ from dphmm.report.words import ODDS, SEVERAL
 from dphmm.schedule_plan import SchedulePlan
 from dphmm.states.space import LABELS_WRONG, StateSpace
 from dphmm.states.zones import Zones
-from dphmm.storage.release_words import ONE_ANSWER, OTHER_TIMES, after_words, off, stay_words
+from dphmm.storage.release_words import FIRST, ONE_ANSWER, OTHER_TIMES, after_words, off, over_whole, stay_words
 from dphmm.storage.release_words import sureness as sureness_text
 
 if TYPE_CHECKING:
@@ -372,7 +372,7 @@ def ladder(plan: SchedulePlan | Sequence[SchedulePlan], *, ax: Axes | None = Non
     ax.set(xscale="log", xlabel="releases", ylabel=f"expected error, {plan.unit}")
     total, base = in_short(plan.schedule.promise.exact), off(plan.without, plan.unit)
     error = off(plan.expected_error, plan.unit)
-    titled(ax, f"A budget of {total}: {error} {_off(plan.unit)}expected ({base} without the file)")
+    titled(ax, f"A budget of {total}: {error} {_off(plan.unit)}expected{_over_first(plan)} ({base} without the file)")
     ax.set_xticks(releases, [str(count) for count in releases], minor=False)
     ax.set_xticks([], minor=True)
     ax.set_ylim(bottom=0)
@@ -410,10 +410,15 @@ def _ladder_of_plans(plans: Sequence[SchedulePlan], ax: Axes | None) -> Axes:
     first, last = (found[place] for place in np.argsort(totals)[[0, -1]])
     ends = [in_short(plan.schedule.promise.exact) for plan in (first, last)]
     gives = " to ".join(off(plan.expected_error, plan.unit) for plan in (first, last))
-    titled(ax, f"A budget of {' to '.join(ends)}: {gives} {_off(first.unit)}expected")
+    titled(ax, f"A budget of {' to '.join(ends)}: {gives} {_off(first.unit)}expected{_over_first(first)}")
     ax.set(xlabel="budget", ylabel=f"off, {_unit(first.unit)}")
     ax.set_ylim(bottom=0)
     return ax
+
+
+def _over_first(plan: SchedulePlan) -> str:
+    """Over what errors are, where they are of the first block alone."""
+    return f" {over_whole(plan.stays.what)}" if plan.stays.what.startswith(FIRST) else ""
 
 
 def _off(unit: str) -> str:
