@@ -731,7 +731,29 @@ class Checker:
         alike = all(list(row.cells) == columns or set(row.cells) == set(columns) for row in self.file.rows)
         self.report.require(columns == due and alike, "columns", f"the {len(due)} of a release of {kind}", wrong)
 
+    def _members(self) -> None:
+        """Members of the statement against each other, and its exact numbers as they are written."""
+        private, over, noise = self.stated("private"), self.stated("sequence"), self.stated("randomness")
+        held = [self.stated("promise.holds"), *([] if over is None else [over["holds"]])]
+        reasons = bool(self.stated("not_private_because")), bool(self.stated("unknown_because"))
+        numbers = [self.stated("epsilon"), *([] if over is None else [over["total"]])]
+        numbers += [one["epsilon"] for one in (self.stated("varied") or {"chosen": []})["chosen"]]
+        wrong = {
+            "another verdict in promise or sequence than private": any(
+                json.dumps(one) != json.dumps(private) for one in held
+            ),
+            "private with other reasons than it has": reasons != (private is False, private == "unknown"),
+            "secure noise with replayable rows, or the reverse": noise["secure"] is (noise["replayable_rows"] > 0),
+            "an epsilon or a total that is no fraction as it is written": not all(
+                one is None or (re.fullmatch("[0-9]+(/[1-9][0-9]*)?", one) and str(Fraction(one)) == one)
+                for one in numbers
+            ),
+        }
+        odd = [what for what, found in wrong.items() if found]
+        self.report.require(not odd, "statement", "its members agree with each other", "; ".join(odd))
+
     def of_statement(self) -> None:
+        self._members()
         self.same("file", "file.sha256", self.file.sha256)
         self.same("rows", "published.rows", len(self.file.rows))
         self.same("rows", "published.subjects", len(self.file.users))

@@ -365,15 +365,20 @@ def _set(*path):
         (_set("mechanism", "chosen", {"staircase": 1}), "mechanism.chosen"),
         (_set("policy", "sha256", "0" * 64), "policy.sha256"),
         (_set("randomness", "secure", False), "replayable"),
-        (_set("private", "unknown"), "says private unknown, and it is True"),
+        (_set("private", "unknown"), "promise.holds True, and private 'unknown'"),
         (_set("private", 1), "cannot be read: released.parquet.privacy.json with private 1"),
-        (_set("private", False), "says private False, and it is True"),
-        (_set("promise", "holds", "unknown"), "says promise.holds unknown, and it is True"),
+        (_set("private", False), "promise.holds True, and private False"),
+        (_set("promise", "holds", "unknown"), "promise.holds 'unknown', and private True"),
+        (_set("not_private_because", ["a reason"]), "private True, and other reasons than that has"),
         (_set("model", "people", "unknown"), "whom the model was fitted on"),
         (_set("model", "people", "everybody"), "whom the model was fitted on"),
         (_set("model", "people", ["others"]), "with model.people ['others']"),
         (_set("model", "people_known_by", "file"), "whom the model was fitted on"),
-        (_set("randomness", "replayable_rows", 3), "says private True, and it is False"),
+        (_set("randomness", "replayable_rows", 3), "noise that is secure, and with 3 replayable rows"),
+        (
+            lambda stated: stated["randomness"].update(secure=False, replayable_rows=3),
+            "says private True, and it is False",
+        ),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -386,7 +391,14 @@ def test_a_changed_statement_is_convicted(finished, change, words):
 def of_nobody_knows_whom(stated):
     """What the same release says where the data owner says nothing."""
     stated["model"] |= {"people": "unknown", "people_known_by": None}
-    stated["private"] = stated["promise"]["holds"] = "unknown"
+    called(stated, "unknown")
+
+
+def called(stated, private):
+    """A statement that says so of its release, and the same everywhere."""
+    stated["private"] = stated["promise"]["holds"] = private
+    stated["not_private_because"] = ["a reason"] if private is False else []
+    stated["unknown_because"] = ["a reason"] if private == "unknown" else []
 
 
 def test_a_statement_that_says_unknown_is_acquitted_and_the_audit_says_so_too(tmp_path):
@@ -400,7 +412,7 @@ def test_a_statement_that_says_unknown_is_acquitted_and_the_audit_says_so_too(tm
 def test_a_statement_that_says_more_or_less_than_is_known_is_convicted(finished, said):
     def change(stated):
         of_nobody_knows_whom(stated)
-        stated["private"] = said
+        called(stated, said)
 
     assert any(f"says private {said}, and it is unknown" in finding for finding in statement(finished, change).findings)
 
@@ -410,7 +422,8 @@ def test_a_statement_of_format_1_is_read_and_what_it_could_not_say_is_told(finis
 
     def older(stated):
         of_nobody_knows_whom(stated)
-        stated["format"], stated["private"], stated["promise"]["holds"] = 1, True, True
+        called(stated, True)
+        stated["format"] = 1
         del stated["unknown_because"], stated["model"]["people_known_by"]
 
     verdict = statement(finished, older)
@@ -425,7 +438,7 @@ def test_a_statement_of_format_1_is_read_and_what_it_could_not_say_is_told(finis
     assert verdict.notes[1].startswith("the words of the privacy statement for unknown_because")
 
     def replayed(stated):
-        stated["randomness"]["replayable_rows"] = 3
+        stated["randomness"] |= {"secure": False, "replayable_rows": 3}
 
     assert any("says private True, and it is False" in finding for finding in statement(finished, replayed).findings)
 

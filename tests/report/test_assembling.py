@@ -143,8 +143,8 @@ def test_noise_that_is_not_secure_has_replayable_rows(doctored, tmp_path):
 
 
 def test_replayable_noise_is_not_secure(doctored, tmp_path):
-    said = refused(doctored("pages", {"randomness.replayable_rows": 1, "private": False}), tmp_path)
-    assert "another randomness.secure" in said
+    folder = doctored("pages", {"randomness.replayable_rows": 1})
+    assert "noise that is secure, and with 1 replayable rows" in refused(folder, tmp_path)
 
 
 @pytest.mark.parametrize(("path", "value"), [(path, value) for path, values in BROKEN.items() for value in values])

@@ -4,11 +4,14 @@ Claims: likelihoods are those of the plan's mechanism, for every law that is com
 posterior is Bayes' rule and the region the fewest states with the coverage; over states drawn from the prior, regions
 hold the truth at least as often as they say, wherever they are given: all answers of two steps of a small world are
 enumerated; people, times and promises are those of file and statement; frames of all kinds are read alike; a changed
-file is noticed; what is missing or another release's is refused by name.
+file is noticed; what is missing or another release's is refused by name. Statements of every kind of release are read
+with their numbers, beside a part of their rows too; an edited member that rows or other members contradict is refused,
+and sentences that are not those of the choices are told as such and never repeated.
 """
 
 from __future__ import annotations
 
+import copy
 import json
 from fractions import Fraction
 
@@ -18,13 +21,21 @@ import pytest
 
 import dphmm
 from audit.small import MODEL, POLICY, SPACE
+from crafted_bits import keyed_system_bits
 from dphmm.audit import check_released
 from dphmm.audit.plain_plans import PlainLaw, plain_plans
+from dphmm.batch import Batch
 from dphmm.errors import InvalidInput
+from dphmm.mechanisms.answer_table import PREFIX
 from dphmm.report.reading import region
 from dphmm.session.plan import spread
 from dphmm.session.setting import Setting
-from dphmm.storage.tables import to_arrow
+from dphmm.storage.learned import Whom
+from dphmm.storage.promises import not_protected
+from dphmm.storage.released import Published, released_table
+from dphmm.storage.statement import statement_path, write_statement
+from dphmm.storage.tables import to_arrow, write_table
+from dphmm.storage.trajectories import trajectories_from_table
 
 TABLE = pd.DataFrame(
     {"user": ["a"] * 4 + ["b"] * 4, "step": [0, 1, 2, 3] * 2, "state": [str(s) for s in (0, 2, 3, 1, 5, 4, 2, 0)]}
@@ -293,3 +304,191 @@ def test_laws_that_are_not_of_one_body_are_refused():
     document = json.loads(json.dumps(plain_plans([(setting.first_plan(), setting.planner)])))
     with pytest.raises(InvalidInput, match="plans: got the law hops"):
         PlainLaw.read_all(document)
+
+
+# -- statements against rows, and against themselves --------------------------------------------------------------
+
+HOURLY = dphmm.MarkovModel(MODEL.initial, MODEL.transition, step=3600)
+NAMES = dphmm.StateSpace.labels(list("abcdef"))
+DAY = dphmm.SequencePromise(4, per="1d", zone="+02:00")
+BLOCK = dphmm.SequencePromise(2, per=4)
+HOURS = {"days", "days without t", "planned days", "planned days without t"}
+KINDS = {
+    "no promise": {"epsilon": 1},
+    "paths": {"epsilon": 1, "promise": dphmm.SequencePromise(30, steps=30)},
+    "windows": {"epsilon": Fraction(1, 3), "promise": dphmm.SequencePromise(1, window=3)},
+    "blocks": {"epsilon": Fraction(1, 2), "promise": BLOCK},
+    "days": {"epsilon": Fraction(1, 6), "promise": DAY},
+    "days without t": {"epsilon": Fraction(1, 6), "promise": DAY},
+    "planned": {"schedule": dphmm.Schedule(BLOCK, 1, [2, 4])},
+    "planned days": {"schedule": dphmm.Schedule(DAY, 2, [3, 17])},
+    "planned days without t": {"schedule": dphmm.Schedule(DAY, 2, [3, 17])},
+    "paced": {"schedule": dphmm.Schedule(dphmm.SequencePromise(5, steps=30), 1, range(1, 31), (0.5, 1.0, 1.5))},
+    "varied": {"epsilon": 1, "step_choices": {3: {"epsilon": 2}, 5: {"epsilon": Fraction(1, 3)}}},
+    "delta-set": {"epsilon": 1, "constraint": "delta=0.2"},
+    "labels": {"epsilon": 1},
+    "component": {"epsilon": 1, "scope": "component"},
+    "replayable": {"epsilon": 1},
+}
+
+
+def published(folder, kind):
+    """A release of 3 people and 28 steps with its statement; of one kind in a second file, after other answers."""
+    choices = {"bits": keyed_system_bits(3), **KINDS.get(kind, {"epsilon": Fraction(1, 3)})}
+    choices |= {"bits": dphmm.ReplayBits(3)} if kind == "replayable" else {}
+    space, rng = NAMES if kind == "labels" else SPACE, np.random.default_rng(4)
+    batch = Batch(HOURLY if kind in HOURS else MODEL, POLICY, space, **choices)
+    rows = pd.DataFrame({"user": np.repeat(["a", "b", "c"], 28), "step": np.tile(np.arange(28), 3)})
+    if kind in HOURS:
+        begin = pd.to_datetime(
+            rows.user.map({"a": "2024-05-06T21:00Z", "b": "2024-05-07T05:00Z", "c": "2024-05-07T00:00Z"})
+        )
+        rows["t"] = begin + pd.to_timedelta(rows.pop("step"), unit="h")
+    rows["state"] = np.array(space.names)[rng.integers(6, size=len(rows))]
+    earlier = rows.groupby("user").cumcount() < (5 if kind == "resumed" else 0)
+    told = Published()
+    for some in [rows[earlier], rows[~earlier]][not earlier.any() :]:
+        told, found = Published(), []
+        for chunk in batch.run(trajectories_from_table(some).trajectories, resume=not some.equals(rows)):
+            told.add(chunk)
+            found += list(chunk)
+    table = released_table(found, space)
+    write_table(folder / "r.parquet", table.drop_columns(["t"]) if kind.endswith("without t") else table)
+    write_statement(folder / "r.parquet", batch.statement(told, "others"))
+    return folder / "r.parquet"
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "resumed"])
+def test_statements_of_every_kind_are_read_with_a_file_a_table_and_parts_of_it(kind, tmp_path):
+    file = published(tmp_path, kind)
+    stated = json.loads(statement_path(file).read_text())
+    assert ("earlier_answers" in stated["published"]) is (kind == "resumed")
+    assert stated["private"] is (kind != "replayable")
+    found, frame = dphmm.read(file), pd.read_parquet(file)
+    assert found.changed is None and found.reworded == () and set(stated["not_protected"]) <= set(found.not_concluded)
+    assert set(stated["promise"]["meaning"]) <= set(found.promised) or kind == "replayable"
+    beside = {"statement": statement_path(file)}
+    assert dphmm.read(frame, **beside).promised == found.promised and dphmm.read(frame, **beside).changed is None
+    if "t" in frame:
+        assert dphmm.read(frame.assign(t=frame.t.astype(str)), **beside).promised == found.promised
+    for part in (frame[frame.user != "a"], frame[frame.step % 3 > 0], frame[frame.plan.notna()][:1]):
+        assert "the statement is about another table" in dphmm.read(part, **beside).changed
+
+
+def edited(file, change):
+    """What is read of a file whose statement was changed."""
+    told = json.loads(statement_path(file).read_text())
+    kept = copy.deepcopy(told)
+    change(told)
+    assert told != kept
+    statement_path(file).write_text(json.dumps(told))
+    try:
+        return dphmm.read(file)
+    finally:
+        statement_path(file).write_text(json.dumps(kept))
+
+
+def _to(path, value):
+    def change(told):
+        *above, last = path.split(".")
+        for name in above:
+            told = told[name]
+        told[last] = value
+
+    change.name = f"{path} {json.dumps(value)[:30]}"
+    return change
+
+
+#: Edits of one member each, by the kind of a release, which its rows or another member contradict.
+CONTRADICTED = {
+    "days": [("sequence.total", "1/100"), ("sequence.total", "7/2"), ("model.step_seconds", 1800),
+             ("model.step_seconds", None), ("model.step_seconds", 0), ("model.step_seconds", 10**30),
+             ("model.step_seconds", 2**40), ("sequence.zone", "-99:00"),
+             ("sequence.per", "7d"), ("sequence.per", "1min"), ("sequence.total", "8/2")],
+    "days without t": [("sequence.total", "1/100"), ("sequence.total", "2"), ("sequence.per", 60),
+                       ("sequence.per", "1min"), ("model.step_seconds", None)],
+    "planned days": [("sequence.total", "2"), ("schedule.at", "3,18"), ("sequence.zone", "+03:00")],
+    "planned days without t": [("sequence.total", "7/2"), ("sequence.per", "2d"), ("schedule.at", "3,18")],
+    "planned": [("sequence.total", "1"), ("sequence.total", "3/2"), ("sequence.per", 8), ("schedule.at", "1,2"),
+                ("schedule.not_asked", 0), ("sequence.holds", False), ("schedule.name", "every")],
+    "paced": [("sequence.total", "4"), ("schedule.at", "1-3"), ("schedule.name", "planned")],
+    "windows": [("sequence.total", "1/100"), ("sequence.window", 4), ("sequence.total", "2/3")],
+    "paths": [("sequence.total", "27"), ("sequence.steps", 27), ("epsilon", "1/100"), ("epsilon", "1/1 "),
+              ("epsilon", "1.0"), ("epsilon", "1/0"), ("epsilon", "9" * 400), ("totals.epsilon_sum", "27"),
+              ("totals.epsilon_sum", "x"), ("totals.cost_sum", "1/4"), ("totals.cost_sum", "unbounded"),
+              ("published.rows", 1), ("published.subjects", 16), ("published.public_constants", 1),
+              ("published.earlier_answers", 3), ("plans.count", 7), ("plans.sha256", "0" * 64), ("plans.hashes", []),
+              ("mechanism.chosen", {"staircase": 83}), ("mechanism.chosen", {"perfect": 84}),
+              ("randomness.replayable_rows", 84), ("randomness.secure", False), ("promise.holds", False),
+              ("private", False), ("private", "yes"), ("not_private_because", ["x"]), ("unknown_because", ["x"]),
+              ("flat.name", "x"), ("scope.name", "x"), ("mechanism.asked", "x"), ("constraint.name", "delta=x"),
+              ("model.people", "nobody"), ("model.people_known_by", "model")],
+    "varied": [("varied.names", ["policy"]), ("varied.names", []), ("epsilon", "3"), ("varied.chosen", [])],
+    "resumed": [("totals.epsilon_sum", "7"), ("published.earlier_answers", 16), ("totals.cost_sum", "7")],
+    "component": [("totals.cost_sum", "30")],
+    "replayable": [("randomness.secure", True), ("promise.holds", True), ("private", True),
+                   ("not_private_because", [])],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", CONTRADICTED)
+def test_a_member_that_rows_or_other_members_contradict_is_refused(kind, tmp_path):
+    file = published(tmp_path, kind)
+    for path, value in CONTRADICTED[kind]:
+        with pytest.raises(InvalidInput) as error:
+            edited(file, _to(path, value))
+        assert str(error.value).startswith("statement: got ") and "\n" not in str(error.value)
+    assert dphmm.read(file).reworded == ()
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("promise.meaning", ["Nobody learns anything."]),
+        ("promise.assumes", "Nothing."),
+        ("not_protected", []),
+        ("not_protected", ["Nothing."] * 5),
+        ("totals.epsilon_sum_meaning", "All that anybody learns."),
+        ("flat.meaning", "Nothing is told."),
+        ("randomness.meaning", "Drawn by hand."),
+    ],
+)
+def test_sentences_are_those_of_the_choices_whatever_a_statement_says(path, value, tmp_path):
+    file = published(tmp_path, "days")
+    right, found = dphmm.read(file), edited(file, _to(path, value))
+    assert (found.promised, found.concluded) == (right.promised, right.concluded)
+    [own] = set(found.not_concluded) - set(right.not_concluded)
+    assert set(right.not_concluded) < set(found.not_concluded) and len(right.not_concluded) > 8
+    assert found.reworded and path.startswith(found.reworded[0].partition(".")[0]) and found.reworded[0] in own
+    assert found.document()["reworded"] == list(found.reworded)
+
+
+def test_what_a_statement_says_of_its_model_decides_what_is_promised(tmp_path):
+    """A page does the same with the model: a statement cannot call private what is of the people released."""
+    file = published(tmp_path, "windows")
+    for people, known_by, private, said in (
+        ("same", "names", False, "nothing: the model was fitted without privacy on people released here"),
+        ("same", "owner", None, "it is not known whether anything is promised: the model was made from data of people"),
+        ("unknown", None, None, "it is not known whether anything is promised: nothing says whose data"),
+    ):
+        model = {"people": people, "people_known_by": known_by, "private": private}
+        found = edited(file, lambda told, model=model: told["model"].update(model))
+        assert found.promised[0].startswith(said) and "private" in found.reworded and len(found.promised) == 1
+        assert not any("changes the odds" in line for line in found.concluded)
+
+
+def test_of_a_made_table_that_was_not_read_sentences_are_written_too(tmp_path):
+    file = published(tmp_path, "paths")
+    found = edited(file, _to("mechanism.asked", f"{PREFIX}:{'0' * 64}"))
+    options = Setting.of(MODEL, POLICY, SPACE, 1).options
+    assert found.promised and set(not_protected(options, {}, Whom("others", "owner"))[:5]) <= set(found.not_concluded)
+
+
+def test_a_changed_file_that_keeps_the_promise_is_told_and_one_that_does_not_is_refused(tmp_path):
+    file = published(tmp_path, "days")
+    frame = pd.read_parquet(file)
+    write_table(file, to_arrow(frame[frame.user != "c"]))
+    assert "was changed since" in dphmm.read(file).changed
+    write_table(file, to_arrow(frame.assign(t=frame.t.dt.floor("1D"), step=frame.step)))
+    with pytest.raises(InvalidInput, match=r"another model\.step_seconds, by its times"):
+        dphmm.read(file)

@@ -1,36 +1,37 @@
 """A privacy statement held against the file, the model and the policy: what its choices promise, in words.
 
 Numbers and hashes that are not those of the file are refused. Sentences are not read at all: they are written again
-from the choices, by the code that writes statements. A page shows those, and an audit convicts others.
+from the choices, by the code that writes statements. A page shows those, and an audit convicts others. Without a model,
+`require_numbers` and `stated_words` do what needs none.
 """
 
 from __future__ import annotations
 
-import hashlib
+import dataclasses
 import json
 import math
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
-from functools import cache
-from typing import Any
+from itertools import chain
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from dphmm._checks import exact_number
+from dphmm._checks import exact_number, written_fraction
 from dphmm.accounting.promise import Schedule, SequencePromise
 from dphmm.accounting.records import shown
 from dphmm.audit.released_file import ReleasedFile
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
+from dphmm.mechanisms import AUTO
 from dphmm.mechanisms.answer_table import is_reference
 from dphmm.mechanisms.registry import RELEASE_MECHANISMS
 from dphmm.policy.graph import KINDS, PolicyGraph
-from dphmm.session.options import Options, checked_varies
-from dphmm.states.space import StateSpace
+from dphmm.session.options import CHOICES, Options, checked_varies
+from dphmm.states.space import Labels, StateSpace
 from dphmm.states.trajectory import ANSWERS, MICROSECONDS
 from dphmm.storage import promises
 from dphmm.storage.learned import KNOWN_BY, NOBODY, Whom, made_without_data
@@ -40,6 +41,7 @@ from dphmm.storage.statement import (
     promise_of_statement,
     schedule_of_statement,
     stated_options,
+    stated_plans,
     stated_schedule,
     stated_sequence,
     whose_totals,
@@ -54,10 +56,14 @@ from dphmm.storage.statement_types import (
     exact_epsilons,
     member,
 )
-from dphmm.types import BoolArray, IntArray
+from dphmm.types import BoolArray, FloatArray, IntArray
 
 #: Costs in a file are floats: a sum of them may miss a sum of exact costs by so much a row, and in proportion.
 _ROW, _PROPORTION = Fraction(2, 10**9), Fraction(1, 10**12)
+#: In seconds; what is longer has no whole number of microseconds.
+_LONGEST_STEP = 2**43
+#: A total that is written with "about" has six digits.
+_ABOUT = 1 + Fraction(1, 10**5)
 #: Words of a statement that a page repeats and nothing else confirms have no room for sentences.
 _HASH = re.compile("[0-9a-f]{64}")
 VERSION = re.compile("[0-9]+[.][0-9A-Za-z.+]{1,36}")
@@ -67,8 +73,8 @@ _FORMS = {
     "policy.kind": re.compile("|".join(KINDS)),
     "file.sha256": _HASH,
 }
-#: Members that are sentences, or follow from choices as sentences do: `_with_sentences` writes them all.
-_SENTENCES = (
+#: Members that are sentences, or follow from choices as sentences do: `_with_sentences` writes them, without a model.
+_OF_CHOICES = (
     "private",
     "not_private_because",
     "unknown_because",
@@ -78,18 +84,21 @@ _SENTENCES = (
     "constraint.meaning",
     "scope.meaning",
     "flat.meaning",
-    "model.meaning",
     "randomness.meaning",
     "not_protected",
+    "totals.of",
+    "totals.epsilon_sum_meaning",
+    "totals.cost_sum_meaning",
+    "totals.cost_unbounded_because",
+)
+_SENTENCES = (
+    *_OF_CHOICES,
+    "model.meaning",
     "sequence.meaning",
     "sequence.proved_in",
     "schedule.meaning",
     "varied.meaning",
     "beginnings.meaning",
-    "totals.of",
-    "totals.epsilon_sum_meaning",
-    "totals.cost_sum_meaning",
-    "totals.cost_unbounded_because",
 )
 _WRITTEN = "a privacy statement as dphmm release wrote it"
 
@@ -106,20 +115,20 @@ def checked_statement(
 
     A covered distance that no policy confirms is left out. Raises InvalidInput where a number is not that of the file.
     """
-    options, policy = _options(statement, name, space), next(iter(policies), None)
-    for path, due in _facts(statement, file, model, space, policy).items():
+    options = _options(statement, name, space.dimension, space.has_labels)
+    policy = next(iter(policies), None)
+    for path, due in _facts(statement, model, space, policy).items():
         _require(member(statement, path) == due, name, path)
-    _require_earlier(statement, name, file)
-    _require_totals(statement, name, file)
+    require_numbers(statement, name, Columns.of(file))
     for path, form in _FORMS.items():
         told = member(statement, path)
         _require(told is None or form.fullmatch(told) is not None, name, path)
-    chosen = statement.mechanism.chosen
-    named = {part for names in chosen for part in names.split("+")} <= set(RELEASE_MECHANISMS)
-    _require(named and sum(chosen.values()) == int(file.asked.sum()), name, "mechanism.chosen")
     covered, computed = _covered(statement, name, space, policies)
-    found = _with_sentences(statement, name, model, options, len(file), covered)
-    found = _over_the_sequence(found, name, file, model, policy, options)
+    whom = _whom(statement, name, model.provenance)
+    _require((whom == NOBODY) == made_without_data(model.provenance), name, "model.people_known_by")
+    found = replace(_with_sentences(statement, name, model.provenance, options), covered_distance=covered)
+    found = replace(found, model=replace(found.model, meaning=promises.provenance_words(model.provenance, whom)))
+    found = _over_the_sequence(found, file, model, policy, options)
     other = [path for path in _SENTENCES if member(statement, path) != member(found, path)]
     if statement.covered_distance is not UNSET and statement.covered_distance != covered:
         other.append("covered_distance.meaning")
@@ -133,36 +142,276 @@ def checked_statement(
     return found, other
 
 
-def _options(statement: ReleaseStatement, name: str, space: StateSpace) -> Options:
+def stated_words(statement: ReleaseStatement, name: str) -> tuple[ReleaseStatement, list[str]]:
+    """The same without a model, from what the statement says of it; no sentence over the sequence is written.
+
+    Raises InvalidInput for choices that no release has.
+    """
+    options = _options(statement, name, statement.space.dimension, statement.space.kind == Labels.kind, tables=False)
+    model = statement.model
+    origin = {"method": model.method, "private": model.private, "privacy": statement.learning}
+    found = _with_sentences(statement, name, origin, options)
+    # In format 1 there was no such member.
+    told = [path for path in _OF_CHOICES if path != "unknown_because" or statement.unknown_because is not UNSET]
+    return found, [path for path in told if member(statement, path) != member(found, path)]
+
+
+class Columns(NamedTuple):
+    """Released rows (n,), in any order.
+
+    ``times`` in microseconds since 1970 UTC, None where not all rows have one. ``plans``: "" where a row was not asked.
+    ``estimated``: whether there are estimates.
+    """
+
+    users: Sequence[str]
+    step: IntArray
+    times: IntArray | None
+    epsilon: FloatArray
+    cost: FloatArray
+    plans: Sequence[str]
+    estimated: bool
+
+    @classmethod
+    def of(cls, file: ReleasedFile) -> Columns:
+        """Those of a file."""
+        told = (file.users, file.step, file.times, file.epsilon, file.cost, file.plans)
+        return cls(*told, estimated=file.estimate is not None)
+
+
+def require_numbers(statement: ReleaseStatement, name: str, rows: Columns, *, whole: bool = True) -> None:
+    """Raises InvalidInput where rows contradict a number, the promise over paths or the schedule of their statement.
+
+    ``whole``: they are all of its rows. Others may be a part of them: no total is then below theirs, and they keep the
+    promise and the schedule too.
+    """
+    asked, plans = np.array([plan != "" for plan in rows.plans]), stated_plans(set(rows.plans) - {""})
+    names = {user: number for number, user in enumerate(dict.fromkeys(rows.users))}
+    person = np.fromiter(map(names.__getitem__, rows.users), dtype=np.int64, count=len(rows.users))
+    order = np.lexsort((rows.step, person))
+    by_user = _ByUser(person[order], rows.step[order], asked[order])
+    chosen = statement.mechanism.chosen
+    if whole:
+        due = {
+            "published.rows": len(rows.users),
+            "published.subjects": len(names),
+            "published.public_constants": int((asked & (rows.epsilon == 0)).sum()),
+            "plans.count": plans.count,
+            "plans.sha256": plans.sha256,
+            "plans.hashes": None if statement.plans.hashes is None else plans.hashes,
+            "schedule.not_asked": None if statement.schedule is UNSET else int((~asked).sum()),
+        }
+        for path, found in due.items():
+            _require(member(statement, path) == found, name, path)
+        _require(sum(chosen.values()) == int(asked.sum()), name, "mechanism.chosen")
+        room = by_user.left_out if rows.estimated else 0
+        # Other files have answers at steps that this one leaves out, at most; without estimates none of them tells.
+        _require(earlier_answers_of(statement) <= room, name, "published.earlier_answers")
+    named = {part for names_of in chosen for part in names_of.split("+")} <= set(RELEASE_MECHANISMS)
+    _require(named, name, "mechanism.chosen")
+    exact, promise = exact_epsilons(statement), promise_of_statement(statement)
+    values, which = np.unique(rows.epsilon, return_inverse=True)
+    _require(set(values.tolist()) <= exact.keys(), name, "epsilon")
+    total = Fraction(0) if promise is None else promise.exact
+    own = [exact[value] for value in values.tolist()]
+    scale = math.lcm(total.denominator, *(value.denominator for value in own))
+    units = _units(own, scale, which[order], total)
+    more = not whole or earlier_answers_of(statement) > 0
+    cost = by_user.cost(rows.cost[order])
+    if isinstance(cost, Fraction):
+        cost = cost * (1 - _PROPORTION) - len(rows.users) * _ROW
+    _require_totals(statement, name, Fraction(by_user.most(units), scale), cost, more)
+    times = None if rows.times is None else rows.times[order]
+    broken = _broken(statement, name, promise, by_user, times, units, int(total * scale))
+    if broken is not None:
+        user, what = broken
+        told = "schedule, which {!r} does not follow," if what == "schedule" else "sequence, which {!r} passes,"
+        _require(False, name, told.format(list(names)[user]))
+
+
+class _ByUser(NamedTuple):
+    """Rows (n,) by person and step; ``person`` numbers them from 0."""
+
+    person: IntArray
+    step: IntArray
+    asked: BoolArray
+
+    @property
+    def first(self) -> IntArray:
+        """The first row of each person."""
+        return np.flatnonzero(np.diff(self.person, prepend=-1))
+
+    @property
+    def left_out(self) -> int:
+        """How many steps before the last row of a person have no row, of all persons."""
+        first = self.first
+        last = self.step[np.append(first[1:], len(self.step)) - 1]
+        again = (np.diff(self.person, prepend=-1) == 0) & (np.diff(self.step, prepend=-1) == 0)
+        return int(sum(last.tolist())) - len(self.step) + int(again.sum())
+
+    def most(self, units: Any) -> int:
+        """The largest sum of any one person of whole numbers (n,)."""
+        return int(max(np.add.reduceat(units, self.first).tolist()))
+
+    def cost(self, cost: FloatArray) -> Fraction | float:
+        """The largest sum of costs (n,) of any one person."""
+        if np.isinf(cost).any():
+            return math.inf
+        values, which = np.unique(cost, return_inverse=True)
+        own = [Fraction(value) for value in values.tolist()]
+        scale = math.lcm(*(value.denominator for value in own))
+        return Fraction(self.most(_units(own, scale, which)), scale)
+
+    def among(self, persons: IntArray) -> BoolArray:
+        """Which rows (n,) are of some persons."""
+        mask = np.zeros(int(self.person[-1]) + 1, dtype=np.bool_)
+        mask[persons] = True
+        return np.asarray(mask[self.person])
+
+
+def _units(values: Sequence[Fraction], scale: int, which: IntArray, total: Fraction = Fraction(0)) -> Any:
+    """The values (n,) of rows in so many parts of 1, as whole numbers that no sum overflows."""
+    units = [int(value * scale) for value in values]
+    small = (max(units) * (len(which) + 1) + abs(int(total * scale))) < 2**62
+    return np.array(units, dtype=np.int64 if small else object)[which]
+
+
+def _require_totals(
+    statement: ReleaseStatement, name: str, epsilon: Fraction, cost: Fraction | float, more: bool
+) -> None:
+    """The sums are the largest of any one subject, costs at least; ``more``: both, as other rows count too."""
+    told = statement.totals.epsilon_sum
+    _require(told == shown(epsilon) or (more and _number(told) >= epsilon), name, "totals.epsilon_sum")
+    stated = _number(statement.totals.cost_sum)
+    _require(stated >= cost and (stated < math.inf or more or cost == math.inf), name, "totals.cost_sum")
+
+
+def _number(told: str) -> Fraction | float:
+    """A total as it is written, or more where it was rounded; one that is no number is below all."""
+    if told == shown(math.inf):
+        return math.inf
+    plain = told.removeprefix("about ")
     try:
-        told = stated_options(statement)
-        options = Options.read(told, space.dimension, space.has_labels)
+        found = written_fraction(plain) if "/" in plain else exact_number(plain, "total")
+    except (ValueError, ZeroDivisionError):
+        return -math.inf
+    return found if plain == told else found * _ABOUT
+
+
+def _broken(
+    statement: ReleaseStatement,
+    name: str,
+    promise: SequencePromise | None,
+    rows: _ByUser,
+    times: IntArray | None,
+    units: Any,
+    total: int,
+) -> tuple[int, str] | None:
+    """A person whose rows do not keep the schedule, or the promise, and which of them; None where all do.
+
+    Where blocks are of a time and rows have none, they keep both wherever step 1 may be in a block.
+    """
+    seconds, t, schedule = statement.model.step_seconds, rows.step, None
+    places: Iterable[int | None] = (None,)
+    passed, timed = 0, promise is not None and isinstance(promise.per, str)
+    _require(seconds is None or 0 < seconds < _LONGEST_STEP, name, "model.step_seconds")
+    try:
+        schedule = schedule_of_statement(statement)
+        schedule = schedule.in_steps(seconds, 0) if schedule is not None and timed else schedule
+        promise = promise.in_steps(seconds, 0) if promise is not None else None
+    except InvalidInput:
+        _require(False, name, "schedule or sequence")
+    if times is not None and seconds is not None:
+        begun = times - rows.step * (seconds * MICROSECONDS)
+        _require(bool((begun == begun[rows.first][rows.person]).all()), name, "model.step_seconds, by its times,")
+    if timed and promise is not None:
+        assert seconds is not None and isinstance(promise.per, int)
+        if times is not None:
+            # Blocks are of steps since 1970.
+            t = times // (seconds * MICROSECONDS) + 1
+        else:
+            # The first answer is at a step that the schedule names. Beyond these all steps of a block are alike, but
+            # for where it ends between rows.
+            answered = len(np.unique(rows.person[rows.asked])) == len(rows.first)
+            last, span = 0 if schedule is None else schedule.at[-1], int(np.ptp(rows.step))
+            beyond = range(max(1, promise.per - span), promise.per + 1)
+            places = schedule.at if schedule and answered else chain(range(1, min(last + 1, promise.per) + 1), beyond)
+            passed = promise.passed
+    anchor = rows.step[rows.first]
+    found, at = np.unique(rows.person[rows.asked], return_index=True)
+    anchor[found] = rows.step[rows.asked][at]
+    left = np.arange(len(anchor))
+    turned = np.zeros(len(anchor), dtype=np.bool_)
+    for place in places:
+        kept = rows.among(left)
+        own = _ByUser(rows.person[kept], rows.step[kept], rows.asked[kept])
+        moved = t[kept] if place is None else own.step + (place - passed - anchor)[own.person]
+        late = np.unique(own.person[~_in_turn(schedule, moved, own.asked)])
+        turned[np.setdiff1d(left, late)] = True
+        over = own.person[:0] if promise is None else _passing(promise, own, moved, units[kept], total)
+        left = np.union1d(late, over)
+        if not len(left):
+            return None
+    return int(left[0]), "sequence" if turned[left[0]] else "schedule"
+
+
+def _passing(promise: SequencePromise, rows: _ByUser, t: IntArray, units: Any, total: int) -> IntArray:
+    """Persons of whom more than the ``total`` is in one sequence, window or block (in steps) of their steps t (n,)."""
+    if promise.window is not None:
+        # Any window holds at most what the one that begins at its first row does.
+        length, low = min(promise.window, int(t.max() - t.min()) + 1), int(t.min())
+        span = int(t.max()) - low + length + 1
+        kind = np.int64 if span * (int(rows.person[-1]) + 1) < 2**62 else object
+        key = rows.person.astype(kind) * span + (t - low)
+        sums = np.concatenate([np.zeros(1, dtype=units.dtype), np.cumsum(units)])
+        return np.asarray(rows.person[sums[np.searchsorted(key, key + length)] - sums[:-1] > total])
+    block = (t - 1 + promise.passed) // promise.per if isinstance(promise.per, int) else np.zeros_like(t)
+    begins = np.flatnonzero((np.diff(rows.person, prepend=-1) != 0) | (np.diff(block, prepend=0) != 0))
+    over = rows.person[begins[np.add.reduceat(units, begins) > total]]
+    late = rows.person[rows.asked & (t > promise.steps)] if promise.steps is not None else over[:0]
+    return np.concatenate([over, late])
+
+
+def _in_turn(schedule: Schedule | None, steps: IntArray, asked: BoolArray) -> BoolArray:
+    """Whether of the steps (n,) those are ``asked`` that a schedule names; of a paced one none but these.
+
+    Which of them a paced schedule asks follows from beliefs, which `dphmm audit` makes again.
+    """
+    if schedule is None:
+        return asked
+    named = schedule.may_ask(steps)
+    return asked == named if schedule.kind == "planned" else named | ~asked
+
+
+def _options(statement: ReleaseStatement, name: str, dimension: int, labels: bool, tables: bool = True) -> Options:
+    """The choices of a statement; without ``tables`` those of a made table too, whose file was not read."""
+    told = stated_options(statement)
+    made = told["mechanism"] if is_reference(told["mechanism"]) and not tables else None
+    try:
+        # No sentence is about what is in a table.
+        options = Options.read(told if made is None else {**told, "mechanism": AUTO}, dimension, labels)
+        options = options if made is None else dataclasses.replace(options, mechanism=made)
         epsilons_of(statement)
     except (ValueError, ZeroDivisionError, OverflowError) as error:
         if isinstance(error, InvalidInput) and error.field == "mechanism" and is_reference(told["mechanism"]):
             raise
         raise InvalidInput("statement", f"{name} without the choices of a release", _WRITTEN) from None
-    # A page shows them, so none is written in a way of its own.
+    # They are shown, so none is written in a way of its own.
     for choice, due in options.written().items():
         _require(told[choice] == due, name, choice)
     return options
 
 
 def _facts(
-    statement: ReleaseStatement, file: ReleasedFile, model: MarkovModel, space: StateSpace, policy: PolicyGraph | None
+    statement: ReleaseStatement, model: MarkovModel, space: StateSpace, policy: PolicyGraph | None
 ) -> dict[str, Any]:
-    """What is known of the file and its public data, by its path in the statement."""
-    plans = sorted(set(file.plans) - {""})
+    """What is known of the public data, by its path in the statement."""
     found: dict[str, Any] = {
-        "published.rows": len(file),
-        "published.subjects": len(set(file.users)),
-        "plans.count": len(plans),
-        "plans.sha256": hashlib.sha256("\n".join(plans).encode()).hexdigest(),
         "space.states": space.n_states,
         "space.kind": space.kind,
         "space.dimension": space.dimension,
         "space.sha256": space.digest,
         "model.sha256": model.digest,
+        "model.step_seconds": model.step,
     }
     if policy is not None:
         described = policy.describe()
@@ -172,65 +421,21 @@ def _facts(
     return found
 
 
-def _require_earlier(statement: ReleaseStatement, name: str, file: ReleasedFile) -> None:
-    """Other files have answers at steps that this one leaves out, at most; without estimates none of them tells."""
-    told = earlier_answers_of(statement)
-    if told:
-        room = sum(file.left_out.values()) if file.estimate is not None else 0
-        _require(told <= room, name, "published.earlier_answers")
-
-
-def _require_totals(statement: ReleaseStatement, name: str, file: ReleasedFile) -> None:
-    """Every row promises epsilon, or is a public constant; the sums are the largest of any one subject.
-
-    Where earlier answers of other files count, they are at least so large.
-    """
-    exact = exact_epsilons(statement)
-    _require(set(file.epsilon.tolist()) <= exact.keys(), name, "epsilon")
-    count = Counter(zip(file.users, file.epsilon.tolist(), strict=True))
-    sums = dict.fromkeys(file.users, Fraction(0))
-    for (user, own), times in count.items():
-        sums[user] += times * exact[own]
-    least = max(sums.values())
-    stated, more = statement.totals.epsilon_sum, earlier_answers_of(statement) > 0
-    _require(stated == shown(least) or (more and _at_least(stated, least)), name, "totals.epsilon_sum")
-    costs: dict[str, Fraction | float] = {}
-    for user, cost in zip(file.users, file.cost.tolist(), strict=True):
-        costs[user] = costs.get(user, Fraction(0)) + (cost if cost == math.inf else Fraction(cost))
-    largest, told = max(costs.values()), statement.totals.cost_sum
-    if largest == math.inf:
-        _require(told == shown(math.inf), name, "totals.cost_sum")
-        return
-    least = Fraction(largest) * (1 - _PROPORTION) - len(file) * _ROW
-    _require(_at_least(told, least), name, "totals.cost_sum")
-
-
-def _at_least(told: str, least: Fraction) -> bool:
-    """Whether a number of a statement is one, and not below another."""
-    try:
-        return exact_number(told, "total") >= least
-    except InvalidInput:
-        return False
-
-
 def _with_sentences(
-    statement: ReleaseStatement,
-    name: str,
-    model: MarkovModel,
-    options: Options,
-    rows: int,
-    covered: CoveredDistance | None,
+    statement: ReleaseStatement, name: str, provenance: Mapping[str, Any], options: Options
 ) -> ReleaseStatement:
-    """The statement with every sentence written again, and whether it holds."""
-    answer, replayable = statement.answer, statement.randomness.replayable_rows
+    """The statement with every sentence that no model is needed for written again, and whether it holds."""
+    answer, replayable, varied = statement.answer, statement.randomness.replayable_rows, statement.varied
     if answer is not UNSET:
         _require(answer.name in ANSWERS, name, "answer.name")
         answer = replace(answer, meaning=promises.answer_words(answer.name))
-    _require(0 <= replayable <= rows, name, "randomness.replayable_rows")
-    _require(statement.randomness.secure == (replayable == 0), name, "randomness.secure")
-    origin = (model.provenance, _whom(statement, name, model.provenance))
+    _require(0 <= replayable <= statement.published.rows, name, "randomness.replayable_rows")
+    varies = () if varied is UNSET else varied.names
+    if varied is not UNSET:
+        used = {choice for one in varied.chosen for choice in CHOICES if getattr(one, choice) is not None}
+        _require(varies == list(checked_varies(varies)) and used <= set(varies), name, "varied.names")
+    origin = (provenance, _whom(statement, name, provenance))
     unbounded = statement.totals.cost_sum == shown(math.inf)
-    varies = () if statement.varied is UNSET else statement.varied.names
     return replace(
         statement,
         private=promises.verdict(*origin, replayable),
@@ -239,12 +444,12 @@ def _with_sentences(
         promise=promises.promise(options, *origin, replayable, varies),
         unit_of_privacy=promises.UNIT,
         answer=answer,
-        covered_distance=covered,
         constraint=replace(statement.constraint, meaning=promises.constraint_words(options)),
         scope=replace(statement.scope, meaning=promises.scope_words(options, varies)),
         flat=replace(statement.flat, meaning=promises.flat_words(options)),
-        model=replace(statement.model, meaning=promises.provenance_words(*origin)),
-        randomness=replace(statement.randomness, meaning=_randomness_words(statement.randomness, rows)),
+        randomness=replace(
+            statement.randomness, meaning=_randomness_words(statement.randomness, statement.published.rows)
+        ),
         not_protected=promises.not_protected(options, *origin, varies),
         totals=replace(
             statement.totals,
@@ -263,22 +468,15 @@ def _randomness_words(told: Randomness, rows: int) -> str:
 
 
 def _over_the_sequence(
-    statement: ReleaseStatement,
-    name: str,
-    file: ReleasedFile,
-    model: MarkovModel,
-    policy: PolicyGraph | None,
-    options: Options,
+    statement: ReleaseStatement, file: ReleasedFile, model: MarkovModel, policy: PolicyGraph | None, options: Options
 ) -> ReleaseStatement:
-    """The statement with what it says of the sequence in the words of this version; the file's rows must keep it."""
+    """The statement with what it says of the sequence in the words of this version."""
     found, varied = statement, statement.varied
     if varied is not UNSET:
-        _require(varied.names == list(checked_varies(varied.names)), name, "varied.names")
         found = replace(found, varied=replace(varied, meaning=promises.varied_words(varied.names, options)))
     if statement.beginnings is not UNSET:
         found = replace(found, beginnings=replace(statement.beginnings, meaning=promises.BEGINNINGS))
     promise, schedule = promise_of_statement(statement), schedule_of_statement(statement)
-    _require_kept(promise, schedule, statement, name, file, model)
     if schedule is not None:
         found = replace(found, schedule=stated_schedule(schedule, int((~file.asked).sum())))
     if promise is None:
@@ -289,62 +487,6 @@ def _over_the_sequence(
     return replace(found, sequence=stated_sequence(promise, statement.private, known, names))
 
 
-def _require_kept(
-    promise: SequencePromise | None,
-    schedule: Schedule | None,
-    statement: ReleaseStatement,
-    name: str,
-    file: ReleasedFile,
-    model: MarkovModel,
-) -> None:
-    """Raises InvalidInput where a user's rows keep neither schedule nor promise, wherever step 1 may be in a block."""
-
-    @cache
-    def of_steps(begins: int) -> tuple[SequencePromise | None, Schedule | None]:
-        return (
-            None if promise is None else promise.in_steps(model.step, begins),
-            None if schedule is None else schedule.in_steps(model.step, begins),
-        )
-
-    exact = {} if promise is None else exact_epsilons(statement)
-    for user, rows in file.by_user().items():
-        steps, asked = file.step[rows], np.array([bool(file.plans[row]) for row in rows])
-        spent = [(int(file.step[row]), exact[float(file.epsilon[row])]) for row in rows if exact and file.plans[row]]
-        in_turn = False
-        for begins in _begins(promise, file, model, rows):
-            kept, named = of_steps(begins)
-            if not _in_turn(named, steps, asked):
-                continue
-            in_turn = True
-            if kept is None or kept.holds(spent):
-                break
-        else:
-            _require(in_turn, name, f"schedule, which {user!r} does not follow,")
-            _require(False, name, f"sequence, which {user!r} passes,")
-
-
-def _begins(promise: SequencePromise | None, file: ReleasedFile, model: MarkovModel, rows: list[int]) -> Iterable[int]:
-    """What a user's step 1 may be, in steps since 1970: where the file has no times, any one of a block."""
-    if promise is None or not isinstance(promise.per, str):
-        return (0,)
-    if model.step is not None and file.times is not None:
-        return (int(file.times[rows[0]] // (model.step * MICROSECONDS)) - int(file.step[rows[0]]) + 1,)
-    block = promise.in_steps(model.step, 0).per
-    assert isinstance(block, int)
-    return range(block)
-
-
-def _in_turn(schedule: Schedule | None, steps: IntArray, asked: BoolArray) -> bool:
-    """Whether those of the steps (n,) are ``asked`` that a schedule names; of a paced one none but these.
-
-    Which of them a paced schedule asks follows from beliefs, which `dphmm audit` makes again.
-    """
-    if schedule is None:
-        return bool(asked.all())
-    named = schedule.may_ask(steps)
-    return bool((asked == named).all() if schedule.kind == "planned" else named[asked].all())
-
-
 def _whom(statement: ReleaseStatement, name: str, provenance: Mapping[str, Any]) -> Whom:
     """Whom the model was fitted on, as the statement says; one of format 1 does not say how that is known."""
     people, known_by = statement.model.people, statement.model.people_known_by
@@ -352,7 +494,7 @@ def _whom(statement: ReleaseStatement, name: str, provenance: Mapping[str, Any])
     silent = known_by is None and statement.format == 1
     _require(silent or known_by in KNOWN_BY[people], name, "model.people_known_by")
     whom = Whom.of(people, known_by)
-    _require((whom == NOBODY) == made_without_data(provenance), name, "model.people_known_by")
+    _require(whom != NOBODY or made_without_data(provenance), name, "model.people_known_by")
     # Names and hashes are compared with those of a table that dphmm fitted the model on, without noise.
     _require(known_by not in ("names", "file") or provenance.get("private") is False, name, "model.people_known_by")
     return whom

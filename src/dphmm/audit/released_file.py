@@ -87,17 +87,17 @@ class ReleasedFile:
         file = cls(
             users=_users(table),
             step=steps,
-            times=_times(table),
+            times=times_of(table),
             z=z,
             lattice=_nearest(z, space),
             estimate=estimate,
             estimate_name=names,
-            epsilon=_numbers(table, "epsilon"),
-            cost=_numbers(table, "cost", infinite=True),
+            epsilon=numbers_of(table, "epsilon"),
+            cost=numbers_of(table, "cost", infinite=True),
             plans=plans,
             streamed=_is_path(released) and is_json_lines(released),
             timed="t" in table.column_names,
-            confidence=_numbers(table, "confidence") if estimated and space.has_labels else None,
+            confidence=numbers_of(table, "confidence") if estimated and space.has_labels else None,
         )
         if (file.cost < 0).any() or (file.epsilon < 0).any():
             raise InvalidInput("released", "an epsilon or a cost below 0", "what releases spent")
@@ -293,7 +293,7 @@ def _no_notes(path: Path, findings: Findings) -> None:
         findings.add("notes in the Parquet file beside its columns", ", ".join(keys))
 
 
-def _numbers(table: pa.Table, name: str, infinite: bool = False) -> FloatArray:
+def numbers_of(table: pa.Table, name: str, infinite: bool = False) -> FloatArray:
     if infinite:
         import pyarrow as pa
 
@@ -334,7 +334,7 @@ def _points(
     axes = range(space.dimension)
     z = np.stack([_answers(table, f"z_{j}", asked) for j in axes], axis=1)
     z[~asked] = nothing
-    return z, None if names is None else np.stack([_numbers(table, f"estimate_{j}") for j in axes], axis=1)
+    return z, None if names is None else np.stack([numbers_of(table, f"estimate_{j}") for j in axes], axis=1)
 
 
 def _labels(table: pa.Table, space: StateSpace, asked: BoolArray) -> IntArray:
@@ -365,7 +365,7 @@ def _users(table: pa.Table) -> list[str]:
     return users
 
 
-def _times(table: pa.Table) -> IntArray | None:
+def times_of(table: pa.Table) -> IntArray | None:
     """Microseconds since 1970 UTC. A column of anything else could say anything."""
     import pyarrow as pa
 

@@ -58,7 +58,7 @@ _GIVEN = frozenset(
     | {"mechanism.protection", "mechanism.start", "scope.name", "flat.name"}
 )
 _OTHER_TOTALS = "whether the totals count what answers of other files spent, as they say: give --ledger"
-_NO_BYTES = (
+NO_BYTES = (
     "whether the table is the file of the privacy statement, answer by answer: its hash is of the bytes of a file; "
     "rows, people, plans and totals were compared"
 )
@@ -93,7 +93,7 @@ def check_statement(
         findings.require(told == due, f"the privacy statement says {name} {_short(told)}, and {_instead(name, due)}")
     notes = _private(statement, counted, setting.model, findings)
     if path is None:
-        notes.append(_NO_BYTES)
+        notes.append(NO_BYTES)
     covered = covered_by_all(subjects.policies, setting.space)
     if covered is not None and statement.covered_distance is not UNSET:
         for name in ("metres", "ground_metres"):

@@ -457,6 +457,9 @@ def read(released: str, **given: Any) -> None:
     console = Console(given["quiet"])
     if found.changed is not None:
         console.warn(found.changed)
+    if found.reworded:
+        words = f"{len(found.reworded)} sentences that are not those of its choices"
+        console.warn(f"the privacy statement has {words}: what follows is in the words of this dphmm")
     if given["as_json"]:
         print_json({**found.document(), "output": given["output"]})
         return

@@ -486,22 +486,20 @@ def _require_stored(user: str, rows: IntArray, file: ReleasedFile, entries: Sequ
 
 
 def _require_times(file: ReleasedFile, made: Made, ledger: Ledger | None) -> None:
-    """Where the model has a time step, a row's time is that of its step: blocks and headlines are read from it.
+    """Step 1 of each user stands for what the ledger says: blocks and headlines are read from times.
 
-    Step 1 stands for what the ledger says; without one it is what the file says, the same for all rows of a user.
+    That all rows of a user have the times of their steps `checked_statement` has required.
     """
     step = made.model.step
-    if step is None or file.times is None:
+    if step is None or file.times is None or ledger is None:
         return
     each = step * MICROSECONDS
     begins = file.times - (file.step - 1) * each
     for user, rows in file.by_user().items():
-        header = None if ledger is None else ledger.header(user, made.statement.query)
+        header = ledger.header(user, made.statement.query)
         origin = "" if header is None else header.options.get("origin", "")
-        first = int(origin) * each if origin.lstrip("-").isdecimal() else int(begins[rows[0]])
-        wrong = np.flatnonzero(begins[rows] != first)
-        if len(wrong):
-            came = f"a time that is not that of its step, of {file.where(rows[wrong[0]])}"
+        if origin.lstrip("-").isdecimal() and int(origin) * each != int(begins[rows[0]]):
+            came = f"a time that is not that of its step, of {file.where(rows[0])}"
             raise InvalidInput("released", came, "the times that dphmm release wrote")
 
 

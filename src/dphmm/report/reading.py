@@ -9,7 +9,6 @@ that out.
 
 from __future__ import annotations
 
-import itertools
 import math
 import os
 from collections.abc import Mapping, Sequence
@@ -17,6 +16,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from fractions import Fraction
 from html import escape
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,11 +25,14 @@ from msgspec import UNSET
 from dphmm._checks import exact_number
 from dphmm.accounting.promise import SequencePromise
 from dphmm.accounting.records import in_short
+from dphmm.audit.checked_statement import Columns, require_numbers, stated_words
 from dphmm.audit.plain_plans import PlainLaw, read_plain_laws
+from dphmm.audit.released_file import numbers_of, times_of
+from dphmm.audit.released_statement import NO_BYTES
 from dphmm.errors import InvalidInput
-from dphmm.report.words import factor_words, over_words, plural
+from dphmm.report.words import factor_words, plural
 from dphmm.states.space import StateSpace
-from dphmm.storage.columns import as_text, decimals, integers
+from dphmm.storage.columns import as_text, decimals, integers, zoned_times
 from dphmm.storage.inputs import checked_input, steady
 from dphmm.storage.release_words import OTHER_MOMENTS, sureness
 from dphmm.storage.statement import changed_words, promise_of_statement, read_statement, stated_plans, statement_path
@@ -46,16 +49,11 @@ _NEEDED = ("user", "step", "epsilon", "cost", "plan")
 _NO_STATEMENT = (
     "nothing says under which promise the answers were published: the privacy statement does not lie beside the file"
 )
-_NO_BYTES = (
-    "that the table is the file of its statement, answer by answer: the hash of the statement is of the bytes of a "
-    "file; rows, people and plans were compared"
-)
 _AS_STATED = (
-    "that what is promised was kept: the statement says so, and its numbers fit the rows; `dphmm report` and `dphmm "
-    "audit` compare it with model, policy and ledger"
+    "that what is promised was kept: the statement says so, and its numbers fit the rows; where the model is from, "
+    "whom it was fitted on, and that noise was secure it says alone; `dphmm report` and `dphmm audit` compare it with "
+    "model, policy and ledger"
 )
-#: Sums of floats may be larger than what they stand for by less than this.
-_ROUNDING = 1 + Fraction(1, 10**9)
 _NOT_CONCLUDED = (
     "that somebody was at an answer: an answer is noise around a state, and can lie where nobody can be",
     "from several answers of one person as if they were of one state: multiply likelihoods only where that person "
@@ -71,7 +69,8 @@ class Reading:
     people, rows, answers : how many there are; a row that was not asked has no answer. begin, end : the first and the
     last time (text), None without times. steps : the first and the last step. promised, concluded, not_concluded : as
     sentences. states : names (N,) of the states of the likelihoods, () without any. coverage : of the regions.
-    changed : that the file is not the one that its statement is about, None where it is or nothing tells.
+    changed : that the file is not the one that its statement is about, None where it is or nothing tells. reworded :
+    members of the statement with other sentences than its choices promise; ``promised`` has those of the choices.
     """
 
     people: int
@@ -86,6 +85,7 @@ class Reading:
     states: tuple[str, ...] = ()
     coverage: float | None = None
     changed: str | None = None
+    reworded: tuple[str, ...] = ()
     _keys: dict[str, list[Any]] = field(default_factory=dict, repr=False)
     _log_likelihood: FloatArray | None = field(default=None, repr=False)
     _prior: FloatArray | None = field(default=None, repr=False)
@@ -184,6 +184,7 @@ class Reading:
             "states": len(self.states),
             "coverage": self.coverage,
             "changed": self.changed,
+            "reworded": list(self.reworded),
         }
 
     def _repr_html_(self) -> str:
@@ -219,8 +220,9 @@ def read(
     Parameters
     ----------
     released : a released file, or a pandas, polars or Arrow table of one.
-    statement : its privacy statement, if not beside the file. Of a table, which has no hash, rows, people and plans are
-        compared; that its answers are those of the file is not, and ``not_concluded`` says so.
+    statement : its privacy statement, if not beside the file. Its numbers are compared with the rows, and its sentences
+        are written again from its choices. That the answers of a table, which has no hash, are those of the file is not
+        compared, and ``not_concluded`` says so.
     plans : its plans in plain form, a file (`dphmm audit --plans`) or the document itself: with ``states`` they give
         the likelihood of every answer.
     states : a StateSpace, a MarkovModel with one, or a table (a file or a frame) of all states in their order: their
@@ -233,7 +235,8 @@ def read(
 
     Raises
     ------
-    InvalidInput : a file that is no released file, plans of another release or of a law that is not computed here
+    InvalidInput : a file that is no released file, a statement with a number that the rows or another member
+        contradict, plans of another release or of a law that is not computed here
         (tables, flat bodies, components), states that are not those of the plans, a prior that is none, or one for a
         file whose plans or steps follow from earlier answers.
 
@@ -258,6 +261,7 @@ def read(
     if statement is None and on_disk and statement_path(released).exists():
         statement = statement_path(released)
     told, changed = None, None
+    reworded: list[str] = []
     if statement is not None:
         told = read_statement(statement)
         changed = changed_words(told, statement, released, sha256) if on_disk else None
@@ -269,8 +273,19 @@ def read(
     steps, bad = integers(table.column("step"), "step")
     if bad.any() or not len(table):
         raise InvalidInput("released", "a row without a step, or no row", "a released table")
-    if told is not None:
-        _require_epsilons(told, users, steps, decimals(table.column("epsilon"), "epsilon")[0])
+    if told is not None and statement is not None:
+        rows = Columns(
+            [user or "" for user in users],
+            steps,
+            _times(table),
+            numbers_of(table, "epsilon"),
+            numbers_of(table, "cost", infinite=True),
+            [plan or "" for plan in plans_of_rows],
+            any(name.startswith("estimate") for name in table.column_names),
+        )
+        name = Path(statement).name
+        require_numbers(told, name, rows, whole=changed is None)
+        told, reworded = stated_words(told, name)
     times = [None if t is None else str(t) for t in table.column("t").to_pylist()] if "t" in table.column_names else []
     known = sorted(t for t in times if t is not None)
     keys: dict[str, list[Any]] = {"user": _some(users, asked)}
@@ -291,10 +306,14 @@ def read(
         steps=(int(steps.min()), int(steps.max())),
         promised=_promised(told),
         concluded=_concluded(told, logs is not None, held if share is not None else None),
-        not_concluded=(*_not_concluded(told, changed, reason), *(_NO_BYTES,) * (told is not None and not on_disk)),
+        not_concluded=(
+            *_not_concluded(told, changed, reason, reworded),
+            *(NO_BYTES,) * (told is not None and not on_disk),
+        ),
         states=names,
         coverage=held if share is not None else None,
         changed=changed,
+        reworded=tuple(reworded),
         _keys=keys,
         _log_likelihood=logs,
         _prior=share,
@@ -312,36 +331,14 @@ def _other_table(told: ReleaseStatement, users: Sequence[str | None], plans: Seq
     return f"the statement is about another table, with other {' and '.join(other)}" if other else None
 
 
-def _require_epsilons(
-    told: ReleaseStatement, users: Sequence[str | None], steps: IntArray, epsilon: FloatArray
-) -> None:
-    """The epsilons of the rows are stated ones, and no more than is stated in all and by the promise over paths.
+def _times(table: Any) -> IntArray | None:
+    """Microseconds since 1970 UTC, of text too; None where not all rows have a time."""
+    import pyarrow as pa
 
-    Raises InvalidInput naming the statement. Where blocks begin no row tells: as many steps as those of a block may be
-    of two.
-    """
-    expected = "the statement as dphmm release wrote it"
-    other = sorted(set(epsilon.tolist()) - exact_epsilons(told).keys())
-    if other:
-        raise InvalidInput("statement", f"one with another epsilon than the file's, which has {other[0]:g}", expected)
-    promise = promise_of_statement(told)
-    length = None if promise is None else promise.window or (promise.per if isinstance(promise.per, int) else None)
-    names, person = np.unique(np.array([user or "" for user in users], dtype=object), return_inverse=True)
-    order = np.lexsort((steps, person))
-    begins = np.searchsorted(person[order], np.arange(len(names) + 1))
-    in_all = within = 0.0
-    for first, end in itertools.pairwise(begins.tolist()):
-        sums, own = np.concatenate([[0.0], np.cumsum(epsilon[order[first:end]])]), steps[order[first:end]]
-        in_all = max(in_all, float(sums[-1]))
-        if length is not None:
-            within = max(within, float((sums[1:] - sums[np.searchsorted(own, own - length, side="right")]).max()))
-    if in_all > Fraction(told.totals.epsilon_sum) * _ROUNDING:
-        raise InvalidInput("statement", f"one with a largest epsilon sum below the file's, {in_all:g}", expected)
-    if promise is not None:
-        least = in_all if promise.steps is not None else within / (1 + (promise.per is not None))
-        if least > promise.exact * _ROUNDING:
-            came = f"one with a promise of {in_short(promise.exact)} {over_words(promise)}, below the file's sums"
-            raise InvalidInput("statement", came, expected)
+    if "t" not in table.column_names or pa.types.is_timestamp(table.column("t").type):
+        return times_of(table)
+    found, bad = zoned_times(as_text(table.column("t"), "t").to_pylist(), "t")
+    return None if bad.any() else found
 
 
 def _is_table(given: Any) -> bool:
@@ -415,8 +412,15 @@ def _concluded(told: ReleaseStatement | None, likelihoods: bool, coverage: float
     return tuple(found)
 
 
-def _not_concluded(told: ReleaseStatement | None, changed: str | None, reason: str | None) -> tuple[str, ...]:
+def _not_concluded(
+    told: ReleaseStatement | None, changed: str | None, reason: str | None, reworded: Sequence[str]
+) -> tuple[str, ...]:
     found = [] if changed is None else [f"that anything is promised of this file: {changed}"]
+    if reworded:
+        found.append(
+            f"anything from the statement's own words for {', '.join(reworded)}: they are not those of its choices, "
+            "which this dphmm tells here"
+        )
     if reason is not None:
         found.append(
             f"the probability of a state from the likelihood of an answer and a prior: {reason}, and what earlier "

@@ -357,7 +357,7 @@ def unknown_because(provenance: Mapping[str, Any], whom: Whom, replayable: int) 
         return []
     private = provenance.get("private")
     if private is True:
-        if learning_event(provenance) is not None:
+        if provenance.get("privacy") is not None:
             return []
         return [
             "the model says that it was fitted with differential privacy and not with which epsilon, and nobody said "

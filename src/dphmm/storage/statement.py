@@ -21,7 +21,7 @@ import msgspec
 import numpy as np
 from msgspec import UNSET, UnsetType
 
-from dphmm._checks import written_fraction
+from dphmm._checks import exact_epsilon, written_fraction
 from dphmm.accounting.budget import Account
 from dphmm.accounting.event import LearningEvent
 from dphmm.accounting.promise import Schedule, SequencePromise
@@ -409,10 +409,37 @@ def read_statement(file: PathLike) -> ReleaseStatement:
         raise InvalidInput("statement", f"{path.name} with members too deep in each other", _WRITTEN) from None
     if statement.unknown_because is msgspec.UNSET and statement.format != 1:
         raise InvalidInput("statement", f"{path.name} without unknown_because", _WRITTEN)
-    if not statement.randomness.secure and statement.randomness.replayable_rows == 0:
-        came = f"{path.name} with noise that is not secure, and with no replayable rows"
-        raise InvalidInput("statement", came, _WRITTEN)
+    came = _contradiction(statement)
+    if came is not None:
+        raise InvalidInput("statement", f"{path.name} with {came}", _WRITTEN)
     return statement
+
+
+def _contradiction(statement: ReleaseStatement) -> str | None:
+    """A number that is not as it is written, or a member that another one contradicts; None where there is neither."""
+    randomness, over = statement.randomness, statement.sequence
+    chosen = () if statement.varied is UNSET else statement.varied.chosen
+    numbers = {"epsilon": statement.epsilon} | ({} if over is UNSET else {"sequence.total": over.total})
+    numbers |= {f"varied.chosen[{n}].epsilon": one.epsilon for n, one in enumerate(chosen) if one.epsilon is not None}
+    for name, told in numbers.items():
+        try:
+            right = str(exact_epsilon(written_fraction(told))) == told
+        except (ValueError, ZeroDivisionError):
+            right = False
+        if not right:
+            return f"{name} {ascii(told)[:_LONGEST_VALUE]}"
+    if randomness.secure is (randomness.replayable_rows > 0):
+        called, count = "" if randomness.secure else "not ", randomness.replayable_rows or "no"
+        return f"noise that is {called}secure, and with {count} replayable rows"
+    private, unknown = statement.private, statement.unknown_because
+    held = {"promise.holds": statement.promise.holds} | ({} if over is UNSET else {"sequence.holds": over.holds})
+    for name, holds in held.items():
+        if holds != private:
+            return f"{name} {ascii(holds)[:_LONGEST_VALUE]}, and private {ascii(private)[:_LONGEST_VALUE]}"
+    reasons = bool(statement.not_private_because), unknown is not UNSET and bool(unknown)
+    if private not in (True, False, "unknown") or reasons != (private is False, private == "unknown"):
+        return f"private {ascii(private)[:_LONGEST_VALUE]}, and other reasons than that has"
+    return None
 
 
 def stated_options(statement: ReleaseStatement) -> dict[str, str]:
