@@ -76,6 +76,30 @@ def test_a_job_that_goes_on_leaves_stored_rows_and_adds_the_others(release, tmp_
     assert after.groupby(["user", "step"]).size().max() == 1
 
 
+def test_fault_47_a_result_used_twice_kept_and_lost_has_one_answer(release, tmp_path):
+    """What is evaluated again reads committed files, and draws nothing."""
+    found = release(rows(1, people(20), 1, 4), tmp_path / "table")
+    files = sorted(path.name for path in (tmp_path / "table" / "data").iterdir())
+    table = found.table()
+    before = in_order(table)
+    kept = table.repartition(4, "user").persist()
+    pd.testing.assert_frame_equal(in_order(kept), before)
+    kept.unpersist(blocking=True)
+    for again in (kept, table, found.table()):
+        pd.testing.assert_frame_equal(in_order(again), before)
+    assert sorted(path.name for path in (tmp_path / "table" / "data").iterdir()) == files
+    assert len(ReleaseTable.open(tmp_path / "table").entries()) == 2
+
+
+def test_fault_51_a_user_with_many_rows_beside_many_with_one(release, tmp_path):
+    many = rows(1, ["busy"], 1, 2000, skipped=0)
+    table = pd.concat([many, rows(2, people(2000), 1, 1)]).sample(frac=1, random_state=3)
+    expected = dphmm.release_many(table, *WORLD, 1, ledger=MemoryLedger(), bits=dphmm.ReplayBits(1))
+    told = in_order(release(table, tmp_path / "table").table())
+    expected = expected.sort_values(["user", "step"]).reset_index(drop=True)
+    pd.testing.assert_frame_equal(told[FIXED], expected[FIXED], check_dtype=False)
+
+
 def test_the_same_rows_again_draw_nothing(release, tmp_path):
     table = rows(1, people(10), 1, 4)
     before = in_order(release(table, tmp_path / "table").table())

@@ -242,8 +242,10 @@ class TestDegrees:
         table = pa.table({name: [row[k] for row in rows] for k, name in enumerate(("one", "other"))})
         asked("degree", frame, table, "group:2", 2, people=names, level="node", cap=2, columns=["one", "other"])
 
-    def test_no_edge_at_all(self, spark):
-        frame, table = spark.createDataFrame([(1, 1)], "a long, b long"), pa.table({"a": [1], "b": [1]})
+    @pytest.mark.parametrize("rows", [[(1, 1)], []])
+    def test_no_edge_at_all(self, spark, rows):
+        frame = spark.createDataFrame(rows, "a long, b long")
+        table = pa.table({name: pa.array([row[0] for row in rows], pa.int64()) for name in "ab"})
         asked("degree", frame, table, "independent", 1, people=5, level="node", cap=2)
 
 

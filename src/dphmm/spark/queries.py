@@ -218,7 +218,7 @@ def _records(frame: Any, types: Mapping[str, str], roles: trajectories.Roles, pl
 def _people_by_degree(frame: Any, types: Mapping[str, str], ends: tuple[str, str], asked: Degree) -> IntArray:
     """Numbers of people (cap + 1,) by degree, as `histogram_of_degrees` has them.
 
-    Every row that Spark moves is of one bucket and one number of rows that came: none says which edges there are.
+    How many rows Spark moves, and how long they are together, follows from how many rows the frame has.
     """
     cap, n = asked.cap, asked.n_people
     sides = {
