@@ -8,10 +8,8 @@ Proof: docs/proofs/ledger.md.
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -20,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dphmm._checks import exact_epsilon, one_of
+from dphmm._progress import Progress, shown
 from dphmm.accounting.budget import UNLIMITED, Group, Horizon, keep_promise, quoted
 from dphmm.accounting.ledger import Ledger, SequencePromise
 from dphmm.accounting.promise import Schedule
@@ -51,7 +50,7 @@ if TYPE_CHECKING:
     from dphmm.storage.released import Published
     from dphmm.storage.statement_types import ReleaseStatement
 
-__all__ = ["Batch", "BatchReport", "Progress", "Released", "Releases", "release_many", "terminal_bar"]
+__all__ = ["Batch", "BatchReport", "Released", "Releases", "release_many"]
 
 #: Releases that share one transaction: enough to make its commit cheap, few enough to lose little when stopped.
 CHUNK = 2**14
@@ -63,8 +62,6 @@ _MOST_SCHEDULED_STATES = 2**17
 _LARGEST_STEP = 2**53
 #: Of so many beginnings the plans are at hand while a table is released.
 _MOST_ENGINES = 64
-
-Progress = Callable[[int, int], None]
 
 
 @dataclass
@@ -743,52 +740,3 @@ def unanswered_words(people: int, without: int) -> str | None:
     if without < people:
         who = f"{without:,} of {people:,} people have no answer: none of their rows"
     return f"{who} lies at a step that the schedule asks"
-
-
-@contextmanager
-def shown(progress: bool | Progress, label: str) -> Iterator[Progress | None]:
-    """A callback to report to: the caller's own, or a bar on a terminal."""
-    if callable(progress):
-        yield progress
-    elif progress and sys.stderr.isatty():
-        with terminal_bar(label) as report:
-            yield report
-    else:
-        yield None
-
-
-@contextmanager
-def terminal_bar(label: str) -> Iterator[TerminalBar]:
-    """A progress bar on standard error; call it with (done, total)."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bars
-
-    columns = (
-        TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    )  # fmt: skip
-    with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
-        yield TerminalBar(bars, label)
-
-
-class TerminalBar:
-    """A bar for one piece of work: call it with (done, total). While work goes on it never looks finished."""
-
-    def __init__(self, bars: Any, label: str) -> None:
-        self._bars, self._label = bars, label
-        self._task = bars.add_task(label, total=None)
-
-    def __call__(self, done: int, total: int) -> None:
-        if done < total:
-            self._bars.update(self._task, completed=done, total=total)
-        elif self._bars.tasks[-1].total is not None:
-            self._begin(self._bars.tasks[-1].description)
-
-    def stage(self, name: str) -> None:
-        """Say what runs now."""
-        self._begin(f"{self._label}: {name}")
-
-    def _begin(self, words: str) -> None:
-        # A bar that has an end cannot lose it again: another one takes its place.
-        self._bars.remove_task(self._task)
-        self._task = self._bars.add_task(words, total=None)

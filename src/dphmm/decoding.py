@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from dphmm.batch import Progress, shown
+from dphmm._progress import Progress, shown
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.constraint import DeltaSet, Support

@@ -11,7 +11,7 @@ Source: docs/proofs/schedules.md.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -21,8 +21,10 @@ import numpy as np
 from dphmm._cached import cached_property
 from dphmm._checks import EPSILON_MAX, EPSILON_MIN, exact_epsilon, one_of, whole
 from dphmm._kernels.process import on_one_thread
+from dphmm._progress import Progress, shown
 from dphmm.accounting.promise import MOST_SCHEDULED, Schedule, SequencePromise
-from dphmm.accounting.records import check_exact, shown
+from dphmm.accounting.records import check_exact
+from dphmm.accounting.records import shown as written
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.graph import PolicyGraph
@@ -94,7 +96,7 @@ def plan(
     epsilon: Exact | None = None,
     people: int = 100,
     seed: int = 1,
-    progress: Callable[[int, int], None] | None = None,
+    progress: bool | Progress = True,
     **choices: Any,
 ) -> SchedulePlan:
     """The schedule of least expected error that keeps a promise, chosen from the public model alone.
@@ -109,7 +111,7 @@ def plan(
     epsilon : of each release; tried are several without it.
     people : invented ones; ``seed`` names them and their noise. The same input gives the same plan, but for the last
         digits of its figures: they hang on the linear algebra of the machine.
-    progress : called with (candidates done, all candidates).
+    progress : a bar on a terminal, or a function that is called with (candidates done, all candidates).
     choices : constraint, mechanism, scope, flat, start ..., as for a `dphmm.ReleaseSession`.
 
     Raises
@@ -128,7 +130,8 @@ def plan(
     Source: docs/proofs/schedules.md.
     """
     world = World(model, policy, space, promise, schedule, hours, epsilon, people, seed, choices)
-    return world.plan(world.promise.exact, progress)
+    with shown(progress, "plan") as report:
+        return world.plan(world.promise.exact, report)
 
 
 def error_of_known_states(space: StateSpace) -> float:
@@ -143,13 +146,16 @@ class Expected(NamedTuple):
     """What a reader of a release is expected to find.
 
     ``by_step`` (L,): the mean error of a reader's guesses at each step of a sequence, block or window, as `Found.error`
-    is over all of them. ``settled``: whether it is of all blocks, and not of the first ones alone. ``answers``: how
-    many somebody has in a block, at most. ``known``: how far off somebody is of people who stay who knows their states.
+    is over all of them; ``without_by_step`` (L,) that of a guess without the file. ``settled``: whether it is of all
+    blocks, and not of the first ones alone. ``answers``: how many somebody has in a block, at most. ``known``: how far
+    off somebody is of people who stay who knows their states.
+
     ``even``: whether it is so wherever in a block step 1 is, as people are alike at all steps of it.
     """
 
     found: Found
     by_step: FloatArray
+    without_by_step: FloatArray
     settled: bool = True
     answers: int = 0
     known: float = 0.0
@@ -209,7 +215,7 @@ class World:
         if self.epsilon is not None:
             check_exact(self.epsilon, "epsilon")
             if self.epsilon > promise.exact:
-                raise InvalidInput("epsilon", shown(self.epsilon), f"at most {promise}, the promise")
+                raise InvalidInput("epsilon", written(self.epsilon), f"at most {promise}, the promise")
         few, self._first = -(-SETTLED // self.length), 1
         # Of short sequences there are more people instead of more blocks: as many steps in all.
         self._blocks, walked = (1, self.people * few) if promise.steps is not None else (max(2, few), self.people)
@@ -262,9 +268,7 @@ class World:
         """Whether a total can be kept: it has room for a release, and is an epsilon at all."""
         return EPSILON_MIN <= total <= EPSILON_MAX and (self.epsilon is None or self.epsilon <= total)
 
-    def plans(
-        self, totals: Sequence[Fraction], progress: Callable[[int, int], None] | None = None
-    ) -> list[SchedulePlan]:
+    def plans(self, totals: Sequence[Fraction], progress: Progress | None = None) -> list[SchedulePlan]:
         """The plans of several totals, each the one that it has by itself. ``progress`` as for `plan`."""
         counts = [len(self._counts(total)) for total in totals]
         made: list[SchedulePlan] = []
@@ -277,7 +281,7 @@ class World:
     # -- candidates -----------------------------------------------------------------------------------------------
 
     @on_one_thread
-    def plan(self, total: Exact, progress: Callable[[int, int], None] | None = None) -> SchedulePlan:
+    def plan(self, total: Exact, progress: Progress | None = None) -> SchedulePlan:
         """The plan of one total. Raises InvalidInput for one below the epsilon of a release."""
         schedule, ladder = self.choose(total, progress)
         setting = self.setting
@@ -295,13 +299,11 @@ class World:
             step=setting.model.step,
         )
 
-    def choose(
-        self, total: Exact, progress: Callable[[int, int], None] | None = None
-    ) -> tuple[Schedule, tuple[Candidate, ...]]:
+    def choose(self, total: Exact, progress: Progress | None = None) -> tuple[Schedule, tuple[Candidate, ...]]:
         """The schedule of one total, and all that were tried. Raises as `plan`."""
         promise = replace(self.promise, total=exact_epsilon(total, "total"))
         if self.epsilon is not None and self.epsilon > promise.exact:
-            raise InvalidInput("epsilon", shown(self.epsilon), f"at most {promise}, the promise")
+            raise InvalidInput("epsilon", written(self.epsilon), f"at most {promise}, the promise")
         counts = self._counts(promise.exact)
         tried: list[tuple[Schedule, Errors]] = []
         for done, (releases, epsilon) in enumerate(counts):
@@ -482,7 +484,7 @@ class World:
 
     def _without(self, steps: IntArray) -> float:
         """The mean error of the best guess of each of these steps."""
-        return self._alone.at(self.setting.model, steps, self.setting.options.start)[1]
+        return float(self._alone.at(self.setting.model, steps, self.setting.options.start)[1].mean())
 
     @cached_property
     def _always_possible(self) -> BoolArray:
@@ -518,7 +520,14 @@ class World:
         It depends on the model alone, however few people are invented: the mean is over the states as the model has
         people in them, and over places in each state's cell.
         """
-        return self._without(self._steps(blocks=self._blocks if self.settled else self._first))
+        return float(self.without_by_step.mean())
+
+    @cached_property
+    def without_by_step(self) -> FloatArray:
+        """The same at each step of a sequence, block or window (L,)."""
+        steps = self._steps(blocks=self._blocks if self.settled else self._first)
+        errors = self._alone.at(self.setting.model, steps, self.setting.options.start)[1]
+        return np.asarray(errors.reshape(-1, self.length).mean(axis=0))
 
     @cached_property
     def _stayers(self) -> tuple[IntArray, FloatArray]:
@@ -588,7 +597,8 @@ class World:
             uncomputed="" if stays.found else why_no_stays(stays.what, self.setting.has_public_plans),
         )
         by_step = errors.by_step.reshape(-1, self.length).mean(axis=0)
-        return Expected(found, by_step, self.settled, schedule.releases, self._known, self.even)
+        answers = schedule.releases
+        return Expected(found, by_step, self.without_by_step, self.settled, answers, self._known, self.even)
 
     def _planned(self, setting: Setting, schedule: Schedule, ends: Any) -> Any:
         """After each end the mean number of answers about the place, and the tracker's beliefs (N, n)."""
@@ -699,7 +709,7 @@ def _in_hours(seconds: IntArray, first: int, last: int) -> Any:
     return (hour >= first) & (hour < last) if first < last else (hour >= first) | (hour < last)
 
 
-def _added(progress: Callable[[int, int], None], before: int, total: int) -> Callable[[int, int], None]:
+def _added(progress: Progress, before: int, total: int) -> Progress:
     return lambda done, _: progress(before + done, total)
 
 

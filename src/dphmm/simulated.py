@@ -324,18 +324,18 @@ class ModelGuesses:
         """Some places (N, k, d) of every state."""
         return places_of_states(self._space, PLACES)
 
-    def at(self, model: MarkovModel, steps: IntArray, start: str | None = None) -> tuple[FloatArray, float]:
-        """The guesses (n, d) of people at some steps (n,), and how far off these are on average.
+    def at(self, model: MarkovModel, steps: IntArray, start: str | None = None) -> tuple[FloatArray, FloatArray]:
+        """The guesses (n, d) of people at some steps (n,), and how far off each of these is on average (n,).
 
         Where somebody is hangs on the step: each step has the best of the guesses of the laws before, and one of its
         own where its law is not nearly one of theirs. ``start`` as of a release.
         """
-        different, which, counts = np.unique(steps, return_inverse=True, return_counts=True)
+        different, which = np.unique(steps, return_inverse=True)
         n = self._space.n_states
         kept = min(len(different), _MOST_GUESSES, max(1, _KEPT_NUMBERS // n))
         laws, costs, guesses, made = np.zeros((kept, n)), np.zeros((kept, n)), list[FloatArray](), 0
-        told, off = [], 0.0
-        for law, count in zip(laws_of_steps(model, different, start), counts.tolist(), strict=True):
+        told, off = list[FloatArray](), list[float]()
+        for law in laws_of_steps(model, different, start):
             if not guesses or np.abs(laws[: len(guesses)] - law).sum(axis=1).min() > 2 * _NEAR:
                 at, made = made % kept, made + 1
                 guesses[at : at + 1] = [self.place(law)]
@@ -343,8 +343,8 @@ class ModelGuesses:
             errors = costs[: len(guesses)] @ law
             best = int(np.argmin(errors))
             told.append(guesses[best])
-            off += count * float(errors[best])
-        return np.array(told)[which.ravel()], off / len(steps)
+            off.append(float(errors[best]))
+        return np.array(told)[which.ravel()], np.array(off)[which.ravel()]
 
 
 def laws_of_steps(model: MarkovModel, steps: IntArray, start: str | None = None) -> Iterator[FloatArray]:

@@ -152,3 +152,12 @@ def test_an_output_that_exists_stays(town, place, tmp_path, run):
     assert out.read_text() == "mine"
     run(*population_of(town, place / "released.csv", "-o", out, "--force", "--quiet"))
     assert out.read_text().startswith('"period","region",')
+
+
+def test_an_estimate_beyond_all_people_is_cut_and_the_line_says_so():
+    from dphmm.cli.population import _told
+    from dphmm.reconstruction.shares import Share
+
+    line = _told(Share("north", "", 0.7, 4.32, 0.0, 1.0, 3.1, ""))
+    assert "unbiased 100.0% (cut from 432%), 0.0% to 100.0%" in line
+    assert "cut" not in _told(Share("north", "", 0.7, 0.6, 0.2, 0.9, 0.1, ""))

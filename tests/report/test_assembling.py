@@ -13,6 +13,7 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
@@ -441,3 +442,8 @@ def test_of_times_that_are_easier_to_tell_figures_are_of_the_file(tmp_path):
     content = Content(found)
     assert content.nights_figure is None
     assert content.beforehand.mean() == pytest.approx(believed, rel=0.01)
+
+
+def test_a_table_is_no_released_file_with_a_statement_beside_it(world):
+    with pytest.raises(InvalidInput, match="released: got a DataFrame; expected the path of a released file"):
+        dphmm.read_report(pd.DataFrame({"user": ["u1"]}), dphmm.load_model(world("grid") / "model.npz"))

@@ -12,7 +12,18 @@ import re
 import numpy as np
 import pytest
 
-from dphmm.report.charts import Curves, Line, Scale, Strip, band_chart, error_chart, nights_chart, strips
+from dphmm.report.charts import (
+    Curves,
+    Line,
+    Scale,
+    Strip,
+    alone,
+    band_chart,
+    error_chart,
+    nights_chart,
+    strips,
+    sureness_bars,
+)
 
 
 def band(low, high, steps=4):
@@ -72,10 +83,23 @@ def test_strips_fill_the_pitch():
 
 
 def test_the_number_on_top_of_an_axis_of_errors_is_not_cut():
-    curves = Curves(np.full(12, 1300.0), None, None, 1400.0, "expected", [])
+    curves = Curves(np.full(12, 1300.0), None, None, np.full(12, 1400.0), "expected", [])
     drawn = str(error_chart(curves, 540.0, "m", [], "without", "finding"))
     ends = re.findall(r'x="([\d.]+)"[^>]*text-anchor="end">([^<]*)<', drawn)
-    assert ("1500 m" in [told for _, told in ends]) and all(float(x) >= 7.4 * len(told) for x, told in ends)
+    assert ("1,500 m" in [told for _, told in ends]) and all(float(x) >= 7.4 * len(told) for x, told in ends)
+
+
+def test_a_step_between_two_without_rows_is_a_dot():
+    values = np.array([np.nan, 3.0, np.nan, 4.0, 5.0, np.nan, 6.0])
+    drawn = str(error_chart(Curves(values, None, None, np.full(7, 9.0), "expected", []), 540.0, "", [], "w", "f"))
+    assert alone(values).tolist() == [1, 6] and drawn.count('class="dot-main"') == 2
+
+
+def test_bars_have_room_where_no_number_is_a_bound():
+    rows = [("before", 0.5, "50 %"), ("four answers", 1.0, "more than 99.9999 %")]
+    drawn = str(sureness_bars(rows, 276.0, "finding", tall=False))
+    ends = [float(x) for x in re.findall(r'<text class="tick" x="([\d.]+)"', drawn)]
+    assert "&gt; 99.9999 %" in drawn and max(ends) - min(ends) > 60
 
 
 def test_a_row_lies_on_the_axis_that_all_people_share():
@@ -130,7 +154,7 @@ def test_names_stand_off_the_lines_and_nearest_to_their_own(width):
 def test_the_name_of_a_measured_error_ends_within_the_chart():
     """Its lowest step is the last one of the day."""
     steps = np.arange(144)
-    curves = Curves(1.2 + 0.2 * np.sin(steps / 20), 2.0 - steps / 144, None, 2.7, "expected", [11, 83])
+    curves = Curves(1.2 + 0.2 * np.sin(steps / 20), 2.0 - steps / 144, None, np.full(144, 2.7), "expected", [11, 83])
     chart = str(error_chart(curves, 340, "m", [(0, "0:00"), (144, "24:00")], "without the file 3 m", "It is so."))
     ((x, _, words),) = drawn(chart, "measured-name")[1]
     assert x + 8 * len(words) <= 340

@@ -587,9 +587,9 @@ def test_a_reader_who_is_no_better_than_a_guess_is_no_promise(report_of):
     told = replace(own)
     told.__dict__["leaving"] = Leaving(4300.0, 1800.0, 27_600.0)
     ((figure, line),) = words._leaving(told)
-    assert figure == "0.5\u00a0h" and "by a guess of 7:40 (1.2\u00a0h as read here)" in line
+    assert figure == "0.5\u00a0h" and "by a guess of 7:40 (1.2\u00a0h by this file)" in line
     told.__dict__["leaving"] = Leaving(1700.0, 1800.0, 27_600.0)
-    assert "as read here" not in words._leaving(told)[0][1]
+    assert "by this file" not in words._leaving(told)[0][1]
 
 
 def test_what_was_measured_is_told_where_nothing_was_expected(report_of):

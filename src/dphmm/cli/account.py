@@ -30,10 +30,10 @@ from dphmm.storage.ledger.schema import migrate_ledger
 from dphmm.storage.table_ledger import opened_to_read
 
 if TYPE_CHECKING:
+    from dphmm._progress import Progress
     from dphmm.accounting.event import Guarantee
     from dphmm.accounting.ledger import QuerySummary, SubjectSummary
     from dphmm.accounting.publication import PersonTotals, Publication
-    from dphmm.batch import Progress
 
 _INSECURE = "releases were drawn from replayable bits: whoever has the seed can undo them, so they promise nothing"
 #: Steps are listed up to here; the document has all.

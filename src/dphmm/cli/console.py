@@ -24,6 +24,7 @@ from typing import Any, Protocol
 import click
 
 from dphmm._kernels import process
+from dphmm._progress import terminal_bar
 from dphmm.errors import DphmmError, InvalidInput
 
 FAILED = 1
@@ -350,8 +351,6 @@ class Console:
             with _lines_of_progress(label) as report:
                 yield report
             return
-        from dphmm.batch import terminal_bar
-
         with terminal_bar(label) as report:
             yield report
 

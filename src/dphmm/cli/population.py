@@ -232,4 +232,6 @@ def _told(one: Share) -> str:
         return f"{likeliest}not answerable: {one_line(one.why)}"
     known = one.standard_error is not None and math.isfinite(one.standard_error)
     error = f"{one.standard_error:.2%}" if known else "unknown"
-    return f"{likeliest}unbiased {one.linear:6.1%}, {one.low:.1%} to {one.high:.1%}, standard error {error}"
+    cut = min(1.0, max(0.0, one.linear))
+    beyond = "" if cut == one.linear else f" (cut from {one.linear:.0%})"
+    return f"{likeliest}unbiased {cut:6.1%}{beyond}, {one.low:.1%} to {one.high:.1%}, standard error {error}"

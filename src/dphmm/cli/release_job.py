@@ -385,7 +385,8 @@ def asked_schedule(
         return {"schedule": kept}, None
     model, policy, space = public
     with Console(given["quiet"]).progress("plans") as progress:
-        found = plan(model, policy, space, promise, schedule=given["schedule"], progress=progress, **each, **options)
+        shown = {"schedule": given["schedule"], "progress": progress or False}
+        found = plan(model, policy, space, promise, **shown, **each, **options)
     return {"schedule": found.schedule}, found
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from dphmm._checks import exact_number, stated_epsilon, whole
 from dphmm._notebook import html_table, picture
-from dphmm.batch import Progress, shown
+from dphmm._progress import Progress, shown
 from dphmm.errors import InvalidInput, Refused
 from dphmm.evaluation.inspection import remedy_facts
 from dphmm.evaluation.remedies import remedies

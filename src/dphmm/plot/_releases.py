@@ -14,6 +14,7 @@ from dphmm.errors import InvalidInput
 from dphmm.plot.figures import BLACK, GREY, LOOKS, axes, literal, plain, titled
 from dphmm.policy.graph import PolicyGraph
 from dphmm.report.beliefs import Cells
+from dphmm.report.charts import alone
 from dphmm.report.content import OWNER_ONLY, ReleaseReport
 from dphmm.report.page import Content
 from dphmm.report.palette import LABELS, ROLES
@@ -72,12 +73,16 @@ def belief(
         raise InvalidInput("step", at, f"0 to {len(chosen.rows) - 1}")
     ax = axes(ax)
     row = int(chosen.rows[at])
-    _map(ax, report, None if chosen.levels is None else chosen.levels[at], row)
+    _map(ax, report, _at(chosen.levels, at), row, _at(chosen.guess, at))
     kind = "answer" if report.rows.asked[row] else "estimate"
     far = content.how_far(chosen, at)
     told = f"{literal(chosen.name)}, {content.moment(row)}, {kind}{f': {far}' if far else ''}"
     _titled(ax, report, told, owner=report.owner_only)
     return ax
+
+
+def _at(values: Any, row: int) -> Any:
+    return None if values is None else values[row]
 
 
 def _titled(ax: Axes, report: ReleaseReport, told: str, *, owner: bool = False, share: float = 1.0) -> None:
@@ -90,7 +95,8 @@ def _not_private(report: ReleaseReport) -> str:
     return "" if private is True else "NOT PRIVATE: " if private is False else "NOT KNOWN TO BE PRIVATE: "
 
 
-def _map(ax: Axes, report: ReleaseReport, levels: Any, row: int | None) -> None:
+def _map(ax: Axes, report: ReleaseReport, levels: Any, row: int | None, guess: Any = None) -> None:
+    """The map of a row: what is believed, the published answer, the truth where the report has it, the estimate."""
     cells = report.cells
     assert cells is not None
     _ground(ax, report, cells)
@@ -108,6 +114,8 @@ def _map(ax: Axes, report: ReleaseReport, levels: Any, row: int | None) -> None:
         x, y = np.clip(report.rows.z[row][:2], cells.low, cells.high)
         ax.plot(x, y, "x", color=colour("paper", ax), markersize=12, markeredgewidth=6, zorder=6)
         ax.plot(x, y, "x", color=colour("published", ax), markersize=10, markeredgewidth=3, zorder=7)
+    if guess is not None:
+        ax.plot(*guess[:2], "o", color=colour("belief-line", ax), markeredgecolor=colour("paper", ax), zorder=8)
 
 
 def _ground(ax: Axes, report: ReleaseReport, cells: Cells) -> None:
@@ -152,7 +160,7 @@ def day(release: ReleaseReport) -> Any:
     for place in drawn.flat[len(asked) :]:
         place.set_axis_off()
     for place, at in zip(drawn.flat, asked, strict=False):
-        _map(place, report, None if person.levels is None else person.levels[at], int(person.rows[at]))
+        _map(place, report, _at(person.levels, at), int(person.rows[at]), _at(person.guess, at))
         place.set(xticks=[], yticks=[], xlabel="", ylabel="")
         place.set_title(content.moment(int(person.rows[at])), fontsize="medium")
     if told := f"{OWNER_ONLY * report.owner_only}{_not_private(report)}".removesuffix(": "):
@@ -168,25 +176,25 @@ def error(release: ReleaseReport, *, ax: Axes | None = None) -> Axes:
     if expected is None or found is None or content.error_figure is None:
         raise InvalidInput("release", report.prospects.missing or "a report of one row", "one whose figures are known")
     ax = _plain_axes(ax)
-    line, steps = colour("belief-line", ax), np.arange(len(expected.by_step))
-    measured, band = content.by_step(len(steps))
-    if band is not None:
-        ax.fill_between(steps, *band.T, color=colour("belief-95", ax), linewidth=0)
-    beforehand = content.beforehand
-    ax.plot(steps, beforehand, color=line, linestyle=(0, (6, 4)), linewidth=1.5)
-    if np.isfinite(beforehand).any():
-        name = "expected beforehand" if report.beforehand else "expected of these rows"
-        _name(ax, steps, beforehand, name, line, int(np.nanargmax(beforehand)))
-    if measured is not None:
-        ax.plot(steps, measured, color=line, linewidth=2.2)
-        _name(ax, steps, measured, "measured", line, int(np.nanargmin(measured)))
-    ax.axhline(found.without, color=colour("reference", ax), linestyle=(0, (2, 4)))
+    curves, ticks = content.error_curves
+    line, steps, measured = colour("belief-line", ax), np.arange(curves.length) + 0.5, curves.measured
+    if curves.band is not None:
+        ax.fill_between(steps, *curves.band.T, color=colour("belief-95", ax), linewidth=0)
+    for values, name, style, width in (
+        (curves.expected, curves.name, (0, (6, 4)), 1.5), (measured, "measured", "-", 2.2),
+    ):  # fmt: skip
+        if values is not None and np.isfinite(values).any():
+            ax.plot(steps, values, color=line, linestyle=style, linewidth=width)
+            single = alone(values)
+            ax.plot(steps[single], values[single], "o", color=line, markersize=4)
+            best = np.nanargmax if values is curves.expected else np.nanargmin
+            _name(ax, steps, values, name, line, int(best(values)))
+    ax.plot(steps, curves.without, color=colour("reference", ax), linestyle=(0, (2, 4)))
     base = f"without the file {off(found.without, found.unit)}"
-    ax.annotate(base, (0, found.without), va="bottom", color=colour("soft", ax))
-    asked = content.asked_steps(len(steps))
-    ax.plot(asked, [0] * len(asked), "x", color=colour("published", ax), clip_on=False)
-    ticks = content.ticks(len(steps))
+    ax.annotate(base, (0, curves.without[0]), va="bottom", color=colour("soft", ax))
+    ax.plot(steps[list(curves.asked)], [0] * len(curves.asked), "x", color=colour("published", ax), clip_on=False)
     ax.set_xticks([place for place, _ in ticks], [name for _, name in ticks])
+    ax.set_xlim(0, curves.length)
     owner = report.owner_only and measured is not None
     _titled(ax, report, content.error_figure.heading, owner=owner)
     ax.set_ylabel(_unit(found.unit))
@@ -389,6 +397,8 @@ def _plan(plan: Any) -> SchedulePlan:
 def _ladder_of_plans(plans: Sequence[SchedulePlan], ax: Axes | None) -> Axes:
     """What several totals buy: the expected error, and that of who stays after the first and the last of the blocks."""
     found = [_plan(plan) for plan in plans]
+    if any(plan.digests != found[0].digests for plan in found):
+        raise InvalidInput("plan", "plans of different models, policies or states", "plans of one")
     ax = _plain_axes(ax)
     totals = [float(plan.schedule.promise.exact) for plan in found]
     stays = found[0].stays
@@ -408,7 +418,7 @@ def _ladder_of_plans(plans: Sequence[SchedulePlan], ax: Axes | None) -> Axes:
     ax.set_xticks(totals, [in_short(plan.schedule.promise.exact) for plan in found])
     ax.set_xticks([], minor=True)
     first, last = (found[place] for place in np.argsort(totals)[[0, -1]])
-    ends = [in_short(plan.schedule.promise.exact) for plan in (first, last)]
+    ends = list(dict.fromkeys(in_short(plan.schedule.promise.exact) for plan in (first, last)))
     gives = " to ".join(off(plan.expected_error, plan.unit) for plan in (first, last))
     titled(ax, f"A budget of {' to '.join(ends)}: {gives} {_off(first.unit)}expected{_over_first(first)}")
     ax.set(xlabel="budget", ylabel=f"off, {_unit(first.unit)}")

@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dphmm.batch import Progress
+from dphmm._progress import Progress
 from dphmm.decoding import published_of
 from dphmm.errors import InvalidInput
 from dphmm.mechanisms.answer_table import AnswerTable

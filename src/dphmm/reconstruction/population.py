@@ -21,7 +21,7 @@ import numpy as np
 
 from dphmm._checks import one_of, whole
 from dphmm._notebook import html_table, picture
-from dphmm.batch import Progress, shown
+from dphmm._progress import Progress, shown
 from dphmm.decoding import epsilon_of
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel

@@ -6,6 +6,7 @@ The truth is looked at only where it is given, and then for the errors and marks
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -16,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
+from dphmm._progress import Progress, shown
 from dphmm.accounting.ledger import Entry, Ledger
 from dphmm.accounting.promise import Schedule, SequencePromise
 from dphmm.audit.released_file import ReleasedFile
-from dphmm.batch import Progress
 from dphmm.errors import DphmmError, InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.planning import LONGER, World
@@ -187,7 +188,7 @@ def read_report(
     users: Sequence[str] = (),
     truth: Any = None,
     backdrop: Backdrop | None = None,
-    progress: Progress | None = None,
+    progress: bool | Progress = True,
 ) -> ReleaseReport:
     """The report of a released file with its privacy statement beside it, for notebooks and `write_report`.
 
@@ -197,6 +198,7 @@ def read_report(
     model, policy : those of the release; without a policy nothing is smoothed.
     users : whom to look at, in this order.
     truth : trajectories as they were released, a file or a table: the report is then for the data owner alone.
+    progress : a bar on a terminal, or a function that is called with (done, total).
 
     Raises
     ------
@@ -208,6 +210,9 @@ def read_report(
     from dphmm.audit.findings import Findings
     from dphmm.audit.released_statement import confirmed
 
+    if not isinstance(released, (str, os.PathLike)):
+        expected = "the path of a released file, which has its privacy statement beside it"
+        raise InvalidInput("released", f"a {type(released).__name__}", expected)
     path, space = Path(released), model.space
     checked_title(title)
     if space is None:
@@ -230,17 +235,18 @@ def read_report(
     setting = None if subjects is None else subjects.setting
     statement = confirmed(statement, f"{path.name}.privacy.json", file, model, setting)
     known = None if truth is None else truth_of(file, truth, model, space, None, member(statement, "answer.name"))
-    return release_report(
-        title,
-        # A file's name is somebody else's text, which may turn what stands around it about.
-        "".join(c if c.isprintable() else ascii(c)[1:-1] for c in path.name),
-        file,
-        Made(model, space, statement, subjects),
-        users=users,
-        truth=None if known is None else TrueRows(known.answers, known.outside),
-        backdrop=backdrop,
-        progress=progress,
-    )
+    with shown(progress, "report") as told:
+        return release_report(
+            title,
+            # A file's name is somebody else's text, which may turn what stands around it about.
+            "".join(c if c.isprintable() else ascii(c)[1:-1] for c in path.name),
+            file,
+            Made(model, space, statement, subjects),
+            users=users,
+            truth=None if known is None else TrueRows(known.answers, known.outside),
+            backdrop=backdrop,
+            progress=told,
+        )
 
 
 def _known(rows: Rows, users: Sequence[str]) -> list[str]:
@@ -557,7 +563,7 @@ def _without(made: Made, rows: Rows, at: IntArray, there: FloatArray | None = No
     """
     start = None if made.subjects is None else made.subjects.setting.options.start
     guesses, expected = ModelGuesses(made.space).at(made.model, rows.step[at], start)
-    return expected if there is None else float(made.space.distances(guesses, there).mean())
+    return float((expected if there is None else made.space.distances(guesses, there)).mean())
 
 
 def _truth(truth: TrueRows, rows: Rows, made: Made, errors: FloatArray) -> Truth:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from dphmm.report.content import rounded_down
 from dphmm.report.svg import Drawing
 from dphmm.states.space import LABELS_WRONG
-from dphmm.types import FloatArray
+from dphmm.types import FloatArray, IntArray
 
 #: The two widths that every chart is drawn for: beside another one, and on a phone.
 WIDTHS = (540.0, 340.0)
@@ -22,7 +22,7 @@ FIRST_WIDTHS = (592.0, 340.0)
 _GRID = 4
 _LETTER, _WIDE_LETTER = 6.6, 8.2
 #: The base of a name above and below its line; from there up to its middle; half its height; lines of text.
-_ABOVE, _BELOW, _MIDDLE, _HALF, _LINE = 8, 16, 4, 7, 15
+_ABOVE, _BELOW, _MIDDLE, _HALF, _LINE = 9, 19, 4, 8, 15
 #: How much worse a name is over a line than nearer to another line than to its own.
 _COVERS = 4
 #: Points of a line at which its name is tried.
@@ -78,7 +78,7 @@ def metres_name(most: float, unit: str) -> Callable[[float, bool], str]:
     if unit == "m" and most >= 2000:
         return lambda value, top: f"{value / 1000:g}" + " km" * top
     if unit == "m":
-        return lambda value, top: f"{value:g}" + " m" * top
+        return lambda value, top: f"{value:,g}" + " m" * top
     if unit == LABELS_WRONG:
         return lambda value, top: f"{100 * value:g}" + " %" * top
     return lambda value, top: f"{value:g}"
@@ -86,6 +86,8 @@ def metres_name(most: float, unit: str) -> Callable[[float, bool], str]:
 
 def sureness_bars(rows: Sequence[tuple[str, float, str]], width: float, finding: str, *, tall: bool) -> Drawing:
     """How sure a reader can be at most: (name, share, text) a bar each, on a scale from 50 to 100 %."""
+    # Where no number is an upper bound there is little room for words.
+    rows = [(name, share, text.replace("more than", ">")) for name, share, text in rows]
     height, left = (30.0 if tall else 25.0), 10 + max(len(name) for name, _, _ in rows) * 7.0
     told = max(len(text) for _, _, text in rows) * 7.6 + 12
     right = width - told
@@ -111,15 +113,26 @@ def sureness_bars(rows: Sequence[tuple[str, float, str]], width: float, finding:
 class Curves:
     """Errors over the steps of a block: ``expected`` and ``measured`` (L,), a ``band`` (L, 2), NaN where none is.
 
-    ``name``: what the line of those expected is called.
+    ``without`` (L,): without the file. ``name``: what the line of those expected is called. ``asked``: which steps are.
     """
 
     expected: FloatArray | None
     measured: FloatArray | None
     band: FloatArray | None
-    without: float
+    without: FloatArray
     name: str
     asked: Sequence[int]
+
+    @property
+    def length(self) -> int:
+        """How many steps there are."""
+        return len(self.without)
+
+
+def alone(values: FloatArray) -> IntArray:
+    """Which values have no known one beside them: no line goes through them."""
+    known = np.pad(np.isfinite(values), 1)
+    return np.flatnonzero(known[1:-1] & ~known[:-2] & ~known[2:])
 
 
 class Name(NamedTuple):
@@ -166,10 +179,10 @@ def error_chart(
     curves: Curves, width: float, unit: str, ticks: Sequence[tuple[float, str]], without: str, finding: str
 ) -> Drawing:
     """How far off a reader is at each step; steps that are asked are crosses on the axis."""
-    known = [part for part in (curves.expected, curves.measured, curves.band) if part is not None]
-    most = max([curves.without, *(float(np.nanmax(part)) for part in known if np.isfinite(part).any())])
+    known = [part for part in (curves.without, curves.expected, curves.measured, curves.band) if part is not None]
+    most = max(float(np.nanmax(part)) for part in known if np.isfinite(part).any())
     step, top = steps_of(most * 1.02)
-    length = max(len(part) for part in known)
+    length = curves.length
     axes = Axes(56, width - 8, 14, 190, 0, max(1.0, float(length)), top)
     drawing = Drawing(width, 220, finding, "chart")
     grid(drawing, axes, step, metres_name(top, unit))
@@ -179,7 +192,8 @@ def error_chart(
         upper, lower = axes(x, curves.band[:, 1])[known_band], axes(x, curves.band[:, 0])[known_band]
         if len(upper):
             drawing.line(np.concatenate([upper, lower[::-1]]), "band", close=True)
-    reference = axes([0, axes.most_x], [curves.without] * 2)
+    ends = np.r_[0.0, x, axes.most_x]
+    reference = axes(ends, np.r_[curves.without[:1], curves.without, curves.without[-1:]])
     drawing.line(reference, "reference")
     names = [Name(reference, without, "soft", len(reference) - 1)]
     for values, style, name in (
@@ -190,6 +204,8 @@ def error_chart(
             continue
         points = axes(x[: len(values)], values)
         drawing.line(points, style)
+        for at in alone(values).tolist():
+            drawing.circle(points[at], 2.4, "dot-main")
         place = int(np.nanargmax(values)) if style == "expected" else int(np.nanargmin(values))
         names.append(Name(points, name, f"{style}-name", place))
     write_names(drawing, axes, names)

@@ -442,6 +442,7 @@ class ReleaseReport:
             if self.as_expected or not expected.settled
             else OTHER_TIMES,
             planned=found.stays if self.names_blocks and self.as_expected and not self.some_whole else (),
+            answers=expected.answers,
         )
 
     @cached_property

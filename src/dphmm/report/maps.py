@@ -28,6 +28,8 @@ _BAR = 0.24
 _LINES = 4
 _HAIR = 0.8
 _LETTER = 7.0
+#: How much larger words of a map are on a phone (page.css).
+_ON_PHONE = 17 / 12.5
 #: Between two degrees, whose letters are larger on a narrow page.
 _APART = 30.0
 #: How far names above each other are apart.
@@ -129,7 +131,6 @@ def names_and_scale(drawing: Drawing, view: View, report: ReleaseReport) -> None
     """Names of places, or degrees, which keep clear of the scale bar; and the scale bar."""
     bar = rounded_down(view.side / view.scale * _BAR)
     told = _length(bar) if report.on_map else f"{bar:g}"
-    # Above the crosses of answers beyond the map, which lie at its edge.
     right, bottom, width = view.side - 22, view.side - _INSIDE - 22, bar * view.scale
     named = [(name, *view(np.array([x, y])).tolist(), "place") for name, x, y in report.backdrop.names]
     if _without_backdrop(report) and isinstance(report.space, MapSpace):
@@ -145,7 +146,9 @@ def names_and_scale(drawing: Drawing, view: View, report: ReleaseReport) -> None
         before = style == "place" and x + 6 + len(name) * _LETTER > view.side
         at, low = (x - 6 if before else x + 6 if style == "place" else x), y + 4 * (style == "place")
         apart = _APART if style == "degree" else 0.0
-        first, last = (at - len(name) * _LETTER, at) if before else (at, at + len(name) * _LETTER)
+        # On a phone letters are larger, and a degree that is cut tells nothing.
+        wide = len(name) * _LETTER * (_ON_PHONE if style == "degree" else 1)
+        first, last = (at - wide, at) if before else (at, at + wide)
         beside_bar = last > right - width - 30 and low > bottom - 30
         free = all(last + apart < left or first > end + apart or abs(low - other) > _LINE for left, end, other in taken)
         if first > 0 and last < view.side and 14 < low < view.side - 4 and free and not beside_bar:
@@ -205,12 +208,13 @@ def one_step(report: ReleaseReport, person: Person, at: int, side: float, findin
     ground(drawing, view, report)
     if person.levels is not None:
         draw_belief(drawing, view, report.cells, person.levels[at])
+    if not small:
+        names_and_scale(drawing, view, report)
+    # Above the names along the edge, where answers beyond the map are.
     draw_marks(drawing, view, report, int(person.rows[at]), _CROSS)
     if person.guess is not None:
         # Above the cross, which it often lies under, and smaller.
         drawing.circle(view(person.guess[at][:2]), 4.0, "estimate")
-    if not small:
-        names_and_scale(drawing, view, report)
     return drawing
 
 

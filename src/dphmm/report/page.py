@@ -171,7 +171,7 @@ class Content:
         """What one may do with the page."""
         truth = self.report.truth
         if truth is None:
-            return "public page: no truth"
+            return "no truth on this page" if self.report.statement.private is False else "public page: no truth"
         return "simulated people: the truth may be shown" if truth.simulated else "OWNER ONLY"
 
     @property
@@ -479,23 +479,9 @@ class Content:
         if self.alone or not self.answered or expected is None or report.found is None:
             return None
         found, steps = report.found, len(expected.by_step)
-        measured, band = self.by_step(steps)
-        asked = self.asked_steps(steps)
-        beforehand = self.beforehand
+        measured, asked, beforehand = self.by_step(steps)[0], self.asked_steps(steps), self.beforehand
         base = off(found.without, found.unit)
-        ticks, drawn = self.ticks(steps), slice(None)
-        if not report.beforehand and (known := np.flatnonzero(~np.isnan(beforehand))).size:
-            # A file of less than a block is drawn over its own steps.
-            drawn = slice(int(known[0]), int(known[-1]) + 1)
-            ticks = self._part_ticks(int(known[0]), int(known[-1]) + 1, steps)
-        curves = charts.Curves(
-            beforehand[drawn],
-            None if measured is None else measured[drawn],
-            None if band is None else band[drawn],
-            found.without,
-            "expected beforehand" if report.beforehand else "expected of these rows",
-            [place - (drawn.start or 0) for place in asked if place in range(steps)[drawn]],
-        )
+        curves, ticks = self.error_curves
         now, before = off(found.error, found.unit), off(expected.found.error, found.unit)
         where = "Which label somebody has" if found.unit == LABELS_WRONG else "Where somebody is"
         heading = f"{where}: expected {now} off"
@@ -515,8 +501,8 @@ class Content:
             whose = "simulated" if report.truth.simulated else "real"
             caption = f"Measured on the {whose} people. Dashed, and all that a public page has: expected of people "
             caption += "who move as the model says. "
-            caption += "Band: 8 of 10 people. " * (band is not None)
-        if np.nan_to_num(beforehand).max() > found.without:
+            caption += "Band: 8 of 10 people. " * (curves.band is not None)
+        if np.ptp(curves.without) == 0 and np.nan_to_num(beforehand).max() > found.without:
             caption += "Without the file: a guess for each step, their error the mean over all. "
         rows = [
             [self._step_name(step, steps), _number(value)] + ([] if measured is None else [_number(measured[step])])
@@ -537,6 +523,32 @@ class Content:
             columns,
             rows,
         )
+
+    @cached_property
+    def error_curves(self) -> tuple[charts.Curves, list[tuple[float, str]]]:
+        """How far off a reader is at each step of a block, and the ticks of that axis.
+
+        A file of less than a block is drawn over its own steps.
+        """
+        report, expected = self.report, self.report.prospects.expected
+        assert expected is not None and report.found is not None
+        steps, beforehand = len(expected.by_step), self.beforehand
+        measured, band = self.by_step(steps)
+        ticks, drawn, without = self.ticks(steps), slice(0, steps), np.full(steps, report.found.without)
+        if report.beforehand and not report.found.measured:
+            without = expected.without_by_step
+        elif not report.beforehand and (known := np.flatnonzero(~np.isnan(beforehand))).size:
+            drawn = slice(int(known[0]), int(known[-1]) + 1)
+            ticks = self._part_ticks(drawn.start, drawn.stop, steps)
+        curves = charts.Curves(
+            beforehand[drawn],
+            None if measured is None else measured[drawn],
+            None if band is None else band[drawn],
+            without[drawn],
+            "expected beforehand" if report.beforehand else "expected of these rows",
+            [place - drawn.start for place in self.asked_steps(steps) if drawn.start <= place < drawn.stop],
+        )
+        return curves, ticks
 
     def _lowest_at(self, asked: Sequence[int]) -> bool:
         """Whether what is expected of whole blocks is lower at each answer than at the steps beside it."""
@@ -883,9 +895,9 @@ class Content:
         """How far off a reader is at a row of a person: measured where the truth may be shown, else as they expect."""
         report, row = self.report, int(person.rows[at])
         if report.truth is not None and not np.isnan(report.truth.errors[row]):
-            return f"a reader is {off(float(report.truth.errors[row]), report.space.unit)} off"
+            return f"a reader is {_together(off(float(report.truth.errors[row]), report.space.unit))}"
         if person.spread is not None:
-            return f"a reader expects to be {off(float(person.spread[at]), report.space.unit)} off"
+            return f"a reader expects to be {_together(off(float(person.spread[at]), report.space.unit))}"
         return ""
 
     @cached_property
@@ -1240,6 +1252,11 @@ def _some_of(drawn: Sequence[Person], people: Sequence[Person]) -> str:
         return ""
     apart = -(-len(people) // len(drawn))
     return f" {len(drawn)} of {len(people):,} people: every {apart:,}th by name."
+
+
+def _together(error: str) -> str:
+    """An error that no line breaks: "310 m off"."""
+    return f"{error} off".replace(" ", "\u00a0")
 
 
 def _number(value: float) -> str:

@@ -237,7 +237,13 @@ def which(report: ReleaseReport) -> str:
     covered = report.statement.covered_distance
     # Places in one cell have one and the same answer: the guarantee is of more than those.
     if not covered or covered.metres == 0:
-        what = "labels" if report.space.has_labels else "states"
+        zones = isinstance(report.space.unmerged, Zones)
+        what = "labels" if report.space.has_labels else "zones" if zones else "states"
+        radius = (
+            (report.statement.policy.parameters or {}).get("r") if report.statement.policy.kind == "radius" else None
+        )
+        if zones and isinstance(radius, (int, float)) and not report.varies_policy:
+            return f"two zones that the policy joins, whose points are up to {length(float(radius))} apart,"
         if report.varies_policy:
             return f"two {what} that the policy of their step joins"
         return f"two {what} that the policy joins" if not _complete(report) else (
@@ -331,9 +337,10 @@ def guarantee(report: ReleaseReport) -> Guarantee:
         note += " of this file" * bool(more) + f", {'it' if counts.most == 1 else 'each'} allows {sure}"
         note += f"; {more}." if more else "."
     big = f"at most {sure} sure" if sure[0].isdigit() else f"{sure} sure"
+    can = "is" if sure[0].isdigit() else "can be"
     only = possible(report)
     pair = f"{which(report)}{only}{',' * bool(only)}"
-    words = f"Whoever, by all they know, is torn 50\u00a0:\u00a050 between {pair} is {big} {ONE_ANSWER}."
+    words = f"Whoever, by all they know, is torn 50\u00a0:\u00a050 between {pair} {can} {big} {ONE_ANSWER}."
     if statement.private is False:
         big, words = "nothing", f"NOT PRIVATE: {'; '.join(statement.not_private_because)}."
         note = f"But for that: at most {sure} sure {ONE_ANSWER}."
@@ -508,7 +515,7 @@ def found_lines(report: ReleaseReport) -> tuple[list[tuple[str, str]], str]:
         lines = [(off(found.error, unit), told)]
     stays = [] if found.stays_known else found.stays
     if found.stays and found.stays_known:
-        lines.append((off(0, unit).removesuffix(" wrong"), f"{guess} about {stay_words(unit)}, without the file"))
+        lines.append(("\u2013", f"{stay_words(unit)}: known without the file"))
     for number, (after, error) in enumerate(stays):
         name = "the sequence" if found.what == "sequence" else f"{counted(after)} {found.what}{'s' * (after != 1)}"
         figure = _wrong(error) if unit == LABELS_WRONG else off(error, unit)
@@ -534,7 +541,7 @@ def _leaving(report: ReleaseReport) -> list[tuple[str, str]]:
     error, without = (f"{seconds / 3600:.1f}\u00a0h" for seconds in (told.error, told.without))
     if told.error >= told.without:
         # What this reader does is no bound on what others can do.
-        return [(without, f"off about when somebody left home, by {guess} ({error} as read here)")]
+        return [(without, f"off about when somebody left home, by {guess} ({error} by this file)")]
     return [(error, f"off about when somebody left home ({without} by {guess})")]
 
 
@@ -566,7 +573,8 @@ def _from_whom(report: ReleaseReport, found: Found) -> str:
             if not found.planned or not stays_words(found, found.planned):
                 return first
             return (
-                f"{first} Of people who have, {stay_words(found.unit)} is found to {stays_words(found, found.planned)}."
+                f"{first} Of people who have, with {found.with_answers.removeprefix(' and ')}, "
+                f"{stay_words(found.unit)} is found to {stays_words(found, found.planned)}."
             )
         rest = stay_words(found.unit)
         first = f"Where somebody is: {told}; not everybody has rows of {_a_whole(found)}."
@@ -734,11 +742,13 @@ def spent(report: ReleaseReport) -> Spent:
             within = f"{report.most_answers} of them, together {in_short(largest)}, {over_words(promise)}"
             words = f"{who}: {'' if alike else 'at most '}{answers}; at most {within}."
         if days > 1:
-            own = max((sum((part for _, _, part in blocks), Fraction(0)) for _, blocks in told), default=Fraction(0))
-            over = f"{counted(days)} {'days' if promise.per == '1d' else 'blocks'}: {in_short(own)}."
+            sums = {sum((part for _, _, part in blocks), Fraction(0)) for _, blocks in told}
+            over = f"{counted(days)} {'days' if promise.per == '1d' else 'blocks'}: "
+            over += f"{'at most ' * (len(sums) > 1)}{in_short(max(sums))}."
             words += f" Over {over}" if report.elsewhere is None else f" In the ledger, over {over}"
         if report.earlier and report.elsewhere is None:
-            words += f" With {report.earlier:,} earlier answers of other files: {in_short(in_all)}."
+            others = f"{report.earlier:,} earlier answers of other files, about all people"
+            words += f" With those of the {others}: at most {in_short(in_all)} for one person."
         elif promise.window is not None:
             words += f" All together: {in_short(in_all)}."
     # The bar names the ledger where it is counted.

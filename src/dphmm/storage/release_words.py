@@ -101,7 +101,8 @@ class Found:
     expected: over a whole ``what`` of people who move as the model says, or over ``rows``, as a file has them.
     ``stays``: (after so many of ``what``, mean distance of who stays at one place all that time); where nothing is
     known of them it is empty and ``stays_without`` NaN. ``uncomputed``: why it is empty, where nobody computed them.
-    ``planned``: the same of whole blocks, where the file has none. ``by_plan``: whether it is the file of a plan that
+    ``planned``: the same of whole blocks, where the file has none, of so many
+    ``answers``. ``by_plan``: whether it is the file of a plan that
     says so.
     """
 
@@ -115,6 +116,7 @@ class Found:
     rows: str = ""
     uncomputed: str = ""
     planned: Sequence[tuple[int, float]] = ()
+    answers: int = 0
     by_plan: bool = False
 
     @property
@@ -128,20 +130,29 @@ class Found:
         lines = [f"{what}: {error} {how} ({without} without the file)"]
         if self.stays:
             if self.stays_known:
-                lines.append(f"{stay_words(self.unit)}: {off(self.stays_without, self.unit)} without the file")
+                lines.append(f"{stay_words(self.unit)}: known without the file")
             else:
                 ends = self._ends(self.stays)
                 lines.append(f"{stay_words(self.unit)}: {ends} ({off(self.stays_without, self.unit)} without)")
         elif self.uncomputed:
             lines.append(f"{stay_words(self.unit)}: not computed: {self.uncomputed}")
         elif self.planned:
-            lines.append(f"{stay_words(self.unit)}, of people with rows of {self._whole}: {self._ends(self.planned)}")
+            whom = f"of people with rows of {self._whole}{self.with_answers}"
+            lines.append(f"{stay_words(self.unit)}, {whom}: {self._ends(self.planned)}")
         return [*lines, "so its plan says; dphmm report computes it again"] if self.by_plan else lines
 
     @property
     def stays_known(self) -> bool:
         """Whether who stays is known without the file: the model has everybody at one place then."""
         return off(self.stays_without, self.unit) == off(0, self.unit)
+
+    @property
+    def with_answers(self) -> str:
+        """Of how many answers in each block the figures are that are planned."""
+        if not self.answers:
+            return ""
+        each = "" if self.what == "sequence" else f" in each {self.what}"
+        return f" and {self.answers:,} answer{'s' * (self.answers != 1)}{each}"
 
     @property
     def _whole(self) -> str:
@@ -438,7 +449,7 @@ def _guaranteed(
             within = f"differ within {block if promise.window is None else f'{promise.window:,} steps'} only and "
         words.append(f"two paths that {within}are equal or joined so at every step: {together}; {states}")
     elif promise is not None and promise.steps is None:
-        words.append(f"no limit for several answers: each allows {one}")
+        words.append(f"one answer {_in(block)}, and no limit over longer times: each allows {one}")
         words.append(OTHER_MOMENTS)
     if not confirmed:
         words.append("so the statement says; without the policy nothing confirms it, nor a bound on all answers")

@@ -112,15 +112,17 @@
   let [person, day, step] = told.first;
   let playing = 0;
   const moments = people.map(() => null);
-  function moment(row) {
+  function value(row) {
     if (!moments[person]) {
       const [first, ...gaps] = people[person].t, all = [first];
       for (const [gap, times] of gaps) for (let i = 0; i < times; i++) all.push(all[all.length - 1] + gap);
       moments[person] = all;
     }
-    const value = moments[person][row];
-    if (!told.timed) return 'step ' + value.toLocaleString('en');
-    const seconds = ((value + told.zone) % 86400 + 86400) % 86400;
+    return moments[person][row];
+  }
+  function moment(row) {
+    if (!told.timed) return 'step ' + value(row).toLocaleString('en');
+    const seconds = ofDay(row);
     return Math.floor(seconds / 3600) + ':' + String(Math.floor(seconds / 60) % 60).padStart(2, '0');
   }
   const days = () => people[person].days;
@@ -141,6 +143,8 @@
     const group = document.createElementNS(svg, 'g');
     picture.querySelectorAll('g').forEach((old) => old.remove());
     if (names) picture.insertBefore(group, names); else picture.append(group);
+    const marks = document.createElementNS(svg, 'g');
+    picture.append(marks);
     if (one.levels) {
       const found = levels(one.levels[now]);
       [['b95', 1], ['b80', 2], ['b50', 3]].forEach(([style, level]) => part(group, 'path', style, {d: shape(found[level])}));
@@ -148,19 +152,19 @@
     }
     if (one.truth && one.truth[2 * now] !== null) {
       const [x, y, beyond] = inside(one.truth[2 * now], one.truth[2 * now + 1]);
-      part(group, 'circle', 'ring-under', {cx: x, cy: y, r: 7});
-      part(group, 'circle', 'ring' + (beyond ? ' beyond' : ''), {cx: x, cy: y, r: 7});
+      part(marks, 'circle', 'ring-under', {cx: x, cy: y, r: 7});
+      part(marks, 'circle', 'ring' + (beyond ? ' beyond' : ''), {cx: x, cy: y, r: 7});
     }
     const answer = one.asked.indexOf(now);
     if (answer >= 0) {
       const [x, y, beyond] = inside(one.z[2 * answer], one.z[2 * answer + 1]);
-      part(group, 'path', 'cross-under', {d: cross(x, y, 14)});
-      part(group, 'path', 'cross' + (beyond ? ' beyond' : ''), {d: cross(x, y, 14)});
+      part(marks, 'path', 'cross-under', {d: cross(x, y, 14)});
+      part(marks, 'path', 'cross' + (beyond ? ' beyond' : ''), {d: cross(x, y, 14)});
     }
     // Above the cross, which it often lies under.
-    if (one.guess) part(group, 'circle', 'estimate', {cx: one.guess[2 * now], cy: one.guess[2 * now + 1], r: 4});
+    if (one.guess) part(marks, 'circle', 'estimate', {cx: one.guess[2 * now], cy: one.guess[2 * now + 1], r: 4});
     const far = one.off && one.off[now] !== null ? '; a reader is ' + one.off[now] + ' off' : '';
-    const words = moment(now) + (answer >= 0 ? ', answer' : ', between answers: estimate') + far;
+    const words = moment(now) + (answer >= 0 ? ', answer' : ', no answer: estimate') + far;
     at('now').textContent = words;
     at('who').textContent = one.name + (told.timed ? ', ' + days()[day][0] : '');
     picture.setAttribute('aria-label', `Map: ${one.name}, ${words}`);
@@ -214,25 +218,30 @@
     step = Math.min(days()[day][2] - 1, Math.max(0, to));
     draw();
   }
-  function goDay(to) {
+  const ofDay = (row) => ((value(row) + told.zone) % 86400 + 86400) % 86400;
+  function goDay(to, hour = null) {
+    const before = hour === null && told.timed ? ofDay(row()) : hour;
     day = Math.min(days().length - 1, Math.max(0, to));
     at('when').value = day;
     drawRange();
-    go(step);
+    // The same hour of the other day, as near as it has a row.
+    const [, first, n] = days()[day], apart = (i) => Math.abs(ofDay(first + i) - before);
+    go(told.timed ? [...Array(n).keys()].reduce((best, i) => apart(i) < apart(best) ? i : best, 0) : step);
   }
   function goPerson(to) {
+    const hour = told.timed ? ofDay(row()) : null;
     person = to;
     at('person').value = person;
     fill(at('when'), days().map(([name], number) => [number, name]), 0);
-    goDay(day);
+    goDay(day, hour);
   }
   function nextAnswer(way) {
     const asked = people[person].asked, now = row();
     const sought = way > 0 ? asked.find((one) => one > now) : [...asked].reverse().find((one) => one < now);
     if (sought === undefined) return;
     const number = days().findIndex(([, first, n]) => sought >= first && sought < first + n);
-    step = sought - days()[number][1];
-    if (number !== day) goDay(number); else draw();
+    if (number !== day) goDay(number);
+    go(sought - days()[number][1]);
   }
   function stop() {
     clearInterval(playing);
@@ -271,12 +280,16 @@
       fill(at('person'), found, person);
       if (found.length === 1) goPerson(found[0][0]);
     };
-    const wanted = new URLSearchParams(location.hash.slice(1)), named = people.findIndex((one) => one.name === wanted.get('person'));
-    if (named >= 0) {
-      day = Number(wanted.get('day') || 1) - 1;
-      step = Number(wanted.get('step') || 1) - 1;
+    const cited = () => {
+      const wanted = new URLSearchParams(location.hash.slice(1)), named = people.findIndex((one) => one.name === wanted.get('person'));
+      if (named < 0) return false;
       goPerson(named);
-    } else {
+      goDay(Number(wanted.get('day') || 1) - 1);
+      go(Number(wanted.get('step') || 1) - 1);
+      return true;
+    };
+    window.onhashchange = () => { if (!cited()) keep(); };
+    if (!cited()) {
       fill(at('when'), days().map(([name], number) => [number, name]), day);
       draw();
     }
