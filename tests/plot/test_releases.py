@@ -61,7 +61,7 @@ def test_titles_are_findings_of_the_page(chart, made, ax):
         "error": content.error_figure.heading,
         "budget": content.budget_figure.heading,
         "belief": f"u1, {content.moment(content.person.rows[content.first_step])}, answer: "
-        + content.how_far(content.person, content.first_step),
+        + " ".join(content.how_far(content.person, content.first_step).split()),
         "sureness": f"At most {content.guarantee.bars[1][2]} sure after the answer of that moment",
     }
     assert title == due.get(chart, title)

@@ -632,18 +632,23 @@ def test_one_row_is_told_of_as_one(tmp_path):
         assert wrong not in said, said[max(0, said.find(wrong) - 60) :][:120]
 
 
-def test_what_is_expected_above_the_error_without_the_file_is_explained(world):
-    """At single steps a guess without the file can be better; of a day whose steps are all below it nothing is said."""
+def test_without_the_file_there_is_a_guess_for_each_step(world):
+    """Of whole blocks it is drawn by step; of rows, and beside what was measured, as a mean, which a caption explains."""
     from dataclasses import replace
 
     from dphmm.report.page import Content
 
     own = of_world(world("planned"))
     expected = own.prospects.expected
-    for factor, said in ((0.5, False), (1.5, True)):
-        steps = np.full(len(expected.by_step), factor * own.found.without)
-        told = replace(own, prospects=replace(own.prospects, expected=expected._replace(by_step=steps)))
-        assert ("a guess for each step" in Content(told).error_figure.caption) == said
+    steps = 1.5 * own.found.without * np.linspace(0.9, 1.1, len(expected.by_step))
+    told = replace(own, prospects=replace(own.prospects, expected=expected._replace(without_by_step=steps)))
+    curves, _ = Content(told).error_curves
+    assert np.array_equal(curves.without, steps) and "for each step" not in Content(told).error_figure.caption
+    flat = np.full(len(steps), own.found.without)
+    told = replace(
+        own, prospects=replace(own.prospects, expected=expected._replace(by_step=1.5 * flat, without_by_step=flat))
+    )
+    assert "a guess for each step" in Content(told).error_figure.caption
 
 
 def test_a_cell_is_called_found_where_a_reader_gets_as_near_as_by_knowing_it(world):

@@ -185,8 +185,8 @@ def error(release: ReleaseReport, *, ax: Axes | None = None) -> Axes:
     ):  # fmt: skip
         if values is not None and np.isfinite(values).any():
             ax.plot(steps, values, color=line, linestyle=style, linewidth=width)
-            single = alone(values)
-            ax.plot(steps[single], values[single], "o", color=line, markersize=4)
+            if len(single := alone(values)):
+                ax.plot(steps[single], values[single], "o", color=line, markersize=4)
             best = np.nanargmax if values is curves.expected else np.nanargmin
             _name(ax, steps, values, name, line, int(best(values)))
     ax.plot(steps, curves.without, color=colour("reference", ax), linestyle=(0, (2, 4)))

@@ -25,6 +25,8 @@ _LETTER, _WIDE_LETTER = 6.6, 8.2
 _ABOVE, _BELOW, _MIDDLE, _HALF, _LINE = 9, 19, 4, 8, 15
 #: How much worse a name is over a line than nearer to another line than to its own.
 _COVERS = 4
+#: Where an axis of errors begins: "1,500 m" is left of it.
+_LEFT_OF_ERRORS = 62.0
 #: Points of a line at which its name is tried.
 _TRIED = 200
 _NO_GAP = 1e-9
@@ -183,7 +185,7 @@ def error_chart(
     most = max(float(np.nanmax(part)) for part in known if np.isfinite(part).any())
     step, top = steps_of(most * 1.02)
     length = curves.length
-    axes = Axes(56, width - 8, 14, 190, 0, max(1.0, float(length)), top)
+    axes = Axes(_LEFT_OF_ERRORS, width - 8, 14, 190, 0, max(1.0, float(length)), top)
     drawing = Drawing(width, 220, finding, "chart")
     grid(drawing, axes, step, metres_name(top, unit))
     x = np.arange(length) + 0.5
@@ -234,7 +236,7 @@ def nights_chart(
     most = max(y for line in lines for _, y in line.points)
     step, top = steps_of(most * 1.02)
     ends = sorted({x for line in lines for x, _ in line.points})
-    axes = Axes(56, width - 10, 14, 190, 0, math.log(ends[-1]) or 1.0, top)
+    axes = Axes(_LEFT_OF_ERRORS, width - 10, 14, 190, 0, math.log(ends[-1]) or 1.0, top)
     drawing = Drawing(width, 220, finding, "chart")
     grid(drawing, axes, step, metres_name(top, unit))
     if inside is not None and inside < top:
