@@ -633,7 +633,7 @@ def test_one_row_is_told_of_as_one(tmp_path):
 
 
 def test_without_the_file_there_is_a_guess_for_each_step(world):
-    """Of whole blocks it is drawn by step; of rows, and beside what was measured, as a mean, which a caption explains."""
+    """Of whole blocks it is drawn by step; of rows, and beside what was measured, as a mean, with a caption."""
     from dataclasses import replace
 
     from dphmm.report.page import Content
