@@ -208,7 +208,7 @@ def test_keys_buttons_and_clicks_move_the_step(browser, page):
         tab.press(key, code)
         assert number(tab) == found, key
         assert tab.ask("document.getElementById('step').getAttribute('aria-valuetext')") == told(tab)
-        kind = "answer" if found in answers else "no answer: estimate"
+        kind = "answer" if found in answers else "no answer: best guess"
         assert f", {kind}" in told(tab)
     tab.press("Home", 36)
     tab.click("#next")

@@ -74,7 +74,7 @@ def belief(
     ax = axes(ax)
     row = int(chosen.rows[at])
     _map(ax, report, _at(chosen.levels, at), row, _at(chosen.guess, at))
-    kind = "answer" if report.rows.asked[row] else "estimate"
+    kind = "answer" if report.rows.asked[row] else "best guess"
     far = content.how_far(chosen, at)
     told = f"{literal(chosen.name)}, {content.moment(row)}, {kind}{f': {far}' if far else ''}"
     _titled(ax, report, told, owner=report.owner_only)
@@ -96,7 +96,7 @@ def _not_private(report: ReleaseReport) -> str:
 
 
 def _map(ax: Axes, report: ReleaseReport, levels: Any, row: int | None, guess: Any = None) -> None:
-    """The map of a row: what is believed, the published answer, the truth where the report has it, the estimate."""
+    """The map of a row: what is believed, the published answer, the truth where the report has it, the best guess."""
     cells = report.cells
     assert cells is not None
     _ground(ax, report, cells)

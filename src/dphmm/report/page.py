@@ -300,6 +300,13 @@ class Content:
         seconds = (self.report.rows.time[rows[asked]] + self.report.zone) % _DAY
         return int(self.day[asked[int(np.argmin(np.abs(seconds - _FIRST)))]])
 
+    @property
+    def shown_day(self) -> str:
+        """Which day of the first person is shown; empty without times."""
+        if self.person is None or self.report.rows.time is None:
+            return ""
+        return f", {self.days(self.person)[self._first_day][0]}"
+
     def moment(self, row: int) -> str:
         """When a row is: its time of the day, or its step."""
         if self.report.rows.time is None:
@@ -499,8 +506,8 @@ class Content:
             caption = f"Expected: by a reader who believes the model, of {report.rows_told}. "
         if measured is not None and report.truth is not None:
             whose = "simulated" if report.truth.simulated else "real"
-            caption = f"Measured on the {whose} people. Dashed, and all that a public page has: expected of people "
-            caption += "who move as the model says. "
+            of = "people who move as the model says" if report.beforehand else report.rows_told
+            caption = f"Measured on the {whose} people. Dashed, and all that a public page has: expected of {of}. "
             caption += "Band: 8 of 10 people. " * (curves.band is not None)
         if np.ptp(curves.without) == 0 and np.nan_to_num(beforehand).max() > found.without:
             caption += "Without the file: a guess for each step, their error the mean over all. "

@@ -164,7 +164,7 @@
     // Above the cross, which it often lies under.
     if (one.guess) part(marks, 'circle', 'estimate', {cx: one.guess[2 * now], cy: one.guess[2 * now + 1], r: 4});
     const far = one.off && one.off[now] !== null ? '; a reader is ' + one.off[now] + ' off' : '';
-    const words = moment(now) + (answer >= 0 ? ', answer' : ', no answer: estimate') + far;
+    const words = moment(now) + (answer >= 0 ? ', answer' : ', no answer: best guess') + far;
     at('now').textContent = words;
     at('who').textContent = one.name + (told.timed ? ', ' + days()[day][0] : '');
     picture.setAttribute('aria-label', `Map: ${one.name}, ${words}`);
