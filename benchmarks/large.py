@@ -1,7 +1,7 @@
 """What a row of `dphmm release` takes: bytes of peak memory that each further row adds, and CPU time.
 
     python benchmarks/large.py [--rows 1e6 3e6] [--format parquet csv] [--order time user] [--place] [--estimates]
-                               [--each 1000] [--against OLD/src]
+                               [--each 1000] [--alone] [--against OLD/src]
 
 A made-up table of people, a step of five minutes, and states of a name or places on a map, is released in a process of
 its own at each size. "plain" is the same command with all of the file read first, as arrays; with ``--against`` also
@@ -125,7 +125,7 @@ def read_whole(words: list[str]) -> None:
 def lines(asked: argparse.Namespace, folder: Path) -> Iterator[str]:
     """A line for each version and size, as they come."""
     world(folder, asked.place)
-    versions = {"here": (ROOT / "src", False), "plain": (ROOT / "src", True)}
+    versions = {"here": (ROOT / "src", False)} | ({} if asked.alone else {"plain": (ROOT / "src", True)})
     if asked.against:
         versions["against"] = (asked.against.resolve(), False)
     sizes = sorted({int(float(size)) for size in asked.rows})
@@ -140,10 +140,10 @@ def lines(asked: argparse.Namespace, folder: Path) -> Iterator[str]:
             for name, cost in costs.items():
                 n, last = before.get(name, (0, cost))
                 added = f"{(cost.peak - last.peak) / (size - n):.1f}" if n else ""
-                share = cost.seconds / costs["plain"].seconds
+                share = "" if asked.alone else f"{cost.seconds / costs['plain'].seconds:.2f}"
                 yield (
                     f"{f'{form} by {order}':18} {name:8} {size:12,} {cost.peak / 1e6:8.0f} {added:>12} "
-                    f"{cost.seconds:7.1f} {cost.seconds / size * 1e6:9.2f} {share:11.2f}"
+                    f"{cost.seconds:7.1f} {cost.seconds / size * 1e6:9.2f} {share:>11}"
                 )
                 before[name] = (size, cost)
 
@@ -160,6 +160,7 @@ def main() -> None:
     parser.add_argument("--each", type=int, default=1000, help="rows of each person")
     parser.add_argument("--place", action="store_true", help="places on a map, not names")
     parser.add_argument("--estimates", action="store_true")
+    parser.add_argument("--alone", action="store_true", help="without plain, which may not fit in memory")
     parser.add_argument("--against", type=Path, help="the folder of sources of another version")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:

@@ -559,7 +559,8 @@ def _from_whom(report: ReleaseReport, found: Found) -> str:
     if found.measured and report.truth is not None:
         whom = "simulated" if report.truth.simulated else "real"
         if not found.stays:
-            return f"Measured on the {whom} people; without the file: the guesses best by the model."
+            told = f"Measured on the {whom} people; without the file: the guesses best by the model."
+            return told + _planned_words(found, f"Of people with rows of {_a_whole(found)}")
         first = "Which label somebody has" if found.unit == LABELS_WRONG else "Where somebody is"
         if report.leaving is not None:
             first += ", when they left"
@@ -570,12 +571,7 @@ def _from_whom(report: ReleaseReport, found: Found) -> str:
             return f"{told[0].upper()}{told[1:]}."
         if not report.some_whole:
             first = f"{told[0].upper()}{told[1:]}: nobody has rows of {_a_whole(found)}."
-            if not found.planned or not stays_words(found, found.planned):
-                return first
-            return (
-                f"{first} Of people who have, with {found.with_answers.removeprefix(' and ')}, "
-                f"{stay_words(found.unit)} is found to {stays_words(found, found.planned)}."
-            )
+            return first + _planned_words(found, "Of people who have")
         rest = stay_words(found.unit)
         first = f"Where somebody is: {told}; not everybody has rows of {_a_whole(found)}."
         if not found.stays:
@@ -589,6 +585,15 @@ def _from_whom(report: ReleaseReport, found: Found) -> str:
         return f"{told}: nearer than at most times of the model."
     longer = "real trips can be longer" if report.on_map else "real people can differ"
     return f"Computed from public data alone, of people who move as the model says; {longer}."
+
+
+def _planned_words(found: Found, whom: str) -> str:
+    """What would be found of who stays where a file had whole blocks; empty where nothing is known of it."""
+    told = stays_words(found, found.planned)
+    if not told:
+        return ""
+    answers = found.with_answers.removeprefix(" and ")
+    return f" {whom}{f', with {answers}' * bool(answers)}, {stay_words(found.unit)} is found to {told}."
 
 
 def _a_whole(found: Found) -> str:
