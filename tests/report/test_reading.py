@@ -14,10 +14,12 @@ from __future__ import annotations
 import copy
 import json
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
+from msgspec import UNSET
 
 import dphmm
 from audit.small import MODEL, POLICY, SPACE
@@ -27,7 +29,7 @@ from dphmm.audit.plain_plans import PlainLaw, plain_plans
 from dphmm.batch import Batch
 from dphmm.errors import InvalidInput
 from dphmm.mechanisms.answer_table import PREFIX
-from dphmm.report.reading import region
+from dphmm.report.reading import _require_choices, region
 from dphmm.session.plan import spread
 from dphmm.session.setting import Setting
 from dphmm.storage.learned import Whom
@@ -295,6 +297,25 @@ def test_what_does_not_fit_is_named(released, plans, given, message):
     with pytest.raises(InvalidInput, match=message) as error:
         dphmm.read(released, **{"plans": plans, "states": SPACE, "prior": None, **given})
     assert "\n" not in str(error.value)
+
+
+def test_rows_have_the_epsilon_of_their_plans(released, plans):
+    """Whoever lowers the epsilon of rows and statement alike leaves that of the plans, whose hashes are in the rows."""
+    quarter = released.assign(epsilon=0.25, cost=0.25)
+    with pytest.raises(InvalidInput, match=r"released: got the epsilon 0\.25 of rows whose plan [0-9a-f]{12} has 1"):
+        dphmm.read(quarter, plans=plans, states=SPACE)
+
+
+def test_a_statement_has_the_choices_of_the_plans(plans):
+    law = next(iter(PlainLaw.read_all(plans).values()))
+    told = SimpleNamespace(
+        varied=UNSET, constraint=SimpleNamespace(name="support"), flat=SimpleNamespace(name=law.flat),
+        space=SimpleNamespace(sha256=law.space),
+    )  # fmt: skip
+    _require_choices(told, [law])
+    told.flat.name = "refuse"
+    with pytest.raises(InvalidInput, match="statement: got one with another flat, refuse; expected that of its plans"):
+        _require_choices(told, [law])
 
 
 def test_laws_that_are_not_of_one_body_are_refused():

@@ -293,6 +293,8 @@ def read(
         keys["t"] = _some(times, asked)
     keys["step"] = _some(steps.tolist(), asked)
     names, laws, logs, share, held = _likelihoods(table, asked, plans, states, prior, coverage)
+    if told is not None:
+        _require_choices(told, laws)
     reason = _chosen_by_answers(told, laws, bool(asked.all()))
     if reason is not None and share is not None:
         expected = "none: likelihoods alone hold here, for they are those of each answer's plan"
@@ -454,6 +456,17 @@ def _chosen_by_answers(told: ReleaseStatement | None, laws: Sequence[PlainLaw], 
     return None
 
 
+def _require_choices(told: ReleaseStatement, laws: Sequence[PlainLaw]) -> None:
+    """Plans whose hashes are those of the rows are made by the statement's choices. Raises InvalidInput."""
+    varied = set() if told.varied is UNSET else set(told.varied.names)
+    stated = {"constraint": told.constraint.name, "flat": told.flat.name, "space": told.space.sha256}
+    for law in laws:
+        for name, due in stated.items():
+            if name not in varied and getattr(law, name) != due:
+                expected = f"that of its plans, {getattr(law, name)[:40]}"
+                raise InvalidInput("statement", f"one with another {name}, {due[:40]}", expected)
+
+
 def _likelihoods(
     table: Any, asked: Any, plans: Any, states: Any, prior: Any, coverage: Any
 ) -> tuple[tuple[str, ...], list[PlainLaw], FloatArray | None, FloatArray | None, float]:
@@ -475,6 +488,11 @@ def _likelihoods(
     if lacking:
         came = f"no plan {lacking[0][:12]}, which the file names"
         raise InvalidInput("plans", came, "the plans of this file: dphmm audit --released FILE --plans plans.json")
+    epsilons = decimals(table.column("epsilon"), "epsilon")[0][asked]
+    for plan, epsilon in sorted(set(zip(hashes, epsilons.tolist(), strict=True))):
+        if epsilon != laws[plan].epsilon and (epsilon or len(laws[plan].normals)):
+            came = f"the epsilon {epsilon:g} of rows whose plan {plan[:12]} has {laws[plan].epsilon:g}"
+            raise InvalidInput("released", came, "a file as dphmm release wrote it")
     z = _answers(table, asked, answers.shape[1])
     known: dict[tuple[str, bytes], FloatArray] = {}
     rows = []
