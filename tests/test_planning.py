@@ -557,8 +557,24 @@ def test_by_the_clock_nothing_is_told_of_who_stays_where_people_are_elsewhere_at
     model = dphmm.MarkovModel(model.initial, model.matrix_at(1), space=space, start="at", step=43_200)
     promise = dphmm.SequencePromise(2, per="1d")
     planner = World(model, dphmm.policy.complete(6), space, promise, people=6)
-    assert planner.settled and not planner.even
+    assert not planner.even and not planner.settled
     assert planner.stays(Schedule(promise, Fraction(1), (1, 2))).found == ()
+    # Windows begin at every step.
+    windows = dphmm.SequencePromise(2, window=4)
+    planner = World(model, dphmm.policy.complete(6), space, windows, people=6)
+    assert planner.stays(Schedule(windows, Fraction(1), (1, 3))).found == ()
+
+
+def test_a_few_who_are_elsewhere_at_other_hours_are_all_of_an_error():
+    """One in 11 swings between far away and near: by the hour people are nearly alike, and a guess errs otherwise."""
+    turns = np.kron([[0, 1], [1, 0]], np.full((3, 3), 1 / 3))
+    moves = np.block([[np.full((3, 3), 1 / 3), np.zeros((3, 6))], [np.zeros((6, 3)), turns]])
+    moves = (1 - 1e-9) * moves + 1e-9 / 9
+    begin = np.r_[np.full(3, 0.91 / 3), np.full(3, 0.09 / 3 - 1e-9), np.full(3, 1e-9)]
+    space = dphmm.StateSpace([0, 1, 2, 1000, 1001, 1002, 3, 4, 5])
+    model = dphmm.MarkovModel(begin / begin.sum(), moves, space=space, start="at", step=43_200)
+    planner = World(model, dphmm.policy.complete(9), space, dphmm.SequencePromise(2, per="1d"), people=6)
+    assert not planner.even and not planner.settled
 
 
 @pytest.mark.parametrize("steps", [30, 200])

@@ -149,8 +149,6 @@ class Expected(NamedTuple):
     is over all of them; ``without_by_step`` (L,) that of a guess without the file. ``settled``: whether it is of all
     blocks, and not of the first ones alone. ``answers``: how many somebody has in a block, at most. ``known``: how far
     off somebody is of people who stay who knows their states.
-
-    ``even``: whether it is so wherever in a block step 1 is, as people are alike at all steps of it.
     """
 
     found: Found
@@ -159,7 +157,6 @@ class Expected(NamedTuple):
     settled: bool = True
     answers: int = 0
     known: float = 0.0
-    even: bool = True
 
 
 class _Laws(NamedTuple):
@@ -435,6 +432,9 @@ class World:
         """
         if self.promise.steps is not None:
             return True
+        if isinstance(self.promise.per, str) and not self.even:
+            # Step 1 may be at any hour of the clock, and answers are at fixed ones.
+            return False
         plans = self._plan_numbers.reshape(self._blocks, self.length)
         if (plans != plans[0]).any() or max(self._laws.apart) > _LIKE_ALL:
             return False
@@ -456,8 +456,8 @@ class World:
         if self.promise.steps is not None:
             return bool(self.stay_law.any())
         nowhere = float(self._laws.total[~self._always_possible].sum())
-        if isinstance(self.promise.per, str) and not self.even:
-            # Step 1 may be at any hour, and a day begins at midnight.
+        if self.promise.window is not None and not self.even:
+            # Windows begin at every step.
             return False
         first, *others = self._laws.first, self._laws.later, self._laws.far
         return (
@@ -472,10 +472,11 @@ class World:
 
     @cached_property
     def even(self) -> bool:
-        """Whether people are alike at all steps of a block far ahead (mean total variation)."""
+        """Whether people are alike at all steps of a block far ahead: mean total variation, and each step's error."""
         mean = sum(self._laws_at(self._far_steps), np.zeros_like(self._laws.total)) / self.length
         apart = sum(float(np.abs(law - mean).sum()) / 2 for law in self._laws_at(self._far_steps)) / self.length
-        return apart <= _LIKE_ALL and self._as_far_off(self._without(self._far_steps), self._alone.off(mean))
+        errors = self._alone.at(self.setting.model, self._far_steps, self.setting.options.start)[1]
+        return apart <= _LIKE_ALL and self._as_far_off(float(errors.min()), float(errors.max()))
 
     def _as_far_off(self, one: float, other: float) -> bool:
         """Whether a guess without a file errs as far in two cases: a few people may be far away."""
@@ -598,7 +599,7 @@ class World:
         )
         by_step = errors.by_step.reshape(-1, self.length).mean(axis=0)
         answers = schedule.releases
-        return Expected(found, by_step, self.without_by_step, self.settled, answers, self._known, self.even)
+        return Expected(found, by_step, self.without_by_step, self.settled, answers, self._known)
 
     def _planned(self, setting: Setting, schedule: Schedule, ends: Any) -> Any:
         """After each end the mean number of answers about the place, and the tracker's beliefs (N, n)."""

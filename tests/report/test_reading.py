@@ -333,7 +333,9 @@ HOURLY = dphmm.MarkovModel(MODEL.initial, MODEL.transition, step=3600)
 NAMES = dphmm.StateSpace.labels(list("abcdef"))
 DAY = dphmm.SequencePromise(4, per="1d", zone="+02:00")
 BLOCK = dphmm.SequencePromise(2, per=4)
-HOURS = {"days", "days without t", "planned days", "planned days without t"}
+HOURS = {"days", "days without t", "planned days", "planned days without t", "varied hours"}
+#: An hour of the releases, as bins of time since 1970.
+NOON = 1715083200 // 3600
 KINDS = {
     "no promise": {"epsilon": 1},
     "paths": {"epsilon": 1, "promise": dphmm.SequencePromise(30, steps=30)},
@@ -346,6 +348,7 @@ KINDS = {
     "planned days without t": {"schedule": dphmm.Schedule(DAY, 2, [3, 17])},
     "paced": {"schedule": dphmm.Schedule(dphmm.SequencePromise(5, steps=30), 1, range(1, 31), (0.5, 1.0, 1.5))},
     "varied": {"epsilon": 1, "step_choices": {3: {"epsilon": 2}, 5: {"epsilon": Fraction(1, 3)}}},
+    "varied hours": {"epsilon": 1, "step_choices": {NOON: {"epsilon": 2}, NOON + 1: {"epsilon": 2}}},
     "delta-set": {"epsilon": 1, "constraint": "delta=0.2"},
     "labels": {"epsilon": 1},
     "component": {"epsilon": 1, "scope": "component"},
@@ -420,6 +423,7 @@ def _to(path, value):
     return change
 
 
+_OTHER = {"epsilon": "2", "policy": None, "protection": None, "partners": None}
 #: Edits of one member each, by the kind of a release, which its rows or another member contradict.
 CONTRADICTED = {
     "days": [("sequence.total", "1/100"), ("sequence.total", "7/2"), ("model.step_seconds", 1800),
@@ -444,6 +448,8 @@ CONTRADICTED = {
               ("private", False), ("private", "yes"), ("not_private_because", ["x"]), ("unknown_because", ["x"]),
               ("flat.name", "x"), ("scope.name", "x"), ("mechanism.asked", "x"), ("constraint.name", "delta=x"),
               ("model.people", "nobody"), ("model.people_known_by", "model")],
+    "varied hours": [("varied.chosen", [dict(_OTHER, steps=runs)])
+                     for runs in ([[NOON, NOON]], [[NOON + 5, NOON + 6]], [[NOON + 1, NOON]], [[NOON, NOON + 2]])],
     "varied": [("varied.names", ["policy"]), ("varied.names", []), ("epsilon", "3"), ("varied.chosen", [])],
     "resumed": [("totals.epsilon_sum", "7"), ("published.earlier_answers", 16), ("totals.cost_sum", "7")],
     "component": [("totals.cost_sum", "30")],
@@ -512,4 +518,15 @@ def test_a_changed_file_that_keeps_the_promise_is_told_and_one_that_does_not_is_
     assert "was changed since" in dphmm.read(file).changed
     write_table(file, to_arrow(frame.assign(t=frame.t.dt.floor("1D"), step=frame.step)))
     with pytest.raises(InvalidInput, match=r"another model\.step_seconds, by its times"):
+        dphmm.read(file)
+
+
+def test_a_beginning_of_blocks_is_not_sought_without_end(tmp_path, monkeypatch):
+    """A hostile statement may name a million steps of a block, each of which step 1 of a table without times may be."""
+    file = published(tmp_path, "planned days without t")
+    dphmm.read(file)
+    monkeypatch.setattr("dphmm.audit.checked_statement._MOST_TRIED", 100)
+    with pytest.raises(
+        InvalidInput, match="released: got rows without times that keep their schedule from no beginning"
+    ):
         dphmm.read(file)

@@ -60,6 +60,8 @@ from dphmm.types import BoolArray, FloatArray, IntArray
 
 #: Costs in a file are floats: a sum of them may miss a sum of exact costs by so much a row, and in proportion.
 _ROW, _PROPORTION = Fraction(2, 10**9), Fraction(1, 10**12)
+#: How many rows are held against beginnings of a block, one after the other; each takes as long as so many.
+_MOST_TRIED, _OF_A_PLACE = 2 * 10**9, 20_000
 #: In seconds; what is longer has no whole number of microseconds.
 _LONGEST_STEP = 2**43
 #: A total that is written with "about" has six digits.
@@ -211,6 +213,8 @@ def require_numbers(statement: ReleaseStatement, name: str, rows: Columns, *, wh
     exact, promise = exact_epsilons(statement), promise_of_statement(statement)
     values, which = np.unique(rows.epsilon, return_inverse=True)
     _require(set(values.tolist()) <= exact.keys(), name, "epsilon")
+    if statement.varied is not UNSET:
+        _require_epsilons_of_steps(statement, name, rows, exact)
     total = Fraction(0) if promise is None else promise.exact
     own = [exact[value] for value in values.tolist()]
     scale = math.lcm(total.denominator, *(value.denominator for value in own))
@@ -226,6 +230,30 @@ def require_numbers(statement: ReleaseStatement, name: str, rows: Columns, *, wh
         user, what = broken
         told = "schedule, which {!r} does not follow," if what == "schedule" else "sequence, which {!r} passes,"
         _require(False, name, told.format(list(names)[user]))
+
+
+def _require_epsilons_of_steps(
+    statement: ReleaseStatement, name: str, rows: Columns, exact: Mapping[float, Fraction]
+) -> None:
+    """Rows of a time have the epsilon that was chosen for it, others the statement's; 0 is that of a public constant.
+
+    Without times no row tells its number in the table that choices name.
+    """
+    assert statement.varied is not UNSET
+    runs = sorted(
+        (first, last, one.epsilon or statement.epsilon) for one in statement.varied.chosen for first, last in one.steps
+    )
+    first, last = (np.array([run[end] for run in runs], dtype=np.int64) for end in (0, 1))
+    _require(bool((first <= last).all() and (first[1:] > last[:-1]).all()), name, "varied.chosen")
+    seconds = statement.model.step_seconds
+    if rows.times is None or seconds is None or not runs:
+        return
+    bins = rows.times // (seconds * MICROSECONDS)
+    at = np.searchsorted(first, bins, side="right") - 1
+    written = {value: number for number, value in exact.items()}
+    chosen = np.array([written[written_fraction(epsilon)] for _, _, epsilon in runs])
+    due = np.where((at >= 0) & (bins <= last[at]), chosen[at], written[written_fraction(statement.epsilon)])
+    _require(bool(((rows.epsilon == due) | (rows.epsilon == 0)).all()), name, "varied.chosen")
 
 
 class _ByUser(NamedTuple):
@@ -341,8 +369,13 @@ def _broken(
     anchor[found] = rows.step[rows.asked][at]
     left = np.arange(len(anchor))
     turned = np.zeros(len(anchor), dtype=np.bool_)
+    tried = 0
     for place in places:
         kept = rows.among(left)
+        tried += _OF_A_PLACE + int(kept.sum())
+        if tried > _MOST_TRIED:
+            came = "rows without times that keep their schedule from no beginning of a block that was tried"
+            raise InvalidInput("released", came, "rows with their times, in a column t")
         own = _ByUser(rows.person[kept], rows.step[kept], rows.asked[kept])
         moved = t[kept] if place is None else own.step + (place - passed - anchor)[own.person]
         late = np.unique(own.person[~_in_turn(schedule, moved, own.asked)])

@@ -367,7 +367,7 @@ class ReleaseReport:
         the hours of the file it may be easier to tell where they are.
         """
         expected, believed = self.prospects.expected, self._believed
-        if expected is not None and not (expected.settled and (expected.even or self._begins_a_block)):
+        if expected is not None and not expected.settled:
             return False
         if expected is not None and not math.isnan(self.without):
             # At the times of the file the model itself has people where they are easier, or harder, to guess.
@@ -377,17 +377,6 @@ class ReleaseReport:
         if expected is None or believed is None or not self.whole:
             return True
         return believed >= _AS_EXPECTED * expected.found.error
-
-    @property
-    def _begins_a_block(self) -> bool:
-        """Whether step 1 of everybody begins a block of the clock, as that of the invented people does."""
-        rows, step, expected = self.rows, self.made.model.step, self.prospects.expected
-        if rows.time is None or step is None or expected is None:
-            return True
-        if self.promise is not None and not isinstance(self.promise.per, str):
-            return True
-        begins = (rows.time + self.zone) // step - (rows.step - 1)
-        return not (begins % len(expected.by_step)).any()
 
     @property
     def tells_stays(self) -> bool:
