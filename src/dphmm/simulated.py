@@ -49,8 +49,8 @@ _GUESSES = 64
 _TOGETHER = 2 * 10**6
 #: Places that the error without a file is averaged over, all states together; one of each state where there are more.
 PLACES = 10_000
-#: Guesses without a file are made anew for laws that lie further (total variation) from all of the last guesses' laws:
-#: so many of these are kept, of so many numbers in all. A law that no step moves by more stays.
+#: A guess without a file stands for laws so near (total variation) to its own; so many of the last guesses are kept, of
+#: so many numbers in all. A law that no step moves by more stays.
 _NEAR, _MOST_GUESSES, _KEPT_NUMBERS, _STILL = 0.002, 512, 4 * 10**6, 1e-14
 #: Places that a belief is averaged over, all states together; one of each state where there are more.
 _PLACES = 4000
@@ -327,23 +327,26 @@ class ModelGuesses:
     def at(self, model: MarkovModel, steps: IntArray, start: str | None = None) -> tuple[FloatArray, FloatArray]:
         """The guesses (n, d) of people at some steps (n,), and how far off each of these is on average (n,).
 
-        Where somebody is hangs on the step: each step has the best of the guesses of the laws before, and one of its
-        own where its law is not nearly one of theirs. ``start`` as of a release.
+        Where somebody is hangs on the step: each step has the guess of a law that its own nearly is. ``start`` as of a
+        release.
         """
         different, which = np.unique(steps, return_inverse=True)
         n = self._space.n_states
         kept = min(len(different), _MOST_GUESSES, max(1, _KEPT_NUMBERS // n))
-        laws, costs, guesses, made = np.zeros((kept, n)), np.zeros((kept, n)), list[FloatArray](), 0
+        laws, costs, guesses = np.zeros((kept, n)), np.zeros((kept, n)), list[FloatArray]()
+        at, made = 0, 0
         told, off = list[FloatArray](), list[float]()
         for law in laws_of_steps(model, different, start):
-            if not guesses or np.abs(laws[: len(guesses)] - law).sum(axis=1).min() > 2 * _NEAR:
-                at, made = made % kept, made + 1
-                guesses[at : at + 1] = [self.place(law)]
-                laws[at], costs[at] = law, self._costs(guesses[at])
-            errors = costs[: len(guesses)] @ law
-            best = int(np.argmin(errors))
-            told.append(guesses[best])
-            off.append(float(errors[best]))
+            # The law of the step before is the nearest, as a rule.
+            if not guesses or np.abs(laws[at] - law).sum() > 2 * _NEAR:
+                apart = np.abs(laws[: len(guesses)] - law).sum(axis=1)
+                at = int(np.argmin(apart)) if guesses else 0
+                if not guesses or apart[at] > 2 * _NEAR:
+                    at, made = made % kept, made + 1
+                    guesses[at : at + 1] = [self.place(law)]
+                    laws[at], costs[at] = law, self._costs(guesses[at])
+            told.append(guesses[at])
+            off.append(float(costs[at] @ law))
         return np.array(told)[which.ravel()], np.array(off)[which.ravel()]
 
 
