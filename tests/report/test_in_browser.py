@@ -232,6 +232,22 @@ def test_a_view_can_be_cited(browser, page):
     assert told(other) == told(tab)
 
 
+def test_an_address_that_is_pasted_into_the_page_is_followed(browser, page):
+    tab = browser.open(page("planned"))
+    first = told(tab)
+    tab.ask("location.hash = '#person=u2&day=1&step=2'")
+    tab.until(lambda: tab.ask("document.getElementById('who').textContent") == "u2, 6 May")
+    assert number(tab) == 1
+    for wrong in ("day=abc&step=x", "day=1.5&step=NaN", "day=99&step=-4"):
+        tab.ask(f"location.hash = '#person=u1&{wrong}'")
+        tab.until(lambda: tab.ask("document.getElementById('who').textContent").startswith("u1, "))
+        assert number(tab) == 0 and tab.ask("document.querySelectorAll('#map .b50').length") == 1
+    # Of somebody who is not there the address is put right.
+    tab.ask("location.hash = '#person=nobody'")
+    tab.until(lambda: "person=u1" in tab.ask("location.hash"))
+    assert first and not tab.complaints()
+
+
 def test_it_plays_and_pauses(browser, page):
     tab = browser.open(page("planned"))
     tab.ask("document.getElementById('step').focus()")

@@ -283,9 +283,10 @@
     const cited = () => {
       const wanted = new URLSearchParams(location.hash.slice(1)), named = people.findIndex((one) => one.name === wanted.get('person'));
       if (named < 0) return false;
+      const number = (name) => (/^[0-9]{1,9}$/.test(wanted.get(name)) ? Number(wanted.get(name)) - 1 : 0);
       goPerson(named);
-      goDay(Number(wanted.get('day') || 1) - 1);
-      go(Number(wanted.get('step') || 1) - 1);
+      goDay(number('day'));
+      go(number('step'));
       return true;
     };
     window.onhashchange = () => { if (!cited()) keep(); };
