@@ -247,7 +247,7 @@ def test_the_page_tells_nothing_of_what_is_found_until_the_ledger_is_there(folde
     said = (folder / "page.html").read_text()
     assert alone["still_found"] is None and alone["spent"]["epsilon_sum"] == "8"
     assert "follow from these answers and from 8 earlier answers of other files" in said
-    assert "Give --ledger" in said
+    assert 'Give <span class="option">--ledger</span>' in said
     with_it = json.loads(reported(folder, "second", "--ledger", folder / "ledger.db").stdout)
     of_both = json.loads(reported(folder, "both").stdout)
     assert with_it["still_found"]["error"] > 0 and of_both["still_found"]["error"] > 0

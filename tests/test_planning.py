@@ -499,7 +499,7 @@ def test_plans_that_differ_are_not_those_of_all_blocks(far_at):
 
 def test_who_goes_back_and_forth_within_a_block_stays_where_a_block_begins():
     """Home and work by turns: a guess for each step errs little without a file, and so does one of who stays."""
-    moves = np.kron([[1e-7, 1 - 1e-7], [1 - 1e-7, 1e-7]], np.full((3, 3), 1 / 3))
+    moves = np.kron([[1e-9, 1 - 1e-9], [1 - 1e-9, 1e-9]], np.full((3, 3), 1 / 3))
     begin = np.r_[np.full(3, (1 - 3e-7) / 3), np.full(3, 1e-7)]
     model = dphmm.MarkovModel(begin, moves, space=TWO_TOWNS, start="at")
     promise = dphmm.SequencePromise(2, per=24)
@@ -528,7 +528,7 @@ def by_turns(share, turns=2):
     return dphmm.MarkovModel(begin, (1 - share) * moves + share / n, space=space, start="at"), space
 
 
-@pytest.mark.parametrize(("share", "settled"), [(1e-7, True), (1e-4, False), (1e-3, False)])
+@pytest.mark.parametrize(("share", "settled"), [(1e-9, True), (1e-4, False), (1e-3, False)])
 def test_who_falls_out_of_time_slowly_is_elsewhere_later(share, settled):
     """Over two steps people are alike at all times; at each step they are not."""
     model, space = by_turns(share)
@@ -538,14 +538,14 @@ def test_who_falls_out_of_time_slowly_is_elsewhere_later(share, settled):
 
 def test_a_round_that_does_not_fill_a_block_is_elsewhere_in_each():
     """Over a block people are alike, and a guess errs as far; at each step of it they are in another town."""
-    model, space = by_turns(1e-7, turns=5)
+    model, space = by_turns(1e-9, turns=5)
     planner = World(model, dphmm.policy.complete(15), space, dphmm.SequencePromise(2, per=24), people=6)
     laws = planner._laws
     assert np.abs(laws.begun - laws.total).sum() / 2 < 0.1 and planner.without < 1 and not planner.settled
 
 
 def test_a_round_of_more_than_two_steps_is_alike_in_all_blocks():
-    model, space = by_turns(1e-7, turns=3)
+    model, space = by_turns(1e-9, turns=3)
     promise = dphmm.SequencePromise(2, per=24)
     planner = World(model, dphmm.policy.complete(9), space, promise, people=6)
     assert planner.settled and planner.stays(Schedule(promise, Fraction(1, 2), (3, 9, 15, 21))).found
@@ -553,7 +553,7 @@ def test_a_round_of_more_than_two_steps_is_alike_in_all_blocks():
 
 def test_by_the_clock_nothing_is_told_of_who_stays_where_people_are_elsewhere_at_other_hours():
     """Step 1 may be at noon: where a day begins the model may have everybody where nobody is at step 1."""
-    model, space = by_turns(1e-7)
+    model, space = by_turns(1e-9)
     model = dphmm.MarkovModel(model.initial, model.matrix_at(1), space=space, start="at", step=43_200)
     promise = dphmm.SequencePromise(2, per="1d")
     planner = World(model, dphmm.policy.complete(6), space, promise, people=6)

@@ -481,7 +481,7 @@ class World:
     def _as_far_off(self, one: float, other: float) -> bool:
         """Whether a guess without a file errs as far in two cases: a few people may be far away."""
         # Where a guess hardly errs, a part of it is nothing that anybody sees.
-        return abs(one - other) <= _LIKE_ALL * max(other, _LIKE_ALL * self._alone.off(self._laws.total))
+        return abs(one - other) <= _LIKE_ALL * max(other, _LIKE_ALL * self._without(self._steps(blocks=self._blocks)))
 
     def _without(self, steps: IntArray) -> float:
         """The mean error of the best guess of each of these steps."""

@@ -354,9 +354,9 @@ def laws_of_steps(model: MarkovModel, steps: IntArray, start: str | None = None)
     """How the model has people at states (N,) at each of some different ascending steps, from 1."""
     law, moves, still, t = model.initial[:, None], Moves(model), False, 0
     for step in steps.tolist():
-        while t < step:
+        while t < step and not still:
             t += 1
-            if not still and (t > 1 or (start or model.start) == "before"):
+            if t > 1 or (start or model.start) == "before":
                 before, law = law, moves.ahead(law, t)
                 still = model.time_homogeneous and bool(np.abs(law - before).max() <= _STILL)
         yield law[:, 0]

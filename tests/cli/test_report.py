@@ -215,7 +215,10 @@ REFUSED = {
     "no row": (lambda t, s: t.iloc[:0], "0 rows"),
     "another plan": (lambda t, s: t.assign(plan="ab" * 32), "with another plans.sha256 than the file's"),
     "another plan, stated": (
-        lambda t, s: s["plans"].update(count=1, sha256=sha256(b"ab" * 32).hexdigest()) or t.assign(plan="ab" * 32),
+        lambda t, s: (
+            s["plans"].update(count=1, sha256=sha256(b"ab" * 32).hexdigest(), hashes=["ab" * 32])
+            or t.assign(plan="ab" * 32)
+        ),
         "got an answer drawn under plan",
     ),
     "another model": (lambda t, s: s["model"].update(sha256="0" * 64), "--model: got model.npz (sha256 "),

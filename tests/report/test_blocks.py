@@ -83,12 +83,18 @@ def test_of_less_a_page_gives_what_a_reader_expects_of_its_rows(made, kind):
     assert report.found.error == pytest.approx(min(own.mean(), report.found.without)) and not report.found.measured
     assert report.found.stays == () and Content(report).nights_figure is None
     said = first_screen(report)
-    assert "nobody has rows of a whole hour. Of people who have, who stays at one place is found to" in said
+    told = (
+        "nobody has rows of a whole hour. Of people who have, with {} answers in each hour, who stays at one place is"
+    )
+    assert told.format(report.prospects.expected.answers) in said
     assert "after one" not in said.split("What a reader can still find")[1].split("Not protected")[0]
     # What is found of who stays is told of people who have whole blocks, and of nobody in the file.
     assert report.found.planned == report.prospects.expected.found.stays != ()
     told = " ".join(line for _, line in report.story.rows())
-    assert "who stays at one place, of people with rows of whole hours: " in told and told.count("who stays") == 1
+    assert (
+        "who stays at one place, of people with rows of whole hours and 2 answers in each hour: " in told
+        and told.count("who stays") == 1
+    )
 
 
 def test_all_answers_of_a_block_find_who_stays_whatever_rows_there_are(made):

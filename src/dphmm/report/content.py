@@ -372,7 +372,7 @@ class ReleaseReport:
         if expected is not None and not math.isnan(self.without):
             # At the times of the file the model itself has people where they are easier, or harder, to guess.
             without, due = self.without, expected.found.without
-            if without < _AS_EXPECTED * due or (self.whole and due < _AS_EXPECTED * without):
+            if min(without, due) < _AS_EXPECTED * max(without, due):
                 return False
         if expected is None or believed is None or not self.whole:
             return True
