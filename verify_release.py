@@ -777,8 +777,14 @@ class Checker:
             self.report.require(self.stated("randomness.secure") is True, "private", "of secure noise", wrong)
         if private is True and self.stated("model.people_known_by") == "model":
             self.report.add("ok", "private", "the statement says that the model was made without data (see model)")
+        elif private is True and (self.stated("learning") or {}).get("private"):
+            self.report.cannot("private", "the statement says that the model was learned privately; no file shows it")
         elif private is True:
-            self.report.cannot("private", "the statement says that the model is of other people; no file shows it")
+            wrong = "the statement promises something of a model that it does not call one of other people"
+            if self.stated("model.people") == "others":
+                self.report.cannot("private", "the statement says that the model is of other people; no file shows it")
+            else:
+                self.report.require(False, "private", "", wrong)
         else:
             why = self.stated("not_private_because") or self.stated("unknown_because") or []
             self.report.cannot("private", f"the statement promises nothing: {some(why)}")

@@ -249,6 +249,11 @@ def test_an_edited_file_has_another_hash(folder, verify):
     assert code == 1 and [line for line in found["wrong"] if line.startswith("file: file.sha256")]
 
 
+def promise_of_a_model_of_nobody_knows_whom(told):
+    told.update(private=True, not_private_because=[], unknown_because=[])
+    told["promise"]["holds"] = told["sequence"]["holds"] = True
+
+
 def promise_of_insecure_noise(told):
     told["private"], told["randomness"]["secure"] = True, False
 
@@ -274,6 +279,7 @@ def promise_of_insecure_noise(told):
         (lambda told: told["policy"].update(kind="complete"), "policy"),
         (promise_of_insecure_noise, "private"),
         (promise_of_insecure_noise, "statement"),
+        (promise_of_a_model_of_nobody_knows_whom, "private"),
         (lambda told: told["randomness"].update(replayable_rows=2), "statement"),
         (lambda told: told["promise"].update(holds=False), "statement"),
         (lambda told: told["sequence"].update(holds=True), "statement"),
