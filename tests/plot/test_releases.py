@@ -136,6 +136,20 @@ def test_several_plans_are_one_ladder(made, ax):
     assert "first block" not in ax.get_title()
 
 
+def test_no_word_of_near_certainty_is_cut():
+    from matplotlib import pyplot
+
+    space, model = dphmm.StateSpace([0, 1]), dphmm.MarkovModel([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]])
+    promise = dphmm.SequencePromise(24, per=8)
+    ax = dphmm.plot.sureness(dphmm.plan(model, dphmm.policy.complete(2), space, promise, epsilon=2, people=5))
+    try:
+        ax.figure.canvas.draw()
+        ends = [text.get_window_extent().x1 for text in ax.texts]
+        assert "more than 99.9999 %" in [text.get_text() for text in ax.texts] and max(ends) <= ax.figure.bbox.x1
+    finally:
+        pyplot.close(ax.figure)
+
+
 def test_dark_axes_have_the_dark_colours(made, ax):
     ax.set_facecolor("#10141a")
     dphmm.plot.budget(made("planned"), ax=ax)

@@ -32,6 +32,8 @@ _DARK = 0.5
 _SMALL_MAPS = 12
 #: What a legend of long names leaves of the width.
 _BESIDE_LEGEND = 0.55
+#: Percent of the axis of sureness that a letter takes.
+_A_LETTER = 0.95
 
 
 def colour(role: str, ax: Axes) -> str:
@@ -112,8 +114,8 @@ def _map(ax: Axes, report: ReleaseReport, levels: Any, row: int | None, guess: A
         ax.plot(x, y, "o", color=colour("ink", ax), fillstyle="none", markersize=9, markeredgewidth=2, zorder=5)
     if row is not None and report.rows.asked[row]:
         x, y = np.clip(report.rows.z[row][:2], cells.low, cells.high)
-        ax.plot(x, y, "x", color=colour("paper", ax), markersize=12, markeredgewidth=6, zorder=6)
-        ax.plot(x, y, "x", color=colour("published", ax), markersize=10, markeredgewidth=3, zorder=7)
+        ax.plot(x, y, "x", color=colour("paper", ax), markersize=12, markeredgewidth=6, zorder=6, clip_on=False)
+        ax.plot(x, y, "x", color=colour("published", ax), markersize=10, markeredgewidth=3, zorder=7, clip_on=False)
     if guess is not None:
         ax.plot(*guess[:2], "o", color=colour("belief-line", ax), markeredgecolor=colour("paper", ax), zorder=8)
 
@@ -269,7 +271,8 @@ def sureness(plan: SchedulePlan | ReleaseReport, *, ax: Axes | None = None) -> A
         _titled(ax, plan, heading)
     else:
         titled(ax, heading)
-    ax.set(xlim=(50, 118), xticks=(50, 75, 100))
+    longest = max(len(text) for _, _, text in rows)
+    ax.set(xlim=(50, max(118.0, 102 + _A_LETTER * longest)), xticks=(50, 75, 100))
     ax.set_xlabel("\n".join(["sure at most, %", *(wrap(SEVERAL, 50) if len(rows) > 2 else ())]))
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
