@@ -174,6 +174,11 @@ class _Laws(NamedTuple):
     apart: tuple[float, float]
 
 
+def _apart(one: FloatArray, other: FloatArray) -> float:
+    """The total variation between two laws (N,)."""
+    return float(np.abs(one - other).sum()) / 2
+
+
 class World:
     """What plans of several totals share: the invented people, where they may be asked, and what is known of them.
 
@@ -399,7 +404,7 @@ class World:
         kept = list(self._laws_at(self._far_steps)) if self.length <= SETTLED else None
         for _ in range(self._blocks):
             for ahead, (t, law) in zip(kept or self._laws_at(self._far_steps), laws, strict=False):
-                total, apart = total + law, apart + float(np.abs(law - ahead).sum()) / 2
+                total, apart = total + law, apart + _apart(law, ahead)
                 if t == 1:
                     first, far = law, ahead
                 elif t % self.length == 1 % self.length:
@@ -438,9 +443,9 @@ class World:
         plans = self._plan_numbers.reshape(self._blocks, self.length)
         if (plans != plans[0]).any() or max(self._laws.apart) > _LIKE_ALL:
             return False
-        far = self._without(self._far_steps)
-        begun, total = (self._without(self._steps(blocks=blocks)) for blocks in (self._first, self._blocks))
-        return all(self._as_far_off(one, far) for one in (begun, total))
+        far = float(self._errors_without(self._far_steps).mean())
+        begun = float(self._errors_without(self._steps(blocks=self._first)).mean())
+        return all(self._as_far_off(one, far) for one in (begun, self._without_in_all))
 
     @cached_property
     def _plan_numbers(self) -> IntArray:
@@ -464,8 +469,7 @@ class World:
             self.settled
             and nowhere <= _LIKE_ALL
             and all(
-                float(np.abs(first - one).sum()) / 2 <= _LIKE_ALL
-                and self._as_far_off(self._alone.off(first), self._alone.off(one))
+                _apart(first, one) <= _LIKE_ALL and self._as_far_off(self._alone.off(first), self._alone.off(one))
                 for one in others
             )
         )
@@ -474,18 +478,23 @@ class World:
     def even(self) -> bool:
         """Whether people are alike at all steps of a block far ahead: mean total variation, and each step's error."""
         mean = sum(self._laws_at(self._far_steps), np.zeros_like(self._laws.total)) / self.length
-        apart = sum(float(np.abs(law - mean).sum()) / 2 for law in self._laws_at(self._far_steps)) / self.length
-        errors = self._alone.at(self.setting.model, self._far_steps, self.setting.options.start)[1]
+        apart = sum(_apart(law, mean) for law in self._laws_at(self._far_steps)) / self.length
+        errors = self._errors_without(self._far_steps)
         return apart <= _LIKE_ALL and self._as_far_off(float(errors.min()), float(errors.max()))
 
     def _as_far_off(self, one: float, other: float) -> bool:
         """Whether a guess without a file errs as far in two cases: a few people may be far away."""
         # Where a guess hardly errs, a part of it is nothing that anybody sees.
-        return abs(one - other) <= _LIKE_ALL * max(other, _LIKE_ALL * self._without(self._steps(blocks=self._blocks)))
+        return abs(one - other) <= _LIKE_ALL * max(other, _LIKE_ALL * self._without_in_all)
 
-    def _without(self, steps: IntArray) -> float:
-        """The mean error of the best guess of each of these steps."""
-        return float(self._alone.at(self.setting.model, steps, self.setting.options.start)[1].mean())
+    @cached_property
+    def _without_in_all(self) -> float:
+        """The mean error of the best guess of each step of all simulated blocks."""
+        return float(self._errors_without(self._steps(blocks=self._blocks)).mean())
+
+    def _errors_without(self, steps: IntArray) -> FloatArray:
+        """The errors (n,) of the best guess of each of these steps."""
+        return self._alone.at(self.setting.model, steps, self.setting.options.start)[1]
 
     @cached_property
     def _always_possible(self) -> BoolArray:
@@ -527,7 +536,7 @@ class World:
     def without_by_step(self) -> FloatArray:
         """The same at each step of a sequence, block or window (L,)."""
         steps = self._steps(blocks=self._blocks if self.settled else self._first)
-        errors = self._alone.at(self.setting.model, steps, self.setting.options.start)[1]
+        errors = self._errors_without(steps)
         return np.asarray(errors.reshape(-1, self.length).mean(axis=0))
 
     @cached_property

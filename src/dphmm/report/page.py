@@ -34,15 +34,15 @@ from dphmm.states.grid import Grid
 from dphmm.states.space import LABELS_WRONG
 from dphmm.storage.inputs import PathLike, replacing
 from dphmm.storage.promises import length
-from dphmm.storage.release_words import ORIGIN, after_words, block_name, off, over_whole, stay_words
+from dphmm.storage.release_words import ORIGIN, UNIT_GAP, after_words, block_name, off, over_whole, stay_words
 from dphmm.storage.statement_types import member
 from dphmm.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from jinja2 import Template
 
-#: Between a number and its unit; an option of the command line.
-_UNIT, _OPTION = re.compile(r"(?<=[0-9]) (?=(?:k?m|%)(?![a-z]))"), re.compile(r"--[a-z]+")
+#: An option of the command line.
+_OPTION = re.compile(r"--[a-z]+")
 #: In place of a figure that takes too many plans.
 _NOT_COMPUTED = "not computed"
 #: Small maps, people in strips, and blocks of the budget that are drawn.
@@ -89,7 +89,7 @@ def _template() -> Template:
 
 def prose(text: str) -> Markup:
     """A sentence in which no line ends between a number and its unit, or within the name of an option."""
-    return Markup(_OPTION.sub(r'<span class="option">\g<0></span>', _UNIT.sub("\u00a0", str(escape(text)))))
+    return Markup(_OPTION.sub(r'<span class="option">\g<0></span>', UNIT_GAP.sub("\u00a0", str(escape(text)))))
 
 
 def write_report(path: PathLike, report: ReleaseReport) -> Path:

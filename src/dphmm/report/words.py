@@ -237,7 +237,7 @@ def which(report: ReleaseReport) -> str:
     covered = report.statement.covered_distance
     # Places in one cell have one and the same answer: the guarantee is of more than those.
     if not covered or covered.metres == 0:
-        zones = isinstance(report.space.unmerged, Zones)
+        zones = cells_name(report) == "zones"
         what = "labels" if report.space.has_labels else "zones" if zones else "states"
         radius = (
             (report.statement.policy.parameters or {}).get("r") if report.statement.policy.kind == "radius" else None
@@ -592,8 +592,8 @@ def _planned_words(found: Found, whom: str) -> str:
     told = stays_words(found, found.planned)
     if not told:
         return ""
-    answers = found.with_answers.removeprefix(" and ")
-    return f" {whom}{f', with {answers}' * bool(answers)}, {stay_words(found.unit)} is found to {told}."
+    answers = f", with {found.with_answers}" * bool(found.answers)
+    return f" {whom}{answers}, {stay_words(found.unit)} is found to {told}."
 
 
 def _a_whole(found: Found) -> str:
@@ -625,13 +625,11 @@ def not_protected(report: ReleaseReport) -> list[tuple[str, str, str]]:
     else:
         told = "Another answer about it would add to this one." if report.most_of_one else "Answers about it add up."
         rows.append((place, told, "fewer answers, a smaller budget"))
-    more = report.further
     if report.on_map:
-        told = (
-            f"O{_further_words(report)[1:]}."
-            if more
-            else "The further apart two places are, the more one answer may tell of them."
-        )
+        told = "The further apart two places are, the more one answer may tell of them."
+        if report.further:
+            further = _further_words(report)
+            told = f"{further[0].upper()}{further[1:]}."
         rows.append(("The part of town", told, "a larger radius"))
     elif not _complete(report):
         rows.append(

@@ -36,7 +36,7 @@ _WIDTH = 64
 _KILOMETRES = 10_000.0
 _NO_ERROR = 1e-9
 #: Between a number and its unit.
-_UNIT = re.compile(r"(?<=[0-9]) (?=(?:k?m|%)(?![a-z]))")
+UNIT_GAP = re.compile(r"(?<=[0-9]) (?=(?:k?m|%)(?![a-z]))")
 _NEAREST_TO_SURE = "more than 99.9999 %"
 _NOTHING = "nothing: no answer has been published"
 #: Of which states a guarantee is, where a model excludes some of them at some step.
@@ -101,9 +101,8 @@ class Found:
     expected: over a whole ``what`` of people who move as the model says, or over ``rows``, as a file has them.
     ``stays``: (after so many of ``what``, mean distance of who stays at one place all that time); where nothing is
     known of them it is empty and ``stays_without`` NaN. ``uncomputed``: why it is empty, where nobody computed them.
-    ``planned``: the same of whole blocks, where the file has none, of so many
-    ``answers``. ``by_plan``: whether it is the file of a plan that
-    says so.
+    ``planned``: the same of whole blocks, where the file has none, of so many ``answers``. ``by_plan``: whether it is
+    the file of a plan that says so.
     """
 
     error: float
@@ -137,7 +136,7 @@ class Found:
         elif self.uncomputed:
             lines.append(f"{stay_words(self.unit)}: not computed: {self.uncomputed}")
         elif self.planned:
-            whom = f"of people with rows of {self._whole}{self.with_answers}"
+            whom = f"of people with rows of {self._whole}{' and ' * bool(self.answers)}{self.with_answers}"
             lines.append(f"{stay_words(self.unit)}, {whom}: {self._ends(self.planned)}")
         return [*lines, "so its plan says; dphmm report computes it again"] if self.by_plan else lines
 
@@ -152,7 +151,7 @@ class Found:
         if not self.answers:
             return ""
         each = "" if self.what == "sequence" else f" in each {self.what}"
-        return f" and {self.answers:,} answer{'s' * (self.answers != 1)}{each}"
+        return f"{self.answers:,} answer{'s' * (self.answers != 1)}{each}"
 
     @property
     def _whole(self) -> str:
@@ -267,7 +266,7 @@ class Story:
 
 def _wrapped(sentence: str) -> list[str]:
     """Lines of a sentence; a number stays with its unit."""
-    lines = wrap(_UNIT.sub("\u00a0", sentence), _WIDTH, break_long_words=False, break_on_hyphens=False)
+    lines = wrap(UNIT_GAP.sub("\u00a0", sentence), _WIDTH, break_long_words=False, break_on_hyphens=False)
     return [line.replace("\u00a0", " ") for line in lines]
 
 
