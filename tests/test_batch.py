@@ -8,10 +8,12 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from click.testing import CliRunner
 
 import dphmm
 from dphmm.accounting.ledger import MemoryLedger
 from dphmm.batch import Batch
+from dphmm.cli.app import app
 from dphmm.errors import BudgetExceeded, InvalidInput
 from dphmm.states.trajectory import Trajectories
 
@@ -428,3 +430,75 @@ def test_a_cap_of_the_account_refuses_the_table_before_anything_is_drawn(parts):
     with pytest.raises(BudgetExceeded, match=r"^cap_epsilon: user .v. needs 4 for 5 rows; spent 1 of 4"):
         released(batch(parts, 2, ledger=ledger), more, resume=True)
     assert {user: ledger.spent(user) for user in "uv"} == before
+
+
+class TestOutput:
+    """`release_many` into a file, with the statement beside it, as the command writes them."""
+
+    table = pd.DataFrame({"user": ["u", "u", "u", "v", "v"], "step": [1, 2, 3, 1, 2], "state": list("abcab")})
+
+    def into(self, parts, path, ledger, seed=1, **choices):
+        return dphmm.release_many(
+            self.table, *parts, 1, output=path, ledger=ledger, bits=dphmm.ReplayBits(seed), progress=False, **choices
+        )
+
+    @pytest.mark.parametrize("name", ["r.parquet", "r.csv"])
+    def test_the_file_has_the_rows_and_its_statement_is_that_of_the_command(self, parts, tmp_path, name, monkeypatch):
+        path = tmp_path / name
+        frame = self.into(parts, path, MemoryLedger(), model_people="others")
+        written = dphmm.storage.tables.read_table(path).to_pandas()
+        columns = ["user", "step", "z_0", "estimate_0", "epsilon", "cost", "plan"]
+        pd.testing.assert_frame_equal(written[columns], frame[columns], check_dtype=False)
+        statement = json.loads((tmp_path / f"{name}.privacy.json").read_text())
+
+        model, policy, space = parts
+        model = dphmm.MarkovModel(model.initial, model.transition, space=space)
+        dphmm.save_model(model, tmp_path / "m.npz")
+        dphmm.save_policy(policy, tmp_path / "p.json", model=model)
+        self.table.to_csv(tmp_path / "people.csv", index=False)
+        (tmp_path / "by").mkdir()
+        monkeypatch.setattr("dphmm.batch.default_bits", lambda bits: dphmm.ReplayBits(1))
+        words = ["release", tmp_path / "people.csv", "--model", tmp_path / "m.npz", "--policy", tmp_path / "p.json"]
+        words += ["--epsilon", "1", "--ledger", tmp_path / "l.db", "--model-people", "others", "--quiet"]
+        result = CliRunner().invoke(app, [str(word) for word in [*words, "-o", tmp_path / "by" / name]])
+        assert result.exit_code == 0, result.output
+        by_command = json.loads((tmp_path / "by" / f"{name}.privacy.json").read_text())
+        assert statement == by_command
+
+    def test_what_takes_released_files_takes_it(self, parts, tmp_path):
+        path = tmp_path / "r.parquet"
+        self.into(parts, path, MemoryLedger(), model_people="others")
+        verdict = dphmm.audit.check_released(path, *parts, 1)
+        assert not verdict.convicted
+        assert verdict.rows == 5
+        assert any("5" in line for line in dphmm.read(path).lines)
+
+    def test_a_file_that_is_there_is_rewritten_with_resume_alone(self, parts, tmp_path):
+        path, ledger = tmp_path / "r.parquet", MemoryLedger()
+        first = self.into(parts, path, ledger)
+        before = path.read_bytes()
+        with pytest.raises(InvalidInput, match=r"output: .*exists"):
+            self.into(parts, path, MemoryLedger())
+        with pytest.raises(InvalidInput, match=r"a ledger without the releases in r\.parquet of 2 users, 'u'"):
+            self.into(parts, path, MemoryLedger(), resume=True)
+        assert path.read_bytes() == before
+        assert self.into(parts, path, ledger, seed=2, resume=True).equals(first)
+        assert path.read_bytes() == before
+
+    def test_what_cannot_be_written_is_refused_before_anything_is_drawn(self, parts, tmp_path):
+        ledger = MemoryLedger()
+        for path, field in ((tmp_path / "no" / "r.csv", "output"), (tmp_path / "r.txt", "output")):
+            with pytest.raises(InvalidInput, match=field):
+                self.into(parts, path, ledger)
+        with pytest.raises(InvalidInput, match="model_people"):
+            self.into(parts, tmp_path / "r.csv", ledger, model_people="friends")
+        with pytest.raises(InvalidInput, match="model_people"):
+            self.into(parts, None, ledger, model_people="others")
+        assert ledger.entries("u", "state") == []
+        assert not (tmp_path / "r.csv").exists()
+
+    def test_a_run_that_fails_leaves_no_file(self, parts, tmp_path, monkeypatch):
+        monkeypatch.setattr("dphmm.batch.CHUNK", 2)
+        with pytest.raises(BudgetExceeded):
+            self.into(parts, tmp_path / "r.csv", MemoryLedger(), cap_cost=1)
+        assert not list(tmp_path.iterdir())

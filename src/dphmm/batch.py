@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from copy import copy
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -47,6 +49,8 @@ from dphmm.states.visit_table import Numbers, UserRows, VisitTable
 from dphmm.types import Bits, BoolArray, Exact, IntArray
 
 if TYPE_CHECKING:
+    from dphmm.storage.inputs import PathLike
+    from dphmm.storage.learned import Whom
     from dphmm.storage.released import Published
     from dphmm.storage.statement_types import ReleaseStatement
 
@@ -245,6 +249,49 @@ class Batch:
             yield published
             if stored.refused is not None:
                 raise stored.refused
+
+    def check_rewritten(self, output: PathLike) -> None:
+        """A released file that exists is rewritten only from a ledger that has the last answer of everybody in it.
+
+        Raises InvalidInput where it has not, and for a file that is no released one.
+        """
+        from dphmm.storage.released import last_answers
+
+        if not Path(output).exists():
+            return
+        last, query = last_answers(output, self.setting.space), self.setting.query
+        with self.ledger.transaction([user for user, _, _ in last]) as transaction:
+            stored = [transaction.entry(user, query, step) for user, step, _ in last]
+        others = [
+            user
+            for (user, _, z), entry in zip(last, stored, strict=True)
+            if entry is None or entry.z is None or list(entry.z) != z
+        ]
+        if others:
+            name = Path(output).name
+            came = f"a ledger without the releases in {name} of {len(others)} users, {others[0]!r} among them"
+            raise InvalidInput("ledger", came, f"the ledger that they are in, query {query!r}; or a new output")
+
+    def written(
+        self, chunks: Iterable[Sequence[Released]], output: PathLike, published: Published
+    ) -> Iterator[Sequence[Released]]:
+        """What `run` yields, as it came: each part is counted and written to a released file.
+
+        The file appears when all has been taken; after an error there is none, or the one that was there.
+        """
+        from dphmm.storage.released import released_table
+        from dphmm.storage.tables import table_writer
+
+        write = None
+        with ExitStack() as stack:
+            for chunk in chunks:
+                if chunk:
+                    published.add(chunk)
+                    table = released_table(chunk, self.setting.space)
+                    if write is None:
+                        write = stack.enter_context(table_writer(output, table.schema))
+                    write(table)
+                yield chunk
 
     def check(
         self, trajectories: Trajectories | VisitTable, *, resume: bool = False, raised: bool = False
@@ -657,6 +704,8 @@ def release_many(
     epsilon: Exact | None = None,
     *,
     resume: bool = False,
+    output: PathLike | None = None,
+    model_people: str | None = None,
     progress: bool | Progress = True,
     **choices: Any,
 ) -> Any:
@@ -683,6 +732,11 @@ def release_many(
     answer : of several rows of a user in one time bin, or one step, the "last" in time is answered, or the "first". The
         ledger keeps it: a history is not continued under the other rule.
     resume : continue users that the ledger already holds; their stored answers come back unchanged.
+    output : a file (.parquet, .csv, .csv.gz) for the same rows, with the privacy statement beside it, as
+        ``dphmm release`` writes them: `read_report`, `audit.check_released` and `read` take them. A file that exists is
+        rewritten with ``resume`` alone.
+    model_people : for the statement, whom the model was fitted on: "others" than those released, the "same", or
+        "unknown", as it is where nothing is said. What a model says itself need not be said.
     progress : show a bar on a terminal, or call (done, total).
 
     Returns
@@ -694,11 +748,13 @@ def release_many(
 
     Raises
     ------
-    InvalidInput : rows that cannot be read (nothing is released), or a ledger that holds these users without resume.
+    InvalidInput : rows that cannot be read (nothing is released), a ledger that holds these users without resume, or an
+        output that cannot be written, or rewritten.
     BudgetExceeded, DegenerateHull, Unprotectable : as `ReleaseSession`; what was committed before stays stored. A
         promise that all rows together would break is refused before anything is drawn.
     """
-    from dphmm.storage.released import released_table
+    from dphmm.storage.released import Published, released_table
+    from dphmm.storage.statement import write_statement
     from dphmm.storage.tables import to_kind
     from dphmm.storage.trajectories import trajectories_from_table
 
@@ -708,15 +764,46 @@ def release_many(
     if len(loaded.rejected):
         came = f"{len(loaded.rejected)} rows that cannot be read"
         raise InvalidInput("table", came, "a user, a time and a place or state in every row")
-    batch = Batch(model, policy, space, epsilon, **choices)
+    batch, published = Batch(model, policy, space, epsilon, **choices), Published()
+    owners = _checked_output(batch, output, model_people, resume, loaded.trajectories)
     with shown(progress, "release") as report:
-        chunks = batch.run(loaded.trajectories, resume=resume, progress=report)
+        chunks: Iterable[Sequence[Released]] = batch.run(loaded.trajectories, resume=resume, progress=report)
+        if output is not None:
+            chunks = batch.written(chunks, output, published)
         rows = Releases.joined(chunk for chunk in chunks if isinstance(chunk, Releases))
+    if output is not None and rows is not None:
+        write_statement(output, batch.statement(published, owners.people, known_by=owners.known_by))
     if rows is not None and (told := unanswered_words(*_people(rows))) is not None:
         warnings.warn(told, UserWarning, stacklevel=2)
     released = to_kind(released_table([] if rows is None else rows, space), table)
     # Rows are in order of user and step, not of the input: its index would name other rows.
     return released.reset_index(drop=True) if hasattr(released, "reset_index") else released
+
+
+def _checked_output(
+    batch: Batch, output: PathLike | None, model_people: str | None, resume: bool, rows: Trajectories
+) -> Whom:
+    """Whom a statement will say that the model was fitted on, and that a released file can be written.
+
+    Raises InvalidInput, before anything is drawn.
+    """
+    from dphmm.storage.inputs import checked_output
+    from dphmm.storage.learned import whom, whom_of
+    from dphmm.storage.statement import statement_path
+    from dphmm.storage.tables import table_format
+
+    if output is None:
+        if model_people is not None:
+            raise InvalidInput("model_people", model_people, "an output with it: it is said in the privacy statement")
+        return whom(None, None)
+    table_format(output, "output")
+    for path in (Path(output), statement_path(output)):
+        checked_output(path)
+    if Path(output).exists() and not resume:
+        raise InvalidInput("output", f"{output}, which exists", "a new file, or resume=True to continue and rewrite it")
+    batch.check_rewritten(output)
+    batch.check_choices(set(rows.users))
+    return whom_of(batch.setting.model.provenance, whom(model_people, None))
 
 
 def _people(rows: Releases) -> tuple[int, int]:

@@ -13,10 +13,10 @@ import pyarrow as pa
 import pytest
 
 import dphmm
-from dphmm.cli import release_job
-from dphmm.storage import tables
+from dphmm.storage import released, tables
 from dphmm.storage.ledger import open_ledger
 from dphmm.storage.ledger.sqlite import SqliteLedger
+from dphmm.storage.released import last_answers
 
 # Kills or interrupts itself right after the third commit of five releases.
 DRIVER = """
@@ -128,9 +128,9 @@ def test_the_last_answers_of_an_output_are_found_in_parts_of_any_size(tmp_path, 
     table = pa.table(columns).take(rng.permutation(len(rows)))
     tables.write_table(tmp_path / "out.parquet", table)
     whole = tables.read_batches
-    monkeypatch.setattr(tables, "read_batches", lambda path, **how: whole(path, **{**how, "rows": size}))
+    monkeypatch.setattr(released, "read_batches", lambda path, **how: whole(path, **{**how, "rows": size}))
     expected = {user: (step, [int(at)]) for (user, step), at in zip(rows, z, strict=True) if at is not None}
-    found = release_job._last_rows(str(tmp_path / "out.parquet"), space)
+    found = last_answers(tmp_path / "out.parquet", space)
     assert found == [(user, *expected[user]) for user in sorted(expected)]
 
 

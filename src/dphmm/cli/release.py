@@ -6,7 +6,7 @@ Every answer is stored in the ledger first; the released file appears at the end
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from shlex import quote
@@ -23,7 +23,6 @@ from dphmm.cli.release_job import (
     budget_plan_rows,
     check_before_search,
     check_outputs,
-    check_resumed,
     check_total,
     name_counts,
     note_no_ledger,
@@ -45,7 +44,7 @@ from dphmm.storage.private_tables import (
     write_counts,
     write_rejected,
 )
-from dphmm.storage.tables import column_names, table_writer
+from dphmm.storage.tables import column_names
 from dphmm.storage.trajectories import load_visits
 
 if TYPE_CHECKING:
@@ -201,7 +200,7 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
     owners = people(job, rows, sha256, given, console)
     with open_ledger(given["ledger"]) as ledger, ledger.lease(COMMANDS):
         batch = job.batch(ledger)
-        check_resumed(given["output"], ledger, batch.setting)
+        batch.check_rewritten(given["output"])
         batch.check_choices(rows.users)
         check_total(job, rows, batch.setting.query, ledger)
         whom_warning(job.model, owners, console)
@@ -209,7 +208,9 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
             console.warn(warning)
         console.say(work_ahead(rows))
         with _kept(batch, given), console.progress("release") as progress:
-            _write(batch, rows, given, published, progress)
+            chunks = batch.run(rows, resume=given["resume"], raised=given["raise_cap"], progress=progress)
+            for _ in batch.written(chunks, given["output"], published):
+                pass
     horizon = None if job.budget_plan is None else job.budget_plan.document()
     statement = batch.statement(published, owners.people, known_by=owners.known_by, horizon=horizon)
     with _kept(batch, given):
@@ -274,21 +275,6 @@ def work_ahead(rows: VisitTable) -> list[Row]:
         return []
     skipped = f", and {through - releases:,} steps without a row to predict through" if through > releases else ""
     return [("", f"ahead: {releases:,} rows of {len(rows):,} subjects{skipped}; this can take minutes")]
-
-
-def _write(batch: Batch, rows: VisitTable, given: Mapping[str, Any], published: Published, progress: Any) -> None:
-    from dphmm.storage.released import released_table
-
-    write = None
-    with ExitStack() as stack:
-        for chunk in batch.run(rows, resume=given["resume"], raised=given["raise_cap"], progress=progress):
-            if not chunk:
-                continue
-            published.add(chunk)
-            table = released_table(chunk, batch.setting.space)
-            if write is None:
-                write = stack.enter_context(table_writer(given["output"], table.schema))
-            write(table)
 
 
 @contextmanager

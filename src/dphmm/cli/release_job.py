@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
 
 from dphmm._checks import exact_epsilon, stated_epsilon, written_fraction
 from dphmm.accounting.promise import Schedule, SequencePromise
@@ -28,13 +27,12 @@ from dphmm.cli.console import REJECTED, Console, Interrupted, Row, named
 from dphmm.cli.guarantees import coming_rows, covered_rows, whom_warning
 from dphmm.cli.options import loaded_model, loaded_policy, tables_given
 from dphmm.errors import InvalidInput
-from dphmm.storage.columns import as_text, integers
 from dphmm.storage.inputs import checked_output
 from dphmm.storage.ledger import COMMANDS, open_ledger
 from dphmm.storage.ledger.connection import ledger_path
 from dphmm.storage.private_tables import owner_counts, owner_path, refuse_private, rejected_path, write_counts
 from dphmm.storage.public_tables import read_groups
-from dphmm.storage.tables import column_names, read_batches, table_format
+from dphmm.storage.tables import table_format
 
 if TYPE_CHECKING:
     from dphmm.accounting.ledger import Ledger, SessionHeader
@@ -166,57 +164,6 @@ def people(job: Job, rows: VisitTable, sha256: str, given: Mapping[str, Any], co
         came = "others, of a model that was fitted on somebody with the user name of one who is released"
         raise InvalidInput("--model-people", came, f"same, or nothing; if only the names are alike, remove {path}")
     return whom_of(job.model.provenance, whom(declared, among, same_file))
-
-
-def check_resumed(output: str, ledger: Ledger, setting: Setting) -> None:
-    """A released file that exists is rewritten only from a ledger that has the last answer of everybody in it."""
-    if not Path(output).exists():
-        return
-    last = _last_rows(output, setting.space)
-    with ledger.transaction([user for user, _, _ in last]) as transaction:
-        stored = [transaction.entry(user, setting.query, step) for user, step, _ in last]
-    others = [
-        user
-        for (user, _, z), entry in zip(last, stored, strict=True)
-        if entry is None or entry.z is None or list(entry.z) != z
-    ]
-    if others:
-        came = f"a ledger without the releases in {Path(output).name} of {len(others)} users, {others[0]!r} among them"
-        expected = f"the ledger that they are in, query {setting.query!r}; or -o a new file"
-        raise InvalidInput("--ledger", came, expected)
-
-
-def _last_rows(released: str, space: StateSpace) -> list[tuple[str, int, list[int]]]:
-    """The last step of every user of a released file that was asked, by name, and its lattice answer."""
-    from dphmm.storage.released import answer_columns, text_columns
-
-    axes = answer_columns(space)
-    if not {"user", "step", "plan", *axes} <= set(column_names(released)):
-        raise InvalidInput("-o", f"{released}, which is no released file", "the file to rewrite, or a new one")
-    last: dict[str, tuple[int, list[int]]] = {}
-    for table in read_batches(released, columns=["user", "step", "plan", *axes], text=text_columns(space)):
-        for user, step, z in _last_of(table, space):
-            if user not in last or step >= last[user][0]:
-                last[user] = step, z
-    return [(user, *last[user]) for user in sorted(last)]
-
-
-def _last_of(table: Any, space: StateSpace) -> Iterator[tuple[str, int, list[int]]]:
-    """The last of each user's asked rows in a part of a released table."""
-    import pyarrow as pa
-
-    from dphmm.storage.released import read_answers
-
-    plans = as_text(table.column("plan"), "plan").to_pylist()
-    table = table.filter(pa.array([bool(plan) for plan in plans], pa.bool_()))
-    steps, _ = integers(table.column("step"), "step")
-    z = read_answers(table, space, np.ones(len(steps), dtype=np.bool_))
-    rows = pa.table({"user": as_text(table.column("user"), "user"), "step": steps, "row": np.arange(len(steps))})
-    rows = rows.sort_by([("user", "ascending"), ("step", "ascending")])
-    users = rows.column("user").dictionary_encode().combine_chunks().indices.to_numpy(zero_copy_only=False)
-    last = rows.take(np.flatnonzero(np.diff(users, append=-1)))
-    for user, step, row in zip(*last.to_pydict().values(), strict=True):
-        yield user, step, z[row].tolist()
 
 
 def note_no_ledger(given: Mapping[str, Any], console: Console) -> None:

@@ -24,7 +24,8 @@ from dphmm.session.releases import NOT_ASKED, Earlier, Released, Releases
 from dphmm.states.space import Labels, StateSpace
 from dphmm.storage.columns import as_text, decimals, integers
 from dphmm.storage.csv_files import listed
-from dphmm.storage.tables import column_list, to_arrow
+from dphmm.storage.inputs import PathLike
+from dphmm.storage.tables import column_list, column_names, read_batches, to_arrow
 from dphmm.types import BoolArray, FloatArray, IntArray, Loss
 
 if TYPE_CHECKING:
@@ -113,6 +114,38 @@ _MOST_ALIKE = 4096
 def text_columns(space: StateSpace) -> list[str]:
     """The columns of a released CSV file that are text, whatever they look like: a label may be 01, or a date."""
     return ["user", "estimate", "plan", *(["z"] if space.has_labels else [])]
+
+
+def last_answers(released: PathLike, space: StateSpace) -> list[tuple[str, int, list[int]]]:
+    """The last step of every user of a released file that was asked, by name, and its lattice answer.
+
+    Raises InvalidInput for a file that is no released one of these states.
+    """
+    axes = answer_columns(space)
+    if not {"user", "step", "plan", *axes} <= set(column_names(released)):
+        raise InvalidInput("output", f"{released}, which is no released file", "the file to rewrite, or a new one")
+    last: dict[str, tuple[int, list[int]]] = {}
+    for table in read_batches(released, columns=["user", "step", "plan", *axes], text=text_columns(space)):
+        for user, step, z in _last_of(table, space):
+            if user not in last or step >= last[user][0]:
+                last[user] = step, z
+    return [(user, *last[user]) for user in sorted(last)]
+
+
+def _last_of(table: pa.Table, space: StateSpace) -> Iterator[tuple[str, int, list[int]]]:
+    """The last of each user's asked rows in a part of a released table."""
+    import pyarrow as pa
+
+    plans = as_text(table.column("plan"), "plan").to_pylist()
+    table = table.filter(pa.array([bool(plan) for plan in plans], pa.bool_()))
+    steps, _ = integers(table.column("step"), "step")
+    z = read_answers(table, space, np.ones(len(steps), dtype=np.bool_))
+    rows = pa.table({"user": as_text(table.column("user"), "user"), "step": steps, "row": np.arange(len(steps))})
+    rows = rows.sort_by([("user", "ascending"), ("step", "ascending")])
+    users = rows.column("user").dictionary_encode().combine_chunks().indices.to_numpy(zero_copy_only=False)
+    last = rows.take(np.flatnonzero(np.diff(users, append=-1)))
+    for user, step, row in zip(*last.to_pydict().values(), strict=True):
+        yield user, step, z[row].tolist()
 
 
 #: Columns of a released table that are numbers with a fraction, whatever the numbers in a file are.
