@@ -1,7 +1,7 @@
 """The plans of a release in plain form have the hash of the plans that its rows name.
 
-Claim: for every kind of option, `verify_release.py` makes the hash of each plan again from the parts that are written,
-and reads the same states, answers, epsilon and cost from them.
+Claim: for every kind of option, `plain_hash` and `verify_release.py` make the hash of each plan again from the parts
+that are written, and the second reads the same states, answers, epsilon and cost from them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pytest
 import dphmm
 from audit.small import MODEL, POLICY, SPACE
 from dphmm.audit import check_released
-from dphmm.audit.plain_plans import plain_plans
+from dphmm.audit.plain_plans import plain_hash, plain_plans
 from dphmm.session.setting import Setting
 
 OPTIONS = [
@@ -40,11 +40,23 @@ def test_hashes_states_and_costs_are_those_of_the_plans(program, options, merged
     text = json.dumps(plain_plans((plan, setting.planner) for plan in made), allow_nan=False)
     for told, plan in zip(json.loads(text)["plans"], made, strict=True):
         found = program.Plan(told)
-        assert found.made == found.hash == plan.hash
+        assert plain_hash(told) == found.made == found.hash == plan.hash
         assert sorted(found.support) == np.flatnonzero(plan.constraint.support).tolist()
         assert sorted(found.plan_set) == np.flatnonzero(plan.plan_set).tolist()
         assert [space.lattice[s].tolist() for s in found.answered_as] == plan.image.tolist()
         assert (found.epsilon, found.cost) == (plan.epsilon, plan.cost)
+
+
+def test_hashes_of_plans_of_names_and_of_many_axes_are_made_again(program):
+    names = dphmm.StateSpace.labels(list("abc"))
+    solid = dphmm.StateSpace(np.array(list(np.ndindex(2, 2, 2))))
+    for space in (names, solid):
+        n = space.n_states
+        model = dphmm.MarkovModel(np.full(n, 1 / n), np.full((n, n), 1 / n))
+        setting = Setting.of(model, dphmm.policy.complete(n), space, 1)
+        plan = setting.first_plan()
+        [told] = json.loads(json.dumps(plain_plans([(plan, setting.planner)])))["plans"]
+        assert plain_hash(told) == program.Plan(told).made == plan.hash
 
 
 def test_a_verdict_has_the_plans_that_it_verified(program):

@@ -4,9 +4,10 @@ Claims: likelihoods are those of the plan's mechanism, for every law that is com
 posterior is Bayes' rule and the region the fewest states with the coverage; over states drawn from the prior, regions
 hold the truth at least as often as they say, wherever they are given: all answers of two steps of a small world are
 enumerated; people, times and promises are those of file and statement; frames of all kinds are read alike; a changed
-file is noticed; what is missing or another release's is refused by name. Statements of every kind of release are read
-with their numbers, beside a part of their rows too; an edited member that rows or other members contradict is refused,
-and sentences that are not those of the choices are told as such and never repeated.
+file is noticed; what is missing or another release's is refused by name, and so are plans whose parts are not those of
+their hash. Statements of every kind of release are read with their numbers, beside a part of their rows too; an edited
+member that rows or other members contradict is refused, and sentences that are not those of the choices are told as
+such and never repeated.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import dphmm
 from audit.small import MODEL, POLICY, SPACE
 from crafted_bits import keyed_system_bits
 from dphmm.audit import check_released
-from dphmm.audit.plain_plans import PlainLaw, plain_plans
+from dphmm.audit.plain_plans import PlainLaw, plain_hash, plain_plans
 from dphmm.batch import Batch
 from dphmm.errors import InvalidInput
 from dphmm.mechanisms.answer_table import PREFIX
@@ -203,13 +204,110 @@ def test_where_answers_decide_when_to_ask_there_is_no_region():
     ("part", "reason"), [({"flat": "allow"}, r"\(flat allow\)"), ({"given": [[0, 1]]}, "edges of another query")]
 )
 def test_other_plans_that_may_follow_from_answers_have_no_region(released, plans, part, reason):
-    other = json.loads(json.dumps(plans))
-    for plan in other["plans"]:
-        inputs = json.loads(plan["inputs"])
-        inputs["options"] |= {name: text for name, text in part.items() if name == "flat"}
-        plan |= {"inputs": json.dumps(inputs), "given": part.get("given", [])}
+    flat = {name: text for name, text in part.items() if name == "flat"}
+    given = part.get("given", [])
+    rows, other = with_other_plans(
+        released, plans, options=flat, description={"given_partners": given}, members={"given": given}
+    )
     with pytest.raises(InvalidInput, match=reason):
-        dphmm.read(released, plans=other, states=SPACE, prior=np.ones(6))
+        dphmm.read(rows, plans=other, states=SPACE, prior=np.ones(6))
+
+
+def with_other_plans(released, plans, options=(), description=(), members=()):
+    """Rows and plans of which some parts are others, and the hashes those of the parts."""
+    other, called = json.loads(json.dumps(plans)), {}
+    for plan in other["plans"]:
+        inputs, chosen = json.loads(plan["inputs"]), json.loads(plan["description"])
+        inputs["options"] |= dict(options)
+        chosen |= dict(description)
+        plan |= {"inputs": json.dumps(inputs), "description": json.dumps(chosen), **dict(members)}
+        called[plan["hash"]] = plan["hash"] = plain_hash(plan)
+    return released.assign(plan=released["plan"].map(called)), other
+
+
+EDITED_PARTS = {
+    "epsilon of the law": ("description", '"epsilon": "1"', '"epsilon": "1/2"'),
+    "epsilon of the options": ("inputs", '"epsilon": "1"', '"epsilon": "1/2"'),
+    "states and policy": ("inputs", '"policy": "', '"policy": "0'),
+    "support": ("support", "f", "e"),
+    "plan set": ("plan_set", "f", "e"),
+}
+
+
+@pytest.mark.parametrize("edit", EDITED_PARTS)
+def test_a_plan_whose_parts_are_not_those_of_its_hash_is_refused(released, plans, edit):
+    """Whoever lowers the epsilon of rows, statement and one line of the plans leaves their hash."""
+    other, (member, right, wrong) = json.loads(json.dumps(plans)), EDITED_PARTS[edit]
+    for plan in other["plans"]:
+        assert right in plan[member]
+        plan[member] = plan[member].replace(right, wrong, 1)
+    own = plans["plans"][0]["hash"][:12]
+    message = rf"^plans: got plan {own} with parts whose hash is [0-9a-f]{{12}}; expected plans as dphmm audit"
+    for rows in (released, released.assign(epsilon=0.5, cost=released.cost / 2)):
+        with pytest.raises(InvalidInput, match=message) as error:
+            dphmm.read(rows, plans=other, states=SPACE)
+        assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("member", "value"),
+    [
+        ("surrogate", [0, 1, 2, 3, 4, 4]),
+        ("bodies", "offsets"),
+        ("given", [[0, 1]]),
+        ("hash", "0" * 64),
+    ],
+)
+def test_every_part_of_a_plan_is_in_its_hash(plans, member, value):
+    other = json.loads(json.dumps(plans))
+    plan = other["plans"][0]
+    if member == "bodies":
+        plan["bodies"][0][value][0] += 1
+    else:
+        plan[member] = value
+    with pytest.raises(InvalidInput, match=f"plans: got plan {plan['hash'][:12]} with parts whose hash is"):
+        PlainLaw.read_all(other)
+
+
+@pytest.mark.parametrize(
+    ("part", "what"),
+    [
+        ({"options": {"epsilon": "1/2"}}, "epsilon"),
+        ({"options": {"mechanism": "discrete-laplace"}}, "mechanism"),
+        ({"members": {"given": [[0, 1]]}}, "given partners"),
+    ],
+    ids=str,
+)
+def test_a_plan_whose_description_contradicts_its_inputs_is_refused(released, plans, part, what):
+    """Also where somebody made the hash of both, and put it in the rows."""
+    rows, other = with_other_plans(released, plans, **part)
+    own = other["plans"][0]["hash"][:12]
+    message = f"^plans: got plan {own} whose inputs and description have another {what}; expected"
+    with pytest.raises(InvalidInput, match=message) as error:
+        dphmm.read(rows, plans=other, states=SPACE)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"states": 10**15},
+        {"states": -6},
+        {"surrogate": [0, 1, 2, 3, 4, 65541]},
+        {"surrogate": [0]},
+        {"hash": 7},
+        {"hash": "x\ny"},
+        {"support": ""},
+    ],
+    ids=str,
+)
+def test_parts_that_no_plan_has_are_refused(plans, members):
+    """A hostile number of states takes neither memory nor time, and a state that is none is never looked up."""
+    other = json.loads(json.dumps(plans))
+    other["plans"][0] |= members
+    with pytest.raises(InvalidInput, match="plans: got a plan without its parts") as error:
+        PlainLaw.read_all(other)
+    assert "\n" not in str(error.value)
 
 
 def test_a_public_constant_says_the_same_of_all_states():

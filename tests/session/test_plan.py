@@ -31,7 +31,7 @@ from dphmm.mechanisms import MECHANISM_CHOICES
 from dphmm.session import planner as planner_module
 from dphmm.session.options import Options
 from dphmm.session.plan import ALGORITHM_VERSION, Likelihood, likelihood_of, updated
-from dphmm.session.planner import Planner, _narrowest
+from dphmm.session.planner import Planner, narrowest
 from running_example import ANSWERS, EDGES_3B
 
 
@@ -100,10 +100,10 @@ def test_the_cases_hold_what_they_are_for():
 
 def test_states_are_written_in_the_narrowest_type_that_holds_their_numbers():
     for size, most in ((2, 2**15), (4, 2**31)):
-        narrow = _narrowest(most)
+        narrow = narrowest(most)
         assert narrow == np.dtype(f"<i{size}")
         assert np.array([-1, most - 1]).astype(narrow).tolist() == [-1, most - 1]
-        assert _narrowest(most + 1).itemsize == 2 * size
+        assert narrowest(most + 1).itemsize == 2 * size
 
 
 def test_a_ledger_of_another_version_is_not_continued(monkeypatch):

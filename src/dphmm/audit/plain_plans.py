@@ -1,15 +1,16 @@
 """The plans of a release in plain form: what a program without dphmm needs to compute their losses again.
 
-Each plan is written with the parts that its hash is made of, so whoever reads them sees that they are those of the
-plan that the rows name: its public inputs, the facets of its bodies as whole numbers, and what was chosen.
-`verify_release.py`, at the root of the project, reads them.
+Each plan is written with the parts that its hash is made of: its public inputs, the facets of its bodies as whole
+numbers, and what was chosen. Whoever reads them makes the hash again (`plain_hash`), and sees that they are those of
+the plan that the rows name. `verify_release.py`, at the root of the project, does so without this package.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -17,16 +18,21 @@ from typing import Any
 import numpy as np
 
 from dphmm.errors import InvalidInput
-from dphmm.sensitivity.hull import SensitivityHull
-from dphmm.session.plan import Plan
-from dphmm.session.planner import Planner
+from dphmm.mechanisms import AUTO
+from dphmm.sensitivity.hull import SensitivityHull, digest_of
+from dphmm.session.plan import Plan, record_of
+from dphmm.session.planner import Planner, inputs_of, narrowest
 from dphmm.storage.inputs import checked_input
 from dphmm.types import FloatArray, IntArray
 
 FORMAT = 1
 KIND = "plans of a dphmm release"
 #: Laws that follow from the facets of a body.
-_OF_A_BODY = ("discrete-knorm", "staircase", "discrete-laplace", "constant")
+_CONSTANT = "constant"
+_OF_A_BODY = ("discrete-knorm", "staircase", "discrete-laplace", _CONSTANT)
+_HASH = re.compile("[0-9a-f]{64}")
+_EXPECTED = "plans as dphmm audit --plans writes them"
+_PARTS = ("basis", "coordinates", "normals", "offsets")
 #: How far from whole the difference of two lattice points in steps may be: rounding.
 _OFF_LATTICE = 1e-6
 
@@ -57,6 +63,38 @@ def read_plain_laws(plans: Any) -> dict[str, PlainLaw]:
     return PlainLaw.read_all(document)
 
 
+def plain_hash(told: Mapping[str, Any]) -> str:
+    """The hash of a plan in plain form, made again from its parts; what it is called is not looked at.
+
+    Raises KeyError, TypeError, ValueError or OverflowError for parts that no plan has.
+
+    Source: docs/files.md.
+    """
+    n, support, plan_set = int(told["states"]), bytes.fromhex(told["support"]), bytes.fromhex(told["plan_set"])
+    if not 0 < len(support) == len(plan_set) == (n + 7) // 8:
+        raise ValueError("a bit for each state")
+    states = _surrogate(told, n).astype(narrowest(n)).tobytes()
+    given = np.array(told["given"], dtype="<i8").tobytes()
+    inputs = inputs_of(told["inputs"].encode(), support, plan_set, states, given)
+    bodies = "".join([_body_digest(body) for body in told["bodies"]])
+    return record_of(inputs, bodies, told["description"], plan_set, n).hash
+
+
+def _surrogate(told: Mapping[str, Any], n: int) -> IntArray:
+    """The state that each state is answered as (N,), before any was merged."""
+    if told["surrogate"] is None:
+        return np.arange(n)
+    found = np.array(told["surrogate"], dtype=np.int64)
+    if found.shape != (n,) or not ((found >= 0) & (found < n)).all():
+        raise ValueError("a state that is none")
+    return found
+
+
+def _body_digest(body: Mapping[str, Any]) -> str:
+    parts = {name: np.array(body[name], dtype=object if name in body["long"] else np.int64) for name in _PARTS}
+    return digest_of(np.array(body["pitch"], dtype=np.float64), **parts)
+
+
 def _plain(plan: Plan, planner: Planner) -> dict[str, Any]:
     shared, support, plan_set, surrogate = planner.hashed_parts(plan)
     own = np.arange(len(surrogate))
@@ -74,12 +112,7 @@ def _plain(plan: Plan, planner: Planner) -> dict[str, Any]:
 
 
 def _body(hull: SensitivityHull) -> dict[str, Any]:
-    parts: dict[str, IntArray] = {
-        "basis": hull.basis,
-        "coordinates": hull.coordinates,
-        "normals": hull.normals,
-        "offsets": hull.offsets,
-    }
+    parts: dict[str, IntArray] = {name: getattr(hull, name) for name in _PARTS}
     # Numbers beyond 64 bits are hashed as text.
     long = [name for name, part in parts.items() if part.dtype != np.int64]
     return {
@@ -113,12 +146,12 @@ class PlainLaw:
     def read_all(cls, document: Any) -> dict[str, PlainLaw]:
         """The laws of a document of `plain_plans`, by the hash of their plan.
 
-        Raises InvalidInput for another document, and for laws that are not computed from a body: tables, `optimal`
-        noise, components and flat bodies.
+        Raises InvalidInput for another document, for laws that are not computed from a body (tables, `optimal`
+        noise, components and flat bodies), for a plan whose parts are not those of its hash, and for one whose
+        description and inputs contradict each other.
         """
-        expected = "plans as dphmm audit --plans writes them"
         if not isinstance(document, dict) or document.get("kind") != KIND or document.get("format") != FORMAT:
-            raise InvalidInput("plans", "another document", expected)
+            raise InvalidInput("plans", "another document", _EXPECTED)
         try:
             return {told["hash"]: cls._of(told) for told in document["plans"]}
         except (
@@ -133,30 +166,31 @@ class PlainLaw:
         ) as error:
             if isinstance(error, InvalidInput):
                 raise
-            raise InvalidInput("plans", "a plan without its parts", expected) from None
+            raise InvalidInput("plans", "a plan without its parts", _EXPECTED) from None
 
     @classmethod
     def _of(cls, told: dict[str, Any]) -> PlainLaw:
-        chosen, n = json.loads(told["description"]), int(told["states"])
+        chosen, inputs = json.loads(told["description"]), json.loads(told["inputs"])
         names = [law["name"] for law in chosen["mechanisms"]]
         body = told["bodies"][0]
         if len(told["bodies"]) != 1 or len(names) != 1 or names[0] not in _OF_A_BODY or body["long"]:
             raise InvalidInput("plans", f"the law {' + '.join(names)[:60]}", f"one of {', '.join(_OF_A_BODY)}")
+        _require_parts(told, chosen, inputs)
         normals = np.array(body["normals"], dtype=np.int64)
         # A public constant has a body without any axis, and no noise.
-        if names[0] != "constant" and len(body["basis"][0]) != len(body["pitch"]):
+        if names[0] != _CONSTANT and len(body["basis"][0]) != len(body["pitch"]):
             raise InvalidInput("plans", "a flat body", "a release with --flat thicken")
-        merged = {int(a): int(b) for a, b in chosen.get("merged", [])}
-        answered = range(n) if told["surrogate"] is None else map(int, told["surrogate"])
-        law = chosen["mechanisms"][0]
-        inputs = json.loads(told["inputs"])
+        law, n = chosen["mechanisms"][0], int(told["states"])
+        merged = np.arange(n)
+        for state, other in chosen.get("merged", []):
+            merged[state] = range(n)[other]
         return cls(
             space=inputs["space"],
             constraint=str(inputs["options"]["constraint"]),
             flat=str(inputs["options"]["flat"]),
             beside=len(told["given"]) > 0,
             n_states=n,
-            image=np.array([merged.get(s, s) for s in answered], dtype=np.int64),
+            image=merged[_surrogate(told, n)],
             epsilon=float(Fraction(law["epsilon"])),
             normals=normals,
             offsets=np.array(body["offsets"], dtype=np.int64),
@@ -189,3 +223,20 @@ class PlainLaw:
         allowed = np.array([self.offset.numerator * b // self.offset.denominator for b in self.offsets.tolist()])
         shells = values // self.offsets + (values % self.offsets > allowed)
         return np.asarray(-self.epsilon * shells.max(axis=1))
+
+
+def _require_parts(told: Mapping[str, Any], chosen: Mapping[str, Any], inputs: Mapping[str, Any]) -> None:
+    """The parts of a plan of one law are those of its hash, and do not contradict each other. Raises InvalidInput."""
+    if _HASH.fullmatch(told["hash"]) is None:
+        raise ValueError("no hash")
+    plan, made, law, options = told["hash"][:12], plain_hash(told), chosen["mechanisms"][0], inputs["options"]
+    if made != told["hash"]:
+        raise InvalidInput("plans", f"plan {plan} with parts whose hash is {made[:12]}", _EXPECTED)
+    contradicted = {
+        "epsilon": Fraction(law["epsilon"]) != Fraction(options["epsilon"]),
+        "mechanism": law["name"] != _CONSTANT and options["mechanism"] not in (AUTO, law["name"]),
+        "given partners": chosen["given_partners"] != told["given"],
+    }
+    for what, odd in contradicted.items():
+        if odd:
+            raise InvalidInput("plans", f"plan {plan} whose inputs and description have another {what}", _EXPECTED)

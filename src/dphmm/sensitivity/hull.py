@@ -220,8 +220,7 @@ class SensitivityHull:
     @cached_property
     def digest(self) -> str:
         """sha256 of everything that decides the body and its units."""
-        before = written_span(self.frame, self.basis, self.coordinates, len(self.normals))
-        return hashlib.sha256(b"".join((before, _written(self.normals), _written(self.offsets)))).hexdigest()
+        return digest_of(self.frame.pitch, self.basis, self.coordinates, self.normals, self.offsets)
 
     def coordinates_of(self, v: IntArray) -> IntArray:
         """Lattice vectors (n, d) of the span in its coordinates (n, k)."""
@@ -247,10 +246,16 @@ class SensitivityHull:
         return f"SensitivityHull(d={self.dimension}, rank={self.rank}, facets={2 * len(self.normals)})"
 
 
-def written_span(frame: Lattice, basis: IntArray, coordinates: IntArray, facets: int) -> bytes:
+def digest_of(pitch: FloatArray, basis: IntArray, coordinates: IntArray, normals: IntArray, offsets: IntArray) -> str:
+    """The SHA-256 (hex) of a hull: pitch (d,), basis (d, k), coordinates (k, d), normals (m, k), offsets (m,)."""
+    before = written_span(pitch, basis, coordinates, len(normals))
+    return hashlib.sha256(b"".join((before, _written(normals), _written(offsets)))).hexdigest()
+
+
+def written_span(pitch: FloatArray, basis: IntArray, coordinates: IntArray, facets: int) -> bytes:
     """What the digest of a hull is made of before its normals and offsets: sizes, units, and its span."""
     sizes = f"{basis.shape[0]},{basis.shape[1]},{facets}".encode()
-    return b"".join((sizes, _bytes(frame.pitch), _written(basis), _written(coordinates)))
+    return b"".join((sizes, _bytes(pitch), _written(basis), _written(coordinates)))
 
 
 def _written(part: IntArray) -> bytes:

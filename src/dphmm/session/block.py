@@ -237,8 +237,8 @@ class Blocks:
     @cached_property
     def _prefixes(self) -> list[Any]:
         """What the digest of a hull begins with, by how many facets it has."""
-        frame = self.planner.space.frame
-        return [hashlib.sha256(written_span(frame, *whole_span(2), size)) for size in range(MOST_FACETS + 1)]
+        pitch = self.planner.space.frame.pitch
+        return [hashlib.sha256(written_span(pitch, *whole_span(2), size)) for size in range(MOST_FACETS + 1)]
 
     def _lawful(self, digests: list[bytes], found: PlannedRows) -> tuple[Laws, IntArray]:
         """Laws, and of each row the number of the one of its hull, -1 for none."""

@@ -85,7 +85,7 @@ class Planner:
         if weights is not None and options.protection == AUTO:
             shared["weights"] = hashlib.sha256(weights.astype("<i8").tobytes()).hexdigest()
         self._shared = json.dumps(shared, sort_keys=True).encode() + b"\n"
-        self._number = _narrowest(space.n_states)
+        self._number = narrowest(space.n_states)
         self._one_body: IntArray = np.zeros(space.n_states, dtype=np.int64)
         self._one_body.setflags(write=False)
         most = max(16, _MOST_CACHED_STATES // space.n_states)
@@ -187,18 +187,11 @@ class Planner:
         return self._ways
 
     def inputs(self, support: _Bytes, plan_set: _Bytes, surrogate: _Bytes, partners: bytes = b"") -> bytes:
-        """The SHA-256 of all public inputs of a plan.
-
-        One line of JSON that all plans share; support and plan set, a bit for each state; the surrogates; partners.
-        The line says how many states there are, so how long each part is.
-        """
-        digest = hashlib.sha256(self._shared)
-        for part in (support, plan_set, surrogate, partners):
-            digest.update(part)
-        return digest.digest()
+        """The SHA-256 of all public inputs of a plan: `inputs_of`, with the line of this planner."""
+        return inputs_of(self._shared, support, plan_set, surrogate, partners)
 
     def hashed_parts(self, plan: Plan) -> tuple[bytes, bytes, bytes, IntArray]:
-        """What the hash of one of its plans is made of: `inputs` hashes these, then the partners.
+        """What the hash of one of its plans is made of: `inputs_of` hashes these, then the partners.
 
         The shared line; support and plan set, a bit for each state; surrogates (N,), before any state was merged.
         """
@@ -472,6 +465,18 @@ def _joined(joins: IntArray, split: str | None) -> bytes:
     return f"joins {split} ".encode() + joins.astype("<i8").tobytes()
 
 
-def _narrowest(n_states: int) -> np.dtype[Any]:
+def inputs_of(shared: bytes, support: _Bytes, plan_set: _Bytes, surrogate: _Bytes, partners: bytes = b"") -> bytes:
+    """The SHA-256 of all public inputs of a plan.
+
+    One line of JSON that all plans share; support and plan set, a bit for each state; the surrogates; partners. The
+    line says how many states there are, so how long each part is.
+    """
+    digest = hashlib.sha256(shared)
+    for part in (support, plan_set, surrogate, partners):
+        digest.update(part)
+    return digest.digest()
+
+
+def narrowest(n_states: int) -> np.dtype[Any]:
     """The type in which the numbers of so many states, or -1, are written."""
     return np.dtype(next(f"<i{size}" for size in (2, 4, 8) if n_states <= 2 ** (8 * size - 1)))
