@@ -25,7 +25,7 @@ from msgspec import UNSET
 import dphmm
 from audit.small import MODEL, POLICY, SPACE
 from crafted_bits import keyed_system_bits
-from dphmm.audit import check_released
+from dphmm.audit import check_released, first_steps
 from dphmm.audit.plain_plans import PlainLaw, plain_hash, plain_plans
 from dphmm.batch import Batch
 from dphmm.errors import InvalidInput
@@ -619,12 +619,77 @@ def test_a_changed_file_that_keeps_the_promise_is_told_and_one_that_does_not_is_
         dphmm.read(file)
 
 
-def test_a_beginning_of_blocks_is_not_sought_without_end(tmp_path, monkeypatch):
-    """A hostile statement may name a million steps of a block, each of which step 1 of a table without times may be."""
+THIRDS = ",".join(map(str, range(1, 86_400, 3)))
+
+
+@pytest.mark.parametrize(
+    ("at", "per", "found"),
+    [
+        ("1-86400", "1d", ""),
+        ("1-604800", "7d", ""),
+        (THIRDS, "1d", "another schedule, which 'a' does not follow"),
+        ("1-1048576", "9999d", "compare the answers of 3 of 3 people with the blocks of the promise"),
+    ],
+    ids=["day", "week", "every third", "too long"],
+)
+def test_a_hostile_statement_of_many_named_steps_is_read_at_once(at, per, found, tmp_path, monkeypatch):
+    """Each of a million steps of a block may be that of a first row: sets of them are few, for all of these."""
+    file, sets = published(tmp_path, "planned days without t"), []
+    made = first_steps._add_meeting
+
+    def counted(broken, members, others):
+        sets.append(min(len(members), int(others.sum())))
+        made(broken, members, others)
+
+    monkeypatch.setattr(first_steps, "_add_meeting", counted)
+
+    def change(told):
+        told["schedule"] |= {"name": "paced", "spreads": [1.0], "at": at}
+        told["sequence"]["per"], told["model"]["step_seconds"] = per, 1
+
+    if "another" in found:
+        with pytest.raises(InvalidInput, match=found):
+            edited(file, change)
+    else:
+        told = " ".join(edited(file, change).not_concluded)
+        assert found in told and ("too many places to compare" in told) is bool(found)
+    assert sum(sets) <= 84
+
+
+def test_what_is_not_compared_is_told(tmp_path, monkeypatch):
     file = published(tmp_path, "planned days without t")
-    dphmm.read(file)
-    monkeypatch.setattr("dphmm.audit.checked_statement._MOST_TRIED", 100)
-    with pytest.raises(
-        InvalidInput, match="released: got rows without times that keep their schedule from no beginning"
-    ):
-        dphmm.read(file)
+    whole = dphmm.read(file).not_concluded
+    monkeypatch.setattr("dphmm.audit.first_steps._MOST_BYTES", 150_000)
+    told = dphmm.read(file).not_concluded
+    [said] = set(told) - set(whole)
+    assert (
+        "its numbers fit the rows, but rows without times may begin in too many places to compare the answers of 2 of "
+        "3 people with the blocks of the promise; where the model is from" in said
+    )
+
+
+@pytest.mark.parametrize(
+    "runs", [[[9990, 9990]], [[5, 5]], [[3, 3], [9, 9]], [[3, 4]], [], [[4, 3]], [[-(2**60), 2**60]], [[3, 2**70]]]
+)
+def test_without_times_some_first_step_has_the_epsilons_that_are_said_to_be_chosen(runs, tmp_path):
+    """Rows of one person have known distances: they cannot all be at the one step that has a larger epsilon."""
+    file = published(tmp_path, "varied")
+    assert dphmm.read(file).changed is None
+
+    def change(told):
+        [one] = [one for one in told["varied"]["chosen"] if one["epsilon"] == "2"]
+        one["steps"] = runs
+
+    with pytest.raises(InvalidInput, match=r"another varied\.chosen than the file's"):
+        edited(file, change)
+
+
+@pytest.mark.parametrize("moved", [-40, 1, 7, 10**9])
+def test_tables_of_choices_may_begin_anywhere(moved, tmp_path):
+    file = published(tmp_path, "varied")
+
+    def change(told):
+        for one in told["varied"]["chosen"]:
+            one["steps"] = [[first + moved, last + moved] for first, last in one["steps"]]
+
+    assert edited(file, change).reworded == ()

@@ -11,9 +11,9 @@ import dataclasses
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from itertools import chain
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,8 +21,9 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from dphmm._checks import exact_number, written_fraction
-from dphmm.accounting.promise import Schedule, SequencePromise
+from dphmm.accounting.promise import MOST_STEPS, Schedule, SequencePromise
 from dphmm.accounting.records import shown
+from dphmm.audit.first_steps import Compared, compared_with_blocks, compared_with_runs, have_values
 from dphmm.audit.released_file import ReleasedFile
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
@@ -60,8 +61,6 @@ from dphmm.types import BoolArray, FloatArray, IntArray
 
 #: Costs in a file are floats: a sum of them may miss a sum of exact costs by so much a row, and in proportion.
 _ROW, _PROPORTION = Fraction(2, 10**9), Fraction(1, 10**12)
-#: How many rows are held against beginnings of a block, one after the other; each takes as long as so many.
-_MOST_TRIED, _OF_A_PLACE = 2 * 10**9, 20_000
 #: In seconds; what is longer has no whole number of microseconds.
 _LONGEST_STEP = 2**43
 #: A total that is written with "about" has six digits.
@@ -121,7 +120,9 @@ def checked_statement(
     policy = next(iter(policies), None)
     for path, due in _facts(statement, model, space, policy).items():
         _require(member(statement, path) == due, name, path)
-    require_numbers(statement, name, Columns.of(file))
+    if require_numbers(statement, name, Columns.of(file)):
+        came = "rows without times, which were not compared with their statement from all first steps"
+        raise InvalidInput("released", came, "rows with their times, in a column t")
     for path, form in _FORMS.items():
         told = member(statement, path)
         _require(told is None or form.fullmatch(told) is not None, name, path)
@@ -180,8 +181,10 @@ class Columns(NamedTuple):
         return cls(*told, estimated=file.estimate is not None)
 
 
-def require_numbers(statement: ReleaseStatement, name: str, rows: Columns, *, whole: bool = True) -> None:
-    """Raises InvalidInput where rows contradict a number, the promise over paths or the schedule of their statement.
+def require_numbers(statement: ReleaseStatement, name: str, rows: Columns, *, whole: bool = True) -> list[str]:
+    """What was not compared, of rows without times that may begin in too many places.
+
+    Raises InvalidInput where rows contradict a number, the promise over paths or the schedule of their statement.
 
     ``whole``: they are all of its rows. Others may be a part of them: no total is then below theirs, and they keep the
     promise and the schedule too.
@@ -213,8 +216,9 @@ def require_numbers(statement: ReleaseStatement, name: str, rows: Columns, *, wh
     exact, promise = exact_epsilons(statement), promise_of_statement(statement)
     values, which = np.unique(rows.epsilon, return_inverse=True)
     _require(set(values.tolist()) <= exact.keys(), name, "epsilon")
+    chosen_left = 0
     if statement.varied is not UNSET:
-        _require_epsilons_of_steps(statement, name, rows, exact)
+        chosen_left = _require_epsilons_of_steps(statement, name, rows, by_user, order, exact)
     total = Fraction(0) if promise is None else promise.exact
     own = [exact[value] for value in values.tolist()]
     scale = math.lcm(total.denominator, *(value.denominator for value in own))
@@ -225,35 +229,51 @@ def require_numbers(statement: ReleaseStatement, name: str, rows: Columns, *, wh
         cost = cost * (1 - _PROPORTION) - len(rows.users) * _ROW
     _require_totals(statement, name, Fraction(by_user.most(units), scale), cost, more)
     times = None if rows.times is None else rows.times[order]
-    broken = _broken(statement, name, promise, by_user, times, units, int(total * scale))
-    if broken is not None:
-        user, what = broken
-        told = "schedule, which {!r} does not follow," if what == "schedule" else "sequence, which {!r} passes,"
-        _require(False, name, told.format(list(names)[user]))
+    found = _compared(statement, name, promise, by_user, times, units, int(total * scale))
+    if found.person is not None:
+        told = "schedule, which {!r} does not follow," if found.what == "schedule" else "sequence, which {!r} passes,"
+        _require(False, name, told.format(list(names)[found.person]))
+    people = f"{len(names):,} people"
+    return [
+        *[f"the epsilons of {chosen_left:,} of {people} with those of the steps that were chosen"] * (chosen_left > 0),
+        *[f"the answers of {found.left:,} of {people} with the blocks of the promise"] * (found.left > 0),
+    ]
 
 
 def _require_epsilons_of_steps(
-    statement: ReleaseStatement, name: str, rows: Columns, exact: Mapping[float, Fraction]
-) -> None:
+    statement: ReleaseStatement,
+    name: str,
+    rows: Columns,
+    by_user: _ByUser,
+    order: IntArray,
+    exact: Mapping[float, Fraction],
+) -> int:
     """Rows of a time have the epsilon that was chosen for it, others the statement's; 0 is that of a public constant.
 
-    Without times no row tells its number in the table that choices name.
+    Without times no row tells its number in the table that choices name: it is some first step of each person from
+    which all of theirs have these. Of how many people that was not looked at.
     """
     assert statement.varied is not UNSET
     runs = sorted(
         (first, last, one.epsilon or statement.epsilon) for one in statement.varied.chosen for first, last in one.steps
     )
-    first, last = (np.array([run[end] for run in runs], dtype=np.int64) for end in (0, 1))
-    _require(bool((first <= last).all() and (first[1:] > last[:-1]).all()), name, "varied.chosen")
-    seconds = statement.model.step_seconds
-    if rows.times is None or seconds is None or not runs:
-        return
-    bins = rows.times // (seconds * MICROSECONDS)
-    at = np.searchsorted(first, bins, side="right") - 1
-    written = {value: number for number, value in exact.items()}
-    chosen = np.array([written[written_fraction(epsilon)] for _, _, epsilon in runs])
-    due = np.where((at >= 0) & (bins <= last[at]), chosen[at], written[written_fraction(statement.epsilon)])
-    _require(bool(((rows.epsilon == due) | (rows.epsilon == 0)).all()), name, "varied.chosen")
+    apart = all(first <= last for first, last, _ in runs) and all(one[1] < two[0] for one, two in pairwise(runs))
+    near = all(first >= -MOST_STEPS and last <= MOST_STEPS for first, last, _ in runs)
+    _require(apart and near, name, "varied.chosen")
+    known = np.array(sorted(exact))
+    epsilons = {statement.epsilon, *(epsilon for _, _, epsilon in runs)}
+    coded = {epsilon: int(np.searchsorted(known, float(written_fraction(epsilon)))) for epsilon in epsilons}
+    numbered = [(first, last, coded[epsilon]) for first, last, epsilon in runs]
+    told, seconds = rows.epsilon[order], statement.model.step_seconds
+    lost = told != 0
+    person, value = by_user.person[lost], np.searchsorted(known, told[lost])
+    if rows.times is None or seconds is None:
+        found = compared_with_runs(person, by_user.step[lost], value, numbered, coded[statement.epsilon])
+        _require(found.person is None, name, "varied.chosen")
+        return found.left
+    bins = rows.times[order][lost] // (seconds * MICROSECONDS)
+    _require(have_values(bins, value, numbered, coded[statement.epsilon]), name, "varied.chosen")
+    return 0
 
 
 class _ByUser(NamedTuple):
@@ -289,12 +309,6 @@ class _ByUser(NamedTuple):
         scale = math.lcm(*(value.denominator for value in own))
         return Fraction(self.most(_units(own, scale, which)), scale)
 
-    def among(self, persons: IntArray) -> BoolArray:
-        """Which rows (n,) are of some persons."""
-        mask = np.zeros(int(self.person[-1]) + 1, dtype=np.bool_)
-        mask[persons] = True
-        return np.asarray(mask[self.person])
-
 
 def _units(values: Sequence[Fraction], scale: int, which: IntArray, total: Fraction = Fraction(0)) -> Any:
     """The values (n,) of rows in so many parts of 1, as whole numbers that no sum overflows."""
@@ -325,7 +339,7 @@ def _number(told: str) -> Fraction | float:
     return found if plain == told else found * _ABOUT
 
 
-def _broken(
+def _compared(
     statement: ReleaseStatement,
     name: str,
     promise: SequencePromise | None,
@@ -333,14 +347,13 @@ def _broken(
     times: IntArray | None,
     units: Any,
     total: int,
-) -> tuple[int, str] | None:
-    """A person whose rows do not keep the schedule, or the promise, and which of them; None where all do.
+) -> Compared:
+    """A person whose rows do not keep the schedule, or the promise.
 
     Where blocks are of a time and rows have none, they keep both wherever step 1 may be in a block.
     """
     seconds, t, schedule = statement.model.step_seconds, rows.step, None
-    places: Iterable[int | None] = (None,)
-    passed, timed = 0, promise is not None and isinstance(promise.per, str)
+    timed = promise is not None and isinstance(promise.per, str)
     _require(seconds is None or 0 < seconds < _LONGEST_STEP, name, "model.step_seconds")
     try:
         schedule = schedule_of_statement(statement)
@@ -353,38 +366,15 @@ def _broken(
         _require(bool((begun == begun[rows.first][rows.person]).all()), name, "model.step_seconds, by its times,")
     if timed and promise is not None:
         assert seconds is not None and isinstance(promise.per, int)
-        if times is not None:
-            # Blocks are of steps since 1970.
-            t = times // (seconds * MICROSECONDS) + 1
-        else:
-            # The first answer is at a step that the schedule names. Beyond these all steps of a block are alike, but
-            # for where it ends between rows.
-            answered = len(np.unique(rows.person[rows.asked])) == len(rows.first)
-            last, span = 0 if schedule is None else schedule.at[-1], int(np.ptp(rows.step))
-            beyond = range(max(1, promise.per - span), promise.per + 1)
-            places = schedule.at if schedule and answered else chain(range(1, min(last + 1, promise.per) + 1), beyond)
-            passed = promise.passed
-    anchor = rows.step[rows.first]
-    found, at = np.unique(rows.person[rows.asked], return_index=True)
-    anchor[found] = rows.step[rows.asked][at]
-    left = np.arange(len(anchor))
-    turned = np.zeros(len(anchor), dtype=np.bool_)
-    tried = 0
-    for place in places:
-        kept = rows.among(left)
-        tried += _OF_A_PLACE + int(kept.sum())
-        if tried > _MOST_TRIED:
-            came = "rows without times that keep their schedule from no beginning of a block that was tried"
-            raise InvalidInput("released", came, "rows with their times, in a column t")
-        own = _ByUser(rows.person[kept], rows.step[kept], rows.asked[kept])
-        moved = t[kept] if place is None else own.step + (place - passed - anchor)[own.person]
-        late = np.unique(own.person[~_in_turn(schedule, moved, own.asked)])
-        turned[np.setdiff1d(left, late)] = True
-        over = own.person[:0] if promise is None else _passing(promise, own, moved, units[kept], total)
-        left = np.union1d(late, over)
-        if not len(left):
-            return None
-    return int(left[0]), "sequence" if turned[left[0]] else "schedule"
+        if times is None:
+            return compared_with_blocks(*rows, units, total, promise.per, schedule)
+        # Blocks are of steps since 1970.
+        t = times // (seconds * MICROSECONDS) + 1
+    late = rows.person[~_in_turn(schedule, t, rows.asked)]
+    if len(late):
+        return Compared(int(late[0]), "schedule")
+    over = late if promise is None else _passing(promise, rows, t, units, total)
+    return Compared(int(over[0]), "sequence") if len(over) else Compared(None)
 
 
 def _passing(promise: SequencePromise, rows: _ByUser, t: IntArray, units: Any, total: int) -> IntArray:

@@ -50,10 +50,11 @@ _NO_STATEMENT = (
     "nothing says under which promise the answers were published: the privacy statement does not lie beside the file"
 )
 _AS_STATED = (
-    "that what is promised was kept: the statement says so, and its numbers fit the rows; where the model is from, "
+    "that what is promised was kept: the statement says so, and its numbers fit the rows{}; where the model is from, "
     "whom it was fitted on, and that noise was secure it says alone; `dphmm report` and `dphmm audit` compare it with "
     "model, policy and ledger"
 )
+_NOT_COMPARED = ", but rows without times may begin in too many places to compare "
 _NOT_CONCLUDED = (
     "that somebody was at an answer: an answer is noise around a state, and can lie where nobody can be",
     "from several answers of one person as if they were of one state: multiply likelihoods only where that person "
@@ -262,6 +263,7 @@ def read(
         statement = statement_path(released)
     told, changed = None, None
     reworded: list[str] = []
+    uncompared: list[str] = []
     if statement is not None:
         told = read_statement(statement)
         changed = changed_words(told, statement, released, sha256) if on_disk else None
@@ -284,7 +286,7 @@ def read(
             any(name.startswith("estimate") for name in table.column_names),
         )
         name = Path(statement).name
-        require_numbers(told, name, rows, whole=changed is None)
+        uncompared = require_numbers(told, name, rows, whole=changed is None)
         told, reworded = stated_words(told, name)
     times = [None if t is None else str(t) for t in table.column("t").to_pylist()] if "t" in table.column_names else []
     known = sorted(t for t in times if t is not None)
@@ -309,7 +311,7 @@ def read(
         promised=_promised(told),
         concluded=_concluded(told, logs is not None, held if share is not None else None),
         not_concluded=(
-            *_not_concluded(told, changed, reason, reworded),
+            *_not_concluded(told, changed, reason, reworded, uncompared),
             *(NO_BYTES,) * (told is not None and not on_disk),
         ),
         states=names,
@@ -415,7 +417,11 @@ def _concluded(told: ReleaseStatement | None, likelihoods: bool, coverage: float
 
 
 def _not_concluded(
-    told: ReleaseStatement | None, changed: str | None, reason: str | None, reworded: Sequence[str]
+    told: ReleaseStatement | None,
+    changed: str | None,
+    reason: str | None,
+    reworded: Sequence[str],
+    uncompared: Sequence[str],
 ) -> tuple[str, ...]:
     found = [] if changed is None else [f"that anything is promised of this file: {changed}"]
     if reworded:
@@ -429,7 +435,8 @@ def _not_concluded(
             "answers chose tells of the state too"
         )
     promised = told is not None and told.private is True
-    found += [_AS_STATED] * promised
+    but = _NOT_COMPARED + ", and ".join(uncompared) if uncompared else ""
+    found += [_AS_STATED.format(but)] * promised
     return (*found, *_NOT_CONCLUDED, *(told.not_protected if told is not None else ()))
 
 

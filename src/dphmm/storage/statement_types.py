@@ -569,7 +569,7 @@ def epsilons_of(statement: ReleaseStatement) -> tuple[Fraction, Fraction]:
 def exact_epsilons(statement: ReleaseStatement) -> dict[float, Fraction]:
     """The epsilons that a row may have, by the number in the file: 0 of a public constant, or of a row not asked."""
     chosen = [] if statement.varied is UNSET else [one.epsilon for one in statement.varied.chosen]
-    found = [written_fraction(one) for one in (statement.epsilon, *chosen, "0") if one is not None]
+    found = [written_fraction(one) for one in dict.fromkeys((statement.epsilon, *chosen, "0")) if one is not None]
     return {float(epsilon): epsilon for epsilon in found}
 
 
