@@ -30,8 +30,10 @@ _FAR = 2**54
 
 
 class Compared(NamedTuple):
-    """The ``person`` whose rows fit from no first step and ``what`` they break, None of nobody; ``left``: people who
-    were not looked at."""
+    """The ``person`` whose rows fit from no first step, None of nobody, and ``what`` they break.
+
+    ``left``: how many people were not looked at.
+    """
 
     person: int | None
     what: str = ""
@@ -41,9 +43,9 @@ class Compared(NamedTuple):
 def compared_with_blocks(
     person: IntArray, step: IntArray, asked: BoolArray, units: Any, total: int, per: int, schedule: Schedule | None
 ) -> Compared:
-    """Whether rows (n,), by person and step, keep a schedule and a total of each block of ``per`` steps from some
-    place of each person in the first block.
+    """Whether rows (n,), by person and step, keep a schedule and the total of blocks from some place of each person.
 
+    Each block has ``per`` steps, and a person's place says where in the first one their steps begin.
     ``units`` (n,): what each row adds to the total, whole numbers. The place q of a person says that step s is the
     (s + q) mod per of its block, from 0.
     """
