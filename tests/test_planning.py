@@ -577,6 +577,53 @@ def test_a_few_who_are_elsewhere_at_other_hours_are_all_of_an_error():
     assert not planner.even and not planner.settled
 
 
+@pytest.mark.parametrize(("leave", "lasts"), [(1e-5, True), (0.2, False)])
+def test_where_answers_tell_of_people_for_longer_than_was_simulated_a_plan_says_of_which_file(leave, lasts):
+    """Who hardly ever leaves a town is found by all answers of a file: the longer it is, the better."""
+    near = np.kron(np.eye(2), np.full((3, 3), 1 / 3))
+    moves = (1 - leave) * near + leave * np.kron(1 - np.eye(2), np.full((3, 3), 1 / 3))
+    model = dphmm.MarkovModel(np.full(6, 1 / 6), moves, space=TWO_TOWNS)
+    promise = dphmm.SequencePromise(Fraction(1, 2), per=24)
+    planner = World(model, dphmm.policy.complete(6), TWO_TOWNS, promise)
+    found = planner.plan(promise.exact)
+    assert planner.settled and planner.lasts(found.schedule) == lasts
+    assert (found.stays.what == "block of a file of 192 steps") == lasts == (not found.stays.found)
+    assert planner.expected(found.schedule).settled == (not lasts)
+    # The same people for four times as long: what they were expected to be found to is told of the shorter file alone.
+    longer = replace(planner.simulated(found.schedule), paths=walks(model, 100, 768, np.random.default_rng(2)))
+    longer.there = places(TWO_TOWNS, longer.paths, np.random.default_rng(2))
+    longer.__post_init__()
+    error, later = found.chosen.smoothed, longer.errors().smoothed
+    assert (later < 0.8 * error) == lasts and (lasts or later == pytest.approx(error, rel=0.05))
+
+
+@pytest.mark.parametrize("share", [0.09, 0.01, 0.0])
+def test_where_an_hour_decides_what_answers_tell_step_1_may_not_be_at_any(share):
+    """A few are on one of two sides, drawn anew in two of 24 hours: by the hour people and guesses are nearly alike."""
+    hours, home = 24, np.full((3, 3), 1 / 3)
+    anew = [np.full((2, 2), 0.5) if hour >= hours - 2 else np.eye(2) for hour in range(hours)]
+    moves = np.zeros((3 + 2 * hours, 3 + 2 * hours))
+    moves[:3, :3] = home
+    for hour, drawn in enumerate(anew):
+        at, to = 3 + 2 * hour, 3 + 2 * ((hour + 1) % hours)
+        moves[at : at + 2, to : to + 2] = drawn
+    begin = np.r_[np.full(3, (1 - share) / 3), share / 2, share / 2, np.zeros(2 * hours - 2)]
+    space = dphmm.StateSpace([0, 1, 2, *(side * (1000 + hour) for hour in range(hours) for side in (1, -1))])
+    model = dphmm.MarkovModel(begin, moves, space=space, start="at", step=3600)
+    planner = World(model, dphmm.policy.complete(len(begin)), space, dphmm.SequencePromise(12, per="1d"), people=6)
+    assert planner.even == planner.settled == (share == 0)
+
+
+def test_a_slow_change_comes_with_no_hour(monkeypatch):
+    """Over a day people are elsewhere than a day before, by as much as within one. A model of other moves has hours."""
+    slow = between_towns(1e-5)
+    promise, policy = dphmm.SequencePromise(2, per="1d"), dphmm.policy.complete(6)
+    timed = dphmm.MarkovModel(slow.initial, slow.matrix_at(1), space=TWO_TOWNS, step=3600)
+    assert World(timed, policy, TWO_TOWNS, promise, people=6).even
+    monkeypatch.setattr(type(timed), "time_homogeneous", False)
+    assert not World(timed, policy, TWO_TOWNS, promise, people=6).even
+
+
 @pytest.mark.parametrize("steps", [30, 200])
 def test_a_guess_without_a_file_hangs_on_the_step(steps):
     """Two towns: by the matrix, at each step the best place; stretches of a few steps have one guess."""
@@ -1054,6 +1101,23 @@ def test_a_guess_errs_hardly_more_than_the_best(towns):
     assert guess <= mean and guess < 1.01 * best
     if towns == 2:
         assert best < 0.97 * mean
+
+
+def test_where_people_are_in_small_parts_of_a_wide_space_a_guess_is_there():
+    """Two towns far apart, and a place at each corner of a far wider box: against the weighted median."""
+    houses = np.stack(np.meshgrid(np.arange(0, 600, 100), np.arange(0, 600, 100)), axis=-1).reshape(-1, 2)
+    towns = [np.add(houses, middle) for middle in ([50_000, 70_000], [90_000, 70_000])]
+    space = dphmm.StateSpace(np.concatenate([[[0, 0], [140_000, 140_000]], *towns]))
+    law = np.r_[1e-6, 1e-6, np.ones(72)]
+    shares = np.random.default_rng(5).dirichlet(np.ones(2), 30)
+    beliefs = np.concatenate([np.zeros((2, 30)), np.repeat(shares.T, 36, axis=0) / 36])
+    points, means = space.own_answers, best_answers(space, beliefs)
+    best = median(beliefs, points)
+    off = [
+        float((np.linalg.norm(points[:, None] - guess, axis=-1) * beliefs).sum(axis=0).mean())
+        for guess in (simulated.Guesses(space, points[:, None], law).better(beliefs, means), best, means)
+    ]
+    assert off[0] < 1.02 * off[1] < 0.9 * off[2]
 
 
 def test_on_a_line_of_few_states_a_guess_is_the_best():

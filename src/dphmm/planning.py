@@ -49,7 +49,7 @@ from dphmm.simulated import (
     walks,
 )
 from dphmm.states.space import StateSpace
-from dphmm.storage.release_words import FIRST, Found, why_no_stays
+from dphmm.storage.release_words import FIRST, OF_A_FILE, Found, why_no_stays
 from dphmm.types import BoolArray, Exact, FloatArray, IntArray
 
 KINDS = ("planned", "paced")
@@ -65,8 +65,13 @@ SETTLED = 192
 #: Whole blocks of so many steps at least are the beginning. It is like all blocks where the model has people so nearly
 #: as in all of them (total variation), and where a guess without a file errs by as much but for this share.
 _BEGINNING, _LIKE_ALL = 24, 0.1
+#: Laws of steps that are this near are alike; and a slow change is at most so much larger within a block than over it.
+_ALIKE, _SLOWLY = 0.002, 1.05
 #: How many steps after the simulated ones are far ahead.
 _FAR = 4096
+#: Answers of more blocks tell more where they take away more than this share of what those of half as many leave, or of
+#: what those do; the latter where it is more than such a share of what a guess without a file errs.
+_MORE, _HARDLY = 0.1, 0.05
 #: Invented people who stay at one place.
 STAYERS = 300
 #: Where plans hang on answers, each answer of somebody who stays needs a plan: at most so many for one figure's people
@@ -147,8 +152,9 @@ class Expected(NamedTuple):
 
     ``by_step`` (L,): the mean error of a reader's guesses at each step of a sequence, block or window, as `Found.error`
     is over all of them; ``without_by_step`` (L,) that of a guess without the file. ``settled``: whether it is of all
-    blocks, and not of the first ones alone. ``answers``: how many somebody has in a block, at most. ``known``: how far
-    off somebody is of people who stay who knows their states.
+    blocks of files of any length, and not of the first ones alone, or of files as long as was simulated. ``answers``:
+    how many somebody has in a block, at most. ``known``: how far off somebody is of people who stay who knows their
+    states.
     """
 
     found: Found
@@ -208,6 +214,8 @@ class World:
         self.people, self.seed = whole(people, "people", 2), whole(seed, "seed", 0)
         self.setting = Setting.of(model, policy, space, promise.exact, **(choices or {}))
         self._settings: dict[Fraction, Setting] = {}
+        self._known_errors: dict[Schedule, Errors] = {}
+        self._lasting: dict[Schedule, bool] = {}
         if self.setting.options.flat == "allow":
             raise InvalidInput("flat", "allow", '"thicken" or "refuse": what is possible would hang on the answers')
         self.length = _length(promise, model.step)
@@ -361,7 +369,7 @@ class World:
     @cached_property
     def _guesses(self) -> Guesses | None:
         """The guesses of a reader; None of labels."""
-        return guesses_in(self.setting.space)
+        return guesses_in(self.setting.space, self.occupancy)
 
     def _tried(self, promise: SequencePromise, releases: int, epsilon: Fraction) -> tuple[Schedule, Errors]:
         """A schedule of so many releases, and its errors."""
@@ -381,7 +389,25 @@ class World:
 
     def _errors(self, schedule: Schedule) -> Errors:
         """The errors of the people under a schedule, over all blocks or over the first ones."""
-        return self.simulated(schedule).errors(until=None if self.settled else self._first * self.length)
+        if schedule not in self._known_errors:
+            until = None if self.settled else self._first * self.length
+            self._known_errors[schedule] = self.simulated(schedule).errors(until=until)
+        return self._known_errors[schedule]
+
+    def lasts(self, schedule: Schedule) -> bool:
+        """Whether the answers of more blocks would tell more of each: of longer files a reader finds more.
+
+        What all answers tell of a first quarter of the steps is compared with what those of a first half do.
+        """
+        if self.promise.steps is not None:
+            return False
+        if schedule not in self._lasting:
+            half, quarter = self.paths.shape[1] // 2, max(1, self.paths.shape[1] // 4)
+            without = float(self._errors_without(np.arange(1, quarter + 1)).mean())
+            fewer = self.simulated(schedule).errors(until=quarter, told=half).smoothed
+            gain = fewer - float(self._errors(schedule).by_step[:quarter].mean())
+            self._lasting[schedule] = gain > _MORE * min(fewer, max(without - fewer, _HARDLY * without))
+        return self._lasting[schedule]
 
     def _per_length(self, found: Errors) -> Errors:
         """With the steps that are asked in one sequence, block or window."""
@@ -476,11 +502,23 @@ class World:
 
     @cached_property
     def even(self) -> bool:
-        """Whether people are alike at all steps of a block far ahead: mean total variation, and each step's error."""
-        mean = sum(self._laws_at(self._far_steps), np.zeros_like(self._laws.total)) / self.length
-        apart = sum(_apart(law, mean) for law in self._laws_at(self._far_steps)) / self.length
-        errors = self._errors_without(self._far_steps)
-        return apart <= _LIKE_ALL and self._as_far_off(float(errors.min()), float(errors.max()))
+        """Whether it does not matter which step of a block is the first: people are alike at all of them.
+
+        They are so in the first block, and in one far ahead. Where moves are always the same, what comes after one law
+        is the same at whatever hour: then answers tell as much, too. So laws are compared closely, each state as it is
+        and by how far a guess is off there. What changes as much from block to block comes and goes with no hour.
+        """
+        return self.setting.model.time_homogeneous and all(map(self._alike_in, (self._steps(), self._far_steps)))
+
+    def _alike_in(self, steps: IntArray) -> bool:
+        """Whether people are alike at these steps of a block, but for what changes as much until the next one."""
+        laws = self._laws_at(np.append(steps, steps[-1] + 1))
+        first = next(laws)
+        off = self._alone.costs(self._alone.place(first))
+        error = float(off @ first)
+        apart = np.array([(_apart(law, first), float(off @ np.abs(law - first)) / (error or 1.0)) for law in laws])
+        within, across = apart[:-1].max(axis=0, initial=0.0), apart[-1]
+        return bool((within <= np.maximum(_SLOWLY * across, _ALIKE)).all() and across.max() <= _LIKE_ALL)
 
     def _as_far_off(self, one: float, other: float) -> bool:
         """Whether a guess without a file errs as far in two cases: a few people may be far away."""
@@ -551,7 +589,7 @@ class World:
         states = generator.permutation(states)
         return states, places(self.setting.space, states, generator)
 
-    def _ends_of(self, after: Sequence[int]) -> tuple[str, tuple[tuple[int, int], ...]]:
+    def _ends_of(self, schedule: Schedule, after: Sequence[int]) -> tuple[str, tuple[tuple[int, int], ...]]:
         """What people stay for, and (after, the steps from the first of a block until then)."""
         length, step = self.length, self.setting.model.step
         if self.promise.steps is not None:
@@ -559,8 +597,12 @@ class World:
         what = "block" if self.promise.per is not None else "window"
         if isinstance(self.promise.per, str) and step is not None:
             what = _CALLED.get(length * step, what)
+        steps = self.paths.shape[1]
+        long = f"{steps // length:,} {what}s" if what in _CALLED.values() else f"{steps:,} steps"
         if not self.settled:
             what = f"{FIRST}{what}{'s' * (self._first > 1)}"
+        if self.lasts(schedule):
+            what += OF_A_FILE + long
         return what, tuple((one, one * length) for one in after)
 
     @on_one_thread
@@ -572,8 +614,8 @@ class World:
         more is found. Figures of the same number of blocks are the same, however long the list is. Where plans hang on
         answers, those of more blocks than can be computed are left out, all of them if need be.
         """
-        what, ends = self._ends_of(after)
-        if not self._stays_alike:
+        what, ends = self._ends_of(schedule, after)
+        if not self._stays_alike or self.lasts(schedule):
             return Stays(what, self.without, ())
         follows = schedule.kind == "paced" or not self.setting.has_public_plans
         weights = self._followed if follows else self._planned
@@ -608,7 +650,8 @@ class World:
         )
         by_step = errors.by_step.reshape(-1, self.length).mean(axis=0)
         answers = schedule.releases
-        return Expected(found, by_step, self.without_by_step, self.settled, answers, self._known)
+        settled = self.settled and not self.lasts(schedule)
+        return Expected(found, by_step, self.without_by_step, settled, answers, self._known)
 
     def _planned(self, setting: Setting, schedule: Schedule, ends: Any) -> Any:
         """After each end the mean number of answers about the place, and the tracker's beliefs (N, n)."""
@@ -635,7 +678,7 @@ class World:
         people = min(self.people, STAYERS)
         if self.setting.has_public_plans:
             return people
-        most = max(1, self._most_answers(schedule, self._ends_of(AFTER)[1][-1][1]))
+        most = max(1, self._most_answers(schedule, self._ends_of(schedule, AFTER)[1][-1][1]))
         return min(people, max(FEWEST_STAYERS, MOST_STAYING_PLANS // most))
 
     def _most_answers(self, schedule: Schedule, end: int) -> int:

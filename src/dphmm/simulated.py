@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -229,7 +230,11 @@ class Guesses:
     best of all, and where they form a lattice a parabola through it and its neighbours comes closer. A reader can make
     every such guess: the best one errs no more.
 
-    ``there`` (N, k, d): some places of each state. Of a few states that are no cells their answers are tried.
+    Where people are in small parts of a wide space, such a lattice has no place near them: then middles of parts that
+    as many people are in are tried, too.
+
+    ``there`` (N, k, d): some places of each state. Of a few states that are no cells their answers are tried. ``law``
+    (N,): how the model has people, where that is known.
 
     Examples
     --------
@@ -242,13 +247,16 @@ class Guesses:
     Source: docs/proofs/schedules.md.
     """
 
-    def __init__(self, space: StateSpace, there: FloatArray) -> None:
+    def __init__(self, space: StateSpace, there: FloatArray, law: FloatArray | None = None) -> None:
         self._points = space.own_answers
         self._axes: list[FloatArray] = []
-        self._at = self._points
+        self._at, self._lattice = self._points, len(self._points)
         if isinstance(space.unmerged, MapSpace) or len(self._points) > _GUESSES:
             self._axes = _axes(self._points.min(axis=0), self._points.max(axis=0))
             self._at = np.stack(np.meshgrid(*self._axes, indexing="ij"), axis=-1).reshape(-1, space.dimension)
+            self._lattice = len(self._at)
+            if law is not None:
+                self._at = np.concatenate([self._at, _middles(self._points, law)])
         self._apart = np.array([space.distances(there, place).mean(axis=1) for place in self._at])
 
     def __len__(self) -> int:
@@ -260,8 +268,9 @@ class Guesses:
 
     def best(self, distances: FloatArray) -> FloatArray:
         """The guesses (n, d) of beliefs that have these `distances` (m, n)."""
-        least, everybody = distances.argmin(axis=0), np.arange(distances.shape[1])
-        found, stride = self._at[least].copy(), len(self._at)
+        everybody = np.arange(distances.shape[1])
+        least = distances[: self._lattice].argmin(axis=0)
+        found, stride = self._at[least].copy(), self._lattice
         for number, axis in enumerate(self._axes):
             stride //= len(axis)
             place = least // stride % len(axis)
@@ -271,6 +280,9 @@ class Guesses:
             # Half a step at most, since here is least.
             shift = np.divide(before - after, 2 * bend, out=np.zeros(len(inner)), where=bend > 0)
             found[inner, number] += shift * (axis[-1] - axis[0]) / max(1, len(axis) - 1)
+        other = distances.argmin(axis=0)
+        nearer = np.flatnonzero(other >= self._lattice)
+        found[nearer] = self._at[other[nearer]]
         return np.asarray(found)
 
     def better(self, beliefs: FloatArray, means: FloatArray) -> FloatArray:
@@ -311,9 +323,9 @@ class ModelGuesses:
 
     def off(self, law: FloatArray, place: FloatArray | None = None) -> float:
         """How far off that guess, or another ``place`` (d,), is on average; of labels how often it is wrong."""
-        return float(self._costs(self.place(law) if place is None else place) @ law)
+        return float(self.costs(self.place(law) if place is None else place) @ law)
 
-    def _costs(self, guess: FloatArray) -> FloatArray:
+    def costs(self, guess: FloatArray) -> FloatArray:
         """How far off a guess (d,) is on average from people at each state (N,); of labels whether it is wrong."""
         if self._space.has_labels:
             return np.asarray(self._space.own_answers[:, 0] != guess[0], dtype=np.float64)
@@ -344,7 +356,7 @@ class ModelGuesses:
                 if not guesses or apart[at] > 2 * _NEAR:
                     at, made = made % kept, made + 1
                     guesses[at : at + 1] = [self.place(law)]
-                    laws[at], costs[at] = law, self._costs(guesses[at])
+                    laws[at], costs[at] = law, self.costs(guesses[at])
             told.append(guesses[at])
             off.append(float(costs[at] @ law))
         return np.array(told)[which.ravel()], np.array(off)[which.ravel()]
@@ -362,9 +374,26 @@ def laws_of_steps(model: MarkovModel, steps: IntArray, start: str | None = None)
         yield law[:, 0]
 
 
-def guesses_in(space: StateSpace) -> Guesses | None:
-    """The guesses of a reader of a space; None of labels, of which the likeliest is guessed."""
-    return None if space.has_labels else Guesses(space, places_of_states(space))
+def guesses_in(space: StateSpace, law: FloatArray | None = None) -> Guesses | None:
+    """The guesses of a reader of a space; None of labels, of which the likeliest is guessed. ``law``: as `Guesses`."""
+    return None if space.has_labels else Guesses(space, places_of_states(space), law)
+
+
+def _middles(points: FloatArray, law: FloatArray) -> FloatArray:
+    """The means of parts of the points (N, d) that each have as large a share of a law (N,): halves of halves."""
+    parts, found = [np.flatnonzero(law > 0)], list[FloatArray]()
+    while parts:
+        part = parts.pop()
+        weights = law[part]
+        if len(part) == 1 or weights.sum() < 2 / _GUESSES * law.sum():
+            found.append(weights @ points[part] / weights.sum())
+            continue
+        along = points[part][:, np.ptp(points[part], axis=0).argmax()]
+        order = np.argsort(along, kind="stable")
+        shares = np.cumsum(weights[order])
+        half = int(np.clip(np.searchsorted(shares, shares[-1] / 2), 1, len(part) - 1))
+        parts += [part[order[:half]], part[order[half:]]]
+    return np.array(found)
 
 
 def _axes(low: FloatArray, high: FloatArray) -> list[FloatArray]:
@@ -423,11 +452,16 @@ class SimulatedReleases:
         if self.guesses is None:
             self.guesses = guesses_in(self.setting.space)
 
-    def errors(self, smoothed: bool = True, until: int | None = None) -> Errors:
-        """Errors of the guesses, at all steps or ``until`` one. Raises as the planner does."""
+    def errors(self, smoothed: bool = True, until: int | None = None, told: int | None = None) -> Errors:
+        """Errors of the guesses, at all steps or ``until`` one; given all answers, or those until step ``told``.
+
+        Raises as the planner does.
+        """
         n, steps = self.paths.shape
         width = 1 if self.guesses is None else self._points.shape[1] + len(self.guesses)
         each = max(1, _KEPT // (steps * max(width, len(self._points))))
+        # Whose noise is drawn together hangs on all steps, so that answers are the same whichever are told.
+        steps = told or steps
         asked, off = 0, [np.empty((n, steps, 1 if self.guesses is None else 2)) for _ in range(1 + smoothed)]
         for first in range(0, n, each):
             part = np.arange(first, min(first + each, n))
@@ -459,7 +493,7 @@ class SimulatedReleases:
         d = self._points.shape[1]
         guesses = self.guesses.best(seen[..., d:].reshape(-1, len(self.guesses)).T).reshape(*seen.shape[:2], d)
         both = np.stack([seen[..., :d], guesses], axis=2)
-        return np.asarray(self.setting.space.distances(both, self.there[part][:, :, None]))
+        return np.asarray(self.setting.space.distances(both, self.there[part][:, : seen.shape[1], None]))
 
     def _estimate(
         self,
@@ -473,7 +507,7 @@ class SimulatedReleases:
         The arrays (n, T, ...) are of these people alone.
         """
         kept, seen = [], []
-        for t, beliefs, answers in self.steps(part):
+        for t, beliefs, answers in islice(self.steps(part), online.shape[1]):
             online[:, t - 1] = told(part, t, beliefs)
             if after_all is not None:
                 kept.append(beliefs)

@@ -222,11 +222,11 @@ def test_the_search_finds_what_is_not_encrypted(drivers):
 
 
 def test_a_folder_of_checkpoints_is_in_clear_and_dphmm_puts_nothing_there(drivers):
-    """Encryption does not reach it: docs/spark.md must go on saying so."""
+    """Encryption does not reach it: docs/clusters.md must go on saying so."""
     for what in ("marked", "marked on a cluster"):
         assert any(map(CHECKPOINTS.match, shown(drivers, what)))
         assert json.loads((drivers.folder / what / "checkpoints of dphmm").read_text()) == []
-    assert "`setCheckpointDir`" in (ROOT / "docs" / "spark.md").read_text()
+    assert "`setCheckpointDir`" in (ROOT / "docs" / "clusters.md").read_text()
 
 
 #: What a server measures, and what it calls things: times, memory, bytes, addresses.

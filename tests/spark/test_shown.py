@@ -15,7 +15,7 @@ import pytest
 from spark.driver import CAP, NEIGHBOURS
 from spark.test_faults import PLAIN, ROOT, drive
 
-PAGE = (ROOT / "docs" / "spark.md").read_text()
+PAGE = (ROOT / "docs" / "clusters.md").read_text()
 
 #: Measures in the log that are times and memory, and bytes of what is compressed or encoded.
 _MEASURED = re.compile(r"time|duration|memory|GC|delay|bytes|CPU|size|spill|RunTime", re.IGNORECASE)
@@ -102,7 +102,7 @@ def test_no_task_counts_what_a_person_did(logged, what):
 
 @pytest.mark.parametrize("what", ["degrees edge", "degrees node", "names edge", "names node"])
 def test_which_edges_there_are_changes_the_bytes_of_single_tasks_and_no_number_of_rows(logged, what):
-    """A measure that is not listed here shows more than docs/spark.md says."""
+    """A measure that is not listed here shows more than docs/clusters.md says."""
     assert counted(differ(logged, what, sorted)).keys() == {_SENT, _RETURNED}
     assert "how many bytes each task of `degrees` gets and gives" in PAGE
 

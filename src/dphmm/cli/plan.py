@@ -61,7 +61,7 @@ def plan(model: str, as_json: bool, quiet: bool, **given: Any) -> None:
     from dphmm.cli.release_job import asked_promise
     from dphmm.planning import World
     from dphmm.schedule_plan import save_plan
-    from dphmm.storage.release_words import FIRST, over_whole
+    from dphmm.storage.release_words import of_any_file, over_whole
 
     chain, space = loaded_model(model)
     policy, space = loaded_policy(given["policy"], chain)
@@ -81,9 +81,9 @@ def plan(model: str, as_json: bool, quiet: bool, **given: Any) -> None:
     if given["plot"] is not None:
         _draw(own, given["plot"])
     if own.expected_error >= own.without:
-        when = f" {over_whole(own.stays.what)}" * own.stays.what.startswith(FIRST)
+        when = f"{over_whole(own.stays.what)}, " * (not of_any_file(own.stays.what))
         console.warn(
-            f"readers of the file are expected to err no less{when} than without it: more budget, a longer block, "
+            f"{when}readers of the file are expected to err no less than without it: more budget, a longer block, "
             "fewer states, or a policy of shorter edges"
         )
     if as_json:
@@ -97,14 +97,15 @@ def plan(model: str, as_json: bool, quiet: bool, **given: Any) -> None:
 
 def told(found: Sequence[SchedulePlan], own: SchedulePlan) -> list[str]:
     """The table: a line for each total, the one that was asked for marked, and one without the file."""
-    from dphmm.storage.release_words import FIRST, after_words, off, over_whole, stay_words
+    from dphmm.storage.release_words import after_words, block_name, of_any_file, off, over_whole, stay_words
 
     paced = own.schedule.kind == "paced"
     longest = max((one.stays.found for one in found), key=len)
-    ends = " / ".join(after_words(own.stays.what, stay.after) for stay in longest)
+    ends = " / ".join(after_words(block_name(own.stays.what), stay.after) for stay in longest)
     who = f"{stay_words(own.unit)}, {ends}" if ends else stay_words(own.unit)
-    first = own.stays.what.startswith(FIRST)
-    error = f"expected error {over_whole(own.stays.what)}" if first else "expected error"
+    # Of the people of all totals what is told of one of them is true.
+    of_these = next((one.stays.what for one in found if not of_any_file(one.stays.what)), None)
+    error = "expected error" if of_these is None else f"expected error {over_whole(of_these)}"
     rows = [(_for(own), "answers", error, "as it is released" * paced, who, "")]
     for one in found:
         schedule, mark = one.schedule, "<- " + in_short(own.schedule.promise.exact) if one is own else ""

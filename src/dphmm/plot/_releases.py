@@ -22,7 +22,7 @@ from dphmm.report.words import ODDS, SEVERAL
 from dphmm.schedule_plan import SchedulePlan
 from dphmm.states.space import LABELS_WRONG, StateSpace
 from dphmm.states.zones import Zones
-from dphmm.storage.release_words import FIRST, ONE_ANSWER, OTHER_TIMES, after_words, off, over_whole, stay_words
+from dphmm.storage.release_words import ONE_ANSWER, OTHER_TIMES, after_words, of_any_file, off, over_whole, stay_words
 from dphmm.storage.release_words import sureness as sureness_text
 
 if TYPE_CHECKING:
@@ -431,7 +431,7 @@ def _ladder_of_plans(plans: Sequence[SchedulePlan], ax: Axes | None) -> Axes:
 
 def _over_first(plan: SchedulePlan) -> str:
     """Over what errors are, where they are of the first block alone."""
-    return f" {over_whole(plan.stays.what)}" if plan.stays.what.startswith(FIRST) else ""
+    return "" if of_any_file(plan.stays.what) else f" {over_whole(plan.stays.what)}"
 
 
 def _off(unit: str) -> str:

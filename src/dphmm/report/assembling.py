@@ -23,15 +23,26 @@ from dphmm.accounting.promise import Schedule, SequencePromise
 from dphmm.audit.released_file import ReleasedFile
 from dphmm.errors import DphmmError, InvalidInput
 from dphmm.markov.model import MarkovModel
-from dphmm.planning import LONGER, World
+from dphmm.planning import LONGER, Expected, World
 from dphmm.policy.graph import PolicyGraph
 from dphmm.reconstruction.linear import shares_of_outcomes
 from dphmm.report.beliefs import Cells, levels, spreads
-from dphmm.report.content import Backdrop, Hour, Made, Person, Prospects, ReleaseReport, Rows, Share, Truth
+from dphmm.report.content import (
+    Backdrop,
+    Hour,
+    Made,
+    Person,
+    Prospects,
+    ReleaseReport,
+    Rows,
+    Share,
+    Truth,
+    as_expected,
+)
 from dphmm.session.plan import Plan
 from dphmm.session.setting import Setting, Subjects
 from dphmm.session.smoothing import Published, Smoothed, Smoothers
-from dphmm.simulated import Guesses, ModelGuesses, places_of_states
+from dphmm.simulated import Guesses, ModelGuesses, laws_of_steps, places_of_states
 from dphmm.states.space import FORBIDDEN, LONGEST_NAME
 from dphmm.states.trajectory import MICROSECONDS
 from dphmm.storage.inputs import PathLike
@@ -39,6 +50,8 @@ from dphmm.storage.statement import load_statement, promise_of_statement, schedu
 from dphmm.storage.statement_types import earlier_answers_of, epsilons_of, member
 from dphmm.types import BoolArray, FloatArray, IntArray, Loss
 
+#: Of so many steps it is looked at where the model has people, to guess there.
+_LAWS = 64
 #: Up to so many rows everybody can be looked at; of more, so many people.
 MOST_ROWS, FEW_PEOPLE = 20_000, 20
 #: Numbers of the runs that beliefs are written in, all people together: about two megabytes.
@@ -134,6 +147,7 @@ def release_report(
     begin("finding what is expected")
     told = [] if reading.spreads is None else np.flatnonzero(~np.isnan(reading.spreads))
     elsewhere, queries = (None, 0) if ledger is None else _elsewhere(ledger, rows, made.statement.query)
+    prospects = _prospects(reading, ledger) or prospects or prospects_of(made, progress)
     report = ReleaseReport(
         title,
         name,
@@ -144,9 +158,10 @@ def release_report(
         cells=cells,
         spreads=reading.spreads,
         without=_without(made, rows, told) if len(told) else math.nan,
+        usual=_usual(made, rows, told, prospects.expected),
         chosen=bool(users),
         truth=None if truth is None else _truth(truth, rows, made, reading.errors),
-        prospects=_prospects(reading, ledger) or prospects or prospects_of(made, progress),
+        prospects=prospects,
         shares=_shares(rows, file, reading) if space.has_labels else (),
         hours=reading.hours(),
         backdrop=backdrop or Backdrop(),
@@ -288,7 +303,7 @@ class _Reading:
         #: How far off a reader expects to be at the rows of everybody who counts; NaN for others.
         self.spreads = np.full(len(rows), np.nan)
         self._there = places_of_states(made.space)
-        self._guesses = None if made.space.has_labels else Guesses(made.space, self._there)
+        self._guesses = None if made.space.has_labels else Guesses(made.space, self._there, _law(made, rows))
         self._written = 0
         self._counted = False
         #: Of how many people the plans were made again.
@@ -561,9 +576,40 @@ def _without(made: Made, rows: Rows, at: IntArray, there: FloatArray | None = No
 
     People who begin where it is publicly known are guessed as others are.
     """
-    start = None if made.subjects is None else made.subjects.setting.options.start
-    guesses, expected = ModelGuesses(made.space).at(made.model, rows.step[at], start)
+    guesses, expected = _guesses(made, rows.step[at])
     return float((expected if there is None else made.space.distances(guesses, there)).mean())
+
+
+def _guesses(made: Made, steps: IntArray) -> tuple[FloatArray, FloatArray]:
+    """The best guesses (n, d) without a file at some steps (n,), and how far off each is expected to be (n,)."""
+    start = None if made.subjects is None else made.subjects.setting.options.start
+    return ModelGuesses(made.space).at(made.model, steps, start)
+
+
+def _law(made: Made, rows: Rows) -> FloatArray:
+    """How the model has people (N,) at some of the steps of rows."""
+    different = np.unique(rows.step)
+    steps = different[np.unique(np.linspace(0, len(different) - 1, _LAWS).astype(np.int64))]
+    start = None if made.subjects is None else made.subjects.setting.options.start
+    return np.asarray(sum(laws_of_steps(made.model, steps, start), np.zeros(made.model.n_states)))
+
+
+def _usual(made: Made, rows: Rows, at: IntArray, expected: Expected | None) -> bool:
+    """Whether guesses without the file err at some rows (n,), and where their blocks begin, as in simulated blocks.
+
+    At each step of a block: somebody who stays is found by where people are at its first one.
+    """
+    told = asked_of(made)
+    if expected is None or told is None or not len(at):
+        return True
+    due, steps = expected.without_by_step, rows.step[at]
+    errors = _guesses(made, steps)[1]
+    if isinstance(told[0].per, str):
+        # Figures of whole blocks of a clock are of people who are alike at all hours.
+        return as_expected(errors, np.full(len(at), due.mean()))
+    within = (steps - 1) % len(due)
+    begun = _guesses(made, steps - within)[1]
+    return as_expected(errors, due[within]) and as_expected(begun, np.full(len(at), due[0]))
 
 
 def _truth(truth: TrueRows, rows: Rows, made: Made, errors: FloatArray) -> Truth:
@@ -656,6 +702,8 @@ def prospects_in(
     ladder = world.plans([total for share in _SHARES if world.allows(total := own * share)], progress)
     smaller = next((plan for plan in ladder if plan.schedule.promise.exact == own * _SMALLER), None)
     less = None if smaller is None else (smaller.schedule.promise.exact, world.stays(smaller.schedule, LONGER))
+    if less is not None and not less[1].found:
+        less = None
     return Prospects(expected, stays, less, _unlimited(world, schedule), ladder)
 
 
@@ -666,7 +714,8 @@ def _unlimited(world: World, schedule: Schedule) -> Any:
         every = Schedule(promise, schedule.exact, range(1, world.length + 1))
     except DphmmError:
         return None
-    return world.stays(every, _AT_EVERY_STEP)
+    stays = world.stays(every, _AT_EVERY_STEP)
+    return stays if stays.found else None
 
 
 def _kind(promise: SequencePromise) -> dict[str, Any]:

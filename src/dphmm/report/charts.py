@@ -305,11 +305,9 @@ def budget_chart(
     return drawing
 
 
-def draw_range(drawing: Drawing, spread: FloatArray, asked: Sequence[int], width: float) -> None:
-    """The area behind the slider: how wide the belief is at each step, answers as crosses."""
-    n, most = len(spread), float(np.nanmax(spread, initial=0.0)) or 1.0
-    # Where the slider's handle stands at each step.
-    x = np.arange(n) / max(1, n - 1) * width
+def draw_range(drawing: Drawing, spread: FloatArray, asked: Sequence[int], x: FloatArray, width: float) -> None:
+    """The area behind the slider: how wide the belief is at each row, which stands at ``x``; answers as crosses."""
+    most = float(np.nanmax(spread, initial=0.0)) or 1.0
     y = 52 - 44 * np.nan_to_num(spread) / most
     points = np.stack([np.concatenate([[0.0], x, [width]]), np.concatenate([y[:1], y, y[-1:]])], axis=1)
     drawing.line(np.concatenate([points, np.array([[width, 52.0], [0.0, 52.0]])]), "spread", close=True)

@@ -147,8 +147,17 @@ class Backdrop:
     names: Sequence[tuple[str, float, float]] = ()
 
 
-#: What is expected of whole blocks is told where the beliefs of a file expect at least so much of it.
+#: What is expected of whole blocks and what is expected of a file are the same where each is at least so much of the
+#: other.
 _AS_EXPECTED = 0.85
+
+
+def as_expected(found: FloatArray, due: FloatArray) -> bool:
+    """Whether errors (n,) are much as they should be (n,), one by one: at the mean they may be it by chance."""
+    apart = float(np.abs(found - due).mean())
+    return apart <= (1 - _AS_EXPECTED) * max(float(found.mean()), float(due.mean()))
+
+
 #: What stands before the name of whatever shows where real people truly were.
 OWNER_ONLY = "OWNER ONLY: "
 
@@ -221,7 +230,8 @@ class ReleaseReport:
     ``name``: of the file. ``persons``: those who can be looked at; the first is shown. ``chosen``: whether whoever made
     the page named them. ``spreads`` (n,): how far off a reader expects to be at the rows of everybody in the figures,
     whoever is shown; NaN for others. ``without``: how far off the best guesses without the file are expected to be
-    there. ``plans``: the different plans of the file's answers; empty where not all of them were made again.
+    there; ``usual``: whether guesses without a file err at each of these steps as in the simulated blocks.
+    ``plans``: the different plans of the file's answers; empty where not all of them were made again.
     ``elsewhere``: (step, epsilon) of each answer about a person that a ledger has beside those of the
     file; None without a ledger. ``queries``: how many other queries they are of.
     """
@@ -234,6 +244,7 @@ class ReleaseReport:
     chosen: bool = False
     spreads: FloatArray | None = None
     without: float = math.nan
+    usual: bool = True
     plans: Sequence[Plan] = ()
     cells: Cells | None = None
     truth: Truth | None = None
@@ -363,11 +374,11 @@ class ReleaseReport:
     def as_expected(self) -> bool:
         """Whether figures that were expected beforehand, of most times of the model, may be told of this file.
 
-        Not where people begin elsewhere than they are later, nor where its own reader expects to be clearly nearer: at
-        the hours of the file it may be easier to tell where they are.
+        Not where people begin elsewhere than they are later, nor where its own reader expects to be clearly nearer or
+        further off: at the hours of the file it may be easier, or harder, to tell where they are.
         """
         expected, believed = self.prospects.expected, self._believed
-        if expected is not None and not expected.settled:
+        if not self.usual or (expected is not None and not expected.settled):
             return False
         if expected is not None and not math.isnan(self.without):
             # At the times of the file the model itself has people where they are easier, or harder, to guess.
@@ -376,7 +387,8 @@ class ReleaseReport:
                 return False
         if expected is None or believed is None or not self.whole:
             return True
-        return believed >= _AS_EXPECTED * expected.found.error
+        believed, due = min(believed, expected.found.without), expected.found.error
+        return min(believed, due) >= _AS_EXPECTED * max(believed, due)
 
     @property
     def tells_stays(self) -> bool:

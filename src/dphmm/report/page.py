@@ -34,7 +34,16 @@ from dphmm.states.grid import Grid
 from dphmm.states.space import LABELS_WRONG
 from dphmm.storage.inputs import PathLike, replacing
 from dphmm.storage.promises import length
-from dphmm.storage.release_words import ORIGIN, UNIT_GAP, after_words, block_name, off, over_whole, stay_words
+from dphmm.storage.release_words import (
+    ORIGIN,
+    UNIT_GAP,
+    after_words,
+    block_name,
+    of_any_file,
+    off,
+    over_whole,
+    stay_words,
+)
 from dphmm.storage.statement_types import member
 from dphmm.types import FloatArray, IntArray
 
@@ -51,8 +60,9 @@ _DAY = 86_400
 #: The step that is shown first is the answer nearest to this time of the day.
 _FIRST = 14 * 3600
 _TOO_FEW = 8
-#: Quarters of a day that are named below the slider, and how far apart words there are at least, as a share of it.
-_QUARTERS, _TICKS_APART = ("6:00", "12:00", "18:00"), 0.14
+#: Quarters of a day that are named below the slider, in seconds, and how far apart words there are at least, as a share
+#: of it.
+_QUARTERS, _TICKS_APART = (6 * 3600, 12 * 3600, 18 * 3600), 0.14
 #: Mean width of the intervals of shares from which on they tell next to nothing; labels that have a colour.
 _TELLS_NOTHING, _COLOURS = 0.5, len(LABELS)
 #: Height of the first screen beside its four answers, and what a chart there has around it: heading, caption, numbers.
@@ -338,7 +348,7 @@ class Content:
             500, 60, "How wide the belief is at each step of the day; crosses are answers.", "range", scales=True
         )
         asked = np.flatnonzero(self.report.rows.asked[person.rows[self.day]]).tolist()
-        charts.draw_range(drawing, person.spread[self.day], asked, 500.0)
+        charts.draw_range(drawing, person.spread[self.day], asked, 500 * self._places, 500.0)
         return drawing
 
     @property
@@ -356,22 +366,39 @@ class Content:
             else off(float(np.nanmax(person.spread[day], initial=0.0)), self.report.space.unit)
         )
 
+    def _moments(self, person: Person) -> IntArray:
+        """When the rows of a person are: seconds since 1970, or steps."""
+        rows = self.report.rows
+        return rows.step[person.rows] if rows.time is None else rows.time[person.rows]
+
+    @property
+    def _stride(self) -> int:
+        """The least that lies between two rows of a person: one step of the slider."""
+        people = (self._moments(one) for one in self.report.persons if len(one.rows) > 1)
+        return min((int(np.diff(moments).min()) for moments in people), default=1)
+
+    @cached_property
+    def _places(self) -> FloatArray:
+        """Where the rows of the first day stand on the slider, from 0 to 1: by time, or by step."""
+        assert self.person is not None
+        passed = self._moments(self.person)[self.day]
+        return np.asarray((passed - passed[0]) / max(1, passed[-1] - passed[0]))
+
     @cached_property
     def slider_ticks(self) -> list[tuple[float, str]]:
-        """Words below the slider and where they stand, from 0 to 1: its ends, and quarters of the day that have a row.
-
-        The slider goes by rows, of which some hours may have none.
-        """
+        """Words below the slider and where they stand, from 0 to 1: its ends, and quarters of the day between."""
         assert self.person is not None
-        names = [self.moment(row) for row in self.person.rows[self.day].tolist()]
-        if len(names) == 1:
-            return [(0.0, names[0])]
-        found = [(0.0, names[0])]
-        for at, name in enumerate(names):
-            place = at / (len(names) - 1)
-            if name in _QUARTERS and found[-1][0] + _TICKS_APART <= place <= 1 - _TICKS_APART:
-                found.append((place, name))
-        return [*found, (1.0, names[-1])]
+        first, last = self.person.rows[self.day[[0, -1]]].tolist()
+        found = [(0.0, self.moment(first))]
+        if first == last:
+            return found
+        if self.report.rows.time is not None:
+            begins, ends = (self.report.rows.time[[first, last]] + self.report.zone).tolist()
+            for quarter in _QUARTERS:
+                place = (quarter - begins % _DAY) / (ends - begins)
+                if found[-1][0] + _TICKS_APART <= place <= 1 - _TICKS_APART:
+                    found.append((place, words.clock(quarter)))
+        return [*found, (1.0, self.moment(last))]
 
     @property
     def tick_style(self) -> str:
@@ -404,6 +431,9 @@ class Content:
             "side": maps.SIDE,
             "quarters": _QUARTERS,
             "apart": _TICKS_APART,
+            "stride": min(
+                (int(np.diff(self._moments(one)).min()) for one in report.persons if len(one.rows) > 1), default=1
+            ),
             "timed": report.rows.time is not None,
             "zone": report.zone,
             "unit": report.space.unit,
@@ -415,7 +445,7 @@ class Content:
         """A person for the script: days, times, answers, levels, spreads; the truth where it may be shown."""
         report, rows = self.report, person.rows
         asked = np.flatnonzero(report.rows.asked[rows])
-        moments = report.rows.step[rows] if report.rows.time is None else report.rows.time[rows]
+        moments = self._moments(person)
         told: dict[str, Any] = {
             "name": person.name,
             "days": [[name, int(at[0]), len(at), self._widest(person, at)] for name, at in self.days(person)],
@@ -822,7 +852,9 @@ class Content:
         """What other totals would give: total, answers, expected error, after the first and the last stay, chosen."""
         promise, rows = self.report.promise, []
         # Figures of times of the model that the file does not have.
-        for plan in self.report.prospects.ladder if self.report.as_expected else ():
+        plans = self.report.prospects.ladder if self.report.as_expected else ()
+        # Nor is the ladder for those of files as long as was simulated.
+        for plan in (one for one in plans if of_any_file(one.stays.what)):
             schedule, ends = plan.schedule, [off(error, plan.unit) for _, error in plan.stays.told]
             total, error, stays = in_short(schedule.promise.exact), off(plan.found.error, plan.unit), plan.stays
             own = promise is not None and schedule.promise.exact == promise.exact

@@ -21,6 +21,8 @@ from dphmm.states.zones import Zones
 from dphmm.storage.promises import factor_number, length, places_words
 from dphmm.storage.release_words import (
     IF_BELIEVED,
+    LASTING,
+    OF_A_FILE,
     ONE_ANSWER,
     REPLAYABLE,
     SO_STATED,
@@ -581,7 +583,8 @@ def _from_whom(report: ReleaseReport, found: Found) -> str:
         told = f"What a reader who believes the model expects of {report.rows_told}"
         expected = report.prospects.expected
         if expected is not None and not expected.settled:
-            return f"{told}: people begin elsewhere than they are later."
+            lasting = OF_A_FILE in expected.found.what
+            return f"{told}: {LASTING if lasting else 'people begin elsewhere than they are later'}."
         return f"{told}: nearer than at most times of the model."
     longer = "real trips can be longer" if report.on_map else "real people can differ"
     return f"Computed from public data alone, of people who move as the model says; {longer}."

@@ -89,8 +89,13 @@ def off(value: float, unit: str) -> str:
 
 #: What stands before the name of a block where figures are of the first one: others are not like it.
 FIRST = "first "
+#: What follows where more blocks would tell more of each: how long the simulated file is.
+OF_A_FILE = " of a file of "
+LASTING = "answers tell of people for longer than was simulated"
 #: Why nothing is told of who stays.
-OTHER_TIMES = "at the times of this file people are elsewhere, or easier to find, than at most times of the model"
+OTHER_TIMES = (
+    "at the times of this file people are elsewhere, or easier or harder to find, than at most times of the model"
+)
 
 
 @dataclass(frozen=True)
@@ -188,8 +193,14 @@ def stay_words(unit: str) -> str:
     return "who stays at one place" if unit == "m" else "who stays in one state"
 
 
+#: Blocks of a clock that have names.
+OF_A_CLOCK = ("hour", "day", "week")
+
+
 def why_no_stays(what: str, public_plans: bool) -> str:
     """Why nothing is computed of who stays for a sequence, or for blocks of some name."""
+    if OF_A_FILE in what:
+        return LASTING
     if not public_plans:
         return "every answer has a plan of its own"
     if what == "sequence":
@@ -198,13 +209,22 @@ def why_no_stays(what: str, public_plans: bool) -> str:
 
 
 def block_name(what: str) -> str:
-    """What one block is called, where ``what`` may be first ones: "day" of "first day", "hour" of "first hours"."""
-    return what.removeprefix(FIRST).removesuffix("s") if what.startswith(FIRST) else what
+    """What one block is called, where ``what`` may be first ones, or of a file: "day"  of "first days"."""
+    name = what.partition(OF_A_FILE)[0]
+    return name.removeprefix(FIRST).removesuffix("s") if name.startswith(FIRST) else name
+
+
+def of_any_file(what: str) -> bool:
+    """Whether figures of blocks of that name are of all blocks, of a file of any length."""
+    return not what.startswith(FIRST) and OF_A_FILE not in what
 
 
 def over_whole(what: str) -> str:
-    """What an error of whole blocks is over: "over a whole day", "over the sequence", "over the first day"."""
-    return f"over {'the' if what == 'sequence' or what.startswith(FIRST) else 'a whole'} {what}"
+    """What an error of whole blocks is over: "over a whole day", "over the sequence", "over the first block"."""
+    # Of a clock step 1 may be at any hour, and then the first day is another one.
+    begun = f", if step 1 begins a{'n' * (block_name(what) == 'hour')} {block_name(what)}"
+    clock = what.startswith(FIRST) and block_name(what) in OF_A_CLOCK
+    return f"over {'the' if what == 'sequence' or what.startswith(FIRST) else 'a whole'} {what}{begun * clock}"
 
 
 def after_words(what: str, count: int) -> str:

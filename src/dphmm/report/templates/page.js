@@ -120,13 +120,13 @@
     }
     return moments[person][row];
   }
-  function moment(row) {
-    if (!told.timed) return 'step ' + value(row).toLocaleString('en');
-    const seconds = ofDay(row);
-    return Math.floor(seconds / 3600) + ':' + String(Math.floor(seconds / 60) % 60).padStart(2, '0');
-  }
+  const clock = (seconds) => Math.floor(seconds / 3600) + ':' + String(Math.floor(seconds / 60) % 60).padStart(2, '0');
+  const moment = (row) => (told.timed ? clock(ofDay(row)) : 'step ' + value(row).toLocaleString('en'));
   const days = () => people[person].days;
   const row = () => days()[day][1] + step;
+  // Where a row of the day stands on the slider: as many steps after the first one.
+  const place = (i) => (value(days()[day][1] + i) - value(days()[day][1])) / told.stride;
+  const nearest = (length, off) => [...Array(length).keys()].reduce((best, i) => (off(i) < off(best) ? i : best), 0);
 
   function cross(x, y, size) {
     const s = short(size);
@@ -169,8 +169,8 @@
     at('who').textContent = one.name + (told.timed ? ', ' + days()[day][0] : '');
     picture.setAttribute('aria-label', `Map: ${one.name}, ${words}`);
     if (slider) {
-      slider.max = days()[day][2] - 1;
-      slider.value = step;
+      slider.max = place(days()[day][2] - 1);
+      slider.value = place(step);
       slider.setAttribute('aria-valuetext', words);
     }
   }
@@ -178,7 +178,7 @@
     const one = people[person], picture = document.querySelector('#slide svg');
     if (!picture || !one.spread) return;
     const [, first, n, widest] = days()[day], spread = one.spread.slice(first, first + n), most = Math.max(...spread) || 1;
-    const width = 500, x = (i) => short(i / Math.max(1, n - 1) * width), y = (v) => short(52 - 44 * v / most);
+    const width = 500, whole = place(n - 1) || 1, x = (i) => short(place(i) / whole * width), y = (v) => short(52 - 44 * v / most);
     const line = `M0 ${y(spread[0])}` + spread.map((v, i) => `L${x(i)} ${y(v)}`).join('') + `L${width} ${y(spread[n - 1])}`;
     picture.querySelectorAll('*').forEach((old) => old.remove());
     part(picture, 'path', 'spread', {d: line + `L${width} 52L0 52Z`});
@@ -189,15 +189,15 @@
     }
     if (at('widest')) at('widest').textContent = widest;
     const ticks = [[0, moment(first)]];
-    for (let i = 1; i < n; i++) {
-      const place = i / (n - 1), name = moment(first + i), apart = told.apart;
-      const inner = told.quarters.includes(name) && ticks.at(-1)[0] + apart <= place && place <= 1 - apart;
-      if (inner || i === n - 1) ticks.push([place, name]);
+    for (const quarter of told.timed ? told.quarters : []) {
+      const at = (quarter - ofDay(first)) / told.stride / whole;
+      if (ticks.at(-1)[0] + told.apart <= at && at <= 1 - told.apart) ticks.push([at, clock(quarter)]);
     }
-    document.querySelector('.ends').replaceChildren(...ticks.map(([place, name]) => {
+    if (n > 1) ticks.push([1, moment(first + n - 1)]);
+    document.querySelector('.ends').replaceChildren(...ticks.map(([at, name]) => {
       const word = document.createElement('span');
       word.textContent = name;
-      if (place < 1) word.style.left = 100 * place + '%';
+      if (at < 1) word.style.left = 100 * at + '%';
       return word;
     }));
   }
@@ -225,8 +225,8 @@
     at('when').value = day;
     drawRange();
     // The same hour of the other day, as near as it has a row.
-    const [, first, n] = days()[day], apart = (i) => Math.abs(ofDay(first + i) - before);
-    go(told.timed ? [...Array(n).keys()].reduce((best, i) => apart(i) < apart(best) ? i : best, 0) : step);
+    const [, first, n] = days()[day];
+    go(told.timed ? nearest(n, (i) => Math.abs(ofDay(first + i) - before)) : step);
   }
   function goPerson(to) {
     const hour = told.timed ? ofDay(row()) : null;
@@ -251,7 +251,11 @@
   if (slider) {
     document.querySelector('.controls').hidden = slider.hidden = false;
     fill(at('person'), people.map((one, number) => [number, one.name]), person);
-    slider.oninput = () => { go(Number(slider.value)); };
+    slider.oninput = () => {
+      const sought = Number(slider.value), moved = sought - place(step);
+      // One step of the slider, by a key or a screen reader, is a row, however far away the next one is.
+      go(Math.abs(moved) === 1 ? step + moved : nearest(days()[day][2], (i) => Math.abs(place(i) - sought)));
+    };
     slider.onchange = keep;
     slider.onkeydown = (event) => {
       const way = {PageDown: 1, PageUp: -1}[event.key];
@@ -312,7 +316,7 @@
       at('set-count').textContent = `${near.length + 1} of ${cells.n.toLocaleString('en')} ${told.called}`;
     };
     const where = (cell) => corners(cell).reduce((sum, p) => [sum[0] + p[0], sum[1] + p[1]], [0, 0]).map((v) => v / corners(cell).length);
-    const nearest = (x, y) => {
+    const nearestCell = (x, y) => {
       let best = chosen, least = Infinity;
       for (let cell = 0; cell < cells.n; cell++) {
         if (!(told.set[cell] >= 0)) continue;
@@ -324,14 +328,14 @@
     around.setAttribute('tabindex', '0');
     set.onclick = (event) => {
       const box = set.getBoundingClientRect(), scale = set.viewBox.baseVal.width / box.width;
-      pick(nearest(((event.clientX - box.left) * scale - left) / zoom, ((event.clientY - box.top) * scale - top) / zoom));
+      pick(nearestCell(((event.clientX - box.left) * scale - left) / zoom, ((event.clientY - box.top) * scale - top) / zoom));
     };
     around.onkeydown = (event) => {
       const way = {ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1]}[event.key];
       if (!way) return;
       event.preventDefault();
       const [x, y] = where(chosen), side = cells.side || Math.max(...corners(chosen).map((p) => p[0])) - Math.min(...corners(chosen).map((p) => p[0]));
-      pick(nearest(x + way[0] * side, y + way[1] * side));
+      pick(nearestCell(x + way[0] * side, y + way[1] * side));
     };
   }
 })();
