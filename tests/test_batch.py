@@ -432,6 +432,19 @@ def test_a_cap_of_the_account_refuses_the_table_before_anything_is_drawn(parts):
     assert {user: ledger.spent(user) for user in "uv"} == before
 
 
+def test_blocks_of_steps_begin_at_step_1(parts):
+    """A statement does not say that a block began before: its rows would seem to break the promise."""
+    promise = dphmm.SequencePromise(2, per=4, passed=2)
+    for made in (
+        lambda: Batch(*parts, 1, promise=promise),
+        lambda: dphmm.ReleaseSession(*parts, 1, promise=promise),
+        lambda: dphmm.plan(*parts, promise),
+        lambda: Batch(*parts, schedule=dphmm.Schedule(promise, 1, [1, 2])),
+    ):
+        with pytest.raises(InvalidInput, match="promise: got passed=2; expected a promise without it"):
+            made()
+
+
 class TestOutput:
     """`release_many` into a file, with the statement beside it, as the command writes them."""
 

@@ -653,7 +653,9 @@ def test_the_beginning_of_short_blocks_is_a_day_s_worth_of_steps():
     model, promise = replace_step(SLOW), dphmm.SequencePromise(4, per=8)
     planner = World(model, dphmm.policy.complete(5), LINE, promise, people=12)
     stays = planner.stays(planner.candidate(promise, 2, Fraction(2)))
-    assert not planner.settled and stays.what == "first blocks" and planner.paths.shape == (48, 48)
+    assert (
+        not planner.settled and stays.what == "first blocks of a file of 48 steps" and planner.paths.shape == (48, 48)
+    )
 
 
 def test_of_labels_a_guess_without_the_file_is_exact():

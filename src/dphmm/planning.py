@@ -31,6 +31,7 @@ from dphmm.policy.graph import PolicyGraph
 from dphmm.samplers.entropy import ReplayBits
 from dphmm.schedule_plan import Candidate, SchedulePlan, Stay, Stays
 from dphmm.session.answer import answer_under
+from dphmm.session.options import check_begins
 from dphmm.session.scheduled import PlanSchedule
 from dphmm.session.setting import Setting
 from dphmm.simulated import (
@@ -209,6 +210,7 @@ class World:
     ) -> None:
         if not isinstance(promise, SequencePromise):
             raise InvalidInput("promise", type(promise).__name__, "a dphmm.SequencePromise")
+        check_begins(promise)
         self.promise = promise
         self.kind = one_of(schedule, KINDS, "schedule")
         self.people, self.seed = whole(people, "people", 2), whole(seed, "seed", 0)
@@ -518,7 +520,7 @@ class World:
         error = float(off @ first)
         apart = np.array([(_apart(law, first), float(off @ np.abs(law - first)) / (error or 1.0)) for law in laws])
         within, across = apart[:-1].max(axis=0, initial=0.0), apart[-1]
-        return bool((within <= np.maximum(_SLOWLY * across, _ALIKE)).all() and across.max() <= _LIKE_ALL)
+        return bool((within <= np.maximum(_SLOWLY * across, _ALIKE)).all())
 
     def _as_far_off(self, one: float, other: float) -> bool:
         """Whether a guess without a file errs as far in two cases: a few people may be far away."""

@@ -46,6 +46,8 @@ _DRAWS = 16
 _ROUNDS = 60
 #: Places among which a guess of least mean distance is sought.
 _GUESSES = 64
+#: Shares of people are alike where they differ by less.
+_TIE = 1e-9
 #: Distances that are computed together.
 _TOGETHER = 2 * 10**6
 #: Places that the error without a file is averaged over, all states together; one of each state where there are more.
@@ -271,6 +273,7 @@ class Guesses:
         everybody = np.arange(distances.shape[1])
         least = distances[: self._lattice].argmin(axis=0)
         found, stride = self._at[least].copy(), self._lattice
+        lowest = distances[least, everybody]
         for number, axis in enumerate(self._axes):
             stride //= len(axis)
             place = least // stride % len(axis)
@@ -280,9 +283,11 @@ class Guesses:
             # Half a step at most, since here is least.
             shift = np.divide(before - after, 2 * bend, out=np.zeros(len(inner)), where=bend > 0)
             found[inner, number] += shift * (axis[-1] - axis[0]) / max(1, len(axis) - 1)
-        other = distances.argmin(axis=0)
-        nearer = np.flatnonzero(other >= self._lattice)
-        found[nearer] = self._at[other[nearer]]
+            lowest[inner] -= (before - after) * shift / 4
+        if len(distances) > self._lattice:
+            other = self._lattice + distances[self._lattice :].argmin(axis=0)
+            nearer = np.flatnonzero(distances[other, everybody] < lowest)
+            found[nearer] = self._at[other[nearer]]
         return np.asarray(found)
 
     def better(self, beliefs: FloatArray, means: FloatArray) -> FloatArray:
@@ -380,18 +385,21 @@ def guesses_in(space: StateSpace, law: FloatArray | None = None) -> Guesses | No
 
 
 def _middles(points: FloatArray, law: FloatArray) -> FloatArray:
-    """The means of parts of the points (N, d) that each have as large a share of a law (N,): halves of halves."""
+    """The means of parts of the points (N, d) that each have as large a share of a law (N,): halves of halves.
+
+    Laws that differ by rounding alone have the same parts.
+    """
     parts, found = [np.flatnonzero(law > 0)], list[FloatArray]()
     while parts:
         part = parts.pop()
         weights = law[part]
-        if len(part) == 1 or weights.sum() < 2 / _GUESSES * law.sum():
+        if len(part) == 1 or weights.sum() < (2 / _GUESSES - _TIE) * law.sum():
             found.append(weights @ points[part] / weights.sum())
             continue
         along = points[part][:, np.ptp(points[part], axis=0).argmax()]
         order = np.argsort(along, kind="stable")
         shares = np.cumsum(weights[order])
-        half = int(np.clip(np.searchsorted(shares, shares[-1] / 2), 1, len(part) - 1))
+        half = int(np.clip(np.searchsorted(shares, (0.5 - _TIE) * shares[-1]), 1, len(part) - 1))
         parts += [part[order[:half]], part[order[half:]]]
     return np.array(found)
 

@@ -121,7 +121,8 @@ def test_what_is_measured_is_measured_from_the_true_places(tmp_path: Path, run: 
     rows = pq.read_table(tmp_path / "a" / "released.parquet")
     decoded = dphmm.decode(rows, model, policy, model.space, marginals=True, progress=False)
     beliefs = np.array(decoded["marginals"].to_pylist())
-    guesses = Guesses(model.space, places_of_states(model.space))
+    # The model has people where they begin at all times.
+    guesses = Guesses(model.space, places_of_states(model.space), model.initial)
     guessed = zip(*model.space.to_latlon(guesses.better(beliefs.T, beliefs @ model.space.own_answers)), strict=True)
     keys = zip(decoded["user"].to_pylist(), decoded["t"].to_pylist(), strict=True)
     errors = [ground_distance(*places[key], *place) for key, place in zip(keys, guessed, strict=True)]

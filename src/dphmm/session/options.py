@@ -184,11 +184,19 @@ def checked_ledger(ledger: Ledger | None) -> Ledger:
 
 def promise_beside(promise: SequencePromise | None, schedule: Schedule | None) -> SequencePromise | None:
     """The promise of a subject's account: a schedule has its own. Raises InvalidInput for two that differ."""
-    if schedule is None:
-        return promise
-    if promise is not None and promise != schedule.promise:
-        raise InvalidInput("promise", str(promise), f"nothing beside the schedule, or its own {schedule.promise}")
-    return schedule.promise
+    if schedule is not None:
+        if promise is not None and promise != schedule.promise:
+            raise InvalidInput("promise", str(promise), f"nothing beside the schedule, or its own {schedule.promise}")
+        promise = schedule.promise
+    check_begins(promise)
+    return promise
+
+
+def check_begins(promise: SequencePromise | None) -> None:
+    """Refuse blocks that have begun before step 1: a privacy statement says of none where they begin."""
+    if isinstance(promise, SequencePromise) and promise.passed:
+        expected = "a promise without it: blocks of steps begin at step 1, and those of a time by the clock"
+        raise InvalidInput("promise", f"passed={promise.passed}", expected)
 
 
 def checked_caps(epsilon: Exact | None, cost: Exact | None, promise: SequencePromise | None = None) -> Caps:
