@@ -460,9 +460,7 @@ def test_of_times_that_are_easier_to_tell_figures_are_of_the_file(tmp_path):
     # It is of the first day; of most days of the model it was 1.5 times as much.
     assert block_name(expected.found.what) == "day" and expected.found.what.startswith("first day")
     assert expected.found.error == pytest.approx(believed, rel=0.15)
-    assert not found.found.stays and "answers tell of people for longer than was simulated" in " ".join(
-        found.found.lines
-    )
+    assert not found.found.stays and LASTING in " ".join(found.found.lines)
     # Without the file: a guess for each step of the rows, and not the one of most days, which is further off.
     law, alone = model.initial, []
     for _ in range(24):
