@@ -619,9 +619,8 @@ class World:
         what, ends = self._ends_of(schedule, after)
         if not self._stays_alike or self.lasts(schedule):
             return Stays(what, self.without, ())
-        follows = schedule.kind == "paced" or not self.setting.has_public_plans
-        weights = self._followed if follows else self._planned
-        people = self._followed_people(schedule) if follows else STAYERS
+        weights = self._followed if self._follows(schedule) else self._planned
+        people = self.stayers(schedule)
         if not self.setting.has_public_plans:
             ends = tuple(end for end in ends if people * self._most_answers(schedule, end[1]) <= MOST_STAYING_PLANS)
         without = self._alone.off(self.stay_law)
@@ -674,6 +673,14 @@ class World:
                     left -= steps
             done = until
             yield after, float(until), np.exp(logs - logs.max(axis=0))
+
+    def _follows(self, schedule: Schedule) -> bool:
+        """Whether beliefs of people who stay are followed step by step."""
+        return schedule.kind == "paced" or not self.setting.has_public_plans
+
+    def stayers(self, schedule: Schedule) -> int:
+        """How many people stay in the figures of `stays`."""
+        return self._followed_people(schedule) if self._follows(schedule) else STAYERS
 
     def _followed_people(self, schedule: Schedule) -> int:
         """How many stay whose beliefs are followed; fewer where every answer needs a plan, for any list of blocks."""

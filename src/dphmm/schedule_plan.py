@@ -163,7 +163,16 @@ class SchedulePlan:
             stays.told,
             stays.without,
             uncomputed=why if missing else "",
+            seconds=self._seconds,
         )
+
+    @property
+    def _seconds(self) -> int | None:
+        """How long a sequence, block or window is, where its name does not say so."""
+        promise = self.schedule.promise
+        if self.step is None or isinstance(promise.per, str):
+            return None
+        return self.step * (promise.steps or promise.window or promise.per or 0)
 
     def document(self) -> dict[str, Any]:
         """The plan for JSON, as `save_plan` writes it."""

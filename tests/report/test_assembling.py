@@ -192,7 +192,7 @@ def test_a_covered_distance_that_no_policy_confirms_is_not_told(doctored, tmp_pa
     said, told = (tmp_path / "page.html").read_text(), json.loads(made.stdout)
     assert "99.0 km" not in said + made.stderr and "99 km" not in said
     assert told["guaranteed"]["covered_distance"] is None
-    assert "two states that the policy joins" in said and "give --policy to see up to which distance" in said
+    assert "two cells that the policy joins" in said and "give --policy to see up to which distance" in said
 
 
 def stated(folder):

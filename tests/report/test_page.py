@@ -456,7 +456,7 @@ def test_a_cell_that_hides_alone_is_not_told_as_a_set(page_of):
     said = _Reader(page_of("lonely")).said
     assert "these 1 cells" not in said and "The policy joins no other cell to the one in the middle" in said
     assert (
-        "two states that the policy joins" in said and "one and the same cell" not in said.partition("Not protected")[0]
+        "two cells that the policy joins" in said and "one and the same cell" not in said.partition("Not protected")[0]
     )
 
 
@@ -584,12 +584,18 @@ def test_a_reader_who_is_no_better_than_a_guess_is_no_promise(report_of):
     from dphmm.report.content import Leaving
 
     own = report_of("grid")
-    told = replace(own)
-    told.__dict__["leaving"] = Leaving(4300.0, 1800.0, 27_600.0)
-    ((figure, line),) = words._leaving(told)
-    assert figure == "0.5\u00a0h" and "by a guess of 7:40 (1.2\u00a0h by this file)" in line
-    told.__dict__["leaving"] = Leaving(1700.0, 1800.0, 27_600.0)
-    assert "by this file" not in words._leaving(told)[0][1]
+    for error, figure, beside in (
+        (4300.0, "1.2\u00a0h", "30\u00a0min by a fixed guess, 7:40, which is nearer"),
+        (1700.0, "28\u00a0min", "30\u00a0min by a fixed guess, 7:40"),
+    ):
+        told = replace(own)
+        told.__dict__["leaving"] = Leaving(error, 1800.0, 27_600.0)
+        assert words._leaving(told) == [(figure, f"off about when somebody left home ({beside})")]
+        # The terminal has the same words in the same order, and --json the figures.
+        kept = told.story.still_found
+        assert kept["leaving"] == {"error_seconds": error, "guess_seconds": 1800.0, "guess": "7:40"}
+        assert f"when somebody left home: {figure} off ({beside})" in kept["words"]
+    assert Leaving(20.0, 0.0, 27_600.0).beside.startswith("less than a minute by a fixed guess")
 
 
 def test_what_was_measured_is_told_where_nothing_was_expected(report_of):
@@ -655,14 +661,33 @@ def test_a_cell_is_called_found_where_a_reader_gets_as_near_as_by_knowing_it(wor
     """As near as who knows the cell, within a tenth; of zones see tests/report/test_beliefs.py."""
     from dataclasses import replace
 
+    from dphmm.schedule_plan import Stay
+
     own = of_world(world("planned"))
     assert 0.36 < own.least_off / own.space.unmerged.cell < 0.40
+    # As if these people were alike at all hours.
     expected = own.prospects.expected
-    for factor, said in ((1.05, True), (1.2, False)):
-        stays = ((1, 900.0), (7, factor * own.least_off))
-        found = expected.found.__class__(**{**vars(expected.found), "stays": stays})
-        told = replace(own, prospects=replace(own.prospects, expected=expected._replace(found=found)))
-        assert any("its cell is found" in line for _, line in words.found_lines(told)[0]) == said
+    expected = expected._replace(found=replace(expected.found, what="hour", uncomputed=""), settled=True)
+    near, far = 1.05 * own.least_off, 1.2 * own.least_off
+    for of_days, page_words, terminal, found_after in (
+        ({1: 900.0, 7: near}, ["hour", "seven such hours: its cell is found"], "7 such hours: its cell is found", 7),
+        ({1: 900.0, 7: far}, ["hour", "seven such hours"], "7 such hours", None),
+        ({1: near, 7: near}, ["hour: its cell is found", "seven such hours"], "1 hour: its cell is found", 1),
+        ({1: 900.0, 2: near, 5: near}, ["the two hours of this file: its cell is found", "five such hours"],
+         "the 2 hours of this file: its cell is found", 2),
+        ({1: 900.0, 3: near, 7: near}, ["hour", "seven such hours: its cell is found after three"],
+         "7 such hours: its cell is found after 3", 3),
+    ):  # fmt: skip
+        stays = own.prospects.stays
+        kept = tuple(Stay(after, 1.0, error, "mean") for after, error in of_days.items())
+        told = replace(own, prospects=replace(own.prospects, stays=replace(stays, found=kept), expected=expected))
+        told.__dict__["as_expected"] = True
+        assert told.whole_blocks == 2
+        lines = [line for _, line in words.found_lines(told)[0][1:]]
+        assert all(word in line for word, line in zip(page_words, lines, strict=True)), lines
+        assert ["its cell is found" in line for line in lines] == ["its cell" in word for word in page_words]
+        assert terminal in told.found.lines[1] and told.found.lines[1].count("is found") == (found_after is not None)
+        assert told.story.still_found["stays"]["state_found_after"] == found_after
 
 
 def test_several_answers_are_of_two_paths_and_one_of_its_moment(report_of):

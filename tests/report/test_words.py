@@ -28,7 +28,8 @@ from dphmm.accounting.budget import Caps
 from dphmm.accounting.edge_leakage import losses_between
 from dphmm.errors import InvalidInput
 from dphmm.markov.stochastic import Jump
-from dphmm.report import read_report, words, write_report
+from dphmm.planning import World
+from dphmm.report import assembling, read_report, words, write_report
 from dphmm.report.page import Content, page
 from dphmm.session.setting import Setting
 from dphmm.storage.learned import learning, learning_event
@@ -94,13 +95,16 @@ def test_who_stays_is_told_alike_by_page_terminal_and_json(noon):
     told = json.loads(report(noon, noon / "page.html", *public, "--json").stdout)
     stays = told["still_found"]["stays"]
     figures = [off(stay["error"], "m") for stay in stays["found"]]
-    line = f"who stays at one place: {figures[0]} after 1 day, {figures[1]} after 7"
+    # One answer a day finds the cell at once: the model hardly moves anybody.
+    first = f"{figures[0]} after 1 day: its cell is found"
+    line = f"who stays at one place: {first}, {figures[1]} after the 7 days of this file"
+    assert stays["state_found_after"] == 1 and stays["in_file"] == 7
     assert line in told["still_found"]["words"][1] and stays["what"] == "day"
     terminal = " ".join(report(noon, noon / "page.html", *public).stderr.split())
     shown = said((noon / "page.html").read_text())
     assert line in terminal
-    assert f"{figures[0]} off about who stays at one place, after one day" in shown
-    assert f"{figures[1]} off after seven days there" in shown
+    assert f"{figures[0]} off about who stays at one place, after one day: its cell is found" in shown
+    assert f"{figures[1]} off after the seven days of this file (" in shown
     assert f"Who stays at one place is found to {figures[0]} in one day, {figures[1]} in seven days." in shown
     assert f"Who stays at one place: {figures[0]} in one day" in shown
     assert "night" not in shown and "sleeps" not in shown + terminal
@@ -509,3 +513,18 @@ def test_answers_of_windows_are_counted_in_windows(tmp_path):
         "12 answers at epsilon\u00a01; at most 4 of them, together 4, in any 4 steps. All together: 12." in told.words
     )
     assert words.spending_groups(made) == [("1 person", "4", "4", "12")]
+
+
+@pytest.mark.parametrize(("kind", "told"), [("planned", 300), ("paced", 12)])
+def test_the_page_says_how_many_stayed(kind, told, noon, tmp_path):
+    """As many as were followed: of a paced schedule no more than there are invented people."""
+    own = of_folder(noon)
+    world = assembling.world_of(own.made)
+    spreads = (0.0,) if kind == "paced" else ()
+    schedule = dphmm.Schedule(world.promise, own.schedule.exact, [13], spreads)
+    world = World(world.setting.model, world.setting.policy, world.setting.space, world.promise, kind, people=12)
+    made = assembling.prospects_in(world, schedule, plans=False)
+    assert (made.people, made.stayers) == (12, told)
+    shown = said(page(replace(own, prospects=made)))
+    assert f"means over 12 invented people who move as the model says, and {told} who stay at one place" in shown
+    assert ("fewer than the 300 of other files" in shown) == (kind == "paced")

@@ -12,6 +12,7 @@ import re
 from dataclasses import replace
 from decimal import Decimal, getcontext
 from fractions import Fraction
+from types import SimpleNamespace
 
 import msgspec
 import numpy as np
@@ -30,6 +31,9 @@ from dphmm.storage.release_words import (
     REPLAYABLE,
     Found,
     InLedger,
+    ends_told,
+    first_that_finds,
+    joined_words,
     off,
     release_warnings,
     story,
@@ -37,7 +41,8 @@ from dphmm.storage.release_words import (
     trapped_belief,
 )
 from dphmm.storage.released import Published
-from dphmm.storage.statement import privacy_statement
+from dphmm.storage.statement import privacy_statement, stated_policy
+from dphmm.storage.statement_types import Merged
 
 STAYERS = Found(1028.0, 2532.0, "m", "day", [(1, 404.0), (7, 136.0)], 2660.0)
 
@@ -248,7 +253,76 @@ def test_states_without_a_map_have_no_metres(grid) -> None:
     statement = msgspec.structs.replace(statement, space=msgspec.structs.replace(statement.space, kind="plain"))
     told = story(statement)
     assert not re.search(r"\bm\b|town|position", " ".join(line for _, line in told.rows()))
-    assert told.guaranteed["words"][0].startswith("any two states that the policy joins: at most")
+    assert told.guaranteed["words"][0].startswith("any two states up to 1420 apart: at most")
+
+
+def of_policy(statement, policy, kind="plain"):
+    """The same statement, of states of another kind and another policy."""
+    space = msgspec.structs.replace(statement.space, kind=kind)
+    return msgspec.structs.replace(statement, covered_distance=None, space=space, policy=stated_policy(policy))
+
+
+def test_a_policy_of_distance_names_it_where_no_distance_of_places_is_covered(grid) -> None:
+    """True of the policy: of states on a line those it joins are just those so far apart, strictly or not."""
+    line = dphmm.StateSpace(np.arange(12))
+    statement = released(grid)
+    for closed, told in ((True, "up to 3 apart"), (False, "less than 3 apart")):
+        policy = dphmm.policy.radius(line, 3, closed)
+        assert joined_words(of_policy(statement, policy)) == f"any two states {told}"
+        apart = np.abs(np.arange(12) - np.arange(12)[:, None])
+        joined = [policy.joins(np.full(12, a), np.arange(12)) for a in range(12)]
+        assert np.array_equal(joined, apart <= 3 if closed else apart < 3)
+        guaranteed = story(of_policy(statement, policy)).guaranteed
+        assert guaranteed["covered_distance"] == {
+            "metres": None, "ground_metres": None, "between": "states", "apart": "3", "closed": closed,
+            "meaning": f"any two states {told}",
+        }  # fmt: skip
+    third = dphmm.policy.radius(line, Fraction(10, 3))
+    assert joined_words(of_policy(statement, third)) == "any two states up to 3.33333 apart"
+    zones = of_policy(statement, dphmm.policy.radius(line, 3000), "zones")
+    assert joined_words(zones) == "any two zones whose centres are up to 3,000 m apart on the map"
+
+
+def test_no_distance_is_named_that_a_policy_does_not_keep(grid) -> None:
+    """Of single steps with other policies, of states that are answered as others, and of policies without one."""
+    line, statement = dphmm.StateSpace(np.arange(12)), released(grid)
+    plain = of_policy(statement, dphmm.policy.radius(line, 3))
+    names = SimpleNamespace(names=["policy"], document=dict)
+    varied = msgspec.structs.replace(plain, varied=names)
+    assert joined_words(varied) == "any two states that the policy of their step joins"
+    merged = msgspec.structs.replace(plain.space, merged=Merged(count=1, pairs=None, meaning="one"))
+    assert joined_words(msgspec.structs.replace(plain, space=merged)) == "any two states that the policy joins"
+    assert joined_words(of_policy(statement, dphmm.policy.knn(line, 2))) == "any two states that the policy joins"
+    labels = of_policy(statement, dphmm.policy.complete(7), "labels")
+    assert joined_words(labels) == f"any two of the {statement.space.states} labels"
+    assert story(labels).guaranteed["covered_distance"] is None
+
+
+def test_figures_of_who_stays_say_of_which_file_they_are() -> None:
+    """Of fewer days than seven the file's own come first, and seven are supposed; windows say how long they are."""
+    every = [(1, 404.0), (2, 300.0), (3, 250.0), (5, 220.0), (7, 136.0), (10, 120.0)]
+    assert ends_told(every, 3, 7) == [(3, 250.0), (7, 136.0)]
+    assert ends_told(every, 4, 7) == [(3, 250.0), (7, 136.0)]
+    assert ends_told(every, 0, 7) == ends_told(every, 7, 7) == ends_told(every, 9, 7) == [(1, 404.0), (7, 136.0)]
+    assert ends_told(every[:4], 1, 7) == [(1, 404.0), (5, 220.0)] and ends_told(every[:1], 3, 7) == every[:1]
+    assert first_that_finds(every, 210.0) == 5 and first_that_finds(every, 0.0) == first_that_finds(every, 50.0) == 0
+    three = replace(STAYERS, stays=ends_told(every, 3, 7), blocks=3, found_after=7)
+    said = "250 m after the 3 days of this file, 140 m after 7 such days: its cell is found"
+    assert three.lines[1] == f"who stays at one place: {said} (2,660 m without)"
+    assert three.document()["stays"]["state_found_after"] == 7 and three.document()["stays"]["in_file"] == 3
+    by_plan = replace(STAYERS, found_after=7, by_then=True)
+    assert "140 m after 7: its cell is found by then" in by_plan.lines[1]
+    assert by_plan.document()["stays"]["state_found_after"] is None
+    window = replace(STAYERS, what="window", seconds=43_200)
+    assert "400 m after 1 window (12 hours), 140 m after 7" in window.lines[1]
+    sequence = replace(STAYERS, what="sequence", stays=[(1, 404.0)], seconds=432_000)
+    assert "400 m after the sequence (5 days)" in sequence.lines[1]
+
+
+def test_tiny_figures_are_said_to_be_small() -> None:
+    assert [off(value, "answer units") for value in (3.04e-9, 0.0009, 0.001, 1.284, 1e-10)] == [
+        "less than 0.001", "less than 0.001", "0.001", "1.28", "0",
+    ]  # fmt: skip
 
 
 def test_where_nothing_is_published_nothing_is_guaranteed_or_found(grid) -> None:

@@ -51,8 +51,8 @@ if TYPE_CHECKING:
     from dphmm.accounting.promise import Schedule
     from dphmm.batch import Batch
     from dphmm.session.setting import Subjects
-    from dphmm.states.visit_table import VisitTable
-    from dphmm.storage.release_words import Story
+    from dphmm.states.visit_table import UserRows, VisitTable
+    from dphmm.storage.release_words import Found, Story
     from dphmm.storage.released import Published
     from dphmm.storage.statement_types import ReleaseStatement
     from dphmm.storage.trajectories import LoadedVisits
@@ -333,9 +333,9 @@ def _told(job: Job, batch: Batch, statement: ReleaseStatement, rows: VisitTable,
     others = statement.beginnings or statement_types.earlier_answers_of(statement) or batch.continues
     planned = None if others or job.planned is None else job.planned
     found = None if planned is None or not _whole(rows, planned.schedule, job.model.step) else planned.found
-    if found is not None:
+    if found is not None and planned is not None:
         # Of the first blocks alone, or of a shorter file, a plan says nothing of a file, which may have others.
-        found = replace(found, by_plan=True) if of_any_file(found.what) else None
+        found = _of_file(found, job, rows, planned.schedule) if of_any_file(found.what) else None
     possible = batch.setting.excludes_no_state and not statement.beginnings
     return story(
         statement,
@@ -348,20 +348,40 @@ def _told(job: Job, batch: Batch, statement: ReleaseStatement, rows: VisitTable,
     )
 
 
+def _of_file(found: Found, job: Job, rows: VisitTable, schedule: Schedule) -> Found:
+    """A plan's figures as those of a file: of how many blocks, and after which a cell is found."""
+    from dphmm.planning import error_of_known_states
+    from dphmm.states.grid import Grid
+    from dphmm.states.hexes import H3
+    from dphmm.storage.release_words import first_that_finds
+
+    cells = isinstance(job.space.unmerged, (Grid, H3))
+    after = first_that_finds(found.stays, error_of_known_states(job.space) if cells else 0.0)
+    # A plan has no figures of numbers of blocks between those that it tells.
+    first = bool(found.stays) and after == found.stays[0][0]
+    blocks = max((_whole_blocks(one, rows, schedule, job.model.step) for one in rows), default=0)
+    return replace(found, by_plan=True, found_after=after, by_then=not first, blocks=blocks)
+
+
 def _whole(rows: VisitTable, schedule: Schedule, step: int | None) -> bool:
     """Whether everybody has a row at every step from the first to the last, and a whole block of them."""
     steps = rows.steps
     for visit in rows:
         first, last = visit.rows[0], visit.rows[-1]
-        promise = schedule.promise.in_steps(step, steps[first])
-        length = promise.steps or promise.window or promise.per
-        assert isinstance(length, int)
-        # What lies before the first block that begins in the rows.
-        before = -promise.passed % length if promise.per is not None else 0
-        count = last - first + 1
-        if count != steps[last] - steps[first] + 1 or count < before + length:
+        if last - first != steps[last] - steps[first] or not _whole_blocks(visit, rows, schedule, step):
             return False
     return True
+
+
+def _whole_blocks(visit: UserRows, rows: VisitTable, schedule: Schedule, step: int | None) -> int:
+    """How many whole blocks, or windows after one another, somebody has whose rows leave out no step."""
+    first, last = visit.rows[0], visit.rows[-1]
+    promise = schedule.promise.in_steps(step, rows.steps[first])
+    length = promise.steps or promise.window or promise.per
+    assert isinstance(length, int)
+    # What lies before the first block that begins in the rows.
+    before = -promise.passed % length if promise.per is not None else 0
+    return max(0, (last - first + 1 - before) // length)
 
 
 def _unasked(published: Published) -> str | None:

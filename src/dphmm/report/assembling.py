@@ -696,15 +696,16 @@ def prospects_in(
     """
     stays = world.stays(schedule, LONGER if plans else _WITHOUT_PLANS)
     expected = world.expected(schedule, stays)
+    people, stayers = world.people, world.stayers(schedule)
     if not plans:
-        return Prospects(expected, stays)
+        return Prospects(expected, stays, people=people, stayers=stayers)
     own = schedule.promise.exact
     ladder = world.plans([total for share in _SHARES if world.allows(total := own * share)], progress)
     smaller = next((plan for plan in ladder if plan.schedule.promise.exact == own * _SMALLER), None)
     less = None if smaller is None else (smaller.schedule.promise.exact, world.stays(smaller.schedule, LONGER))
     if less is not None and not less[1].found:
         less = None
-    return Prospects(expected, stays, less, _unlimited(world, schedule), ladder)
+    return Prospects(expected, stays, less, _unlimited(world, schedule), ladder, people=people, stayers=stayers)
 
 
 def _unlimited(world: World, schedule: Schedule) -> Any:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from html import escape
-from typing import NamedTuple
 
 import numpy as np
 from msgspec import UNSET
@@ -17,7 +16,7 @@ from dphmm.accounting.edge_leakage import losses_between
 from dphmm.accounting.promise import Schedule, SequencePromise
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
-from dphmm.planning import Expected, error_of_known_states
+from dphmm.planning import AFTER, STAYERS, Expected, error_of_known_states
 from dphmm.policy.graph import PolicyGraph
 from dphmm.report.beliefs import Cells, Levels
 from dphmm.schedule_plan import SchedulePlan, Stays
@@ -28,7 +27,18 @@ from dphmm.states.hexes import H3
 from dphmm.states.maps import MapSpace
 from dphmm.states.space import StateSpace
 from dphmm.states.zones import Zones
-from dphmm.storage.release_words import OTHER_TIMES, Found, InLedger, Story, block_name, story
+from dphmm.storage.release_words import (
+    OF_A_CLOCK,
+    OTHER_TIMES,
+    Found,
+    InLedger,
+    Leaving,
+    Story,
+    block_name,
+    ends_told,
+    first_that_finds,
+    story,
+)
 from dphmm.storage.statement import promise_of_statement, schedule_of_statement
 from dphmm.storage.statement_types import ReleaseStatement, earlier_answers_of, exact_epsilons
 from dphmm.types import BoolArray, FloatArray, IntArray
@@ -168,7 +178,8 @@ class Prospects:
 
     ``expected``: of this schedule. ``stays``: what is found of who stays, by number of days or blocks; ``smaller``
     and ``unlimited`` the same for a smaller total and for an answer at every step. ``ladder``: plans of other totals.
-    ``missing``: in a sentence, why there are none of these.
+    ``missing``: in a sentence, why there are none of these. ``people`` and ``stayers``: how many were invented who move
+    as the model says, and who stay.
     """
 
     expected: Expected | None = None
@@ -177,6 +188,8 @@ class Prospects:
     unlimited: Stays | None = None
     ladder: Sequence[SchedulePlan] = ()
     missing: str = ""
+    people: int = 0
+    stayers: int = STAYERS
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,18 +212,6 @@ class Hour:
 
     seconds: int
     people: FloatArray
-
-
-class Leaving(NamedTuple):
-    """How far off a reader is about when somebody left home: with the file, and by one guess for all.
-
-    ``error`` and ``without`` (the file) in seconds; ``guess``: a time of the day, the median of the true ones. Home is
-    where the day begins, and who is `AWAY` metres from there has left.
-    """
-
-    error: float
-    without: float
-    guess: float
 
 
 def _first_away(space: StateSpace, places: FloatArray) -> int | None:
@@ -356,6 +357,17 @@ class ReleaseReport:
         within = slice(None) if self._in_runs else slice(1, -1)
         return bool(complete) and all(one.any() and one[within].all() for one in complete)
 
+    @cached_property
+    def whole_blocks(self) -> int:
+        """How many whole blocks the file has of whoever has most; of windows and runs those one after another."""
+        expected = self.prospects.expected
+        if not self._complete or expected is None:
+            return 0
+        if self._in_runs:
+            steps, rows = len(expected.by_step), self.rows
+            return max(int(_run_lengths(rows.step[at]).max(initial=0)) // steps for at in rows.by_user.values())
+        return max(int(np.count_nonzero(one)) for one in self._complete)
+
     @property
     def _in_runs(self) -> bool:
         """Whether any consecutive steps make a window or block: nothing says where those of the figures begin."""
@@ -417,9 +429,12 @@ class ReleaseReport:
         if expected is None:
             if measured is None or self.truth is None:
                 return None
-            return Found(measured, self.truth.without, self.space.unit, "", (), math.nan, measured=True)
-        found = expected.found
-        stays = found.stays if self.tells_stays else ()
+            bare = Found(measured, self.truth.without, self.space.unit, "", (), math.nan, measured=True)
+            return replace(bare, leaving=self.leaving)
+        found, known = expected.found, self.prospects.stays
+        every = found.stays if known is None else known.told
+        stays = ends_told(every, self.whole_blocks, AFTER[-1]) if self.tells_stays else ()
+        step = self.made.model.step
         without = found.without if self.beforehand or math.isnan(self.without) else self.without
         if measured is not None and self.truth is not None:
             without = self.truth.without
@@ -446,6 +461,11 @@ class ReleaseReport:
             else OTHER_TIMES,
             planned=found.stays if self.names_blocks and self.as_expected and not self.some_whole else (),
             answers=expected.answers,
+            state="zone" if isinstance(self.space.unmerged, Zones) else "cell",
+            found_after=first_that_finds(every, self.least_off) if stays else 0,
+            blocks=self.whole_blocks,
+            seconds=None if step is None or block_name(found.what) in OF_A_CLOCK else step * len(expected.by_step),
+            leaving=self.leaving,
         )
 
     @cached_property

@@ -23,7 +23,7 @@ from dphmm._cached import cached_property
 from dphmm.accounting.records import in_short
 from dphmm.errors import InvalidInput
 from dphmm.mechanisms.answer_table import is_reference
-from dphmm.planning import AFTER
+from dphmm.planning import AFTER, STAYERS
 from dphmm.report import charts, maps, words
 from dphmm.report.beliefs import Levels, bands, written
 from dphmm.report.content import Person, ReleaseReport, Share, rounded_down
@@ -39,6 +39,7 @@ from dphmm.storage.release_words import (
     UNIT_GAP,
     after_words,
     block_name,
+    clock,
     of_any_file,
     off,
     over_whole,
@@ -321,7 +322,7 @@ class Content:
         """When a row is: its time of the day, or its step."""
         if self.report.rows.time is None:
             return f"step {int(self.report.rows.step[row]):,}"
-        return words.clock(int((self.report.rows.time[row] + self.report.zone) % _DAY))
+        return clock(int((self.report.rows.time[row] + self.report.zone) % _DAY))
 
     @cached_property
     def map(self) -> Drawing | None:
@@ -397,7 +398,7 @@ class Content:
             for quarter in _QUARTERS:
                 place = (quarter - begins % _DAY) / (ends - begins)
                 if found[-1][0] + _TICKS_APART <= place <= 1 - _TICKS_APART:
-                    found.append((place, words.clock(quarter)))
+                    found.append((place, clock(quarter)))
         return [*found, (1.0, self.moment(last))]
 
     @property
@@ -659,7 +660,7 @@ class Content:
         return [ends[0], *inner, ends[1]]
 
     def _step_name(self, step: int, steps: int) -> str:
-        return words.clock(step * _DAY // steps) if self._by_day else str(step + 1)
+        return clock(step * _DAY // steps) if self._by_day else str(step + 1)
 
     @cached_property
     def nights_figure(self) -> Figure | None:
@@ -709,6 +710,11 @@ class Content:
         ]
         unit = f", {found.unit}" * bool(found.unit)
         return Figure("stays", heading, drawings, caption, [stays.what + "s", *(name + unit for name in numbers)], rows)
+
+    @property
+    def most_stayers(self) -> int:
+        """How many invented people stay where nothing makes them fewer."""
+        return STAYERS
 
     @property
     def clock_words(self) -> str:
@@ -1019,7 +1025,7 @@ class Content:
             least = min(int(rows.time[person.rows[0]]) // step for person in people)
             ends = [place * step + self.report.zone for place in (least, least + n - 1)]
             same = ends[0] // _DAY == ends[1] // _DAY
-            names = [words.clock(end) if same else words.day_name(end) for end in ends]
+            names = [clock(end) if same else words.day_name(end) for end in ends]
         return list(zip((0.0, float(n)), names, strict=True)) if n > 1 else []
 
     def _row_ticks(self, person: Person) -> list[tuple[float, str]]:
@@ -1033,7 +1039,7 @@ class Content:
         ends = [int(time[person.rows[at]]) + self.report.zone for at in (0, -1)]
         same = ends[0] // _DAY == ends[1] // _DAY
         return [
-            (place, words.clock(end) if same else words.day_name(end))
+            (place, clock(end) if same else words.day_name(end))
             for place, end in zip((0.0, float(n)), ends, strict=True)
         ]
 
@@ -1062,7 +1068,7 @@ class Content:
         if self.report.rows.time is None:
             return f"step {share.when:,}"
         local = share.when + self.report.zone
-        return f"{words.day_name(local)}, {words.clock(local)}"
+        return f"{words.day_name(local)}, {clock(local)}"
 
     @property
     def too_few(self) -> str:
@@ -1168,7 +1174,7 @@ class Content:
         steps = (least, 3 * least, 7.5 * least)
         told = []
         for hour in hours:
-            name = words.clock(hour.seconds + self.report.zone)
+            name = clock(hour.seconds + self.report.zone)
             finding = f"Expected number of people per cell at {name}, from all answers."
             told.append((maps.by_hour(self.report, hour.people, steps, finding), name))
         few, some, many = (f"{step:g}" for step in steps)

@@ -6,6 +6,7 @@ The subject is a reader of the file, who finds, is sure, or is off. A guarantee 
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,7 +28,11 @@ from dphmm.storage.release_words import (
     REPLAYABLE,
     SO_STATED,
     Found,
+    clock,
     constants_words,
+    first_unlike,
+    joined_words,
+    lasting,
     off,
     stay_words,
     sureness,
@@ -49,8 +54,6 @@ SEVERAL = "Several answers: of two ways that are, at every moment, equal or join
 ALL = "all queries"
 #: Of a cap that no ledger confirms.
 CAP_AS_STATED = "The cap is the statement's; give --ledger to check it."
-#: An error of at most so many times that of somebody who knows the state is told as the state found.
-_AS_STATE = 1.1
 #: Between how sure somebody is and the factor of the odds.
 ODDS = ", odds × "
 
@@ -131,12 +134,8 @@ def headline(report: ReleaseReport) -> str:
 
 
 def span(seconds: int) -> str:
-    """A length of time: "10 minutes", "1 hour"."""
-    for unit, name in ((86400, "day"), (3600, "hour"), (60, "minute")):
-        if seconds % unit == 0:
-            number = seconds // unit
-            return name if number == 1 else f"{number} {name}s"
-    return f"{seconds} seconds"
+    """A length of time after "every": "10 minutes", "hour"."""
+    return lasting(seconds).removeprefix("1 ")
 
 
 def lead(report: ReleaseReport) -> str:
@@ -226,11 +225,6 @@ def day_name(seconds: int) -> str:
     return f"{day} {month}"
 
 
-def clock(seconds: int) -> str:
-    """ "14:00"."""
-    return f"{seconds // 3600 % 24}:{seconds // 60 % 60:02d}"
-
-
 # -- guaranteed ---------------------------------------------------------------------------------------------------
 
 
@@ -239,18 +233,8 @@ def which(report: ReleaseReport) -> str:
     covered = report.statement.covered_distance
     # Places in one cell have one and the same answer: the guarantee is of more than those.
     if not covered or covered.metres == 0:
-        zones = cells_name(report) == "zones"
-        what = "labels" if report.space.has_labels else "zones" if zones else "states"
-        radius = (
-            (report.statement.policy.parameters or {}).get("r") if report.statement.policy.kind == "radius" else None
-        )
-        if zones and isinstance(radius, (int, float)) and not report.varies_policy:
-            return f"two zones that the policy joins, whose points are up to {length(float(radius))} apart,"
-        if report.varies_policy:
-            return f"two {what} that the policy of their step joins"
-        return f"two {what} that the policy joins" if not _complete(report) else (
-            f"any two of the {plural(report.space.n_states, what[:-1])}"
-        )  # fmt: skip
+        told = joined_words(report.statement)
+        return told if _complete(report) and not report.varies_policy else told.removeprefix("any ")
     facts = document(covered)
     words = places_words(facts).removeprefix("any two ")
     return "two " + words.split(" (")[0]
@@ -321,7 +305,9 @@ def guarantee(report: ReleaseReport) -> Guarantee:
             if report.found is not None:
                 block = "a day" if promise.per == "1d" else "all answers"
                 block = block if promise.window is None else "longer times"
-                note += f". Judge {block} by how far off a reader still is"
+                labels = report.found.unit == LABELS_WRONG
+                judged = "often a reader is still wrong" if labels else "far off a reader still is"
+                note += f". Judge {block} by how {judged}"
         note += "."
     elif promise is None and statement.horizon is not None:
         of_all = f". Of this file; {more}" if more else ""
@@ -513,18 +499,18 @@ def found_lines(report: ReleaseReport) -> tuple[list[tuple[str, str]], str]:
     else:
         how = "on average" if found.measured else "expected"
         base = off(found.without, unit)
-        told = f"off {how}, about where somebody is at a given moment ({base} without the file)"
+        told = f"off {how}{found.in_units}, about where somebody is at a given moment ({base} without the file)"
         lines = [(off(found.error, unit), told)]
     stays = [] if found.stays_known else found.stays
     if found.stays and found.stays_known:
         lines.append(("\u2013", f"{stay_words(unit)}: known without the file"))
-    for number, (after, error) in enumerate(stays):
-        name = "the sequence" if found.what == "sequence" else f"{counted(after)} {found.what}{'s' * (after != 1)}"
+    for number, (_, error) in enumerate(stays):
+        name = found.after(stays, number, counted)
         figure = _wrong(error) if unit == LABELS_WRONG else off(error, unit)
-        told = f"{guess} about {stay_words(unit)}, after {name}" if number == 0 else f"{guess} after {name} there"
+        there = " there" * (unit != LABELS_WRONG and not re.search(" such | of this file", name))
+        told = f"{guess} about {stay_words(unit)}, after {name}" if number == 0 else f"{guess} after {name}{there}"
         ends = number == len(stays) - 1
-        if ends and error <= _AS_STATE * report.least_off and report.least_off:
-            told += f": its {cells_name(report)[:-1]} is found"
+        told += found.state_found(stays, number, counted)
         base = _wrong(found.stays_without) if unit == LABELS_WRONG else off(found.stays_without, unit)
         lines.append((figure, told + (f" ({base} without)" if ends else "")))
     if found.uncomputed:
@@ -535,16 +521,11 @@ def found_lines(report: ReleaseReport) -> tuple[list[tuple[str, str]], str]:
 
 
 def _leaving(report: ReleaseReport) -> list[tuple[str, str]]:
-    """Whether the file tells when somebody left home, beside a guess that is the same for everybody."""
-    told = report.leaving
+    """How well the file tells when somebody left home, beside a guess that is the same for everybody."""
+    told = None if report.found is None else report.found.leaving
     if told is None:
         return []
-    guess = f"a guess of {clock(round(told.guess / 600) * 600)}"
-    error, without = (f"{seconds / 3600:.1f}\u00a0h" for seconds in (told.error, told.without))
-    if told.error >= told.without:
-        # What this reader does is no bound on what others can do.
-        return [(without, f"off about when somebody left home, by {guess} ({error} by this file)")]
-    return [(error, f"off about when somebody left home ({without} by {guess})")]
+    return [(told.figure, f"off about when somebody left home ({told.beside})")]
 
 
 def _wrong(share: float) -> str:
@@ -583,8 +564,8 @@ def _from_whom(report: ReleaseReport, found: Found) -> str:
         told = f"What a reader who believes the model expects of {report.rows_told}"
         expected = report.prospects.expected
         if expected is not None and not expected.settled:
-            lasting = OF_A_FILE in expected.found.what
-            return f"{told}: {LASTING if lasting else 'people begin elsewhere than they are later'}."
+            of_file = OF_A_FILE in expected.found.what
+            return f"{told}: {LASTING if of_file else first_unlike(expected.found.what)}."
         return f"{told}: nearer than at most times of the model."
     longer = "real trips can be longer" if report.on_map else "real people can differ"
     return f"Computed from public data alone, of people who move as the model says; {longer}."

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from textwrap import wrap
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import UNSET
 
@@ -28,13 +28,16 @@ from dphmm.session.options import Options
 from dphmm.session.plan import Plan
 from dphmm.session.setting import Setting
 from dphmm.states.space import LABELS_WRONG
-from dphmm.storage.promises import cost_unbounded_because, places_words
+from dphmm.storage.promises import cost_unbounded_because, length, places_words
 from dphmm.storage.statement_types import ReleaseStatement, document, earlier_answers_of, epsilons_of
 
 #: Characters of a line beside its label: a terminal has 80 columns.
 _WIDTH = 64
 _KILOMETRES = 10_000.0
 _NO_ERROR = 1e-9
+_LEAST_TOLD = 0.001
+#: An error of at most so many times that of somebody who knows the state is told as the state found.
+_AS_STATE = 1.1
 #: Between a number and its unit.
 UNIT_GAP = re.compile(r"(?<=[0-9]) (?=(?:k?m|%)(?![a-z]))")
 _NEAREST_TO_SURE = "more than 99.9999 %"
@@ -81,7 +84,8 @@ def off(value: float, unit: str) -> str:
         return f"{100 * value:.0f} % wrong"
     if unit != "m":
         # Less is rounding of sums.
-        return f"{value:.3g}" if value > _NO_ERROR else "0"
+        told = f"{value:.3g}" if value >= _LEAST_TOLD else f"less than {_LEAST_TOLD}"
+        return told if value > _NO_ERROR else "0"
     if round(value, -1) >= _KILOMETRES:
         return f"{value / 1000:,.1f} km"
     return f"{round(value, -1):,.0f} m"
@@ -98,6 +102,69 @@ OTHER_TIMES = (
 )
 
 
+def clock(seconds: int) -> str:
+    """ "14:00"."""
+    return f"{seconds // 3600 % 24}:{seconds // 60 % 60:02d}"
+
+
+def lasting(seconds: int) -> str:
+    """A length of time: "10 minutes", "1 hour", "5 days"."""
+    for unit, name in ((86400, "day"), (3600, "hour"), (60, "minute")):
+        if seconds % unit == 0:
+            return f"{seconds // unit:,} {name}{'s' * (seconds != unit)}"
+    return f"{seconds:,} seconds"
+
+
+class Leaving(NamedTuple):
+    """How far off a reader is about when somebody left home: with the file, and by one guess for all.
+
+    ``error`` and ``without`` (the file) in seconds; ``guess``: a time of the day, the median of the true ones. Home is
+    where the day begins, and who is 500 m from there has left.
+    """
+
+    error: float
+    without: float
+    guess: float
+
+    @property
+    def figure(self) -> str:
+        """The error with the file: "2.4 h", "30 min"."""
+        return _hours(self.error)
+
+    @property
+    def beside(self) -> str:
+        """The other one, and which is nearer: what this reader does is no bound on what others can do."""
+        nearer = ", which is nearer" * (self.without < self.error)
+        return f"{_hours(self.without)} by a fixed guess, {clock(round(self.guess / 600) * 600)}{nearer}"
+
+
+def _hours(seconds: float) -> str:
+    minutes = round(seconds / 60)
+    if minutes >= 60:
+        return f"{seconds / 3600:.1f}\u00a0h"
+    return f"{minutes}\u00a0min" if minutes else "less than a minute"
+
+
+def first_that_finds(stays: Sequence[tuple[int, float]], known: float) -> int:
+    """After how many blocks a reader first is as near as who knows the state; 0 where no figure says so.
+
+    ``known``: how far off that one is, 0 where states are no places.
+    """
+    return next((after for after, error in stays if known > 0 and error <= _AS_STATE * known), 0)
+
+
+def ends_told(stays: Sequence[tuple[int, float]], blocks: int, last: int) -> list[tuple[int, float]]:
+    """Of all that is known of who stays what is told: after the file's own ``blocks``, and after ``last`` at most.
+
+    After one in place of the file's own where it has no fewer than ``last``, or nothing is known of so many.
+    """
+    kept = [stay for stay in stays if stay[0] <= last]
+    if len(kept) < 2:
+        return kept
+    own = [stay for stay in kept[:-1] if stay[0] <= blocks] if blocks < kept[-1][0] else []
+    return [own[-1] if own else kept[0], kept[-1]]
+
+
 @dataclass(frozen=True)
 class Found:
     """What a reader of the file still finds, each figure beside its baseline without the file.
@@ -108,6 +175,11 @@ class Found:
     known of them it is empty and ``stays_without`` NaN. ``uncomputed``: why it is empty, where nobody computed them.
     ``planned``: the same of whole blocks, where the file has none, of so many ``answers``. ``by_plan``: whether it is
     the file of a plan that says so.
+
+    ``state``: what a state is called whose finding is told, "cell" or "zone"; it is found ``found_after`` so many of
+    ``what``, 0 where it is not, or nothing is known of it; with ``by_then`` it may have been before. ``blocks``: how
+    many whole ones the file has of anybody, 0 where that is not known. ``seconds``: how long one is, where it has a
+    name that does not say so. ``leaving``: of when somebody left home.
     """
 
     error: float
@@ -122,6 +194,12 @@ class Found:
     planned: Sequence[tuple[int, float]] = ()
     answers: int = 0
     by_plan: bool = False
+    state: str = "cell"
+    found_after: int = 0
+    by_then: bool = False
+    blocks: int = 0
+    seconds: int | None = None
+    leaving: Leaving | None = None
 
     @property
     def lines(self) -> list[str]:
@@ -131,7 +209,7 @@ class Found:
         over = f" over {self.rows}" if self.rows else f" {over_whole(self.what)}" * bool(self.what)
         how = "off " * (not labels) + ("on average" if self.measured else f"expected{over}")
         what = "which label somebody has" if labels else "where somebody is"
-        lines = [f"{what}: {error} {how} ({without} without the file)"]
+        lines = [f"{what}: {error} {how}{self.in_units} ({without} without the file)"]
         if self.stays:
             if self.stays_known:
                 lines.append(f"{stay_words(self.unit)}: known without the file")
@@ -143,6 +221,8 @@ class Found:
         elif self.planned:
             whom = f"of people with rows of {self._whole}{' and ' * bool(self.answers)}{self.with_answers}"
             lines.append(f"{stay_words(self.unit)}, {whom}: {self._ends(self.planned)}")
+        if self.leaving is not None:
+            lines.append(f"when somebody left home: {self.leaving.figure} off ({self.leaving.beside})")
         return [*lines, "so its plan says; dphmm report computes it again"] if self.by_plan else lines
 
     @property
@@ -162,13 +242,46 @@ class Found:
     def _whole(self) -> str:
         return "the whole sequence" if self.what == "sequence" else f"whole {self.what}s"
 
+    @property
+    def in_units(self) -> str:
+        """In which units a figure is that has no name of one."""
+        return "" if self.unit in ("", "m", LABELS_WRONG) else f", in {self.unit}"
+
     def _ends(self, stays: Sequence[tuple[int, float]]) -> str:
+        told = []
+        for number, (count, error) in enumerate(stays):
+            name = self.after(stays, number, "{:,}".format)
+            plain = number > 0 and name == after_words(self.what, count)
+            told.append(f"{off(error, self.unit)} after {f'{count:,}' if plain else name}")
         return ", ".join(
-            f"{off(error, self.unit)} after {after_words(self.what, count)}"
-            if number == 0
-            else f"{off(error, self.unit)} after {count}"
-            for number, (count, error) in enumerate(stays)
+            one + (self.state_found(stays, number, "{:,}".format) if stays == self.stays else "")
+            for number, one in enumerate(told)
         )
+
+    def after(self, stays: Sequence[tuple[int, float]], number: int, spelled: Callable[[int], str]) -> str:
+        """For how long a figure is: "1 day", "the 3 days of this file", "7 such days", "1 window (12 hours)".
+
+        More of them than the file has are supposed ones.
+        """
+        count, of_file = stays[number][0], stays == self.stays and self.blocks
+        what = f"{self.what}{'s' * (count != 1)}"
+        name = "the sequence" if self.what == "sequence" else f"{spelled(count)} {what}"
+        if of_file and self.what != "sequence":
+            name = f"the {name} of this file" if count == of_file > 1 else name
+            name = f"{spelled(count)} such {what}" if count > of_file else name
+        if number or self.seconds is None or self.what in OF_A_CLOCK:
+            return name
+        return f"{name} ({lasting(self.seconds)}{' each' * (count > 1)})"
+
+    def state_found(self, stays: Sequence[tuple[int, float]], number: int, spelled: Callable[[int], str]) -> str:
+        """What follows the first figure that is as near as knowing the state; empty for others."""
+        reached = [count for count, _ in stays if 0 < self.found_after <= count]
+        if not reached or reached[0] != stays[number][0]:
+            return ""
+        if self.by_then and number:
+            return f": its {self.state} is found by then"
+        since = "" if reached[0] == self.found_after else f" after {spelled(self.found_after)}"
+        return f": its {self.state} is found{since}"
 
     def document(self) -> dict[str, Any]:
         """The figures for JSON."""
@@ -181,6 +294,15 @@ class Found:
                 "what": self.what,
                 "error_without": None if math.isnan(self.stays_without) else self.stays_without,
                 "found": [{"after": after, "error": error} for after, error in self.stays],
+                "state_found_after": (self.found_after or None) if self.stays and not self.by_then else None,
+                "in_file": self.blocks or None,
+            },
+            "leaving": None
+            if self.leaving is None
+            else {
+                "error_seconds": self.leaving.error,
+                "guess_seconds": self.leaving.without,
+                "guess": clock(round(self.leaving.guess / 600) * 600),
             },
             "words": self.lines,
         }
@@ -205,7 +327,12 @@ def why_no_stays(what: str, public_plans: bool) -> str:
         return "every answer has a plan of its own"
     if what == "sequence":
         return "no state is possible at every step"
-    return "people begin elsewhere than they are later, or are elsewhere at other hours"
+    return f"{first_unlike(what)}, or hours differ: no figure holds for every file"
+
+
+def first_unlike(what: str) -> str:
+    """That figures of the model's first blocks are not those of later ones."""
+    return f"by the model the first {block_name(what)} is unlike later ones"
 
 
 def block_name(what: str) -> str:
@@ -330,7 +457,7 @@ def story(
 
 
 #: The members of `Found.document` beside its words.
-_FIGURES = ("error", "error_without", "unit", "measured", "stays")
+_FIGURES = ("error", "error_without", "unit", "measured", "stays", "leaving")
 
 
 def _found(found: Found | None, ledger: InLedger | None, statement: ReleaseStatement) -> dict[str, Any] | None:
@@ -425,6 +552,45 @@ def _on_map(statement: ReleaseStatement) -> bool:
     return bool(statement.covered_distance) or statement.space.kind in _ON_MAPS
 
 
+def _reach(statement: ReleaseStatement) -> tuple[str, str, bool] | None:
+    """What a policy of distance joins: ("zones whose centres are", "3,000 m", whether those exactly so far apart too).
+
+    Nothing of policies of another kind, or of single steps, and where states are answered as others. A distance is
+    rounded down.
+    """
+    policy, varied, space = statement.policy, statement.varied, statement.space
+    if policy.kind != "radius" or not policy.parameters or space.merged is not UNSET:
+        return None
+    if varied is not UNSET and "policy" in varied.names:
+        return None
+    try:
+        apart, closed = Fraction(str(policy.parameters["r"])), policy.parameters["closed"] is True
+    except (KeyError, ValueError, ZeroDivisionError):
+        return None
+    if space.kind in _ON_MAPS:
+        return f"{'zones' if space.kind == 'zones' else 'cells'} whose centres are", length(float(apart)), closed
+    return "states", in_short(apart, down=True), closed
+
+
+def joined_words(statement: ReleaseStatement) -> str:
+    """Of which two states a guarantee is: "any two states up to 3 apart", "any two of the 7 labels".
+
+    Of places that a covered distance is known of `places_words` says more.
+    """
+    kind = statement.space.kind
+    what = {"labels": "labels", "zones": "zones"}.get(kind, "cells" if kind in _ON_MAPS else "states")
+    if statement.varied is not UNSET and "policy" in statement.varied.names:
+        return f"any two {what} that the policy of their step joins"
+    if statement.policy.kind == "complete":
+        return f"any two of the {statement.space.states:,} {what}"
+    reach = _reach(statement)
+    if reach is None:
+        return f"any two {what} that the policy joins"
+    which, apart, closed = reach
+    on_map = " on the map" * (kind in _ON_MAPS)
+    return f"any two {which} {'up to' if closed else 'less than'} {apart} apart{on_map}"
+
+
 def _in(block: str) -> str:
     return block if block.startswith("a") and not block.startswith("any") else f"in {block}"
 
@@ -442,10 +608,11 @@ def _guaranteed(
 ) -> dict[str, Any]:
     covered = statement.covered_distance
     facts = None if covered is UNSET or covered is None else document(covered)
-    own = statement.varied is not UNSET and "policy" in statement.varied.names
-    joined = f"any two states that the policy{' of their step' if own else ''} joins"
     # Places in one cell have one and the same answer: the guarantee is of more than those.
-    where = joined if facts is None or facts["metres"] == 0 else places_words(facts)
+    where = joined_words(statement) if facts is None or facts["metres"] == 0 else places_words(facts)
+    if (reach := _reach(statement)) is not None and (facts is None or facts["metres"] == 0):
+        facts = {"metres": None, "ground_metres": None} if facts is None else facts
+        facts |= {"between": reach[0], "apart": reach[1], "closed": reach[2], "meaning": joined_words(statement)}
     # Other queries of a person may spend what this one leaves of the promise.
     total = None if promise is None else promise.exact
     one, every = sureness(epsilon), None if total is None else sureness(total)
