@@ -163,11 +163,11 @@ class SchedulePlan:
             stays.told,
             stays.without,
             uncomputed=why if missing else "",
-            seconds=self._seconds,
+            seconds=self.seconds,
         )
 
     @property
-    def _seconds(self) -> int | None:
+    def seconds(self) -> int | None:
         """How long a sequence, block or window is, where its name does not say so."""
         promise = self.schedule.promise
         if self.step is None or isinstance(promise.per, str):

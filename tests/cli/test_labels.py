@@ -76,7 +76,7 @@ def test_a_release_names_labels_and_how_sure(published):
 
 def test_every_command_reads_it(portal, published, tmp_path, run):
     told = run("audit", *arguments(portal), "--released", published, "--ledger", portal / "l.db").stdout
-    assert "released: 96 rows of 8 users under 1 plans: nothing is wrong" in told
+    assert "released: 96 rows of 8 users under 1 plan: nothing is wrong" in told
     run("smooth", published, "--model", portal / "m.npz", "--policy", portal / "p.json", "-o", tmp_path / "s.parquet")
     smoothed = pd.read_parquet(tmp_path / "s.parquet")
     assert list(smoothed.columns) == ["user", "t", "step", "smoothed", "probability", "path"]
@@ -100,7 +100,7 @@ def test_a_stream_answers_with_labels_too(portal, tmp_path, run):
     (tmp_path / "out.jsonl").write_text(out)
     audit = ("audit", *arguments(portal, "--epsilon", "1"), "--released", tmp_path / "out.jsonl")
     told = run(*audit, "--ledger", tmp_path / "l.db").stdout
-    assert "released: 12 rows of 1 users under 1 plans: nothing is wrong" in told
+    assert "released: 12 rows of 1 users under 1 plan: nothing is wrong" in told
 
 
 def test_a_budget_is_planned_in_shares_of_labels(portal, tmp_path, run):

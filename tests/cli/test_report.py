@@ -121,7 +121,7 @@ def test_of_many_rows_every_nth_person_is_shown_and_all_are_counted(made, of, tm
     run(*of(made, tmp_path / "a.html"))
     text = (tmp_path / "a.html").read_text()
     assert [person["name"] for person in data_of(tmp_path / "a.html")["people"]] == ["u1", "u3"]
-    assert "2 of 3 people can be looked at step by step: every 2th by name." in text
+    assert "2 of 3 people can be looked at step by step: every second by name." in text
     assert "Where people are, by hour" in text and "for each of 3 people" in text
     monkeypatch.setattr(assembling, "MOST_COUNTED", 24)
     run(*of(made, tmp_path / "b.html"))

@@ -26,9 +26,12 @@ def test_zones_from_the_file_to_a_geopackage_of_the_release(tmp_path, wards, run
                "-o", tmp_path / "m.npz", "--json")  # fmt: skip
     assert one_json(made)["states"] == 4
     wards.unlink()
+    covers = run("policy", "radius", tmp_path / "m.npz", "--covers", "1500m", "-o", tmp_path / "p.json", code=2)
+    assert "--radius 1500m, between centres: zones have no covered distance" in covers.stderr
     run("policy", "radius", tmp_path / "m.npz", "--radius", "1km", "-o", tmp_path / "p.json")
-    run("release", tmp_path / "rows.csv", "--model", tmp_path / "m.npz", "--policy", tmp_path / "p.json",
-        "--epsilon", "1", "--ledger", tmp_path / "l.db", "-o", tmp_path / "r.csv")  # fmt: skip
+    told = run("release", tmp_path / "rows.csv", "--model", tmp_path / "m.npz", "--policy", tmp_path / "p.json",
+               "--epsilon", "1", "--ledger", tmp_path / "l.db", "-o", tmp_path / "r.csv").stderr  # fmt: skip
+    assert "any two zones whose centres are up to 1,000 m apart on the map" in " ".join(told.split())
     assert {row["estimate"] for row in rows_of(tmp_path / "r.csv")} <= set("abcd")
     for what in ("estimate", "z"):
         result = run("export", tmp_path / "r.csv", "-o", tmp_path / f"{what}.gpkg", "--what", what, "--json")

@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 
 import dphmm
+from dphmm.accounting.records import in_short
 from dphmm.batch import Batch
 from dphmm.samplers.entropy import ReplayBits
 from dphmm.session.setting import Setting
@@ -32,6 +33,8 @@ from dphmm.storage.release_words import (
     Found,
     InLedger,
     ends_told,
+    epsilon_words,
+    every_nth,
     first_that_finds,
     joined_words,
     off,
@@ -39,6 +42,7 @@ from dphmm.storage.release_words import (
     story,
     sureness,
     trapped_belief,
+    wrapped_row,
 )
 from dphmm.storage.released import Published
 from dphmm.storage.statement import privacy_statement, stated_policy
@@ -368,3 +372,22 @@ def test_a_refused_release_has_no_warnings_and_a_far_cost_has_one():
 
 def model_of(space):
     return dphmm.MarkovModel(np.full(4, 0.25), np.full((4, 4), 0.25), space=space)
+
+
+def test_numbers_of_an_order_are_words() -> None:
+    due = {2: "every second", 3: "every third", 10: "every tenth", 11: "every 11th", 12: "every 12th", 21: "every 21st",
+           22: "every 22nd", 113: "every 113th", 1003: "every 1,003rd"}  # fmt: skip
+    assert {number: every_nth(number) for number in due} == due
+
+
+def test_an_epsilon_is_exact_where_that_is_short() -> None:
+    """Three of a third that is rounded up would pass their total; what has no short fraction stays rounded up."""
+    due = {Fraction(10, 3): "10/3", Fraction(3, 2): "1.5", Fraction(2): "2", Fraction(20, 13): "20/13"}
+    assert {epsilon: epsilon_words(epsilon) for epsilon in due} == due
+    assert epsilon_words(Fraction(10**7, 3 * 10**6 + 1)) == in_short(Fraction(10**7, 3 * 10**6 + 1))
+
+
+def test_lines_of_a_terminal_are_no_longer_than_it() -> None:
+    rows = wrapped_row("epsilon sum", "a word " * 40, "another sentence")
+    assert rows[0][0] == "epsilon sum" and {label for label, _ in rows[1:]} == {" "}
+    assert all(len(line) <= 64 for _, line in rows) and rows[-1][1] == "another sentence"

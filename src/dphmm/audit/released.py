@@ -69,11 +69,12 @@ class ReleasedVerdict:
     def lines(self) -> list[str]:
         """The verdict in prose."""
         word = "CONVICTED" if self.convicted else "nothing is wrong"
-        said = [f"released: {self.rows} rows of {self.users} users under {self.plans} plans: {word}"]
+        plans = "1 plan" if self.plans == 1 else f"{self.plans:,} plans"
+        said = [f"released: {self.rows:,} rows of {self.users:,} users under {plans}: {word}"]
         said += [f"  {finding}" for finding in self.findings]
         said += [f"  not looked at: {note}" for note in self.notes]
         wrong = [verdict for verdict in self.verdicts if verdict.convicted]
-        said.append(f"  {len(self.verdicts)} of {self.plans} plans verified, {len(wrong)} of them convicted")
+        said.append(f"  {len(self.verdicts)} of {plans} verified, {len(wrong)} of them convicted")
         worst = max(self.verdicts, key=lambda verdict: verdict.loss, default=None)
         if worst is not None and worst.worst is not None:
             said.append(f"  over all of them the worst required pair loses {in_short(worst.loss)}")

@@ -97,19 +97,29 @@ def plan(model: str, as_json: bool, quiet: bool, **given: Any) -> None:
 
 def told(found: Sequence[SchedulePlan], own: SchedulePlan) -> list[str]:
     """The table: a line for each total, the one that was asked for marked, and one without the file."""
-    from dphmm.storage.release_words import after_words, block_name, of_any_file, off, over_whole, stay_words
+    from dphmm.storage.release_words import (
+        after_words,
+        block_name,
+        epsilon_words,
+        lasting,
+        of_any_file,
+        off,
+        over_whole,
+        stay_words,
+    )
 
     paced = own.schedule.kind == "paced"
     longest = max((one.stays.found for one in found), key=len)
     ends = " / ".join(after_words(block_name(own.stays.what), stay.after) for stay in longest)
-    who = f"{stay_words(own.unit)}, {ends}" if ends else stay_words(own.unit)
+    long = "" if own.seconds is None else f" of {lasting(own.seconds)}"
+    who = f"{stay_words(own.unit)}, {ends}{long}" if ends else stay_words(own.unit)
     # Of the people of all totals what is told of one of them is true.
     of_these = next((one.stays.what for one in found if not of_any_file(one.stays.what)), None)
     error = "expected error" if of_these is None else f"expected error {over_whole(of_these)}"
     rows = [(_for(own), "answers", error, "as it is released" * paced, who, "")]
     for one in found:
         schedule, mark = one.schedule, "<- " + in_short(own.schedule.promise.exact) if one is own else ""
-        answers = f"{'at most ' * paced}{schedule.releases} x {in_short(schedule.exact)}"
+        answers = f"{'at most ' * paced}{schedule.releases} x {epsilon_words(schedule.exact)}"
         online = off(one.online_error, one.unit) if paced else ""
         error = off(one.expected_error, one.unit)
         rows.append((in_short(schedule.promise.exact), answers, error, online, _found(one, len(longest)), mark))

@@ -255,6 +255,8 @@ def _covers(text: str, space: StateSpace) -> object:
     """Metres on a map."""
     if not space.on_map:
         raise InvalidInput("--covers", text, "--radius, in answer units: these states are no places")
+    if space.kind == "zones":
+        raise InvalidInput("--covers", text, f"--radius {text}, between centres: zones have no covered distance")
     return length(text, "--covers")
 
 

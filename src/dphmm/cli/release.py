@@ -400,13 +400,15 @@ def _unasked(published: Published) -> str | None:
 
 def _summary(document: Mapping[str, Any], given: Mapping[str, Any]) -> list[Row]:
     """What else is to be known of the rows and totals, and where everything lies."""
+    from dphmm.storage.release_words import wrapped_row
+
     output = given["output"]
     name, cost = Path(output).name, in_short(document["largest_cost_sum"])
     rows = [
         ("stored before", f"{document['stored_before']:,} answers, which stay as they were"),
         ("same step", f"{document['same_step']:,} rows are not answered: a step's {document['answer']} row is"),
         ("late", f"{document['late']:,} rows not released: an earlier run has passed over their steps"),
-        ("skipped steps", f"{document['skipped_steps']:,} without a row: predicted through, and recorded"),
+        ("skipped steps", f"{document['skipped_steps']:,} without a row: nothing is asked there"),
         ("set aside", f"{in_words(document['rejected'])}; listed in {name}.rejected.csv"),
         ("epsilon sum", f"{document['epsilon_sum_meaning']}"),
         ("cost sum", f"at most {cost} per subject: {document['cost_sum_meaning']}"),
@@ -429,7 +431,9 @@ def _summary(document: Mapping[str, Any], given: Mapping[str, Any]) -> list[Row]
         "set aside": "rejected",
     }
     kept = [row for row in rows if row[0] not in counted or document[counted[row[0]]]]
-    return kept if document["sequence"] is None else [row for row in kept if not row[0].endswith(" sum")]
+    kept = kept if document["sequence"] is None else [row for row in kept if not row[0].endswith(" sum")]
+    # A command is one line, to be copied.
+    return [row for one in kept for row in ([one] if one[0] == "next" else wrapped_row(*one))]
 
 
 def _ledger(given: Mapping[str, Any]) -> str:

@@ -140,7 +140,8 @@ def _summary(made: ReleaseReport, document: Mapping[str, Any]) -> list[Row]:
     if elsewhere:
         share = f"{100 * elsewhere / document['rows']:.1f} %"
         rows.append(("in no state", f"{elsewhere:,} rows ({share}), in none of the errors"))
-    rows.append(("step by step", f"{document['subjects_step_by_step']:,} of {document['subjects']:,} people"))
+    people = "1 person" if document["subjects"] == 1 else f"{document['subjects']:,} people"
+    rows.append(("step by step", f"{document['subjects_step_by_step']:,} of {people}"))
     rows.append(("written", f"{document['output']} ({document['bytes'] / 1e6:.1f} MB)"))
     return rows + ([("figures", str(len(document["figures"])))] if document["figures"] else [])
 

@@ -46,6 +46,7 @@ from dphmm.simulated import Guesses, ModelGuesses, laws_of_steps, places_of_stat
 from dphmm.states.space import FORBIDDEN, LONGEST_NAME
 from dphmm.states.trajectory import MICROSECONDS
 from dphmm.storage.inputs import PathLike
+from dphmm.storage.release_words import every_nth
 from dphmm.storage.statement import load_statement, promise_of_statement, schedule_of_statement, stated_options
 from dphmm.storage.statement_types import earlier_answers_of, epsilons_of, member
 from dphmm.types import BoolArray, FloatArray, IntArray, Loss
@@ -280,7 +281,7 @@ def _by_name(rows: Rows) -> tuple[list[str], str]:
         return names, ""
     every = -(-len(names) // FEW_PEOPLE)
     chosen = names[::every]
-    return chosen, f"{len(chosen)} of {len(names):,} people can be looked at step by step: every {every:,}th by name."
+    return chosen, f"{len(chosen)} of {len(names):,} people can be looked at step by step: {every_nth(every)} by name."
 
 
 class _Reading:

@@ -499,7 +499,13 @@ class ReleaseReport:
             all_possible=self.all_possible,
             as_stated=True,
             answered=sum(bool(self.rows.asked[own].any()) for own in self.rows.by_user.values()),
+            followed=self.follows_choices,
         )
+
+    @property
+    def follows_choices(self) -> bool:
+        """Whether a paced schedule was followed for everybody, and a ledger confirms from which hour on."""
+        return self.elsewhere is not None and bool(self.plans)
 
     @cached_property
     def in_ledger(self) -> InLedger | None:

@@ -40,6 +40,8 @@ from dphmm.storage.release_words import (
     after_words,
     block_name,
     clock,
+    epsilon_words,
+    every_nth,
     of_any_file,
     off,
     over_whole,
@@ -237,7 +239,10 @@ class Content:
     def once_asked(self) -> str:
         """What is expected once somebody is asked."""
         expected = self.report.prospects.expected
-        return "" if expected is None else f"Once people are asked: {expected.found.lines[0]}."
+        if expected is None:
+            return ""
+        told = " ".join(f"{line[0].upper()}{line[1:]}." for line in expected.found.lines)
+        return f"Of people who are asked this is expected. {told}"
 
     @property
     def answered(self) -> bool:
@@ -801,7 +806,7 @@ class Content:
             [name or str(number + 1), f"{max((total for _, total in points), default=0):g}"]
             for number, (name, points) in enumerate(blocks)
         ]
-        return Figure("budget", heading, drawings, caption, ["block", "spent"], rows)
+        return Figure("budget", heading, drawings, caption, ["day" if self._by_day else "block", "epsilon spent"], rows)
 
     def _spent_heading(self, alike: bool) -> str:
         """What was spent of what there is in a block, by whom."""
@@ -871,7 +876,7 @@ class Content:
                 ends = [off(error, plan.unit) for _, error in expected.found.stays]
                 stays = self.report.prospects.stays or stays
             told = "" if schedule.kind == "planned" else "at most "
-            answers = f"{told}{schedule.releases} × {in_short(schedule.exact)}"
+            answers = f"{told}{schedule.releases} × {epsilon_words(schedule.exact)}"
             rows.append((total, answers, error, *_first_and_last(ends, stays), own))
         return rows
 
@@ -893,7 +898,7 @@ class Content:
     @property
     def own_budget(self) -> str:
         """What the ladder calls the file's own budget: its figures are of whole blocks, which a file may not have."""
-        return " (this file)" if self.report.beforehand else " (its plan, of whole blocks)"
+        return " (this file)" if self.report.beforehand else " (this plan, with a row at every step)"
 
     @property
     def ladder_has_seven(self) -> bool:
@@ -1296,7 +1301,7 @@ def _some_of(drawn: Sequence[Person], people: Sequence[Person]) -> str:
     if len(drawn) == len(people):
         return ""
     apart = -(-len(people) // len(drawn))
-    return f" {len(drawn)} of {len(people):,} people: every {apart:,}th by name."
+    return f" {len(drawn)} of {len(people):,} people: {every_nth(apart)} by name."
 
 
 def _together(error: str) -> str:

@@ -30,6 +30,7 @@ from dphmm.storage.release_words import (
     Found,
     clock,
     constants_words,
+    epsilon_words,
     first_unlike,
     joined_words,
     lasting,
@@ -148,7 +149,7 @@ def lead(report: ReleaseReport) -> str:
     times = {
         "every": "at every step",
         "planned": f"at fixed public {'times' if report.rows.time is not None else 'steps'}",
-        "paced": "at times chosen from what was already published" + SO_STATED,
+        "paced": "at times chosen from what was already published" + SO_STATED * (not report.follows_choices),
     }[kind]
     if counts.rows == 1:
         return f"{f'{dates}. ' if dates else ''}Nothing else about this person is in the file: there is no path."
@@ -285,10 +286,11 @@ def guarantee(report: ReleaseReport) -> Guarantee:
         name, whole = (f"{counted(most)} answers", f"all {most}") if own and most > 1 else (ALL, ALL)
         if promise.window is not None:
             name = whole = f"any {promise.window} steps"
-        if own and promise.window is None and 1 < counts.most < most and not report.elsewhere:
+        if own and promise.window is None and 1 <= counts.most < most and not report.elsewhere:
             # What the file has is less than what may be asked.
             spent = one * counts.most
-            short.append((f"{counted(counts.most)} answers", _share(spent), sureness(spent)))
+            if counts.most > 1:
+                short.append((f"{counted(counts.most)} answers", _share(spent), sureness(spent)))
             name = f"the cap, {counted(most)}"
         short.append((name, _share(promise.exact), every))
         long.append((whole, _share(promise.exact), _odds(every, promise.exact)))
@@ -323,6 +325,8 @@ def guarantee(report: ReleaseReport) -> Guarantee:
         note = f"No limit {'for a day' if by_day else 'for all answers'}: {plural(counts.most, 'answer')}"
         note += " a day" * by_day
         note += " of this file" * bool(more) + f", {'it' if counts.most == 1 else 'each'} allows {sure}"
+        if counts.answers == 1 and not more:
+            note = f"No limit for further answers: this one allows {sure}"
         note += f"; {more}." if more else "."
     big = f"at most {sure} sure" if sure[0].isdigit() else f"{sure} sure"
     can = "is" if sure[0].isdigit() else "can be"
@@ -409,9 +413,14 @@ def block_words(report: ReleaseReport) -> list[str]:
         blocks = max((len(blocks) for _, blocks in report.in_file), default=0)
         # Of a file of one day, too, it must be said what more days would tell.
         number = blocks if blocks > 1 else 7
+        days = "days" if promise.per == "1d" else "blocks"
+        if blocks > 1:
+            first = f"Ways that differ in {counted(number)} {days} lose more"
+        else:
+            first = f"In a file of more {days}, ways that differ in {counted(number)} of them would lose more"
         told.append(
-            f"Ways that differ in {counted(number)} {'days' if promise.per == '1d' else 'blocks'} lose more. Totals "
-            f"add: {number} times {in_short(promise.exact)}, which is {in_short(number * promise.exact)}."
+            f"{first}. Totals add: {number} times {in_short(promise.exact)}, which is "
+            f"{in_short(number * promise.exact)}."
         )
     return told
 
@@ -577,7 +586,8 @@ def _planned_words(found: Found, whom: str) -> str:
     if not told:
         return ""
     answers = f", with {found.with_answers}" * bool(found.answers)
-    return f" {whom}{answers}, {stay_words(found.unit)} is found to {told}."
+    base = "" if math.isnan(found.stays_without) else f" ({off(found.stays_without, found.unit)} without the file)"
+    return f" {whom}{answers}, {stay_words(found.unit)} is found to {told}{base}."
 
 
 def _a_whole(found: Found) -> str:
@@ -634,7 +644,7 @@ def not_protected(report: ReleaseReport) -> list[tuple[str, str, str]]:
         rows.append(
             (
                 "Whom the model was fitted on",
-                "It is public, and tells of them.",
+                "The model is public, and tells of them.",
                 "a model of the map, or learned privately",
             )
         )
@@ -675,8 +685,6 @@ def not_protected_short(report: ReleaseReport) -> list[str]:
         )
     elif not _complete(report):
         lines.append("States that the policy does not join: one answer may tell them apart.")
-    if report.statement.constraint.name.startswith("delta"):
-        lines.append("Rows outside the delta-set are less exact: each is answered as the nearest state inside.")
     if unprotected_fit(report.statement):
         lines.append("Whom the model was fitted on.")
     if not report.all_possible:
@@ -700,7 +708,7 @@ def spent(report: ReleaseReport) -> Spent:
     largest = max(report.largest_of.values(), default=Fraction(0))
     in_all = report.in_all
     least, most = epsilons_of(report.statement)
-    each = f"epsilon\u00a0{in_short(least)}" if least == most else f"at most epsilon\u00a0{in_short(most)}"
+    each = f"epsilon\u00a0{epsilon_words(least)}" if least == most else f"at most epsilon\u00a0{epsilon_words(most)}"
     days = max((len(blocks) for _, blocks in told), default=0)
     most_answers, alike = _most_of(told)
     # Other queries have other epsilons.
@@ -722,7 +730,9 @@ def spent(report: ReleaseReport) -> Spent:
         if promise.window is not None:
             block = f" {over_words(promise)}"
         big = f"{in_short(largest)} of {in_short(promise.exact)}{block}"
-        who = f"Every person{', every day' if promise.per == '1d' else ''}" if alike else "Nobody spent more"
+        person = "Every person" if counts.people > 1 else "One person"
+        daily = ", every day" * (promise.per == "1d" and (days > 1 or counts.people > 1))
+        who = f"{person}{daily}" if alike else "Nobody spent more"
         together = f", together {in_short(largest)}" * (alike and most_answers > 1 and not report.elsewhere)
         words = f"{who}: {'' if alike else 'at most '}{answers}{together}."
         if promise.window is not None:
@@ -775,11 +785,13 @@ def spending_groups(report: ReleaseReport) -> list[tuple[str, str, str, str]]:
         groups[most, report.largest_of[user], sum((total for _, _, total in blocks), Fraction(0))] += 1
     n, rows = sum(groups.values()), []
     ordered = sorted(groups.items(), key=lambda item: (-item[1], -item[0][2]))
-    for (most, largest, total), people in ordered[:6]:
+    # One line of others takes as much room as one of its own.
+    shown = 7 if len(ordered) == 7 else 6
+    for (most, largest, total), people in ordered[:shown]:
         who = f"all {n:,}, alike" if people == n and n > 1 else f"{people:,} alike" if people > 1 else "1 person"
         rows.append((who, str(most), in_short(largest), in_short(total)))
-    if len(ordered) > 6:
-        rest = ordered[6:]
+    if len(ordered) > shown:
+        rest = ordered[shown:]
         told = [max(key[at] for key, _ in rest) for at in range(3)]
         rows.append(
             (f"{sum(count for _, count in rest):,} others, at most", str(told[0]), in_short(Fraction(told[1])),

@@ -107,6 +107,27 @@ def clock(seconds: int) -> str:
     return f"{seconds // 3600 % 24}:{seconds // 60 % 60:02d}"
 
 
+_ORDINALS = ("second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
+
+
+def every_nth(number: int) -> str:
+    """ "every second", "every 12th", "every 21st"."""
+    if 2 <= number < 2 + len(_ORDINALS):
+        return f"every {_ORDINALS[number - 2]}"
+    ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th") if number % 100 not in (11, 12, 13) else "th"
+    return f"every {number:,}{ending}"
+
+
+def epsilon_words(epsilon: Fraction) -> str:
+    """An epsilon, exactly where that is short: "1.5", "10/3".
+
+    Several of one that is rounded up would pass the total that they are of.
+    """
+    short = f"{epsilon.numerator}/{epsilon.denominator}"
+    rounded = in_short(epsilon)
+    return rounded if Fraction(rounded) == epsilon or len(short) > len(rounded) else short
+
+
 def lasting(seconds: int) -> str:
     """A length of time: "10 minutes", "1 hour", "5 days"."""
     for unit, name in ((86400, "day"), (3600, "hour"), (60, "minute")):
@@ -220,7 +241,8 @@ class Found:
             lines.append(f"{stay_words(self.unit)}: not computed: {self.uncomputed}")
         elif self.planned:
             whom = f"of people with rows of {self._whole}{' and ' * bool(self.answers)}{self.with_answers}"
-            lines.append(f"{stay_words(self.unit)}, {whom}: {self._ends(self.planned)}")
+            base = f" ({off(self.stays_without, self.unit)} without)" * (not math.isnan(self.stays_without))
+            lines.append(f"{stay_words(self.unit)}, {whom}: {self._ends(self.planned)}{base}")
         if self.leaving is not None:
             lines.append(f"when somebody left home: {self.leaving.figure} off ({self.leaving.beside})")
         return [*lines, "so its plan says; dphmm report computes it again"] if self.by_plan else lines
@@ -327,7 +349,7 @@ def why_no_stays(what: str, public_plans: bool) -> str:
         return "every answer has a plan of its own"
     if what == "sequence":
         return "no state is possible at every step"
-    return f"{first_unlike(what)}, or hours differ: no figure holds for every file"
+    return f"{first_unlike(what)}, or hours differ"
 
 
 def first_unlike(what: str) -> str:
@@ -405,10 +427,14 @@ class Story:
         for name, part in vars(self).items():
             words = part["words"] if part is not None else [missing] if missing else []
             if words:
-                label = name.replace("_", " ")
-                lines = [line for sentence in words for line in _wrapped(sentence)]
-                told += [(label if number == 0 else " ", line) for number, line in enumerate(lines)]
+                told += wrapped_row(name.replace("_", " "), *words)
         return told
+
+
+def wrapped_row(label: str, *sentences: str) -> list[tuple[str, str]]:
+    """The lines of sentences for a terminal of 80 columns, the label beside the first."""
+    lines = [line for sentence in sentences for line in _wrapped(sentence)]
+    return [(label if number == 0 else " ", line) for number, line in enumerate(lines)]
 
 
 def _wrapped(sentence: str) -> list[str]:
@@ -429,6 +455,7 @@ def story(
     all_possible: bool = False,
     as_stated: bool = False,
     answered: int | None = None,
+    followed: bool = False,
 ) -> Story:
     """The five answers of a release that is stated, with its promise and schedule.
 
@@ -437,6 +464,7 @@ def story(
     known; without it no bound on several answers is told. ``all_possible``: whether the model excludes no state at any
     step (`dphmm.session.setting.Setting.excludes_no_state`). ``as_stated``: told by a reader of the statement, who
     knows of the model's origin and of paced times only what it says. ``answered``: how many people have an answer.
+    ``followed``: whether every choice of a paced schedule was followed, beside the ledger.
     """
     asked = statement.published.rows - (statement.schedule.not_asked if statement.schedule is not UNSET else 0)
     (least, epsilon), step = epsilons_of(statement), statement.model.step_seconds
@@ -444,7 +472,7 @@ def story(
     # What a ledger would confirm.
     unchecked = as_stated and ledger is None
     return Story(
-        published=_published(statement, asked, schedule, most, block, as_stated, unchecked, answered),
+        published=_published(statement, asked, schedule, most, block, as_stated and not followed, unchecked, answered),
         guaranteed=_guaranteed(statement, promise, epsilon, most, block, ledger, confirmed, all_possible, as_stated)
         if asked
         else _nothing_guaranteed(statement),
@@ -523,7 +551,7 @@ def _published(
     if each and unchecked:
         each += " (so the statement says)"
     people = "1 person" if counts.subjects == 1 else f"{counts.subjects:,} people"
-    if answered is not None and answered < counts.subjects:
+    if answered is not None and 0 < answered < counts.subjects:
         people = f"{answered:,} of {people}"
     answers, rows = (f"{asked:,} {what[:-1] if asked == 1 else what}", f"{counts.rows:,} row{'s' * (counts.rows != 1)}")
     words = [f"{answers} of {people}, {times}{each}; {rows}"]
@@ -681,7 +709,7 @@ def _no_limit(statement: ReleaseStatement, epsilon: Fraction, one: str) -> str:
     # Public constants have an answer and no epsilon, and steps may have one of their own; a sum may be rounded up.
     count, one_epsilon = Fraction(statement.totals.epsilon_sum) / epsilon, len(set(epsilons_of(statement))) == 1
     if count == 1 and one_epsilon:
-        return f"no limit for further answers: 1 about one person in all, it allows {one}"
+        return f"no limit for further answers; this one allows {one}"
     known = count.denominator == 1 and one_epsilon
     answers = f"{int(count):,} answers about one person in all, " if known else ""
     return f"no limit for {over}: {answers}each allows {one}"
@@ -734,7 +762,9 @@ def _spent(
         whose = "" if needed == promise.exact or ledger is not None else " by this query"
         spent = in_short(min(needed, spent_in_all) if ledger is None else ledger.largest)
         words = [f"at most {spent} of {total} {_in(block)} for each person{whose}; in all at most {in_all}{over}"]
-        if ledger is None and spent_in_all < needed:
+        if ledger is None and spent_in_all == 0:
+            words = [f"nothing of {total} {_in(block)} for each person{whose}"]
+        elif ledger is None and spent_in_all < needed:
             # How much of it lies in one block the statement does not say.
             words = [f"at most {in_all} in all for each person{over}; the cap is {total} {_in(block)}{whose}"]
         words[0] += CAP * unchecked
