@@ -373,7 +373,7 @@ def test_the_delta_set_is_told_as_the_statement_tells_it(page_of):
     assert (
         "not among its own neighbours" not in said and "Every policy edge among possible states keeps epsilon" in said
     )
-    assert "each is answered as the nearest state inside" in said and "the guarantee stays" not in said
+    assert "answered as its surrogate, the nearest state inside" in said and "the guarantee stays" not in said
 
 
 def test_a_total_over_steps_is_told_as_on_the_terminal(tmp_path):
