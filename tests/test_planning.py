@@ -614,6 +614,18 @@ def test_where_an_hour_decides_what_answers_tell_step_1_may_not_be_at_any(share)
     assert planner.even == planner.settled == (share == 0)
 
 
+def test_who_swings_at_first_and_not_far_ahead_is_not_alike_at_all_hours():
+    """One in 11 swings between far away and near, and falls out of time within some months."""
+    turns, slip = np.kron([[0, 1], [1, 0]], np.full((3, 3), 1 / 3)), 1e-3
+    turns = (1 - slip) * turns + slip * np.kron(np.eye(2), np.full((3, 3), 1 / 3))
+    moves = np.block([[np.full((3, 3), 1 / 3), np.zeros((3, 6))], [np.zeros((6, 3)), turns]])
+    begin = np.r_[np.full(3, 0.91 / 3), np.full(3, 0.09 / 3), np.zeros(3)]
+    space = dphmm.StateSpace([0, 1, 2, 1000, 1001, 1002, 3, 4, 5])
+    model = dphmm.MarkovModel(begin, moves, space=space, start="at", step=43_200)
+    planner = World(model, dphmm.policy.complete(9), space, dphmm.SequencePromise(2, per="1d"), people=6)
+    assert planner._alike_in(planner._far_steps) and not planner.even and not planner.settled
+
+
 def test_a_slow_change_comes_with_no_hour(monkeypatch):
     """Over a day people are elsewhere than a day before, by as much as within one. A model of other moves has hours."""
     slow = between_towns(1e-5)
