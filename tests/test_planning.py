@@ -895,6 +895,7 @@ DAMAGE = {
     "another policy": (("policy",), "0" * 64, "another policy"),
     "another space": (("space",), 7, "another space"),
     "a missing member": (("ladder",), None, "members missing"),
+    "a week of days": (("stays", "what"), "week", "times|plan.json"),
     "a schedule past its promise": (("schedule", "epsilon"), "5", "plan.json"),
     "another epsilon than chosen": (("options", "epsilon"), "1", "plan.json"),
     "another epsilon in the schedule": (("schedule", "epsilon"), "1/1000", "plan.json"),

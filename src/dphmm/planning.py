@@ -29,7 +29,7 @@ from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.graph import PolicyGraph
 from dphmm.samplers.entropy import ReplayBits
-from dphmm.schedule_plan import Candidate, SchedulePlan, Stay, Stays
+from dphmm.schedule_plan import CALLED, Candidate, SchedulePlan, Stay, Stays
 from dphmm.session.answer import answer_under
 from dphmm.session.options import check_begins
 from dphmm.session.scheduled import PlanSchedule
@@ -86,8 +86,6 @@ LONGER = (1, 2, 3, 5, 7, 10, 14, 21, 30)
 _DAY = 86400
 #: Likelihoods that are computed together: of so many answers times states.
 _TOGETHER = 2 * 10**6
-#: What blocks of so many seconds are called where people stay for them.
-_CALLED = {3600: "hour", _DAY: "day", 7 * _DAY: "week"}
 _HOURS = re.compile(r"([0-9]{1,2})-([0-9]{1,2})")
 
 
@@ -598,9 +596,9 @@ class World:
             return "sequence", ((1, length),)
         what = "block" if self.promise.per is not None else "window"
         if isinstance(self.promise.per, str) and step is not None:
-            what = _CALLED.get(length * step, what)
+            what = CALLED.get(length * step, what)
         steps = self.paths.shape[1]
-        long = f"{steps // length:,} {what}s" if what in _CALLED.values() else f"{steps:,} steps"
+        long = f"{steps // length:,} {what}s" if what in CALLED.values() else f"{steps:,} steps"
         if not self.settled:
             what = f"{FIRST}{what}{'s' * (self._first > 1)}"
         if self.lasts(schedule):

@@ -30,6 +30,8 @@ from dphmm.storage.release_words import Found, block_name, why_no_stays
 FORMAT = 1
 #: Blocks or windows that people stay at most in the figures of a plan.
 LONGEST_STAY = 366
+#: What blocks of so many seconds are called where people stay for them.
+CALLED = {3600: "hour", 86_400: "day", 7 * 86_400: "week"}
 _MEMBERS = {
     "format", "model", "policy", "space", "options", "schedule", "hours", "unit", "people", "seed", "ladder", "without",
     "stays",
@@ -267,11 +269,15 @@ def _possible(without: float, stays: Stays, rows: tuple[Candidate, ...]) -> bool
     return fits and after == sorted(set(after)) and all(1 <= one <= LONGEST_STAY for one in after)
 
 
-def _called(promise: SequencePromise) -> tuple[str, ...]:
-    """What people may stay for under a promise."""
+def _called(promise: SequencePromise, step: int | None) -> tuple[str, ...]:
+    """What people may stay for under a promise, where the model's step is so many seconds."""
     if promise.per is None:
         return ("sequence" if promise.steps is not None else "window",)
-    return ("block", *(("hour", "day", "week", "night") if isinstance(promise.per, str) else ()))
+    if not isinstance(promise.per, str) or step is None:
+        return ("block",)
+    length = promise.in_steps(step, 0).per
+    assert isinstance(length, int)
+    return (CALLED.get(length * step, "block"), "night")
 
 
 def _restored(told: Mapping[str, Any], digests: Mapping[str, str], space: StateSpace, step: int | None) -> SchedulePlan:
@@ -293,7 +299,7 @@ def _restored(told: Mapping[str, Any], digests: Mapping[str, str], space: StateS
     if chosen != [(schedule.exact, schedule.releases)] or options.epsilon != schedule.exact:
         raise ValueError("another schedule than the one that was chosen")
     by_clock = isinstance(schedule.promise.per, str)
-    if block_name(stays.what) not in _called(schedule.promise) or (told["hours"] is not None and not by_clock):
+    if block_name(stays.what) not in _called(schedule.promise, step) or (told["hours"] is not None and not by_clock):
         raise ValueError("times that the promise does not have")
     if told["people"] < 2 or options.flat == "allow":
         raise ValueError("what dphmm plan refuses")
