@@ -25,7 +25,7 @@ import sqlite3
 import struct
 import sys
 import zipfile
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
@@ -647,6 +647,7 @@ class Checker:
             ("columns", self.columns),
             ("statement", self.of_statement),
             ("epsilons", self.epsilons),
+            ("chosen steps", self.chosen_epsilons),
             ("other files", self.other_files),
             ("sums", self.sums),
             ("promise", self.promise),
@@ -836,6 +837,34 @@ class Checker:
         zero = sum(row.asked and self.file.number(row, "epsilon") == 0 for row in self.file.rows)
         told = self.stated("published.public_constants")
         self.report.require(zero == told, "epsilon", f"{zero} public constants, as stated", f"{zero}, stated {told}")
+
+    def chosen_epsilons(self) -> None:
+        """Steps that were chosen an epsilon have it, and all others the statement's."""
+        varied = self.stated("varied")
+        if varied is None or "epsilon" not in varied["names"]:
+            return
+        runs = sorted((*map(int, run), fraction(one["epsilon"] or self.stated("epsilon")))
+                      for one in varied["chosen"] for run in one["steps"])  # fmt: skip
+        apart = all(first <= last for first, last, _ in runs) and all(one[1] < two[0] for one, two in pairwise(runs))
+        if not apart:
+            self.report.add("wrong", "chosen steps", "runs of steps that overlap")
+            return
+        seconds, begins = self.stated("model.step_seconds"), [first for first, _, _ in runs]
+        if "t" not in self.file.columns or not seconds:
+            raise Unknown("which rows are of the chosen steps is told by times, and rows have none")
+        odd = []
+        for row in self.file.rows:
+            moment, own = self.file.moment(row), self._epsilon(row)
+            if moment is None:
+                raise Unknown("some rows have no time")
+            number = moment // (seconds * 10**6)
+            run = bisect_right(begins, number) - 1
+            inside = run >= 0 and number <= runs[run][1]
+            due = runs[run][2] if inside else fraction(self.stated("epsilon"))
+            if own and own != due:
+                odd.append(row.where)
+        figure = "answers at the chosen steps have the epsilon that was chosen, all others the statement's"
+        self.report.require(not odd, "chosen steps", figure, f"another epsilon: {some(odd)}")
 
     def sums(self) -> None:
         exact = self._exact

@@ -18,6 +18,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 
@@ -258,10 +259,22 @@ def promise_of_insecure_noise(told):
     told["private"], told["randomness"]["secure"] = True, False
 
 
+def epsilon_of_steps_that_no_row_has(told):
+    one = {"steps": [[9990, 9990]], "epsilon": told["epsilon"], "policy": None, "partners": None, "protection": None}
+    told.update(varied={"names": ["epsilon"], "chosen": [one]}, epsilon="1/100")
+
+
+def runs_that_overlap(told):
+    epsilon_of_steps_that_no_row_has(told)
+    told["varied"]["chosen"][0]["steps"] = [[1, 9], [5, 10**9]]
+
+
 @pytest.mark.parametrize("folder", ["planned"], indirect=True)
 @pytest.mark.parametrize(
     ("change", "check"),
     [
+        (epsilon_of_steps_that_no_row_has, "chosen steps"),
+        (runs_that_overlap, "chosen steps"),
         (lambda told: told["schedule"].update(at="1-12"), "schedule"),
         (lambda told: told["sequence"].update(total="2"), "promise"),
         (lambda told: told["sequence"].update(steps=3, per=None), "promise"),
@@ -298,6 +311,26 @@ def test_an_edited_statement_is_convicted(folder, verify, change, check):
     edit_statement(change)
     code, found = verify(*everything())
     assert code == 1 and any(line.startswith(f"{check}: ") for line in found["wrong"])
+
+
+@pytest.mark.parametrize("folder", ["planned"], indirect=True)
+def test_epsilons_of_chosen_steps_are_looked_at_one_by_one(folder, verify):
+    """Right where all rows are of chosen steps; wrong where half of them are not, and have the same epsilon."""
+    times = sorted({row["t"] for row in csv.DictReader(Path("released.csv").read_text().splitlines())})
+    seconds = json.loads(Path("released.csv.privacy.json").read_text())["model"]["step_seconds"]
+    bins = [int(datetime.fromisoformat(t).replace(tzinfo=UTC).timestamp()) // seconds for t in times]
+
+    def chosen(last):
+        def change(told):
+            epsilon_of_steps_that_no_row_has(told)
+            told["varied"]["chosen"][0]["steps"] = [[bins[0], last]]
+
+        return change
+
+    edit_statement(chosen(bins[-1]))
+    assert [line.split(":")[0] for line in verify(*everything())[1]["ok"] if "chosen" in line] == ["chosen steps"]
+    edit_statement(lambda told: told["varied"]["chosen"][0].update(steps=[[bins[0], bins[len(bins) // 2]]]))
+    assert any(line.startswith("chosen steps: ") for line in verify(*everything())[1]["wrong"])
 
 
 @pytest.mark.parametrize("folder", ["planned"], indirect=True)
