@@ -585,8 +585,8 @@ def test_a_reader_who_is_no_better_than_a_guess_is_no_promise(report_of):
 
     own = report_of("grid")
     for error, figure, beside in (
-        (4300.0, "1.2\u00a0h", "30\u00a0min by a fixed guess, 7:40, which is nearer"),
-        (1700.0, "28\u00a0min", "30\u00a0min by a fixed guess, 7:40"),
+        (4300.0, "1.2\u00a0h", "30\u00a0min by guessing 7:40"),
+        (1700.0, "28\u00a0min", "30\u00a0min by guessing 7:40"),
     ):
         told = replace(own)
         told.__dict__["leaving"] = Leaving(error, 1800.0, 27_600.0)
@@ -595,7 +595,7 @@ def test_a_reader_who_is_no_better_than_a_guess_is_no_promise(report_of):
         kept = told.story.still_found
         assert kept["leaving"] == {"error_seconds": error, "guess_seconds": 1800.0, "guess": "7:40"}
         assert f"when somebody left home: {figure} off ({beside})" in kept["words"]
-    assert Leaving(20.0, 0.0, 27_600.0).beside.startswith("less than a minute by a fixed guess")
+    assert Leaving(20.0, 0.0, 27_600.0).beside.startswith("less than a minute by guessing 7:40")
 
 
 def test_what_was_measured_is_told_where_nothing_was_expected(report_of):

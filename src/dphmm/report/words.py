@@ -508,7 +508,7 @@ def found_lines(report: ReleaseReport) -> tuple[list[tuple[str, str]], str]:
     else:
         how = "on average" if found.measured else "expected"
         base = off(found.without, unit)
-        told = f"off {how}{found.in_units}, about where somebody is at a given moment ({base} without the file)"
+        told = f"off {how}{found.in_units}, about where somebody is ({base} without the file)"
         lines = [(off(found.error, unit), told)]
     stays = [] if found.stays_known else found.stays
     if found.stays and found.stays_known:
@@ -553,10 +553,7 @@ def _from_whom(report: ReleaseReport, found: Found) -> str:
         if not found.stays:
             told = f"Measured on the {whom} people; without the file: the guesses best by the model."
             return told + _planned_words(found, f"Of people with rows of {_a_whole(found)}")
-        first = "Which label somebody has" if found.unit == LABELS_WRONG else "Where somebody is"
-        if report.leaving is not None:
-            first += ", when they left"
-        return f"{first}: measured on the {whom} people. Who stays: computed from public data alone."
+        return f"Measured on the {whom} people. Who stays: from public data alone."
     if not report.whole:
         told = f"what a reader who believes the model expects of {report.rows_told}"
         if not report.names_blocks:

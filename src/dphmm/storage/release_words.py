@@ -154,9 +154,8 @@ class Leaving(NamedTuple):
 
     @property
     def beside(self) -> str:
-        """The other one, and which is nearer: what this reader does is no bound on what others can do."""
-        nearer = ", which is nearer" * (self.without < self.error)
-        return f"{_hours(self.without)} by a fixed guess, {clock(round(self.guess / 600) * 600)}{nearer}"
+        """The other one, which may be nearer: what this reader does is no bound on what others can do."""
+        return f"{_hours(self.without)} by guessing {clock(round(self.guess / 600) * 600)}"
 
 
 def _hours(seconds: float) -> str:
