@@ -130,25 +130,64 @@ def drawn(chart, style):
     return np.array(pairs, dtype=np.float64), [(float(x), float(y), words) for x, y, words in texts]
 
 
+DAYS = (1, 2, 3, 5, 7, 10, 14, 21, 30)
+#: Lines as plans have them: name, style, error by day; what is known without the file.
+STAYS = {
+    "apart": ([("3 a day", "other", lambda day: 900 / day**0.4, 30), ("12 a day (this file)", "main",
+               lambda day: 150, 30)], 700.0),
+    "a short line under the main one": ([("3 a day", "other", lambda day: 770 / day**0.6, 30),
+        ("12 a day (this file)", "main", lambda day: max(130, 270 / day**0.5), 30),
+        ("an answer at every step", "faint", lambda day: 128, 3)], 2600.0),
+    "all found at once": ([("2 a day", "other", lambda day: 1900 - 40 * day, 30),
+        ("8 a day (this file)", "main", lambda day: 230, 30),
+        ("an answer at every step", "faint", lambda day: 229, 3)], 2700.0),
+    "far below a cell": ([("8 a day (this file)", "main", lambda day: 300 / day**0.2, 5)], 2760.0),
+}  # fmt: skip
+
+
 @pytest.mark.parametrize("width", [540, 340])
-def test_names_stand_off_the_lines_and_nearest_to_their_own(width):
-    """The two names are between their lines, or beyond them, and end within the chart."""
-    days = (1, 2, 3, 5, 7, 10, 14, 21, 30)
-    lines = [
-        Line([(day, 900.0 / day**0.4) for day in days], "3 a day", "other"),
-        Line([(day, 150.0) for day in days], "12 a day (this file)", "main"),
-    ]
-    chart = str(nights_chart(lines, width, "m", "day", 340.0, "It is so."))
-    curves = {style: drawn(chart, f"line-{style}")[0] for style in ("other", "main")}
+@pytest.mark.parametrize("case", STAYS)
+def test_a_name_stands_by_its_own_line_and_over_no_other(case, width):
+    """Or below the chart, after a piece of its line; the error without the file is a line, or named above the chart."""
+    given, without = STAYS[case]
+    lines = [Line([(day, of(day)) for day in DAYS if day <= last], name, style) for name, style, of, last in given]
+    chart = str(nights_chart(lines, width, "m", "day", 340.0, (without, "without the file"), "It is so."))
+    curves = {f"name-{line.style}": drawn(chart, f"line-{line.style}")[0] for line in lines}
+    if 'class="reference"' in chart:
+        curves["soft"] = drawn(chart, "reference")[0]
+        texts = drawn(chart, "soft")[1]
+    else:
+        texts = []
+        assert (
+            "↑ without the file" in chart
+            and float(re.search(r'text class="soft" x="[^"]*" y="([^"]*)"', chart)[1]) < 20
+        )
+    height = float(re.search(r'height="([\d.]+)" role', chart)[1])
     for style in curves:
-        ((x, y, words),) = drawn(chart, f"name-{style}")[1]
-        under = np.linspace(x, x + 8 * len(words), 50)
-        assert x >= 56 and under[-1] <= width
-        apart = {
-            other: np.abs(np.interp(under, points[:, 0], points[:, 1]) - (y - 4)).min()
+        ((x, y, words),) = texts if style == "soft" else drawn(chart, style)[1]
+        across = np.linspace(x, x + 7 * len(words), 80)
+        assert across[-1] <= width and y <= height
+        if y > 215:
+            # Below the chart: a piece of the line stands before the name.
+            assert f'd="M{x - 32:g} {y - 4:g}L{x - 6:g} {y - 4:g}"' in chart
+            continue
+        gap = {
+            other: np.nan_to_num(np.interp(across, *points.T, left=np.nan, right=np.nan) - (y - 4), nan=np.inf)
             for other, points in curves.items()
         }
-        assert min(apart.values()) >= 6 and min(apart, key=apart.__getitem__) == style
+        assert all(np.abs(one).min() >= 7 for one in gap.values()), style
+        own = curves[style]
+        near = np.hypot(np.clip(own[:, 0], x, across[-1]) - own[:, 0], 0) + np.abs(own[:, 1] - (y - 4))
+        assert min(near.min(), np.abs(gap[style]).min()) <= 40
+        if np.abs(gap[style]).min() < np.inf:
+            assert min(gap, key=lambda other: np.abs(gap[other]).min()) == style
+
+
+def test_a_chart_within_one_cell_is_shaded_as_far_as_it_goes():
+    lines = [Line([(1, 300.0), (2, 250.0)], "this file", "main")]
+    for inside in (600.0, 5000.0):
+        chart = str(nights_chart(lines, 540, "m", "day", inside, (2700.0, "without"), "It is so."))
+        assert float(re.search(r'<rect class="inside"[^>]*height="([\d.]+)"', chart)[1]) > 80
 
 
 def test_the_name_of_a_measured_error_ends_within_the_chart():

@@ -64,6 +64,32 @@ CUT = """
 })()
 """
 
+#: Names of lines that another line of their chart runs through.
+CROSSED = """
+(() => {
+  const found = [], kinds = {"expected-name": "expected", "measured-name": "measured", "name-main": "line-main",
+    "name-other": "line-other", "name-faint": "line-faint", "soft": "reference"};
+  for (const chart of document.querySelectorAll("svg.chart")) {
+    if (!chart.getClientRects().length) continue;
+    const lines = [...chart.querySelectorAll("path")].filter((e) => Object.values(kinds).includes(e.classList[0]));
+    for (const text of chart.querySelectorAll("text")) {
+      const own = kinds[text.classList[0]], box = text.getBBox();
+      for (const line of own ? lines : []) {
+        const n = line.getTotalLength();
+        for (let at = 0; at <= n; at += 1) {
+          const p = line.getPointAtLength(at);
+          if (p.x > box.x && p.x < box.x + box.width && p.y > box.y + 2 && p.y < box.y + box.height - 2) {
+            found.push([text.textContent, line.classList[0]]);
+            break;
+          }
+        }
+      }
+    }
+  }
+  return found;
+})()
+"""
+
 
 @pytest.fixture(scope="module")
 def browser():
@@ -111,6 +137,7 @@ def test_opens_fits_and_can_be_read(name, look, browser, page):
     tab = browser.open(page(name), **LOOKS[look])
     assert tab.ask("document.documentElement.scrollWidth <= innerWidth"), "the page is wider than the window"
     assert tab.ask(CUT) == []
+    assert tab.ask(CROSSED) == []
     assert tab.ask(FAINT_TEXTS) == []
     assert tab.ask("document.querySelectorAll('h1').length") == 1
     quiet(tab, page(name))
@@ -120,10 +147,13 @@ def test_the_measures_can_fail(browser, tmp_path):
     path = tmp_path / "bad.html"
     path.write_text(
         "<p style='color:#999'>faint</p><svg width=50 height=30><text y='20' fill='#ccc'>very many words</text></svg>"
+        "<svg class=chart width=90 height=30><text class=name-main y=20>crossed</text>"
+        "<path class=line-other d='M0 14L90 14'/></svg>"
         "<div style='width:3000px'>wide</div><div style='width:20px'><svg width=60 height=9></svg></div>"
     )
     tab = browser.open(path)
     assert [text for text, _ in tab.ask(FAINT_TEXTS)] == ["faint", "very many words"]
+    assert tab.ask(CROSSED) == [["crossed", "line-other"]]
     assert {what for what, _ in tab.ask(CUT)} == {"DIV", "svg", "text"}
 
 

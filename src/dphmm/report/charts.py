@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -20,11 +21,19 @@ WIDTHS = (540.0, 340.0)
 #: The same for a chart that stands on the first screen, where a map would be.
 FIRST_WIDTHS = (592.0, 340.0)
 _GRID = 4
-_LETTER, _WIDE_LETTER = 6.6, 8.2
-#: The base of a name above and below its line; from there up to its middle; half its height; lines of text.
-_ABOVE, _BELOW, _MIDDLE, _HALF, _LINE = 9, 19, 4, 8, 15
-#: How much worse a name is over a line than nearer to another line than to its own.
-_COVERS = 4
+_LETTER = 6.6
+#: Widths of bold letters in a wide font: narrow, usual and broad ones.
+_NARROW, _USUAL, _BROAD = 5.2, 8.4, 13.0
+#: Names of a line: their height above and below its base, what they keep clear of lines, how far they are from theirs.
+_ASCENT, _DESCENT, _CLEAR, _NEAR = 10.0, 3.0, 3.0, 16.0
+#: Bases at which a name is tried, below a point of its line.
+_BASES = (-7.0, 17.0, -11.0, 21.0, 4.0)
+#: How much worse a name is on a line of the grid: as one so much further from its line.
+_RULED = 8.0
+#: The line of names that have no room in the chart, and the piece of a line that stands before each.
+_KEY, _SAMPLE = 20.0, 26.0
+#: An axis is made longer for what is known without the file, and for a cell, up to so many times what is drawn.
+_STRETCH = 2.5
 #: Where an axis of errors begins: "1,500 m" is left of it.
 _LEFT_OF_ERRORS = 62.0
 #: Points of a line at which its name is tried.
@@ -65,14 +74,16 @@ def steps_of(most: float) -> tuple[float, float]:
     return step, step * max(1, math.ceil(most / step - 1e-9))
 
 
-def grid(drawing: Drawing, axes: Axes, step: float, name: Callable[[float, bool], str]) -> None:
-    """Lines across with their numbers; the topmost has the unit."""
-    count = round(axes.most_y / step)
+def grid(drawing: Drawing, axes: Axes, step: float, name: Callable[[float, bool], str]) -> list[float]:
+    """Lines across with their numbers; the topmost has the unit. Where they are in the picture."""
+    count, heights = round(axes.most_y / step), []
     for number in range(count + 1):
         value = step * number
         y = float(axes([axes.least_x], [value])[0, 1])
         drawing.line([[axes.left, y], [axes.right, y]], "axis" if number == 0 else "grid")
         drawing.text(axes.left - 8, y + 4, name(value, number == count), "tick", "end")
+        heights.append(y)
+    return heights
 
 
 def metres_name(most: float, unit: str) -> Callable[[float, bool], str]:
@@ -144,37 +155,94 @@ class Name(NamedTuple):
     words: str
     style: str
     place: int
+    line: str
 
 
-def write_names(drawing: Drawing, axes: Axes, names: Sequence[Name]) -> None:
-    """Write each name above or below its line: off all lines, nearer to its own than to others, off other names."""
-    across = np.arange(axes.left, axes.right + 1)
-    heights = np.array([_heights(points, across) for points, *_ in names])
-    taken: list[tuple[float, float, float]] = []
+def write_names(drawing: Drawing, axes: Axes, names: Sequence[Name], rules: Sequence[float]) -> None:
+    """Write each name beside its line, off all lines, nearer to its own than to another; off ``rules`` if it can be.
+
+    Those that have no such place stand below the chart, each after a piece of its line.
+    """
+    drawn = [_densely(name.points) for name in names]
+    taken: list[tuple[float, float, float, float]] = []
+    left_over = []
     for own, name in enumerate(names):
-        wide, known = len(name.words) * _WIDE_LETTER, name.points[np.isfinite(name.points).all(axis=1)]
-        nearest = np.argsort(np.abs(known[:, 0] - name.points[name.place, 0]), kind="stable")
-        # Where no place is free a name stands at its own.
-        least, chosen = math.inf, (axes.left + 4, axes.left + 4 + wide, axes.top)
-        for x, y in known[nearest][:: -(-len(known) // _TRIED)].tolist():
-            left = max(axes.left + 4, min(x + 4, axes.right - wide - 4))
-            for base in (y - _ABOVE, y + _BELOW):
-                free = axes.top <= base <= axes.bottom - 3 and not any(
-                    abs(base - other) < _LINE and left < end and start < left + wide for start, end, other in taken
-                )
-                within = heights[:, (across >= left - 2) & (across <= left + wide + 2)]
-                apart = np.nan_to_num(np.abs(within - (base - _MIDDLE)), nan=math.inf)
-                worse = int(_COVERS * (apart < _HALF).sum() + (apart < apart[own]).sum())
-                if free and worse < least:
-                    least, chosen = worse, (left, left + wide, base)
-        taken.append(chosen)
-        drawing.text(chosen[0], chosen[2], name.words, name.style)
+        box = _free_box(axes, drawn, own, name, taken, rules)
+        if box is None:
+            left_over.append(name)
+            continue
+        taken.append(box)
+        drawing.text(box[0], box[3] - _DESCENT, name.words, name.style)
+    x, y = 0.0, drawing.height
+    for name in left_over:
+        wide = _SAMPLE + 6 + _width(name.words)
+        if x and x + wide > drawing.width:
+            x, y = 0.0, y + _KEY
+        drawing.line([[x, y + 8], [x + _SAMPLE, y + 8]], name.line)
+        drawing.text(x + _SAMPLE + 6, y + 12, name.words, name.style)
+        x += wide + 14
+    if left_over:
+        drawing.height = y + _KEY
 
 
-def _heights(points: FloatArray, across: FloatArray) -> FloatArray:
-    """The heights of a line at some x; NaN beyond its ends."""
-    known = points[np.isfinite(points).all(axis=1)]
-    return np.asarray(np.interp(across, known[:, 0], known[:, 1], left=np.nan, right=np.nan))
+def _free_box(
+    axes: Axes,
+    drawn: Sequence[FloatArray],
+    own: int,
+    name: Name,
+    taken: Sequence[tuple[float, float, float, float]],
+    rules: Sequence[float],
+) -> tuple[float, float, float, float] | None:
+    """The box (left, top, right, bottom) of a name at the best place that is free."""
+    wide = _width(name.words)
+    line = drawn[own]
+    wished = name.points[name.place, 0]
+    least, best = math.inf, None
+    for x, y in line[:: -(-len(line) // _TRIED)].tolist():
+        for left in (x + 4, x - wide / 2, x - wide - 4):
+            if not axes.left + 3 <= left <= axes.right - wide:
+                continue
+            for shift in _BASES:
+                box = (left, y + shift - _ASCENT, left + wide, y + shift + _DESCENT)
+                if box[1] < axes.top - 12 or box[3] > axes.bottom - 2 or any(_meet(box, other) for other in taken):
+                    continue
+                apart = [_distance(box, points) for points in drawn]
+                others = min((far for at, far in enumerate(apart) if at != own), default=math.inf)
+                if min(others, apart[own]) < _CLEAR or apart[own] > min(_NEAR, others):
+                    continue
+                ruled = any(box[1] < rule < box[3] for rule in rules)
+                worse = abs(x - wished) / 10 + apart[own] + 60 / others + _RULED * ruled
+                if worse < least:
+                    least, best = worse, box
+    return best
+
+
+def _width(words: str) -> float:
+    """How wide words are at most."""
+    return sum(_NARROW if one in "fijlrt.,:;()' " else _BROAD if one in "mwMW%" else _USUAL for one in words)
+
+
+def _densely(points: FloatArray) -> FloatArray:
+    """Points (m, 2) of a line, no more than about two units apart; none in its gaps."""
+    parts = [points[np.isfinite(points).all(axis=1)][:1]]
+    for first, last in pairwise(points):
+        if np.isfinite([first, last]).all():
+            n = max(1, math.ceil(float(np.hypot(*(last - first))) / 2))
+            parts.append(first + (last - first) * (np.arange(n + 1) / n)[:, None])
+        elif np.isfinite(last).all():
+            parts.append(last[None])
+    return np.concatenate(parts)
+
+
+def _distance(box: tuple[float, float, float, float], points: FloatArray) -> float:
+    """How far a line's points are from a box; 0 within it."""
+    across = np.maximum(0.0, np.maximum(box[0] - points[:, 0], points[:, 0] - box[2]))
+    down = np.maximum(0.0, np.maximum(box[1] - points[:, 1], points[:, 1] - box[3]))
+    return float(np.hypot(across, down).min(initial=math.inf))
+
+
+def _meet(one: tuple[float, float, float, float], other: tuple[float, float, float, float]) -> bool:
+    return one[0] < other[2] + 4 and other[0] < one[2] + 4 and one[1] < other[3] + 1 and other[1] < one[3] + 1
 
 
 def error_chart(
@@ -187,7 +255,7 @@ def error_chart(
     length = curves.length
     axes = Axes(_LEFT_OF_ERRORS, width - 8, 14, 190, 0, max(1.0, float(length)), top)
     drawing = Drawing(width, 220, finding, "chart")
-    grid(drawing, axes, step, metres_name(top, unit))
+    rules = grid(drawing, axes, step, metres_name(top, unit))
     x = np.arange(length) + 0.5
     if curves.band is not None:
         known_band = ~np.isnan(curves.band).any(axis=1)
@@ -197,7 +265,7 @@ def error_chart(
     ends = np.r_[0.0, x, axes.most_x]
     reference = axes(ends, np.r_[curves.without[:1], curves.without, curves.without[-1:]])
     drawing.line(reference, "reference")
-    names = [Name(reference, without, "soft", len(reference) - 1)]
+    names = [Name(reference, without, "soft", len(reference) - 1, "reference")]
     for values, style, name in (
         (curves.expected, "expected", curves.name),
         (curves.measured, "measured", "measured"),
@@ -209,8 +277,8 @@ def error_chart(
         for at in alone(values).tolist():
             drawing.circle(points[at], 2.4, "dot-main")
         place = int(np.nanargmax(values)) if style == "expected" else int(np.nanargmin(values))
-        names.append(Name(points, name, f"{style}-name", place))
-    write_names(drawing, axes, names)
+        names.append(Name(points, name, f"{style}-name", place, style))
+    write_names(drawing, axes, names, rules)
     for asked in curves.asked:
         drawing.cross(axes([asked + 0.5], [0])[0], 7, "cross thin")
     for tick, told in ticks:
@@ -230,28 +298,44 @@ class Line:
 
 
 def nights_chart(
-    lines: Sequence[Line], width: float, unit: str, what: str, inside: float | None, finding: str
+    lines: Sequence[Line],
+    width: float,
+    unit: str,
+    what: str,
+    inside: float | None,
+    without: tuple[float, str],
+    finding: str,
 ) -> Drawing:
-    """How far off a reader is of who stays, by number of days or blocks on a logarithmic axis."""
+    """How far off a reader is of who stays, by number of days or blocks on a logarithmic axis.
+
+    ``without``: the error without the file and its name: a line, or above the chart where that is far beyond it.
+    """
+    base, base_name = without
     most = max(y for line in lines for _, y in line.points)
+    most = max([most, *(extra for extra in (base, inside or 0.0) if extra <= _STRETCH * most)])
     step, top = steps_of(most * 1.02)
     ends = sorted({x for line in lines for x, _ in line.points})
-    axes = Axes(_LEFT_OF_ERRORS, width - 10, 14, 190, 0, math.log(ends[-1]) or 1.0, top)
+    axes = Axes(_LEFT_OF_ERRORS, width - 10, 14 if base <= top else 32, 190, 0, math.log(ends[-1]) or 1.0, top)
     drawing = Drawing(width, 220, finding, "chart")
-    grid(drawing, axes, step, metres_name(top, unit))
-    if inside is not None and inside < top:
-        y = float(axes([0], [inside])[0, 1])
+    if inside is not None:
+        y = max(axes.top, float(axes([0], [inside])[0, 1]))
         drawing.frame(axes.left, y, axes.right - axes.left, axes.bottom - y, "inside")
+    rules = grid(drawing, axes, step, metres_name(top, unit))
     names = []
     for line in lines:
         points = axes([math.log(x) for x, _ in line.points], [y for _, y in line.points])
         drawing.line(points, f"line-{line.style}")
         for point in points:
             drawing.circle(point, 2.4, f"dot-{line.style}")
-        # Lines begin together: the faint one, which may be the shortest, is named at its end.
-        place = len(points) - 1 if line.style == "faint" else min(1, len(points) - 1)
-        names.append(Name(points, line.name, f"name-{line.style}", place))
-    write_names(drawing, axes, names)
+        names.append(Name(points, line.name, f"name-{line.style}", min(1, len(points) - 1), f"line-{line.style}"))
+    if base <= top:
+        reference = axes([0.0, axes.most_x], [base, base])
+        drawing.line(reference, "reference")
+        names.append(Name(reference, base_name, "soft", 1, "reference"))
+    else:
+        drawing.text(axes.right, 12, f"↑ {base_name}", "soft", "end")
+    # The shortest line has the fewest places for its name.
+    write_names(drawing, axes, sorted(names, key=lambda name: float(np.ptp(name.points[:, 0]))), rules)
     shown, last = [], -math.inf
     for end in ends:
         x = float(axes([math.log(end)], [0])[0, 0])

@@ -692,9 +692,11 @@ class Content:
         ends = words.stays_words(found)
         who = stay_words(found.unit)
         heading = f"{who[0].upper()}{who[1:]}: {ends}"
+        base = f"without the file {off(stays.without, found.unit)}"
         finding = f"{own}: {ends}; {off(stays.without, found.unit)} without the file."
         drawings = [
-            charts.nights_chart(lines, width, found.unit, stays.what, inside, finding) for width in charts.WIDTHS
+            charts.nights_chart(lines, width, found.unit, stays.what, inside, (stays.without, base), finding)
+            for width in charts.WIDTHS
         ]
         caption = (
             f"Invented people who stay where they are for whole {stays.what}s, drawn as the model has people; a reader "
