@@ -9,6 +9,7 @@ accessibility checker finds nothing; without scripts the first screen is there.
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import os
 import re
@@ -291,6 +292,100 @@ def test_it_plays_and_pauses(browser, page):
     assert again == paused and tab.ask("document.getElementById('play').textContent") == "Play"
 
 
+def test_play_begins_again_and_next_ends_with_the_last_answer(browser, page):
+    tab = browser.open(page("planned"))
+    tab.ask("document.getElementById('step').focus()")
+    tab.press("End", 35)
+    tab.click("#play")
+    assert tab.ask("document.getElementById('play').textContent") == "Pause" and number(tab) <= 3
+    tab.until(lambda: number(tab) >= 2)
+    tab.click("#play")
+    assert f"step={number(tab) + 1}" in tab.ask("location.hash")
+    for _ in range(200):
+        if tab.ask("document.getElementById('next').getAttribute('aria-disabled') === 'true'"):
+            break
+        tab.ask("document.getElementById('next').click()")
+    asked = pq.read_table(page("planned").parent / "released.parquet").to_pandas()
+    last = np.flatnonzero(asked[asked.user == "u1"].plan.notna())[-1]
+    assert tab.ask("document.getElementById('next').getAttribute('aria-disabled') === 'true'") and "answer" in told(tab)
+    data = tab.ask("JSON.parse(document.getElementById('data').textContent)")
+    day, step = tab.ask("[document.getElementById('when').selectedIndex, location.hash.match(/step=(\\d+)/)[1]]")
+    assert data["people"][0]["days"][day][1] + int(step) - 1 == last
+
+
+#: Marks of visible maps that their frame cuts, and words of the map that a mark lies on.
+MARKED = """
+(() => {
+  const found = [], box = (e) => e.getBoundingClientRect();
+  for (const map of document.querySelectorAll("#map svg, .small-maps svg")) {
+    const marks = [...map.querySelectorAll(".cross, .ring, .estimate")], frame = box(map);
+    for (const mark of marks.map(box)) {
+      if (mark.left < frame.left || mark.right > frame.right || mark.top < frame.top || mark.bottom > frame.bottom)
+        found.push("cut");
+      for (const word of map.querySelectorAll(".degree, .scale, .place")) {
+        const on = box(word);
+        if (getComputedStyle(word).visibility !== "hidden" && mark.left < on.right && on.left < mark.right
+          && mark.top < on.bottom && on.top < mark.bottom) found.push(word.textContent);
+      }
+    }
+  }
+  return found;
+})()
+"""
+
+
+@pytest.mark.parametrize("look", ["desktop", "phone"])
+@pytest.mark.parametrize("name", ["grid", "planned", "delta"])
+def test_marks_are_whole_and_on_no_word_and_the_map_stays_where_it_is(name, look, browser, page):
+    """At every step of everybody."""
+    tab = browser.open(page(name), **LOOKS[look])
+    people = tab.ask("JSON.parse(document.getElementById('data').textContent).people || []")
+    tops = set()
+    for person, told_of in enumerate(people):
+        tab.ask(f"document.getElementById('person').value = '{person}'; document.getElementById('person').onchange()")
+        for day in range(len(told_of["days"])):
+            tab.ask(f"document.getElementById('when').value = '{day}'; document.getElementById('when').onchange()")
+            for at in range(int(tab.ask("document.getElementById('step').max")) + 1):
+                tab.ask(f"(s => {{ s.value = {at}; s.oninput(); }})(document.getElementById('step'))")
+                assert tab.ask(MARKED) == [], (person, day, at)
+                tops.add(tab.ask("document.getElementById('map').getBoundingClientRect().top + scrollY"))
+    assert len(tops) == 1 and people
+
+
+def test_the_key_says_what_lies_beyond(browser, page):
+    """Of the days that have such an answer, and of maps with the frame of the model's cells."""
+    tab = browser.open(page("delta"), **LOOKS["desktop"])
+    told_in = "getComputedStyle(document.querySelector('.look .key'), '::{}').content"
+    data = tab.ask("JSON.parse(document.getElementById('data').textContent)")
+    seen = set()
+    for person, of in enumerate(data["people"]):
+        tab.ask(f"document.getElementById('person').value = '{person}'; document.getElementById('person').onchange()")
+        for day, (_, first, n, _) in enumerate(of["days"]):
+            tab.ask(f"document.getElementById('when').value = '{day}'; document.getElementById('when').onchange()")
+            places = [of["z"][2 * k : 2 * k + 2] for k, at in enumerate(of["asked"]) if first <= at < first + n]
+            beyond = any(not 12 <= value <= 488 for place in places for value in place)
+            assert ("dashed cross" in tab.ask(told_in.format("after"))) is beyond
+            seen.add(beyond)
+    table, space = pq.read_table(page("delta").parent / "released.parquet").to_pandas(), dphmm.load_model(
+        page("delta").parent / "model.npz").space  # fmt: skip
+    cells = Cells.of_space(space)
+    answers = table[["z_0", "z_1"]].dropna().to_numpy()
+    framed = bool(((answers < cells.low) | (answers > cells.high)).any())
+    assert ("dotted frame" in tab.ask(told_in.format("before"))) is framed is True and True in seen
+
+
+def test_the_frame_of_the_slider_in_focus_leaves_its_hours(browser, page):
+    tab = browser.open(page("planned"), **LOOKS["desktop"])
+    tab.ask("document.getElementById('step').focus()")
+    tab.press("Home", 36)
+    style = tab.ask(
+        "(e => [getComputedStyle(e).outlineWidth, getComputedStyle(e).outlineOffset, e.getBoundingClientRect().bottom,"
+        "document.querySelector('.ends span').getBoundingClientRect().top])(document.getElementById('slide'))"
+    )
+    assert style[0] == "3px" and style[2] + 3 + float(style[1].removesuffix("px")) <= style[3] + 2
+    assert tab.ask("getComputedStyle(document.getElementById('step')).outlineColor") == "rgba(0, 0, 0, 0)"
+
+
 def shapes(tab, style):
     """How many cells a path of the map has."""
     return tab.ask(
@@ -509,5 +604,9 @@ def test_printed_it_shows_no_controls(browser, page):
     tab.send("Emulation.setEmulatedMedia", media="print")
     assert tab.ask("[...document.querySelectorAll('button, select, input')].every((e) => !e.getClientRects().length)")
     assert tab.ask("document.querySelector('.print-banner').getClientRects().length") == 1
+    foot = tab.ask("getComputedStyle(document.querySelector('footer p'), '::after').content")
+    released = page("planned").parent / "released.parquet"
+    assert hashlib.sha256(released.read_bytes()).hexdigest() in foot
+    assert "released.parquet.privacy.json" in tab.ask("document.querySelector('footer').innerText")
     pages = tab.send("Page.printToPDF", preferCSSPageSize=True)
     assert len(re.findall(rb"/Type\s*/Page\b", base64.b64decode(pages["data"]))) <= 2

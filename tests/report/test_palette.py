@@ -51,6 +51,11 @@ def test_the_shades_of_a_belief_are_a_scale_in_grey_too(dark):
 
 
 @pytest.mark.parametrize("dark", [False, True])
+def test_the_best_guess_is_seen_in_the_likeliest_cells(dark):
+    assert contrast(ROLES["guess"][dark], ROLES["belief-50"][dark]) >= (2.2 if dark else 1.4)
+
+
+@pytest.mark.parametrize("dark", [False, True])
 def test_labels_have_colours_of_their_own(dark):
     colours = [colour[dark] for colour in LABELS]
     for one, other in combinations(colours, 2):

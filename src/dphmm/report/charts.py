@@ -389,16 +389,21 @@ def budget_chart(
     return drawing
 
 
-def draw_range(drawing: Drawing, spread: FloatArray, asked: Sequence[int], x: FloatArray, width: float) -> None:
-    """The area behind the slider: how wide the belief is at each row, which stands at ``x``; answers as crosses."""
+def draw_range(
+    drawing: Drawing, spread: FloatArray, asked: Sequence[int], outlying: Sequence[bool], x: FloatArray, width: float
+) -> None:
+    """The area behind the slider: how wide the belief is at each row, which stands at ``x``; answers as crosses.
+
+    ``outlying``: which of the answers lie beyond the map; the key says how these are drawn there.
+    """
     most = float(np.nanmax(spread, initial=0.0)) or 1.0
     y = 52 - 44 * np.nan_to_num(spread) / most
     points = np.stack([np.concatenate([[0.0], x, [width]]), np.concatenate([y[:1], y, y[-1:]])], axis=1)
     drawing.line(np.concatenate([points, np.array([[width, 52.0], [0.0, 52.0]])]), "spread", close=True)
     drawing.line(points, "spread-line")
     drawing.line(np.array([[0.0, 52.0], [width, 52.0]]), "axis")
-    for place in asked:
-        drawing.cross(np.array([x[place], 52.0]), 8, "cross thin")
+    for place, beyond in zip(asked, outlying, strict=True):
+        drawing.cross(np.array([x[place], 52.0]), 8, "cross thin" + " outlying" * beyond)
 
 
 @dataclass(frozen=True)
@@ -517,16 +522,7 @@ def strips(
                 if told:
                     drawing.text(x + 8, top - 5, told, "tiny")
                     ends = x + 8 + len(told) * 5.8
-        first = 0
-        while first < len(person.label):
-            last = first
-            # A row that is missing is a gap.
-            while (
-                last + 1 < len(person.label)
-                and person.label[last + 1] == person.label[first]
-                and person.at[last + 1] == person.at[last] + 1
-            ):
-                last += 1
+        for first, last in runs(person.label, person.at):
             for row in range(first, last + 1):
                 shade = f"label-{colour_of(person.label[row])} sure-{round(10 * person.probability[row])}"
                 drawing.frame(left + person.at[row] * step, top, step + 0.3, pitch - 28, shade)
@@ -534,11 +530,18 @@ def strips(
             if told:
                 middle = left + (person.at[first] + person.at[last] + 1) / 2 * step
                 drawing.text(middle, middle_y, told, "in-strip", "middle")
-            first = last + 1
     for place, told in ticks:
         anchor = "start" if place <= 0 else "end" if place >= n else "middle"
         drawing.text(left + place * step, drawing.height - 4, told, "tick", anchor)
     return drawing
+
+
+def runs(labels: Sequence[int], places: Sequence[int]) -> list[tuple[int, int]]:
+    """The first and the last row of each stretch of one label; a row that is missing is a gap."""
+    cuts = [
+        row for row in range(1, len(labels)) if labels[row] != labels[row - 1] or places[row] != places[row - 1] + 1
+    ]
+    return list(zip([0, *cuts], [cut - 1 for cut in [*cuts, len(labels)]], strict=True)) if len(labels) else []
 
 
 def share_chart(

@@ -20,8 +20,10 @@ from dphmm.types import FloatArray, IntArray
 
 #: Side of a map in picture units.
 SIDE = 500.0
-#: How far inside the edge a mark is drawn that lies beyond it.
-_INSIDE = 12.0
+#: Room between the edge of a picture and the map: marks at the map's edge are whole, those beyond it are drawn there.
+INSIDE = 12.0
+#: How far a word that a mark lies on moves at a time, how often, and what it keeps clear of a mark's middle.
+_MOVE, _MOVES, _OFF_MARKS = 32.0, 7, 10.0
 _CROSS = 14.0
 #: Widest scale bar, as a share of the map.
 _BAR = 0.24
@@ -32,6 +34,8 @@ _LETTER = 7.0
 _ON_PHONE = 17 / 12.5
 #: Between two degrees, whose letters are larger on a narrow page.
 _APART = 30.0
+#: The base of the longitudes along the upper edge.
+_TOP = 17.0
 #: How far names above each other are apart.
 _LINE = 15.0
 _LEVELS = ((1, "b95"), (2, "b80"), (3, "b50"))
@@ -49,7 +53,7 @@ class View:
     @classmethod
     def around(cls, low: FloatArray, high: FloatArray, side: float = SIDE) -> View:
         """The box between two corners, in the middle of the picture."""
-        extent = float((high - low).max()) or 1.0
+        extent = (float((high - low).max()) or 1.0) * side / (side - 2 * INSIDE)
         middle = (low + high) / 2
         return cls(float(middle[0] - extent / 2), float(middle[1] + extent / 2), side / extent, side)
 
@@ -58,10 +62,9 @@ class View:
         return np.stack([(given[..., 0] - self.west) * self.scale, (self.north - given[..., 1]) * self.scale], axis=-1)
 
     def kept(self, points: FloatArray) -> tuple[FloatArray, Any]:
-        """Picture points moved inside the frame, and which were beyond it."""
-        inside = np.clip(points, _INSIDE, self.side - _INSIDE)
-        beyond = np.asarray(((points < 0) | (points > self.side)).any(axis=-1))
-        return np.where(beyond[..., None], inside, points), beyond
+        """Picture points moved onto the map, and which were beyond it."""
+        inside = np.clip(points, INSIDE, self.side - INSIDE)
+        return inside, np.asarray((inside != points).any(axis=-1))
 
 
 def view_of(report: ReleaseReport, side: float = SIDE) -> View:
@@ -127,16 +130,19 @@ def _graticule(view: View, space: MapSpace) -> list[tuple[FloatArray, str, int]]
     return found
 
 
-def names_and_scale(drawing: Drawing, view: View, report: ReleaseReport) -> None:
-    """Names of places, or degrees, which keep clear of the scale bar; and the scale bar."""
+def names_and_scale(drawing: Drawing, view: View, report: ReleaseReport, marks: FloatArray) -> None:
+    """Names of places, or degrees, which keep clear of the scale bar; and the scale bar.
+
+    Degrees move along their line, and the bar along the edge, off ``marks`` (k, 2). The script of the page does so too.
+    """
     bar = rounded_down(view.side / view.scale * _BAR)
     told = _length(bar) if report.on_map else f"{bar:g}"
-    right, bottom, width = view.side - 22, view.side - _INSIDE - 22, bar * view.scale
+    right, bottom, width = view.side - 22, view.side - INSIDE - 22, bar * view.scale
     named = [(name, *view(np.array([x, y])).tolist(), "place") for name, x, y in report.backdrop.names]
     if _without_backdrop(report) and isinstance(report.space, MapSpace):
         for line, degrees, across in _graticule(view, report.space):
             # Longitudes along the upper edge: the scale bar lies at the lower one.
-            x, y = (line[0, 0] + 4, 17.0) if across == 0 else (4.0, line[0, 1] - 4)
+            x, y = (line[0, 0] + 4, _TOP) if across == 0 else (4.0, line[0, 1] - 4)
             named.append((degrees, float(x), float(y), "degree"))
     taken: list[tuple[float, float, float]] = []
     for name, x, y, style in named:
@@ -153,8 +159,26 @@ def names_and_scale(drawing: Drawing, view: View, report: ReleaseReport) -> None
         free = all(last + apart < left or first > end + apart or abs(low - other) > _LINE for left, end, other in taken)
         if first > 0 and last < view.side and 14 < low < view.side - 4 and free and not beside_bar:
             taken.append((first, last, low))
+            if style == "degree":
+                way = (0, 1) if low == _TOP else (1, 0)
+                drawing.raw(_gives_way((first, low - 12, last, low + 4), way, marks))
             drawing.text(at, low, name, style, "end" if before else "start")
+            drawing.raw("</g>" * (style == "degree"))
+    drawing.raw(_gives_way((right - width - 6, bottom - 20, right + 6, bottom + 6), (-1, 0), marks))
     _scale(drawing, right, bottom, width, told)
+    drawing.raw("</g>")
+
+
+def _gives_way(box: tuple[float, float, float, float], way: tuple[int, int], marks: FloatArray) -> str:
+    """The start of a group of words in a box (left, top, right, bottom), moved along a way until no mark is on it."""
+    name = {(0, 1): "down", (1, 0): "right", (-1, 0): "left"}[way]
+    for move in range(_MOVES):
+        low = np.array(box[:2]) + move * _MOVE * np.array(way) - _OFF_MARKS
+        high = np.array(box[2:]) + move * _MOVE * np.array(way) + _OFF_MARKS
+        if not ((low < marks) & (marks < high)).all(axis=1).any():
+            x, y = (number(move * _MOVE * part) for part in way)
+            return f'<g class="gives {name}"' + f' transform="translate({x} {y})"' * (move > 0) + ">"
+    return f'<g class="gives {name}">'
 
 
 def _scale(drawing: Drawing, right: float, bottom: float, width: float, told: str) -> None:
@@ -200,16 +224,38 @@ def draw_marks(drawing: Drawing, view: View, report: ReleaseReport, row: int | N
         drawing.cross(at, size, "cross" + " beyond" * bool(beyond))
 
 
+def answered_beyond(report: ReleaseReport) -> bool:
+    """Whether an answer lies beyond the box of the model's cells."""
+    assert report.cells is not None
+    answers = report.rows.z[report.rows.asked][:, :2]
+    return bool(((answers < report.cells.low) | (answers > report.cells.high)).any())
+
+
+def _marked(view: View, report: ReleaseReport, person: Person, at: int) -> FloatArray:
+    """Where the marks (k, 2) of a row of a person are in the picture."""
+    row, found = int(person.rows[at]), []
+    if report.rows.asked[row]:
+        found.append(report.rows.z[row][:2])
+    if report.truth is not None and not np.isnan(report.truth.places[row]).any():
+        found.append(report.truth.places[row])
+    if person.guess is not None:
+        found.append(person.guess[at][:2])
+    return view.kept(view(np.array(found).reshape(-1, 2)))[0]
+
+
 def one_step(report: ReleaseReport, person: Person, at: int, side: float, finding: str, *, small: bool) -> Drawing:
     """The map of one step of a person: ``at`` counts its rows."""
     assert report.cells is not None
     view = view_of(report, side)
     drawing = Drawing(side, side, finding, "map", scales=True)
     ground(drawing, view, report)
+    if answered_beyond(report):
+        (left, bottom), (right, top) = view(report.cells.low), view(report.cells.high)
+        drawing.frame(left, top, right - left, bottom - top, "model-box")
     if person.levels is not None:
         draw_belief(drawing, view, report.cells, person.levels[at])
     if not small:
-        names_and_scale(drawing, view, report)
+        names_and_scale(drawing, view, report, _marked(view, report, person, at))
     # Above the names along the edge, where answers beyond the map are.
     draw_marks(drawing, view, report, int(person.rows[at]), _CROSS)
     if person.guess is not None:

@@ -55,6 +55,8 @@ if TYPE_CHECKING:
 
 #: An option of the command line.
 _OPTION = re.compile(r"--[a-z]+")
+#: What may stand in a style rule, of a statement that anybody may have written; and what it is the hash of.
+_SHA256, _RELEASED = re.compile(r"[0-9a-f]{64}"), "the released file"
 #: In place of a figure that takes too many plans.
 _NOT_COMPUTED = "not computed"
 #: Small maps, people in strips, and blocks of the budget that are drawn.
@@ -78,7 +80,7 @@ def page(report: ReleaseReport) -> str:
     """The whole page; the same report gives the same text."""
     folder = files("dphmm.report").joinpath("templates")
     content = Content(report)
-    style = css() + folder.joinpath("page.css").read_text(encoding="utf-8") + content.tick_style
+    style = css() + folder.joinpath("page.css").read_text(encoding="utf-8") + content.tick_style + content.print_style
     script = folder.joinpath("page.js").read_text(encoding="utf-8")
     given = {"c": content, "report": report, "style": style, "script": script, "policy": _policy(style, script)}
     return _template().render(**given) + "\n"
@@ -353,8 +355,10 @@ class Content:
         drawing = Drawing(
             500, 60, "How wide the belief is at each step of the day; crosses are answers.", "range", scales=True
         )
-        asked = np.flatnonzero(self.report.rows.asked[person.rows[self.day]]).tolist()
-        charts.draw_range(drawing, person.spread[self.day], asked, 500 * self._places, 500.0)
+        asked = np.flatnonzero(self.report.rows.asked[person.rows[self.day]])
+        view = maps.view_of(self.report)
+        outlying = view.kept(view(self.report.rows.z[person.rows[self.day[asked]]][:, :2]))[1].tolist()
+        charts.draw_range(drawing, person.spread[self.day], asked.tolist(), outlying, 500 * self._places, 500.0)
         return drawing
 
     @property
@@ -414,6 +418,14 @@ class Content:
         inner = list(enumerate(self.slider_ticks, 1))[1:-1]
         return "".join(f".ends span:nth-child({number}){{left:{100 * place:.2f}%}}\n" for number, (place, _) in inner)
 
+    @property
+    def print_style(self) -> str:
+        """The file's hash at the foot of a printed page, as a style rule: the fold that has it is not printed."""
+        sha = str(member(self.report.statement, "file.sha256"))
+        if not _SHA256.fullmatch(sha):
+            return ""
+        return f'@media print{{footer p::after{{content:" SHA-256 of {_RELEASED}: {sha}."}}}}\n'
+
     @cached_property
     def data(self) -> str:
         """What the script reads, as JSON that can stand inside a script element."""
@@ -435,6 +447,7 @@ class Content:
         return {
             "cells": shape,
             "side": maps.SIDE,
+            "inside": maps.INSIDE,
             "quarters": _QUARTERS,
             "apart": _TICKS_APART,
             "stride": min(
@@ -997,7 +1010,7 @@ class Content:
             )
         names = list(report.space.names)
         finding = f"What a reader believes of {words.plural(len(chosen), 'person', 'people')}, step by step."
-        ticks = self._shared_ticks(chosen, 1 + max(own[-1] for own in places))
+        ticks = self.shared_ticks(chosen, 1 + max(own[-1] for own in places))
         pitch = min(_STRIP_HIGH, max(_STRIP, (_ROOM - _AROUND) / len(told)))
         drawings = [charts.strips(told, names, width, pitch, ticks, finding) for width in charts.FIRST_WIDTHS]
         rows = [
@@ -1022,7 +1035,7 @@ class Content:
         first = min(int(own[0]) for own in at)
         return [(own - first).tolist() for own in at]
 
-    def _shared_ticks(self, people: Sequence[Person], n: int) -> list[tuple[float, str]]:
+    def shared_ticks(self, people: Sequence[Person], n: int) -> list[tuple[float, str]]:
         """The first and the last place of the axis that people share."""
         rows, step = self.report.rows, self.report.made.model.step
         if rows.time is None or step is None:

@@ -25,6 +25,8 @@ ROLES = {
     "belief-80": Colour("#a9b4e8", "#3f51a3"),
     "belief-50": Colour("#5566cb", "#7f94f5"),
     "belief-line": Colour("#3446b0", "#9db0ff"),
+    # On dark paper the cells in which it lies are as bright as their outline.
+    "guess": Colour("#3446b0", "#ffffff"),
     "reference": Colour("#87909b", "#828d9a"),
     "guarantee": Colour("#0b7a6c", "#4cc9b4"),
     "danger": Colour("#9f1d35", "#ff8fa0"),

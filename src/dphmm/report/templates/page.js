@@ -133,18 +133,32 @@
     return `M${short(x - size / 2)} ${short(y - size / 2)}l${s} ${s}m0-${s}l-${s} ${s}`;
   }
   function inside(x, y) {
-    const beyond = x < 0 || y < 0 || x > told.side || y > told.side, edge = (v) => Math.min(told.side - 12, Math.max(12, v));
-    return beyond ? [edge(x), edge(y), true] : [x, y, false];
+    const edge = (v) => Math.min(told.side - told.inside, Math.max(told.inside, v));
+    return [edge(x), edge(y), edge(x) !== x || edge(y) !== y];
+  }
+  // Degrees move along their line, and the scale bar along the edge, off marks; names of places are left out.
+  function giveWay(marks) {
+    const meets = (box, x, y, off) => box.x + x < off.x + off.width && off.x < box.x + x + box.width
+      && box.y + y < off.y + off.height && off.y < box.y + y + box.height;
+    const around = marks.map(([x, y]) => ({x: x - 10, y: y - 10, width: 20, height: 20}));
+    const places = [...picture.querySelectorAll('.place')];
+    for (const name of places) {
+      name.setAttribute('visibility', around.some((off) => meets(name.getBBox(), 0, 0, off)) ? 'hidden' : 'visible');
+    }
+    for (const words of picture.querySelectorAll('.gives')) {
+      const box = words.getBBox(), off = [...around, ...places.map((name) => name.getBBox())];
+      const way = words.classList.contains('down') ? [0, 32] : [words.classList.contains('left') ? -32 : 32, 0];
+      const moves = [0, 1, 2, 3, 4, 5, 6].find((n) => !(n ? off : around).some((one) => meets(box, n * way[0], n * way[1], one)));
+      words.setAttribute('transform', `translate(${(moves || 0) * way[0]} ${(moves || 0) * way[1]})`);
+    }
   }
   function draw() {
     const one = people[person], now = row();
     picture.querySelectorAll('.b95,.b80,.b50,.outline,.cross,.cross-under,.ring,.ring-under,.estimate').forEach((old) => old.remove());
-    const names = picture.querySelector('.degree,.place,.scale');
-    const group = document.createElementNS(svg, 'g');
-    picture.querySelectorAll('g').forEach((old) => old.remove());
-    if (names) picture.insertBefore(group, names); else picture.append(group);
-    const marks = document.createElementNS(svg, 'g');
-    picture.append(marks);
+    picture.querySelectorAll('g.drawn').forEach((old) => old.remove());
+    const names = picture.querySelector('.place-dot,.place,.gives'), places = [];
+    const group = part(picture, 'g', 'drawn', {}), marks = part(picture, 'g', 'drawn', {});
+    if (names) picture.insertBefore(group, names);
     if (one.levels) {
       const found = levels(one.levels[now]);
       [['b95', 1], ['b80', 2], ['b50', 3]].forEach(([style, level]) => part(group, 'path', style, {d: shape(found[level])}));
@@ -152,23 +166,31 @@
     }
     if (one.truth && one.truth[2 * now] !== null) {
       const [x, y, beyond] = inside(one.truth[2 * now], one.truth[2 * now + 1]);
+      places.push([x, y]);
       part(marks, 'circle', 'ring-under', {cx: x, cy: y, r: 7});
       part(marks, 'circle', 'ring' + (beyond ? ' beyond' : ''), {cx: x, cy: y, r: 7});
     }
     const answer = one.asked.indexOf(now);
     if (answer >= 0) {
       const [x, y, beyond] = inside(one.z[2 * answer], one.z[2 * answer + 1]);
+      places.push([x, y]);
       part(marks, 'path', 'cross-under', {d: cross(x, y, 14)});
       part(marks, 'path', 'cross' + (beyond ? ' beyond' : ''), {d: cross(x, y, 14)});
     }
     // Above the cross, which it often lies under.
-    if (one.guess) part(marks, 'circle', 'estimate', {cx: one.guess[2 * now], cy: one.guess[2 * now + 1], r: 4});
+    if (one.guess) {
+      const [x, y] = one.guess.slice(2 * now, 2 * now + 2);
+      places.push([x, y]);
+      part(marks, 'circle', 'estimate', {cx: x, cy: y, r: 4});
+    }
+    giveWay(places);
     const far = one.off && one.off[now] !== null ? '; a reader is ' + one.off[now] + ' off' : '';
     const words = moment(now) + (answer >= 0 ? ', answer' : ', no answer: best guess') + far;
     at('now').textContent = words;
     at('who').textContent = one.name + (told.timed ? ', ' + days()[day][0] : '');
     picture.setAttribute('aria-label', `Map: ${one.name}, ${words}`);
     if (slider) {
+      at('next').setAttribute('aria-disabled', String(!one.asked.some((one) => one > now)));
       slider.max = place(days()[day][2] - 1);
       slider.value = place(step);
       slider.setAttribute('aria-valuetext', words);
@@ -184,9 +206,11 @@
     part(picture, 'path', 'spread', {d: line + `L${width} 52L0 52Z`});
     part(picture, 'path', 'spread-line', {d: line});
     part(picture, 'path', 'axis', {d: `M0 52L${width} 52`});
-    for (const now of one.asked) {
-      if (now >= first && now < first + n) part(picture, 'path', 'cross thin', {d: cross(x(now - first), 52, 8)});
-    }
+    one.asked.forEach((now, answer) => {
+      if (now < first || now >= first + n) return;
+      const outlying = inside(one.z[2 * answer], one.z[2 * answer + 1])[2] ? ' outlying' : '';
+      part(picture, 'path', 'cross thin' + outlying, {d: cross(x(now - first), 52, 8)});
+    });
     if (at('widest')) at('widest').textContent = widest;
     const ticks = [[0, moment(first)]];
     for (const quarter of told.timed ? told.quarters : []) {
@@ -247,6 +271,7 @@
     clearInterval(playing);
     playing = 0;
     at('play').textContent = 'Play';
+    keep();
   }
   if (slider) {
     document.querySelector('.controls').hidden = slider.hidden = false;
@@ -270,6 +295,8 @@
     at('play').onclick = () => {
       if (playing) return stop();
       at('play').textContent = 'Pause';
+      // At the end of the day it begins again.
+      if (step >= days()[day][2] - 1) go(0);
       const each = still.matches ? () => nextAnswer(1) : () => go(step + 1);
       playing = setInterval(() => {
         if (step >= days()[day][2] - 1) return stop();
