@@ -15,9 +15,9 @@ import pytest
 
 import dphmm
 from dphmm.errors import InvalidInput
-from dphmm.report import page, read_report
+from dphmm.report import maps, page, read_report
 from dphmm.report.page import Content
-from dphmm.report.palette import ROLES
+from dphmm.report.palette import LABELS, ROLES
 from dphmm.storage.release_words import off
 from report.worlds import WORLDS
 
@@ -60,7 +60,7 @@ def test_titles_are_findings_of_the_page(chart, made, ax):
     due = {
         "error": content.error_figure.heading,
         "budget": content.budget_figure.heading,
-        "belief": f"u1, {content.moment(content.person.rows[content.first_step])}, answer: "
+        "belief": f"u1{content.shown_day}, {content.moment(content.person.rows[content.first_step])}, answer: "
         + " ".join(content.how_far(content.person, content.first_step).split()),
         "sureness": f"At most {content.guarantee.bars[1][2]} sure after the answer of that moment",
     }
@@ -171,6 +171,83 @@ def test_a_day_has_a_map_for_each_answer(made):
         pyplot.close("all")
 
 
+def test_labels_that_share_a_colour_share_an_entry_and_are_named_in_their_strip(made, ax, monkeypatch):
+    """Of more labels than colours the last entry names all that have its colour."""
+    report = made("labels")
+    monkeypatch.setattr("dphmm.plot._releases.LABELS", LABELS[:2])
+    monkeypatch.setattr("dphmm.report.palette.LABELS", LABELS[:2])
+    dphmm.plot.strip(report, ax=ax)
+    names = list(report.space.names)
+    entries = {text.get_text(): to_hex(mark.get_color()) for text, mark in
+               zip(ax.get_legend().get_texts(), ax.get_legend().legend_handles, strict=True)}  # fmt: skip
+    assert len(names) == 4 and len(entries) == 2 and len(set(entries.values())) == 2
+    first, other = (told.replace("\\", "") for told in entries)
+    assert first == names[0] and other.startswith("other: ")
+    assert all(name in other for name in names[1:] if other[-1] != "…")
+    drawn = {text.get_text().replace("\\", "") for text in ax.texts}
+    likeliest = {names[label] for person in report.persons for label in person.state.tolist()}
+    assert drawn and drawn <= likeliest
+    for text in ax.texts:
+        (x, y), label = text.xy, names.index(text.get_text().replace("\\", ""))
+        (bar,) = (bar for bar in ax.patches if bar.get_x() < x <= bar.get_x() + 1 and bar.get_y() < y < bar.get_y() + 1)
+        assert to_hex(bar.get_facecolor()) == LABELS[min(label, 1)].light
+
+
+def test_an_answer_beyond_the_map_is_dashed_at_its_edge(made, ax):
+    """Where the page draws it; the key says what the mark is, and who has no such answer has no such entry."""
+    from matplotlib.path import Path
+
+    report = made("delta")
+    view, persons = maps.view_of(report), {}
+    for person in report.persons:
+        for at, row in enumerate(person.rows.tolist()):
+            if report.rows.asked[row]:
+                place, beyond = view.kept(view(report.rows.z[row][:2]))
+                persons.setdefault(bool(beyond), (person.name, at, place))
+    for beyond, (name, at, place) in persons.items():
+        ax.clear()
+        dphmm.plot.belief(report, at, person=name, ax=ax)
+        crosses = [line for line in ax.get_lines() if to_hex(line.get_color()) == ROLES["published"].light]
+        assert len(crosses) == 1 and isinstance(crosses[0].get_marker(), Path) is beyond
+        drawn = view([[crosses[0].get_xdata()[0], crosses[0].get_ydata()[0]]])[0]
+        np.testing.assert_allclose(drawn, place, atol=1e-6)
+        told = [text.get_text() for text in ax.get_legend().get_texts()]
+        assert ("answer beyond the map" in told) is beyond and ("published answer" in told) is not beyond
+        assert {"believed: 50 %", "95 %", "best guess"} <= set(told) and "truth" not in told
+    assert set(persons) == {True, False}
+
+
+def test_errors_of_labels_are_percent_as_in_their_title(made, ax):
+    dphmm.plot.error(made("labels"), ax=ax)
+    ax.figure.draw_without_rendering()
+    assert max(float(tick.get_text()) for tick in ax.get_yticklabels()) > 1 and "%" in ax.get_ylabel()
+
+
+def test_who_stays_is_compared_as_on_the_page(made, ax):
+    report = made("planned")
+    stays = report.prospects.stays
+    other = stays._replace() if hasattr(stays, "_replace") else replace(stays)
+    prospects = replace(report.prospects, smaller=(report.promise.exact / 2, other), unlimited=other)
+    dphmm.plot.nights(replace(report, prospects=prospects), ax=ax)
+    names = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert names[0] == "this file" and "an answer at every step" in names and names[1].startswith("a budget of ")
+    assert names[-1].startswith("without the file ")
+
+
+@pytest.mark.parametrize(
+    ("chart", "name", "told"),
+    [
+        ("strip", "grid", "plot.belief and plot.day"),
+        ("belief", "labels", "plot.strip draws labels"),
+        ("belief", "pages", "plot.error and plot.sureness"),
+        ("strip", "pages", "plot.error and plot.sureness"),
+    ],
+)
+def test_an_error_names_the_chart_to_use(chart, name, told, made):
+    with pytest.raises(InvalidInput, match=told):
+        getattr(dphmm.plot, chart)(made(name), ax=Figure().add_subplot())
+
+
 def test_what_is_joined_is_the_policy_s(made, ax):
     report = made("grid")
     policy, space = report.made.policy, report.space
@@ -191,7 +268,9 @@ def test_strips_are_for_labels_and_maps_for_the_plane(made, ax):
 def test_a_step_and_a_person_are_chosen(made, ax):
     report = made("grid")
     dphmm.plot.belief(report, 3, person="u2", ax=ax)
-    assert re.fullmatch(r"u2, 8:15, answer: a reader expects to be [0-9,]+ m off", " ".join(ax.get_title().split()))
+    assert re.fullmatch(
+        r"u2, 6 May, 8:15, answer: a reader expects to be [0-9,]+ m off", " ".join(ax.get_title().split())
+    )
     for wrong in ({"person": "nobody"}, {"step": 99}):
         with pytest.raises(InvalidInput, match=next(iter(wrong))):
             dphmm.plot.belief(report, ax=Figure().add_subplot(), **wrong)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
@@ -13,13 +14,14 @@ from dphmm.accounting.records import in_short
 from dphmm.errors import InvalidInput
 from dphmm.plot.figures import BLACK, GREY, LOOKS, axes, literal, plain, titled
 from dphmm.policy.graph import PolicyGraph
+from dphmm.report import maps
 from dphmm.report.beliefs import Cells
-from dphmm.report.charts import alone
-from dphmm.report.content import OWNER_ONLY, ReleaseReport
+from dphmm.report.charts import alone, colour_of, runs, shortened
+from dphmm.report.content import OWNER_ONLY, Person, ReleaseReport
 from dphmm.report.page import Content
 from dphmm.report.palette import LABELS, ROLES
 from dphmm.report.words import ODDS, SEVERAL
-from dphmm.schedule_plan import SchedulePlan
+from dphmm.schedule_plan import SchedulePlan, Stays
 from dphmm.states.space import LABELS_WRONG, StateSpace
 from dphmm.states.zones import Zones
 from dphmm.storage.release_words import ONE_ANSWER, OTHER_TIMES, after_words, of_any_file, off, over_whole, stay_words
@@ -30,8 +32,14 @@ if TYPE_CHECKING:
 
 _DARK = 0.5
 _SMALL_MAPS = 12
+#: Of answers of one number, or of more than two.
+_NEITHER = "answers in the plane or labels; plot.error and plot.sureness take any, and the page draws these"
+#: Where the pieces of a dashed cross begin and end, along its arms.
+_DASHES = (-1.0, -0.6, -0.22, 0.22, 0.6, 1.0)
 #: What a legend of long names leaves of the width.
 _BESIDE_LEGEND = 0.55
+#: Room for the name of a label in a legend, in units of `dphmm.report.charts.shortened`.
+_LEGEND_NAME = 240.0
 #: Percent of the axis of sureness that a letter takes.
 _A_LETTER = 0.95
 
@@ -51,9 +59,8 @@ def _of(report: Any, *, planar: bool = False) -> ReleaseReport:
     if not isinstance(report, ReleaseReport):
         raise InvalidInput("release", type(report).__name__, "a report, such as dphmm.report.read_report gives")
     if planar and report.cells is None:
-        raise InvalidInput(
-            "release", f"states of kind {report.space.kind}", "answers in the plane; plot.strip for labels"
-        )
+        expected = "answers in the plane; plot.strip draws labels" if report.space.has_labels else _NEITHER
+        raise InvalidInput("release", f"states of kind {report.space.kind}", expected)
     return report
 
 
@@ -78,9 +85,41 @@ def belief(
     _map(ax, report, _at(chosen.levels, at), row, _at(chosen.guess, at))
     kind = "answer" if report.rows.asked[row] else "best guess"
     far = content.how_far(chosen, at)
-    told = f"{literal(chosen.name)}, {content.moment(row)}, {kind}{f': {far}' if far else ''}"
+    timed = report.rows.time is not None
+    when = f"{_day_of(content, chosen, at)}, " * timed + content.moment(row)
+    told = f"{literal(chosen.name)}, {when}, {kind}{f': {far}' if far else ''}"
     _titled(ax, report, told, owner=report.owner_only)
+    keys = _keys(ax, report, chosen, [row])
+    ax.legend(handles=keys, frameon=False, loc="upper left", bbox_to_anchor=(1, 1), fontsize="small")
     return ax
+
+
+def _day_of(content: Content, person: Person, at: int) -> str:
+    return next(name for name, rows in content.days(person) if at in rows)
+
+
+def _keys(ax: Axes, report: ReleaseReport, person: Person, rows: Sequence[int]) -> list[Any]:
+    """What the marks and shades of maps of some rows are."""
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    view, published, line = maps.view_of(report), colour("published", ax), colour("belief-line", ax)
+    beyond = [bool(view.kept(view(report.rows.z[row][:2]))[1]) for row in rows if report.rows.asked[row]]
+    found: list[Any] = []
+    mark = partial(Line2D, [], [], linestyle="")
+    if False in beyond:
+        found.append(mark(marker="x", color=published, markeredgewidth=3, label="published answer"))
+    if True in beyond:
+        name = "answer beyond the map"
+        found.append(mark(marker=_dashed_cross(), color=published, markersize=10, markeredgewidth=3, label=name))
+    if person.levels is not None:
+        for share, name in (("50", "believed: 50 %"), ("80", "80 %"), ("95", "95 %")):
+            found.append(Patch(facecolor=colour(f"belief-{share}", ax), edgecolor=line, label=name))
+    if person.guess is not None:
+        found.append(mark(marker="o", color=colour("guess", ax), label="best guess"))
+    if report.truth is not None:
+        found.append(mark(marker="o", color=colour("ink", ax), fillstyle="none", markeredgewidth=2, label="truth"))
+    return found
 
 
 def _at(values: Any, row: int) -> Any:
@@ -110,14 +149,30 @@ def _map(ax: Axes, report: ReleaseReport, levels: Any, row: int | None, guess: A
         lines = [np.stack(pair) for pair in cells.outline(np.flatnonzero(levels))]
         ax.add_collection(LineCollection(lines, colors=colour("belief-line", ax), linewidths=1.2, zorder=3))
     if row is not None and report.truth is not None and not np.isnan(report.truth.places[row]).any():
-        x, y = report.truth.places[row][:2]
+        (x, y), _ = _kept(report, report.truth.places[row][:2])
         ax.plot(x, y, "o", color=colour("ink", ax), fillstyle="none", markersize=9, markeredgewidth=2, zorder=5)
     if row is not None and report.rows.asked[row]:
-        x, y = np.clip(report.rows.z[row][:2], cells.low, cells.high)
-        ax.plot(x, y, "x", color=colour("paper", ax), markersize=12, markeredgewidth=6, zorder=6, clip_on=False)
-        ax.plot(x, y, "x", color=colour("published", ax), markersize=10, markeredgewidth=3, zorder=7, clip_on=False)
+        (x, y), beyond = _kept(report, report.rows.z[row][:2])
+        mark = _dashed_cross() if beyond else "x"
+        ax.plot(x, y, marker="x", color=colour("paper", ax), markersize=12, markeredgewidth=6, zorder=6)
+        ax.plot(x, y, marker=mark, color=colour("published", ax), markersize=10, markeredgewidth=3, zorder=7)
     if guess is not None:
-        ax.plot(*guess[:2], "o", color=colour("belief-line", ax), markeredgecolor=colour("paper", ax), zorder=8)
+        ax.plot(*guess[:2], "o", color=colour("guess", ax), markeredgecolor=colour("paper", ax), zorder=8)
+
+
+def _dashed_cross() -> Any:
+    """The mark of an answer that lies beyond a map."""
+    from matplotlib.path import Path
+
+    points = [(along, way * along) for way in (1, -1) for along in _DASHES]
+    return Path(points, [Path.MOVETO, Path.LINETO] * len(_DASHES))
+
+
+def _kept(report: ReleaseReport, point: Any) -> tuple[Any, bool]:
+    """A point moved onto the map, and whether it lay beyond it, as on the page."""
+    view = maps.view_of(report)
+    (x, y), beyond = view.kept(view(point))
+    return (view.west + x / view.scale, view.north - y / view.scale), bool(beyond)
 
 
 def _ground(ax: Axes, report: ReleaseReport, cells: Cells) -> None:
@@ -134,7 +189,13 @@ def _ground(ax: Axes, report: ReleaseReport, cells: Cells) -> None:
 
         sides = [np.stack(pair) for zone in range(len(cells)) for pair in cells.outline(np.array([zone]))]
         ax.add_collection(LineCollection(sides, colors=colour("reference", ax), linewidths=0.5, zorder=1))
-    ax.set(xlim=(cells.low[0], cells.high[0]), ylim=(cells.low[1], cells.high[1]), aspect="equal")
+    view = maps.view_of(report)
+    across = view.side / view.scale
+    ax.set(xlim=(view.west, view.west + across), ylim=(view.north - across, view.north), aspect="equal")
+    if maps.answered_beyond(report):
+        (left, bottom), (right, top) = cells.low, cells.high
+        box = [left, right, right, left, left], [bottom, bottom, top, top, bottom]
+        ax.plot(*box, color=colour("soft", ax), linestyle=":", linewidth=1.2, zorder=1)
     if report.on_map:
         ax.set(xlabel="metres east", ylabel="metres north")
 
@@ -147,7 +208,7 @@ def _fill(ax: Axes, cells: Cells, chosen: Any, shade: str) -> None:
 
 
 def day(release: ReleaseReport) -> Any:
-    """A small map for each answer of the first day of the first person; a matplotlib Figure's axes as an array."""
+    """A small map for each answer of the day that the page shows first; a matplotlib Figure's axes as an array."""
     report = _of(release, planar=True)
     content = Content(report)
     person = content.person
@@ -164,9 +225,13 @@ def day(release: ReleaseReport) -> Any:
     for place, at in zip(drawn.flat, asked, strict=False):
         _map(place, report, _at(person.levels, at), int(person.rows[at]), _at(person.guess, at))
         place.set(xticks=[], yticks=[], xlabel="", ylabel="")
-        place.set_title(content.moment(int(person.rows[at])), fontsize="medium")
-    if told := f"{OWNER_ONLY * report.owner_only}{_not_private(report)}".removesuffix(": "):
-        drawn.flat[0].figure.suptitle(told)
+        far = content.how_far(person, at).replace("a reader ", "").replace("expects to be", "expected")
+        place.set_title(f"{content.moment(int(person.rows[at]))}\n{far}", fontsize="small")
+    first, figure = drawn.flat[0], drawn.flat[0].figure
+    whose = f"{literal(person.name)}{content.shown_day}"
+    figure.suptitle(f"{OWNER_ONLY * report.owner_only}{_not_private(report)}{whose}")
+    keys = _keys(first, report, person, person.rows[asked].tolist())
+    figure.legend(handles=keys, frameon=False, loc="outside lower center", ncols=min(3, across), fontsize="small")
     return drawn
 
 
@@ -199,8 +264,7 @@ def error(release: ReleaseReport, *, ax: Axes | None = None) -> Axes:
     ax.set_xlim(0, curves.length)
     owner = report.owner_only and measured is not None
     _titled(ax, report, content.error_figure.heading, owner=owner)
-    ax.set_ylabel(_unit(found.unit))
-    ax.set_ylim(bottom=0)
+    _errors_axis(ax, found.unit)
     return ax
 
 
@@ -224,11 +288,14 @@ def nights(plan: SchedulePlan | ReleaseReport, *, ax: Axes | None = None) -> Axe
         raise InvalidInput("plan", "a report whose figures are not known", "a plan, or a report with a policy")
     ax = _plain_axes(ax)
     x, y = [after for after, _ in stays.told], [error for _, error in stays.told]
-    ax.plot(x, y, color=colour("belief-line", ax), marker="o", markersize=4, linewidth=2.2)
-    ax.axhline(stays.without, color=colour("reference", ax), linestyle=(0, (2, 4)))
-    ax.annotate(
-        f"without the file {off(stays.without, unit)}", (x[0], stays.without), va="bottom", color=colour("soft", ax)
-    )
+    own = "this file" if report is not None else f"{_plan(plan).schedule.releases} releases"
+    ax.plot(x, y, color=colour("belief-line", ax), marker="o", markersize=4, linewidth=2.2, label=own)
+    for name, role, style, other in _other_stays(report):
+        after, errors = zip(*other.told, strict=True)
+        ax.plot(after, errors, color=colour(role, ax), marker="o", markersize=4, linestyle=style, label=name)
+    base = f"without the file {off(stays.without, unit)}"
+    ax.axhline(stays.without, color=colour("reference", ax), linestyle=(0, (2, 4)), label=base)
+    ax.legend(frameon=False)
     ax.set_xscale("log")
     ax.set_xticks(x, [str(after) for after in x])
     ax.set_xticks([], minor=True)
@@ -240,9 +307,31 @@ def nights(plan: SchedulePlan | ReleaseReport, *, ax: Axes | None = None) -> Axe
         titled(ax, heading)
     else:
         _titled(ax, report, heading)
-    ax.set(xlabel=f"{stays.what}s", ylabel=_unit(unit))
-    ax.set_ylim(bottom=0)
+    ax.set(xlabel=f"{stays.what}s")
+    _errors_axis(ax, unit)
     return ax
+
+
+def _other_stays(report: ReleaseReport | None) -> list[tuple[str, str, Any, Stays]]:
+    """What the page compares with: a smaller budget, and an answer at every step."""
+    if report is None:
+        return []
+    smaller, unlimited, found = report.prospects.smaller, report.prospects.unlimited, []
+    if smaller is not None and smaller[1].told:
+        found.append((f"a budget of {in_short(smaller[0])}", "belief-line", (0, (6, 4)), smaller[1]))
+    if unlimited is not None and unlimited.told:
+        found.append(("an answer at every step", "reference", (0, (1, 1)), unlimited))
+    return found
+
+
+def _errors_axis(ax: Axes, unit: str) -> None:
+    """The axis of errors, from zero: shares of labels as percent, as in the title."""
+    from matplotlib.ticker import PercentFormatter
+
+    ax.set_ylim(bottom=0)
+    ax.set_ylabel("labels wrong, %" if unit == LABELS_WRONG else _unit(unit))
+    if unit == LABELS_WRONG:
+        ax.yaxis.set_major_formatter(PercentFormatter(1.0, symbol=""))
 
 
 def sureness(plan: SchedulePlan | ReleaseReport, *, ax: Axes | None = None) -> Axes:
@@ -332,29 +421,55 @@ def strip(release: ReleaseReport, *, ax: Axes | None = None) -> Axes:
     figure = content.strip_figure
     people = [person for person in report.persons if person.state is not None]
     if not report.space.has_labels or figure is None:
-        raise InvalidInput("release", f"states of kind {report.space.kind}", "states that are labels")
+        expected = "states that are labels; plot.belief and plot.day draw the plane" if report.planar else _NEITHER
+        raise InvalidInput("release", f"states of kind {report.space.kind}", expected)
     chosen = people[:: -(-len(people) // 8)]
     ax = axes(ax)
-    dark = _is_dark(ax)
-    for number, (person, places) in enumerate(zip(chosen, content.shared_places(chosen), strict=True)):
+    dark, names = _is_dark(ax), report.space.names
+    at_places = content.shared_places(chosen)
+    for number, (person, places) in enumerate(zip(chosen, at_places, strict=True)):
         assert person.state is not None and person.probability is not None
-        for at, label, chance in zip(places, person.state.tolist(), person.probability.tolist(), strict=True):
-            shade = LABELS[min(label, len(LABELS) - 1)][dark]
+        labels = person.state.tolist()
+        for at, label, chance in zip(places, labels, person.probability.tolist(), strict=True):
+            shade = LABELS[colour_of(label)][dark]
             ax.barh(number, 1, left=at, height=0.45, color=shade, alpha=max(0.06, min(0.95, chance)), linewidth=0)
+        for first, last in runs(labels, places):
+            ax.annotate(
+                literal(names[labels[first]]), ((places[first] + places[last] + 1) / 2, number), ha="center",
+                va="center", fontsize="small", clip_on=True, gid=f"strip {places[last] + 1 - places[first]}",
+            )  # fmt: skip
         asked = np.flatnonzero(report.rows.asked[person.rows])
         for row in asked.tolist():
-            label = int(report.rows.z[person.rows[row], 0])
-            ax.plot(
-                places[row] + 0.5, number - 0.35, "s", color=LABELS[min(label, len(LABELS) - 1)][dark], markersize=5
-            )
-    for label, name in enumerate(report.space.names[: len(LABELS)]):
-        ax.plot([], [], "s", color=LABELS[label][dark], label=literal(name))
+            shade = LABELS[colour_of(int(report.rows.z[person.rows[row], 0]))][dark]
+            ax.plot(places[row] + 0.5, number - 0.35, "s", color=shade, markersize=5)
+    # Labels that share the last colour are told in its one entry.
+    own = [(names[label], LABELS[label][dark]) for label in range(min(len(names), len(LABELS)))]
+    if len(names) > len(LABELS):
+        own[-1] = (f"other: {', '.join(names[len(LABELS) - 1 :])}", own[-1][1])
+    for name, shade in own:
+        ax.plot([], [], "s", color=shade, label=literal(shortened(name, _LEGEND_NAME)))
     ax.set_yticks(range(len(chosen)), [literal(person.name) for person in chosen])
     ax.invert_yaxis()
     _titled(ax, report, figure.heading, share=_BESIDE_LEGEND)
-    ax.set_xlabel("step, from the first of all people")
+    ends = content.shared_ticks(chosen, 1 + max(places[-1] for places in at_places))
+    ax.set_xlim(0, 1 + max(places[-1] for places in at_places))
+    ax.set_xticks([place for place, _ in ends], [name for _, name in ends])
     ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
+    _only_names_that_fit(ax)
     return ax
+
+
+def _only_names_that_fit(ax: Axes) -> None:
+    """Leave out the names that are wider than their piece of a strip."""
+    from matplotlib.text import Annotation
+
+    if (figure := ax.get_figure()) is not None:
+        # Only then is it known how wide the axes are beside their legend.
+        figure.canvas.figure.draw_without_rendering()
+    width = ax.get_window_extent().width / ax.get_xlim()[1]
+    for text in [text for text in ax.texts if isinstance(text, Annotation)]:
+        if text.get_window_extent().width + 4 > float(str(text.get_gid()).split()[-1]) * width:
+            text.remove()
 
 
 def ladder(plan: SchedulePlan | Sequence[SchedulePlan], *, ax: Axes | None = None) -> Axes:
