@@ -46,6 +46,8 @@ _DRAWS = 16
 _ROUNDS = 60
 #: Places among which a guess of least mean distance is sought.
 _GUESSES = 64
+#: Middles of parts are tried where they are nearer to people than the places of the lattice: at most so far off.
+_FINER = 0.5
 #: Shares of people are alike where they differ by less.
 _TIE = 1e-9
 #: Distances that are computed together.
@@ -232,8 +234,8 @@ class Guesses:
     best of all, and where they form a lattice a parabola through it and its neighbours comes closer. A reader can make
     every such guess: the best one errs no more.
 
-    Where people are in small parts of a wide space, such a lattice has no place near them: then middles of parts that
-    as many people are in are tried, too.
+    Where people are in small parts of a wide space, such a lattice has no place near them. Then middles of parts that
+    as many people are in are tried, too: where these are nearer by half.
 
     ``there`` (N, k, d): some places of each state. Of a few states that are no cells their answers are tried. ``law``
     (N,): how the model has people, where that is known.
@@ -257,12 +259,18 @@ class Guesses:
             self._axes = _axes(self._points.min(axis=0), self._points.max(axis=0))
             self._at = np.stack(np.meshgrid(*self._axes, indexing="ij"), axis=-1).reshape(-1, space.dimension)
             self._lattice = len(self._at)
-            if law is not None:
-                self._at = np.concatenate([self._at, _middles(self._points, law)])
+            middles = self._at if law is None else _middles(self._points, law)
+            if law is not None and self._far(middles, law) < _FINER * self._far(self._at, law):
+                self._at = np.concatenate([self._at, middles])
         self._apart = np.array([space.distances(there, place).mean(axis=1) for place in self._at])
 
     def __len__(self) -> int:
         return len(self._at)
+
+    def _far(self, places: FloatArray, law: FloatArray) -> float:
+        """How far the nearest of some places (m, d) is, in sum over a law."""
+        apart = np.min([np.linalg.norm(self._points - place, axis=1) for place in places], axis=0)
+        return float(apart @ law)
 
     def distances(self, beliefs: FloatArray) -> FloatArray:
         """The mean distance (m, n) of each of m places under beliefs (N, n), of any sums."""
@@ -273,7 +281,6 @@ class Guesses:
         everybody = np.arange(distances.shape[1])
         least = distances[: self._lattice].argmin(axis=0)
         found, stride = self._at[least].copy(), self._lattice
-        lowest = distances[least, everybody]
         for number, axis in enumerate(self._axes):
             stride //= len(axis)
             place = least // stride % len(axis)
@@ -283,11 +290,9 @@ class Guesses:
             # Half a step at most, since here is least.
             shift = np.divide(before - after, 2 * bend, out=np.zeros(len(inner)), where=bend > 0)
             found[inner, number] += shift * (axis[-1] - axis[0]) / max(1, len(axis) - 1)
-            lowest[inner] -= (before - after) * shift / 4
-        if len(distances) > self._lattice:
-            other = self._lattice + distances[self._lattice :].argmin(axis=0)
-            nearer = np.flatnonzero(distances[other, everybody] < lowest)
-            found[nearer] = self._at[other[nearer]]
+        other = distances.argmin(axis=0)
+        nearer = np.flatnonzero(other >= self._lattice)
+        found[nearer] = self._at[other[nearer]]
         return np.asarray(found)
 
     def better(self, beliefs: FloatArray, means: FloatArray) -> FloatArray:
