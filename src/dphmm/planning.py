@@ -76,8 +76,8 @@ _MORE, _HARDLY = 0.1, 0.05
 #: Invented people who stay at one place.
 STAYERS = 300
 #: Where plans hang on answers, each answer of somebody who stays needs a plan: at most so many for one figure's people
-#: together, who are no fewer than these. What needs more is not computed.
-MOST_STAYING_PLANS, FEWEST_STAYERS = 8_000, 25
+#: together, who are no fewer than these: seven days of an answer every half hour. What needs more is not computed.
+MOST_STAYING_PLANS, FEWEST_STAYERS = 8_400, 25
 #: Places that a guess of somebody who stays is averaged over, all states together; one of each where there are more.
 _PLACES_OF_STAYERS = 2000
 #: How many blocks or windows people stay in the figures of a plan, and in the longer ones that are asked for.
