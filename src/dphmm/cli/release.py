@@ -351,11 +351,9 @@ def _told(job: Job, batch: Batch, statement: ReleaseStatement, rows: VisitTable,
 def _of_file(found: Found, job: Job, rows: VisitTable, schedule: Schedule) -> Found:
     """A plan's figures as those of a file: of how many blocks, and after which a cell is found."""
     from dphmm.planning import error_of_known_states
-    from dphmm.states.grid import Grid
-    from dphmm.states.hexes import H3
     from dphmm.storage.release_words import first_that_finds
 
-    cells = isinstance(job.space.unmerged, (Grid, H3))
+    cells = job.space.unmerged.kind in ("grid", "h3")
     after = first_that_finds(found.stays, error_of_known_states(job.space) if cells else 0.0)
     # A plan has no figures of numbers of blocks between those that it tells.
     first = bool(found.stays) and after == found.stays[0][0]

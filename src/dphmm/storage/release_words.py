@@ -357,7 +357,7 @@ def first_unlike(what: str) -> str:
 
 
 def block_name(what: str) -> str:
-    """What one block is called, where ``what`` may be first ones, or of a file: "day"  of "first days"."""
+    """What one block is called, where ``what`` may be first ones, or of a file: "day" of "first days"."""
     name = what.partition(OF_A_FILE)[0]
     return name.removeprefix(FIRST).removesuffix("s") if name.startswith(FIRST) else name
 
