@@ -850,6 +850,7 @@ class Checker:
             self.report.add("wrong", "chosen steps", "runs of steps that overlap")
             return
         seconds, begins = self.stated("model.step_seconds"), [first for first, _, _ in runs]
+        others = fraction(self.stated("epsilon"))
         if "t" not in self.file.columns or not seconds:
             raise Unknown("which rows are of the chosen steps is told by times, and rows have none")
         odd = []
@@ -860,7 +861,7 @@ class Checker:
             number = moment // (seconds * 10**6)
             run = bisect_right(begins, number) - 1
             inside = run >= 0 and number <= runs[run][1]
-            due = runs[run][2] if inside else fraction(self.stated("epsilon"))
+            due = runs[run][2] if inside else others
             if own and own != due:
                 odd.append(row.where)
         figure = "answers at the chosen steps have the epsilon that was chosen, all others the statement's"

@@ -259,9 +259,10 @@ class Guesses:
             self._axes = _axes(self._points.min(axis=0), self._points.max(axis=0))
             self._at = np.stack(np.meshgrid(*self._axes, indexing="ij"), axis=-1).reshape(-1, space.dimension)
             self._lattice = len(self._at)
-            middles = self._at if law is None else _middles(self._points, law)
-            if law is not None and self._far(middles, law) < _FINER * self._far(self._at, law):
-                self._at = np.concatenate([self._at, middles])
+            if law is not None:
+                middles = _middles(self._points, law)
+                if self._far(middles, law) < _FINER * self._far(self._at, law):
+                    self._at = np.concatenate([self._at, middles])
         self._apart = np.array([space.distances(there, place).mean(axis=1) for place in self._at])
 
     def __len__(self) -> int:

@@ -147,6 +147,7 @@ def release_report(
         _require_chosen(file, reading.plans, made.statement.mechanism.chosen)
     begin("finding what is expected")
     told = [] if reading.spreads is None else np.flatnonzero(~np.isnan(reading.spreads))
+    alone = _guesses(made, rows.step[told])[1] if len(told) else np.empty(0)
     elsewhere, queries = (None, 0) if ledger is None else _elsewhere(ledger, rows, made.statement.query)
     prospects = _prospects(reading, ledger) or prospects or prospects_of(made, progress)
     report = ReleaseReport(
@@ -158,8 +159,8 @@ def release_report(
         plans=reading.all_plans,
         cells=cells,
         spreads=reading.spreads,
-        without=_without(made, rows, told) if len(told) else math.nan,
-        usual=_usual(made, rows, told, prospects.expected),
+        without=float(alone.mean()) if len(told) else math.nan,
+        usual=not len(told) or _usual(made, rows.step[told], alone, prospects.expected),
         chosen=bool(users),
         truth=None if truth is None else _truth(truth, rows, made, reading.errors),
         prospects=prospects,
@@ -572,50 +573,49 @@ def _elsewhere(ledger: Ledger, rows: Rows, query: str) -> tuple[dict[str, list[t
     return found, len(queries)
 
 
-def _without(made: Made, rows: Rows, at: IntArray, there: FloatArray | None = None) -> float:
-    """How far off the best guesses without the file are at some rows (n,): expected by the model, or from these places.
-
-    People who begin where it is publicly known are guessed as others are.
-    """
-    guesses, expected = _guesses(made, rows.step[at])
-    return float((expected if there is None else made.space.distances(guesses, there)).mean())
+def _start(made: Made) -> str | None:
+    """When people begin, as the release has it; None where that is not known, and the model says so."""
+    return None if made.subjects is None else made.subjects.setting.options.start
 
 
 def _guesses(made: Made, steps: IntArray) -> tuple[FloatArray, FloatArray]:
-    """The best guesses (n, d) without a file at some steps (n,), and how far off each is expected to be (n,)."""
-    start = None if made.subjects is None else made.subjects.setting.options.start
-    return ModelGuesses(made.space).at(made.model, steps, start)
+    """The best guesses (n, d) without a file at some steps (n,), and how far off each is expected to be (n,).
+
+    People who begin where it is publicly known are guessed as others are.
+    """
+    return ModelGuesses(made.space).at(made.model, steps, _start(made))
 
 
 def _law(made: Made, rows: Rows) -> FloatArray:
     """How the model has people (N,) at some of the steps of rows."""
     different = np.unique(rows.step)
     steps = different[np.unique(np.linspace(0, len(different) - 1, _LAWS).astype(np.int64))]
-    start = None if made.subjects is None else made.subjects.setting.options.start
-    return np.asarray(sum(laws_of_steps(made.model, steps, start), np.zeros(made.model.n_states)))
+    return np.asarray(sum(laws_of_steps(made.model, steps, _start(made)), np.zeros(made.model.n_states)))
 
 
-def _usual(made: Made, rows: Rows, at: IntArray, expected: Expected | None) -> bool:
-    """Whether guesses without the file err at some rows (n,), and where their blocks begin, as in simulated blocks.
+def _usual(made: Made, steps: IntArray, errors: FloatArray, expected: Expected | None) -> bool:
+    """Whether guesses without the file err (n,) at some steps (n,), and where their blocks begin, as in simulated ones.
 
     At each step of a block: somebody who stays is found by where people are at its first one.
     """
     told = asked_of(made)
-    if expected is None or told is None or not len(at):
+    if expected is None or told is None:
         return True
-    due, steps = expected.without_by_step, rows.step[at]
-    errors = _guesses(made, steps)[1]
+    due = expected.without_by_step
     if isinstance(told[0].per, str):
         # Figures of whole blocks of a clock are of people who are alike at all hours.
-        return as_expected(errors, np.full(len(at), due.mean()))
+        return as_expected(errors, np.full(len(steps), due.mean()))
     within = (steps - 1) % len(due)
     begun = _guesses(made, steps - within)[1]
-    return as_expected(errors, due[within]) and as_expected(begun, np.full(len(at), due[0]))
+    return as_expected(errors, due[within]) and as_expected(begun, np.full(len(steps), due[0]))
 
 
 def _truth(truth: TrueRows, rows: Rows, made: Made, errors: FloatArray) -> Truth:
     counted = np.flatnonzero(~np.isnan(errors) & ~truth.outside)
-    without = _without(made, rows, counted, truth.places[counted]) if len(counted) else np.nan
+    without = np.nan
+    if len(counted):
+        guesses = _guesses(made, rows.step[counted])[0]
+        without = float(made.space.distances(guesses, truth.places[counted]).mean())
     return Truth(truth.places, truth.outside, errors, without, truth.simulated)
 
 

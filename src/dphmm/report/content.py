@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from html import escape
 
@@ -429,8 +429,8 @@ class ReleaseReport:
         if expected is None:
             if measured is None or self.truth is None:
                 return None
-            bare = Found(measured, self.truth.without, self.space.unit, "", (), math.nan, measured=True)
-            return replace(bare, leaving=self.leaving)
+            without, unit = self.truth.without, self.space.unit
+            return Found(measured, without, unit, "", (), math.nan, measured=True, leaving=self.leaving)
         found, known = expected.found, self.prospects.stays
         every = found.stays if known is None else known.told
         stays = ends_told(every, self.whole_blocks, AFTER[-1]) if self.tells_stays else ()

@@ -450,9 +450,7 @@ class Content:
             "inside": maps.INSIDE,
             "quarters": _QUARTERS,
             "apart": _TICKS_APART,
-            "stride": min(
-                (int(np.diff(self._moments(one)).min()) for one in report.persons if len(one.rows) > 1), default=1
-            ),
+            "stride": self._stride,
             "timed": report.rows.time is not None,
             "zone": report.zone,
             "unit": report.space.unit,
