@@ -22,10 +22,10 @@ import pytest
 import dphmm
 from dphmm import simulated
 from dphmm.accounting.promise import Schedule
-from dphmm.cli.plan import told
+from dphmm.cli.plan import _when
 from dphmm.errors import DphmmError, InvalidInput
-from dphmm.planning import LADDER, LONGER, SETTLED, World
-from dphmm.schedule_plan import _digest, read_plan, save_plan
+from dphmm.planning import LADDER, LONGER, World
+from dphmm.schedule_plan import SETTLED, _digest, read_plan, save_plan
 from dphmm.session.plan import Position
 from dphmm.session.scheduled import PlanSchedule
 from dphmm.session.setting import Setting
@@ -415,33 +415,84 @@ SLOW = dphmm.MarkovModel(
 )
 
 
-def test_where_people_begin_elsewhere_figures_are_of_the_first_block(tmp_path):
-    """One leaves home about every two days: a first day is spent there, others anywhere."""
+def test_figures_are_of_a_file_from_step_1(tmp_path):
+    """One leaves home about every two days: nothing is told of later days, or of other hours."""
     everybody, promise = dphmm.policy.complete(5), dphmm.SequencePromise(1, per="1d")
     planner = World(SLOW, everybody, LINE, promise, people=100)
-    law, row = np.zeros(5), SLOW.initial
-    for _ in range(24):
-        law, row = law + row / 24, row @ SLOW.matrix_at(1).toarray()
-    assert not planner.settled and planner.occupancy == pytest.approx(law)
-    assert planner.without == pytest.approx(law @ np.arange(5))
+    laws, row = [], SLOW.initial
+    for _ in range(8 * 24):
+        laws.append(row)
+        row = row @ SLOW.matrix_at(1).toarray()
+    assert planner.paths.shape == (100, 192) and planner.occupancy == pytest.approx(np.mean(laws, axis=0))
+    alone = [np.abs(np.subtract.outer(np.arange(5), np.arange(5))) @ law for law in laws]
+    assert planner.without == pytest.approx(np.min(alone, axis=1).mean(), rel=1e-3)
+    # Who stays is where everybody is at step 1.
     schedule = planner.candidate(promise, 2, Fraction(1, 2))
     expected = planner.expected(schedule)
-    assert (expected.settled, expected.found.what, expected.found.stays) == (False, "first day", [])
-    # A sequence of two days says the same of its first day, by other people.
-    longer = dphmm.SequencePromise(2, steps=48)
-    two = World(replace_step(SLOW), everybody, LINE, longer, people=100, seed=2)
-    both = two.expected(Schedule(longer, Fraction(1, 2), (*schedule.at, *(24 + t for t in schedule.at))))
-    assert len(planner.paths) == len(two.paths) == 400
-    first = both.by_step[:24].mean()
-    # Of 400 people whose mean distances differ by at most 4 and seldom by 1: 0.12 is more than four standard errors.
-    assert expected.found.error == pytest.approx(first, abs=0.12) and expected.by_step.shape == (24,)
-    assert expected.found.error < both.by_step[24:].mean() - 0.2
+    assert (expected.steps, expected.found.what, expected.found.stays_without) == (24, "day", 0)
+    # A sequence of as many steps says the same, by other people.
+    longer = dphmm.SequencePromise(8, steps=192)
+    two = World(replace_step(SLOW), everybody, LINE, longer, people=400, seed=2)
+    steps = [24 * day + step for day in range(8) for step in schedule.at]
+    same = two.expected(Schedule(longer, Fraction(1, 2), steps)).found
+    # Of 500 people whose mean distances differ by at most 4 and seldom by 0.5: 0.1 is more than three standard errors.
+    assert expected.found.error == pytest.approx(same.error, abs=0.1)
     found = planner.plan(promise.exact)
     save_plan(found, tmp_path / "plan.json")
     assert read_plan(tmp_path / "plan.json", SLOW, everybody, LINE) == found
-    assert " expected over the first day" in found.found.lines[0]
-    assert found.found.lines[1].startswith("who stays in one state: not computed: by the model the first ")
-    assert "expected error over the first day" in told([found], found)[0]
+    assert " expected over a file of 8 days, if step 1 begins a day, in answer units (" in found.found.lines[0]
+    assert found.found.lines[1] == "who stays in one state, from step 1 on: known without the file"
+    assert "errors over a file of 8 days, if step 1 begins a day; who stays: from step 1 on" in "\n".join(_when(found))
+
+
+@pytest.mark.parametrize(
+    ("promise", "steps", "words"),
+    [
+        ({"per": 24}, 192, "a file of the first 8 blocks"),
+        ({"per": 500}, 1000, "a file of the first 2 blocks"),
+        ({"window": 1}, 192, "a file of the first 192 steps"),
+        ({"per": "6h"}, 192, "a file of 32 blocks, if step 1 begins a block"),
+        ({"per": "7d"}, 336, "a file of 2 weeks, if step 1 begins a week"),
+        ({"steps": 30}, 30, "the sequence"),
+    ],
+)
+def test_a_plan_says_of_which_file_its_figures_are(promise, steps, words):
+    promise = dphmm.SequencePromise(1, **promise)
+    planner = World(SLOW, dphmm.policy.complete(5), LINE, promise, people=2, epsilon=1)
+    schedule = planner.candidate(promise, 1, Fraction(1))
+    expected = planner.expected(schedule)
+    assert planner.paths.shape[1] == steps and expected.found.rows == words
+    assert expected.found.lines[0].partition(" expected over ")[2].startswith(f"{words}, in answer units (")
+    assert planner.plan(1).found.rows == words
+
+
+def test_longer_files_tell_more_where_people_change_slowly_and_a_plan_says_of_which_file():
+    """Who hardly ever leaves a town is found by all answers of a file: the longer it is, the better."""
+    near = np.kron(np.eye(2), np.full((3, 3), 1 / 3))
+    moves = (1 - 1e-5) * near + 1e-5 * np.kron(1 - np.eye(2), np.full((3, 3), 1 / 3))
+    model = dphmm.MarkovModel(np.full(6, 1 / 6), moves, space=TWO_TOWNS)
+    promise = dphmm.SequencePromise(Fraction(1, 2), per=24)
+    planner = World(model, dphmm.policy.complete(6), TWO_TOWNS, promise)
+    found = planner.plan(promise.exact)
+    longer = replace(planner.simulated(found.schedule), paths=walks(model, 100, 768, np.random.default_rng(2)))
+    longer.there = places(TWO_TOWNS, longer.paths, np.random.default_rng(2))
+    longer.__post_init__()
+    assert longer.errors().smoothed < 0.8 * found.chosen.smoothed
+    assert " expected over a file of the first 8 blocks, in " in found.found.lines[0]
+
+
+def test_who_stays_is_where_the_model_has_people_at_step_1(monkeypatch):
+    """All but a few begin at one state and are anywhere from the second step on: by the exact posterior of answers."""
+    monkeypatch.setattr("dphmm.planning.STAYERS", 20_000)
+    law = np.array([0.6, 0.1, 0.1, 0.1, 0.1])
+    model = dphmm.MarkovModel(law, np.full((5, 5), 0.2), space=LINE, start="at")
+    promise = dphmm.SequencePromise(2, per=24)
+    planner = World(model, dphmm.policy.complete(5), LINE, promise, people=6)
+    assert planner.stay_law == pytest.approx(law)
+    stay = planner.stays(Schedule(promise, 1, (7, 13))).found[0]
+    plans = PlanSchedule(planner._at(Fraction(1)))
+    # Distances of at most 4: 0.06 is four standard errors of 20,000.
+    assert stay.error == pytest.approx(enumerated(plans.plan(plans.number(7)), law, 2)[stay.estimate], abs=0.06)
 
 
 def replace_step(model):
@@ -457,183 +508,6 @@ def between_towns(share, back=None):
     back = share if back is None else back
     moves = np.kron([[1 - share, share], [back, 1 - back]], np.full((3, 3), 1 / 3))
     return dphmm.MarkovModel([1 / 3] * 3 + [0] * 3, moves, space=TWO_TOWNS, start="at")
-
-
-def test_a_few_who_are_far_away_are_all_of_an_error():
-    """Where people are differs by less than a tenth, and how far off they are by a factor of two."""
-    promise, everybody = dphmm.SequencePromise(1, per=24), dphmm.policy.complete(6)
-    # With a little of all states at first the plans of all steps are alike.
-    model = between_towns(0.0011, back=0.02)
-    model = dphmm.MarkovModel(0.999_999 * model.initial + 1e-6 / 6, model.matrix_at(1), space=TWO_TOWNS, start="at")
-    planner = World(model, everybody, TWO_TOWNS, promise, people=6)
-    laws = planner._laws
-    assert max(laws.apart) < 0.1 and not planner.settled
-    assert planner.without < 20 < 2 * planner.without < planner._alone.off(laws.total)
-
-
-def test_of_who_stays_the_first_step_alone_decides():
-    """All but a few begin at one state and are anywhere from the second step on."""
-    everywhere = np.full((4, 4), 0.25)
-    model = dphmm.MarkovModel([0.97, 0.01, 0.01, 0.01], everywhere, space=dphmm.StateSpace(np.arange(4)), start="at")
-    promise = dphmm.SequencePromise(2, per=24)
-    found = dphmm.plan(model, dphmm.policy.complete(4), dphmm.StateSpace(np.arange(4)), promise, people=6)
-    assert (found.stays.what, found.stays.found) == ("block", ())
-    assert found.found.lines[1].startswith("who stays in one state: not computed: by the model the first ")
-
-
-@pytest.mark.parametrize("far_at", ["first", "last"])
-def test_plans_that_differ_are_not_those_of_all_blocks(far_at):
-    """Far states where nobody is: possible at first alone or at last alone, and noise is as large as they are far."""
-    chain = np.eye(32, k=1)
-    chain[-1, -1] = 1.0
-    chain[:2, :2], chain[:2, 2:] = 0.5, 0.0
-    if far_at == "first":
-        chain[-1], chain[-1, 0] = 0.0, 1.0
-    initial = np.r_[0.5, 0.5 - 1e-9, 1e-9, np.zeros(29)]
-    space = dphmm.StateSpace([0, 1, *range(3000, 3030)] if far_at == "first" else [*range(31), 3000])
-    model = dphmm.MarkovModel(initial, chain, space=space, start="at")
-    planner = World(model, dphmm.policy.complete(32), space, dphmm.SequencePromise(6, per=24), people=6)
-    assert np.abs(planner._laws.begun - planner._laws.total).sum() < 1e-6
-    assert not planner.settled and planner.stays(planner.candidate(planner.promise, 2, Fraction(3))).found == ()
-
-
-def test_who_goes_back_and_forth_within_a_block_stays_where_a_block_begins():
-    """Home and work by turns: a guess for each step errs little without a file, and so does one of who stays."""
-    moves = np.kron([[1e-9, 1 - 1e-9], [1 - 1e-9, 1e-9]], np.full((3, 3), 1 / 3))
-    begin = np.r_[np.full(3, (1 - 3e-7) / 3), np.full(3, 1e-7)]
-    model = dphmm.MarkovModel(begin, moves, space=TWO_TOWNS, start="at")
-    promise = dphmm.SequencePromise(2, per=24)
-    planner = World(model, dphmm.policy.complete(6), TWO_TOWNS, promise, people=6)
-    stays = planner.stays(Schedule(promise, Fraction(1, 2), (3, 9, 15, 21)))
-    assert planner.settled and planner.without < 1 and stays.without < 1
-    assert stays.found and max(stay.error for stay in stays.found) < 1
-
-
-def test_a_beginning_that_is_left_slowly_is_no_block_like_all():
-    """After eight blocks most people are still where they began, and later nobody is."""
-    moves = np.zeros((9, 9))
-    moves[:8, :8], moves[:8, 8], moves[8, 8] = (1 - 5e-4) * np.eye(8), 5e-4, 1
-    space = dphmm.StateSpace([*range(1000, 9000, 1000), 0])
-    model = dphmm.MarkovModel(np.r_[np.full(8, (1 - 1e-6) / 8), 1e-6], moves, space=space, start="at")
-    planner = World(model, dphmm.policy.complete(9), space, dphmm.SequencePromise(2, per=24), people=6)
-    assert planner._laws.total[8] < 0.1 < 0.8 < planner._laws.far[8] and not planner.settled
-
-
-def by_turns(share, turns=2):
-    """Everybody begins in the first town and goes to the next at each step, but for a share who go anywhere."""
-    n = 3 * turns
-    space = dphmm.StateSpace([1000 * town + house for town in range(turns) for house in range(3)])
-    moves = np.kron(np.roll(np.eye(turns), 1, axis=1), np.full((3, 3), 1 / 3))
-    begin = np.r_[np.full(3, (1 - 1e-8) / 3), np.full(n - 3, 1e-8 / (n - 3))]
-    return dphmm.MarkovModel(begin, (1 - share) * moves + share / n, space=space, start="at"), space
-
-
-@pytest.mark.parametrize(("share", "settled"), [(1e-9, True), (1e-4, False), (1e-3, False)])
-def test_who_falls_out_of_time_slowly_is_elsewhere_later(share, settled):
-    """Over two steps people are alike at all times; at each step they are not."""
-    model, space = by_turns(share)
-    planner = World(model, dphmm.policy.complete(6), space, dphmm.SequencePromise(2, per=24), people=6)
-    assert np.abs(planner._laws.begun - planner._laws.total).sum() < 1e-4 and planner.settled == settled
-
-
-def test_a_round_that_does_not_fill_a_block_is_elsewhere_in_each():
-    """Over a block people are alike, and a guess errs as far; at each step of it they are in another town."""
-    model, space = by_turns(1e-9, turns=5)
-    planner = World(model, dphmm.policy.complete(15), space, dphmm.SequencePromise(2, per=24), people=6)
-    laws = planner._laws
-    assert np.abs(laws.begun - laws.total).sum() / 2 < 0.1 and planner.without < 1 and not planner.settled
-
-
-def test_a_round_of_more_than_two_steps_is_alike_in_all_blocks():
-    model, space = by_turns(1e-9, turns=3)
-    promise = dphmm.SequencePromise(2, per=24)
-    planner = World(model, dphmm.policy.complete(9), space, promise, people=6)
-    assert planner.settled and planner.stays(Schedule(promise, Fraction(1, 2), (3, 9, 15, 21))).found
-
-
-def test_by_the_clock_nothing_is_told_of_who_stays_where_people_are_elsewhere_at_other_hours():
-    """Step 1 may be at noon: where a day begins the model may have everybody where nobody is at step 1."""
-    model, space = by_turns(1e-9)
-    model = dphmm.MarkovModel(model.initial, model.matrix_at(1), space=space, start="at", step=43_200)
-    promise = dphmm.SequencePromise(2, per="1d")
-    planner = World(model, dphmm.policy.complete(6), space, promise, people=6)
-    assert not planner.even and not planner.settled
-    assert planner.stays(Schedule(promise, Fraction(1), (1, 2))).found == ()
-    # Windows begin at every step.
-    windows = dphmm.SequencePromise(2, window=4)
-    planner = World(model, dphmm.policy.complete(6), space, windows, people=6)
-    assert planner.stays(Schedule(windows, Fraction(1), (1, 3))).found == ()
-
-
-def test_a_few_who_are_elsewhere_at_other_hours_are_all_of_an_error():
-    """One in 11 swings between far away and near: by the hour people are nearly alike, and a guess errs otherwise."""
-    turns = np.kron([[0, 1], [1, 0]], np.full((3, 3), 1 / 3))
-    moves = np.block([[np.full((3, 3), 1 / 3), np.zeros((3, 6))], [np.zeros((6, 3)), turns]])
-    moves = (1 - 1e-9) * moves + 1e-9 / 9
-    begin = np.r_[np.full(3, 0.91 / 3), np.full(3, 0.09 / 3 - 1e-9), np.full(3, 1e-9)]
-    space = dphmm.StateSpace([0, 1, 2, 1000, 1001, 1002, 3, 4, 5])
-    model = dphmm.MarkovModel(begin / begin.sum(), moves, space=space, start="at", step=43_200)
-    planner = World(model, dphmm.policy.complete(9), space, dphmm.SequencePromise(2, per="1d"), people=6)
-    assert not planner.even and not planner.settled
-
-
-@pytest.mark.parametrize(("leave", "lasts"), [(1e-5, True), (0.2, False)])
-def test_where_answers_tell_of_people_for_longer_than_was_simulated_a_plan_says_of_which_file(leave, lasts):
-    """Who hardly ever leaves a town is found by all answers of a file: the longer it is, the better."""
-    near = np.kron(np.eye(2), np.full((3, 3), 1 / 3))
-    moves = (1 - leave) * near + leave * np.kron(1 - np.eye(2), np.full((3, 3), 1 / 3))
-    model = dphmm.MarkovModel(np.full(6, 1 / 6), moves, space=TWO_TOWNS)
-    promise = dphmm.SequencePromise(Fraction(1, 2), per=24)
-    planner = World(model, dphmm.policy.complete(6), TWO_TOWNS, promise)
-    found = planner.plan(promise.exact)
-    assert planner.settled and planner.lasts(found.schedule) == lasts
-    assert (found.stays.what == "block of a file of 192 steps") == lasts == (not found.stays.found)
-    assert planner.expected(found.schedule).settled == (not lasts)
-    # The same people for four times as long: what they were expected to be found to is told of the shorter file alone.
-    longer = replace(planner.simulated(found.schedule), paths=walks(model, 100, 768, np.random.default_rng(2)))
-    longer.there = places(TWO_TOWNS, longer.paths, np.random.default_rng(2))
-    longer.__post_init__()
-    error, later = found.chosen.smoothed, longer.errors().smoothed
-    assert (later < 0.8 * error) == lasts and (lasts or later == pytest.approx(error, rel=0.05))
-
-
-@pytest.mark.parametrize("share", [0.09, 0.01, 0.0])
-def test_where_an_hour_decides_what_answers_tell_step_1_may_not_be_at_any(share):
-    """A few are on one of two sides, drawn anew in two of 24 hours: by the hour people and guesses are nearly alike."""
-    hours, home = 24, np.full((3, 3), 1 / 3)
-    anew = [np.full((2, 2), 0.5) if hour >= hours - 2 else np.eye(2) for hour in range(hours)]
-    moves = np.zeros((3 + 2 * hours, 3 + 2 * hours))
-    moves[:3, :3] = home
-    for hour, drawn in enumerate(anew):
-        at, to = 3 + 2 * hour, 3 + 2 * ((hour + 1) % hours)
-        moves[at : at + 2, to : to + 2] = drawn
-    begin = np.r_[np.full(3, (1 - share) / 3), share / 2, share / 2, np.zeros(2 * hours - 2)]
-    space = dphmm.StateSpace([0, 1, 2, *(side * (1000 + hour) for hour in range(hours) for side in (1, -1))])
-    model = dphmm.MarkovModel(begin, moves, space=space, start="at", step=3600)
-    planner = World(model, dphmm.policy.complete(len(begin)), space, dphmm.SequencePromise(12, per="1d"), people=6)
-    assert planner.even == planner.settled == (share == 0)
-
-
-def test_who_swings_at_first_and_not_far_ahead_is_not_alike_at_all_hours():
-    """One in 11 swings between far away and near, and falls out of time within some months."""
-    turns, slip = np.kron([[0, 1], [1, 0]], np.full((3, 3), 1 / 3)), 1e-3
-    turns = (1 - slip) * turns + slip * np.kron(np.eye(2), np.full((3, 3), 1 / 3))
-    moves = np.block([[np.full((3, 3), 1 / 3), np.zeros((3, 6))], [np.zeros((6, 3)), turns]])
-    begin = np.r_[np.full(3, 0.91 / 3), np.full(3, 0.09 / 3), np.zeros(3)]
-    space = dphmm.StateSpace([0, 1, 2, 1000, 1001, 1002, 3, 4, 5])
-    model = dphmm.MarkovModel(begin, moves, space=space, start="at", step=43_200)
-    planner = World(model, dphmm.policy.complete(9), space, dphmm.SequencePromise(2, per="1d"), people=6)
-    assert planner._alike_in(planner._far_steps) and not planner.even and not planner.settled
-
-
-def test_a_slow_change_comes_with_no_hour(monkeypatch):
-    """Over a day people are elsewhere than a day before, by as much as within one. A model of other moves has hours."""
-    slow = between_towns(1e-5)
-    promise, policy = dphmm.SequencePromise(2, per="1d"), dphmm.policy.complete(6)
-    timed = dphmm.MarkovModel(slow.initial, slow.matrix_at(1), space=TWO_TOWNS, step=3600)
-    assert World(timed, policy, TWO_TOWNS, promise, people=6).even
-    monkeypatch.setattr(type(timed), "time_homogeneous", False)
-    assert not World(timed, policy, TWO_TOWNS, promise, people=6).even
 
 
 @pytest.mark.parametrize("steps", [30, 200])
@@ -659,15 +533,6 @@ def test_a_guess_without_a_file_hangs_on_the_step(steps):
     assert ModelGuesses(TWO_TOWNS).at(slow, long)[1].mean() == pytest.approx(exact, rel=1e-3)
     # Steps far away are those of a law that no longer moves.
     assert ModelGuesses(TWO_TOWNS).at(model, np.array([10**9]))[1][0] == pytest.approx(500)
-
-
-def test_the_beginning_of_short_blocks_is_a_day_s_worth_of_steps():
-    model, promise = replace_step(SLOW), dphmm.SequencePromise(4, per=8)
-    planner = World(model, dphmm.policy.complete(5), LINE, promise, people=12)
-    stays = planner.stays(planner.candidate(promise, 2, Fraction(2)))
-    assert (
-        not planner.settled and stays.what == "first blocks of a file of 48 steps" and planner.paths.shape == (48, 48)
-    )
 
 
 def test_of_labels_a_guess_without_the_file_is_exact():
@@ -1045,7 +910,6 @@ def test_what_was_found_of_more_blocks_gives_the_same_expectation(kind):
     schedule = planner.choose(6)[0]
     own, given = planner.expected(schedule), planner.expected(schedule, planner.stays(schedule, LONGER))
     assert own.found == given.found and [after for after, _ in own.found.stays] == [1, 7]
-    assert np.array_equal(own.by_step, given.by_step)
 
 
 @pytest.mark.parametrize(("kind", "length"), [("window", 1), ("per", 4), ("per", 24)])
@@ -1054,7 +918,7 @@ def test_of_short_blocks_the_error_is_that_of_a_file_of_many(kind, length, monke
     promise = dphmm.SequencePromise(length, **{kind: length})
 
     def error(steps):
-        monkeypatch.setattr("dphmm.planning.SETTLED", steps)
+        monkeypatch.setattr("dphmm.schedule_plan.SETTLED", steps)
         planner = world(promise, people=200)
         return planner.expected(planner.candidate(promise, length, Fraction(1))).found.error
 
@@ -1090,7 +954,7 @@ def test_the_error_expected_is_that_of_the_best_guess():
     best = float((known @ np.abs(answers - answers[:, None])).min(axis=1).sum())
     found = planner.expected(schedule)
     assert best < 0.8 * mean
-    assert found.found.error == pytest.approx(best, abs=0.15) and found.by_step.mean() == pytest.approx(best, abs=0.15)
+    assert found.found.error == pytest.approx(best, abs=0.15)
 
 
 @pytest.mark.parametrize("towns", [1, 2])

@@ -2,8 +2,10 @@
 
 For each of a few numbers of releases the errors of invented people are simulated, and the best is taken. Beside it
 stands what a reader of the file would still find: where somebody is who stays at one place, after one block (say a
-day) and after seven. Nobody's data are looked at, so a choice made here costs nothing and discloses nothing. The errors
-are those of people who move as the model says; of others they can be larger.
+day) and after seven. All figures are of a file that begins at step 1 with people as the model has them there, and of
+as many blocks as were simulated: of other hours, later blocks or longer files they can be larger or smaller. Nobody's
+data are looked at, so a choice made here costs nothing and discloses nothing. The errors are those of people who move
+as the model says; of others they can be larger.
 
 Source: docs/proofs/schedules.md.
 """
@@ -29,7 +31,16 @@ from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.graph import PolicyGraph
 from dphmm.samplers.entropy import ReplayBits
-from dphmm.schedule_plan import CALLED, Candidate, SchedulePlan, Stay, Stays
+from dphmm.schedule_plan import (
+    CALLED,
+    SETTLED,
+    Candidate,
+    SchedulePlan,
+    Stay,
+    Stays,
+    simulated_blocks,
+    simulated_file,
+)
 from dphmm.session.answer import answer_under
 from dphmm.session.options import check_begins
 from dphmm.session.scheduled import PlanSchedule
@@ -50,7 +61,7 @@ from dphmm.simulated import (
     walks,
 )
 from dphmm.states.space import StateSpace
-from dphmm.storage.release_words import FIRST, OF_A_FILE, Found, why_no_stays
+from dphmm.storage.release_words import Found, why_no_stays
 from dphmm.types import BoolArray, Exact, FloatArray, IntArray
 
 KINDS = ("planned", "paced")
@@ -60,19 +71,6 @@ LADDER = tuple(Fraction(half, 2) for half in (1, 2, 3, 4, 6, 8, 12))
 SOONER = 0.8
 #: Steps of all invented people together.
 MOST_STEPS = 4 * 10**6
-#: So many steps at least are simulated for each of the invented people. Where sequences go on, a reader knows less at
-#: their first and last steps, and of short blocks and windows these would be all; of short sequences more people walk.
-SETTLED = 192
-#: Whole blocks of so many steps at least are the beginning. It is like all blocks where the model has people so nearly
-#: as in all of them (total variation), and where a guess without a file errs by as much but for this share.
-_BEGINNING, _LIKE_ALL = 24, 0.1
-#: Laws of steps that are this near are alike; and a slow change is at most so much larger within a block than over it.
-_ALIKE, _SLOWLY = 0.002, 1.05
-#: How many steps after the simulated ones are far ahead.
-_FAR = 4096
-#: Answers of more blocks tell more where they take away more than this share of what those of half as many leave, or of
-#: what those do; the latter where it is more than such a share of what a guess without a file errs.
-_MORE, _HARDLY = 0.1, 0.05
 #: Invented people who stay at one place.
 STAYERS = 300
 #: Where plans hang on answers, each answer of somebody who stays needs a plan: at most so many for one figure's people
@@ -147,48 +145,23 @@ def error_of_known_states(space: StateSpace) -> float:
 
 
 class Expected(NamedTuple):
-    """What a reader of a release is expected to find.
+    """What a reader of a file from step 1 on is expected to find.
 
-    ``by_step`` (L,): the mean error of a reader's guesses at each step of a sequence, block or window, as `Found.error`
-    is over all of them; ``without_by_step`` (L,) that of a guess without the file. ``settled``: whether it is of all
-    blocks of files of any length, and not of the first ones alone, or of files as long as was simulated. ``answers``:
-    how many somebody has in a block, at most. ``known``: how far off somebody is of people who stay who knows their
-    states.
+    ``steps``: those of a sequence, block or window. ``answers``: how many somebody has in one, at most. ``known``: how
+    far off somebody is of people who stay who knows their states.
     """
 
     found: Found
-    by_step: FloatArray
-    without_by_step: FloatArray
-    settled: bool = True
+    steps: int
     answers: int = 0
     known: float = 0.0
-
-
-class _Laws(NamedTuple):
-    """How the model has people at states (N,): at step 1, at first steps of later blocks, over the first, over all.
-
-    ``far``: at the first step of a block far ahead. ``apart``, of the first blocks and of all: the mean total variation
-    between a step's law and that of the same step of the block far ahead.
-    """
-
-    first: FloatArray
-    later: FloatArray
-    begun: FloatArray
-    total: FloatArray
-    far: FloatArray
-    apart: tuple[float, float]
-
-
-def _apart(one: FloatArray, other: FloatArray) -> float:
-    """The total variation between two laws (N,)."""
-    return float(np.abs(one - other).sum()) / 2
 
 
 class World:
     """What plans of several totals share: the invented people, where they may be asked, and what is known of them.
 
-    ``length`` : the steps of a sequence, block or window; the people are seen for several blocks or windows. Figures
-    are of all of them where people begin much as the model has them later (`settled`), else of the first ones.
+    ``length`` : the steps of a sequence, block or window; the people are seen for several blocks or windows from step
+    1 on, and figures are of a file of these.
 
     Raises InvalidInput naming the argument.
     """
@@ -215,7 +188,6 @@ class World:
         self.setting = Setting.of(model, policy, space, promise.exact, **(choices or {}))
         self._settings: dict[Fraction, Setting] = {}
         self._known_errors: dict[Schedule, Errors] = {}
-        self._lasting: dict[Schedule, bool] = {}
         if self.setting.options.flat == "allow":
             raise InvalidInput("flat", "allow", '"thicken" or "refuse": what is possible would hang on the answers')
         self.length = _length(promise, model.step)
@@ -226,20 +198,15 @@ class World:
             check_exact(self.epsilon, "epsilon")
             if self.epsilon > promise.exact:
                 raise InvalidInput("epsilon", written(self.epsilon), f"at most {promise}, the promise")
-        few, self._first = -(-SETTLED // self.length), 1
+        self._blocks = simulated_blocks(promise, self.length)
         # Of short sequences there are more people instead of more blocks: as many steps in all.
-        self._blocks, walked = (1, self.people * few) if promise.steps is not None else (max(2, few), self.people)
+        walked = self.people * (-(-SETTLED // self.length) if promise.steps is not None else 1)
         steps = self.length * self._blocks
         if steps * walked > MOST_STEPS:
             name = next(name for name in ("steps", "window", "per") if getattr(promise, name) is not None)
             expected = f"at most {MOST_STEPS} steps of all {self.people} people: a shorter one, or fewer people"
             raise InvalidInput(name, f"{steps} simulated steps", expected)
         self.moves = Moves(model)
-        if promise.steps is None:
-            self._first = min(-(-_BEGINNING // self.length), self._blocks)
-        if not self.settled:
-            # As many blocks follow, whose answers tell of the first ones too. More people walk, as many steps in all.
-            steps, walked = 2 * self._first * self.length, max(walked, walked * self._blocks // (2 * self._first))
         generator = np.random.default_rng(self.seed)
         self.paths = walks(model, walked, steps, generator, self.setting.options.start)
         self.there = places(space, self.paths, generator)
@@ -388,26 +355,10 @@ class World:
         return (other, errors) if errors.online < found.online else (schedule, found)
 
     def _errors(self, schedule: Schedule) -> Errors:
-        """The errors of the people under a schedule, over all blocks or over the first ones."""
+        """The errors of the people under a schedule."""
         if schedule not in self._known_errors:
-            until = None if self.settled else self._first * self.length
-            self._known_errors[schedule] = self.simulated(schedule).errors(until=until)
+            self._known_errors[schedule] = self.simulated(schedule).errors()
         return self._known_errors[schedule]
-
-    def lasts(self, schedule: Schedule) -> bool:
-        """Whether the answers of more blocks would tell more of each: of longer files a reader finds more.
-
-        What all answers tell of a first quarter of the steps is compared with what those of a first half do.
-        """
-        if self.promise.steps is not None:
-            return False
-        if schedule not in self._lasting:
-            half, quarter = self.paths.shape[1] // 2, max(1, self.paths.shape[1] // 4)
-            without = float(self._errors_without(np.arange(1, quarter + 1)).mean())
-            fewer = self.simulated(schedule).errors(until=quarter, told=half).smoothed
-            gain = fewer - float(self._errors(schedule).by_step[:quarter].mean())
-            self._lasting[schedule] = gain > _MORE * min(fewer, max(without - fewer, _HARDLY * without))
-        return self._lasting[schedule]
 
     def _per_length(self, found: Errors) -> Errors:
         """With the steps that are asked in one sequence, block or window."""
@@ -422,139 +373,30 @@ class World:
     # -- without the file, and in spite of everything -------------------------------------------------------------
 
     @cached_property
-    def _laws(self) -> _Laws:
-        first = later = begun = total = far = np.zeros(self.setting.space.n_states)
-        apart, apart_begun = 0.0, 0.0
-        laws = enumerate(self._laws_at(self._steps(blocks=self._blocks)), 1)
-        # Of long blocks, of which there are two, the far one is made for each.
-        kept = list(self._laws_at(self._far_steps)) if self.length <= SETTLED else None
-        for _ in range(self._blocks):
-            for ahead, (t, law) in zip(kept or self._laws_at(self._far_steps), laws, strict=False):
-                total, apart = total + law, apart + _apart(law, ahead)
-                if t == 1:
-                    first, far = law, ahead
-                elif t % self.length == 1 % self.length:
-                    later = later + law
-                if t == self._first * self.length:
-                    begun, apart_begun = total, apart / t
-        first, later, begun, total, far = (one / (one.sum() or 1.0) for one in (first, later, begun, total, far))
-        return _Laws(first, later, begun, total, far, (apart_begun, apart / (self.length * self._blocks)))
-
-    def _steps(self, before: int = 0, blocks: int = 1) -> IntArray:
-        """The steps of so many blocks after so many steps."""
-        return np.arange(before + 1, before + blocks * self.length + 1)
-
-    @property
-    def _far_steps(self) -> IntArray:
-        """The steps of a block far ahead; of a model whose moves are not always the same of the last simulated one."""
-        before = self.length * (self._blocks - 1)
-        # After so many whole blocks: what is compared is what is done at the same step of a block.
-        ahead = -(-_FAR // self.length) if self.setting.model.time_homogeneous else 0
-        return self._steps(before + ahead * self.length)
+    def _steps(self) -> IntArray:
+        """All simulated steps."""
+        return np.arange(1, self.length * self._blocks + 1)
 
     def _laws_at(self, steps: IntArray) -> Iterator[FloatArray]:
         return laws_of_steps(self.setting.model, steps, self.setting.options.start)
 
     @cached_property
-    def settled(self) -> bool:
-        """Whether people are in the first blocks where they are in all and far ahead, and plans are the same in each.
-
-        Otherwise what is told of most days, say, is not true of a first day. A sequence is all that there is.
-        """
-        if self.promise.steps is not None:
-            return True
-        if isinstance(self.promise.per, str) and not self.even:
-            # Step 1 may be at any hour of the clock, and answers are at fixed ones.
-            return False
-        plans = self._plan_numbers.reshape(self._blocks, self.length)
-        if (plans != plans[0]).any() or max(self._laws.apart) > _LIKE_ALL:
-            return False
-        far = float(self._errors_without(self._far_steps).mean())
-        begun = float(self._errors_without(self._steps(blocks=self._first)).mean())
-        return all(self._as_far_off(one, far) for one in (begun, self._without_in_all))
-
-    @cached_property
-    def _plan_numbers(self) -> IntArray:
-        """The number of the plan of each step of the sequence, or of the blocks or windows."""
-        return PlanSchedule(self.setting).numbers(np.arange(1, self.length * self._blocks + 1))
-
-    @cached_property
-    def _stays_alike(self) -> bool:
-        """Whether who stays for the first block is where others stay: it is where people begin.
-
-        Of a sequence: whether anybody can stay for it.
-        """
-        if self.promise.steps is not None:
-            return bool(self.stay_law.any())
-        nowhere = float(self._laws.total[~self._always_possible].sum())
-        if self.promise.window is not None and not self.even:
-            # Windows begin at every step.
-            return False
-        first, *others = self._laws.first, self._laws.later, self._laws.far
-        return (
-            self.settled
-            and nowhere <= _LIKE_ALL
-            and all(
-                _apart(first, one) <= _LIKE_ALL and self._as_far_off(self._alone.off(first), self._alone.off(one))
-                for one in others
-            )
-        )
-
-    @cached_property
-    def even(self) -> bool:
-        """Whether it does not matter which step of a block is the first: people are alike at all of them.
-
-        They are so in the first block, and in one far ahead. Where moves are always the same, what comes after one law
-        is the same at whatever hour: then answers tell as much, too. So laws are compared closely, each state as it is
-        and by how far a guess is off there. What changes as much from block to block comes and goes with no hour.
-        """
-        return self.setting.model.time_homogeneous and all(map(self._alike_in, (self._steps(), self._far_steps)))
-
-    def _alike_in(self, steps: IntArray) -> bool:
-        """Whether people are alike at these steps of a block, but for what changes as much until the next one."""
-        laws = self._laws_at(np.append(steps, steps[-1] + 1))
-        first = next(laws)
-        off = self._alone.costs(self._alone.place(first))
-        error = float(off @ first)
-        apart = np.array([(_apart(law, first), float(off @ np.abs(law - first)) / (error or 1.0)) for law in laws])
-        within, across = apart[:-1].max(axis=0, initial=0.0), apart[-1]
-        return bool((within <= np.maximum(_SLOWLY * across, _ALIKE)).all())
-
-    def _as_far_off(self, one: float, other: float) -> bool:
-        """Whether a guess without a file errs as far in two cases: a few people may be far away."""
-        # Where a guess hardly errs, a part of it is nothing that anybody sees.
-        return abs(one - other) <= _LIKE_ALL * max(other, _LIKE_ALL * self._without_in_all)
-
-    @cached_property
-    def _without_in_all(self) -> float:
-        """The mean error of the best guess of each step of all simulated blocks."""
-        return float(self._errors_without(self._steps(blocks=self._blocks)).mean())
-
-    def _errors_without(self, steps: IntArray) -> FloatArray:
-        """The errors (n,) of the best guess of each of these steps."""
-        return self._alone.at(self.setting.model, steps, self.setting.options.start)[1]
-
-    @cached_property
     def _always_possible(self) -> BoolArray:
-        """The states (N,) that are possible at every step of a sequence, or of the blocks or windows."""
+        """The states (N,) that are possible at every simulated step."""
         plans = PlanSchedule(self.setting)
-        steps = np.unique(self._plan_numbers, return_index=True)[1] + 1
+        steps = np.unique(plans.numbers(self._steps), return_index=True)[1] + 1
         return np.asarray(np.all([plans.support(step) for step in steps.tolist()], axis=0))
 
     @cached_property
     def occupancy(self) -> FloatArray:
-        """How often the model has people at each state (N,), over the steps that figures are of."""
-        return self._laws.total if self.settled else self._laws.begun
+        """How often the model has people at each state (N,), over all simulated steps."""
+        total = sum(self._laws_at(self._steps), np.zeros(self.setting.space.n_states))
+        return np.asarray(total / total.sum())
 
     @cached_property
     def stay_law(self) -> FloatArray:
-        """How the model has people at each state (N,) who stay; all 0 where no state is possible at every step.
-
-        Who stays for a whole sequence or block is where it begins; windows begin at every step.
-        """
-        blocks = self._laws.later if self.promise.window is None else self.occupancy
-        everybody = blocks if self.promise.steps is None else self._laws.first
-        law = np.where(self._always_possible, everybody, 0.0)
+        """How the model has people at each state (N,) who stay from step 1 on; all 0 where nobody can."""
+        law = np.where(self._always_possible, next(self._laws_at(self._steps[:1])), 0.0)
         return np.asarray(law / (law.sum() or 1.0))
 
     @cached_property
@@ -568,14 +410,8 @@ class World:
         It depends on the model alone, however few people are invented: the mean is over the states as the model has
         people in them, and over places in each state's cell.
         """
-        return float(self.without_by_step.mean())
-
-    @cached_property
-    def without_by_step(self) -> FloatArray:
-        """The same at each step of a sequence, block or window (L,)."""
-        steps = self._steps(blocks=self._blocks if self.settled else self._first)
-        errors = self._errors_without(steps)
-        return np.asarray(errors.reshape(-1, self.length).mean(axis=0))
+        model, start = self.setting.model, self.setting.options.start
+        return float(self._alone.at(model, self._steps, start)[1].mean())
 
     @cached_property
     def _stayers(self) -> tuple[IntArray, FloatArray]:
@@ -589,7 +425,7 @@ class World:
         states = generator.permutation(states)
         return states, places(self.setting.space, states, generator)
 
-    def _ends_of(self, schedule: Schedule, after: Sequence[int]) -> tuple[str, tuple[tuple[int, int], ...]]:
+    def _ends_of(self, after: Sequence[int]) -> tuple[str, tuple[tuple[int, int], ...]]:
         """What people stay for, and (after, the steps from the first of a block until then)."""
         length, step = self.length, self.setting.model.step
         if self.promise.steps is not None:
@@ -597,25 +433,21 @@ class World:
         what = "block" if self.promise.per is not None else "window"
         if isinstance(self.promise.per, str) and step is not None:
             what = CALLED.get(length * step, what)
-        steps = self.paths.shape[1]
-        long = f"{steps // length:,} {what}s" if what in CALLED.values() else f"{steps:,} steps"
-        if not self.settled:
-            what = f"{FIRST}{what}{'s' * (self._first > 1)}"
-        if self.lasts(schedule):
-            what += OF_A_FILE + long
         return what, tuple((one, one * length) for one in after)
 
     @on_one_thread
     def stays(self, schedule: Schedule, after: Sequence[int] = AFTER) -> Stays:
-        """What is found of people who stay at one place for so many whole blocks or windows, ``after`` ascending.
+        """What is found of people who stay at one place for so many whole blocks or windows from step 1 on.
+
+        ``after`` ascends.
 
         A reader multiplies what all answers of that time say of one place, at whatever hour they are given: nobody who
         stays there is found less well for being asked at noon. Of somebody who is elsewhere for a part of the time no
         more is found. Figures of the same number of blocks are the same, however long the list is. Where plans hang on
         answers, those of more blocks than can be computed are left out, all of them if need be.
         """
-        what, ends = self._ends_of(schedule, after)
-        if not self._stays_alike or self.lasts(schedule):
+        what, ends = self._ends_of(after)
+        if not self.stay_law.any():
             return Stays(what, self.without, ())
         weights = self._followed if self._follows(schedule) else self._planned
         people = self.stayers(schedule)
@@ -636,21 +468,19 @@ class World:
 
         ``stays``: what `stays` found of it, after `AFTER` and more, where that is known. Raises as the planner does.
         """
-        errors = self._no_worse(self._errors(schedule))
         stays = stays or self.stays(schedule)
         found = Found(
-            errors.smoothed,
+            self._no_worse(self._errors(schedule)).smoothed,
             self.without,
             self.setting.space.unit,
             stays.what,
             [(after, error) for after, error in stays.told if after in AFTER],
             stays.without,
-            uncomputed="" if stays.found else why_no_stays(stays.what, self.setting.has_public_plans),
+            rows=simulated_file(self.promise, self.setting.model.step, stays.what),
+            from_start=True,
+            uncomputed="" if stays.found else why_no_stays(self.setting.has_public_plans),
         )
-        by_step = errors.by_step.reshape(-1, self.length).mean(axis=0)
-        answers = schedule.releases
-        settled = self.settled and not self.lasts(schedule)
-        return Expected(found, by_step, self.without_by_step, settled, answers, self._known)
+        return Expected(found, self.length, schedule.releases, self._known)
 
     def _planned(self, setting: Setting, schedule: Schedule, ends: Any) -> Any:
         """After each end the mean number of answers about the place, and the tracker's beliefs (N, n)."""
@@ -685,7 +515,7 @@ class World:
         people = min(self.people, STAYERS)
         if self.setting.has_public_plans:
             return people
-        most = max(1, self._most_answers(schedule, self._ends_of(schedule, AFTER)[1][-1][1]))
+        most = max(1, self._most_answers(schedule, self._ends_of(AFTER)[1][-1][1]))
         return min(people, max(FEWEST_STAYERS, MOST_STAYING_PLANS // most))
 
     def _most_answers(self, schedule: Schedule, end: int) -> int:

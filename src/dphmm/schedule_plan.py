@@ -24,12 +24,15 @@ from dphmm.session.options import Options
 from dphmm.session.setting import check_same_states
 from dphmm.states.space import StateSpace
 from dphmm.storage.inputs import replacing
-from dphmm.storage.release_words import Found, block_name, why_no_stays
+from dphmm.storage.release_words import Found, why_no_stays
 
 #: Raised whenever an older dphmm could misread a file.
 FORMAT = 1
 #: Blocks or windows that people stay at most in the figures of a plan.
 LONGEST_STAY = 366
+#: So many steps at least are simulated for each of the invented people. Where sequences go on, a reader knows less at
+#: their first and last steps, and of short blocks and windows these would be all; of short sequences more people walk.
+SETTLED = 192
 #: What blocks of so many seconds are called where people stay for them.
 CALLED = {3600: "hour", 86_400: "day", 7 * 86_400: "week"}
 _MEMBERS = {
@@ -72,9 +75,8 @@ class Stay:
 class Stays:
     """What a reader can find of people who stay at one place for whole blocks, or for a "sequence" or "window".
 
-    ``what``: a "day", "week" or "hour", of blocks of that time; a "block" of any other. It is "first day" and so on
-    where people begin elsewhere than they are later; ``found`` is then empty. ``found``: in order; where every answer
-    has a plan of its own, stays that would take too many plans are left out.
+    They stay from step 1 on. ``what``: a "day", "week" or "hour", of blocks of that time; a "block" of any other.
+    ``found``: in order; where every answer has a plan of its own, stays that would take too many plans are left out.
 
     ``without``: the mean distance of the best guess without the file.
     """
@@ -156,7 +158,7 @@ class SchedulePlan:
         stays = self.stays
         # Nights alone are not told, and no such figures are missing in a plan of today.
         missing = not stays.found and stays.what != "night"
-        why = why_no_stays(stays.what, not self.options["constraint"].startswith("delta"))
+        why = why_no_stays(not self.options["constraint"].startswith("delta"))
         return Found(
             self.expected_error,
             self.without,
@@ -164,6 +166,8 @@ class SchedulePlan:
             stays.what,
             stays.told,
             stays.without,
+            rows=simulated_file(self.schedule.promise, self.step, stays.what),
+            from_start=True,
             uncomputed=why if missing else "",
             seconds=self.seconds,
         )
@@ -200,6 +204,28 @@ class SchedulePlan:
         rows = ((row.releases, f"{in_short(row.epsilon)}{' (chosen)' * row.chosen}", row.online, row.smoothed)
                 for row in self.ladder)  # fmt: skip
         return html_table(("releases", "epsilon", "online", "smoothed"), rows, f"expected error, {self.unit}")
+
+
+def simulated_blocks(promise: SequencePromise, length: int) -> int:
+    """Of how many blocks or windows of so many steps, from step 1 on, the figures of a plan are."""
+    return 1 if promise.steps is not None else max(2, -(-SETTLED // length))
+
+
+def simulated_file(promise: SequencePromise, step: int | None, what: str) -> str:
+    """Over what the errors of a plan are, whose blocks are called ``what``: "a file of 4 days, if step 1 begins a day".
+
+    Step 1 begins a block, or a window; of a clock a file may begin at any hour.
+    """
+    if promise.steps is not None:
+        return "the sequence"
+    length = promise.window or promise.in_steps(step, 0).per
+    assert isinstance(length, int)
+    blocks = simulated_blocks(promise, length)
+    if promise.window is not None:
+        return f"a file of the first {blocks * length:,} steps"
+    if isinstance(promise.per, str):
+        return f"a file of {blocks:,} {what}s, if step 1 begins a{'n' * (what == 'hour')} {what}"
+    return f"a file of the first {blocks:,} {what}s"
 
 
 def save_plan(found: SchedulePlan, path: str | os.PathLike[str]) -> None:
@@ -299,7 +325,7 @@ def _restored(told: Mapping[str, Any], digests: Mapping[str, str], space: StateS
     if chosen != [(schedule.exact, schedule.releases)] or options.epsilon != schedule.exact:
         raise ValueError("another schedule than the one that was chosen")
     by_clock = isinstance(schedule.promise.per, str)
-    if block_name(stays.what) not in _called(schedule.promise, step) or (told["hours"] is not None and not by_clock):
+    if stays.what not in _called(schedule.promise, step) or (told["hours"] is not None and not by_clock):
         raise ValueError("times that the promise does not have")
     if told["people"] < 2 or options.flat == "allow":
         raise ValueError("what dphmm plan refuses")

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -432,14 +431,12 @@ class Errors(NamedTuple):
     are wrong.
 
     ``online``: of the guess of each step given the answers up to it. ``smoothed``: given all answers; NaN where
-    it was not asked for. ``asked``: steps asked for each person. ``by_step`` (T,): ``smoothed`` at each step, over all
-    people; empty where it was not asked for.
+    it was not asked for. ``asked``: steps asked for each person.
     """
 
     online: float
     smoothed: float
     asked: float
-    by_step: FloatArray
 
 
 @dataclass(eq=False)
@@ -466,16 +463,11 @@ class SimulatedReleases:
         if self.guesses is None:
             self.guesses = guesses_in(self.setting.space)
 
-    def errors(self, smoothed: bool = True, until: int | None = None, told: int | None = None) -> Errors:
-        """Errors of the guesses, at all steps or ``until`` one; given all answers, or those until step ``told``.
-
-        Raises as the planner does.
-        """
+    def errors(self, smoothed: bool = True) -> Errors:
+        """Errors of the guesses at all steps. Raises as the planner does."""
         n, steps = self.paths.shape
         width = 1 if self.guesses is None else self._points.shape[1] + len(self.guesses)
         each = max(1, _KEPT // (steps * max(width, len(self._points))))
-        # Whose noise is drawn together hangs on all steps, so that answers are the same whichever are told.
-        steps = told or steps
         asked, off = 0, [np.empty((n, steps, 1 if self.guesses is None else 2)) for _ in range(1 + smoothed)]
         for first in range(0, n, each):
             part = np.arange(first, min(first + each, n))
@@ -484,11 +476,8 @@ class SimulatedReleases:
             for found, one in zip(off, seen, strict=True):
                 found[part] = self._off(part, one)
         # The guesses that err less, of all people and steps alike.
-        off = [found[:, :until] for found in off]
-        online, *after_all = [found[..., int(np.argmin(found.mean(axis=(0, 1))))] for found in off]
-        if not smoothed:
-            return Errors(float(online.mean()), np.nan, asked / n, np.empty(0))
-        return Errors(float(online.mean()), float(after_all[0].mean()), asked / n, after_all[0].mean(axis=0))
+        means = [float(found[..., int(np.argmin(found.mean(axis=(0, 1))))].mean()) for found in off]
+        return Errors(means[0], means[1] if smoothed else np.nan, asked / n)
 
     def _seen(self, part: IntArray, t: int, beliefs: FloatArray) -> FloatArray:
         """What errors are of: the means of beliefs (N, n) and the `Guesses.distances` (n, d + m).
@@ -521,7 +510,7 @@ class SimulatedReleases:
         The arrays (n, T, ...) are of these people alone.
         """
         kept, seen = [], []
-        for t, beliefs, answers in islice(self.steps(part), online.shape[1]):
+        for t, beliefs, answers in self.steps(part):
             online[:, t - 1] = told(part, t, beliefs)
             if after_all is not None:
                 kept.append(beliefs)

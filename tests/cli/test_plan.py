@@ -24,14 +24,15 @@ def daily(town, run):
 
 
 def test_a_line_for_each_total_and_the_own_one_is_marked(daily):
-    head, *rows, without, when, whose = daily.stdout.splitlines()
+    head, *rows, without, when, of, whose = daily.stdout.splitlines()
     assert re.sub(" +", " ", head) == "a day answers expected error who stays at one place, 1 day / 7 days"
     assert [row.split()[0] for row in rows] == ["3", "6", "12", "24"]
     assert [row.endswith("<- 12") for row in rows] == [False, False, True, False]
     assert all(re.search(r"\d+ x [\d.]+ +[\d,]+ m +[\d,]+ m / +[\d,]+ m", row) for row in rows)
     assert "without the file" in without and without.count(" m") == 2
     assert re.fullmatch(r"answers at ([\d:]+ )+UTC|answers at \d+ steps, .*", when)
-    assert whose == "errors of people who move as the model says; nothing has been spent"
+    assert re.fullmatch("errors over a file of [0-9]+ days, if step 1 begins a day; who stays: from step 1 on", of)
+    assert whose == "all of people who move as the model says; nothing has been spent"
     assert max(map(len, daily.stdout.splitlines())) <= 88
 
 
@@ -79,7 +80,7 @@ def test_labels_have_answer_units_and_blocks(site, run):
     rows = told.splitlines()
     assert rows[1].split()[:4] == ["2", "1", "x", "2"] and rows[2].split()[:4] == ["4", "2", "x", "2"]
     # A quarter of the total has no room for one release of 2.
-    assert len(rows) == 1 + 3 + 1 + 2 and " m" not in rows[1]
+    assert len(rows) == 1 + 3 + 1 + 3 and " m" not in rows[1]
 
 
 def test_hours_and_pace_are_told(town, run):
@@ -101,7 +102,7 @@ def test_the_ladder_is_drawn(suffix, town, tmp_path, run):
     run(*arguments(town, "--steps", 24, "--plot", picture, "--force"))
     assert picture.read_bytes() == first and len(first) > 1000
     if suffix == "svg":
-        assert "chosen" in first.decode() and "off expected (" in first.decode()
+        assert "chosen" in first.decode() and "off expected over" in first.decode()
 
 
 BAD = {

@@ -22,7 +22,7 @@ from dphmm.errors import InvalidInput
 from dphmm.planning import error_of_known_states
 from dphmm.report.page import Content, page
 from dphmm.simulated import ModelGuesses, median, places_of_states
-from dphmm.storage.release_words import LASTING, block_name
+from dphmm.storage.release_words import OTHER_TIMES
 from report.worlds import released, report, run, table
 
 pytestmark = pytest.mark.usefixtures("few_invented_people")
@@ -300,9 +300,10 @@ def test_whoever_is_shown_the_figures_are_of_all_people(world):
     every = chosen(folder)
     for user in every.rows.by_user:
         one = chosen(folder, user)
-        assert not one.whole and one.found.error == every.found.error
+        assert one.found.error == every.found.error
         assert one.further == every.further and [person.name for person in one.persons] == [user]
-        assert Content(one).beforehand == pytest.approx(Content(every).beforehand, nan_ok=True)
+        both = [Content(told).error_curves[0].expected for told in (one, every)]
+        assert both[0] == pytest.approx(both[1], nan_ok=True)
 
 
 def test_a_page_says_who_chose_whom_it_shows(world):
@@ -342,7 +343,7 @@ def test_nobody_is_nearer_than_who_knows_the_cell(world, tmp_path):
     copied(world("grid"), tmp_path)
     released(tmp_path, "--path-epsilon", 480, "--steps", 24, epsilon=None)
     found = chosen(tmp_path)
-    assert not found.whole and found.found.error > 0.9 * error_of_known_states(found.space) > 300
+    assert found.found.error > 0.9 * error_of_known_states(found.space) > 300
 
 
 def two_towns(folder):
@@ -381,7 +382,7 @@ def test_a_reader_guesses_the_place_that_is_near_and_not_the_mean_of_two_towns(t
         )
         for each in (means, medians)
     )
-    assert not found.whole and best < 0.85 * mean
+    assert best < 0.85 * mean
     assert found.found.error == pytest.approx(best, rel=0.01)
     assert found.found.error == pytest.approx(np.mean([person.spread.mean() for person in found.persons]))
     measured = dphmm.read_report(folder / "released.parquet", model, policy, truth=folder / "walks.csv")
@@ -401,9 +402,10 @@ def test_of_people_who_are_easier_to_find_figures_are_of_the_file(tmp_path):
     table(tmp_path / "walks.csv", ["user", "t", "state"], rows)
     found = chosen(released(tmp_path, "--path-epsilon", 72, "--per", "1d", epsilon=None, smoothed=False))
     expected = found.prospects.expected
-    assert found.whole and expected.settled and not found.as_expected
-    assert found.found.error < 0.5 * expected.found.error and expected.found.stays and not found.found.stays
-    assert "elsewhere, or easier or harder to find, than at most times" in " ".join(found.found.lines)
+    assert found.found.error < 0.5 * expected.found.error
+    assert found.found.error == pytest.approx(np.mean([person.spread.mean() for person in found.persons]))
+    # Of who stays at the places of the model, this one among them.
+    assert found.found.stays == expected.found.stays
 
 
 def test_of_blocks_that_begin_where_people_are_no_longer_nothing_is_told_of_who_stays(tmp_path):
@@ -426,10 +428,41 @@ def test_of_blocks_that_begin_where_people_are_no_longer_nothing_is_told_of_who_
     table(tmp_path / "walks.csv", ["user", "step", "state"], rows)
     found = chosen(released(tmp_path, "--path-epsilon", 2, "--per", 24, epsilon=None, smoothed=False))
     expected = found.prospects.expected
-    assert expected.settled and expected.found.stays and found.some_whole
+    assert expected.found.stays and found.some_whole
     # At the mean over these blocks a guess errs nearly as much.
-    assert found.without == pytest.approx(expected.found.without, rel=0.12)
-    assert not found.usual and not found.found.stays
+    assert found.found.without == pytest.approx(expected.found.without, rel=0.12)
+    assert found.begins.tolist() == [1, *range(4000 * length + 1, 4010 * length + 1, length)]
+    assert not found.begins_alike and not found.found.stays and OTHER_TIMES in " ".join(found.found.lines)
+
+
+TOWNS = np.array([0, 1, 2, 1000, 1001, 1002])
+ANYWHERE = np.full((3, 3), 1 / 3)
+
+
+@pytest.mark.parametrize(
+    ("begin", "moves", "answers", "alike"),
+    [
+        # Everybody is in the first town at step 1, and later in the second.
+        ([1 / 3] * 3 + [0] * 3, np.kron([[0.9, 0.1], [0, 1]], ANYWHERE), TOWNS, False),
+        # A few have left by then, who are all of an error.
+        ([1 / 3] * 3 + [0] * 3, np.kron([[0.9989, 0.0011], [0.02, 0.98]], ANYWHERE), TOWNS, False),
+        # A far state is possible at step 1 alone, and the noise of its plan is as large as it is far.
+        ([0.5, 0.5 - 1e-9, 1e-9], [[0.5, 0.5, 0], [0.5, 0.5, 0], [1, 0, 0]], [0, 1, 3000], False),
+        ([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]], [0, 1], True),
+    ],
+)
+def test_who_stays_is_told_where_blocks_begin_as_step_1(begin, moves, answers, alike, tmp_path):
+    space = dphmm.StateSpace(answers)
+    # Of all states but the far one a little, so that plans are alike.
+    begin = np.array(begin) if len(begin) == 3 else 0.999_999 * np.array(begin) + 1e-6 / len(begin)
+    model = dphmm.MarkovModel(begin / begin.sum(), moves, space=space, start="at")
+    dphmm.save_model(model, tmp_path / "model.npz")
+    dphmm.save_policy(dphmm.policy.complete(len(begin)), tmp_path / "policy.json", space)
+    rows = [[user, step, answers[step % 2]] for user in ("ann", "ben") for step in (1, *range(2401, 2425))]
+    table(tmp_path / "walks.csv", ["user", "step", "state"], rows)
+    found = chosen(released(tmp_path, "--path-epsilon", 2, "--per", 24, epsilon=None, smoothed=False))
+    assert found.begins.tolist() == [1, 2401] and found.some_whole
+    assert found.begins_alike == alike == bool(found.found.stays)
 
 
 def test_of_times_that_are_easier_to_tell_figures_are_of_the_file(tmp_path):
@@ -454,13 +487,11 @@ def test_of_times_that_are_easier_to_tell_figures_are_of_the_file(tmp_path):
             state = rng.choice(space.n_states, p=moves[state])
     table(tmp_path / "walks.csv", ["user", "t", "lat", "lon"], rows)
     found = chosen(released(tmp_path, epsilon="1/3", smoothed=False))
-    assert found.whole and not found.as_expected
     believed, expected = np.mean([person.spread.mean() for person in found.persons]), found.prospects.expected
-    assert found.found.error == pytest.approx(believed) and not expected.settled
-    # It is of the first day; of most days of the model it was 1.5 times as much.
-    assert block_name(expected.found.what) == "day" and expected.found.what.startswith("first day")
-    assert expected.found.error == pytest.approx(believed, rel=0.15)
-    assert not found.found.stays and LASTING in " ".join(found.found.lines)
+    # Of eight days of the model it was 1.5 times as much.
+    assert found.found.error == pytest.approx(believed) and expected.found.error > 1.3 * believed
+    # Step 1 begins the day, with everybody in the middle.
+    assert found.begins.tolist() == [1] and found.found.stays == expected.found.stays
     # Without the file: a guess for each step of the rows, and not the one of most days, which is further off.
     law, alone = model.initial, []
     for _ in range(24):
@@ -468,8 +499,9 @@ def test_of_times_that_are_easier_to_tell_figures_are_of_the_file(tmp_path):
         law = law @ model.matrix_at(1).toarray()
     assert found.found.without == pytest.approx(np.mean(alone), rel=1e-6)
     content = Content(found)
-    assert content.nights_figure is None
-    assert content.beforehand.mean() == pytest.approx(believed, rel=0.01)
+    curves, _ = content.error_curves
+    assert curves.expected.mean() == pytest.approx(believed, rel=0.01)
+    assert curves.without == pytest.approx(alone, rel=1e-6)
 
 
 def test_a_table_is_no_released_file_with_a_statement_beside_it(world):

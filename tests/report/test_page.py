@@ -169,7 +169,6 @@ def test_the_plan_before_and_the_page_after_expect_the_same(world, monkeypatch):
     key = (own["epsilon"], found.schedule.releases)
     assert schedule["total"] == own["total"] and key in ladder
     assert found.prospects.expected.found.error == pytest.approx(ladder[key], rel=1e-12)
-    assert found.prospects.expected.by_step.mean() == pytest.approx(found.prospects.expected.found.error)
 
 
 def test_stays_are_the_same_however_many_are_asked_for(report_of):
@@ -469,14 +468,13 @@ def test_numbers_of_a_chart_have_no_empty_lines(tmp_path):
 
 
 def test_the_picture_of_half_a_day_is_of_its_rows(tmp_path):
-    """As the page: whole blocks that are expected beforehand say nothing of it."""
     pytest.importorskip("matplotlib")
     from dphmm import plot
 
     people = walks([f"p{i}" for i in range(12)], 24, 3)
     found = of_world(of_places(tmp_path, walks(["u1"], 5, 7), people, GRID, "1.5km"))
     drawn = np.asarray(plot.error(found).lines[0].get_ydata())
-    assert not found.whole and np.isfinite(drawn).sum() == 5
+    assert np.isfinite(drawn).sum() == 5
     assert drawn[np.isfinite(drawn)] == pytest.approx(found.persons[0].spread)
 
 
@@ -639,22 +637,26 @@ def test_one_row_is_told_of_as_one(tmp_path):
 
 
 def test_without_the_file_there_is_a_guess_for_each_step(world):
-    """Of whole blocks it is drawn by step; of rows, and beside what was measured, as a mean, with a caption."""
+    """Drawn by step; beside what was measured as a mean, with a caption."""
     from dataclasses import replace
 
+    from dphmm.report.content import Truth
     from dphmm.report.page import Content
 
     own = of_world(world("planned"))
-    expected = own.prospects.expected
-    steps = 1.5 * own.found.without * np.linspace(0.9, 1.1, len(expected.by_step))
-    told = replace(own, prospects=replace(own.prospects, expected=expected._replace(without_by_step=steps)))
-    curves, _ = Content(told).error_curves
-    assert np.array_equal(curves.without, steps) and "for each step" not in Content(told).error_figure.caption
-    flat = np.full(len(steps), own.found.without)
-    told = replace(
-        own, prospects=replace(own.prospects, expected=expected._replace(by_step=1.5 * flat, without_by_step=flat))
+    steps = own.prospects.expected.steps
+    curves, _ = Content(own).error_curves
+    place = (own.rows.step - 1) % steps
+    due = [own.alone[place == step].mean() for step in range(steps)]
+    assert curves.without == pytest.approx(due) and "for each step" not in Content(own).error_figure.caption
+    assert own.found.without == pytest.approx(own.alone.mean())
+    where, outside = (
+        np.asarray(own.space.own_answers)[np.zeros(len(own.rows), dtype=int)],
+        np.zeros(len(own.rows), bool),
     )
-    assert "a guess for each step" in Content(told).error_figure.caption
+    measured = replace(own, truth=Truth(where, outside, np.full(len(where), 5.0), 10.0))
+    curves, _ = Content(measured).error_curves
+    assert set(curves.without) == {10.0} and "a guess for each step" in Content(measured).error_figure.caption
 
 
 def test_a_cell_is_called_found_where_a_reader_gets_as_near_as_by_knowing_it(world):
@@ -665,9 +667,7 @@ def test_a_cell_is_called_found_where_a_reader_gets_as_near_as_by_knowing_it(wor
 
     own = of_world(world("planned"))
     assert 0.36 < own.least_off / own.space.unmerged.cell < 0.40
-    # As if these people were alike at all hours.
     expected = own.prospects.expected
-    expected = expected._replace(found=replace(expected.found, what="hour", uncomputed=""), settled=True)
     near, far = 1.05 * own.least_off, 1.2 * own.least_off
     for of_days, page_words, terminal, found_after in (
         ({1: 900.0, 7: near}, ["hour", "seven such hours: its cell is found"], "7 such hours: its cell is found", 7),
@@ -681,7 +681,7 @@ def test_a_cell_is_called_found_where_a_reader_gets_as_near_as_by_knowing_it(wor
         stays = own.prospects.stays
         kept = tuple(Stay(after, 1.0, error, "mean") for after, error in of_days.items())
         told = replace(own, prospects=replace(own.prospects, stays=replace(stays, found=kept), expected=expected))
-        told.__dict__["as_expected"] = True
+        told.__dict__["begins_alike"] = True
         assert told.whole_blocks == 2
         lines = [line for _, line in words.found_lines(told)[0][1:]]
         assert all(word in line for word, line in zip(page_words, lines, strict=True)), lines

@@ -48,7 +48,9 @@ from dphmm.storage.released import Published
 from dphmm.storage.statement import privacy_statement, stated_policy
 from dphmm.storage.statement_types import Merged
 
-STAYERS = Found(1028.0, 2532.0, "m", "day", [(1, 404.0), (7, 136.0)], 2660.0)
+STAYERS = Found(
+    1028.0, 2532.0, "m", "day", [(1, 404.0), (7, 136.0)], 2660.0, rows="a file of 4 days, if step 1 begins a day"
+)
 
 
 def test_sureness_is_said_as_the_page_says() -> None:
@@ -94,8 +96,11 @@ def test_errors_are_said_to_ten_metres() -> None:
 
 def test_every_figure_has_its_baseline_in_its_line() -> None:
     first, second = STAYERS.lines
-    assert first == "where somebody is: 1,030 m off expected over a whole day (2,530 m without the file)"
-    rows = replace(STAYERS, what="", stays=()).lines
+    assert (
+        first
+        == "where somebody is: 1,030 m off expected over a file of 4 days, if step 1 begins a day (2,530 m without the file)"
+    )
+    rows = replace(STAYERS, what="", rows="", stays=()).lines
     assert rows == ["where somebody is: 1,030 m off expected (2,530 m without the file)"]
     assert second == "who stays at one place: 400 m after 1 day, 140 m after 7 (2,660 m without)"
     assert "off on average" in replace(STAYERS, measured=True).lines[0]

@@ -61,7 +61,6 @@ def plan(model: str, as_json: bool, quiet: bool, **given: Any) -> None:
     from dphmm.cli.release_job import asked_promise
     from dphmm.planning import World
     from dphmm.schedule_plan import save_plan
-    from dphmm.storage.release_words import of_any_file, over_whole
 
     chain, space = loaded_model(model)
     policy, space = loaded_policy(given["policy"], chain)
@@ -81,9 +80,8 @@ def plan(model: str, as_json: bool, quiet: bool, **given: Any) -> None:
     if given["plot"] is not None:
         _draw(own, given["plot"])
     if own.expected_error >= own.without:
-        when = f"{over_whole(own.stays.what)}, " * (not of_any_file(own.stays.what))
         console.warn(
-            f"{when}readers of the file are expected to err no less than without it: more budget, a longer block, "
+            f"over {own.found.rows}, readers are expected to err no less than without it: more budget, a longer block, "
             "fewer states, or a policy of shorter edges"
         )
     if as_json:
@@ -99,24 +97,18 @@ def told(found: Sequence[SchedulePlan], own: SchedulePlan) -> list[str]:
     """The table: a line for each total, the one that was asked for marked, and one without the file."""
     from dphmm.storage.release_words import (
         after_words,
-        block_name,
         epsilon_words,
         lasting,
-        of_any_file,
         off,
-        over_whole,
         stay_words,
     )
 
     paced = own.schedule.kind == "paced"
     longest = max((one.stays.found for one in found), key=len)
-    ends = " / ".join(after_words(block_name(own.stays.what), stay.after) for stay in longest)
+    ends = " / ".join(after_words(own.stays.what, stay.after) for stay in longest)
     long = "" if own.seconds is None else f" of {lasting(own.seconds)}"
     who = f"{stay_words(own.unit)}, {ends}{long}" if ends else stay_words(own.unit)
-    # Of the people of all totals what is told of one of them is true.
-    of_these = next((one.stays.what for one in found if not of_any_file(one.stays.what)), None)
-    error = "expected error" if of_these is None else f"expected error {over_whole(of_these)}"
-    rows = [(_for(own), "answers", error, "as it is released" * paced, who, "")]
+    rows = [(_for(own), "answers", "expected error", "as it is released" * paced, who, "")]
     for one in found:
         schedule, mark = one.schedule, "<- " + in_short(own.schedule.promise.exact) if one is own else ""
         answers = f"{'at most ' * paced}{schedule.releases} x {epsilon_words(schedule.exact)}"
@@ -151,7 +143,8 @@ def _found(one: SchedulePlan, stays: int) -> str:
 
 def _when(own: SchedulePlan) -> list[str]:
     """At which times of the clock, or at which steps, answers come."""
-    whose = "errors of people who move as the model says; nothing has been spent"
+    of = f"errors over {own.found.rows}{'; who stays: from step 1 on' * (own.stays.what != 'sequence')}"
+    whose = f"{of}\nall of people who move as the model says; nothing has been spent"
     if own.schedule.kind == "paced":
         where = f" from {own.hours.replace('-', ':00 to ')}:00" if own.hours is not None else ""
         return [f"answers where the belief is wide enough{where}: {own.chosen.asked:.3g} on average", whose]

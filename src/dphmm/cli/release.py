@@ -327,15 +327,14 @@ def _document(
 
 def _told(job: Job, batch: Batch, statement: ReleaseStatement, rows: VisitTable, answered: int) -> Story:
     """The five answers about a release: nothing of them follows from where people are."""
-    from dphmm.storage.release_words import of_any_file, story
+    from dphmm.storage.release_words import story
 
-    # A plan's people begin as the model says, have whole blocks, and no steps or answers in other files.
+    # A plan's people begin as the model says, and have no steps or answers in other files.
     others = statement.beginnings or statement_types.earlier_answers_of(statement) or batch.continues
     planned = None if others or job.planned is None else job.planned
     found = None if planned is None or not _whole(rows, planned.schedule, job.model.step) else planned.found
     if found is not None and planned is not None:
-        # Of the first blocks alone, or of a shorter file, a plan says nothing of a file, which may have others.
-        found = _of_file(found, job, rows, planned.schedule) if of_any_file(found.what) else None
+        found = _of_file(found, job, rows, planned.schedule)
     possible = batch.setting.excludes_no_state and not statement.beginnings
     return story(
         statement,

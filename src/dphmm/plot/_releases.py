@@ -24,7 +24,7 @@ from dphmm.report.words import ODDS, SEVERAL
 from dphmm.schedule_plan import SchedulePlan, Stays
 from dphmm.states.space import LABELS_WRONG, StateSpace
 from dphmm.states.zones import Zones
-from dphmm.storage.release_words import ONE_ANSWER, OTHER_TIMES, after_words, of_any_file, off, over_whole, stay_words
+from dphmm.storage.release_words import ONE_ANSWER, OTHER_TIMES, after_words, off, stay_words
 from dphmm.storage.release_words import sureness as sureness_text
 
 if TYPE_CHECKING:
@@ -277,8 +277,8 @@ def nights(plan: SchedulePlan | ReleaseReport, *, ax: Axes | None = None) -> Axe
         if not report.some_whole and stays is not None and stays.found:
             raise InvalidInput("plan", f"a file in which nobody has rows of a whole {stays.what}", "one with such rows")
         expected = report.prospects.expected
-        if not report.as_expected and stays is not None and stays.found:
-            raise InvalidInput("plan", f"stays that are not told: {OTHER_TIMES}", "one of times like most of the model")
+        if not report.begins_alike and stays is not None and stays.found:
+            raise InvalidInput("plan", f"stays that are not told: {OTHER_TIMES}", "one whose blocks begin as step 1")
         why = "" if expected is None else expected.found.uncomputed
     else:
         stays, unit, why = _plan(plan).stays, plan.unit, plan.found.uncomputed
@@ -545,8 +545,8 @@ def _ladder_of_plans(plans: Sequence[SchedulePlan], ax: Axes | None) -> Axes:
 
 
 def _over_first(plan: SchedulePlan) -> str:
-    """Over what errors are, where they are of the first block alone."""
-    return "" if of_any_file(plan.stays.what) else f" {over_whole(plan.stays.what)}"
+    """Over what errors are."""
+    return f" over {plan.found.rows}"
 
 
 def _off(unit: str) -> str:

@@ -23,7 +23,7 @@ from dphmm.accounting.promise import Schedule, SequencePromise
 from dphmm.audit.released_file import ReleasedFile
 from dphmm.errors import DphmmError, InvalidInput
 from dphmm.markov.model import MarkovModel
-from dphmm.planning import LONGER, Expected, World
+from dphmm.planning import LONGER, World
 from dphmm.policy.graph import PolicyGraph
 from dphmm.reconstruction.linear import shares_of_outcomes
 from dphmm.report.beliefs import Cells, levels, spreads
@@ -37,7 +37,6 @@ from dphmm.report.content import (
     Rows,
     Share,
     Truth,
-    as_expected,
 )
 from dphmm.session.plan import Plan
 from dphmm.session.setting import Setting, Subjects
@@ -146,8 +145,10 @@ def release_report(
         _require_constants(file, made.statement.published.public_constants)
         _require_chosen(file, reading.plans, made.statement.mechanism.chosen)
     begin("finding what is expected")
-    told = [] if reading.spreads is None else np.flatnonzero(~np.isnan(reading.spreads))
-    alone = _guesses(made, rows.step[told])[1] if len(told) else np.empty(0)
+    told = np.flatnonzero(~np.isnan(np.nan if reading.spreads is None else reading.spreads))
+    alone = np.full(len(rows), np.nan)
+    if len(told):
+        alone[told] = _guesses(made, rows.step[told])[1]
     elsewhere, queries = (None, 0) if ledger is None else _elsewhere(ledger, rows, made.statement.query)
     prospects = _prospects(reading, ledger) or prospects or prospects_of(made, progress)
     report = ReleaseReport(
@@ -159,8 +160,7 @@ def release_report(
         plans=reading.all_plans,
         cells=cells,
         spreads=reading.spreads,
-        without=float(alone.mean()) if len(told) else math.nan,
-        usual=not len(told) or _usual(made, rows.step[told], alone, prospects.expected),
+        alone=alone,
         chosen=bool(users),
         truth=None if truth is None else _truth(truth, rows, made, reading.errors),
         prospects=prospects,
@@ -593,23 +593,6 @@ def _law(made: Made, rows: Rows) -> FloatArray:
     return np.asarray(sum(laws_of_steps(made.model, steps, _start(made)), np.zeros(made.model.n_states)))
 
 
-def _usual(made: Made, steps: IntArray, errors: FloatArray, expected: Expected | None) -> bool:
-    """Whether guesses without the file err (n,) at some steps (n,), and where their blocks begin, as in simulated ones.
-
-    At each step of a block: somebody who stays is found by where people are at its first one.
-    """
-    told = asked_of(made)
-    if expected is None or told is None:
-        return True
-    due = expected.without_by_step
-    if isinstance(told[0].per, str):
-        # Figures of whole blocks of a clock are of people who are alike at all hours.
-        return as_expected(errors, np.full(len(steps), due.mean()))
-    within = (steps - 1) % len(due)
-    begun = _guesses(made, steps - within)[1]
-    return as_expected(errors, due[within]) and as_expected(begun, np.full(len(steps), due[0]))
-
-
 def _truth(truth: TrueRows, rows: Rows, made: Made, errors: FloatArray) -> Truth:
     counted = np.flatnonzero(~np.isnan(errors) & ~truth.outside)
     without = np.nan
@@ -619,7 +602,7 @@ def _truth(truth: TrueRows, rows: Rows, made: Made, errors: FloatArray) -> Truth
     return Truth(truth.places, truth.outside, errors, without, truth.simulated)
 
 
-# -- what was expected beforehand ---------------------------------------------------------------------------------
+# -- what is expected of who stays ---------------------------------------------------------------------------------
 
 
 def world_of(made: Made) -> World | None:

@@ -21,7 +21,9 @@ from dphmm.policy.graph import PolicyGraph
 from dphmm.report.beliefs import Cells, Levels
 from dphmm.schedule_plan import SchedulePlan, Stays
 from dphmm.session.plan import Plan
+from dphmm.session.scheduled import PlanSchedule
 from dphmm.session.setting import Subjects
+from dphmm.simulated import ModelGuesses, laws_of_steps
 from dphmm.states.grid import Grid
 from dphmm.states.hexes import H3
 from dphmm.states.maps import MapSpace
@@ -34,7 +36,6 @@ from dphmm.storage.release_words import (
     InLedger,
     Leaving,
     Story,
-    block_name,
     ends_told,
     first_that_finds,
     story,
@@ -157,15 +158,9 @@ class Backdrop:
     names: Sequence[tuple[str, float, float]] = ()
 
 
-#: What is expected of whole blocks and what is expected of a file are the same where each is at least so much of the
-#: other.
-_AS_EXPECTED = 0.85
-
-
-def as_expected(found: FloatArray, due: FloatArray) -> bool:
-    """Whether errors (n,) are much as they should be (n,), one by one: at the mean they may be it by chance."""
-    apart = float(np.abs(found - due).mean())
-    return apart <= (1 - _AS_EXPECTED) * max(float(found.mean()), float(due.mean()))
+#: People are where they are at step 1 where the model's law differs by so little (total variation), and where a guess
+#: without a file errs as far but for this share: a few people may be far away.
+_ELSEWHERE, _FURTHER_OFF = 0.1, 0.15
 
 
 #: What stands before the name of whatever shows where real people truly were.
@@ -230,9 +225,8 @@ class ReleaseReport:
 
     ``name``: of the file. ``persons``: those who can be looked at; the first is shown. ``chosen``: whether whoever made
     the page named them. ``spreads`` (n,): how far off a reader expects to be at the rows of everybody in the figures,
-    whoever is shown; NaN for others. ``without``: how far off the best guesses without the file are expected to be
-    there; ``usual``: whether guesses without a file err at each of these steps as in the simulated blocks.
-    ``plans``: the different plans of the file's answers; empty where not all of them were made again.
+    whoever is shown; NaN for others; ``alone`` (n,) the same of the best guesses without the file. ``plans``: the
+    different plans of the file's answers; empty where not all of them were made again.
     ``elsewhere``: (step, epsilon) of each answer about a person that a ledger has beside those of the
     file; None without a ledger. ``queries``: how many other queries they are of.
     """
@@ -244,8 +238,7 @@ class ReleaseReport:
     persons: Sequence[Person] = ()
     chosen: bool = False
     spreads: FloatArray | None = None
-    without: float = math.nan
-    usual: bool = True
+    alone: FloatArray | None = None
     plans: Sequence[Plan] = ()
     cells: Cells | None = None
     truth: Truth | None = None
@@ -331,7 +324,7 @@ class ReleaseReport:
         expected = self.prospects.expected
         if expected is None or not self.names_blocks:
             return []
-        steps, rows = len(expected.by_step), self.rows
+        steps, rows = expected.steps, self.rows
         if self.promise is not None and self.promise.steps is not None:
             every = np.arange(1, steps + 1)
             return [np.array([np.isin(every, rows.step[at]).all()]) for at in rows.by_user.values()]
@@ -346,25 +339,13 @@ class ReleaseReport:
         return self.promise is not None or self.made.model.step is not None
 
     @cached_property
-    def whole(self) -> bool:
-        """Whether everybody has a row at every step of some block, and of all blocks but their first and last.
-
-        What is expected beforehand is of whole blocks: of a file with less it says nothing. Where somebody is may be
-        easy to tell at some hours and not at others.
-        """
-        complete = self._complete
-        # A file may begin and end within a block; runs that are too short leave out steps between.
-        within = slice(None) if self._in_runs else slice(1, -1)
-        return bool(complete) and all(one.any() and one[within].all() for one in complete)
-
-    @cached_property
     def whole_blocks(self) -> int:
         """How many whole blocks the file has of whoever has most; of windows and runs those one after another."""
         expected = self.prospects.expected
         if not self._complete or expected is None:
             return 0
         if self._in_runs:
-            steps, rows = len(expected.by_step), self.rows
+            steps, rows = expected.steps, self.rows
             return max(int(_run_lengths(rows.step[at]).max(initial=0)) // steps for at in rows.by_user.values())
         return max(int(np.count_nonzero(one)) for one in self._complete)
 
@@ -383,43 +364,54 @@ class ReleaseReport:
         return enough or any(one.any() for one in self._complete)
 
     @cached_property
-    def as_expected(self) -> bool:
-        """Whether figures that were expected beforehand, of most times of the model, may be told of this file.
+    def begins(self) -> IntArray:
+        """The steps (k,) from 1 at which the blocks begin that have rows, ascending; of windows and runs all steps."""
+        expected = self.prospects.expected
+        if self.promise is not None and self.promise.steps is not None:
+            return np.ones(1, dtype=np.int64)
+        if self._in_runs or expected is None:
+            return np.unique(self.rows.step)
+        found, back = set[int](), np.arange(1 - expected.steps, 1)
+        for user, at in self.rows.by_user.items():
+            steps = self.rows.step[at]
+            # The first step of the first row's block.
+            first = int(steps[0] + back[np.argmax((own := self.block(user, steps[0] + back)) == own[-1])])
+            found.update((steps - (steps - first) % expected.steps).tolist())
+        return np.array(sorted(step for step in found if step >= 1), dtype=np.int64)
 
-        Not where people begin elsewhere than they are later, nor where its own reader expects to be clearly nearer or
-        further off: at the hours of the file it may be easier, or harder, to tell where they are.
+    @cached_property
+    def begins_alike(self) -> bool:
+        """Whether the model has people, and plans, when blocks of the file begin, as from step 1 on.
+
+        What is found of who stays is of people who begin there: where they are elsewhere, a reader may know more of
+        them, or less.
         """
-        expected, believed = self.prospects.expected, self._believed
-        if not self.usual or (expected is not None and not expected.settled):
+        subjects, expected = self.made.subjects, self.prospects.expected
+        if subjects is None or expected is None:
             return False
-        if expected is not None and not math.isnan(self.without):
-            # At the times of the file the model itself has people where they are easier, or harder, to guess.
-            without, due = self.without, expected.found.without
-            if min(without, due) < _AS_EXPECTED * max(without, due):
-                return False
-        if expected is None or believed is None or not self.whole:
-            return True
-        believed, due = min(believed, expected.found.without), expected.found.error
-        # A few people may be harder to find by chance; that they are easier to find is told whatever the reason.
-        chance = 1 / math.sqrt(len({self.rows.user[row] for row in self.believed[0].tolist()}))
-        return _AS_EXPECTED * due <= believed <= (1 / _AS_EXPECTED + chance) * due
+        setting, steps = subjects.setting, np.union1d([1], self.begins)
+        length = 1 if self._in_runs else expected.steps
+        numbers = PlanSchedule(setting).numbers(np.unique(steps[:, None] + np.arange(length)))
+        every = np.unique(steps[:, None] + np.arange(length))
+        own = numbers[np.searchsorted(every, steps[:, None] + np.arange(length))]
+        laws = laws_of_steps(setting.model, steps, setting.options.start)
+        first = next(laws)
+        if (own != own[0]).any() or any(np.abs(law - first).sum() > 2 * _ELSEWHERE for law in laws):
+            return False
+        errors = ModelGuesses(self.space).at(setting.model, steps, setting.options.start)[1]
+        return bool((np.abs(errors - errors[0]) <= _FURTHER_OFF * np.maximum(errors, errors[0])).all())
 
     @property
     def tells_stays(self) -> bool:
-        """Whether what was expected of who stays is told of this file."""
-        return self.some_whole and self.as_expected
-
-    @property
-    def beforehand(self) -> bool:
-        """Whether the figures that were expected of whole blocks are told of this file."""
-        return self.whole and self.as_expected
+        """Whether what is expected of who stays is told of this file."""
+        return self.some_whole and self.begins_alike
 
     @cached_property
     def found(self) -> Found | None:
-        """What a reader finds: measured where the truth is known, else expected; None where neither is.
+        """What a reader finds: measured where the truth is known, else what a reader expects; None where neither is.
 
-        Of whole blocks expected beforehand; of less what a reader expects of the rows. Who stays at one
-        place is told of where somebody has a whole block: it is found of that person, whatever others have.
+        Where somebody is: of the file's rows. Who stays at one place is told of where somebody has a whole block: it is
+        found of that person, whatever others have.
         """
         expected = self.prospects.expected
         measured = None if self.truth is None else self.truth.mean
@@ -435,36 +427,32 @@ class ReleaseReport:
         every = found.stays if known is None else known.told
         stays = ends_told(every, self.whole_blocks, AFTER[-1]) if self.tells_stays else ()
         step = self.made.model.step
-        without = found.without if self.beforehand or math.isnan(self.without) else self.without
+        error, without = self._believed, found.without
+        if error is not None and self.alone is not None:
+            without = float(self.alone[self.believed[0]].mean())
         if measured is not None and self.truth is not None:
-            without = self.truth.without
-        error = measured
-        if error is None:
-            error = found.error if self.beforehand else self._believed
-            if error is not None and self.earlier:
-                error = min(error, self._believed or error)
+            without, error = self.truth.without, measured
+        elif error is not None:
             # Whoever expects more of these answers than of a guess without them may leave the file unread.
-            error = None if error is None else min(error, without)
+            error = min(error, without)
         if error is None:
             return None
         return Found(
             error,
             without,
             found.unit,
-            block_name(found.what),
+            found.what,
             stays,
             found.stays_without,
             measured=measured is not None,
-            rows="" if self.beforehand else self.rows_told,
-            uncomputed=found.uncomputed * (not expected.settled or self.some_whole)
-            if self.as_expected or not expected.settled
-            else OTHER_TIMES,
-            planned=found.stays if self.names_blocks and self.as_expected and not self.some_whole else (),
+            rows=self.rows_told,
+            uncomputed=found.uncomputed * self.some_whole if self.begins_alike else OTHER_TIMES,
+            planned=found.stays if self.names_blocks and self.begins_alike and not self.some_whole else (),
             answers=expected.answers,
             state="zone" if isinstance(self.space.unmerged, Zones) else "cell",
             found_after=first_that_finds(every, self.least_off) if stays else 0,
             blocks=self.whole_blocks,
-            seconds=None if step is None or block_name(found.what) in OF_A_CLOCK else step * len(expected.by_step),
+            seconds=None if step is None or found.what in OF_A_CLOCK else step * expected.steps,
             leaving=self.leaving,
         )
 
@@ -481,7 +469,7 @@ class ReleaseReport:
 
     @cached_property
     def rows_told(self) -> str:
-        """Whose rows the figures of less than whole blocks are of, in words."""
+        """Whose rows the figures of where somebody is are of, in words."""
         at, people = self.believed[0], len(self.rows.by_user)
         of = len({self.rows.user[row] for row in at.tolist()})
         return "the rows of this file" if of == people else f"the rows of {of:,} of {people:,} people"

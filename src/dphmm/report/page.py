@@ -38,13 +38,10 @@ from dphmm.storage.release_words import (
     ORIGIN,
     UNIT_GAP,
     after_words,
-    block_name,
     clock,
     epsilon_words,
     every_nth,
-    of_any_file,
     off,
-    over_whole,
     stay_words,
 )
 from dphmm.storage.statement_types import member
@@ -532,15 +529,12 @@ class Content:
         report, expected = self.report, self.report.prospects.expected
         if self.alone or not self.answered or expected is None or report.found is None:
             return None
-        found, steps = report.found, len(expected.by_step)
-        measured, asked, beforehand = self.by_step(steps)[0], self.asked_steps(steps), self.beforehand
-        base = off(found.without, found.unit)
+        found, steps = report.found, expected.steps
+        measured, asked, believed = self.by_step(steps)[0], self.asked_steps(steps), self._in_block(steps)[0]
+        now, base = off(found.error, found.unit), off(found.without, found.unit)
         curves, ticks = self.error_curves
-        now, before = off(found.error, found.unit), off(expected.found.error, found.unit)
         where = "Which label somebody has" if found.unit == LABELS_WRONG else "Where somebody is"
-        heading = f"{where}: expected {now} off"
-        if found.measured:
-            heading = f"{where}: {now} off on average" + f" (expected {before})" * report.beforehand
+        heading = f"{where}: {now} off on average" if found.measured else f"{where}: expected {now} off"
         if found.unit == LABELS_WRONG:
             heading = heading.replace(" off", "")
         finding = f"{heading}; {base} without the file."
@@ -548,19 +542,17 @@ class Content:
             charts.error_chart(curves, width, found.unit, ticks, f"without the file {base}", finding)
             for width in charts.WIDTHS
         ]
-        caption = "Expected: of people who move as the model says, from public data alone. "
-        if not report.beforehand:
-            caption = f"Expected: by a reader who believes the model, of {report.rows_told}. "
+        caption = f"Expected: by a reader who believes the model, of {report.rows_told}. "
         if measured is not None and report.truth is not None:
             whose = "simulated" if report.truth.simulated else "real"
-            of = "people who move as the model says" if report.beforehand else report.rows_told
-            caption = f"Measured on the {whose} people. Dashed, and all that a public page has: expected of {of}. "
+            caption = f"Measured on the {whose} people. Dashed, and all that a public page has: expected of "
+            caption += f"{report.rows_told}. "
             caption += "Band: 8 of 10 people. " * (curves.band is not None)
-        if np.ptp(curves.without) == 0 and np.nan_to_num(beforehand).max() > found.without:
+        if found.measured and np.nan_to_num(believed).max() > found.without:
             caption += "Without the file: a guess for each step, their error the mean over all. "
         rows = [
             [self._step_name(step, steps), _number(value)] + ([] if measured is None else [_number(measured[step])])
-            for step, value in enumerate(beforehand.tolist())
+            for step, value in enumerate(believed.tolist())
             if not np.isnan(value) or (measured is not None and not np.isnan(measured[step]))
         ]
         labels = found.unit == LABELS_WRONG
@@ -571,9 +563,7 @@ class Content:
             "error",
             heading,
             drawings,
-            caption
-            + ("What is expected is lowest at each answer (×)." if self._lowest_at(asked) else "×: an answer.")
-            * bool(asked),
+            caption + "×: an answer." * bool(asked),
             columns,
             rows,
         )
@@ -586,45 +576,31 @@ class Content:
         """
         report, expected = self.report, self.report.prospects.expected
         assert expected is not None and report.found is not None
-        steps, beforehand = len(expected.by_step), self.beforehand
-        measured, band = self.by_step(steps)
-        ticks, drawn, without = self.ticks(steps), slice(0, steps), np.full(steps, report.found.without)
-        if report.beforehand and not report.found.measured:
-            without = expected.without_by_step
-        elif not report.beforehand and (known := np.flatnonzero(~np.isnan(beforehand))).size:
+        steps = expected.steps
+        (believed, without), (measured, band) = self._in_block(steps), self.by_step(steps)
+        ticks, drawn, known = self.ticks(steps), slice(0, steps), np.flatnonzero(~np.isnan(believed))
+        if 0 < len(known) < steps:
             drawn = slice(int(known[0]), int(known[-1]) + 1)
             ticks = self._part_ticks(drawn.start, drawn.stop, steps)
         curves = charts.Curves(
-            beforehand[drawn],
+            believed[drawn],
             None if measured is None else measured[drawn],
             None if band is None else band[drawn],
-            without[drawn],
-            "expected beforehand" if report.beforehand else "expected of these rows",
+            np.full(steps, report.found.without)[drawn] if report.found.measured else without[drawn],
+            "expected of these rows",
             [place - drawn.start for place in self.asked_steps(steps) if drawn.start <= place < drawn.stop],
         )
         return curves, ticks
 
-    def _lowest_at(self, asked: Sequence[int]) -> bool:
-        """Whether what is expected of whole blocks is lower at each answer than at the steps beside it."""
-        curve = self.beforehand
-        beside = [[curve[at + shift] for shift in (-1, 1) if 0 <= at + shift < len(curve)] for at in asked]
-        return self.report.beforehand and all(
-            curve[at] <= min(values, default=np.inf) for at, values in zip(asked, beside, strict=True)
-        )
-
-    @property
-    def beforehand(self) -> FloatArray:
-        """What is expected at each step of a block (L,): of less than a whole block what a reader expects of it."""
-        expected = self.report.prospects.expected
-        assert expected is not None
-        return expected.by_step if self.report.beforehand else self._believed_by_step(len(expected.by_step))
-
-    def _believed_by_step(self, steps: int) -> FloatArray:
-        """How far off a reader expects to be at each step of a block (L,); NaN without rows."""
-        place, (at, spreads) = self._place_in_block(steps), self.report.believed
-        sums = np.bincount(place[at], spreads, minlength=steps)
+    def _in_block(self, steps: int) -> tuple[FloatArray, FloatArray]:
+        """How far off a reader expects to be at each step of a block (L,), and without the file; NaN without rows."""
+        report = self.report
+        place, (at, spreads) = self._place_in_block(steps), report.believed
         rows = np.bincount(place[at], minlength=steps)
-        return np.asarray(np.divide(sums, rows, out=np.full(steps, np.nan), where=rows > 0))
+        alone = np.full(len(at), np.nan) if report.alone is None else report.alone[at]
+        with np.errstate(invalid="ignore"):
+            believed, without = (np.bincount(place[at], one, minlength=steps) / rows for one in (spreads, alone))
+        return believed, without
 
     def by_step(self, steps: int) -> tuple[FloatArray | None, FloatArray | None]:
         """The measured error at each step of a block (L,), and between which 8 of 10 lie (L, 2)."""
@@ -648,11 +624,9 @@ class Content:
 
     def asked_steps(self, steps: int) -> list[int]:
         schedule, report = self.report.schedule, self.report
-        if schedule is not None and schedule.kind == "planned" and not report.beforehand:
+        if schedule is not None and schedule.kind == "planned":
             found = np.unique(self._place_in_block(steps)[report.rows.asked]).tolist()
             return found if len(found) <= steps // 2 else []
-        if schedule is not None and schedule.kind == "planned":
-            return [step - 1 for step in schedule.at] if len(schedule.at) <= steps // 2 else []
         return []
 
     @property
@@ -875,10 +849,7 @@ class Content:
     def ladder(self) -> list[tuple[str, str, str, str, str, bool]]:
         """What other totals would give: total, answers, expected error, after the first and the last stay, chosen."""
         promise, rows = self.report.promise, []
-        # Figures of times of the model that the file does not have.
-        plans = self.report.prospects.ladder if self.report.as_expected else ()
-        # Nor is the ladder for those of files as long as was simulated.
-        for plan in (one for one in plans if of_any_file(one.stays.what)):
+        for plan in self.report.prospects.ladder:
             schedule, ends = plan.schedule, [off(error, plan.unit) for _, error in plan.stays.told]
             total, error, stays = in_short(schedule.promise.exact), off(plan.found.error, plan.unit), plan.stays
             own = promise is not None and schedule.promise.exact == promise.exact
@@ -897,21 +868,14 @@ class Content:
     def ladder_heads(self) -> tuple[str, str, str]:
         """The headings of the ladder: for what, and the two stays."""
         stays = self.report.prospects.stays
-        what = "day" if stays is None else block_name(stays.what)
+        what = "day" if stays is None else stays.what
         return self._per, f"{stay_words(self.report.space.unit)}, {after_words(what, 1)}", after_words(what, 7)
 
     @property
-    def ladder_error(self) -> str:
-        """The heading of the errors: of a file that has less than what they are over, with that."""
-        stays, found = self.report.prospects.stays, self.report.found
-        if found is None or self.report.beforehand or stays is None:
-            return "expected error"
-        return f"expected error {over_whole(stays.what)}"
-
-    @property
-    def own_budget(self) -> str:
-        """What the ladder calls the file's own budget: its figures are of whole blocks, which a file may not have."""
-        return " (this file)" if self.report.beforehand else " (this plan, with a row at every step)"
+    def ladder_of(self) -> str:
+        """Of which files the figures of the ladder are: simulated ones, not of the rows of this one."""
+        expected = self.report.prospects.expected
+        return "" if expected is None else f"Over {expected.found.rows}; who stays: from step 1 on."
 
     @property
     def ladder_has_seven(self) -> bool:

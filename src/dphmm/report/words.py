@@ -22,8 +22,6 @@ from dphmm.states.zones import Zones
 from dphmm.storage.promises import factor_number, length, places_words
 from dphmm.storage.release_words import (
     IF_BELIEVED,
-    LASTING,
-    OF_A_FILE,
     ONE_ANSWER,
     REPLAYABLE,
     SO_STATED,
@@ -31,7 +29,6 @@ from dphmm.storage.release_words import (
     clock,
     constants_words,
     epsilon_words,
-    first_unlike,
     joined_words,
     lasting,
     off,
@@ -554,27 +551,12 @@ def _from_whom(report: ReleaseReport, found: Found) -> str:
             told = f"Measured on the {whom} people; without the file: the guesses best by the model."
             return told + _planned_words(found, f"Of people with rows of {_a_whole(found)}")
         return f"Measured on the {whom} people. Who stays: from public data alone."
-    if not report.whole:
-        told = f"what a reader who believes the model expects of {report.rows_told}"
-        if not report.names_blocks:
-            return f"{told[0].upper()}{told[1:]}."
-        if not report.some_whole:
-            first = f"{told[0].upper()}{told[1:]}: nobody has rows of {_a_whole(found)}."
-            return first + _planned_words(found, "Of people who have")
-        rest = stay_words(found.unit)
-        first = f"Where somebody is: {told}; not everybody has rows of {_a_whole(found)}."
-        if not found.stays:
-            return first
-        return f"{first} {rest[0].upper()}{rest[1:]}: computed from public data alone, of whole {found.what}s."
-    if not report.as_expected:
-        told = f"What a reader who believes the model expects of {report.rows_told}"
-        expected = report.prospects.expected
-        if expected is not None and not expected.settled:
-            of_file = OF_A_FILE in expected.found.what
-            return f"{told}: {LASTING if of_file else first_unlike(expected.found.what)}."
-        return f"{told}: nearer than at most times of the model."
-    longer = "real trips can be longer" if report.on_map else "real people can differ"
-    return f"Computed from public data alone, of people who move as the model says; {longer}."
+    told = f"What a reader who believes the model expects of {report.rows_told}"
+    if not report.some_whole:
+        first = f"{told}: nobody has rows of {_a_whole(found)}" * report.names_blocks or told
+        return f"{first}.{_planned_words(found, 'Of people who have')}"
+    who = stay_words(found.unit)
+    return f"{told}.{f' {who[0].upper()}{who[1:]}: from public data alone.' * bool(found.stays)}"
 
 
 def _planned_words(found: Found, whom: str) -> str:

@@ -91,15 +91,8 @@ def off(value: float, unit: str) -> str:
     return f"{round(value, -1):,.0f} m"
 
 
-#: What stands before the name of a block where figures are of the first one: others are not like it.
-FIRST = "first "
-#: What follows where more blocks would tell more of each: how long the simulated file is.
-OF_A_FILE = " of a file of "
-LASTING = "answers tell of people for longer than was simulated"
 #: Why nothing is told of who stays.
-OTHER_TIMES = (
-    "at the times of this file people are elsewhere, or easier or harder to find, than at most times of the model"
-)
+OTHER_TIMES = "by the model people are elsewhere when the blocks of this file begin than at step 1"
 
 
 def clock(seconds: int) -> str:
@@ -190,7 +183,7 @@ class Found:
     """What a reader of the file still finds, each figure beside its baseline without the file.
 
     ``error`` and ``without``: mean distances of where somebody is; ``measured`` where the truth was known, else
-    expected: over a whole ``what`` of people who move as the model says, or over ``rows``, as a file has them.
+    expected over ``rows``: those of a file, or of people who move as the model says from step 1 on (``from_start``).
     ``stays``: (after so many of ``what``, mean distance of who stays at one place all that time); where nothing is
     known of them it is empty and ``stays_without`` NaN. ``uncomputed``: why it is empty, where nobody computed them.
     ``planned``: the same of whole blocks, where the file has none, of so many ``answers``. ``by_plan``: whether it is
@@ -210,6 +203,7 @@ class Found:
     stays_without: float
     measured: bool = False
     rows: str = ""
+    from_start: bool = False
     uncomputed: str = ""
     planned: Sequence[tuple[int, float]] = ()
     answers: int = 0
@@ -226,22 +220,23 @@ class Found:
         """The figures in words."""
         error, without = off(self.error, self.unit), off(self.without, self.unit)
         labels = self.unit == LABELS_WRONG
-        over = f" over {self.rows}" if self.rows else f" {over_whole(self.what)}" * bool(self.what)
+        over = f" over {self.rows}" * bool(self.rows)
         how = "off " * (not labels) + ("on average" if self.measured else f"expected{over}")
         what = "which label somebody has" if labels else "where somebody is"
         lines = [f"{what}: {error} {how}{self.in_units} ({without} without the file)"]
+        who = stay_words(self.unit) + ", from step 1 on" * (self.from_start and self.what != "sequence")
         if self.stays:
             if self.stays_known:
-                lines.append(f"{stay_words(self.unit)}: known without the file")
+                lines.append(f"{who}: known without the file")
             else:
                 ends = self._ends(self.stays)
-                lines.append(f"{stay_words(self.unit)}: {ends} ({off(self.stays_without, self.unit)} without)")
+                lines.append(f"{who}: {ends} ({off(self.stays_without, self.unit)} without)")
         elif self.uncomputed:
-            lines.append(f"{stay_words(self.unit)}: not computed: {self.uncomputed}")
+            lines.append(f"{who}: not computed: {self.uncomputed}")
         elif self.planned:
             whom = f"of people with rows of {self._whole}{' and ' * bool(self.answers)}{self.with_answers}"
             base = f" ({off(self.stays_without, self.unit)} without)" * (not math.isnan(self.stays_without))
-            lines.append(f"{stay_words(self.unit)}, {whom}: {self._ends(self.planned)}{base}")
+            lines.append(f"{who}, {whom}: {self._ends(self.planned)}{base}")
         if self.leaving is not None:
             lines.append(f"when somebody left home: {self.leaving.figure} off ({self.leaving.beside})")
         return [*lines, "so its plan says; dphmm report computes it again"] if self.by_plan else lines
@@ -340,39 +335,9 @@ def stay_words(unit: str) -> str:
 OF_A_CLOCK = ("hour", "day", "week")
 
 
-def why_no_stays(what: str, public_plans: bool) -> str:
-    """Why nothing is computed of who stays for a sequence, or for blocks of some name."""
-    if OF_A_FILE in what:
-        return LASTING
-    if not public_plans:
-        return "every answer has a plan of its own"
-    if what == "sequence":
-        return "no state is possible at every step"
-    return f"{first_unlike(what)}, or hours differ"
-
-
-def first_unlike(what: str) -> str:
-    """That figures of the model's first blocks are not those of later ones."""
-    return f"by the model the first {block_name(what)} is unlike later ones"
-
-
-def block_name(what: str) -> str:
-    """What one block is called, where ``what`` may be first ones, or of a file: "day" of "first days"."""
-    name = what.partition(OF_A_FILE)[0]
-    return name.removeprefix(FIRST).removesuffix("s") if name.startswith(FIRST) else name
-
-
-def of_any_file(what: str) -> bool:
-    """Whether figures of blocks of that name are of all blocks, of a file of any length."""
-    return not what.startswith(FIRST) and OF_A_FILE not in what
-
-
-def over_whole(what: str) -> str:
-    """What an error of whole blocks is over: "over a whole day", "over the sequence", "over the first block"."""
-    # Of a clock step 1 may be at any hour, and then the first day is another one.
-    begun = f", if step 1 begins a{'n' * (block_name(what) == 'hour')} {block_name(what)}"
-    clock = what.startswith(FIRST) and block_name(what) in OF_A_CLOCK
-    return f"over {'the' if what == 'sequence' or what.startswith(FIRST) else 'a whole'} {what}{begun * clock}"
+def why_no_stays(public_plans: bool) -> str:
+    """Why nothing is computed of who stays."""
+    return "no state is possible at every step" if public_plans else "every answer has a plan of its own"
 
 
 def after_words(what: str, count: int) -> str:
