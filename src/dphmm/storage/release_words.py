@@ -239,7 +239,7 @@ class Found:
             lines.append(f"{who}, {whom}: {self._ends(self.planned)}{base}")
         if self.leaving is not None:
             lines.append(f"when somebody left home: {self.leaving.figure} off ({self.leaving.beside})")
-        return [*lines, "so its plan says; dphmm report computes it again"] if self.by_plan else lines
+        return [*lines, "so its plan says; dphmm report tells it of the rows"] if self.by_plan else lines
 
     @property
     def stays_known(self) -> bool:
