@@ -96,10 +96,8 @@ def test_errors_are_said_to_ten_metres() -> None:
 
 def test_every_figure_has_its_baseline_in_its_line() -> None:
     first, second = STAYERS.lines
-    assert (
-        first
-        == "where somebody is: 1,030 m off expected over a file of 4 days, if step 1 begins a day (2,530 m without the file)"
-    )
+    of = "a file of 4 days, if step 1 begins a day"
+    assert first == f"where somebody is: 1,030 m off expected over {of} (2,530 m without the file)"
     rows = replace(STAYERS, what="", rows="", stays=()).lines
     assert rows == ["where somebody is: 1,030 m off expected (2,530 m without the file)"]
     assert second == "who stays at one place: 400 m after 1 day, 140 m after 7 (2,660 m without)"
