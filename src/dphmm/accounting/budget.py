@@ -385,10 +385,10 @@ def admit_many(account: Account, requests: Requests, first: int, end: int, caps:
 
     Totals only grow, so where all of them together fit, each does.
     """
-    counts = Counter(requests.term[first:end].tolist())
-    after = account
-    for number, count in counts.items():
-        after = after.plus_times(requests.terms[number].epsilon, requests.terms[number].cost, count)
+    after, terms = account, requests.term[first:end].tolist()
+    for number, count in ((terms[0], 1),) if len(terms) == 1 else Counter(terms).items():
+        term = requests.terms[number]
+        after = after.plus_times(term.epsilon, term.cost, count)
     if after.within(caps):
         return after
     for row in range(first, end):

@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 import threading
 from abc import ABC, abstractmethod
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -235,17 +236,20 @@ class BaseTransaction(ABC):
             releases, fresh = requests.releases, np.zeros(len(requests), dtype=np.bool_)
             stored: dict[int, Entry] = {}
             accounts: dict[str, Account] = {}
+            # Of many subjects with a row each, slices of arrays would take longer than all else.
+            t, asks = requests.t.tolist(), releases.tolist()
             for subject, first, end in requests.parts():
                 last = self._last_step_of(subject, requests.query)
-                known = first + int(np.searchsorted(requests.t[first:end], last, side="right"))
-                stored |= {row: self._replay(requests[row]) for row in range(first, known)}
+                known = bisect_right(t, last, first, end)
+                for row in range(first, known):
+                    stored[row] = self._replay(requests[row])
                 if known < end:
-                    self._require_next(int(requests.t[known]), last)
+                    self._require_next(t[known], last)
                     fresh[known:end] = True
-                if releases[known:end].any():
+                if any(asks[known:end]):
                     held, promise = self._held(subject, caps)
                     if held.horizon is not None:
-                        last_asked = int(np.max(requests.t[known:end][releases[known:end]]))
+                        last_asked = max(t[row] for row in range(known, end) if asks[row])
                         held.horizon.keep(subject, requests.query, last_asked)
                     account, charge = self._account(subject), self._charged(held)
                     if charge is EMPTY:

@@ -15,7 +15,6 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -109,7 +108,7 @@ class _Packed(NamedTuple):
 class _Law(NamedTuple):
     """What records say of a law; ``graded``: its loss grows with the norm, not with the steps.
 
-    ``request``: a release by it, whose plan and cost stand for nothing.
+    ``request``: a release by it, whose plan and cost stand for nothing. ``losses``: by steps, each made once.
     """
 
     epsilon: Fraction
@@ -117,16 +116,16 @@ class _Law(NamedTuple):
     text: str
     graded: bool
     request: Request
+    losses: dict[int, Fraction]
 
     def loss_of_norm(self, above: int, below: int) -> Fraction:
         if self.graded:
             return Fraction(self.epsilon.numerator * above, self.epsilon.denominator * below)
-        return _times(self.epsilon, -(-above // below))
-
-
-@lru_cache(maxsize=1024)
-def _times(epsilon: Fraction, steps: int) -> Fraction:
-    return epsilon * steps
+        steps = -(-above // below)
+        loss = self.losses.get(steps)
+        if loss is None:
+            loss = self.losses[steps] = self.epsilon * steps
+        return loss
 
 
 class Blocks:
@@ -287,7 +286,7 @@ class Blocks:
             text = in_json({"name": name, "epsilon": str(epsilon)} | offset)
             nothing = PlanRecord("-", b"-", 1, "")
             request = Request("", "", 1, "release", epsilon, Fraction(0), nothing, True, False)
-            self._known[key] = _Law(epsilon, name, text, graded, request)
+            self._known[key] = _Law(epsilon, name, text, graded, request, {})
         return self._known[key]
 
 

@@ -471,10 +471,7 @@ def inputs_of(shared: bytes, support: _Bytes, plan_set: _Bytes, surrogate: _Byte
     One line of JSON that all plans share; support and plan set, a bit for each state; the surrogates; partners. The
     line says how many states there are, so how long each part is.
     """
-    digest = hashlib.sha256(shared)
-    for part in (support, plan_set, surrogate, partners):
-        digest.update(part)
-    return digest.digest()
+    return hashlib.sha256(b"".join((shared, support, plan_set, surrogate, partners))).digest()
 
 
 def narrowest(n_states: int) -> np.dtype[Any]:

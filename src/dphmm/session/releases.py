@@ -100,6 +100,10 @@ class Terms(NamedTuple):
     mechanism: str
     constant: bool
 
+    def __hash__(self) -> int:
+        # A plan's terms are its own; to hash two fractions as well takes many times longer.
+        return hash(self.plan_hash)
+
     @classmethod
     def of_release(cls, release: Release) -> Terms:
         """The terms that a release tells."""
@@ -215,7 +219,7 @@ class Releases(Sequence[Released]):
     @property
     def asked(self) -> BoolArray:
         """Which rows (n,) have an answer."""
-        return np.array([term != NOT_ASKED for term in self.terms], dtype=np.bool_)[self.term]
+        return np.array([bool(term.plan_hash) for term in self.terms], dtype=np.bool_)[self.term]
 
     def __len__(self) -> int:
         return len(self.users)
