@@ -147,12 +147,14 @@ def error_of_known_states(space: StateSpace) -> float:
 class Expected(NamedTuple):
     """What a reader of a file from step 1 on is expected to find.
 
-    ``steps``: those of a sequence, block or window. ``answers``: how many somebody has in one, at most. ``known``: how
-    far off somebody is of people who stay who knows their states.
+    ``steps``: those of a sequence, block or window. ``possible`` (N,): the states that somebody may stay at.
+    ``answers``: how many somebody has in a block, at most. ``known``: how far off somebody is of people who stay who
+    knows their states.
     """
 
     found: Found
     steps: int
+    possible: BoolArray
     answers: int = 0
     known: float = 0.0
 
@@ -293,7 +295,7 @@ class World:
         if self.kind == "paced":
             tried[best] = self._sooner(*tried[best])
         ladder = tuple(
-            Candidate(epsilon, releases, found.asked, found.online, found.smoothed, number == best)
+            Candidate(epsilon, releases, found.asked, found.online, found.smoothed, found.deviation, number == best)
             for number, ((releases, epsilon), (_, found)) in enumerate(zip(counts, tried, strict=True))
         )
         return tried[best][0], ladder
@@ -480,7 +482,7 @@ class World:
             from_start=True,
             uncomputed="" if stays.found else why_no_stays(self.setting.has_public_plans),
         )
-        return Expected(found, self.length, schedule.releases, self._known)
+        return Expected(found, self.length, self._always_possible, schedule.releases, self._known)
 
     def _planned(self, setting: Setting, schedule: Schedule, ends: Any) -> Any:
         """After each end the mean number of answers about the place, and the tracker's beliefs (N, n)."""

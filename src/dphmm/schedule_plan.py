@@ -26,8 +26,8 @@ from dphmm.states.space import StateSpace
 from dphmm.storage.inputs import replacing
 from dphmm.storage.release_words import Found, why_no_stays
 
-#: Raised whenever an older dphmm could misread a file.
-FORMAT = 1
+#: Raised whenever an older dphmm could misread a file. Figures of format 1 are of other files than those of today.
+FORMAT = 2
 #: Blocks or windows that people stay at most in the figures of a plan.
 LONGEST_STAY = 366
 #: So many steps at least are simulated for each of the invented people. Where sequences go on, a reader knows less at
@@ -47,6 +47,7 @@ class Candidate:
 
     ``releases`` of ``epsilon`` in each sequence, block or window (at most, where paced); ``asked``: how many there are
     on average. ``online``: the error of the estimates given the answers so far; ``smoothed``: given all of them.
+    ``deviation``: the standard error of the latter, by which people were invented and by the noise.
     """
 
     epsilon: Fraction
@@ -54,6 +55,7 @@ class Candidate:
     asked: float
     online: float
     smoothed: float
+    deviation: float
     chosen: bool = False
 
 
@@ -99,6 +101,7 @@ class SchedulePlan:
     ladder : what was tried, by the number of releases.
     without : the mean error of the best estimate without any answer, as the errors of the ladder.
     stays : what a reader can still find.
+    figures : whether the errors and stays are told; those of a plan file of an older format are of other files.
     options : what the plans of the releases were made with (`dphmm.session.Options.written`).
     digests : of "model", "policy" and "space".
 
@@ -126,6 +129,7 @@ class SchedulePlan:
     seed: int
     hours: str | None = None
     step: int | None = None
+    figures: bool = True
 
     @property
     def chosen(self) -> Candidate:
@@ -136,6 +140,11 @@ class SchedulePlan:
     def expected_error(self) -> float:
         """The expected error of a reader of the whole file, which is that of smoothed estimates."""
         return self.chosen.smoothed
+
+    @property
+    def chance(self) -> float:
+        """How far off `expected_error` may be by chance, as a share of it: two standard errors."""
+        return 2 * self.chosen.deviation / self.expected_error if self.expected_error > 0 else 0.0
 
     @property
     def online_error(self) -> float:
@@ -156,8 +165,6 @@ class SchedulePlan:
     def found(self) -> Found:
         """What a reader of a file that is released by this plan still finds, if people move as the model says."""
         stays = self.stays
-        # Nights alone are not told, and no such figures are missing in a plan of today.
-        missing = not stays.found and stays.what != "night"
         why = why_no_stays(not self.options["constraint"].startswith("delta"))
         return Found(
             self.expected_error,
@@ -168,7 +175,7 @@ class SchedulePlan:
             stays.without,
             rows=simulated_file(self.schedule.promise, self.step, stays.what),
             from_start=True,
-            uncomputed=why if missing else "",
+            uncomputed="" if stays.found else why,
             seconds=self.seconds,
         )
 
@@ -242,8 +249,8 @@ def save_plan(found: SchedulePlan, path: str | os.PathLike[str]) -> None:
 def read_plan(path: str | os.PathLike[str], model: MarkovModel, policy: PolicyGraph, space: StateSpace) -> SchedulePlan:
     """A plan that `save_plan` wrote, for the model, policy and space that it was made for.
 
-    Raises InvalidInput for a file that is no plan, is damaged or of a newer format, and for another model, policy or
-    space, naming both hashes.
+    A plan of an older format has its schedule and no figures. Raises InvalidInput for a file that is no plan, is
+    damaged or of a newer format, and for another model, policy or space, naming both hashes.
     """
     check_same_states(model, policy, space)
     told = read_json(path)
@@ -263,7 +270,9 @@ def read_plan(path: str | os.PathLike[str], model: MarkovModel, policy: PolicyGr
         if told[name] != digest:
             came = f"a plan made for another {name}, of hash {str(told[name])[:16]}"
             raise InvalidInput(str(path), came, f"one for the {name} of hash {digest[:16]}")
+    old = told["format"] < FORMAT
     try:
+        told = _without_figures(told, model.step) if old else told
         found = _restored(told, digests, space, model.step)
         same = found.document() == told
     except InvalidInput as error:
@@ -275,10 +284,14 @@ def read_plan(path: str | os.PathLike[str], model: MarkovModel, policy: PolicyGr
         raise InvalidInput(str(path), "a member that is not as it is written", expected) from None
     if not same:
         raise InvalidInput(str(path), "members that are not as they are written", expected)
-    if found.stays.what == "night":
-        # Such figures count the answers from 21:00 to 6:00 alone, and say less than a reader of all answers finds.
-        found = replace(found, stays=replace(found.stays, found=()))
-    return found
+    return replace(found, figures=not old)
+
+
+def _without_figures(told: dict[str, Any], step: int | None) -> dict[str, Any]:
+    """The members of a plan of format 1 as those of today, without its figures of who stays."""
+    rows = [{**row, "deviation": 0.0} for row in told["ladder"]]
+    what = _called(Schedule.of_document(told["schedule"]).promise, step)
+    return {**told, "format": FORMAT, "ladder": rows, "stays": {**told["stays"], "what": what, "found": []}}
 
 
 def _digest(told: Mapping[str, Any]) -> str:
@@ -295,15 +308,15 @@ def _possible(without: float, stays: Stays, rows: tuple[Candidate, ...]) -> bool
     return fits and after == sorted(set(after)) and all(1 <= one <= LONGEST_STAY for one in after)
 
 
-def _called(promise: SequencePromise, step: int | None) -> tuple[str, ...]:
-    """What people may stay for under a promise, where the model's step is so many seconds."""
+def _called(promise: SequencePromise, step: int | None) -> str:
+    """What people stay for under a promise, where the model's step is so many seconds."""
     if promise.per is None:
-        return ("sequence" if promise.steps is not None else "window",)
+        return "sequence" if promise.steps is not None else "window"
     if not isinstance(promise.per, str) or step is None:
-        return ("block",)
+        return "block"
     length = promise.in_steps(step, 0).per
     assert isinstance(length, int)
-    return (CALLED.get(length * step, "block"), "night")
+    return CALLED.get(length * step, "block")
 
 
 def _restored(told: Mapping[str, Any], digests: Mapping[str, str], space: StateSpace, step: int | None) -> SchedulePlan:
@@ -311,7 +324,7 @@ def _restored(told: Mapping[str, Any], digests: Mapping[str, str], space: StateS
     found = tuple(Stay(**stay) for stay in told["stays"]["found"])
     stays = Stays(told["stays"]["what"], told["stays"]["without"], found)
     numbers = [told["without"], stays.without, *(number for stay in found for number in (stay.answers, stay.error))]
-    numbers += [number for row in rows for number in (row.asked, row.online, row.smoothed)]
+    numbers += [number for row in rows for number in (row.asked, row.online, row.smoothed, row.deviation)]
     names = [told["unit"], stays.what, *(stay.estimate for stay in found), told["hours"] or ""]
     counts = [told["people"], told["seed"], *(row.releases for row in rows), *(stay.after for stay in found)]
     for values, kind in ((numbers, float), (names, str), (counts, int), ([row.chosen for row in rows], bool)):
@@ -325,7 +338,7 @@ def _restored(told: Mapping[str, Any], digests: Mapping[str, str], space: StateS
     if chosen != [(schedule.exact, schedule.releases)] or options.epsilon != schedule.exact:
         raise ValueError("another schedule than the one that was chosen")
     by_clock = isinstance(schedule.promise.per, str)
-    if stays.what not in _called(schedule.promise, step) or (told["hours"] is not None and not by_clock):
+    if stays.what != _called(schedule.promise, step) or (told["hours"] is not None and not by_clock):
         raise ValueError("times that the promise does not have")
     if told["people"] < 2 or options.flat == "allow":
         raise ValueError("what dphmm plan refuses")

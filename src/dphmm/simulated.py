@@ -295,16 +295,22 @@ class Guesses:
         found[nearer] = self._at[other[nearer]]
         return np.asarray(found)
 
+    def place(self, number: IntArray) -> FloatArray:
+        """The places (..., d) of some numbers (...) of rows of `distances`."""
+        return np.asarray(self._at[number])
+
     def better(self, beliefs: FloatArray, means: FloatArray) -> FloatArray:
-        """Of each belief (N, n) its mean (n, d) or the guess of `best`, whichever is nearer to the states (n, d)."""
+        """Of each belief (N, n) its mean (n, d), its likeliest state or `best`, whichever is nearest to the states."""
         found = means.copy()
         together = max(1, _TOGETHER // len(self._points))
         for first in range(0, len(means), together):
             part = slice(first, first + together)
-            mean, weights = means[part], beliefs[:, part]
-            guess = self.best(self.distances(weights))
-            nearer = self._off(guess, weights) < self._off(mean, weights)
-            found[part][nearer] = guess[nearer]
+            weights = beliefs[:, part]
+            least = self._off(means[part], weights)
+            for guess in (self.best(self.distances(weights)), self._points[weights.argmax(axis=0)]):
+                off = self._off(guess, weights)
+                nearer = off < least
+                found[part][nearer], least = guess[nearer], np.minimum(off, least)
         return found
 
     def _off(self, guesses: FloatArray, beliefs: FloatArray) -> FloatArray:
@@ -427,16 +433,18 @@ class Answers(NamedTuple):
 class Errors(NamedTuple):
     """Mean distances of a reader's guesses from people's places, over all people and steps, in answer units.
 
-    Of two guesses, the mean of the belief and that of `Guesses`, those that err less. Of labels the shares of them that
-    are wrong.
+    Of three guesses, the mean of the belief, the likeliest state and that of `Guesses`, those that err less. Of labels
+    the shares of them that are wrong.
 
     ``online``: of the guess of each step given the answers up to it. ``smoothed``: given all answers; NaN where
-    it was not asked for. ``asked``: steps asked for each person.
+    it was not asked for. ``asked``: steps asked for each person. ``deviation``: the standard error of the last of these
+    means, by which people were drawn and by the noise.
     """
 
     online: float
     smoothed: float
     asked: float
+    deviation: float = 0.0
 
 
 @dataclass(eq=False)
@@ -466,9 +474,9 @@ class SimulatedReleases:
     def errors(self, smoothed: bool = True) -> Errors:
         """Errors of the guesses at all steps. Raises as the planner does."""
         n, steps = self.paths.shape
-        width = 1 if self.guesses is None else self._points.shape[1] + len(self.guesses)
+        width = 1 if self.guesses is None else 2 * self._points.shape[1] + len(self.guesses)
         each = max(1, _KEPT // (steps * max(width, len(self._points))))
-        asked, off = 0, [np.empty((n, steps, 1 if self.guesses is None else 2)) for _ in range(1 + smoothed)]
+        asked, off = 0, [np.empty((n, steps, 1 if self.guesses is None else 3)) for _ in range(1 + smoothed)]
         for first in range(0, n, each):
             part = np.arange(first, min(first + each, n))
             seen = [np.empty((len(part), steps, width)) for _ in off]
@@ -476,27 +484,37 @@ class SimulatedReleases:
             for found, one in zip(off, seen, strict=True):
                 found[part] = self._off(part, one)
         # The guesses that err less, of all people and steps alike.
-        means = [float(found[..., int(np.argmin(found.mean(axis=(0, 1))))].mean()) for found in off]
-        return Errors(means[0], means[1] if smoothed else np.nan, asked / n)
+        each_person = [found.mean(axis=1)[:, int(np.argmin(found.mean(axis=(0, 1))))] for found in off]
+        means, deviation = [float(one.mean()) for one in each_person], float(each_person[-1].std() / math.sqrt(n))
+        return Errors(means[0], means[1] if smoothed else np.nan, asked / n, deviation)
 
     def _seen(self, part: IntArray, t: int, beliefs: FloatArray) -> FloatArray:
-        """What errors are of: the means of beliefs (N, n) and the `Guesses.distances` (n, d + m).
+        """What errors are of: means and likeliest states of beliefs (N, n), and `Guesses.distances` (n, 2 d + m).
 
         Of labels how likely the likeliest is wrong (n, 1), as the belief says: it is that of people who move as the
         model says, and nothing but the answers is left to chance.
         """
         if self.guesses is None:
             return np.asarray(1.0 - beliefs.max(axis=0) / beliefs.sum(axis=0))[:, None]
-        return np.hstack([best_answers(self.setting.space, beliefs), self.guesses.distances(beliefs).T])
+        likeliest, distances = self._points[beliefs.argmax(axis=0)], self.guesses.distances(beliefs)
+        means = best_answers(self.setting.space, beliefs)
+        return np.hstack([means, likeliest, (distances / beliefs.sum(axis=0)).T])
 
     def _off(self, part: IntArray, seen: FloatArray) -> FloatArray:
-        """How far off (n, T, 2) means and guesses are from people's places; of labels what is `_seen`."""
+        """How far off (n, T, 3) means, likeliest states and guesses are expected to be; of labels what is `_seen`.
+
+        Of the nearest of the places of `Guesses` the belief says how far off it is expected to be. Only how much nearer
+        to people's places another guess is, is measured: that hangs far less on which people were drawn.
+        """
         if self.guesses is None:
             return seen
         d = self._points.shape[1]
-        guesses = self.guesses.best(seen[..., d:].reshape(-1, len(self.guesses)).T).reshape(*seen.shape[:2], d)
-        both = np.stack([seen[..., :d], guesses], axis=2)
-        return np.asarray(self.setting.space.distances(both, self.there[part][:, : seen.shape[1], None]))
+        distances = seen[..., 2 * d :]
+        guesses = self.guesses.best(distances.reshape(-1, len(self.guesses)).T).reshape(*seen.shape[:2], d)
+        places = self.guesses.place(distances.argmin(axis=-1))
+        all_four = np.stack([seen[..., :d], seen[..., d : 2 * d], guesses, places], axis=2)
+        off = self.setting.space.distances(all_four, self.there[part][:, : seen.shape[1], None])
+        return np.asarray(off[..., :3] - off[..., 3:] + distances.min(axis=-1)[..., None])
 
     def _estimate(
         self,

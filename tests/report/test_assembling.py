@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -446,6 +447,12 @@ ANYWHERE = np.full((3, 3), 1 / 3)
         ([1 / 3] * 3 + [0] * 3, np.kron([[0.9, 0.1], [0, 1]], ANYWHERE), TOWNS, False),
         # A few have left by then, who are all of an error.
         ([1 / 3] * 3 + [0] * 3, np.kron([[0.9989, 0.0011], [0.02, 0.98]], ANYWHERE), TOWNS, False),
+        # Most are at another place nearby, and a few far away are all of the error.
+        ([0.9, 0, 0.05, 0.05], np.eye(4)[[1, 1, 2, 3]], [0, 5, 1000, 1001], False),
+        # As far off without a file, and by answers a tenth of them are found better, who were near others.
+        ([0.91, 0.081, 0.009, 0, 0], np.eye(5)[[0, 3, 4, 3, 4]], [0, 100, 200, 5, 1100], False),
+        # Those who can stay are few, and elsewhere by then; all others go to and fro.
+        ([0.49, 0.49, 0, 0, 0.02 - 1e-9, 1e-9], np.eye(6)[[2, 3, 0, 1, 5, 5]], [0, 10, 1, 11, 5, 6], False),
         # A far state is possible at step 1 alone, and the noise of its plan is as large as it is far.
         ([0.5, 0.5 - 1e-9, 1e-9], [[0.5, 0.5, 0], [0.5, 0.5, 0], [1, 0, 0]], [0, 1, 3000], False),
         ([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]], [0, 1], True),
@@ -453,8 +460,10 @@ ANYWHERE = np.full((3, 3), 1 / 3)
 )
 def test_who_stays_is_told_where_blocks_begin_as_step_1(begin, moves, answers, alike, tmp_path):
     space = dphmm.StateSpace(answers)
-    # Of all states but the far one a little, so that plans are alike.
-    begin = np.array(begin) if len(begin) == 3 else 0.999_999 * np.array(begin) + 1e-6 / len(begin)
+    begin = np.array(begin)
+    if begin[-1] != 1e-9:
+        # A little of all states, so that plans are alike.
+        begin = 0.999_999 * begin + 1e-6 / len(begin)
     model = dphmm.MarkovModel(begin / begin.sum(), moves, space=space, start="at")
     dphmm.save_model(model, tmp_path / "model.npz")
     dphmm.save_policy(dphmm.policy.complete(len(begin)), tmp_path / "policy.json", space)
@@ -463,6 +472,47 @@ def test_who_stays_is_told_where_blocks_begin_as_step_1(begin, moves, answers, a
     found = chosen(released(tmp_path, "--path-epsilon", 2, "--per", 24, epsilon=None, smoothed=False))
     assert found.begins.tolist() == [1, 2401] and found.some_whole
     assert found.begins_alike == alike == bool(found.found.stays)
+
+
+def test_without_times_blocks_of_a_clock_may_begin_at_any_step(tmp_path):
+    """At midnights people are at one of three places, at noons at one of two far away; step 1 is a noon."""
+    folder, rows = tmp_path, []
+    moves = np.zeros((5, 5))
+    moves[:2, 2:], moves[2:, :2] = 1 / 3, 1 / 2
+    begin = np.array([0.5, 0.5, 1e-9, 1e-9, 1e-9])
+    space = dphmm.StateSpace([-1000, 1000, -1, 0, 1])
+    model = dphmm.MarkovModel(begin / begin.sum(), moves + 1e-12, space=space, start="at", step=43_200)
+    dphmm.save_model(model, folder / "model.npz")
+    dphmm.save_policy(dphmm.policy.complete(5), folder / "policy.json", space)
+    for day in range(1, 12):
+        rows += [["ann", f"2024-05-{day:02d}T12:00:00Z", 1000], ["ann", f"2024-05-{day + 1:02d}T00:00:00Z", 0]]
+    table(folder / "walks.csv", ["user", "t", "state"], rows)
+    released(folder, "--path-epsilon", 1, "--per", "1d", epsilon=None, smoothed=False)
+    timed = chosen(folder)
+    assert timed.begins.tolist() == list(range(2, 23, 2)) and not timed.begins_alike
+    found = replace(timed, rows=replace(timed.rows, time=None))
+    assert found.begins.tolist() == list(range(1, 23)) and not found.begins_alike and not found.found.stays
+
+
+def test_an_answer_that_surprises_leaves_more_open_than_there_was(tmp_path):
+    """Seven of ten are at home by the model, and the answer is "away": by Bayes 46 of 100 such guesses are wrong."""
+    space = dphmm.StateSpace.labels(["home", "away"])
+    model = dphmm.MarkovModel([0.7, 0.3], [[0.7, 0.3], [0.7, 0.3]], space=space, start="at")
+    dphmm.save_model(model, tmp_path / "model.npz")
+    dphmm.save_policy(dphmm.policy.complete(2), tmp_path / "policy.json", space)
+    table(tmp_path / "walks.csv", ["user", "step", "state"], [[f"u{user}", 1, "away"] for user in range(40)])
+    every = chosen(released(tmp_path, epsilon=1, smoothed=False))
+    away = every.rows.z[:, 0] == 1
+    told = np.exp(1) / (1 + np.exp(1))
+    due = {
+        True: 0.7 * (1 - told) / (0.7 * (1 - told) + 0.3 * told),
+        False: 0.3 * (1 - told) / (0.3 * (1 - told) + 0.7 * told),
+    }
+    assert 10 < away.sum() < 40 and every.spreads == pytest.approx(
+        [min(due[one], 1 - due[one]) for one in away.tolist()]
+    )
+    assert every.found.error == pytest.approx(np.mean([due[one] for one in away.tolist()])) and every.found.error > 0.3
+    assert every.found.without == pytest.approx(0.3)
 
 
 def test_of_times_that_are_easier_to_tell_figures_are_of_the_file(tmp_path):

@@ -331,7 +331,7 @@ def _told(job: Job, batch: Batch, statement: ReleaseStatement, rows: VisitTable,
 
     # A plan's people begin as the model says, and have no steps or answers in other files.
     others = statement.beginnings or statement_types.earlier_answers_of(statement) or batch.continues
-    planned = None if others or job.planned is None else job.planned
+    planned = None if others or job.planned is None or not job.planned.figures else job.planned
     found = None if planned is None or not _whole(rows, planned.schedule, job.model.step) else planned.found
     if found is not None and planned is not None:
         found = _of_file(found, job, rows, planned.schedule)

@@ -509,6 +509,9 @@ def ladder(plan: SchedulePlan | Sequence[SchedulePlan], *, ax: Axes | None = Non
 def _plan(plan: Any) -> SchedulePlan:
     if not isinstance(plan, SchedulePlan):
         raise InvalidInput("plan", type(plan).__name__, "what dphmm.plan found, or a report")
+    if not plan.figures:
+        came = "a plan file of an older format, whose figures are of other files"
+        raise InvalidInput("plan", came, "a plan as dphmm plan makes it today")
     return plan
 
 

@@ -158,8 +158,8 @@ class Backdrop:
     names: Sequence[tuple[str, float, float]] = ()
 
 
-#: People are where they are at step 1 where the model's law differs by so little (total variation), and where a guess
-#: without a file errs as far but for this share: a few people may be far away.
+#: People are where they are at step 1 where the model's law differs by so little (total variation), and where those who
+#: are elsewhere make this share of the error without a file at most: a few may be far away.
 _ELSEWHERE, _FURTHER_OFF = 0.1, 0.15
 
 
@@ -363,13 +363,19 @@ class ReleaseReport:
         enough = expected is not None and self.names_blocks and self.most_of_one >= expected.answers > 0
         return enough or any(one.any() for one in self._complete)
 
+    @property
+    def _known_blocks(self) -> bool:
+        """Whether it is known where blocks begin: a file without times does not say it of blocks of a clock."""
+        promise = self.promise
+        return not self._in_runs and (self.rows.time is not None or promise is None or not isinstance(promise.per, str))
+
     @cached_property
     def begins(self) -> IntArray:
-        """The steps (k,) from 1 at which the blocks begin that have rows, ascending; of windows and runs all steps."""
+        """The steps (k,) from 1 at which blocks with rows begin, ascending; all steps where that may be any of them."""
         expected = self.prospects.expected
         if self.promise is not None and self.promise.steps is not None:
             return np.ones(1, dtype=np.int64)
-        if self._in_runs or expected is None:
+        if not self._known_blocks or expected is None:
             return np.unique(self.rows.step)
         found, back = set[int](), np.arange(1 - expected.steps, 1)
         for user, at in self.rows.by_user.items():
@@ -390,16 +396,21 @@ class ReleaseReport:
         if subjects is None or expected is None:
             return False
         setting, steps = subjects.setting, np.union1d([1], self.begins)
-        length = 1 if self._in_runs else expected.steps
+        length = expected.steps if self._known_blocks else 1
         numbers = PlanSchedule(setting).numbers(np.unique(steps[:, None] + np.arange(length)))
         every = np.unique(steps[:, None] + np.arange(length))
         own = numbers[np.searchsorted(every, steps[:, None] + np.arange(length))]
-        laws = laws_of_steps(setting.model, steps, setting.options.start)
+        # Of those who can stay: of all people they may be few.
+        laws = (law * expected.possible for law in laws_of_steps(setting.model, steps, setting.options.start))
+        laws = (law / (law.sum() or 1.0) for law in laws)
         first = next(laws)
-        if (own != own[0]).any() or any(np.abs(law - first).sum() > 2 * _ELSEWHERE for law in laws):
+        if (own != own[0]).any():
             return False
-        errors = ModelGuesses(self.space).at(setting.model, steps, setting.options.start)[1]
-        return bool((np.abs(errors - errors[0]) <= _FURTHER_OFF * np.maximum(errors, errors[0])).all())
+        alone = ModelGuesses(self.space)
+        # A few people may be all of an error: each state also counts by how far a guess without a file is off there.
+        off = np.stack([np.ones(len(first)), alone.costs(alone.place(first))])
+        most = np.array([_ELSEWHERE, _FURTHER_OFF * float(off[1] @ first)])
+        return all((off @ np.abs(law - first) / 2 <= most).all() for law in laws)
 
     @property
     def tells_stays(self) -> bool:
@@ -432,9 +443,6 @@ class ReleaseReport:
             without = float(self.alone[self.believed[0]].mean())
         if measured is not None and self.truth is not None:
             without, error = self.truth.without, measured
-        elif error is not None:
-            # Whoever expects more of these answers than of a guess without them may leave the file unread.
-            error = min(error, without)
         if error is None:
             return None
         return Found(

@@ -306,9 +306,11 @@ class Found:
             "error_without": self.without,
             "unit": self.unit,
             "measured": self.measured,
+            "over": self.rows or None,
+            "from_step_1": self.from_start,
             "stays": {
                 "what": self.what,
-                "error_without": None if math.isnan(self.stays_without) else self.stays_without,
+                "error_without": self.stays_without if self.stays and not math.isnan(self.stays_without) else None,
                 "found": [{"after": after, "error": error} for after, error in self.stays],
                 "state_found_after": (self.found_after or None) if self.stays and not self.by_then else None,
                 "in_file": self.blocks or None,
