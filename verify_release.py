@@ -794,7 +794,8 @@ class Checker:
     def _exact(self) -> dict[float, Fraction]:
         """The exact epsilon of each float that a row may have."""
         told = [Fraction(0), fraction(self.stated("epsilon"))]
-        told += [fraction(each["epsilon"]) for each in (self.stated("varied") or {"chosen": []})["chosen"]]
+        chosen = (self.stated("varied") or {"chosen": []})["chosen"]
+        told += [fraction(each["epsilon"]) for each in chosen if each["epsilon"] is not None]
         return {float(value): value for value in told}
 
     def _epsilon(self, row: Row) -> Fraction:

@@ -311,7 +311,9 @@ def test_estimates_side_by_side_are_those_of_a_session_and_of_a_smoother(start, 
         # Of the nearest state the belief says how far off it is; of another guess how much nearer it was.
         spread = np.abs(LINE.own_answers - LINE.own_answers.T)
         believed = np.mean([(spread @ step / step.sum(axis=0)).min(axis=0) for step in beliefs])
-        nearest, *others = (np.abs(LINE.own_answers[paths] - guesses).mean() for guesses in (middles, online, likeliest))
+        nearest, *others = (
+            np.abs(LINE.own_answers[paths] - guesses).mean() for guesses in (middles, online, likeliest)
+        )
         least = min(0.0, *(other - nearest for other in others))
         assert own.online == pytest.approx(believed + least, abs=1e-12) and own.asked == 4
 
@@ -445,21 +447,19 @@ def test_figures_are_of_a_file_from_step_1(tmp_path):
     found = planner.plan(promise.exact)
     save_plan(found, tmp_path / "plan.json")
     assert read_plan(tmp_path / "plan.json", SLOW, everybody, LINE) == found
-    assert " expected over a file of 8 days, if step 1 begins a day, in answer units (" in found.found.lines[0]
-    assert found.found.lines[1] == "who stays in one state, from step 1 on: known without the file"
-    assert "errors over a file of 8 days, if step 1 begins a day; who stays: from step 1 on" in "\n".join(
-        _when(found, [found])
-    )
+    assert " expected over a file of 8 whole days, in answer units (" in found.found.lines[0]
+    assert found.found.lines[1] == "who stays in one state, from the first row on: known without the file"
+    assert "errors over a file of 8 whole days; who stays: from the first row on" in "\n".join(_when(found, [found]))
 
 
 @pytest.mark.parametrize(
     ("promise", "steps", "words"),
     [
-        ({"per": 24}, 192, "a file of the first 8 blocks"),
-        ({"per": 500}, 1000, "a file of the first 2 blocks"),
-        ({"window": 1}, 192, "a file of the first 192 steps"),
-        ({"per": "6h"}, 192, "a file of 32 blocks, if step 1 begins a block"),
-        ({"per": "7d"}, 336, "a file of 2 weeks, if step 1 begins a week"),
+        ({"per": 24}, 192, "a file of 8 whole blocks"),
+        ({"per": 500}, 1000, "a file of 2 whole blocks"),
+        ({"window": 1}, 192, "a file of 192 steps"),
+        ({"per": "6h"}, 192, "a file of 32 whole blocks"),
+        ({"per": "7d"}, 336, "a file of 2 whole weeks"),
         ({"steps": 30}, 30, "the sequence"),
     ],
 )
@@ -485,7 +485,7 @@ def test_longer_files_tell_more_where_people_change_slowly_and_a_plan_says_of_wh
     longer.there = places(TWO_TOWNS, longer.paths, np.random.default_rng(2))
     longer.__post_init__()
     assert longer.errors().smoothed < 0.8 * found.chosen.smoothed
-    assert " expected over a file of the first 8 blocks, in " in found.found.lines[0]
+    assert " expected over a file of 8 whole blocks, in " in found.found.lines[0]
 
 
 def test_an_error_that_may_be_off_by_chance_is_told_as_that():
@@ -631,7 +631,7 @@ def test_where_nobody_is_asked_nothing_is_told_of_who_stays():
     assert silent.stays.told == [] and len(silent.found.lines) == 1
 
 
-@pytest.mark.parametrize("what", ["night", "first day", "day", "day of a file of 2 days"])
+@pytest.mark.parametrize("what", ["night", "first day", "day", "day of a file of 2 whole days"])
 def test_a_plan_of_the_format_before_has_its_schedule_and_no_figures(what, tmp_path):
     """They were of nights alone, or of whole days of any file."""
     found = dphmm.plan(CLOCK, NEAR, LINE, dphmm.SequencePromise(2, per="1d"), epsilon=2, people=6)

@@ -80,7 +80,7 @@ MOST_STAYING_PLANS, FEWEST_STAYERS = 8_400, 25
 _PLACES_OF_STAYERS = 2000
 #: How many blocks or windows people stay in the figures of a plan, and in the longer ones that are asked for.
 AFTER = (1, 7)
-LONGER = (1, 2, 3, 5, 7, 10, 14, 21, 30)
+LONGER = (1, 2, 3, 4, 5, 6, 7, 10, 14, 21, 30)
 _DAY = 86400
 #: Likelihoods that are computed together: of so many answers times states.
 _TOGETHER = 2 * 10**6
@@ -163,7 +163,7 @@ class World:
     """What plans of several totals share: the invented people, where they may be asked, and what is known of them.
 
     ``length`` : the steps of a sequence, block or window; the people are seen for several blocks or windows from step
-    1 on, and figures are of a file of these.
+    1 on, and figures are of a file of these. ``at``: the steps that may be named, where not those of ``hours``.
 
     Raises InvalidInput naming the argument.
     """
@@ -180,6 +180,7 @@ class World:
         people: int = 100,
         seed: int = 1,
         choices: Mapping[str, Any] | None = None,
+        at: Sequence[int] | None = None,
     ) -> None:
         if not isinstance(promise, SequencePromise):
             raise InvalidInput("promise", type(promise).__name__, "a dphmm.SequencePromise")
@@ -194,7 +195,7 @@ class World:
             raise InvalidInput("flat", "allow", '"thicken" or "refuse": what is possible would hang on the answers')
         self.length = _length(promise, model.step)
         self.hours = hours
-        self.at = self._allowed()
+        self.at = self._allowed() if at is None else np.asarray(at, dtype=np.int64)
         self.epsilon = None if epsilon is None else exact_epsilon(epsilon)
         if self.epsilon is not None:
             check_exact(self.epsilon, "epsilon")

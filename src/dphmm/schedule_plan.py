@@ -219,9 +219,9 @@ def simulated_blocks(promise: SequencePromise, length: int) -> int:
 
 
 def simulated_file(promise: SequencePromise, step: int | None, what: str) -> str:
-    """Over what the errors of a plan are, whose blocks are called ``what``: "a file of 4 days, if step 1 begins a day".
+    """Over what the errors of a plan are, whose blocks are called ``what``: "a file of 4 whole days".
 
-    Step 1 begins a block, or a window; of a clock a file may begin at any hour.
+    The first row of everybody is step 1, and begins a block: by the clock at its first hour.
     """
     if promise.steps is not None:
         return "the sequence"
@@ -229,10 +229,8 @@ def simulated_file(promise: SequencePromise, step: int | None, what: str) -> str
     assert isinstance(length, int)
     blocks = simulated_blocks(promise, length)
     if promise.window is not None:
-        return f"a file of the first {blocks * length:,} steps"
-    if isinstance(promise.per, str):
-        return f"a file of {blocks:,} {what}s, if step 1 begins a{'n' * (what == 'hour')} {what}"
-    return f"a file of the first {blocks:,} {what}s"
+        return f"a file of {blocks * length:,} steps"
+    return f"a file of {blocks:,} whole {what}s"
 
 
 def save_plan(found: SchedulePlan, path: str | os.PathLike[str]) -> None:

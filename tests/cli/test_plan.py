@@ -31,7 +31,7 @@ def test_a_line_for_each_total_and_the_own_one_is_marked(daily):
     assert all(re.search(r"\d+ x [\d.]+ +[\d,]+ m +[\d,]+ m / +[\d,]+ m", row) for row in rows)
     assert "without the file" in without and without.count(" m") == 2
     assert re.fullmatch(r"answers at ([\d:]+ )+UTC|answers at \d+ steps, .*", when)
-    assert re.fullmatch("errors over a file of [0-9]+ days, if step 1 begins a day; who stays: from step 1 on", of)
+    assert re.fullmatch("errors over a file of [0-9]+ whole days; who stays: from the first row on", of)
     assert whose == "all of people who move as the model says; nothing has been spent"
     assert max(map(len, daily.stdout.splitlines())) <= 88
 

@@ -337,8 +337,8 @@ def test_the_budget_is_the_ledger_s_where_there_is_one(world, tmp_path):
     other = ("--query", "again", "-o", folder / "again.parquet")
     run("release", folder / "walks.csv", *public, *other, "--ledger", folder / "ledger.db")
     alone, said = _Reader(made(folder)).said, _Reader(made(folder, "--ledger", folder / "ledger.db")).said
-    assert "Of this file alone" in alone and "12 for who has most answers" in alone
-    assert "Of all files and queries that the ledger has." in said and "36 for who has most answers" in said
+    assert "Of this file alone" in alone and "12 of the person with most answers" in alone
+    assert "Of all files and queries that the ledger has." in said and "36 of the person with most answers" in said
 
 
 def test_the_file_alone_is_what_was_published_and_what_is_believed(tmp_path):
@@ -510,7 +510,7 @@ def test_a_second_query_is_counted_alike_on_page_terminal_and_json(world, tmp_pa
     document, terminal = json.loads(told.stdout), " ".join(told.stderr.split())
     said = _Reader((tmp_path / "page.html").read_text()).said
     assert document["spent"]["epsilon_sum"] == "36" and document["spent"]["counted_in"] == "ledger"
-    assert "epsilon sum 36 for who has most answers" in terminal and "36 for who has most answers" in said
+    assert "epsilon sum 36 of the person with most answers" in terminal and "36 of the person with most answers" in said
     more = "another query asks too, and a reader of both finds more"
     assert f"12 answers a day of this file, each allows 73.2 %; {more}" in said
     assert f"each allows 73.2 % of this file; {more}" in terminal

@@ -483,7 +483,10 @@ def test_one_short_record_takes_from_nobody_what_is_found_of_who_stays(noon, sho
         "Who stays at one place: from public data alone." in spoken
         and "who stays at one place, after one day" in spoken
     )
-    assert f"Over {made.prospects.expected.found.rows}" in spoken and "The error of this file is no such mean" in spoken
+    assert (
+        f"Over {made.prospects.expected.found.rows}" in spoken
+        and "What is expected of the rows of this file is what a reader" in spoken
+    )
     assert "off expected over the rows of this file" in " ".join(line for _, line in made.story.rows())
     assert made.story.document()["still_found"]["stays"] == whole.story.document()["still_found"]["stays"]
 

@@ -48,9 +48,7 @@ from dphmm.storage.released import Published
 from dphmm.storage.statement import privacy_statement, stated_policy
 from dphmm.storage.statement_types import Merged
 
-STAYERS = Found(
-    1028.0, 2532.0, "m", "day", [(1, 404.0), (7, 136.0)], 2660.0, rows="a file of 4 days, if step 1 begins a day"
-)
+STAYERS = Found(1028.0, 2532.0, "m", "day", [(1, 404.0), (7, 136.0)], 2660.0, rows="a file of 4 whole days")
 
 
 def test_sureness_is_said_as_the_page_says() -> None:
@@ -96,7 +94,7 @@ def test_errors_are_said_to_ten_metres() -> None:
 
 def test_every_figure_has_its_baseline_in_its_line() -> None:
     first, second = STAYERS.lines
-    of = "a file of 4 days, if step 1 begins a day"
+    of = "a file of 4 whole days"
     assert first == f"where somebody is: 1,030 m off expected over {of} (2,530 m without the file)"
     rows = replace(STAYERS, what="", rows="", stays=()).lines
     assert rows == ["where somebody is: 1,030 m off expected (2,530 m without the file)"]
@@ -185,7 +183,7 @@ def test_without_a_promise_nothing_limits_a_day(grid) -> None:
     assert limit == "no limit for a day: 24 answers about one person in all, each allows 73.2 %"
     assert more == "answers of other moments can tell more about that moment"
     assert told.guaranteed["all_answers"] is None and told.spent["words"] == [
-        "epsilon sum 24 for who has most answers by the answers of this file, no cap"
+        "epsilon sum 24 of the person with most answers by the answers of this file, no cap"
     ]
     assert "the cap is 30" in story(released(grid), cap=Fraction(30)).spent["words"][0]
 

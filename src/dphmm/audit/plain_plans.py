@@ -126,11 +126,13 @@ def _body(hull: SensitivityHull) -> dict[str, Any]:
 class PlainLaw:
     """The law of the answers under one plan, read from its plain form: what somebody without the model computes.
 
-    ``image`` (N,): the state that each state is answered as. ``offset``: of a staircase, None for a law graded by the
-    norm. ``constraint``, ``flat``: of the options. ``beside``: whether edges of another query's plan were taken over.
+    ``policy``: the hash of the policy. ``image`` (N,): the state that each state is answered as. ``offset``: of a
+    staircase, None for a law graded by the norm. ``constraint``, ``flat``: of the options. ``beside``: whether edges of
+    another query's plan were taken over.
     """
 
     space: str
+    policy: str
     constraint: str
     flat: str
     beside: bool
@@ -186,6 +188,7 @@ class PlainLaw:
             merged[state] = range(n)[other]
         return cls(
             space=inputs["space"],
+            policy=str(inputs["policy"]),
             constraint=str(inputs["options"]["constraint"]),
             flat=str(inputs["options"]["flat"]),
             beside=len(told["given"]) > 0,

@@ -145,7 +145,7 @@ def _found(one: SchedulePlan, stays: int) -> str:
 
 def _when(own: SchedulePlan, found: Sequence[SchedulePlan]) -> list[str]:
     """At which times of the clock, or at which steps, answers come; and of what the errors are."""
-    of = f"errors over {own.found.rows}{'; who stays: from step 1 on' * (own.stays.what != 'sequence')}"
+    of = f"errors over {own.found.rows}{'; who stays: from the first row on' * (own.stays.what != 'sequence')}"
     whose = f"{of}\nall of people who move as the model says; nothing has been spent"
     chance = max(one.chance for one in found)
     if chance >= _CHANCE_TOLD:

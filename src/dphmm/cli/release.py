@@ -329,8 +329,10 @@ def _told(job: Job, batch: Batch, statement: ReleaseStatement, rows: VisitTable,
     """The five answers about a release: nothing of them follows from where people are."""
     from dphmm.storage.release_words import story
 
-    # A plan's people begin as the model says, and have no steps or answers in other files.
-    others = statement.beginnings or statement_types.earlier_answers_of(statement) or batch.continues
+    # A plan's people begin as the model says, under its choices, and have no steps or answers in other files.
+    others = (
+        statement.beginnings or statement_types.earlier_answers_of(statement) or batch.continues or statement.varied
+    )
     planned = None if others or job.planned is None or not job.planned.figures else job.planned
     found = None if planned is None or not _whole(rows, planned.schedule, job.model.step) else planned.found
     if found is not None and planned is not None:

@@ -299,10 +299,12 @@ def nights(plan: SchedulePlan | ReleaseReport, *, ax: Axes | None = None) -> Axe
     ax.set_xscale("log")
     ax.set_xticks(x, [str(after) for after in x])
     ax.set_xticks([], minor=True)
-    told = [(after, value) for after, value in zip(x, y, strict=True) if after in (x[0], 7)]
-    ends = ", ".join(f"{off(value, unit)} after {after_words(stays.what, after)}" for after, value in told)
+    found = None if report is None else report.found
+    ends = [(after, value) for after, value in zip(x, y, strict=True) if after in (x[0], 7)]
+    told = ends if found is None else found.stays
+    figures = ", ".join(f"{off(value, unit)} after {after_words(stays.what, after)}" for after, value in told)
     who = stay_words(unit)
-    heading = f"{who[0].upper()}{who[1:]}: {ends}"
+    heading = f"{who[0].upper()}{who[1:]}: {figures}"
     if report is None:
         titled(ax, heading)
     else:

@@ -69,7 +69,7 @@ _WITHOUT_EARLIER = (
 _DAY = 86_400
 _INVENTED = 100
 #: Days or blocks that are shown of an answer at every step, where a place is found at once, and where no plans are.
-_AT_EVERY_STEP, _WITHOUT_PLANS = (1, 2, 3), (1, 2, 3, 5, 7)
+_AT_EVERY_STEP, _WITHOUT_PLANS = (1, 2, 3), (1, 2, 3, 4, 5, 6, 7)
 #: Schedules that the plans of other totals try.
 _TRIED = 28
 _OTHER_FILES = Prospects(
@@ -617,10 +617,11 @@ def world_of(made: Made) -> World | None:
         name: value for name, value in stated_options(made.statement).items() if name not in ("epsilon", "thickness")
     }
     kind = "planned" if schedule.kind == "planned" else "paced"
+    # A paced schedule names all steps at which its plan may ask; of a planned one nothing tells the hours.
+    at = schedule.at if kind == "paced" else None
+    model, policy = made.model, made.subjects.setting.policy
     try:
-        return World(
-            made.model, made.subjects.setting.policy, made.space, promise, kind, people=_INVENTED, choices=choices
-        )
+        return World(model, policy, made.space, promise, kind, people=_INVENTED, choices=choices, at=at)
     except DphmmError:
         return None
 

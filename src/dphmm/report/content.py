@@ -396,16 +396,14 @@ class ReleaseReport:
         if subjects is None or expected is None:
             return False
         setting, steps = subjects.setting, np.union1d([1], self.begins)
-        length = expected.steps if self._known_blocks else 1
-        numbers = PlanSchedule(setting).numbers(np.unique(steps[:, None] + np.arange(length)))
-        every = np.unique(steps[:, None] + np.arange(length))
-        own = numbers[np.searchsorted(every, steps[:, None] + np.arange(length))]
+        block, plans = np.arange(expected.steps if self._known_blocks else 1), PlanSchedule(setting)
+        first_plans = plans.numbers(1 + block)
+        if any((plans.numbers(step + block) != first_plans).any() for step in steps.tolist()):
+            return False
         # Of those who can stay: of all people they may be few.
         laws = (law * expected.possible for law in laws_of_steps(setting.model, steps, setting.options.start))
         laws = (law / (law.sum() or 1.0) for law in laws)
         first = next(laws)
-        if (own != own[0]).any():
-            return False
         alone = ModelGuesses(self.space)
         # A few people may be all of an error: each state also counts by how far a guess without a file is off there.
         off = np.stack([np.ones(len(first)), alone.costs(alone.place(first))])
@@ -436,7 +434,9 @@ class ReleaseReport:
             return Found(measured, without, unit, "", (), math.nan, measured=True, leaving=self.leaving)
         found, known = expected.found, self.prospects.stays
         every = found.stays if known is None else known.told
-        stays = ends_told(every, self.whole_blocks, AFTER[-1]) if self.tells_stays else ()
+        # Answers of parts of days about one place find it as those of whole ones.
+        blocks = max(self.whole_blocks, self.most_of_one // max(1, expected.answers))
+        stays = ends_told(every, blocks, AFTER[-1]) if self.tells_stays else ()
         step = self.made.model.step
         error, without = self._believed, found.without
         if error is not None and self.alone is not None:

@@ -472,13 +472,17 @@ class Content:
             if person.guess is not None:
                 told["guess"] = np.round(view(person.guess[:, :2]), 1).ravel().tolist()
             told["spread"] = [float(f"{value:.3g}") for value in person.spread.tolist()]
+            if report.truth is None:
+                told["expects"] = self._offs(person.spread)
         if report.truth is not None:
             places = np.round(view(report.truth.places[rows]), 1)
             told["truth"] = [None if np.isnan(value) else value for value in places.ravel().tolist()]
-            told["off"] = [
-                None if np.isnan(v) else off(v, report.space.unit) for v in report.truth.errors[rows].tolist()
-            ]
+            told["off"] = self._offs(report.truth.errors[rows])
         return told
+
+    def _offs(self, errors: FloatArray) -> list[str | None]:
+        """Errors (n,) in words, None where there is none."""
+        return [None if np.isnan(value) else off(value, self.report.space.unit) for value in errors.tolist()]
 
     def _sets(self, view: maps.View) -> dict[str, Any]:
         """For each drawn cell those that the policy joins to it, where cells are states and not too many."""
@@ -875,7 +879,14 @@ class Content:
     def ladder_of(self) -> str:
         """Of which files the figures of the ladder are: simulated ones, not of the rows of this one."""
         expected = self.report.prospects.expected
-        return "" if expected is None else f"Over {expected.found.rows}; who stays: from step 1 on."
+        if expected is None:
+            return ""
+        schedule, found = self.report.schedule, self.report.found
+        hours = "; other budgets ask at any hour" * (
+            schedule is not None and schedule.kind == "planned" and self._by_day
+        )
+        own = "" if found is None else f" The rows of this file: {off(found.error, found.unit)}."
+        return f"Over {expected.found.rows}{hours}; who stays: from the first row on.{own}"
 
     @property
     def ladder_has_seven(self) -> bool:

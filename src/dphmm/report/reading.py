@@ -467,6 +467,7 @@ def _require_choices(told: ReleaseStatement, laws: Sequence[PlainLaw]) -> None:
     """Plans whose hashes are those of the rows are made by the statement's choices. Raises InvalidInput."""
     varied = set() if told.varied is UNSET else set(told.varied.names)
     stated = {"constraint": told.constraint.name, "flat": told.flat.name, "space": told.space.sha256}
+    stated["policy"] = told.policy.sha256
     for law in laws:
         for name, due in stated.items():
             if name not in varied and getattr(law, name) != due:

@@ -695,12 +695,12 @@ def spent(report: ReleaseReport) -> Spent:
     if not report.confirmed:
         whose = "by the statement, which nothing confirms" if report.elsewhere is None else "of the whole ledger"
         big = f"{plural(most_answers, 'answer')}{' a day' * (counts.block == 'a day')}"
-        words = f"Epsilon sum {in_short(in_all)} for who has most answers, {whose}; give --policy."
+        words = f"Epsilon sum {in_short(in_all)} of the person with most answers, {whose}; give --policy."
     elif promise is None:
         once = counts.answers == 1 and not report.elsewhere
         big = f"{plural(most_answers, 'answer')}{' a day' * (counts.block == 'a day' and not once)}, no cap stated"
         each = "" if report.elsewhere else f"Each answer at {each}. "
-        most_spent = f"{in_short(in_all)} for who has most answers"
+        most_spent = f"{in_short(in_all)} of the person with most answers"
         words = f"{each}No promise limits their sum, {most_spent}."
         if report.statement.horizon is not None:
             words = f"{each}The sum is {most_spent}; {horizon_words(report)}."

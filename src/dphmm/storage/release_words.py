@@ -92,7 +92,7 @@ def off(value: float, unit: str) -> str:
 
 
 #: Why nothing is told of who stays.
-OTHER_TIMES = "by the model people are elsewhere when the blocks of this file begin than at step 1"
+OTHER_TIMES = "by the model people are elsewhere when the blocks of this file begin than at the first row"
 
 
 def clock(seconds: int) -> str:
@@ -224,7 +224,7 @@ class Found:
         how = "off " * (not labels) + ("on average" if self.measured else f"expected{over}")
         what = "which label somebody has" if labels else "where somebody is"
         lines = [f"{what}: {error} {how}{self.in_units} ({without} without the file)"]
-        who = stay_words(self.unit) + ", from step 1 on" * (self.from_start and self.what != "sequence")
+        who = stay_words(self.unit) + ", from the first row on" * (self.from_start and self.what != "sequence")
         if self.stays:
             if self.stays_known:
                 lines.append(f"{who}: known without the file")
@@ -239,7 +239,11 @@ class Found:
             lines.append(f"{who}, {whom}: {self._ends(self.planned)}{base}")
         if self.leaving is not None:
             lines.append(f"when somebody left home: {self.leaving.figure} off ({self.leaving.beside})")
-        return [*lines, "so its plan says; dphmm report tells it of the rows"] if self.by_plan else lines
+        return (
+            [*lines, "so its plan says of invented people; dphmm report tells it of the rows"]
+            if self.by_plan
+            else lines
+        )
 
     @property
     def stays_known(self) -> bool:
@@ -718,11 +722,11 @@ def _spent(
     in_all, counted = in_short(spent_in_all), " (all files and queries of the ledger)" * (ledger is not None)
     earlier = earlier_answers_of(statement)
     with_earlier = f" and the {earlier:,} earlier ones that its estimates follow from" if earlier else ""
-    over = f" by the answers of this file{with_earlier}" if ledger is None else counted
+    over = f", by the answers of this file{with_earlier}" if ledger is None else counted
     if promise is None or most is None:
         # What caps a ledger keeps no file tells.
         limit = ("no cap is stated" if as_stated else "no cap") if cap is None else f"the cap is {in_short(cap)}"
-        words = [f"epsilon sum {in_all} for who has most answers{over}, {limit}"]
+        words = [f"epsilon sum {in_all} of the person with most answers{over}, {limit}"]
     else:
         needed, total = max(_needed(promise, epsilon, most), least_spent), in_short(promise.exact)
         whose = "" if needed == promise.exact or ledger is not None else " by this query"
@@ -764,7 +768,7 @@ def _not_confirmed(statement: ReleaseStatement, ledger: InLedger | None) -> dict
         "counted_in": "file" if ledger is None else "ledger",
         "cap": None,
         "block_cap": None,
-        "words": [f"epsilon sum {in_short(Fraction(total))} for who has most answers, {whose}; give --policy"],
+        "words": [f"epsilon sum {in_short(Fraction(total))} of the person with most answers, {whose}; give --policy"],
     }
 
 

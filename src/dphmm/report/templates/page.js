@@ -184,7 +184,8 @@
       part(marks, 'circle', 'estimate', {cx: x, cy: y, r: 4});
     }
     giveWay(places);
-    const far = one.off && one.off[now] !== null ? '; a reader is ' + one.off[now] + ' off' : '';
+    const off = one.off && one.off[now], expects = one.expects && one.expects[now];
+    const far = off ? '; a reader is ' + off + ' off' : expects ? '; a reader expects to be ' + expects + ' off' : '';
     const words = moment(now) + (answer >= 0 ? ', answer' : ', no answer: best guess') + far;
     at('now').textContent = words;
     at('who').textContent = one.name + (told.timed ? ', ' + days()[day][0] : '');
