@@ -198,7 +198,7 @@ def test_without_a_plan_it_is_said_who_computes_what_is_found(folder, run, one_j
     assert one_json(release(run, "--epsilon", 1, "--json", out="j.csv", ledger="j.db"))["still_found"] is None
     assert "no limit for a day: 12 answers about one person in all, each allows 73.2 %" in said
     assert (
-        "epsilon sum 12 of the person with most answers by the answers of this file, no cap" in said
+        "epsilon sum 12 of the person with most answers, by the answers of this file, no cap" in said
         and "cost sum" in said
     )
 

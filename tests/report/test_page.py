@@ -715,4 +715,4 @@ def test_estimates_are_said_to_follow_from_this_file_s_answers(report_of):
     """They were compared; those of a release into a second file are in tests/test_earlier_answers.py."""
     assert "what is estimated there follows from these answers" in words.lead(report_of("planned"))
     own = report_of("planned").story.spent
-    assert own["counted_in"] == "file" and "in all at most 8 by the answers of this file" in own["words"][0]
+    assert own["counted_in"] == "file" and "in all at most 8, by the answers of this file" in own["words"][0]

@@ -408,9 +408,13 @@ def test_a_statement_has_the_choices_of_the_plans(plans):
     law = next(iter(PlainLaw.read_all(plans).values()))
     told = SimpleNamespace(
         varied=UNSET, constraint=SimpleNamespace(name="support"), flat=SimpleNamespace(name=law.flat),
-        space=SimpleNamespace(sha256=law.space),
+        space=SimpleNamespace(sha256=law.space), policy=SimpleNamespace(sha256=law.policy),
     )  # fmt: skip
     _require_choices(told, [law])
+    told.policy.sha256 = "0" * 64
+    with pytest.raises(InvalidInput, match="statement: got one with another policy, 0000"):
+        _require_choices(told, [law])
+    told.policy.sha256 = law.policy
     told.flat.name = "refuse"
     with pytest.raises(InvalidInput, match="statement: got one with another flat, refuse; expected that of its plans"):
         _require_choices(told, [law])

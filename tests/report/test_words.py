@@ -532,5 +532,6 @@ def test_the_page_says_how_many_stayed(kind, told, noon, tmp_path):
     made = assembling.prospects_in(world, schedule, plans=False)
     assert (made.people, made.stayers) == (12, told)
     shown = said(page(replace(own, prospects=made)))
-    assert f"means over 12 invented people who move as the model says, and {told} who stay at one place" in shown
+    who = "12 people who move as the model says, invented anew for this page"
+    assert f"means over {who}, and {told} who stay at one place" in shown
     assert ("fewer than the 300 of other files" in shown) == (kind == "paced")

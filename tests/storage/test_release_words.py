@@ -145,7 +145,7 @@ def test_a_planned_day_has_both_bounds_and_what_is_found(grid) -> None:
     assert "88.1 % sure after the answer of that moment (50 % before)" in said
     assert "equal or joined so at every step: at most 99.9994 % after all 6 of a day" in said
     assert "two states of one step can lose more" in said
-    assert "at most 12 of 12 a day for each person; in all at most 12 by the answers of this file" in said
+    assert "at most 12 of 12 a day for each person; in all at most 12, by the answers of this file" in said
     kept = told.document()
     assert list(kept) == ["published", "guaranteed", "still_found", "not_protected", "spent"]
     assert kept["published"]["answers"] == 6 and kept["published"]["rows"] == 24
@@ -183,7 +183,7 @@ def test_without_a_promise_nothing_limits_a_day(grid) -> None:
     assert limit == "no limit for a day: 24 answers about one person in all, each allows 73.2 %"
     assert more == "answers of other moments can tell more about that moment"
     assert told.guaranteed["all_answers"] is None and told.spent["words"] == [
-        "epsilon sum 24 of the person with most answers by the answers of this file, no cap"
+        "epsilon sum 24 of the person with most answers, by the answers of this file, no cap"
     ]
     assert "the cap is 30" in story(released(grid), cap=Fraction(30)).spent["words"][0]
 
