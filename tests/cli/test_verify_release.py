@@ -163,6 +163,18 @@ def test_other_choices_are_right_or_cannot_be_told(folder, run, verify, more):
     assert any("delta-set" in line for line in found["cannot tell"]) == ("--constraint" in more)
 
 
+@pytest.mark.parametrize("folder", ["made"], indirect=True)
+def test_steps_with_a_policy_of_their_own_have_the_epsilon_of_all(folder, run, verify):
+    Path("ledger.db").unlink()
+    times = sorted({row["t"] for row in csv.DictReader(Path("walks.csv").read_text().splitlines())})
+    Path("choices.csv").write_text(f"t,policy\n{times[0]},radius.json\n{times[1]},radius.json\n")
+    chosen = ("--choices", "choices.csv")
+    run("release", "walks.csv", *PUBLIC, "--epsilon", 1, "-o", "other.csv", "--ledger", "ledger.db", *chosen)
+    assert "nothing is wrong" in audited(run, *chosen, released="other.csv").stdout
+    _, found = verify(*everything("other.csv"))
+    assert found["wrong"] == [] and any(line.startswith("epsilon") for line in found["ok"])
+
+
 def test_a_parquet_file_is_exported_and_other_formats_are_read(folder, run, verify, capsys, program):
     run("export", "released.csv", "-o", "released.parquet")
     assert program.main(["released.parquet"]) == 2

@@ -448,7 +448,12 @@ ANYWHERE = np.full((3, 3), 1 / 3)
         # A few have left by then, who are all of an error.
         ([1 / 3] * 3 + [0] * 3, np.kron([[0.9989, 0.0011], [0.02, 0.98]], ANYWHERE), TOWNS, False),
         # Most are at another place nearby, and a few far away are all of the error.
-        ([0.9, 0, 0.05, 0.05], np.eye(4)[[1, 1, 2, 3]], [0, 5, 1000, 1001], False),
+        (
+            [0.9, 0, 0.05, 0.05],
+            0.99 * np.eye(4)[[1, 1, 2, 3]] + 0.01 * np.eye(4)[[0, 0, 2, 3]],
+            [0, 5, 1000, 1001],
+            False,
+        ),
         # As far off without a file, and by answers a tenth of them are found better, who were near others.
         ([0.91, 0.081, 0.009, 0, 0], np.eye(5)[[0, 3, 4, 3, 4]], [0, 100, 200, 5, 1100], False),
         # Those who can stay are few, and elsewhere by then; all others go to and fro.

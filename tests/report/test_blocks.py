@@ -31,6 +31,7 @@ KINDS = {
     "half": lambda at: range(1, at[-1]),
     "the answers alone": lambda at: at,
     "one row": lambda at: [at[0]],
+    "answers of two hours": lambda at: [step + 12 * hour for hour in range(2) for step in at],
     "nothing asked": lambda at: [step for step in range(1, 13) if step not in at],
 }
 
@@ -46,8 +47,8 @@ def made(tmp_path_factory):
         for name in ("model.npz", "model.npz.people", "policy.json", "plan.json"):
             shutil.copy(planned / name, folder / name)
         at = [int(step) for step in json.loads((folder / "plan.json").read_text())["schedule"]["at"].split(",")]
-        hour = walks(["u1"], 12, 7)
-        table(folder / "walks.csv", ["user", "t", "lat", "lon"], [hour[step - 1] for step in KINDS[kind](at)])
+        hours = walks(["u1"], 24, 7)
+        table(folder / "walks.csv", ["user", "t", "lat", "lon"], [hours[step - 1] for step in KINDS[kind](at)])
         released(folder, "--plan", folder / "plan.json", epsilon=None)
         model = dphmm.load_model(folder / "model.npz")
         return read_report(folder / "released.parquet", model, dphmm.load_policy(folder / "policy.json", model=model))
@@ -107,6 +108,15 @@ def test_all_answers_of_a_block_find_who_stays_whatever_rows_there_are(made):
     )
     said = first_screen(report)
     assert "rows of this file. Who stays at one place: from public" in said and "nobody has" not in said
+
+
+def test_answers_of_parts_of_blocks_find_who_stays_as_those_of_whole_ones(made):
+    """Nobody has a whole hour, and somebody has as many answers as two hours have."""
+    report = made("answers of two hours")
+    assert report.whole_blocks == 0 and report.most_of_one == 2 * report.prospects.expected.answers
+    told = dict(report.prospects.stays.told)
+    assert report.found.stays == [(2, told[2]), (7, told[7])]
+    assert "after 2 hours, " in report.found.lines[1] and "of this file" not in report.found.lines[1]
 
 
 def test_one_row_is_called_so(made):
