@@ -876,6 +876,16 @@ class Content:
         return self._per, f"{stay_words(self.report.space.unit)}, {after_words(what, 1)}", after_words(what, 7)
 
     @property
+    def cells_name(self) -> str:
+        """What the states of a map are called."""
+        return words.cells_name(self.report)
+
+    @property
+    def who_stay(self) -> str:
+        """Of whom the figures of stays are: "who stay at one place"."""
+        return stay_words(self.report.space.unit).replace("stays", "stay").replace("keeps", "keep")
+
+    @property
     def ladder_of(self) -> str:
         """Of which files the figures of the ladder are: simulated ones, not of the rows of this one."""
         expected = self.report.prospects.expected

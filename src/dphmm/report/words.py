@@ -415,10 +415,9 @@ def block_words(report: ReleaseReport) -> list[str]:
             first = f"Ways that differ in {counted(number)} {days} lose more"
         else:
             first = f"In a file of more {days}, ways that differ in {counted(number)} of them would lose more"
-        told.append(
-            f"{first}. Totals add: {number} times {in_short(promise.exact)}, which is "
-            f"{in_short(number * promise.exact)}."
-        )
+        most, spent = number * promise.exact, report.in_all
+        own = f", of which at most {in_short(spent)} was spent" * (blocks > 1 and spent < most)
+        told.append(f"{first}. Totals add: {number} times {in_short(promise.exact)}, which is {in_short(most)}{own}.")
     return told
 
 
@@ -450,7 +449,7 @@ def set_words(report: ReleaseReport, joined: int) -> str:
             "said."
         )
     cells = cells_name(report)
-    told = f"From each of these {joined} {cells} every answer is at most {factor_words(one)} times more or less likely "
+    told = f"From each of these {cells} every answer is at most {factor_words(one)} times more or less likely "
     told += "than from the one in the middle" + ", where both are possible" * (not report.all_possible) + "."
     covered = report.statement.covered_distance
     if covered and isinstance(covered.metres, float) and covered.metres > 0:
