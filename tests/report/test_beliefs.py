@@ -169,3 +169,23 @@ def test_all_zones_are_under_every_map(tmp_path):
     there = np.concatenate([zones.draw(np.full(4_000, state), np.random.default_rng(state)) for state in (0, 1)])
     apart = zones.distances(np.repeat(zones.own_answers, 4_000, axis=0), there)
     assert found.least_off == pytest.approx(apart.mean(), rel=0.03)
+
+
+def test_where_the_model_has_some_cells_of_a_grid_their_outline_is_drawn():
+    """Of three cells around a corner: eight sides. Of all cells of a box, none: it has a frame."""
+    from dphmm.report.maps import _edge
+
+    grid = dphmm.Grid(10.0, 50.0, 10.1, 50.06, 1000)
+    assert grid.columns == 8
+    some = Cells.of_space(grid.subset(np.array([0, 1, 9])))
+    assert len(_edge(some)) == 8 and _edge(Cells.of_space(grid)) == []
+    sides = {
+        frozenset(map(tuple, np.round((np.array(side) - some.low) / some.side).astype(int))) for side in _edge(some)
+    }
+    assert frozenset([(1, 0), (1, 1)]) not in sides and frozenset([(1, 1), (1, 2)]) in sides
+    # An outline of too many sides hides the map.
+    every_second = grid.subset(np.arange(0, grid.n_states, 2))
+    fine = dphmm.Grid(10.0, 50.0, 10.4, 50.3, 1000)
+    assert _edge(Cells.of_space(every_second)) and not _edge(
+        Cells.of_space(fine.subset(np.arange(0, fine.n_states, 2)))
+    )

@@ -716,3 +716,21 @@ def test_estimates_are_said_to_follow_from_this_file_s_answers(report_of):
     assert "what is estimated there follows from these answers" in words.lead(report_of("planned"))
     own = report_of("planned").story.spent
     assert own["counted_in"] == "file" and "in all at most 8, by the answers of this file" in own["words"][0]
+
+
+def test_the_axis_that_people_share_has_its_hours_and_midnights_between():
+    from types import SimpleNamespace
+
+    from dphmm.report.page import Content
+
+    def ticks(hours):
+        # From 5 May 2024, 4:00 on, a row an hour.
+        rows = SimpleNamespace(time=1_714_881_600 + 3600 * np.arange(hours), step=np.arange(hours))
+        made = SimpleNamespace(model=SimpleNamespace(step=3600))
+        content = SimpleNamespace(report=SimpleNamespace(rows=rows, made=made, zone=0))
+        return Content.shared_ticks(content, [SimpleNamespace(rows=np.arange(hours))], hours)
+
+    assert ticks(20) == [(0.0, "4:00"), (20.0, "23:00")]
+    assert ticks(30) == [(0.0, "5 May 4:00"), (20.0, "6 May 0:00"), (30.0, "6 May 9:00")]
+    # No name lies on another: those of three days in nine have room.
+    assert ticks(216)[1:-1] == [(68.0, "8 May 0:00"), (140.0, "11 May 0:00")]

@@ -25,6 +25,8 @@ INSIDE = 12.0
 #: How far a word that a mark lies on moves at a time, how often, and what it keeps clear of a mark's middle.
 _MOVE, _MOVES, _OFF_MARKS = 32.0, 7, 10.0
 _CROSS = 14.0
+#: The outline of the cells that states have is drawn where it has no more sides.
+_MOST_SIDES = 400
 #: Widest scale bar, as a share of the map.
 _BAR = 0.24
 _LINES = 4
@@ -249,7 +251,10 @@ def one_step(report: ReleaseReport, person: Person, at: int, side: float, findin
     view = view_of(report, side)
     drawing = Drawing(side, side, finding, "map", scales=True)
     ground(drawing, view, report)
-    if answered_beyond(report):
+    edge = _edge(report.cells)
+    if edge:
+        drawing.segments(((view(a), view(b)) for a, b in edge), "model-box")
+    elif answered_beyond(report):
         (left, bottom), (right, top) = view(report.cells.low), view(report.cells.high)
         drawing.frame(left, top, right - left, bottom - top, "model-box")
     if person.levels is not None:
@@ -262,6 +267,13 @@ def one_step(report: ReleaseReport, person: Person, at: int, side: float, findin
         # Above the cross, which it often lies under, and smaller.
         drawing.circle(view(person.guess[at][:2]), 4.0, "estimate")
     return drawing
+
+
+def _edge(cells: Cells) -> list[tuple[FloatArray, FloatArray]]:
+    """The outline of the cells that states have, where these are some of a grid's; none where that is too long."""
+    own = np.unique(cells.of)
+    edge = cells.outline(own) if not cells.rings and len(own) < len(cells) else []
+    return edge if len(edge) <= _MOST_SIDES else []
 
 
 def around(report: ReleaseReport, state: int, side: float = SIDE) -> View:

@@ -65,6 +65,8 @@ _TOO_FEW = 8
 #: Quarters of a day that are named below the slider, in seconds, and how far apart words there are at least, as a share
 #: of it.
 _QUARTERS, _TICKS_APART = (6 * 3600, 12 * 3600, 18 * 3600), 0.14
+#: Names of days with an hour are so long.
+_DAYS_APART = 0.3
 #: Mean width of the intervals of shares from which on they tell next to nothing; labels that have a colour.
 _TELLS_NOTHING, _COLOURS = 0.5, len(LABELS)
 #: Height of the first screen beside its four answers, and what a chart there has around it: heading, caption, numbers.
@@ -1019,17 +1021,23 @@ class Content:
         return [(own - first).tolist() for own in at]
 
     def shared_ticks(self, people: Sequence[Person], n: int) -> list[tuple[float, str]]:
-        """The first and the last place of the axis that people share."""
-        rows, step = self.report.rows, self.report.made.model.step
+        """The ends of the axis that people share, and midnights between whose names have room."""
+        rows, step, found = self.report.rows, self.report.made.model.step, [(0.0, "")]
         if rows.time is None or step is None:
             least = min(int(rows.step[person.rows[0]]) for person in people)
             names = [f"step {least:,}", f"step {least + n - 1:,}"]
         else:
             least = min(int(rows.time[person.rows[0]]) // step for person in people)
-            ends = [place * step + self.report.zone for place in (least, least + n - 1)]
-            same = ends[0] // _DAY == ends[1] // _DAY
-            names = [clock(end) if same else words.day_name(end) for end in ends]
-        return list(zip((0.0, float(n)), names, strict=True)) if n > 1 else []
+            begin, end = (place * step + self.report.zone for place in (least, least + n - 1))
+            if begin // _DAY == end // _DAY:
+                names = [clock(begin), clock(end)]
+            else:
+                names = [f"{words.day_name(moment)} {clock(moment)}" for moment in (begin, end)]
+                for day in range(begin // _DAY + 1, end // _DAY + 1):
+                    place = (day * _DAY - begin) / step
+                    if found[-1][0] + _DAYS_APART * n <= place <= (1 - _DAYS_APART) * n:
+                        found.append((place, f"{words.day_name(day * _DAY)} 0:00"))
+        return [(0.0, names[0]), *found[1:], (float(n), names[1])] if n > 1 else []
 
     def _row_ticks(self, person: Person) -> list[tuple[float, str]]:
         n = len(person.rows)
