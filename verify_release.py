@@ -1092,7 +1092,12 @@ class Checker:
             raise Unknown("whether the bodies hide what they must: no --model or no --policy")
         if known:
             self._support(by_hash)
-            self._losses(known)
+            chosen = "policy" in (self.stated("varied") or {"names": ()})["names"]
+            own = [plan for plan in known if not chosen or plan.shared["policy"] == self.policy.digest]
+            if len(own) < len(known):
+                self.report.cannot("losses", f"{len(known) - len(own):,} plans are of policies of their own")
+            if own:
+                self._losses(own)
 
     def _inputs(self, held: list[Plan]) -> None:
         """What the plans say that they were made for, against the statement."""

@@ -643,8 +643,10 @@ def test_a_plan_of_the_format_before_has_its_schedule_and_no_figures(what, tmp_p
     old = read_plan(tmp_path / "plan.json", CLOCK, NEAR, LINE)
     assert old.schedule == found.schedule and old.options == found.options
     assert not old.figures and found.figures and old.stays.told == []
-    with pytest.raises(InvalidInput, match="a plan file of an older format"):
-        dphmm.plot.nights(old)
+    for told in (dphmm.plot.nights, dphmm.plot.ladder, lambda plan: plan.found):
+        with pytest.raises(InvalidInput, match="a plan file of an older format"):
+            told(old)
+    assert old._repr_html_().count("<tr>") == 1
 
 
 LONG = dphmm.StateSpace(np.arange(25))
@@ -990,6 +992,17 @@ def test_the_error_expected_is_that_of_the_best_guess():
     found = planner.expected(schedule)
     assert best < 0.8 * mean
     assert found.found.error == pytest.approx(best, abs=0.15)
+
+
+@pytest.mark.parametrize("side", [12, 48])
+def test_who_is_known_to_be_in_a_cell_is_as_far_off_as_anywhere_in_it(side):
+    """Of a square cell the mean distance from its middle is 0.3826 sides, whichever cell of however many it is."""
+    space = dphmm.Grid(10.0, 50.0, 10.0 + 0.014 * side, 50.0 + 0.009 * side, 1000)
+    inner = [row * space.columns + column for row, column in ((3, 4), (5, 9), (8, 2), (9, 9), (2, 7))]
+    there = simulated.places_of_states(space)[inner]
+    off = [space.distances(own, space.own_answers[cell]).mean() for cell, own in zip(inner, there, strict=True)]
+    assert there.shape[1] >= 4 and np.mean(off) / space.cell == pytest.approx(0.3826, abs=0.02)
+    assert np.std(off) / space.cell < 0.05
 
 
 @pytest.mark.parametrize("towns", [1, 2])

@@ -163,7 +163,13 @@ class SchedulePlan:
 
     @property
     def found(self) -> Found:
-        """What a reader of a file that is released by this plan still finds, if people move as the model says."""
+        """What a reader of a file that is released by this plan still finds, if people move as the model says.
+
+        Raises InvalidInput for a plan file of an older format.
+        """
+        if not self.figures:
+            came = "a plan file of an older format, whose figures are of other files"
+            raise InvalidInput("plan", came, "a plan as dphmm plan makes it today")
         stays = self.stays
         why = why_no_stays(not self.options["constraint"].startswith("delta"))
         return Found(
@@ -209,7 +215,7 @@ class SchedulePlan:
 
     def _repr_html_(self) -> str:
         rows = ((row.releases, f"{in_short(row.epsilon)}{' (chosen)' * row.chosen}", row.online, row.smoothed)
-                for row in self.ladder)  # fmt: skip
+                for row in self.ladder * self.figures)  # fmt: skip
         return html_table(("releases", "epsilon", "online", "smoothed"), rows, f"expected error, {self.unit}")
 
 

@@ -57,7 +57,9 @@ PLACES = 10_000
 #: so many numbers in all. A law that no step moves by more stays.
 _NEAR, _MOST_GUESSES, _KEPT_NUMBERS, _STILL = 0.002, 512, 4 * 10**6, 1e-14
 #: Places that a belief is averaged over, all states together; one of each state where there are more.
-_PLACES = 4000
+_PLACES = 40_000
+#: Cells of at most so many states have a place in each quarter at least.
+_QUARTERED = 4000
 
 
 class Moves:
@@ -190,10 +192,21 @@ def places(space: StateSpace, states: IntArray, generator: np.random.Generator) 
 
 
 def places_of_states(space: StateSpace, most: int = _PLACES) -> FloatArray:
-    """Some places (N, k, d) of every state, in answer units: anywhere in its cell, its answer where it is no cell."""
-    many = isinstance(space.unmerged, MapSpace)
-    states = np.repeat(np.arange(space.n_states)[:, None], max(1, most // space.n_states) if many else 1, axis=1)
-    return places(space, states, np.random.default_rng(0))
+    """Some places (N, k, d) of every state, in answer units: anywhere in its cell, its answer where it is no cell.
+
+    Of a grid one is in each of k equal parts of a cell: a mean over them is near that over the cell, for any cell.
+    """
+    n, own, generator = space.n_states, space.unmerged, np.random.default_rng(0)
+    each = max(1, most // n) if isinstance(own, MapSpace) else 1
+    if not isinstance(own, Grid):
+        return places(space, np.repeat(np.arange(n)[:, None], each, axis=1), generator)
+    parts = max(math.isqrt(each), 2 if n <= _QUARTERED else 1)
+    drawn = places(space, np.repeat(np.arange(n)[:, None], parts**2, axis=1), generator)
+    corner = np.stack(np.divmod(np.arange(parts**2), parts), axis=1)
+    sought = own.own_answers[:, None] + ((corner + generator.random((n, parts**2, 2))) / parts - 0.5) * own.cell
+    inside = own.locate(*own.to_latlon(sought.reshape(-1, 2))) == np.repeat(np.arange(n), parts**2)
+    # Parts beyond the box of the grid have any place of the cell in it.
+    return np.where(inside.reshape(n, -1, 1), sought, drawn)
 
 
 def _within(corners: FloatArray, chance: FloatArray) -> FloatArray:

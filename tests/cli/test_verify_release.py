@@ -175,6 +175,20 @@ def test_steps_with_a_policy_of_their_own_have_the_epsilon_of_all(folder, run, v
     assert found["wrong"] == [] and any(line.startswith("epsilon") for line in found["ok"])
 
 
+@pytest.mark.parametrize("folder", ["made"], indirect=True)
+def test_losses_under_another_policy_of_single_steps_cannot_be_told(folder, run, verify):
+    """Of a policy that joins fewer states the file's own edges say nothing, and they are not wrong."""
+    Path("ledger.db").unlink()
+    times = sorted({row["t"] for row in csv.DictReader(Path("walks.csv").read_text().splitlines())})
+    Path("choices.csv").write_text(f"t,policy\n{times[0]},radius.json\n{times[1]},radius.json\n")
+    wide, chosen = ("--model", "model.npz", "--policy", "complete.json"), ("--choices", "choices.csv")
+    run("release", "walks.csv", *wide, "--epsilon", 1, "-o", "other.csv", "--ledger", "ledger.db", *chosen)
+    assert "nothing is wrong" in audited(run, *chosen, released="other.csv", policy="complete.json").stdout
+    _, found = verify(*everything("other.csv", "complete.json"))
+    assert found["wrong"] == []
+    assert any("plans are of policies of their own" in line for line in found["cannot tell"])
+
+
 def test_a_parquet_file_is_exported_and_other_formats_are_read(folder, run, verify, capsys, program):
     run("export", "released.csv", "-o", "released.parquet")
     assert program.main(["released.parquet"]) == 2

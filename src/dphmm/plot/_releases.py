@@ -483,7 +483,7 @@ def ladder(plan: SchedulePlan | Sequence[SchedulePlan], *, ax: Axes | None = Non
         if not isinstance(plan, (list, tuple)) or not plan:
             raise InvalidInput("plan", type(plan).__name__, "what dphmm.plan found, or a list of such plans")
         return _ladder_of_plans(plan, ax)
-    ax = plain(axes(ax))
+    over, ax = plan.found.rows, plain(axes(ax))
     releases = [row.releases for row in plan.ladder]
     for name, label, words in (
         ("online", "estimate", "as it is released"),
@@ -500,7 +500,7 @@ def ladder(plan: SchedulePlan | Sequence[SchedulePlan], *, ax: Axes | None = Non
     ax.set(xscale="log", xlabel="releases", ylabel=f"expected error, {plan.unit}")
     total, base = in_short(plan.schedule.promise.exact), off(plan.without, plan.unit)
     error = off(plan.expected_error, plan.unit)
-    titled(ax, f"A budget of {total}: {error} {_off(plan.unit)}expected{_over_first(plan)} ({base} without the file)")
+    titled(ax, f"A budget of {total}: {error} {_off(plan.unit)}expected over {over} ({base} without the file)")
     ax.set_xticks(releases, [str(count) for count in releases], minor=False)
     ax.set_xticks([], minor=True)
     ax.set_ylim(bottom=0)
@@ -511,9 +511,6 @@ def ladder(plan: SchedulePlan | Sequence[SchedulePlan], *, ax: Axes | None = Non
 def _plan(plan: Any) -> SchedulePlan:
     if not isinstance(plan, SchedulePlan):
         raise InvalidInput("plan", type(plan).__name__, "what dphmm.plan found, or a report")
-    if not plan.figures:
-        came = "a plan file of an older format, whose figures are of other files"
-        raise InvalidInput("plan", came, "a plan as dphmm plan makes it today")
     return plan
 
 
@@ -543,15 +540,10 @@ def _ladder_of_plans(plans: Sequence[SchedulePlan], ax: Axes | None) -> Axes:
     first, last = (found[place] for place in np.argsort(totals)[[0, -1]])
     ends = list(dict.fromkeys(in_short(plan.schedule.promise.exact) for plan in (first, last)))
     gives = " to ".join(off(plan.expected_error, plan.unit) for plan in (first, last))
-    titled(ax, f"A budget of {' to '.join(ends)}: {gives} {_off(first.unit)}expected{_over_first(first)}")
+    titled(ax, f"A budget of {' to '.join(ends)}: {gives} {_off(first.unit)}expected over {first.found.rows}")
     ax.set(xlabel="budget", ylabel=f"off, {_unit(first.unit)}")
     ax.set_ylim(bottom=0)
     return ax
-
-
-def _over_first(plan: SchedulePlan) -> str:
-    """Over what errors are."""
-    return f" over {plan.found.rows}"
 
 
 def _off(unit: str) -> str:
