@@ -181,10 +181,11 @@ def test_losses_under_another_policy_of_single_steps_cannot_be_told(folder, run,
     Path("ledger.db").unlink()
     times = sorted({row["t"] for row in csv.DictReader(Path("walks.csv").read_text().splitlines())})
     Path("choices.csv").write_text(f"t,policy\n{times[0]},radius.json\n{times[1]},radius.json\n")
-    wide, chosen = ("--model", "model.npz", "--policy", "complete.json"), ("--choices", "choices.csv")
+    run("policy", "complete", "model.npz", "-o", "wide.json")
+    wide, chosen = ("--model", "model.npz", "--policy", "wide.json"), ("--choices", "choices.csv")
     run("release", "walks.csv", *wide, "--epsilon", 1, "-o", "other.csv", "--ledger", "ledger.db", *chosen)
-    assert "nothing is wrong" in audited(run, *chosen, released="other.csv", policy="complete.json").stdout
-    _, found = verify(*everything("other.csv", "complete.json"))
+    assert "nothing is wrong" in audited(run, *chosen, released="other.csv", policy="wide.json").stdout
+    _, found = verify(*everything("other.csv", "wide.json"))
     assert found["wrong"] == []
     assert any("plans are of policies of their own" in line for line in found["cannot tell"])
 
