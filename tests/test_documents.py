@@ -52,12 +52,12 @@ def test_the_readme_s_first_figures_are_those_of_its_plan():
     """The budget, the answers and both errors of its second paragraph are in the table that `dphmm plan` printed."""
     text = (ROOT / "README.md").read_text()
     (said,) = re.findall(
-        r"a budget of (\d+) a day\nbuys eight .* is then expected to be ([\d,]+ m) off\s.*?it would be ([\d,]+ m)",
+        r"a budget of (\d+) a day\nbuys six .* is then expected to be ([\d,]+ m) off\s.*?it would be ([\d,]+ m)",
         text,
         re.DOTALL,
     )
     total, error, without = said
-    assert re.search(rf"^ +{total} +8 x 1\.5 +{error} .*<- {total}$", text, re.MULTILINE)
+    assert re.search(rf"^ +{total} +6 x 2 +{error} .*<- {total}$", text, re.MULTILINE)
     assert re.search(rf"^ +without the file +{without} ", text, re.MULTILINE)
 
 

@@ -243,7 +243,10 @@ def save_plan(found: SchedulePlan, path: str | os.PathLike[str]) -> None:
     """Write a plan as JSON, replacing what is there at once or not at all.
 
     Its figures belong to its schedule, so the file has a digest of both: `read_plan` refuses one that was edited.
+    Raises InvalidInput for a plan without figures.
     """
+    if not found.figures:
+        raise InvalidInput("plan", "a plan file of an older format, which has no figures of today", "the file as it is")
     told = found.document()
     text = json.dumps({**told, "sha256": _digest(told)}, sort_keys=True, allow_nan=False) + "\n"
     with replacing(path) as temporary:

@@ -489,7 +489,7 @@ class SimulatedReleases:
         n, steps = self.paths.shape
         width = 1 if self.guesses is None else 2 * self._points.shape[1] + len(self.guesses)
         each = max(1, _KEPT // (steps * max(width, len(self._points))))
-        asked, off = 0, [np.empty((n, steps, 1 if self.guesses is None else 3)) for _ in range(1 + smoothed)]
+        asked, off = 0, [np.empty((n, steps, 1 if self.guesses is None else 4)) for _ in range(1 + smoothed)]
         for first in range(0, n, each):
             part = np.arange(first, min(first + each, n))
             seen = [np.empty((len(part), steps, width)) for _ in off]
@@ -497,8 +497,10 @@ class SimulatedReleases:
             for found, one in zip(off, seen, strict=True):
                 found[part] = self._off(part, one)
         # The guesses that err less, of all people and steps alike.
-        each_person = [found.mean(axis=1)[:, int(np.argmin(found.mean(axis=(0, 1))))] for found in off]
+        each_person = [_least(found.mean(axis=1)) for found in off]
         means, deviation = [float(one.mean()) for one in each_person], float(each_person[-1].std() / math.sqrt(n))
+        # Below 0 is rounding.
+        means = [max(0.0, mean) for mean in means]
         return Errors(means[0], means[1] if smoothed else np.nan, asked / n, deviation)
 
     def _seen(self, part: IntArray, t: int, beliefs: FloatArray) -> FloatArray:
@@ -514,7 +516,7 @@ class SimulatedReleases:
         return np.hstack([means, likeliest, (distances / beliefs.sum(axis=0)).T])
 
     def _off(self, part: IntArray, seen: FloatArray) -> FloatArray:
-        """How far off (n, T, 3) means, likeliest states and guesses are expected to be; of labels what is `_seen`.
+        """How far off (n, T, 4) means, likeliest states, guesses and places are expected to be; of labels `_seen`.
 
         Of the nearest of the places of `Guesses` the belief says how far off it is expected to be. Only how much nearer
         to people's places another guess is, is measured: that hangs far less on which people were drawn.
@@ -527,7 +529,7 @@ class SimulatedReleases:
         places = self.guesses.place(distances.argmin(axis=-1))
         all_four = np.stack([seen[..., :d], seen[..., d : 2 * d], guesses, places], axis=2)
         off = self.setting.space.distances(all_four, self.there[part][:, : seen.shape[1], None])
-        return np.asarray(off[..., :3] - off[..., 3:] + distances.min(axis=-1)[..., None])
+        return np.asarray(off - off[..., 3:] + distances.min(axis=-1)[..., None])
 
     def _estimate(
         self,
@@ -628,6 +630,17 @@ class SimulatedReleases:
             if len(found) > _LOOKED and abs(found[-1] - found[-1 - _LOOKED]) <= _SETTLED * found[-1]:
                 break
         return np.array(found)
+
+
+def _least(errors: FloatArray) -> FloatArray:
+    """Of the errors of some guesses (n, k) of each person those (n,) that are least, the last unless others surely are.
+
+    Surely is by two standard errors: the least of several measured means is less than any is expected to be.
+    """
+    gains = errors - errors[:, -1:]
+    means, deviations = gains.mean(axis=0), gains.std(axis=0) / math.sqrt(len(gains))
+    best = int(np.argmin(np.where(means + 2 * deviations < 0, means, np.inf)))
+    return np.asarray(errors[:, best if means[best] + 2 * deviations[best] < 0 else -1])
 
 
 def likelihood_columns(plan: Plan, z: IntArray) -> FloatArray:
