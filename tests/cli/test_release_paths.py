@@ -236,7 +236,7 @@ def test_what_was_spent_is_never_more_than_what_there_is(run, town):
     promise = ("--path-epsilon", "100", "--per", "1d", "--epsilon", "1")
     told = json.loads(release(run, town, *promise, "--json").stdout)["spent"]
     assert told["words"] == [
-        "at most 6 in all for each person by the answers of this file; the cap is 100 a day by this query"
+        "at most 6 in all for each person, by the answers of this file; the cap is 100 a day by this query"
     ]
 
 
