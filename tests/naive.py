@@ -164,3 +164,12 @@ def second_moment(points):
         total += Fraction(w * (a[0] ** 2 + a[1] ** 2 + b[0] ** 2 + b[1] ** 2 + a[0] * b[0] + a[1] * b[1]), 6)
         weight += w
     return total / weight
+
+
+def nearest_to_all(weights, points, rounds=300):
+    """The points (n, d) of least mean distance from points (N, d) under each column of weights (N, n): Weiszfeld's."""
+    found = weights.T @ points / weights.sum(axis=0)[:, None]
+    for _ in range(rounds):
+        pull = weights / np.maximum(np.linalg.norm(points[:, None] - found[None], axis=2), 1e-9)
+        found = pull.T @ points / pull.sum(axis=0)[:, None]
+    return found

@@ -52,10 +52,9 @@ from dphmm.simulated import (
     ModelGuesses,
     Moves,
     SimulatedReleases,
-    guesses_in,
     laws_of_steps,
     likelihood_columns,
-    median,
+    middles,
     places,
     places_of_states,
     walks,
@@ -139,9 +138,7 @@ def plan(
 def error_of_known_states(space: StateSpace) -> float:
     """How far off somebody is, at the mean over all states alike, who knows the state and not the place in it."""
     own = space.unmerged
-    states = np.repeat(np.arange(own.n_states), max(1, PLACES // own.n_states))
-    there = places(own, states, np.random.default_rng(0))
-    return float(own.distances(own.own_answers[states], there).mean())
+    return float(own.distances(middles(own)[:, None], places_of_states(own, PLACES)).mean())
 
 
 class Expected(NamedTuple):
@@ -211,8 +208,24 @@ class World:
             raise InvalidInput(name, f"{steps} simulated steps", expected)
         self.moves = Moves(model)
         generator = np.random.default_rng(self.seed)
-        self.paths = walks(model, walked, steps, generator, self.setting.options.start)
+        begin, self.weights = self._beginnings(walked, generator)
+        self.paths = walks(model, walked, steps, generator, self.setting.options.start, first=begin)
         self.there = places(space, self.paths, generator)
+
+    def _beginnings(self, people: int, generator: np.random.Generator) -> tuple[IntArray, FloatArray]:
+        """The states (n,) in which invented people begin, and for how many each of them stands (n,).
+
+        Half of them are as the model has people, half by how far off a guess without a file is: few people may be most
+        of an error.
+        """
+        law = self.setting.model.initial
+        costs = self._alone.costs(self._alone.place(law))
+        far = law * costs
+        drawn = (law + far / far.sum()) / 2 if far.any() else law
+        order = np.argsort(costs, kind="stable")
+        shares = (np.arange(people) + generator.random(people)) / people * drawn.sum()
+        states = order[np.searchsorted(np.cumsum(drawn[order]), shares, side="right").clip(max=len(law) - 1)]
+        return states, law[states] / drawn[states]
 
     # -- where they may be asked ----------------------------------------------------------------------------------
 
@@ -333,13 +346,13 @@ class World:
             self.there,
             self.moves,
             self.seed,
+            self.weights,
             self._guesses,
         )
 
     @cached_property
-    def _guesses(self) -> Guesses | None:
-        """The guesses of a reader; None of labels."""
-        return guesses_in(self.setting.space, self.occupancy)
+    def _guesses(self) -> Guesses:
+        return Guesses(self.setting.space)
 
     def _tried(self, promise: SequencePromise, releases: int, epsilon: Fraction) -> tuple[Schedule, Errors]:
         """A schedule of so many releases, and its errors."""
@@ -389,12 +402,6 @@ class World:
         plans = PlanSchedule(self.setting)
         steps = np.unique(plans.numbers(self._steps), return_index=True)[1] + 1
         return np.asarray(np.all([plans.support(step) for step in steps.tolist()], axis=0))
-
-    @cached_property
-    def occupancy(self) -> FloatArray:
-        """How often the model has people at each state (N,), over all simulated steps."""
-        total = sum(self._laws_at(self._steps), np.zeros(self.setting.space.n_states))
-        return np.asarray(total / total.sum())
 
     @cached_property
     def stay_law(self) -> FloatArray:
@@ -537,7 +544,9 @@ class World:
         people = self._followed_people(schedule)
         states, there = self._stayers[0][:people], self._stayers[1][:people]
         paths = np.repeat(states[:, None], ends[-1][1], axis=1)
-        simulated = SimulatedReleases(setting, schedule, paths, there, self.moves, self.seed + 1, self._guesses)
+        simulated = SimulatedReleases(
+            setting, schedule, paths, there, self.moves, self.seed + 1, np.ones(people), self._guesses
+        )
         logs, asked = self._prior(len(paths)), 0
         stops = {end: after for after, end in ends}
         for t, _, answers in simulated.steps(np.arange(len(paths))):
@@ -552,16 +561,15 @@ class World:
             return np.repeat(np.log(self.stay_law)[:, None], people, axis=1)
 
     def _found(self, weights: FloatArray) -> tuple[float, str]:
-        """How far off the better estimate is, and which one it is, by the beliefs (N, n) of who knows that people stay.
+        """How far off the best estimate is, and which one it is, by the beliefs (N, n) of who knows that people stay.
 
         That is the mean over where people can be given the answers: only the answers are left to chance. Few people are
         followed, and one who is far off would count for many.
         """
-        points, shares = self.setting.space.own_answers, weights / weights.sum(axis=0)
+        shares = weights / weights.sum(axis=0)
         if self.setting.space.has_labels:
             return float((1 - shares.max(axis=0)).mean()), "mode"
-        guesses = {"mean": shares.T @ points, "median": median(shares, points)}
-        return min((self._mean_off(guess, shares), name) for name, guess in guesses.items())
+        return self._mean_off(self._guesses.of(shares)[0], shares), "median"
 
     @cached_property
     def _somewhere(self) -> FloatArray:
@@ -571,7 +579,7 @@ class World:
     @property
     def _known(self) -> float:
         """How far off who knows the state is of people who stay: cells have places, and labels and numbers none."""
-        apart = self.setting.space.distances(self.setting.space.own_answers[:, None], self._somewhere)
+        apart = self.setting.space.distances(self._guesses.points[:, None], self._somewhere)
         return float(self.stay_law @ apart.mean(axis=1))
 
     def _mean_off(self, guesses: FloatArray, shares: FloatArray) -> float:

@@ -63,8 +63,8 @@ class Candidate:
 class Stay:
     """What is found of somebody's place after so many blocks there: ``error`` is a mean distance.
 
-    ``answers``: how many in that time. ``estimate``: "mean" or "median" of the reader's belief, whichever is nearer;
-    "none" where nobody was asked in that time, and the error that without the file.
+    ``answers``: how many in that time. ``estimate``: the "median" of the reader's belief, of labels its "mode"; "none"
+    where nobody was asked in that time, and the error that without the file.
     """
 
     after: int

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dphmm import _kernels
 from dphmm._cached import cached_property
 from dphmm.accounting.promise import Schedule
 from dphmm.markov.model import MarkovModel
@@ -41,16 +42,10 @@ _SETTLED, _LOOKED = 1e-7, 8
 _RAREST = 1e-280
 #: Places of a cell that are drawn until one lies within the box of its grid.
 _DRAWS = 16
-#: Rounds of Weiszfeld's iteration.
-_ROUNDS = 60
-#: Places among which a guess of least mean distance is sought.
-_GUESSES = 64
-#: Middles of parts are tried where they are nearer to people than the places of the lattice: at most so far off.
-_FINER = 0.5
-#: Shares of people are alike where they differ by less.
-_TIE = 1e-9
-#: Distances that are computed together.
-_TOGETHER = 2 * 10**6
+#: The iteration for a guess ends after so many rounds, or with a step so short beside the mean distance.
+_ROUNDS, _SHORT = 60, 1e-2
+#: States that are so rare beside the likeliest one move no guess, if they have so small a share of it together.
+_RARE, _UNSEEN = 1e-4, 2e-3
 #: Places that the error without a file is averaged over, all states together; one of each state where there are more.
 PLACES = 10_000
 #: A guess without a file stands for laws so near (total variation) to its own; so many of the last guesses are kept, of
@@ -58,8 +53,10 @@ PLACES = 10_000
 _NEAR, _MOST_GUESSES, _KEPT_NUMBERS, _STILL = 0.002, 512, 4 * 10**6, 1e-14
 #: Places that a belief is averaged over, all states together; one of each state where there are more.
 _PLACES = 40_000
-#: Cells of at most so many states have a place in each quarter at least.
-_QUARTERED = 4000
+#: Cells of at most so many states have a place in each quarter at least; zones have so many places.
+_QUARTERED, _FEWEST = 4000, 16
+#: How far somebody anywhere in a square is from its middle on average, over its side; in a hexagon, over its radius.
+_IN_SQUARE, _IN_HEXAGON = (math.sqrt(2) + math.asinh(1)) / 6, 1 / 3 + math.log(3) / 4
 
 
 class Moves:
@@ -98,19 +95,21 @@ def walks(
     generator: np.random.Generator,
     start: str | None = None,
     ahead: Mapping[int, FloatArray] | None = None,
+    first: IntArray | None = None,
 ) -> IntArray:
     """States (people, steps) at t = 1, 2, ... of independent walks, begun as the model says, or as ``start`` does.
 
     ``ahead`` (N,) of a step, 0 being the one before the first: how likely each state makes what is known from that step
     on. The walks are then those of people of whom it is known, if it is there of every step up to the last known.
+    ``first`` (people,): where they begin, where that is not drawn.
     """
     known = {} if ahead is None else ahead
     # Sums of all rows take longer than the moves of some people: they are the same at every step of such a model.
     sums = _running(model.matrix_at(1).data) if model.time_homogeneous else None
     found = np.empty((people, steps), dtype=np.int64)
     before = (start or model.start) == "before"
-    first = model.initial if ahead is None else model.initial * known.get(0 if before else 1, 1.0)
-    state = generator.choice(model.n_states, size=people, p=first / first.sum())
+    law = model.initial if ahead is None else model.initial * known.get(0 if before else 1, 1.0)
+    state = generator.choice(model.n_states, size=people, p=law / law.sum()) if first is None else first
     for t in range(1, steps + 1):
         if t > 1 or before:
             chance = generator.random(people)
@@ -176,10 +175,7 @@ def places(space: StateSpace, states: IntArray, generator: np.random.Generator) 
             drawn[outside] = found[outside] + (generator.random((int(outside.sum()), 2)) - 0.5) * own.cell
             outside = (own.locate(*own.to_latlon(drawn.reshape(-1, 2))) != states.ravel()).reshape(states.shape)
         # Of a cell that hardly reaches into the box: the middle of its part there.
-        degrees = np.array([(own.east - own.west) % 360.0 or 360.0, own.north - own.south])
-        corner = degrees * [own.projection.metres_east, own.projection.metres_north]
-        part = (found - own.cell / 2 + np.minimum(found + own.cell / 2, corner)) / 2
-        return np.where(outside[..., None], part, drawn)
+        return np.where(outside[..., None], middles(space)[states], drawn)
     if isinstance(own, H3) and own.corners is not None:
         chance = generator.random((*states.shape, 3))
         shifts = [
@@ -191,22 +187,48 @@ def places(space: StateSpace, states: IntArray, generator: np.random.Generator) 
     return np.asarray(found)
 
 
-def places_of_states(space: StateSpace, most: int = _PLACES) -> FloatArray:
-    """Some places (N, k, d) of every state, in answer units: anywhere in its cell, its answer where it is no cell.
+def _parts_in_box(grid: Grid) -> tuple[FloatArray, FloatArray]:
+    """The south-west corner (N, 2) of the part of each cell that lies in the box of a grid, and its sides (N, 2)."""
+    degrees = np.array([(grid.east - grid.west) % 360.0 or 360.0, grid.north - grid.south])
+    corner = degrees * [grid.projection.metres_east, grid.projection.metres_north]
+    low = grid.own_answers - grid.cell / 2
+    return low, np.minimum(low + grid.cell, corner) - low
 
-    Of a grid one is in each of k equal parts of a cell: a mean over them is near that over the cell, for any cell.
-    """
-    n, own, generator = space.n_states, space.unmerged, np.random.default_rng(0)
-    each = max(1, most // n) if isinstance(own, MapSpace) else 1
+
+def middles(space: StateSpace) -> FloatArray:
+    """The middle (N, d) of each state, in answer units: of a cell of a grid that of its part in the box of the grid."""
+    own = space.unmerged
     if not isinstance(own, Grid):
+        return space.own_answers
+    low, sides = _parts_in_box(own)
+    return np.asarray(low + sides / 2)
+
+
+def places_of_states(space: StateSpace, most: int = _PLACES) -> FloatArray:
+    """Some places (N, k, d) of every state, in answer units, which stand for all in its cell; its answer if it is none.
+
+    Those of a grid or of H3 lie alike in every cell, as far from the middle as people are on average. Those of zones
+    are drawn.
+    """
+    n, own = space.n_states, space.unmerged
+    each = max(1, most // n) if isinstance(own, MapSpace) else 1
+    if isinstance(own, H3) and own.corners is not None:
+        rings = np.array([ring[np.arange(6) * len(ring) // 6] for ring in own.corners])
+        return np.asarray(own.own_answers[:, None] + _IN_HEXAGON * rings)
+    generator = np.random.default_rng(0)
+    if not isinstance(own, Grid):
+        each = max(each, _FEWEST) if isinstance(own, Zones) else 1
         return places(space, np.repeat(np.arange(n)[:, None], each, axis=1), generator)
     parts = max(math.isqrt(each), 2 if n <= _QUARTERED else 1)
-    drawn = places(space, np.repeat(np.arange(n)[:, None], parts**2, axis=1), generator)
-    corner = np.stack(np.divmod(np.arange(parts**2), parts), axis=1)
-    sought = own.own_answers[:, None] + ((corner + generator.random((n, parts**2, 2))) / parts - 0.5) * own.cell
-    inside = own.locate(*own.to_latlon(sought.reshape(-1, 2))) == np.repeat(np.arange(n), parts**2)
-    # Parts beyond the box of the grid have any place of the cell in it.
-    return np.where(inside.reshape(n, -1, 1), sought, drawn)
+    if parts > 1:
+        shift = np.stack(np.divmod(np.arange(parts**2), parts), axis=1) / parts + (1 / parts - 1) / 2
+        shift = shift[np.newaxis] * _IN_SQUARE / np.linalg.norm(shift, axis=1).mean()
+    else:
+        # One place of each cell: in every direction as often.
+        angle = generator.random((n, 1)) * 2 * math.pi
+        shift = _IN_SQUARE * np.stack([np.cos(angle), np.sin(angle)], axis=2)
+    low, sides = _parts_in_box(own)
+    return np.asarray(low[:, None] + (0.5 + shift) * sides[:, None])
 
 
 def _within(corners: FloatArray, chance: FloatArray) -> FloatArray:
@@ -218,118 +240,46 @@ def _within(corners: FloatArray, chance: FloatArray) -> FloatArray:
     return np.asarray(corners[0] + a * sides[side] + b * sides[side + 1])
 
 
-def median(weights: FloatArray, points: FloatArray) -> FloatArray:
-    """The points (n, d) of least mean distance from ``points`` (N, d) under each column of weights (N, n).
-
-    Weiszfeld's iteration, from the means.
-    """
-    least = 1e-9 * (1.0 + float(np.abs(points).max(initial=0.0)))
-    found = weights.T @ points / weights.sum(axis=0)[:, None]
-    for _ in range(_ROUNDS):
-        square = sum((points[:, axis, None] - found[None, :, axis]) ** 2 for axis in range(points.shape[1]))
-        pull = weights / np.maximum(np.sqrt(square), least)
-        found = pull.T @ points / pull.sum(axis=0)[:, None]
-    return np.asarray(found)
-
-
-def best_answers(space: StateSpace, weights: FloatArray) -> FloatArray:
-    """The answers (n, d) of least expected error under each column of weights (N, n): means, of labels modes."""
-    if space.has_labels:
-        return np.asarray(space.own_answers[np.argmax(weights, axis=0)])
-    return np.asarray(weights.T @ space.own_answers / weights.sum(axis=0)[:, None])
-
-
 class Guesses:
-    """Guesses of small mean distance under beliefs, in answer units; not of labels.
+    """What a reader guesses who wants to err least: the place of least mean distance, of labels the likeliest.
 
-    The mean distance of a guess is convex in the guess. So the best of a few places spread over all states is near the
-    best of all, and where they form a lattice a parabola through it and its neighbours comes closer. A reader can make
-    every such guess: the best one errs no more.
-
-    Where people are in small parts of a wide space, such a lattice has no place near them. Then middles of parts that
-    as many people are in are tried, too: where these are nearer by half.
-
-    ``there`` (N, k, d): some places of each state. Of a few states that are no cells their answers are tried. ``law``
-    (N,): how the model has people, where that is known.
+    No other guess is nearer: the mean distance has one least value. A state that is a cell has its people anywhere in
+    it, so a guess may lie between two cells.
 
     Examples
     --------
     >>> import dphmm
-    >>> line = dphmm.StateSpace([0, 1, 2, 20, 21])
-    >>> belief = np.array([[0.1], [0.4], [0.1], [0.2], [0.2]])
-    >>> Guesses(line, places_of_states(line)).better(belief, best_answers(line, belief)).tolist()
-    [[1.0]]
+    >>> line, belief = dphmm.StateSpace([0, 1, 2, 20, 21]), np.array([[0.1], [0.4], [0.1], [0.2], [0.2]])
+    >>> [found.tolist() for found in Guesses(line).of(belief)]
+    [[[1.0]], [8.0]]
 
     Source: docs/proofs/schedules.md.
     """
 
-    def __init__(self, space: StateSpace, there: FloatArray, law: FloatArray | None = None) -> None:
-        self._points = space.own_answers
-        self._axes: list[FloatArray] = []
-        self._at, self._lattice = self._points, len(self._points)
-        if isinstance(space.unmerged, MapSpace) or len(self._points) > _GUESSES:
-            self._axes = _axes(self._points.min(axis=0), self._points.max(axis=0))
-            self._at = np.stack(np.meshgrid(*self._axes, indexing="ij"), axis=-1).reshape(-1, space.dimension)
-            self._lattice = len(self._at)
-            if law is not None:
-                middles = _middles(self._points, law)
-                if self._far(middles, law) < _FINER * self._far(self._at, law):
-                    self._at = np.concatenate([self._at, middles])
-        self._apart = np.array([space.distances(there, place).mean(axis=1) for place in self._at])
+    def __init__(self, space: StateSpace) -> None:
+        self._space = space
+        self.points = np.ascontiguousarray(middles(space), dtype=np.float64)
+        self._order = np.ascontiguousarray(np.argsort(self.points, axis=0, kind="stable").T)
 
-    def __len__(self) -> int:
-        return len(self._at)
+    @cached_property
+    def _widths(self) -> FloatArray:
+        """How far (N,) the people of each state are from its middle, across the line to somebody who is far off."""
+        squares = ((places_of_states(self._space, PLACES) - self.points[:, None]) ** 2).sum(axis=2)
+        return np.asarray(np.sqrt(squares.mean(axis=1) / 2))
 
-    def _far(self, places: FloatArray, law: FloatArray) -> float:
-        """How far the nearest of some places (m, d) is, in sum over a law."""
-        apart = np.min([np.linalg.norm(self._points - place, axis=1) for place in places], axis=0)
-        return float(apart @ law)
+    def of(self, beliefs: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The guesses (n, d) of beliefs (N, n) of any sums, and how far off the middles are, as on a plane (n,).
 
-    def distances(self, beliefs: FloatArray) -> FloatArray:
-        """The mean distance (m, n) of each of m places under beliefs (N, n), of any sums."""
-        return np.asarray(self._apart @ beliefs)
-
-    def best(self, distances: FloatArray) -> FloatArray:
-        """The guesses (n, d) of beliefs that have these `distances` (m, n)."""
-        everybody = np.arange(distances.shape[1])
-        least = distances[: self._lattice].argmin(axis=0)
-        found, stride = self._at[least].copy(), self._lattice
-        for number, axis in enumerate(self._axes):
-            stride //= len(axis)
-            place = least // stride % len(axis)
-            inner = np.flatnonzero((place > 0) & (place < len(axis) - 1))
-            before, here, after = (distances[least[inner] + shift * stride, everybody[inner]] for shift in (-1, 0, 1))
-            bend = before - 2 * here + after
-            # Half a step at most, since here is least.
-            shift = np.divide(before - after, 2 * bend, out=np.zeros(len(inner)), where=bend > 0)
-            found[inner, number] += shift * (axis[-1] - axis[0]) / max(1, len(axis) - 1)
-        other = distances.argmin(axis=0)
-        nearer = np.flatnonzero(other >= self._lattice)
-        found[nearer] = self._at[other[nearer]]
-        return np.asarray(found)
-
-    def place(self, number: IntArray) -> FloatArray:
-        """The places (..., d) of some numbers (...) of rows of `distances`."""
-        return np.asarray(self._at[number])
-
-    def better(self, beliefs: FloatArray, means: FloatArray) -> FloatArray:
-        """Of each belief (N, n) its mean (n, d), its likeliest state or `best`, whichever is nearest to the states."""
-        found = means.copy()
-        together = max(1, _TOGETHER // len(self._points))
-        for first in range(0, len(means), together):
-            part = slice(first, first + together)
-            weights = beliefs[:, part]
-            least = self._off(means[part], weights)
-            for guess in (self.best(self.distances(weights)), self._points[weights.argmax(axis=0)]):
-                off = self._off(guess, weights)
-                nearer = off < least
-                found[part][nearer], least = guess[nearer], np.minimum(off, least)
-        return found
-
-    def _off(self, guesses: FloatArray, beliefs: FloatArray) -> FloatArray:
-        """How far (n,) guesses are from the states under their beliefs (N, n), as on a plane: to compare two."""
-        apart = np.linalg.norm(self._points[:, None] - guesses, axis=-1)
-        return np.asarray((apart * beliefs).sum(axis=0))
+        ``points`` (N, d) are the middles of the states. Of labels how likely the guess is wrong.
+        """
+        if self._space.has_labels:
+            likeliest = beliefs.argmax(axis=0)
+            return self.points[likeliest], 1.0 - beliefs.max(axis=0) / beliefs.sum(axis=0)
+        rows = np.ascontiguousarray(beliefs.T)
+        guesses, off = np.empty((len(rows), self.points.shape[1])), np.empty(len(rows))
+        public = self.points, self._widths, self._order
+        _kernels.medians.medians(rows, *public, _RARE, _UNSEEN, _SHORT, _ROUNDS, guesses, off)
+        return guesses, off
 
 
 class ModelGuesses:
@@ -342,13 +292,11 @@ class ModelGuesses:
     """
 
     def __init__(self, space: StateSpace) -> None:
-        self._space = space
+        self._space, self._guesses = space, Guesses(space)
 
     def place(self, law: FloatArray) -> FloatArray:
         """The answer (d,) that is guessed of people at states of a law (N,)."""
-        if self._space.has_labels:
-            return np.asarray(best_answers(self._space, law[:, None])[0])
-        return np.asarray(median(law[:, None], self._space.own_answers)[0])
+        return np.asarray(self._guesses.of(law[:, None])[0][0])
 
     def off(self, law: FloatArray, place: FloatArray | None = None) -> float:
         """How far off that guess, or another ``place`` (d,), is on average; of labels how often it is wrong."""
@@ -403,39 +351,6 @@ def laws_of_steps(model: MarkovModel, steps: IntArray, start: str | None = None)
         yield law[:, 0]
 
 
-def guesses_in(space: StateSpace, law: FloatArray | None = None) -> Guesses | None:
-    """The guesses of a reader of a space; None of labels, of which the likeliest is guessed. ``law``: as `Guesses`."""
-    return None if space.has_labels else Guesses(space, places_of_states(space), law)
-
-
-def _middles(points: FloatArray, law: FloatArray) -> FloatArray:
-    """The means of parts of the points (N, d) that each have as large a share of a law (N,): halves of halves.
-
-    Laws that differ by rounding alone have the same parts.
-    """
-    parts, found = [np.flatnonzero(law > 0)], list[FloatArray]()
-    while parts:
-        part = parts.pop()
-        weights = law[part]
-        if len(part) == 1 or weights.sum() < (2 / _GUESSES - _TIE) * law.sum():
-            found.append(weights @ points[part] / weights.sum())
-            continue
-        along = points[part][:, np.ptp(points[part], axis=0).argmax()]
-        order = np.argsort(along, kind="stable")
-        shares = np.cumsum(weights[order])
-        half = int(np.clip(np.searchsorted(shares, (0.5 - _TIE) * shares[-1]), 1, len(part) - 1))
-        parts += [part[order[:half]], part[order[half:]]]
-    return np.array(found)
-
-
-def _axes(low: FloatArray, high: FloatArray) -> list[FloatArray]:
-    """Evenly spaced numbers from ``low`` to ``high`` (d,) along each axis: a lattice of at most `_GUESSES` places."""
-    step = float((high - low).max()) / (_GUESSES - 1) or 1.0
-    while (counts := np.floor((high - low) / step + 1e-9) + 1).prod() > _GUESSES:
-        step *= 1.02
-    return [np.linspace(*ends) for ends in zip(low.tolist(), high.tolist(), counts.astype(int).tolist(), strict=True)]
-
-
 class Answers(NamedTuple):
     """What is answered at one step: about which people (k,), and how likely (N, k) each state makes it."""
 
@@ -446,8 +361,7 @@ class Answers(NamedTuple):
 class Errors(NamedTuple):
     """Mean distances of a reader's guesses from people's places, over all people and steps, in answer units.
 
-    Of three guesses, the mean of the belief, the likeliest state and that of `Guesses`, those that err less. Of labels
-    the shares of them that are wrong.
+    Guesses are those of `Guesses`. Of labels the shares that are wrong.
 
     ``online``: of the guess of each step given the answers up to it. ``smoothed``: given all answers; NaN where
     it was not asked for. ``asked``: steps asked for each person. ``deviation``: the standard error of the last of these
@@ -464,7 +378,8 @@ class Errors(NamedTuple):
 class SimulatedReleases:
     """People whose releases are simulated under one setting and schedule; ``paths`` (n, T) are their states.
 
-    ``there`` (n, T, d) are their places, in answer units. The schedule must be in steps, from the first of a block on.
+    ``there`` (n, T, d) are their places, in answer units. ``weights`` (n,): for how many people each stands.
+    The schedule must be in steps, from the first of a block on.
     Plans follow from the model, or (delta-sets) from each person's belief.
     """
 
@@ -474,62 +389,58 @@ class SimulatedReleases:
     there: FloatArray
     moves: Moves
     seed: int
-    guesses: Guesses | None = None
+    weights: FloatArray
+    guesses: Guesses
 
     def __post_init__(self) -> None:
         self._named = self.schedule.may_ask(np.arange(1, self.paths.shape[1] + 1))
         self._plans = PlanSchedule(self.setting)
         self._points = self.setting.space.own_answers
         self._centred = self._points - self._points.mean(axis=0)
-        if self.guesses is None:
-            self.guesses = guesses_in(self.setting.space)
 
     def errors(self, smoothed: bool = True) -> Errors:
         """Errors of the guesses at all steps. Raises as the planner does."""
         n, steps = self.paths.shape
-        width = 1 if self.guesses is None else 2 * self._points.shape[1] + len(self.guesses)
-        each = max(1, _KEPT // (steps * max(width, len(self._points))))
-        asked, off = 0, [np.empty((n, steps, 1 if self.guesses is None else 4)) for _ in range(1 + smoothed)]
+        each = max(1, _KEPT // (steps * len(self._points)))
+        asked, off = np.empty(n), [np.empty((n, steps)) for _ in range(1 + smoothed)]
         for first in range(0, n, each):
             part = np.arange(first, min(first + each, n))
-            seen = [np.empty((len(part), steps, width)) for _ in off]
-            asked += self._estimate(part, self._seen, seen[0], seen[1] if smoothed else None)
+            seen = [np.empty((len(part), steps, 1 + self._points.shape[1])) for _ in off]
+            asked[part] = self._estimate(part, self._seen, seen[0], seen[1] if smoothed else None)
             for found, one in zip(off, seen, strict=True):
                 found[part] = self._off(part, one)
-        # The guesses that err less, of all people and steps alike.
-        each_person = [_least(found.mean(axis=1)) for found in off]
-        means, deviation = [float(one.mean()) for one in each_person], float(each_person[-1].std() / math.sqrt(n))
+        each_person = [found.mean(axis=1) for found in off]
         # Below 0 is rounding.
-        means = [max(0.0, mean) for mean in means]
-        return Errors(means[0], means[1] if smoothed else np.nan, asked / n, deviation)
+        means = [max(0.0, self._mean(one)) for one in each_person]
+        return Errors(means[0], means[1] if smoothed else np.nan, self._mean(asked), self._deviation(each_person[-1]))
+
+    def _mean(self, values: FloatArray) -> float:
+        """The mean of values (n,) over all whom the people stand for."""
+        # What is the same of everybody has no rounding.
+        return float(values[0] + np.average(values - values[0], weights=self.weights))
+
+    def _deviation(self, values: FloatArray) -> float:
+        """The standard error of `_mean`. People who stand next to each other may have been drawn to be alike."""
+        parts = self.weights * (values - self._mean(values)) / self.weights.sum()
+        return float(np.linalg.norm(parts[:-1:2] - parts[1::2]))
 
     def _seen(self, part: IntArray, t: int, beliefs: FloatArray) -> FloatArray:
-        """What errors are of: means and likeliest states of beliefs (N, n), and `Guesses.distances` (n, 2 d + m).
-
-        Of labels how likely the likeliest is wrong (n, 1), as the belief says: it is that of people who move as the
-        model says, and nothing but the answers is left to chance.
-        """
-        if self.guesses is None:
-            return np.asarray(1.0 - beliefs.max(axis=0) / beliefs.sum(axis=0))[:, None]
-        likeliest, distances = self._points[beliefs.argmax(axis=0)], self.guesses.distances(beliefs)
-        means = best_answers(self.setting.space, beliefs)
-        return np.hstack([means, likeliest, (distances / beliefs.sum(axis=0)).T])
+        """Of beliefs (N, n) how far off their guesses are by them, and the guesses (n, 1 + d)."""
+        guesses, off = self.guesses.of(beliefs)
+        return np.column_stack([off, guesses])
 
     def _off(self, part: IntArray, seen: FloatArray) -> FloatArray:
-        """How far off (n, T, 4) means, likeliest states, guesses and places are expected to be; of labels `_seen`.
+        """How far off (n, T) the guesses of `_seen` are expected to be.
 
-        Of the nearest of the places of `Guesses` the belief says how far off it is expected to be. Only how much nearer
-        to people's places another guess is, is measured: that hangs far less on which people were drawn.
+        The belief says how far they are from the states, on a plane, or how likely a label is wrong: people move as the
+        model says, so nothing but the answers is left to chance. What place and ground add to that is measured.
         """
-        if self.guesses is None:
-            return seen
-        d = self._points.shape[1]
-        distances = seen[..., 2 * d :]
-        guesses = self.guesses.best(distances.reshape(-1, len(self.guesses)).T).reshape(*seen.shape[:2], d)
-        places = self.guesses.place(distances.argmin(axis=-1))
-        all_four = np.stack([seen[..., :d], seen[..., d : 2 * d], guesses, places], axis=2)
-        off = self.setting.space.distances(all_four, self.there[part][:, : seen.shape[1], None])
-        return np.asarray(off - off[..., 3:] + distances.min(axis=-1)[..., None])
+        off = seen[..., 0]
+        if not self.setting.space.has_labels:
+            paths, guesses = self.paths[part][:, : seen.shape[1]], seen[..., 1:]
+            measured = self.setting.space.distances(guesses, self.there[part][:, : seen.shape[1]])
+            off = off + measured - np.linalg.norm(guesses - self.guesses.points[paths], axis=-1)
+        return np.asarray(off)
 
     def _estimate(
         self,
@@ -537,8 +448,8 @@ class SimulatedReleases:
         told: Callable[[IntArray, int, FloatArray], FloatArray],
         online: FloatArray,
         after_all: FloatArray | None,
-    ) -> int:
-        """What is ``told`` of the beliefs of some people at each step, into both arrays; how often they were asked.
+    ) -> IntArray:
+        """What is ``told`` of the beliefs of some people at each step, into both arrays; how often each was asked.
 
         The arrays (n, T, ...) are of these people alone.
         """
@@ -557,7 +468,7 @@ class SimulatedReleases:
                 if t > 1:
                     ahead = self.moves.back(ahead, t)
                     ahead /= ahead.max(axis=0)
-        return sum(len(answers.who) for answers in seen)
+        return np.bincount(np.concatenate([answers.who for answers in seen]), minlength=len(part))
 
     def steps(self, part: IntArray) -> Iterator[tuple[int, FloatArray, Answers]]:
         """Step by step the beliefs (N, n) about some people given the answers so far, and the answers of the step."""
@@ -626,21 +537,10 @@ class SimulatedReleases:
         found: list[float] = []
         while len(found) < longest:
             beliefs = self.moves.ahead(beliefs, middle + len(found) + 1)
-            found.append(float(self.spread(beliefs).mean()))
+            found.append(self._mean(self.spread(beliefs)))
             if len(found) > _LOOKED and abs(found[-1] - found[-1 - _LOOKED]) <= _SETTLED * found[-1]:
                 break
         return np.array(found)
-
-
-def _least(errors: FloatArray) -> FloatArray:
-    """Of the errors of some guesses (n, k) of each person those (n,) that are least, the last unless others surely are.
-
-    Surely is by two standard errors: the least of several measured means is less than any is expected to be.
-    """
-    gains = errors - errors[:, -1:]
-    means, deviations = gains.mean(axis=0), gains.std(axis=0) / math.sqrt(len(gains))
-    best = int(np.argmin(np.where(means + 2 * deviations < 0, means, np.inf)))
-    return np.asarray(errors[:, best if means[best] + 2 * deviations[best] < 0 else -1])
 
 
 def likelihood_columns(plan: Plan, z: IntArray) -> FloatArray:

@@ -18,7 +18,7 @@ from click.testing import Result
 import dphmm
 from dphmm.cli.demo import FILES
 from dphmm.schedule_plan import read_plan
-from dphmm.simulated import Guesses, places_of_states
+from dphmm.simulated import Guesses
 from dphmm.states.maps import ground_distance
 from dphmm.storage.statement import load_statement, statement_schema
 from dphmm.storage.statement_types import document
@@ -121,9 +121,7 @@ def test_what_is_measured_is_measured_from_the_true_places(tmp_path: Path, run: 
     rows = pq.read_table(tmp_path / "a" / "released.parquet")
     decoded = dphmm.decode(rows, model, policy, model.space, marginals=True, progress=False)
     beliefs = np.array(decoded["marginals"].to_pylist())
-    # The model has people where they begin at all times.
-    guesses = Guesses(model.space, places_of_states(model.space), model.initial)
-    guessed = zip(*model.space.to_latlon(guesses.better(beliefs.T, beliefs @ model.space.own_answers)), strict=True)
+    guessed = zip(*model.space.to_latlon(Guesses(model.space).of(beliefs.T)[0]), strict=True)
     keys = zip(decoded["user"].to_pylist(), decoded["t"].to_pylist(), strict=True)
     errors = [ground_distance(*places[key], *place) for key, place in zip(keys, guessed, strict=True)]
     found = told["still_found"]

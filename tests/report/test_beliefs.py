@@ -14,7 +14,7 @@ import pytest
 import dphmm
 from dphmm.planning import error_of_known_states
 from dphmm.report.beliefs import MOST_CELLS, SHARES, Cells, bands, levels, read, spreads, written
-from dphmm.simulated import places_of_states
+from dphmm.simulated import Guesses, places_of_states
 
 GRID = dphmm.Grid.from_bounds(0.0, 0.0, 0.02, 0.02, cell=300.0)
 
@@ -128,7 +128,7 @@ def test_the_spread_is_the_expected_distance():
 
 def test_who_knows_the_cell_does_not_know_the_place_in_it():
     known = np.eye(GRID.n_states)
-    found = spreads(GRID, places_of_states(GRID), known, GRID.answers)
+    found = spreads(GRID, places_of_states(GRID), known, Guesses(GRID).points)
     # A square's mean distance from its centre is 0.3826 of its side; cells at the edge reach beyond the box.
     inside = np.arange(GRID.n_states).reshape(GRID.rows, GRID.columns)[1:-1, 1:-1].ravel()
     assert found[inside].mean() == pytest.approx(0.3826 * GRID.cell, rel=0.02)

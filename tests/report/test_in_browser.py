@@ -408,9 +408,8 @@ def test_what_is_drawn_is_the_library_s_belief(name, browser, page):
         marginals = np.stack(smoothed.marginals.to_numpy()[rows])
         found = levels(cells.gathered(marginals))
         tab.ask(f"document.getElementById('person').value = '{person}'; document.getElementById('person').onchange()")
-        there, means = places_of_states(model.space), marginals @ model.space.own_answers
-        guesses = Guesses(model.space, there).better(marginals.T, means)
-        widest = spreads(model.space, there, marginals, guesses).max()
+        guesses, _ = Guesses(model.space).of(marginals.T)
+        widest = spreads(model.space, places_of_states(model.space), marginals, guesses).max()
         assert tab.ask("document.getElementById('widest').textContent") == off(widest, "m")
         for at in range(0, len(rows), 3):
             tab.ask(f"(s => {{ s.value = {at}; s.oninput(); }})(document.getElementById('step'))")

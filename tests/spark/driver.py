@@ -11,6 +11,7 @@ pages of counts.json; what its folders held in kept, and what its checkpoints di
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import json
 import os
@@ -123,8 +124,18 @@ def _shown_elsewhere(spark: Any, folder: Path, frame: Any, space: Any) -> None:
     local = frame.localCheckpoint(True, StorageLevel.DISK_ONLY)
     frame.checkpoint()
     # Spark deletes its folders when it stops.
-    shutil.copytree(folder.parent / "spill", folder / "kept", ignore_dangling_symlinks=True)
+    _copy(folder.parent / "spill", folder / "kept")
     assert local.count() == frame.count()
+
+
+def _copy(there: Path, to: Path) -> None:
+    """Copy the files of a folder. Spark goes on deleting what it no longer needs: what is gone by now is left out."""
+    for place, _, names in os.walk(there):
+        own = to / Path(place).relative_to(there)
+        own.mkdir(parents=True)
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):
+                shutil.copyfile(Path(place) / name, own / name)
 
 
 #: Two tables each, which differ in what one person does, and not in how many rows there are.

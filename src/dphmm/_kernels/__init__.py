@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from dphmm._kernels import hmm as hmm
     from dphmm._kernels import lattice as lattice
     from dphmm._kernels import leakage as leakage
+    from dphmm._kernels import medians as medians
     from dphmm._kernels import points as points
     from dphmm._kernels import policy as policy
     from dphmm._kernels import policy_leakage as policy_leakage

@@ -41,7 +41,7 @@ from dphmm.report.content import (
 from dphmm.session.plan import Plan
 from dphmm.session.setting import Setting, Subjects
 from dphmm.session.smoothing import Published, Smoothed, Smoothers
-from dphmm.simulated import Guesses, ModelGuesses, laws_of_steps, places_of_states
+from dphmm.simulated import Guesses, ModelGuesses, places_of_states
 from dphmm.states.space import FORBIDDEN, LONGEST_NAME
 from dphmm.states.trajectory import MICROSECONDS
 from dphmm.storage.inputs import PathLike
@@ -50,8 +50,6 @@ from dphmm.storage.statement import load_statement, promise_of_statement, schedu
 from dphmm.storage.statement_types import earlier_answers_of, epsilons_of, member
 from dphmm.types import BoolArray, FloatArray, IntArray, Loss
 
-#: Of so many steps it is looked at where the model has people, to guess there.
-_LAWS = 64
 #: Up to so many rows everybody can be looked at; of more, so many people.
 MOST_ROWS, FEW_PEOPLE = 20_000, 20
 #: Numbers of the runs that beliefs are written in, all people together: about two megabytes.
@@ -304,8 +302,7 @@ class _Reading:
         self.errors = np.full(len(rows), np.nan)
         #: How far off a reader expects to be at the rows of everybody who counts; NaN for others.
         self.spreads = np.full(len(rows), np.nan)
-        self._there = places_of_states(made.space)
-        self._guesses = None if made.space.has_labels else Guesses(made.space, self._there, _law(made, rows))
+        self._there, self._guesses = places_of_states(made.space), Guesses(made.space)
         self._written = 0
         self._counted = False
         #: Of how many people the plans were made again.
@@ -374,10 +371,7 @@ class _Reading:
         self.remade += 1
         assert smoothed.marginals is not None
         space, cells = self._made.space, self._cells
-        if self._guesses is None:
-            guess = smoothed.state[:, None].astype(np.float64)
-        else:
-            guess = self._guesses.better(smoothed.marginals.T, smoothed.mean)
+        guess, _ = self._guesses.of(smoothed.marginals.T)
         if truth is not None:
             self.errors[rows] = space.distances(guess, truth.places[rows])
         drawn = smoothed.marginals if cells is None else cells.gathered(smoothed.marginals)
@@ -584,13 +578,6 @@ def _guesses(made: Made, steps: IntArray) -> tuple[FloatArray, FloatArray]:
     People who begin where it is publicly known are guessed as others are.
     """
     return ModelGuesses(made.space).at(made.model, steps, _start(made))
-
-
-def _law(made: Made, rows: Rows) -> FloatArray:
-    """How the model has people (N,) at some of the steps of rows."""
-    different = np.unique(rows.step)
-    steps = different[np.unique(np.linspace(0, len(different) - 1, _LAWS).astype(np.int64))]
-    return np.asarray(sum(laws_of_steps(made.model, steps, _start(made)), np.zeros(made.model.n_states)))
 
 
 def _truth(truth: TrueRows, rows: Rows, made: Made, errors: FloatArray) -> Truth:

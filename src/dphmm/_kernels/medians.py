@@ -1,0 +1,123 @@
+"""Loops that find the place of least mean distance from weighted points: on a line exactly, elsewhere step by step.
+
+The mean distance is convex in the place. Weiszfeld's iteration, as Vardi and Zhang corrected it for places at points,
+makes it smaller with every step.
+
+Source: Y. Vardi, C.-H. Zhang, The multivariate L1-median and associated data depth, PNAS 97 (2000).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dphmm._kernels.compiled import kernel
+from dphmm.types import FloatArray, IntArray
+
+#: A step of the iteration is half of Newton's where a belief spreads evenly over a plane; any below twice its length
+#: comes nearer.
+_LONGER = 1.6
+
+
+@kernel
+def medians(
+    weights: FloatArray,
+    points: FloatArray,
+    widths: FloatArray,
+    order: IntArray,
+    rarest: float,
+    unseen: float,
+    tolerance: float,
+    rounds: int,
+    places: FloatArray,
+    distances: FloatArray,
+) -> None:
+    """Fill ``places`` (n, d) and their mean ``distances`` (n,) from points (N, d) under each row of weights (n, N).
+
+    A place is sought whose mean of sqrt(distance² + width²) is least; ``widths`` (N,) say how far around each point
+    its people are. ``order`` (d, N): the points in the order of each coordinate. Points whose weights are below
+    ``rarest`` times the largest of a row move no place, if they have at most a share ``unseen`` of it together.
+    Iterations end after ``rounds`` or with a step below ``tolerance`` times the mean.
+    """
+    states, d = points.shape
+    near, own, square = np.empty((d, states)), np.empty(states), np.empty(states)
+    widened, shift = np.empty(states), np.empty(d)
+    for row in range(weights.shape[0]):
+        belief, place = weights[row], places[row]
+        floor, rare, total = rarest * belief.max(), 0.0, 0.0
+        for state in range(states):
+            total += belief[state]
+            if belief[state] < floor:
+                rare += belief[state]
+        if rare > unseen * total:
+            floor = 0.0
+        count, seen = 0, 0.0
+        for state in range(states):
+            if belief[state] > floor:
+                own[count], widened[count] = belief[state], widths[state] ** 2
+                for axis in range(d):
+                    near[axis, count] = points[state, axis]
+                seen += belief[state]
+                count += 1
+        for axis in range(d):
+            below = 0.0
+            for state in order[axis]:
+                if belief[state] > floor:
+                    below += belief[state]
+                    place[axis] = points[state, axis]
+                    if below >= seen / 2:
+                        break
+        if d > 1:
+            for _ in range(rounds):
+                square[:count] = widened[:count]
+                _add_squares(near, place, count, square)
+                step, mean = _move(own, near, square, count, shift, place)
+                if step * seen <= tolerance * mean:
+                    break
+        off = 0.0
+        for state in range(states):
+            if belief[state] > 0.0:
+                apart = 0.0
+                for axis in range(d):
+                    apart += (points[state, axis] - place[axis]) ** 2
+                off += belief[state] * np.sqrt(apart)
+        distances[row] = off / total
+
+
+@kernel
+def _add_squares(near: FloatArray, place: FloatArray, count: int, square: FloatArray) -> None:
+    """Add the squared distances of points (d, count) from a place (d,)."""
+    for axis in range(place.size):
+        for i in range(count):
+            square[i] += (near[axis, i] - place[axis]) ** 2
+
+
+@kernel
+def _move(
+    own: FloatArray, near: FloatArray, square: FloatArray, count: int, shift: FloatArray, place: FloatArray
+) -> tuple[float, float]:
+    """Move a place (d,) nearer to weighted points (d, count) whose distances are known by their ``square``.
+
+    Returns how far, 0 where it is best, and the weighted sum of the distances before.
+    """
+    here, pull, mean = 0.0, 0.0, 0.0
+    for i in range(count):
+        apart = np.sqrt(square[i])
+        mean += own[i] * apart
+        # What pulls from there; what is here holds.
+        square[i] = own[i] / apart if apart > 0.0 else 0.0
+        pull += square[i]
+        if apart == 0.0:
+            here += own[i]
+    force = 0.0
+    for axis in range(place.size):
+        shift[axis] = 0.0
+        for i in range(count):
+            shift[axis] += square[i] * (near[axis, i] - place[axis])
+        force += shift[axis] ** 2
+    force = np.sqrt(force)
+    if force <= here or pull == 0.0:
+        return 0.0, mean
+    share = _LONGER * (1.0 - here / force) / pull
+    for axis in range(place.size):
+        place[axis] += share * shift[axis]
+    return share * force, mean
