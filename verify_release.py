@@ -647,7 +647,7 @@ class Checker:
             ("columns", self.columns),
             ("statement", self.of_statement),
             ("epsilons", self.epsilons),
-            ("chosen steps", self.chosen_epsilons),
+            ("chosen steps", self.chosen_steps),
             ("other files", self.other_files),
             ("sums", self.sums),
             ("promise", self.promise),
@@ -839,34 +839,48 @@ class Checker:
         told = self.stated("published.public_constants")
         self.report.require(zero == told, "epsilon", f"{zero} public constants, as stated", f"{zero}, stated {told}")
 
-    def chosen_epsilons(self) -> None:
-        """Steps that were chosen an epsilon have it, and all others the statement's."""
+    def chosen_steps(self) -> None:
+        """Steps for which something was chosen have it, and all others what the statement says."""
         varied = self.stated("varied")
-        if varied is None or "epsilon" not in varied["names"]:
+        if varied is None:
             return
-        runs = sorted((*map(int, run), fraction(one["epsilon"] or self.stated("epsilon")))
-                      for one in varied["chosen"] for run in one["steps"])  # fmt: skip
+        runs = sorted((*map(int, run), number) for number, one in enumerate(varied["chosen"]) for run in one["steps"])
         apart = all(first <= last for first, last, _ in runs) and all(one[1] < two[0] for one, two in pairwise(runs))
         if not apart:
             self.report.add("wrong", "chosen steps", "runs of steps that overlap")
             return
         seconds, begins = self.stated("model.step_seconds"), [first for first, _, _ in runs]
-        others = fraction(self.stated("epsilon"))
         if "t" not in self.file.columns or not seconds:
             raise Unknown("which rows are of the chosen steps is told by times, and rows have none")
         odd = []
         for row in self.file.rows:
-            moment, own = self.file.moment(row), self._epsilon(row)
+            moment = self.file.moment(row)
             if moment is None:
                 raise Unknown("some rows have no time")
             number = moment // (seconds * 10**6)
             run = bisect_right(begins, number) - 1
             inside = run >= 0 and number <= runs[run][1]
-            due = runs[run][2] if inside else others
-            if own and own != due:
-                odd.append(row.where)
-        figure = "answers at the chosen steps have the epsilon that was chosen, all others the statement's"
-        self.report.require(not odd, "chosen steps", figure, f"another epsilon: {some(odd)}")
+            other = self._not_due(row, varied["chosen"][runs[run][2]] if inside else {}, varied["names"])
+            odd += [f"{other} of {row.where}"] if other else []
+        unseen = sorted({*varied["names"]} - {"epsilon", "partners"}) if self.plans is None else []
+        if unseen:
+            self.report.cannot("chosen steps", f"{' and '.join(unseen)} of steps: no --plans")
+        figure = "answers at the chosen steps have what was chosen, all others what the statement says"
+        self.report.require(not odd, "chosen steps", figure, f"not what was chosen: {some(odd)}")
+
+    def _not_due(self, row: Row, chosen: dict[str, Any], names: Sequence[str]) -> str:
+        """What a row's answer was made with that is not what its step has; "" where it is."""
+        epsilon = self._epsilon(row)
+        if "epsilon" in names and epsilon and epsilon != fraction(chosen.get("epsilon") or self.stated("epsilon")):
+            return "another epsilon"
+        plan = None if self.plans is None else self.plans.get(row.cells["plan"])
+        if plan is None:
+            return ""
+        policy = (chosen.get("policy") or self.stated("policy"))["sha256"]
+        if "policy" in names and plan.shared["policy"] != policy:
+            return "another policy"
+        joined = any(chosen.get(name) is not None for name in ("partners", "protection"))
+        return "other partners" if joined != ("joins" in plan.chosen.get("chosen", {})) else ""
 
     def sums(self) -> None:
         exact = self._exact

@@ -190,6 +190,37 @@ def test_losses_under_another_policy_of_single_steps_cannot_be_told(folder, run,
     assert any("plans are of policies of their own" in line for line in found["cannot tell"])
 
 
+@pytest.mark.parametrize("folder", ["made"], indirect=True)
+@pytest.mark.parametrize("left", [0, 1])
+def test_a_policy_that_steps_had_is_not_called_another(folder, run, verify, left):
+    """All answers are under the narrow policy; the statement says so of one step, or of none."""
+    Path("ledger.db").unlink()
+    times = sorted({row["t"] for row in csv.DictReader(Path("walks.csv").read_text().splitlines())})
+    Path("choices.csv").write_text("t,policy\n" + "".join(f"{t},radius.json\n" for t in times))
+    run("policy", "complete", "model.npz", "-o", "wide.json")
+    wide, chosen = ("--model", "model.npz", "--policy", "wide.json"), ("--choices", "choices.csv")
+    for old in ("released.csv", "released.csv.privacy.json"):
+        Path(old).unlink()
+    run("release", "walks.csv", *wide, "--epsilon", 1, "-o", "released.csv", "--ledger", "ledger.db", *chosen)
+    audited(run, *chosen, policy="wide.json")
+    assert verify(*everything(policy="wide.json"))[1]["wrong"] == []
+
+    def less(told):
+        (one,) = told["varied"]["chosen"]
+        one["steps"] = [[one["steps"][0][0]] * 2]
+        told["varied"]["chosen"] = [one] * left
+
+    edit_statement(less)
+    code, found = verify(*everything(policy="wide.json"))
+    assert code == 1 and [line.split(",")[0] for line in found["wrong"]] == [
+        f"chosen steps: not what was chosen: another policy of user {sorted(users())[0]!r}"
+    ]
+
+
+def users():
+    return {row["user"] for row in csv.DictReader(Path("walks.csv").read_text().splitlines())}
+
+
 def test_a_parquet_file_is_exported_and_other_formats_are_read(folder, run, verify, capsys, program):
     run("export", "released.csv", "-o", "released.parquet")
     assert program.main(["released.parquet"]) == 2

@@ -340,6 +340,28 @@ def test_what_answers_tell_of_places_further_apart_is_of_every_plan(world, tmp_p
     assert float(pages[0][0].replace(",", "")) > np.exp(3)
 
 
+def test_a_step_has_the_policy_that_was_chosen_for_it_and_no_other(world, tmp_path):
+    """All answers are under the narrow policy; the statement is edited to say so of the first step alone."""
+    copied(world("grid"), tmp_path)
+    run("policy", "radius", tmp_path / "model.npz", "-o", tmp_path / "narrow.json", "--covers", "1km")
+    run("policy", "complete", tmp_path / "model.npz", "-o", tmp_path / "policy.json", "--force")
+    times = pd.read_csv(tmp_path / "walks.csv").t.drop_duplicates().tolist()
+    public, ledger = ("--policy", tmp_path / "policy.json"), ("--ledger", tmp_path / "ledger.db")
+    table(tmp_path / "choices.csv", ["t", "policy"], [[t, "narrow.json"] for t in times])
+    released(tmp_path, "--choices", tmp_path / "choices.csv", smoothed=False)
+    report(tmp_path, tmp_path / "a.html", *public, *ledger, "--choices", tmp_path / "choices.csv")
+    place = tmp_path / "released.parquet.privacy.json"
+    told = json.loads(place.read_text())
+    (one,) = told["varied"]["chosen"]
+    one["steps"] = [[one["steps"][0][0]] * 2]
+    place.write_text(json.dumps(told))
+    table(tmp_path / "choices.csv", ["t", "policy"], [[times[0], "narrow.json"]])
+    for more in ((), ledger):
+        choices = ("--choices", tmp_path / "choices.csv")
+        said = report(tmp_path, tmp_path / "b.html", *public, *more, *choices, code=2).stderr
+        assert "got an answer drawn under plan" in said
+
+
 def test_nobody_is_nearer_than_who_knows_the_cell(world, tmp_path):
     """However large epsilon is: what is believed leaves out the place in a cell, which nobody is told."""
     copied(world("grid"), tmp_path)

@@ -21,6 +21,7 @@ from dphmm._progress import Progress, shown
 from dphmm.accounting.ledger import Entry, Ledger
 from dphmm.accounting.promise import Schedule, SequencePromise
 from dphmm.audit.released_file import ReleasedFile
+from dphmm.audit.replay import number_of
 from dphmm.errors import DphmmError, InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.planning import LONGER, World
@@ -165,7 +166,7 @@ def release_report(
         shares=_shares(rows, file, reading) if space.has_labels else (),
         hours=reading.hours(),
         backdrop=backdrop or Backdrop(),
-        notes=[*notes, *filter(None, (note, reading.not_remade, _of_earlier(reading, ledger)))],
+        notes=[*notes, *filter(None, (note, reading.not_remade, reading.unplaced, _of_earlier(reading, ledger)))],
         elsewhere=elsewhere,
         queries=queries,
     )
@@ -305,6 +306,8 @@ class _Reading:
         self._there, self._guesses = places_of_states(made.space), Guesses(made.space)
         self._written = 0
         self._counted = False
+        #: Whether rows have no number by which it is known what was chosen for their steps.
+        self._unplaced = False
         #: Of how many people the plans were made again.
         self.remade = 0
         schedule = schedule_of_statement(made.statement)
@@ -326,6 +329,16 @@ class _Reading:
         return (
             f"Plans and estimates of {self.remade:,} of {total:,} people were made again from public data and are the "
             "file's; those of the others were not: dphmm audit makes all of them again."
+        )
+
+    @property
+    def unplaced(self) -> str:
+        """What a reader must know where it cannot be told which steps have what was chosen for some."""
+        if self._made.subjects is None or not self._made.subjects.chosen or not self._unplaced:
+            return ""
+        return (
+            "Which answers are of the steps for which something else was chosen (--choices) is as the statement says: "
+            "rows without times have it from the ledger alone (--ledger)."
         )
 
     @property
@@ -399,11 +412,12 @@ class _Reading:
         file, smoother = self._file, self._smoothers.of(user)
         entries = self._stored(user, rows)
         plans = [file.plans[row] for row in rows.tolist()]
-        published = Published(user, file.step[rows], file.lattice[rows], plans, file.epsilon[rows])
+        numbers = self._numbers(user, rows)
+        published = Published(user, file.step[rows], file.lattice[rows], plans, file.epsilon[rows], numbers)
         places = np.arange(len(rows))
         known = self._ledger is not None or not self.earlier or not file.left_out[user]
         if entries and file.estimate is not None:
-            published, places = self._with_earlier(user, rows, entries)
+            published, places = self._with_earlier(user, rows, entries, numbers)
         elif not known and not smoother.setting.has_public_plans:
             came = f"none, and plans that follow from {self.earlier:,} answers of other files"
             raise InvalidInput("ledger", came, "the ledger that has those answers")
@@ -417,6 +431,16 @@ class _Reading:
             if paced is not None:
                 self._follow(paced, published, filtered.spreads, int(rows[0]))
         return smoother.smooth(published, marginals=True).at(places)
+
+    def _numbers(self, user: str, rows: IntArray) -> list[int | None]:
+        """The numbers in tables of the steps of a person's rows, by times or the ledger: what was chosen for each."""
+        origin = self._file.origin(int(rows[0]), self._made.model.step)
+        if not origin and self._ledger is not None:
+            header = self._ledger.header(user, self._made.statement.query)
+            origin = "" if header is None else header.options.get("origin", "")
+        found = [number_of(origin, t) for t in self._file.step[rows].tolist()]
+        self._unplaced |= None in found
+        return found
 
     def _require_estimates(self, rows: IntArray, estimates: FloatArray, states: IntArray) -> None:
         """Estimates must follow from the answers: any other number may be of the truth."""
@@ -457,8 +481,13 @@ class _Reading:
         _require_stored(user, rows, self._file, entries, replayable)
         return entries
 
-    def _with_earlier(self, user: str, rows: IntArray, entries: Sequence[Entry]) -> tuple[Published, IntArray]:
-        """The answers of the file and all earlier ones that the ledger has of the query; and where the rows are."""
+    def _with_earlier(
+        self, user: str, rows: IntArray, entries: Sequence[Entry], numbers: list[int | None]
+    ) -> tuple[Published, IntArray]:
+        """The answers of the file and all earlier ones that the ledger has of the query; and where the rows are.
+
+        ``numbers`` are those of the rows: another file may have had other choices.
+        """
         file, last = self._file, int(self._file.step[rows].max())
         earlier = [entry for entry in entries if entry.z and entry.t < last]
         found = {entry.t: (entry.z, str(entry.plan_hash), float(entry.epsilon or 0)) for entry in earlier}
@@ -466,7 +495,9 @@ class _Reading:
             found[int(file.step[row])] = (tuple(file.lattice[row].tolist()), file.plans[row], float(file.epsilon[row]))
         steps = np.array(sorted(found), dtype=np.int64)
         z, plans, epsilon = zip(*(found[step] for step in steps.tolist()), strict=True)
-        published = Published(user, steps, np.array(z, dtype=np.int64), plans, np.array(epsilon))
+        known = dict(zip(file.step[rows].tolist(), numbers, strict=True))
+        each = [known.get(step) for step in steps.tolist()]
+        published = Published(user, steps, np.array(z, dtype=np.int64), plans, np.array(epsilon), each)
         return published, np.searchsorted(steps, file.step[rows])
 
     def _count(self, rows: IntArray, drawn: FloatArray) -> None:

@@ -42,8 +42,8 @@ _KEPT = 2**22
 class Published:
     """One subject's rows (n,) by step: ``t`` from 1 ascending, ``z`` (n, d) in lattice steps, plan hashes.
 
-    A row that was not asked has the hash "", and nothing is read of its z. ``epsilon`` (n,), where it is known, tells
-    what may have been chosen for a row.
+    A row that was not asked has the hash "", and nothing is read of its z. What was chosen for a row is known by its
+    step's number in tables, ``numbers`` (n,); where that is None, any choice of the row's ``epsilon`` (n,) may be its.
     """
 
     subject: str
@@ -51,6 +51,14 @@ class Published:
     z: IntArray
     plans: Sequence[str]
     epsilon: FloatArray | None = None
+    numbers: Sequence[int | None] | None = None
+
+    def may_have(self, n: int, subjects: Subjects | None) -> Sequence[StepChoice | None]:
+        """What may have been chosen for the n-th row."""
+        if subjects is None:
+            return (None,)
+        number = None if self.numbers is None else self.numbers[n]
+        return subjects.may_have(None if self.epsilon is None else float(self.epsilon[n]), number)
 
     def at(self, step: int) -> str:
         """What an error calls a step of this subject."""
@@ -166,9 +174,7 @@ class Smoother:
 
     def planned(self, support: BoolArray, published: Published, n: int, partners: IntArray) -> Plan | None:
         """The plan of the n-th row beside partners (p, 2) that other queries fixed; None where no plan has its hash."""
-        may: Sequence[StepChoice | None] = (None,)
-        if self._chosen is not None:
-            may = self._chosen.may_have(None if published.epsilon is None else float(published.epsilon[n]))
+        may = published.may_have(n, self._chosen)
         for choice in (one for each in may for one in self._setting.may_be(each)):
             try:
                 plan = self._setting.under(choice).planner.plan(support, support, partners, choice)
@@ -260,10 +266,7 @@ class Smoother:
 
     def _drawn_under(self, position: Position, published: Published, n: int) -> tuple[Plan, StepChoice | None]:
         """The plan of the n-th row, which has the row's hash, and what was chosen for its step."""
-        may: Sequence[StepChoice | None] = (None,)
-        if self._chosen is not None:
-            may = self._chosen.may_have(None if published.epsilon is None else float(published.epsilon[n]))
-        made = ""
+        may, made = published.may_have(n, self._chosen), ""
         for choice in (one for each in may for one in self._setting.may_be(each)):
             try:
                 plan = self._setting.plan(position, NO_PARTNERS, choice)
