@@ -514,6 +514,25 @@ def test_an_error_that_may_be_off_by_chance_is_told_as_that():
     assert sure.chance < 0.05 and "by chance" not in "".join(_when(sure, [sure]))
 
 
+def test_who_stays_from_other_steps_on_is_where_the_model_has_people_then(monkeypatch):
+    """From step 1 everybody is nearly sure to be at one end, from step 49 on anywhere: the exact mean of both."""
+    monkeypatch.setattr("dphmm.planning.STAYERS", 20_000)
+    start = np.array([0.96, 0.01, 0.01, 0.01, 0.01])
+    model = dphmm.MarkovModel(start, 0.95 * np.eye(5) + 0.01, space=LINE, start="at")
+    promise, everybody = dphmm.SequencePromise(1, per=24), dphmm.policy.complete(5)
+    laws = [start, start @ np.linalg.matrix_power(model.matrix_at(1).toarray(), 48)]
+    due, alone = [], []
+    for begins in ([1], [49], [1, 49]):
+        planner = World(model, everybody, LINE, promise, people=6, begins=np.array(begins))
+        own = [law for step, law in zip((1, 49), laws, strict=True) if step in begins]
+        found = planner.stays(Schedule(promise, 1, (7,)))
+        plans = PlanSchedule(planner._at(Fraction(1)))
+        due.append(np.mean([enumerated(plans.plan(plans.number(7)), law, 1) for law in own]))
+        alone.append(np.mean([min(law @ np.abs(LINE.own_answers[:, 0] - at) for at in range(5)) for law in own]))
+        assert found.found[0].error == pytest.approx(due[-1], abs=0.03) and found.without == pytest.approx(alone[-1])
+    assert due[1] > 3 * due[0] and alone[1] > 3 * alone[0]
+
+
 def test_who_stays_is_where_the_model_has_people_at_step_1(monkeypatch):
     """All but a few begin at one state and are anywhere from the second step on: by the exact posterior of answers."""
     monkeypatch.setattr("dphmm.planning.STAYERS", 20_000)

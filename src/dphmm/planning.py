@@ -12,6 +12,7 @@ Source: docs/proofs/schedules.md.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -75,6 +76,8 @@ STAYERS = 300
 #: Where plans hang on answers, each answer of somebody who stays needs a plan: at most so many for one figure's people
 #: together, who are no fewer than these: seven days of an answer every half hour. What needs more is not computed.
 MOST_STAYING_PLANS, FEWEST_STAYERS = 8_400, 25
+#: People stay from at most so many different steps on, where blocks of a file begin at more.
+_MOST_BEGINNINGS = 24
 #: Places that a guess of somebody who stays is averaged over, all states together; one of each where there are more.
 _PLACES_OF_STAYERS = 2000
 #: How many blocks or windows people stay in the figures of a plan, and in the longer ones that are asked for.
@@ -146,7 +149,7 @@ class Expected(NamedTuple):
 
     ``steps``: those of a sequence, block or window. ``possible`` (N,): the states that somebody may stay at.
     ``answers``: how many somebody has in a block, at most. ``known``: how far off somebody is of people who stay who
-    knows their states.
+    knows their states. ``follows``: whether beliefs decide when or on what people are asked.
     """
 
     found: Found
@@ -154,6 +157,7 @@ class Expected(NamedTuple):
     possible: BoolArray
     answers: int = 0
     known: float = 0.0
+    follows: bool = False
 
 
 class World:
@@ -161,6 +165,7 @@ class World:
 
     ``length`` : the steps of a sequence, block or window; the people are seen for several blocks or windows from step
     1 on, and figures are of a file of these. ``at``: the steps that may be named, where not those of ``hours``.
+    ``begins`` (k,): at which steps the blocks of a file begin, from which on people stay; step 1 where nothing is said.
 
     Raises InvalidInput naming the argument.
     """
@@ -178,6 +183,7 @@ class World:
         seed: int = 1,
         choices: Mapping[str, Any] | None = None,
         at: Sequence[int] | None = None,
+        begins: IntArray | None = None,
     ) -> None:
         if not isinstance(promise, SequencePromise):
             raise InvalidInput("promise", type(promise).__name__, "a dphmm.SequencePromise")
@@ -190,7 +196,7 @@ class World:
         self._known_errors: dict[Schedule, Errors] = {}
         if self.setting.options.flat == "allow":
             raise InvalidInput("flat", "allow", '"thicken" or "refuse": what is possible would hang on the answers')
-        self.length = _length(promise, model.step)
+        self.length = block_length(promise, model.step)
         self.hours = hours
         self.at = self._allowed() if at is None else np.asarray(at, dtype=np.int64)
         self.epsilon = None if epsilon is None else exact_epsilon(epsilon)
@@ -198,6 +204,9 @@ class World:
             check_exact(self.epsilon, "epsilon")
             if self.epsilon > promise.exact:
                 raise InvalidInput("epsilon", written(self.epsilon), f"at most {promise}, the promise")
+        every = np.ones(1, dtype=np.int64) if begins is None or not len(begins) else np.unique(begins)
+        #: Some of the steps at which blocks begin.
+        self.begins = every[np.unique(np.linspace(0, len(every) - 1, _MOST_BEGINNINGS).astype(np.int64))]
         self._blocks = simulated_blocks(promise, self.length)
         # Of short sequences there are more people instead of more blocks: as many steps in all.
         walked = self.people * (-(-SETTLED // self.length) if promise.steps is not None else 1)
@@ -404,10 +413,21 @@ class World:
         return np.asarray(np.all([plans.support(step) for step in steps.tolist()], axis=0))
 
     @cached_property
+    def _stay_laws(self) -> FloatArray:
+        """How the model has people at states (k, N) when blocks begin, of those who can stay; none where nobody can."""
+        laws = [law * self._always_possible for law in self._laws_at(self.begins)]
+        return np.array([law / law.sum() for law in laws if law.any()]).reshape(-1, self.setting.space.n_states)
+
+    @cached_property
     def stay_law(self) -> FloatArray:
-        """How the model has people at each state (N,) who stay from step 1 on; all 0 where nobody can."""
-        law = np.where(self._always_possible, next(self._laws_at(self._steps[:1])), 0.0)
-        return np.asarray(law / (law.sum() or 1.0))
+        """How the model has people at each state (N,) who stay, over all beginnings; all 0 where nobody can."""
+        laws = self._stay_laws
+        return np.asarray(laws.mean(axis=0) if len(laws) else np.zeros(laws.shape[1]))
+
+    @property
+    def _stay_without(self) -> float:
+        """How far off a guess without the file is of people who stay."""
+        return float(np.mean([self._alone.off(law) for law in self._stay_laws])) if len(self._stay_laws) else math.nan
 
     @cached_property
     def _alone(self) -> ModelGuesses:
@@ -424,16 +444,22 @@ class World:
         return float(self._alone.at(model, self._steps, start)[1].mean())
 
     @cached_property
-    def _stayers(self) -> tuple[IntArray, FloatArray]:
-        """States (n,) and places (n, d) of people who stay, as the model has people: of each state its share of them.
+    def _stayers(self) -> tuple[IntArray, FloatArray, IntArray]:
+        """States (n,) and places (n, d) of people who stay, and which beginning (n,) is theirs.
 
-        In an order that tells nothing: fewer of them are followed where that takes long.
+        Of each law each state has its share of people. In an order that tells nothing: fewer of them are followed where
+        that takes long.
         """
         generator = np.random.default_rng(self.seed + 1)
-        shares = (np.arange(STAYERS) + generator.random()) / STAYERS * self.stay_law.sum()
-        states = np.minimum(np.searchsorted(np.cumsum(self.stay_law), shares, side="right"), len(self.stay_law) - 1)
-        states = generator.permutation(states)
-        return states, places(self.setting.space, states, generator)
+        which = np.arange(STAYERS) * len(self._stay_laws) // STAYERS
+        states = np.empty(STAYERS, dtype=np.int64)
+        for number, law in enumerate(self._stay_laws):
+            own = np.flatnonzero(which == number)
+            shares = (np.arange(len(own)) + generator.random()) / max(1, len(own)) * law.sum()
+            states[own] = np.searchsorted(np.cumsum(law), shares, side="right").clip(max=len(law) - 1)
+        order = generator.permutation(STAYERS)
+        states, which = states[order], which[order]
+        return states, places(self.setting.space, states, generator), which
 
     def _ends_of(self, after: Sequence[int]) -> tuple[str, tuple[tuple[int, int], ...]]:
         """What people stay for, and (after, the steps from the first of a block until then)."""
@@ -447,7 +473,7 @@ class World:
 
     @on_one_thread
     def stays(self, schedule: Schedule, after: Sequence[int] = AFTER) -> Stays:
-        """What is found of people who stay at one place for so many whole blocks or windows from step 1 on.
+        """What is found of people who stay at one place for so many whole blocks or windows, from where one begins on.
 
         ``after`` ascends.
 
@@ -463,7 +489,7 @@ class World:
         people = self.stayers(schedule)
         if not self.setting.has_public_plans:
             ends = tuple(end for end in ends if people * self._most_answers(schedule, end[1]) <= MOST_STAYING_PLANS)
-        without = self._alone.off(self.stay_law)
+        without = self._stay_without
         found = []
         setting = self._at(schedule.exact)
         for number, answers, columns in weights(setting, self.in_steps(schedule), ends):
@@ -490,11 +516,13 @@ class World:
             from_start=True,
             uncomputed="" if stays.found else why_no_stays(self.setting.has_public_plans),
         )
-        return Expected(found, self.length, self._always_possible, schedule.releases, self._known)
+        return Expected(
+            found, self.length, self._always_possible, schedule.releases, self._known, self._follows(schedule)
+        )
 
     def _planned(self, setting: Setting, schedule: Schedule, ends: Any) -> Any:
         """After each end the mean number of answers about the place, and the tracker's beliefs (N, n)."""
-        plans, (states, _) = PlanSchedule(setting), self._stayers
+        plans, (states, _, _) = PlanSchedule(setting), self._stayers
         asked = np.flatnonzero(schedule.may_ask(np.arange(1, ends[-1][1] + 1))) + 1
         numbers, logs = plans.numbers(asked), self._prior(len(states))
         bits, done = ReplayBits(f"{self.seed} staying".encode()), 0
@@ -557,8 +585,9 @@ class World:
                 yield stops[t], asked / len(paths), np.exp(logs - logs.max(axis=0))
 
     def _prior(self, people: int) -> FloatArray:
+        """What a reader believes (N, n), in logs, of the first who stay: the file says when their blocks begin."""
         with np.errstate(divide="ignore"):
-            return np.repeat(np.log(self.stay_law)[:, None], people, axis=1)
+            return np.log(self._stay_laws)[self._stayers[2][:people]].T.copy()
 
     def _found(self, weights: FloatArray) -> tuple[float, str]:
         """How far off the best estimate is, and which one it is, by the beliefs (N, n) of who knows that people stay.
@@ -594,7 +623,7 @@ class World:
         return found / len(guesses)
 
 
-def _length(promise: SequencePromise, step: int | None) -> int:
+def block_length(promise: SequencePromise, step: int | None) -> int:
     """Steps of the sequence, block or window. Raises InvalidInput as `SequencePromise.in_steps`, and for too many."""
     length = promise.steps or promise.window or promise.in_steps(step, 0).per
     assert isinstance(length, int)

@@ -80,10 +80,17 @@ def test_sureness_is_never_below_what_answers_allow() -> None:
         assert (unit == Decimal("0.1")) == (true <= Decimal("99.9"))
 
 
-def test_errors_are_said_to_ten_metres() -> None:
+def test_errors_are_said_to_ten_metres_and_small_ones_to_two_digits() -> None:
     due = {
         (1028.4, "m"): "1,030 m",
         (404.0, "m"): "400 m",
+        (104.9, "m"): "100 m",
+        (99.6, "m"): "100 m",
+        (42.4, "m"): "42 m",
+        (9.96, "m"): "10 m",
+        (4.31, "m"): "4.3 m",
+        (0.86, "m"): "0.9 m",
+        (0.0, "m"): "0 m",
         (9994.0, "m"): "9,990 m",
         (9996.0, "m"): "10.0 km",
         (12_345.0, "m"): "12.3 km",
@@ -309,6 +316,7 @@ def test_figures_of_who_stays_say_of_which_file_they_are() -> None:
     assert ends_told(every, 3, 7) == [(3, 250.0), (7, 136.0)]
     assert ends_told(every, 4, 7) == [(3, 250.0), (7, 136.0)]
     assert ends_told(every, 0, 7) == ends_told(every, 7, 7) == ends_told(every, 9, 7) == [(1, 404.0), (7, 136.0)]
+    assert ends_told(every, 10, 7) == ends_told(every, 30, 7) == [(7, 136.0), (10, 120.0)]
     assert ends_told(every[:4], 1, 7) == [(1, 404.0), (5, 220.0)] and ends_told(every[:1], 3, 7) == every[:1]
     assert first_that_finds(every, 210.0) == 5 and first_that_finds(every, 0.0) == first_that_finds(every, 50.0) == 0
     three = replace(STAYERS, stays=ends_told(every, 3, 7), blocks=3, found_after=7)

@@ -10,7 +10,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from dphmm.audit.released_file import ReleasedFile
 from dphmm.audit.replay import number_of
 from dphmm.errors import DphmmError, InvalidInput
 from dphmm.markov.model import MarkovModel
-from dphmm.planning import LONGER, World
+from dphmm.planning import LONGER, World, block_length
 from dphmm.policy.graph import PolicyGraph
 from dphmm.reconstruction.linear import shares_of_outcomes
 from dphmm.report.beliefs import Cells, levels, spreads
@@ -149,7 +149,6 @@ def release_report(
     if len(told):
         alone[told] = _guesses(made, rows.step[told])[1]
     elsewhere, queries = (None, 0) if ledger is None else _elsewhere(ledger, rows, made.statement.query)
-    prospects = _prospects(reading, ledger) or prospects or prospects_of(made, progress)
     report = ReleaseReport(
         title,
         name,
@@ -162,7 +161,7 @@ def release_report(
         alone=alone,
         chosen=bool(users),
         truth=None if truth is None else _truth(truth, rows, made, reading.errors),
-        prospects=prospects,
+        prospects=Prospects(),
         shares=_shares(rows, file, reading) if space.has_labels else (),
         hours=reading.hours(),
         backdrop=backdrop or Backdrop(),
@@ -170,7 +169,8 @@ def release_report(
         elsewhere=elsewhere,
         queries=queries,
     )
-    return report
+    expected = _prospects(reading, ledger) or prospects or prospects_of(made, progress, report.begins)
+    return replace(report, prospects=expected)
 
 
 def _prospects(reading: _Reading, ledger: Ledger | None) -> Prospects | None:
@@ -623,8 +623,11 @@ def _truth(truth: TrueRows, rows: Rows, made: Made, errors: FloatArray) -> Truth
 # -- what is expected of who stays ---------------------------------------------------------------------------------
 
 
-def world_of(made: Made) -> World | None:
-    """The invented people of a release; None where its model is too large, or its choices allow none."""
+def world_of(made: Made, begins: Callable[[int], IntArray] | None = None) -> World | None:
+    """The invented people of a release; None where its model is too large, or its choices allow none.
+
+    ``begins``: the steps at which blocks of so many steps begin; people stay from step 1 on where nothing is said.
+    """
     if made.subjects is None:
         return None
     told = asked_of(made)
@@ -639,7 +642,8 @@ def world_of(made: Made) -> World | None:
     at = schedule.at if kind == "paced" else None
     model, policy = made.model, made.subjects.setting.policy
     try:
-        return World(model, policy, made.space, promise, kind, people=_INVENTED, choices=choices, at=at)
+        steps = None if begins is None else begins(block_length(promise, model.step))
+        return World(model, policy, made.space, promise, kind, None, None, _INVENTED, 1, choices, at, steps)
     except DphmmError:
         return None
 
@@ -669,14 +673,16 @@ def asked_of(made: Made) -> tuple[SequencePromise, Schedule] | None:
         return None
 
 
-def prospects_of(made: Made, progress: Progress | None = None) -> Prospects:
-    """What a reader is expected to find: simulated from the public model alone."""
+def prospects_of(
+    made: Made, progress: Progress | None = None, begins: Callable[[int], IntArray] | None = None
+) -> Prospects:
+    """What a reader is expected to find: simulated from the public model alone. ``begins`` as for `world_of`."""
     if made.subjects is None:
         return Prospects(missing="Give the policy (--policy) to see what can be found.")
     if made.statement.beginnings:
         # The invented people begin as the model says, and not where these are known to begin.
         return Prospects(missing="What can be found is not computed for people who begin where it is publicly known.")
-    told, world = asked_of(made), world_of(made)
+    told, world = asked_of(made), world_of(made, begins)
     if told is None or world is None or made.subjects.setting.varies:
         return Prospects(missing="What can be found is not computed for these choices.")
     n, steps = made.model.n_states, world.paths.shape[1]

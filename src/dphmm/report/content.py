@@ -369,37 +369,40 @@ class ReleaseReport:
         promise = self.promise
         return not self._in_runs and (self.rows.time is not None or promise is None or not isinstance(promise.per, str))
 
-    @cached_property
-    def begins(self) -> IntArray:
-        """The steps (k,) from 1 at which blocks with rows begin, ascending; all steps where that may be any of them."""
-        expected = self.prospects.expected
+    def begins(self, length: int) -> IntArray:
+        """The steps (k,) from 1 at which blocks of so many steps with rows begin, ascending.
+
+        All steps where that may be any of them.
+        """
         if self.promise is not None and self.promise.steps is not None:
             return np.ones(1, dtype=np.int64)
-        if not self._known_blocks or expected is None:
+        if not self._known_blocks:
             return np.unique(self.rows.step)
-        found, back = set[int](), np.arange(1 - expected.steps, 1)
+        found, back = set[int](), np.arange(1 - length, 1)
         for user, at in self.rows.by_user.items():
             steps = self.rows.step[at]
             # The first step of the first row's block.
             first = int(steps[0] + back[np.argmax((own := self.block(user, steps[0] + back)) == own[-1])])
-            found.update((steps - (steps - first) % expected.steps).tolist())
+            found.update((steps - (steps - first) % length).tolist())
         return np.array(sorted(step for step in found if step >= 1), dtype=np.int64)
 
     @cached_property
     def begins_alike(self) -> bool:
-        """Whether the model has people, and plans, when blocks of the file begin, as from step 1 on.
+        """Whether what is found of who stays is that of blocks which begin as those of the file do.
 
-        What is found of who stays is of people who begin there: where they are elsewhere, a reader may know more of
-        them, or less.
+        The model must plan them as from step 1 on. Where beliefs decide when or on what people are asked, it must also
+        have people alike: these were followed from step 1.
         """
         subjects, expected = self.made.subjects, self.prospects.expected
         if subjects is None or expected is None:
             return False
-        setting, steps = subjects.setting, np.union1d([1], self.begins)
+        setting, steps = subjects.setting, np.union1d([1], self.begins(expected.steps))
         block, plans = np.arange(expected.steps if self._known_blocks else 1), PlanSchedule(setting)
         first_plans = plans.numbers(1 + block)
         if any((plans.numbers(step + block) != first_plans).any() for step in steps.tolist()):
             return False
+        if not expected.follows:
+            return True
         # Of those who can stay: of all people they may be few.
         laws = (law * expected.possible for law in laws_of_steps(setting.model, steps, setting.options.start))
         laws = (law / (law.sum() or 1.0) for law in laws)

@@ -63,6 +63,8 @@ _DAY = 86_400
 _FIRST = 14 * 3600
 _TOO_FEW = 8
 #: Quarters of a day that are named below the slider, in seconds, and how far apart words there are at least, as a share
+#: Steps that come once are drawn up to this number.
+_MOST_CHARTED = 1000
 #: of it.
 _QUARTERS, _TICKS_APART = (6 * 3600, 12 * 3600, 18 * 3600), 0.14
 #: Names of days with an hour are so long.
@@ -535,7 +537,7 @@ class Content:
         report, expected = self.report, self.report.prospects.expected
         if self.alone or not self.answered or expected is None or report.found is None:
             return None
-        found, steps = report.found, expected.steps
+        found, steps = report.found, self._charted_steps
         measured, asked, believed = self.by_step(steps)[0], self.asked_steps(steps), self._in_block(steps)[0]
         now, base = off(found.error, found.unit), off(found.without, found.unit)
         curves, ticks = self.error_curves
@@ -554,6 +556,8 @@ class Content:
             caption = f"Measured on the {whose} people. Dashed, and all that a public page has: expected of "
             caption += f"{report.rows_told}. "
             caption += "Band: 8 of 10 people. " * (curves.band is not None)
+        if self._recurs_after is None and (last := int(report.rows.step.max())) > steps:
+            caption += f"Drawn: the first {steps:,} of {last:,} steps. "
         if found.measured and np.nan_to_num(believed).max() > found.without:
             caption += "Without the file: a guess for each step, their error the mean over all. "
         rows = [
@@ -578,11 +582,10 @@ class Content:
     def error_curves(self) -> tuple[charts.Curves, list[tuple[float, str]]]:
         """How far off a reader is at each step of a block, and the ticks of that axis.
 
-        A file of less than a block is drawn over its own steps.
+        A file of less than a block is drawn over its own steps; so is one whose steps come once.
         """
-        report, expected = self.report, self.report.prospects.expected
-        assert expected is not None and report.found is not None
-        steps = expected.steps
+        report, steps = self.report, self._charted_steps
+        assert report.found is not None
         (believed, without), (measured, band) = self._in_block(steps), self.by_step(steps)
         ticks, drawn, known = self.ticks(steps), slice(0, steps), np.flatnonzero(~np.isnan(believed))
         if 0 < len(known) < steps:
@@ -598,10 +601,24 @@ class Content:
         )
         return curves, ticks
 
+    @property
+    def _recurs_after(self) -> int | None:
+        """After how many steps those of a block or window, or of a day, come again; None where each comes once."""
+        promise, expected = self.report.promise, self.report.prospects.expected
+        once = promise.steps is not None if promise is not None else not self._by_day
+        return None if once or expected is None else expected.steps
+
+    @property
+    def _charted_steps(self) -> int:
+        """Over how many steps it is drawn how far off a reader is."""
+        return self._recurs_after or min(int(self.report.rows.step.max()), _MOST_CHARTED)
+
     def _in_block(self, steps: int) -> tuple[FloatArray, FloatArray]:
         """How far off a reader expects to be at each step of a block (L,), and without the file; NaN without rows."""
         report = self.report
         place, (at, spreads) = self._place_in_block(steps), report.believed
+        charted = place[at] < steps
+        at, spreads = at[charted], spreads[charted]
         rows = np.bincount(place[at], minlength=steps)
         alone = np.full(len(at), np.nan) if report.alone is None else report.alone[at]
         with np.errstate(invalid="ignore"):
@@ -615,23 +632,24 @@ class Content:
             return None, None
         place = self._place_in_block(steps)
         mean, band = np.full(steps, np.nan), np.full((steps, 2), np.nan)
-        counted = truth.counted
+        counted = truth.counted & (place < steps)
         for step in np.unique(place[counted]).tolist():
             errors = truth.errors[counted & (place == step)]
             mean[step], band[step] = errors.mean(), np.quantile(errors, (0.1, 0.9))
         return mean, None if report.space.has_labels else band
 
     def _place_in_block(self, steps: int) -> IntArray:
-        """The step (n,) of each row within its block, from 0."""
+        """The step (n,) of each row, from 0; within its block, where steps come again."""
         rows, model, promise = self.report.rows, self.report.made.model, self.report.promise
         if rows.time is not None and model.step is not None and (promise is None or isinstance(promise.per, str)):
             return np.asarray((rows.time + self.report.zone) // model.step % steps)
-        return np.asarray((rows.step - 1) % steps)
+        return np.asarray(rows.step - 1 if self._recurs_after is None else (rows.step - 1) % steps)
 
     def asked_steps(self, steps: int) -> list[int]:
         schedule, report = self.report.schedule, self.report
         if schedule is not None and schedule.kind == "planned":
-            found = np.unique(self._place_in_block(steps)[report.rows.asked]).tolist()
+            place = np.unique(self._place_in_block(steps)[report.rows.asked])
+            found = place[place < steps].tolist()
             return found if len(found) <= steps // 2 else []
         return []
 

@@ -33,7 +33,7 @@ from dphmm.storage.statement_types import ReleaseStatement, document, earlier_an
 
 #: Characters of a line beside its label: a terminal has 80 columns.
 _WIDTH = 64
-_KILOMETRES = 10_000.0
+_KILOMETRES, _METRES, _TENTHS = 10_000.0, 99.5, 10.0
 _NO_ERROR = 1e-9
 _LEAST_TOLD = 0.001
 #: An error of at most so many times that of somebody who knows the state is told as the state found.
@@ -76,7 +76,9 @@ def sureness(epsilon: Fraction) -> str:
 
 
 def off(value: float, unit: str) -> str:
-    """An error for people: metres to ten, kilometres to one decimal from 10 km on; three digits of other units.
+    """An error for people: metres to ten, below 100 to one, below 10 to a tenth; kilometres to one decimal.
+
+    Kilometres from 10 km on. Three digits of other units.
 
     Of labels the share that is wrong.
     """
@@ -86,13 +88,15 @@ def off(value: float, unit: str) -> str:
         # Less is rounding of sums.
         told = f"{value:.3g}" if value >= _LEAST_TOLD else f"less than {_LEAST_TOLD}"
         return told if value > _NO_ERROR else "0"
+    if value < _METRES:
+        return f"{value:.1f} m" if _NO_ERROR < round(value, 1) < _TENTHS else f"{value:.0f} m"
     if round(value, -1) >= _KILOMETRES:
         return f"{value / 1000:,.1f} km"
     return f"{round(value, -1):,.0f} m"
 
 
 #: Why nothing is told of who stays.
-OTHER_TIMES = "by the model people are elsewhere when the blocks of this file begin than at the first row"
+OTHER_TIMES = "answers of later blocks are made otherwise than those from step 1 on, which alone are simulated"
 
 
 def clock(seconds: int) -> str:
@@ -167,11 +171,14 @@ def first_that_finds(stays: Sequence[tuple[int, float]], known: float) -> int:
 
 
 def ends_told(stays: Sequence[tuple[int, float]], blocks: int, last: int) -> list[tuple[int, float]]:
-    """Of all that is known of who stays what is told: after the file's own ``blocks``, and after ``last`` at most.
+    """Of all that is known of who stays what is told: after the file's own ``blocks``, and after ``last``.
 
-    After one in place of the file's own where it has no fewer than ``last``, or nothing is known of so many.
+    After one in place of the file's own where it has as many, or nothing is known of so many. A file of more has the
+    figure after ``last`` first.
     """
-    kept = [stay for stay in stays if stay[0] <= last]
+    kept, longer = ([stay for stay in stays if stay[0] <= most] for most in (last, blocks))
+    if len(longer) > len(kept) > 0:
+        return [kept[-1], longer[-1]]
     if len(kept) < 2:
         return kept
     own = [stay for stay in kept[:-1] if stay[0] <= blocks] if blocks < kept[-1][0] else []
