@@ -1076,6 +1076,35 @@ def test_a_guess_errs_as_little_as_the_best(towns):
     assert np.max(np.divide(guess, best)) < 1.005
 
 
+@pytest.mark.parametrize("cells", [True, False])
+def test_a_guess_does_not_stay_where_it_is_sought_first(cells):
+    """Three places at a right angle, far apart beside a cell: the corner, where the search begins, errs 27 % more."""
+    if cells:
+        space = dphmm.Grid.from_bounds(10.0, 50.0, 10.5, 50.35, 600.0)
+        chosen = [0, space.columns - 1, (space.rows - 1) * space.columns]
+    else:
+        space, chosen = dphmm.StateSpace(np.array([[0, 0], [120_000, 0], [0, 120_000]])), [0, 1, 2]
+    for shares in ((1, 1, 1), (2, 3, 3), (6, 1, 1), (1, 5, 2)):
+        belief = np.zeros((space.n_states, 1))
+        belief[chosen, 0] = shares
+        best = nearest_to_all(belief, space.own_answers, rounds=3000)[0]
+        places = [best, *space.own_answers[chosen]]
+        least = min(float(belief[:, 0] @ np.linalg.norm(space.own_answers - at, axis=1)) for at in places)
+        assert Guesses(space).of(belief)[1][0] * sum(shares) < 1.01 * least
+
+
+def test_a_guess_about_a_zone_that_is_a_ring_is_inside_it():
+    """A county around its town: who knows the county guesses its middle, and not a place in it."""
+    shapely = pytest.importorskip("shapely")
+    outer, town = shapely.box(10.0, 50.0, 10.8, 50.5), shapely.box(10.2, 50.12, 10.6, 50.38)
+    zones = dphmm.Zones(["county", "town"], [outer.difference(town), town])
+    county = list(zones.names).index("county")
+    known = np.eye(2)[:, [county]]
+    there = simulated.places_of_states(zones)[county]
+    guess, own = Guesses(zones).of(known)[0][0], zones.own_answers[county]
+    assert zones.distances(there, guess).mean() < 0.9 * zones.distances(there, own).mean()
+
+
 def test_what_is_rare_moves_a_guess_where_there_is_much_of_it():
     """A tenth at one state, and the rest at ten thousand, each of which is too rare to move a guess alone."""
     space = dphmm.StateSpace(np.array([[0, 0], *([500 + i % 100, i // 100] for i in range(10**4))]))
@@ -1116,6 +1145,27 @@ def test_few_people_who_are_most_of_an_error_are_among_the_invented_ones(seed):
     # Of who they are the far ones are still 16 to 20 thousand off.
     assert 160 < whole.smoothed < 0.01 * apart.min() + 1
     assert found.smoothed == pytest.approx(whole.smoothed, rel=0.1)
+
+
+def test_an_error_of_people_of_whom_none_was_invented_is_told_to_be_unsure():
+    """All begin at one state; one in a hundred goes far away with the first move, where answers say nothing."""
+    places = np.r_[np.arange(4), 100_000 + 2000 * np.arange(40)]
+    moves = np.zeros((44, 44))
+    moves[0, 1:4], moves[0, 4:] = 0.99 / 3, 0.01 / 40
+    moves[1:4, 1:4], moves[4:, 4:] = 1 / 3, 1 / 40
+    space = dphmm.StateSpace(places)
+    pairs = [(i, j) for first, end in ((0, 4), (4, 44)) for i in range(first, end) for j in range(first, i)]
+    model = dphmm.MarkovModel(np.eye(44)[0], moves, space=space, start="before")
+    promise, seen = dphmm.SequencePromise(12, per=24), []
+    for seed in range(6):
+        found = dphmm.plan(model, dphmm.policy.from_edges(pairs, 44), space, promise, epsilon=2, people=60, seed=seed)
+        seen.append(found.expected_error > 10)
+        # The true error is 184: where none of them was invented, 0.7 is told, and that it may be far too small.
+        assert seen[-1] or found.chance > 100
+        assert ("by chance an error may be" in "".join(_when(found, [found]))) == (found.chance >= 0.05)
+        lines = replace(found.found, by_plan=True).lines
+        assert ("by chance" in lines[-1]) == (found.chance >= 0.05)
+    assert set(seen) == {True, False}
 
 
 # -- short sequences of labels -----------------------------------------------------------------------------------------

@@ -382,7 +382,9 @@ class World:
     def _errors(self, schedule: Schedule) -> Errors:
         """The errors of the people under a schedule."""
         if schedule not in self._known_errors:
-            self._known_errors[schedule] = self.simulated(schedule).errors()
+            found = self.simulated(schedule).errors()
+            deviation = math.hypot(found.deviation, self._unseen * self.without)
+            self._known_errors[schedule] = found._replace(deviation=deviation)
         return self._known_errors[schedule]
 
     def _per_length(self, found: Errors) -> Errors:
@@ -404,6 +406,22 @@ class World:
 
     def _laws_at(self, steps: IntArray) -> Iterator[FloatArray]:
         return laws_of_steps(self.setting.model, steps, self.setting.options.start)
+
+    @cached_property
+    def _unseen(self) -> float:
+        """Which share of the error without the file is of people who are nowhere that an invented one is.
+
+        In tenths, by how far off a guess is: few people who move far may be all of an error, and none of them invented.
+        """
+        law = np.mean(list(self._laws_at(self._steps)), axis=0)
+        costs = self._alone.costs(self._alone.place(law))
+        order = np.argsort(costs, kind="stable")
+        parts = (law * costs)[order] / (float(law @ costs) or 1.0)
+        tenth = np.empty(len(law), dtype=np.int64)
+        tenth[order] = (10 * (np.cumsum(parts) - parts / 2)).astype(np.int64).clip(max=9)
+        seen = np.zeros(10, dtype=np.bool_)
+        seen[tenth[self.paths]] = True
+        return float(parts[~seen[tenth[order]]].sum())
 
     @cached_property
     def _always_possible(self) -> BoolArray:

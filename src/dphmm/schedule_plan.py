@@ -182,6 +182,7 @@ class SchedulePlan:
             rows=simulated_file(self.schedule.promise, self.step, stays.what),
             from_start=True,
             uncomputed="" if stays.found else why,
+            chance=self.chance,
             seconds=self.seconds,
         )
 

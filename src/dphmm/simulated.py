@@ -42,8 +42,8 @@ _SETTLED, _LOOKED = 1e-7, 8
 _RAREST = 1e-280
 #: Places of a cell that are drawn until one lies within the box of its grid.
 _DRAWS = 16
-#: The iteration for a guess ends after so many rounds, or with a step so short beside the mean distance.
-_ROUNDS, _SHORT = 60, 1e-2
+#: The iteration for a guess ends after so many rounds, or where the mean distance changes by so little for each metre.
+_ROUNDS, _FLAT = 60, 1e-2
 #: States that are so rare beside the likeliest one move no guess, if they have so small a share of it together.
 _RARE, _UNSEEN = 1e-4, 2e-3
 #: Places that the error without a file is averaged over, all states together; one of each state where there are more.
@@ -196,8 +196,13 @@ def _parts_in_box(grid: Grid) -> tuple[FloatArray, FloatArray]:
 
 
 def middles(space: StateSpace) -> FloatArray:
-    """The middle (N, d) of each state, in answer units: of a cell of a grid that of its part in the box of the grid."""
+    """The middle (N, d) of each state, in answer units: of a cell of a grid that of its part in the box of the grid.
+
+    Of zones the mean of some places in it, which may be in none: of a ring it is inside.
+    """
     own = space.unmerged
+    if isinstance(own, Zones):
+        return np.asarray(places_of_states(space, PLACES).mean(axis=1))
     if not isinstance(own, Grid):
         return space.own_answers
     low, sides = _parts_in_box(own)
@@ -278,7 +283,7 @@ class Guesses:
         rows = np.ascontiguousarray(beliefs.T)
         guesses, off = np.empty((len(rows), self.points.shape[1])), np.empty(len(rows))
         public = self.points, self._widths, self._order
-        _kernels.medians.medians(rows, *public, _RARE, _UNSEEN, _SHORT, _ROUNDS, guesses, off)
+        _kernels.medians.medians(rows, *public, _RARE, _UNSEEN, _FLAT, _ROUNDS, guesses, off)
         return guesses, off
 
 

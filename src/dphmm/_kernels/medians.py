@@ -36,11 +36,10 @@ def medians(
     A place is sought whose mean of sqrt(distance² + width²) is least; ``widths`` (N,) say how far around each point
     its people are. ``order`` (d, N): the points in the order of each coordinate. Points whose weights are below
     ``rarest`` times the largest of a row move no place, if they have at most a share ``unseen`` of it together.
-    Iterations end after ``rounds`` or with a step below ``tolerance`` times the mean.
+    Iterations end after ``rounds`` or where the slope of the mean is below ``tolerance``.
     """
     states, d = points.shape
-    near, own, square = np.empty((d, states)), np.empty(states), np.empty(states)
-    widened, shift = np.empty(states), np.empty(d)
+    near, own, widened = np.empty((d, states)), np.empty(states), np.empty(states)
     for row in range(weights.shape[0]):
         belief, place = weights[row], places[row]
         floor, rare, total = rarest * belief.max(), 0.0, 0.0
@@ -67,12 +66,7 @@ def medians(
                     if below >= seen / 2:
                         break
         if d > 1:
-            for _ in range(rounds):
-                square[:count] = widened[:count]
-                _add_squares(near, place, count, square)
-                step, mean = _move(own, near, square, count, shift, place)
-                if step * seen <= tolerance * mean:
-                    break
+            _settle(own, near, widened, count, seen, tolerance, rounds, place)
         off = 0.0
         for state in range(states):
             if belief[state] > 0.0:
@@ -92,32 +86,50 @@ def _add_squares(near: FloatArray, place: FloatArray, count: int, square: FloatA
 
 
 @kernel
-def _move(
-    own: FloatArray, near: FloatArray, square: FloatArray, count: int, shift: FloatArray, place: FloatArray
-) -> tuple[float, float]:
-    """Move a place (d,) nearer to weighted points (d, count) whose distances are known by their ``square``.
+def _settle(
+    own: FloatArray,
+    near: FloatArray,
+    widened: FloatArray,
+    count: int,
+    total: float,
+    tolerance: float,
+    rounds: int,
+    place: FloatArray,
+) -> None:
+    """Move a place (d,) to where the mean distance from weighted points (d, count) is nearly least.
 
-    Returns how far, 0 where it is best, and the weighted sum of the distances before.
+    Until its slope is below ``tolerance``: then it is at most that times the way to the best place above the least.
     """
-    here, pull, mean = 0.0, 0.0, 0.0
-    for i in range(count):
-        apart = np.sqrt(square[i])
-        mean += own[i] * apart
-        # What pulls from there; what is here holds.
-        square[i] = own[i] / apart if apart > 0.0 else 0.0
-        pull += square[i]
-        if apart == 0.0:
-            here += own[i]
-    force = 0.0
-    for axis in range(place.size):
-        shift[axis] = 0.0
+    square, shift, last, way = np.empty(count), np.empty(place.size), place.copy(), np.zeros(place.size)
+    least, steep, stretch = np.inf, np.inf, 1.0
+    for _ in range(rounds):
+        square[:] = widened[:count]
+        _add_squares(near, place, count, square)
+        here, pull, mean = 0.0, 0.0, 0.0
         for i in range(count):
-            shift[axis] += square[i] * (near[axis, i] - place[axis])
-        force += shift[axis] ** 2
-    force = np.sqrt(force)
-    if force <= here or pull == 0.0:
-        return 0.0, mean
-    share = _LONGER * (1.0 - here / force) / pull
-    for axis in range(place.size):
-        place[axis] += share * shift[axis]
-    return share * force, mean
+            apart = np.sqrt(square[i])
+            mean += own[i] * apart
+            # What pulls from there; what is here holds.
+            square[i] = own[i] / apart if apart > 0.0 else 0.0
+            pull += square[i]
+            if apart == 0.0:
+                here += own[i]
+        if mean > least:
+            # A stretched step went too far.
+            place[:], stretch = last + way, 1.0
+            least = np.inf
+            continue
+        force = 0.0
+        for axis in range(place.size):
+            shift[axis] = 0.0
+            for i in range(count):
+                shift[axis] += square[i] * (near[axis, i] - place[axis])
+            force += shift[axis] ** 2
+        force = np.sqrt(force)
+        if force - here <= tolerance * total or pull == 0.0:
+            break
+        # Near a point that holds nobody back steps are short: they get longer where the slope stays.
+        stretch = 4.0 * stretch if force - here > steep / 2 else 1.0
+        least, steep = mean, force - here
+        last[:], way[:] = place, _LONGER * (1.0 - here / force) / pull * shift
+        place[:] = last + stretch * way

@@ -25,8 +25,6 @@ _CHOICES = ("constraint", "mechanism", "scope", "flat", "start", "protection")
 _SHARES = (Fraction(1, 4), Fraction(1, 2), Fraction(1), Fraction(2))
 #: More times of a day than these are told by how many there are.
 _MOST_TIMES = 12
-#: An error that may be so much off by chance is told as that.
-_CHANCE_TOLD = 0.05
 
 
 @click.command("plan", context_settings=CONTEXT)
@@ -145,12 +143,13 @@ def _found(one: SchedulePlan, stays: int) -> str:
 
 def _when(own: SchedulePlan, found: Sequence[SchedulePlan]) -> list[str]:
     """At which times of the clock, or at which steps, answers come; and of what the errors are."""
+    from dphmm.storage.release_words import by_chance
+
     of = f"errors over {own.found.rows}{'; who stays: from the first row on' * (own.stays.what != 'sequence')}"
     whose = f"{of}\nall of people who move as the model says; nothing has been spent"
-    chance = max(one.chance for one in found)
-    if chance >= _CHANCE_TOLD:
-        whose += f"\n{own.people} of them were invented: by chance an error may be {100 * chance:.0f} % off"
-        whose += f" (--people {4 * own.people}: half as much)"
+    unsure = by_chance(max(one.chance for one in found))
+    if unsure:
+        whose += f"\n{own.people} of them were invented: {unsure} (--people {4 * own.people}: half as much)"
     if own.schedule.kind == "paced":
         where = f" from {own.hours.replace('-', ':00 to ')}:00" if own.hours is not None else ""
         return [f"answers where the belief is wide enough{where}: {own.chosen.asked:.3g} on average", whose]

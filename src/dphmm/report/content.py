@@ -441,7 +441,7 @@ class ReleaseReport:
         blocks = max(self.whole_blocks, self.most_of_one // max(1, expected.answers))
         stays = ends_told(every, blocks, AFTER[-1]) if self.tells_stays else ()
         step = self.made.model.step
-        error, without = self._believed, found.without
+        error, without = self.expected_of_rows, found.without
         if error is not None and self.alone is not None:
             without = float(self.alone[self.believed[0]].mean())
         if measured is not None and self.truth is not None:
@@ -475,7 +475,8 @@ class ReleaseReport:
         return at, spreads[at]
 
     @property
-    def _believed(self) -> float | None:
+    def expected_of_rows(self) -> float | None:
+        """How far off a reader expects to be at the rows of the people in the figures."""
         return float(self.believed[1].mean()) if len(self.believed[0]) else None
 
     @cached_property

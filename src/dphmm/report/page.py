@@ -38,6 +38,7 @@ from dphmm.storage.release_words import (
     ORIGIN,
     UNIT_GAP,
     after_words,
+    by_chance,
     clock,
     epsilon_words,
     every_nth,
@@ -908,15 +909,20 @@ class Content:
     @property
     def ladder_of(self) -> str:
         """Of which files the figures of the ladder are: simulated ones, not of the rows of this one."""
-        expected = self.report.prospects.expected
+        report, expected = self.report, self.report.prospects.expected
         if expected is None:
             return ""
-        schedule, found = self.report.schedule, self.report.found
+        schedule, found = report.schedule, report.found
         hours = "; other budgets ask at any hour" * (
             schedule is not None and schedule.kind == "planned" and self._by_day
         )
-        own = "" if found is None else f" The rows of this file: {off(found.error, found.unit)}."
-        return f"Over {expected.found.rows}{hours}; who stays: from the first row on.{own}"
+        own = "" if found is None else f" The rows of this file: {off(found.error, found.unit)}"
+        if found is not None and found.measured and report.expected_of_rows is not None:
+            own += f" measured, {off(report.expected_of_rows, found.unit)} expected"
+        unsure = by_chance(max((plan.chance for plan in report.prospects.ladder), default=0.0))
+        told = f"{unsure[:1].upper()}{unsure[1:]}. " * bool(unsure)
+        since = "" if report.prospects.stays is None else "; who stays: from where blocks of this file begin"
+        return f"Over {expected.found.rows}{hours}{since}. {told}{own}{'.' * bool(own)}".replace("  ", " ").strip()
 
     @property
     def ladder_has_seven(self) -> bool:

@@ -99,6 +99,19 @@ def off(value: float, unit: str) -> str:
 OTHER_TIMES = "answers of later blocks are made otherwise than those from step 1 on, which alone are simulated"
 
 
+#: An error that may be so much off by chance is told as that.
+_CHANCE_TOLD = 0.05
+
+
+def by_chance(chance: float) -> str:
+    """How far off expected errors may be by chance, as a share of them, in words; "" where that is little."""
+    if chance < _CHANCE_TOLD:
+        return ""
+    if chance >= 1:
+        return "by chance an error may be many times as large: few people make most of it"
+    return f"by chance an error may be {100 * chance:.0f} % off"
+
+
 def clock(seconds: int) -> str:
     """ "14:00"."""
     return f"{seconds // 3600 % 24}:{seconds // 60 % 60:02d}"
@@ -194,7 +207,7 @@ class Found:
     ``stays``: (after so many of ``what``, mean distance of who stays at one place all that time); where nothing is
     known of them it is empty and ``stays_without`` NaN. ``uncomputed``: why it is empty, where nobody computed them.
     ``planned``: the same of whole blocks, where the file has none, of so many ``answers``. ``by_plan``: whether it is
-    the file of a plan that says so.
+    the file of a plan that says so. ``chance``: how far off an expected error may be by chance, as a share of it.
 
     ``state``: what a state is called whose finding is told, "cell" or "zone"; it is found ``found_after`` so many of
     ``what``, 0 where it is not, or nothing is known of it; with ``by_then`` it may have been before. ``blocks``: how
@@ -215,6 +228,7 @@ class Found:
     planned: Sequence[tuple[int, float]] = ()
     answers: int = 0
     by_plan: bool = False
+    chance: float = 0.0
     state: str = "cell"
     found_after: int = 0
     by_then: bool = False
@@ -246,11 +260,10 @@ class Found:
             lines.append(f"{who}, {whom}: {self._ends(self.planned)}{base}")
         if self.leaving is not None:
             lines.append(f"when somebody left home: {self.leaving.figure} off ({self.leaving.beside})")
-        return (
-            [*lines, "so its plan says of invented people; dphmm report tells it of the rows"]
-            if self.by_plan
-            else lines
-        )
+        if self.by_plan:
+            unsure = f" ({by_chance(self.chance)})" * bool(by_chance(self.chance))
+            lines.append(f"so its plan says of invented people{unsure}; dphmm report tells it of the rows")
+        return lines
 
     @property
     def stays_known(self) -> bool:
