@@ -47,7 +47,6 @@ from dphmm.session.options import check_begins
 from dphmm.session.scheduled import PlanSchedule
 from dphmm.session.setting import Setting
 from dphmm.simulated import (
-    PLACES,
     Errors,
     Guesses,
     ModelGuesses,
@@ -141,7 +140,7 @@ def plan(
 def error_of_known_states(space: StateSpace) -> float:
     """How far off somebody is, at the mean over all states alike, who knows the state and not the place in it."""
     own = space.unmerged
-    return float(own.distances(middles(own)[:, None], places_of_states(own, PLACES)).mean())
+    return float(own.distances(middles(own)[:, None], places_of_states(own)).mean())
 
 
 class Expected(NamedTuple):

@@ -46,13 +46,11 @@ _DRAWS = 16
 _ROUNDS, _FLAT = 60, 1e-2
 #: States that are so rare beside the likeliest one move no guess, if they have so small a share of it together.
 _RARE, _UNSEEN = 1e-4, 2e-3
-#: Places that the error without a file is averaged over, all states together; one of each state where there are more.
+#: Places that errors are averaged over, all states together; one of each state where there are more.
 PLACES = 10_000
 #: A guess without a file stands for laws so near (total variation) to its own; so many of the last guesses are kept, of
 #: so many numbers in all. A law that no step moves by more stays.
 _NEAR, _MOST_GUESSES, _KEPT_NUMBERS, _STILL = 0.002, 512, 4 * 10**6, 1e-14
-#: Places that a belief is averaged over, all states together; one of each state where there are more.
-_PLACES = 40_000
 #: Cells of at most so many states have a place in each quarter at least; zones have so many places.
 _QUARTERED, _FEWEST = 4000, 16
 #: How far somebody anywhere in a square is from its middle on average, over its side; in a hexagon, over its radius.
@@ -202,14 +200,14 @@ def middles(space: StateSpace) -> FloatArray:
     """
     own = space.unmerged
     if isinstance(own, Zones):
-        return np.asarray(places_of_states(space, PLACES).mean(axis=1))
+        return np.asarray(places_of_states(space).mean(axis=1))
     if not isinstance(own, Grid):
         return space.own_answers
     low, sides = _parts_in_box(own)
     return np.asarray(low + sides / 2)
 
 
-def places_of_states(space: StateSpace, most: int = _PLACES) -> FloatArray:
+def places_of_states(space: StateSpace, most: int = PLACES) -> FloatArray:
     """Some places (N, k, d) of every state, in answer units, which stand for all in its cell; its answer if it is none.
 
     Those of a grid or of H3 lie alike in every cell, as far from the middle as people are on average. Those of zones
@@ -269,7 +267,7 @@ class Guesses:
     @cached_property
     def _widths(self) -> FloatArray:
         """How far (N,) the people of each state are from its middle, across the line to somebody who is far off."""
-        squares = ((places_of_states(self._space, PLACES) - self.points[:, None]) ** 2).sum(axis=2)
+        squares = ((places_of_states(self._space) - self.points[:, None]) ** 2).sum(axis=2)
         return np.asarray(np.sqrt(squares.mean(axis=1) / 2))
 
     def of(self, beliefs: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -316,7 +314,7 @@ class ModelGuesses:
     @cached_property
     def _anywhere(self) -> FloatArray:
         """Some places (N, k, d) of every state."""
-        return places_of_states(self._space, PLACES)
+        return places_of_states(self._space)
 
     def at(self, model: MarkovModel, steps: IntArray, start: str | None = None) -> tuple[FloatArray, FloatArray]:
         """The guesses (n, d) of people at some steps (n,), and how far off each of these is on average (n,).
