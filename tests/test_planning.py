@@ -1028,7 +1028,7 @@ def test_who_is_known_to_be_in_a_cell_is_as_far_off_as_anywhere_in_it(side):
     inner = [row * space.columns + column for row, column in ((3, 4), (5, 9), (8, 2), (9, 9), (2, 7))]
     there = simulated.places_of_states(space)[inner]
     off = [space.distances(own, space.own_answers[cell]).mean() for cell, own in zip(inner, there, strict=True)]
-    assert there.shape[1] == {12: 64, 48: 4, 110: 1}[side]
+    assert there.shape[1] == {12: 49, 48: 4, 110: 1}[side]
     assert np.array(off) / space.cell == pytest.approx(np.full(5, 0.3826), rel=0.01)
 
 
