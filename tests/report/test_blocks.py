@@ -116,7 +116,7 @@ def test_answers_of_parts_of_blocks_find_who_stays_as_those_of_whole_ones(made):
     assert report.whole_blocks == 0 and report.most_of_one == 2 * report.prospects.expected.answers
     told = dict(report.prospects.stays.told)
     assert report.found.stays == [(2, told[2]), (7, told[7])]
-    assert "after 2 hours, " in report.found.lines[1] and "of this file" not in report.found.lines[1]
+    assert "after 2 hours of 2 answers, " in report.found.lines[1] and "of this file" not in report.found.lines[1]
 
 
 def test_one_row_is_called_so(made):

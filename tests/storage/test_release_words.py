@@ -326,6 +326,8 @@ def test_figures_of_who_stays_say_of_which_file_they_are() -> None:
     by_plan = replace(STAYERS, found_after=7, by_then=True)
     assert "140 m after 7: its cell is found by then" in by_plan.lines[1]
     assert by_plan.document()["stays"]["state_found_after"] is None
+    parts = replace(STAYERS, answers=12)
+    assert "400 m after 1 day of 12 answers, 140 m after 7 days of 12 answers" in parts.lines[1]
     window = replace(STAYERS, what="window", seconds=43_200)
     assert "400 m after 1 window (12 hours), 140 m after 7" in window.lines[1]
     sequence = replace(STAYERS, what="sequence", stays=[(1, 404.0)], seconds=432_000)

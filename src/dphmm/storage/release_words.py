@@ -309,6 +309,9 @@ class Found:
         if of_file and self.what != "sequence":
             name = f"the {name} of this file" if count == of_file > 1 else name
             name = f"{spelled(count)} such {what}" if count > of_file else name
+        if stays == self.stays and not self.blocks and self.answers and self.what != "sequence":
+            # Nobody has such a block in the file: as many answers about one place tell as much.
+            name += f" of {spelled(self.answers)} answer{'s' * (self.answers != 1)}"
         if number or self.seconds is None or self.what in OF_A_CLOCK:
             return name
         return f"{name} ({lasting(self.seconds)}{' each' * (count > 1)})"
