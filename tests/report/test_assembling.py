@@ -549,18 +549,28 @@ def test_who_stays_is_told_where_blocks_are_planned_as_step_1(begin, moves, answ
         assert found.found.stays[0][1] == pytest.approx(due, rel=0.05)
 
 
-def test_who_stays_is_not_told_of_other_beginnings_where_plans_hang_on_beliefs(tmp_path):
-    """People are followed from step 1 on, with everybody in the first town: of those in the second nothing is known."""
-    moves = np.kron([[0.9, 0.1], [0, 1]], ANYWHERE)
-    space = dphmm.StateSpace(TOWNS)
-    model = dphmm.MarkovModel([0.3333] * 3 + [0.0001 / 3] * 3, moves, space=space, start="at")
+@pytest.mark.parametrize(
+    ("begin", "moves", "answers"),
+    [
+        # Everybody is in the first town at step 1, and later in the second.
+        ([1 / 3] * 3 + [0] * 3, np.kron([[0.9, 0.1], [0, 1]], ANYWHERE), TOWNS),
+        # A few have left by then, who are all of an error.
+        ([1 / 3] * 3 + [0] * 3, np.kron([[0.9989, 0.0011], [0.02, 0.98]], ANYWHERE), TOWNS),
+        # Most are at another place nearby, and a few far away are all of the error.
+        ([0.9, 0, 0.05, 0.05], 0.99 * np.eye(4)[[1, 1, 2, 3]] + 0.01 * np.eye(4)[[0, 0, 2, 3]], [0, 5, 1000, 1001]),
+    ],
+)
+def test_who_stays_is_not_told_of_other_beginnings_where_plans_hang_on_beliefs(begin, moves, answers, tmp_path):
+    """People are followed from step 1 on: of those who are elsewhere later nothing is known."""
+    space, n = dphmm.StateSpace(answers), len(answers)
+    law = 0.999_999 * np.array(begin) + 1e-6 / n
+    model = dphmm.MarkovModel(law / law.sum(), moves, space=space, start="at")
     dphmm.save_model(model, tmp_path / "model.npz")
-    dphmm.save_policy(dphmm.policy.complete(6), tmp_path / "policy.json", space)
+    dphmm.save_policy(dphmm.policy.complete(n), tmp_path / "policy.json", space)
     for steps, told in (((1, *range(2401, 2425)), False), (range(1, 25), True)):
-        table(tmp_path / "walks.csv", ["user", "step", "state"], [["ann", step, TOWNS[step % 2]] for step in steps])
-        for old in tmp_path.glob("released*"):
+        table(tmp_path / "walks.csv", ["user", "step", "state"], [["ann", step, answers[step % 2]] for step in steps])
+        for old in (*tmp_path.glob("released*"), *tmp_path.glob("ledger*")):
             old.unlink()
-        (tmp_path / "ledger.db").unlink(missing_ok=True)
         options = ("--path-epsilon", 2, "--per", 24, "--constraint", "delta=0.01")
         found = chosen(released(tmp_path, *options, epsilon=None, smoothed=False))
         assert found.prospects.expected.follows and found.begins_alike == told
