@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from itertools import pairwise
 
 import msgspec
 import numpy as np
@@ -304,3 +305,29 @@ def test_who_stays_is_not_drawn_of_a_file_without_a_whole_block(made, ax):
     """As the page, which tells nothing of them."""
     with pytest.raises(InvalidInput, match="nobody has rows of a whole"):
         dphmm.plot.nights(made("grid"), ax=ax)
+
+
+def test_the_map_is_of_whom_the_page_shows_first(made, ax):
+    """The first by name has no answer: the page shows the next one, and so does the map."""
+    report = made("planned")
+    asked = report.rows.asked.copy()
+    asked[report.rows.by_user["u1"]] = False
+    dphmm.plot.belief(replace(report, rows=replace(report.rows, asked=asked)), ax=ax)
+    told = " ".join(ax.get_title().split())
+    assert told.startswith("u2, 6 May, ") and ", answer" in told
+
+
+def test_names_of_days_below_a_budget_have_room(made, ax):
+    """Of twelve days with their year not every one is named."""
+    report = made("grid")
+    rows = report.rows
+    time, step = rows.time.copy(), rows.step.copy()
+    for own in rows.by_user.values():
+        time[own] += 86_400 * 40 * np.arange(len(own))
+        step[own] += 288 * 40 * np.arange(len(own))
+    dphmm.plot.budget(replace(report, rows=replace(rows, time=time, step=step)), ax=ax)
+    names = [text.get_text() for text in ax.get_xticklabels()]
+    assert names[0] == "6 May 2024" and 2 <= len(names) < 12
+    ax.figure.draw_without_rendering()
+    boxes = [text.get_window_extent() for text in ax.get_xticklabels()]
+    assert all(one.x1 < other.x0 for one, other in pairwise(boxes))

@@ -424,7 +424,9 @@ def test_the_truth_and_the_error_are_those_of_the_file(browser, page):
     assert [person["name"] for person in data["people"]] == list(table.user.drop_duplicates())
     assert all(len(person["off"]) == 12 and all(person["off"]) for person in data["people"])
     tab.ask("(s => { s.value = 4; s.oninput(); })(document.getElementById('step'))")
-    assert told(tab).endswith(f", answer; a reader is {data['people'][0]['off'][4]} off")
+    # No line ends between the number and its unit.
+    off = data["people"][0]["off"][4]
+    assert off.endswith(" m") and told(tab).endswith(f", answer; a reader is {off[:-2]}\u00a0m off")
     assert tab.ask("document.querySelectorAll('#map .ring').length") == 1
     # What is told to be so far off is the estimate that is drawn: metres of the map, to a hundredth of the distance.
     scale = data["cells"]["side"] / dphmm.load_model(folder / "model.npz").space.unmerged.cell

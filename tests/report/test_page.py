@@ -734,3 +734,108 @@ def test_the_axis_that_people_share_has_its_hours_and_midnights_between():
     assert ticks(30) == [(0.0, "5 May 4:00"), (20.0, "6 May 0:00"), (30.0, "6 May 9:00")]
     # No name lies on another: those of three days in nine have room.
     assert ticks(216)[1:-1] == [(68.0, "8 May 0:00"), (140.0, "11 May 0:00")]
+
+
+def later(report, *days):
+    """A report whose people have their rows so many days later, in the order of their names."""
+    rows = report.rows
+    time, late = rows.time.copy(), dict(zip(rows.by_user, days, strict=True))
+    for user, own in rows.by_user.items():
+        time[own] += 86_400 * late[user]
+    return replace(report, rows=replace(rows, time=time))
+
+
+def test_the_page_opens_at_somebody_with_an_answer(report_of):
+    """The first by name has none: a map without an answer says nothing of what was published."""
+    from dphmm.report.page import Content
+
+    found = report_of("planned")
+    asked = found.rows.asked.copy()
+    asked[found.rows.by_user["u1"]] = False
+    silent = replace(found, rows=replace(found.rows, asked=asked))
+    told = Content(silent)
+    assert told.person.name == "u2" and json.loads(told.data)["first"][0] == 1 and told.small_maps
+    assert "u2, the first by name who has an answer." in page(silent)
+    assert Content(found).person.name == "u1" and "u1, the first by name." in page(found)
+    # Whoever was named first stays first.
+    named = replace(silent, chosen=True)
+    assert Content(named).person.name == "u1" and "chosen by who made this page" in Content(named).who_is_first
+
+
+def test_the_day_that_is_shown_first_has_most_answers(report_of):
+    """Of several such days the one with most rows, and of these the first."""
+    from dphmm.report.page import Content
+
+    found = report_of("planned")
+    own = found.rows.by_user["u1"]
+    assert len(own) == 24
+
+    def first(days, answers):
+        time, asked = found.rows.time.copy(), np.zeros(len(found.rows), dtype=bool)
+        time[own] += 86_400 * np.repeat(np.arange(len(days)), days)
+        asked[own[answers]] = True
+        content = Content(replace(found, rows=replace(found.rows, time=time, asked=asked)))
+        return content.day[0], content.first_step in content.day
+
+    assert first([14, 10], [0, 14, 15]) == (14, True)
+    assert first([10, 14], [0, 10]) == (10, True)
+    assert first([12, 12], [0, 12]) == (0, True)
+
+
+def test_days_have_their_year_where_there_are_several(report_of):
+    """The 6th of June of four years was one name four times: nobody could choose or cite a day."""
+    from dphmm.report.page import Content
+
+    found = report_of("grid")
+    assert not re.search("6 May 20", Content(found).data) and "u1, 6 May<" in page(found)
+    years = later(found, 0, 365, 365)
+    assert words.several_years(years) and not words.several_years(later(found, 0, 7, 7))
+    told = Content(years)
+    assert [told.days(person)[0][0] for person in years.persons] == ["6 May 2024", "6 May 2025", "6 May 2025"]
+    assert told.shown_day == ", 6 May 2024" and "u1, 6 May 2024<" in page(years)
+    assert [name for name, _ in told.blocks()] == ["6 May 2024"]
+    assert told.budget_figure.rows[0][0] == "6 May 2024"
+    labels = report_of("labels")
+    share = replace(labels.shares[0], when=int(found.rows.time[0]))
+    of_labels = Content(replace(labels, rows=years.rows, shares=[share, replace(share, when=share.when + 86_400)]))
+    assert of_labels.asked_at(share).startswith("6 May 2024, ")
+    # A small chart has no room for two long months with their years.
+    assert ">6 May 2024<" in str(of_labels.share_charts[0][1])
+    assert Content._short_day(1_735_344_000, True) == "28 Dec 2024"
+    assert Content._short_day(1_735_344_000, False) == "28 December"
+
+
+def test_columns_of_the_most_say_so(page_of, report_of):
+    """The largest day of somebody is not what they had every day."""
+    from types import SimpleNamespace
+
+    from dphmm.report.page import Content
+
+    said = _Reader(page_of("grid")).said
+    assert "people most answers a day ε, largest day ε in all cap" in said and "answers a day ε a day" not in said
+    pers = ("an hour", "in any 4 steps", "per 12", "in all")
+    heads = {per: Content.most_heads.fget(SimpleNamespace(per=per)) for per in pers}
+    assert heads == {
+        "an hour": ("most answers an hour", "ε, largest hour"),
+        "in any 4 steps": ("most answers in any 4 steps", "ε, most in any 4 steps"),
+        "per 12": ("most answers per 12", "ε, most per 12"),
+        "in all": ("answers in all", ""),
+    }
+
+
+def test_totals_of_many_days_have_separators(report_of):
+    """ "747 times 8, which is 5976" beside "2,981"."""
+    found = report_of("planned")
+    blocks = [("u1", [(block, 1, Fraction(4)) for block in range(1500)])]
+    object.__setattr__(many := replace(found), "in_file", blocks)
+    assert "Totals add: 1,500 times 4, which is 6,000" in words.block_words(many)[-1]
+    assert words._grouped(Fraction(12345, 2)) == "6,172.5" and words._grouped(Fraction(7)) == "7"
+
+
+def test_the_band_of_errors_is_of_rows(world):
+    """Ten people with many rows each: a band of all their rows is not one of people."""
+    from dphmm.report.page import Content
+
+    folder = world("grid")
+    figure = Content(of_world(folder, truth=folder / "walks.csv")).error_figure
+    assert "Band: 8 of 10 rows. " in figure.caption and "8 of 10 people" not in figure.caption

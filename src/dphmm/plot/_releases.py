@@ -42,6 +42,8 @@ _BESIDE_LEGEND = 0.55
 _LEGEND_NAME = 240.0
 #: Percent of the axis of sureness that a letter takes.
 _A_LETTER = 0.95
+#: So many letters have room below an axis.
+_LETTERS = 60
 
 
 def colour(role: str, ax: Axes) -> str:
@@ -74,7 +76,7 @@ def belief(
     """
     report = _of(release, planar=True)
     content = Content(report)
-    chosen = next((one for one in report.persons if person in (None, one.name)), None)
+    chosen = content.person if person is None else next((one for one in report.persons if one.name == person), None)
     if chosen is None:
         raise InvalidInput("person", person, f"one of the {len(report.persons)} people of the report")
     at = step if step is not None else content.first_step if chosen is content.person else 0
@@ -384,7 +386,9 @@ def budget(release: ReleaseReport, *, ax: Axes | None = None) -> Axes:
         ax.step(x, y, where="post", color=teal, linewidth=2)
         ax.fill_between(x, y, step="post", color=teal, alpha=0.15, linewidth=0)
     names = [name or str(number + 1) for number, (name, _) in enumerate(content.blocks())]
-    ax.set_xticks([number + 0.5 for number in range(len(names))], names)
+    # A name of a day with its year is twice as wide.
+    every = -(-len(names) * (1 + max(map(len, names))) // _LETTERS)
+    ax.set_xticks([number + 0.5 for number in range(0, len(names), every)], names[::every])
     if report.promise is not None:
         cap = float(report.promise.exact)
         ax.axhline(cap, color=colour("ink", ax), linewidth=2)

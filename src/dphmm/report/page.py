@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
-from operator import itemgetter
 from pathlib import Path
 from shlex import quote as quoted
 from typing import TYPE_CHECKING, Any
@@ -64,11 +63,11 @@ _DAY = 86_400
 _FIRST = 14 * 3600
 _TOO_FEW = 8
 #: Quarters of a day that are named below the slider, in seconds, and how far apart words there are at least, as a share
-#: Steps that come once are drawn up to this number.
-_MOST_CHARTED = 1000
 #: of it.
 _QUARTERS, _TICKS_APART = (6 * 3600, 12 * 3600, 18 * 3600), 0.14
-#: Names of days with an hour are so long.
+#: Steps that come once are drawn up to this number.
+_MOST_CHARTED = 1000
+#: Names of days with an hour are so long; half as long again with their year.
 _DAYS_APART = 0.3
 #: Mean width of the intervals of shares from which on they tell next to nothing; labels that have a colour.
 _TELLS_NOTHING, _COLOURS = 0.5, len(LABELS)
@@ -281,12 +280,27 @@ class Content:
 
     @cached_property
     def person(self) -> Person | None:
-        """Who is shown first: the first by name, whatever the truth is."""
-        return self.report.persons[0] if self.report.persons else None
+        """Who is shown first: the first by name with an answer, whatever the truth is; of named ones the first."""
+        persons = self.report.persons
+        return persons[self._first_person] if persons else None
+
+    @cached_property
+    def _first_person(self) -> int:
+        if self.report.chosen:
+            return 0
+        asked = self.report.rows.asked
+        return next((n for n, person in enumerate(self.report.persons) if asked[person.rows].any()), 0)
+
+    @property
+    def who_is_first(self) -> str:
+        """Why this person is shown first."""
+        if self.report.chosen:
+            return "chosen by who made this page"
+        return "the first by name" + " who has an answer" * (self._first_person > 0)
 
     @cached_property
     def day(self) -> IntArray:
-        """Which of the first person's rows are shown: of the days with an answer the first of those with most rows."""
+        """Which of the first person's rows are shown: the first day with most answers; of several the longest."""
         assert self.person is not None
         return self.days(self.person)[self._first_day][1]
 
@@ -294,8 +308,8 @@ class Content:
     def _first_day(self) -> int:
         assert self.person is not None
         asked, rows = self.report.rows.asked, self.person.rows
-        days = [(n, len(at)) for n, (_, at) in enumerate(self.days(self.person)) if asked[rows[at]].any()]
-        return max(days, key=itemgetter(1), default=(0, 0))[0]
+        days = [(int(asked[rows[at]].sum()), len(at)) for _, at in self.days(self.person)]
+        return days.index(max(days))
 
     def days(self, person: Person) -> list[tuple[str, IntArray]]:
         """The days of a person, by name; without times all steps as one."""
@@ -305,7 +319,8 @@ class Content:
             return [("all steps", at)]
         local = (time[person.rows] + self.report.zone) // _DAY
         starts = np.flatnonzero(np.diff(local, prepend=local[0] - 1))
-        return [(words.day_name(int(local[part[0]]) * _DAY), part) for part in np.split(at, starts[1:])]
+        year = words.several_years(self.report)
+        return [(words.day_name(int(local[part[0]]) * _DAY, year), part) for part in np.split(at, starts[1:])]
 
     @cached_property
     def first_step(self) -> int:
@@ -456,7 +471,7 @@ class Content:
             "timed": report.rows.time is not None,
             "zone": report.zone,
             "unit": report.space.unit,
-            "first": [0, self._first_day, self.first_step - int(self.day[0])],
+            "first": [self._first_person, self._first_day, self.first_step - int(self.day[0])],
             "people": [self._told(person, view) for person in report.persons],
         } | self._sets(view)
 
@@ -556,7 +571,7 @@ class Content:
             whose = "simulated" if report.truth.simulated else "real"
             caption = f"Measured on the {whose} people. Dashed, and all that a public page has: expected of "
             caption += f"{report.rows_told}. "
-            caption += "Band: 8 of 10 people. " * (curves.band is not None)
+            caption += "Band: 8 of 10 rows. " * (curves.band is not None)
         if self._recurs_after is None and (last := int(report.rows.step.max())) > steps:
             caption += f"Drawn: the first {steps:,} of {last:,} steps. "
         if found.measured and np.nan_to_num(believed).max() > found.without:
@@ -627,7 +642,7 @@ class Content:
         return believed, without
 
     def by_step(self, steps: int) -> tuple[FloatArray | None, FloatArray | None]:
-        """The measured error at each step of a block (L,), and between which 8 of 10 lie (L, 2)."""
+        """The measured error at each step of a block (L,), and between which 8 of 10 rows lie (L, 2)."""
         report, truth = self.report, self.report.truth
         if truth is None or not truth.counted.any():
             return None, None
@@ -747,6 +762,15 @@ class Content:
         return self._per or ("a day" if self._by_day else "in all")
 
     @property
+    def most_heads(self) -> tuple[str, str]:
+        """What the columns of a person's most answers and largest sum in a block are called."""
+        if self.per == "in all":
+            return "answers in all", ""
+        article, _, block = self.per.partition(" ")
+        largest = f"largest {block}" if article in ("a", "an") else f"most {self.per}"
+        return f"most answers {self.per}", f"ε, {largest}"
+
+    @property
     def _per(self) -> str:
         return "" if self.report.promise is None else words.over_words(self.report.promise)
 
@@ -845,7 +869,7 @@ class Content:
         report = self.report
         user = self._most_spent
         spending = report.spending(user)
-        found = []
+        found, year = [], words.several_years(report)
         for block in sorted({block for block, *_ in spending})[:_BLOCKS]:
             part = [(step, answers, epsilon) for other, step, answers, epsilon in spending if other == block]
             points, total = [], 0.0
@@ -856,7 +880,7 @@ class Content:
                     total = total + float(epsilon) if running is None else float(running[place])
                     points.append(((place + 0.5) / len(part), total))
             timed = report.rows.time is not None and self._by_day
-            found.append((words.day_name(block * _DAY) if timed else "", points))
+            found.append((words.day_name(block * _DAY, year) if timed else "", points))
         return found
 
     @cached_property
@@ -1056,11 +1080,13 @@ class Content:
             if begin // _DAY == end // _DAY:
                 names = [clock(begin), clock(end)]
             else:
-                names = [f"{words.day_name(moment)} {clock(moment)}" for moment in (begin, end)]
+                year = words.several_years(self.report)
+                apart = 1.5 * _DAYS_APART if year else _DAYS_APART
+                names = [f"{words.day_name(moment, year)} {clock(moment)}" for moment in (begin, end)]
                 for day in range(begin // _DAY + 1, end // _DAY + 1):
                     place = (day * _DAY - begin) / step
-                    if found[-1][0] + _DAYS_APART * n <= place <= (1 - _DAYS_APART) * n:
-                        found.append((place, f"{words.day_name(day * _DAY)} 0:00"))
+                    if found[-1][0] + apart * n <= place <= (1 - apart) * n:
+                        found.append((place, f"{words.day_name(day * _DAY, year)} 0:00"))
         return [(0.0, names[0]), *found[1:], (float(n), names[1])] if n > 1 else []
 
     def _row_ticks(self, person: Person) -> list[tuple[float, str]]:
@@ -1072,9 +1098,9 @@ class Content:
             return [(0.0, f"step {int(self.report.rows.step[person.rows[0]])}"),
                     (float(n), f"step {int(self.report.rows.step[person.rows[-1]])}")]  # fmt: skip
         ends = [int(time[person.rows[at]]) + self.report.zone for at in (0, -1)]
-        same = ends[0] // _DAY == ends[1] // _DAY
+        same, year = ends[0] // _DAY == ends[1] // _DAY, words.several_years(self.report)
         return [
-            (place, clock(end) if same else words.day_name(end))
+            (place, clock(end) if same else words.day_name(end, year))
             for place, end in zip((0.0, float(n)), ends, strict=True)
         ]
 
@@ -1086,9 +1112,10 @@ class Content:
             return []
         times = [float(share.when) for share in shares]
         timed = self.report.rows.time is not None
-        ends = [words.day_name(int(t) + self.report.zone) if timed else f"step {int(t)}" for t in (times[0], times[-1])]
+        zone, year = self.report.zone, words.several_years(self.report)
+        ends = [self._short_day(int(t) + zone, year) if timed else f"step {int(t)}" for t in (times[0], times[-1])]
         if timed and times[-1] - times[0] > 360 * _DAY:
-            ends = [words.year_name(int(t) + self.report.zone) for t in (times[0], times[-1])]
+            ends = [words.year_name(int(t) + zone) for t in (times[0], times[-1])]
         pair = (ends[0], ends[1] if len(times) > 1 else "")
         found = []
         for label, name in enumerate(names[:12]):
@@ -1098,12 +1125,18 @@ class Content:
             found.append((name, charts.share_chart(times, middle, low, high, label, pair, finding)))
         return found
 
+    @staticmethod
+    def _short_day(seconds: int, year: bool) -> str:
+        """A day as a small chart has room for it: a month is cut where the year stands as well."""
+        day, month, *of = words.day_name(seconds, year).split()
+        return " ".join([day, month[:3] if of else month, *of])
+
     def asked_at(self, share: Share) -> str:
         """When people were asked whose labels a share is of: a day and its time, or a step."""
         if self.report.rows.time is None:
             return f"step {share.when:,}"
         local = share.when + self.report.zone
-        return f"{words.day_name(local)}, {clock(local)}"
+        return f"{words.day_name(local, words.several_years(self.report))}, {clock(local)}"
 
     @property
     def too_few(self) -> str:

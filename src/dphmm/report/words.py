@@ -219,10 +219,16 @@ def year_name(seconds: int) -> str:
     return str(_date(seconds)[0])
 
 
-def day_name(seconds: int) -> str:
-    """ "4 March"."""
-    _, month, day = _date(seconds)
-    return f"{day} {month}"
+def day_name(seconds: int, year: bool = False) -> str:
+    """ "4 March", with its ``year`` "4 March 2030"."""
+    of, month, day = _date(seconds)
+    return f"{day} {month}" + f" {of}" * year
+
+
+def several_years(report: ReleaseReport) -> bool:
+    """Whether the rows lie in more than one year, so that a day and a month alone would be of several days."""
+    time = report.rows.time
+    return time is not None and len({year_name(int(end) + report.zone) for end in (time.min(), time.max())}) > 1
 
 
 # -- guaranteed ---------------------------------------------------------------------------------------------------
@@ -418,9 +424,15 @@ def block_words(report: ReleaseReport) -> list[str]:
         else:
             first = f"In a file of more {days}, ways that differ in {counted(number)} of them would lose more"
         most, spent = number * promise.exact, report.in_all
-        own = f", of which at most {in_short(spent)} was spent" * (blocks > 1 and spent < most)
-        told.append(f"{first}. Totals add: {number} times {in_short(promise.exact)}, which is {in_short(most)}{own}.")
+        own = f", of which at most {_grouped(spent)} was spent" * (blocks > 1 and spent < most)
+        told.append(f"{first}. Totals add: {number:,} times {in_short(promise.exact)}, which is {_grouped(most)}{own}.")
     return told
+
+
+def _grouped(total: Fraction) -> str:
+    """A sum of epsilons with separators of thousands: "5,976"."""
+    whole, point, rest = in_short(total).partition(".")
+    return f"{int(whole):,}{point}{rest}" if whole.isdigit() else whole + point + rest
 
 
 def _in_a_row(steps: int) -> str:

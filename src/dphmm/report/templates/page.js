@@ -184,7 +184,8 @@
       part(marks, 'circle', 'estimate', {cx: x, cy: y, r: 4});
     }
     giveWay(places);
-    const off = one.off && one.off[now], expects = one.expects && one.expects[now];
+    // No line ends between a number and its unit.
+    const [off, expects] = [one.off, one.expects].map((all) => all && all[now] && all[now].replace(/ (?=k?m$)/, '\u00a0'));
     const far = off ? '; a reader is ' + off + ' off' : expects ? '; a reader expects to be ' + expects + ' off' : '';
     const words = moment(now) + (answer >= 0 ? ', answer' : ', no answer: best guess') + far;
     at('now').textContent = words;
