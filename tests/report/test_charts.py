@@ -19,11 +19,14 @@ from dphmm.report.charts import (
     Strip,
     alone,
     band_chart,
+    colours_of,
+    commonest,
     error_chart,
     nights_chart,
     strips,
     sureness_bars,
 )
+from dphmm.report.palette import LABELS
 
 
 def band(low, high, steps=4):
@@ -77,7 +80,7 @@ def test_an_answer_beyond_the_axis_is_a_dashed_cross_at_its_edge():
 def test_strips_fill_the_pitch():
     one = Strip("a", [0, 0, 1], [0.5, 1.0, 0.9], [(1, 1)])
     for pitch in (52.0, 84.0):
-        drawing = strips([one, one], ["x", "y"], 592, pitch, [], "It is so.")
+        drawing = strips([one, one], ["x", "y"], 592, pitch, [], "It is so.", [0, 1])
         assert drawing.height == 2 * pitch + 26
         assert f'height="{pitch - 28:g}"' in str(drawing)
 
@@ -105,7 +108,7 @@ def test_bars_have_room_where_no_number_is_a_bound():
 def test_a_row_lies_on_the_axis_that_all_people_share():
     """One person has a single row, two steps after the others begin; another a gap."""
     drawn = [
-        str(strips([Strip("a", [0] * 4, [0.9] * 4, []), other], ["x", "y"], 592, 60.0, [], "It is so."))
+        str(strips([Strip("a", [0] * 4, [0.9] * 4, []), other], ["x", "y"], 592, 60.0, [], "It is so.", [0, 1]))
         for other in (Strip("b", [1], [0.9], [(0, 1)], [2]), Strip("b", [1, 1], [0.9] * 2, [], [0, 3]))
     ]
     grey = [[float(x) for x in re.findall(r'<rect class="label-1 sure-9" x="([\d.]+)"', drawing)] for drawing in drawn]
@@ -197,3 +200,16 @@ def test_the_name_of_a_measured_error_ends_within_the_chart():
     chart = str(error_chart(curves, 340, "m", [(0, "0:00"), (144, "24:00")], "without the file 3 m", "It is so."))
     ((x, _, words),) = drawn(chart, "measured-name")[1]
     assert x + 8 * len(words) <= 340
+
+
+def test_the_labels_named_most_often_have_a_colour():
+    """By the order of names the commonest of many was "other", and nearly every strip of one colour."""
+    few = [chr(97 + number) for number in range(len(LABELS))]
+    assert colours_of(few, np.array([5, 5, 5])) == list(range(len(LABELS)))
+    names = ["c", "b", "a", "g", "f", "e", "d", "h"]
+    # h three times, g twice, a and c once; of those that nobody named the first by name is "b".
+    assert colours_of(names, np.array([7, 7, 7, 3, 3, 0, 2])) == [3, 4, 2, 1, 5, 5, 5, 0]
+    assert commonest(names, np.array([7, 7, 3, 0])) == [7, 0, 3, 2, 1, 6, 5, 4]
+    one = Strip("a", [7, 6], [1.0, 1.0], [(1, 3)])
+    drawn = str(strips([one], names, 592, 60.0, [], "It is so.", [3, 4, 2, 1, 5, 5, 5, 0]))
+    assert re.findall(r'"label-(\d)(?: sure-10)?"', drawn) == ["1", "0", "5"]

@@ -28,7 +28,7 @@ from dphmm.errors import InvalidInput
 from dphmm.report import maps, page, read_report, words, write_report
 from dphmm.report.page import Content
 from dphmm.storage.release_words import off, sureness
-from report.worlds import WORLDS, of_places, report, run, table, walks
+from report.worlds import WORLDS, of_places, released, report, run, table, walks
 
 #: Commands and files draw here: each test replays words of its own.
 pytestmark = [pytest.mark.replayed_words, pytest.mark.usefixtures("few_invented_people")]
@@ -839,3 +839,45 @@ def test_the_band_of_errors_is_of_rows(world):
     folder = world("grid")
     figure = Content(of_world(folder, truth=folder / "walks.csv")).error_figure
     assert "Band: 8 of 10 rows. " in figure.caption and "8 of 10 people" not in figure.caption
+
+
+def test_of_many_labels_none_is_left_out(tmp_path):
+    """The first twelve by name were drawn and listed, their shares did not sum to 1, and nothing said so."""
+    from dphmm.report.content import Share
+    from dphmm.report.page import Content
+
+    names = [f"page {number:02d}" for number in range(17)]
+    rng = np.random.default_rng(5)
+    # The commonest is the last by name.
+    visits = [[f"v{user}", names[16 if rng.random() < 0.7 else page_]] for user in range(6) for page_ in range(17)]
+    table(tmp_path / "walks.csv", ["user", "state"], visits)
+    run("fit", tmp_path / "walks.csv", "-o", tmp_path / "model.npz", "--state-column", "state")
+    run("policy", "complete", tmp_path / "model.npz", "-o", tmp_path / "policy.json")
+    released(tmp_path, epsilon=6)
+    equal = [np.full(17, value) for value in (1 / 17, 0.0, 0.5)]
+    found = replace(of_world(tmp_path), shares=[Share(step, 6, *equal) for step in (1, 2)])
+    content, told = Content(found), pq.read_table(tmp_path / "released.parquet").to_pandas().z.value_counts()
+    often = sorted(names, key=lambda name: (-told.get(name, 0), name))
+    assert often[0] == "page 16"
+    # The five named most often have a colour of their own, on strips, in the key and on the charts of shares.
+    assert content.label_key == [*enumerate(often[:5]), (5, "other")]
+    assert [name for name, _ in content.share_charts] == sorted(often[:12])
+    colour = re.search(r"label-(\d)", str(dict(content.share_charts)["page 16"]))
+    assert colour[1] == "0" and 'class="label-0 sure-' in str(content.strip_figure.drawings[0])
+    drawn = page(found)
+    assert "12 of 17 labels are drawn, those published most often; the numbers are of all." in drawn
+    rows = content.share_rows
+    assert [row[1] for row in rows[:17]] == names and len(rows) == 17 * len(found.shares)
+    assert f"<td>{names[16]}</td><td>{rows[16][2]}</td><td>{rows[16][3]}</td>" in drawn
+    assert content.shares_told == "" and Content(replace(found, shares=found.shares * 40)).shares_told == (
+        f", the first 70 of {40 * len(found.shares)} times"
+    )
+
+
+def test_of_few_labels_all_are_drawn(report_of):
+    from dphmm.report.page import Content
+
+    content = Content(report_of("labels"))
+    assert (
+        content.shares_drawn == "" and len(content.share_charts) == 4 and "labels are drawn" not in page(content.report)
+    )

@@ -16,7 +16,7 @@ from dphmm.plot.figures import BLACK, GREY, LOOKS, axes, literal, plain, titled
 from dphmm.policy.graph import PolicyGraph
 from dphmm.report import maps
 from dphmm.report.beliefs import Cells
-from dphmm.report.charts import alone, colour_of, runs, shortened
+from dphmm.report.charts import alone, colours_of, runs, shortened
 from dphmm.report.content import OWNER_ONLY, Person, ReleaseReport
 from dphmm.report.page import Content
 from dphmm.report.palette import LABELS, ROLES
@@ -431,13 +431,14 @@ def strip(release: ReleaseReport, *, ax: Axes | None = None) -> Axes:
         raise InvalidInput("release", f"states of kind {report.space.kind}", expected)
     chosen = people[:: -(-len(people) // 8)]
     ax = axes(ax)
-    dark, names = _is_dark(ax), report.space.names
+    dark, names, rows = _is_dark(ax), report.space.names, report.rows
+    colours = colours_of(names, rows.z[rows.asked, 0].astype(np.int64))
     at_places = content.shared_places(chosen)
     for number, (person, places) in enumerate(zip(chosen, at_places, strict=True)):
         assert person.state is not None and person.probability is not None
         labels = person.state.tolist()
         for at, label, chance in zip(places, labels, person.probability.tolist(), strict=True):
-            shade = LABELS[colour_of(label)][dark]
+            shade = LABELS[colours[label]][dark]
             ax.barh(number, 1, left=at, height=0.45, color=shade, alpha=max(0.06, min(0.95, chance)), linewidth=0)
         for first, last in runs(labels, places):
             ax.annotate(
@@ -446,14 +447,13 @@ def strip(release: ReleaseReport, *, ax: Axes | None = None) -> Axes:
             )  # fmt: skip
         asked = np.flatnonzero(report.rows.asked[person.rows])
         for row in asked.tolist():
-            shade = LABELS[colour_of(int(report.rows.z[person.rows[row], 0]))][dark]
+            shade = LABELS[colours[int(rows.z[person.rows[row], 0])]][dark]
             ax.plot(places[row] + 0.5, number - 0.35, "s", color=shade, markersize=5)
     # Labels that share the last colour are told in its one entry.
-    own = [(names[label], LABELS[label][dark]) for label in range(min(len(names), len(LABELS)))]
-    if len(names) > len(LABELS):
-        own[-1] = (f"other: {', '.join(names[len(LABELS) - 1 :])}", own[-1][1])
-    for name, shade in own:
-        ax.plot([], [], "s", color=shade, label=literal(shortened(name, _LEGEND_NAME)))
+    for place, pair in enumerate(LABELS[: len(names)]):
+        alike = [name for name, other in zip(names, colours, strict=True) if other == place]
+        name = f"{'other: ' * (len(alike) > 1)}{', '.join(alike)}"
+        ax.plot([], [], "s", color=pair[dark], label=literal(shortened(name, _LEGEND_NAME)))
     ax.set_yticks(range(len(chosen)), [literal(person.name) for person in chosen])
     ax.invert_yaxis()
     _titled(ax, report, figure.heading, share=_BESIDE_LEGEND)

@@ -498,10 +498,11 @@ def strips(
     pitch: float,
     ticks: Sequence[tuple[float, str]],
     finding: str,
+    colours: Sequence[int],
 ) -> Drawing:
     """A row a person, one every ``pitch``: answers as named squares above, the likeliest label in the strip.
 
-    Fainter where a reader is less sure.
+    Fainter where a reader is less sure. ``colours``: the number of each label's.
     """
     left = min(110.0, 12 + max((len(person.name) for person in people), default=0) * 7.2)
     n = max(person.at[-1] + 1 for person in people)
@@ -515,7 +516,7 @@ def strips(
         answers = [(person.at[row], label) for row, label in person.answers]
         for at, label in answers:
             x = left + (at + 0.5) * step
-            drawing.frame(x - 4.5, top - 13, 9, 9, f"label-{colour_of(label)}")
+            drawing.frame(x - 4.5, top - 13, 9, 9, f"label-{colours[label]}")
             if x - 4.5 >= ends:
                 room = min([left + (other + 0.5) * step for other, _ in answers if other > at] + [width]) - x - 12
                 told = whole_or_short(names[label], room)
@@ -524,7 +525,7 @@ def strips(
                     ends = x + 8 + len(told) * 5.8
         for first, last in runs(person.label, person.at):
             for row in range(first, last + 1):
-                shade = f"label-{colour_of(person.label[row])} sure-{round(10 * person.probability[row])}"
+                shade = f"label-{colours[person.label[row]]} sure-{round(10 * person.probability[row])}"
                 drawing.frame(left + person.at[row] * step, top, step + 0.3, pitch - 28, shade)
             told = whole_or_short(names[person.label[first]], (last + 1 - first) * step - 6)
             if told:
@@ -545,7 +546,7 @@ def runs(labels: Sequence[int], places: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def share_chart(
-    times: Sequence[float], share: FloatArray, low: FloatArray, high: FloatArray, label: int, ends: tuple[str, str],
+    times: Sequence[float], share: FloatArray, low: FloatArray, high: FloatArray, colour: int, ends: tuple[str, str],
     finding: str,
 ) -> Drawing:  # fmt: skip
     """The share of people with one label at each answer, with its interval, from 0 to 100 %."""
@@ -559,18 +560,36 @@ def share_chart(
     for at, middle, least, most in zip(times, share, low, high, strict=True):
         x = left + 8 + (at - times[0]) / span * (width - left - 16)
         low_y, y, high_y = (bottom - (bottom - top) * float(np.clip(value, 0, 1)) for value in (least, middle, most))
-        drawing.frame(x - 4, high_y, 8, low_y - high_y, f"label-{colour_of(label)} sure-4")
-        drawing.circle([x, y], 3.6, f"label-{colour_of(label)}")
+        drawing.frame(x - 4, high_y, 8, low_y - high_y, f"label-{colour} sure-4")
+        drawing.circle([x, y], 3.6, f"label-{colour}")
     drawing.text(left, 128, ends[0], "tick")
     drawing.text(width, 128, ends[1], "tick", "end")
     return drawing
 
 
-def colour_of(label: int) -> int:
-    """The number of a label's colour: those beyond the last share it."""
+def commonest(names: Sequence[str], answers: IntArray) -> list[int]:
+    """Labels by how often they are among some published answers (n,), the most often first; equal ones by name.
+
+    >>> commonest(["work", "home", "shop"], np.array([2, 2, 0, 1]))
+    [2, 1, 0]
+    """
+    counts = np.bincount(answers, minlength=len(names)).tolist()
+    return sorted(range(len(names)), key=lambda label: (-counts[label], names[label]))
+
+
+def colours_of(names: Sequence[str], answers: IntArray) -> list[int]:
+    """The number of each label's colour; of too many labels those named most often have one of their own.
+
+    All others share the last. By the order of names alone the commonest label may be one of these.
+    """
     from dphmm.report.palette import LABELS
 
-    return min(label, len(LABELS) - 1)
+    if len(names) <= len(LABELS):
+        return list(range(len(names)))
+    found = [len(LABELS) - 1] * len(names)
+    for colour, label in enumerate(commonest(names, answers)[: len(LABELS) - 1]):
+        found[label] = colour
+    return found
 
 
 #: Of a name that is cut so many letters must be left, or it says nothing.

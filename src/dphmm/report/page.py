@@ -56,8 +56,8 @@ _OPTION = re.compile(r"--[a-z]+")
 _SHA256, _RELEASED = re.compile(r"[0-9a-f]{64}"), "the released file"
 #: In place of a figure that takes too many plans.
 _NOT_COMPUTED = "not computed"
-#: Small maps, people in strips, and blocks of the budget that are drawn.
-_SMALL_MAPS, _STRIPS, _BLOCKS = 12, 8, 14
+#: Small maps, people in strips, blocks of the budget and shares of labels that are drawn; shares in numbers.
+_SMALL_MAPS, _STRIPS, _BLOCKS, _SHARES, _SHARE_ROWS = 12, 8, 14, 12, 1200
 _DAY = 86_400
 #: The step that is shown first is the answer nearest to this time of the day.
 _FIRST = 14 * 3600
@@ -1045,7 +1045,9 @@ class Content:
         finding = f"What a reader believes of {words.plural(len(chosen), 'person', 'people')}, step by step."
         ticks = self.shared_ticks(chosen, 1 + max(own[-1] for own in places))
         pitch = min(_STRIP_HIGH, max(_STRIP, (_ROOM - _AROUND) / len(told)))
-        drawings = [charts.strips(told, names, width, pitch, ticks, finding) for width in charts.FIRST_WIDTHS]
+        drawings = [
+            charts.strips(told, names, width, pitch, ticks, finding, self.colours) for width in charts.FIRST_WIDTHS
+        ]
         rows = [
             [one.name, self.moment(row), names[label], f"{chance:.3f}"]
             for one, person in zip(told, chosen, strict=True)
@@ -1118,12 +1120,58 @@ class Content:
             ends = [words.year_name(int(t) + zone) for t in (times[0], times[-1])]
         pair = (ends[0], ends[1] if len(times) > 1 else "")
         found = []
-        for label, name in enumerate(names[:12]):
+        for label in self._drawn_labels:
+            name = names[label]
             middle, low, high = (np.array(part)[:, label] for part in zip(*map(_parts, shares), strict=True))
             last = f"{100 * float(np.clip(middle[-1], 0, 1)):.0f} %"
             finding = f"Share of people with {name}, corrected for the noise: {last} at the last answer."
-            found.append((name, charts.share_chart(times, middle, low, high, label, pair, finding)))
+            found.append((name, charts.share_chart(times, middle, low, high, self.colours[label], pair, finding)))
         return found
+
+    @cached_property
+    def _named(self) -> IntArray:
+        """The labels that were published (n,)."""
+        rows = self.report.rows
+        return np.asarray(rows.z[rows.asked, 0], dtype=np.int64)
+
+    @cached_property
+    def colours(self) -> list[int]:
+        """The number of each label's colour."""
+        return charts.colours_of(self.report.space.names, self._named)
+
+    @cached_property
+    def _drawn_labels(self) -> list[int]:
+        """The labels whose shares are drawn, in their order; of many those that were published most often."""
+        return sorted(charts.commonest(self.report.space.names, self._named)[:_SHARES])
+
+    @property
+    def shares_drawn(self) -> str:
+        """Of which labels the charts of shares are, where they are not of all."""
+        names = self.report.space.names
+        if len(names) <= _SHARES:
+            return ""
+        return f"{_SHARES} of {len(names):,} labels are drawn, those published most often; the numbers are of all."
+
+    @property
+    def share_rows(self) -> list[tuple[str, str, str, str]]:
+        """The shares in numbers: when, label, share, interval; of all labels, at as many times as have room."""
+        found, names = [], self.report.space.names
+        for share in self.report.shares[: self._told_shares]:
+            told = zip(names, np.clip(share.share, 0, 1).tolist(), share.low.tolist(), share.high.tolist(), strict=True)
+            for place, (name, middle, low, high) in enumerate(told):
+                interval = f"{100 * low:.1f} to {100 * high:.1f} %"
+                found.append(("" if place else self.asked_at(share), name, f"{100 * middle:.1f} %", interval))
+        return found
+
+    @property
+    def _told_shares(self) -> int:
+        return max(1, _SHARE_ROWS // len(self.report.space.names))
+
+    @property
+    def shares_told(self) -> str:
+        """At how many times the numbers are, where they are not of all."""
+        told, times = self._told_shares, len(self.report.shares)
+        return "" if told >= times else f", {'the first' if told == 1 else f'the first {told:,}'} of {times:,} times"
 
     @staticmethod
     def _short_day(seconds: int, year: bool) -> str:
@@ -1166,8 +1214,8 @@ class Content:
         names = self.report.space.names
         if not self.report.space.has_labels or self.strip_figure is None:
             return []
-        own = [(charts.colour_of(label), name) for label, name in enumerate(names[:_COLOURS])]
-        return own if len(names) <= _COLOURS else [*own[:-1], (own[-1][0], "other")]
+        own = sorted((colour, name) for colour, name in zip(self.colours, names, strict=True))
+        return own if len(names) <= _COLOURS else [*own[: _COLOURS - 1], (_COLOURS - 1, "other")]
 
     @cached_property
     def line_figures(self) -> list[Figure]:

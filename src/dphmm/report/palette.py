@@ -33,7 +33,7 @@ ROLES = {
     "water": Colour("#dbe6e8", "#17303a"),
     "road": Colour("#cfcbc1", "#38404a"),
 }
-#: Labels of states, in their order; all after the last but one share the last: "other".
+#: Labels of states, in their order; of more labels than these the last is of several: "other".
 LABELS = (
     Colour("#0f8b8d", "#45c4c2"),
     Colour("#3446b0", "#8fa4ff"),
