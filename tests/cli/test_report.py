@@ -129,6 +129,24 @@ def test_of_many_rows_every_nth_person_is_shown_and_all_are_counted(made, of, tm
     monkeypatch.setattr(assembling, "MOST_WRITTEN", 1)
     run(*of(made, tmp_path / "c.html"))
     assert [person["name"] for person in data_of(tmp_path / "c.html")["people"]] == ["u1"]
+    told = "1 of 3 people can be looked at step by step, the first of every second by name: more would make the page"
+    assert f"{told} too large; --user shows others." in (tmp_path / "c.html").read_text()
+
+
+def test_a_page_says_whom_it_has_no_room_for(made, of, tmp_path, run, monkeypatch):
+    """In a file of few rows, too: those who are missing were told of on the terminal alone."""
+    run(*of(made, tmp_path / "all.html"))
+    assert "can be looked at step by step" not in (tmp_path / "all.html").read_text()
+    monkeypatch.setattr(assembling, "MOST_WRITTEN", 1)
+    result = run(*of(made, tmp_path / "a.html"))
+    assert [person["name"] for person in data_of(tmp_path / "a.html")["people"]] == ["u1"]
+    room = "more would make the page too large"
+    told = f"1 of 3 people can be looked at step by step, the first by name: {room}; --user shows others."
+    assert told in (tmp_path / "a.html").read_text() and re.search("step by step +1 of 3 people", result.stderr)
+    run(*of(made, tmp_path / "b.html", "--user", "u3", "--user", "u1"))
+    assert [person["name"] for person in data_of(tmp_path / "b.html")["people"]] == ["u3"]
+    told = f"1 of the 2 people that were named can be looked at step by step, the first of them: {room}."
+    assert told in (tmp_path / "b.html").read_text()
 
 
 def test_the_policy_is_given_or_as_the_statement_says(made, town, of, tmp_path, run, one_json):

@@ -881,3 +881,27 @@ def test_of_few_labels_all_are_drawn(report_of):
     assert (
         content.shares_drawn == "" and len(content.share_charts) == 4 and "labels are drawn" not in page(content.report)
     )
+
+
+def test_rows_after_a_whole_sequence_are_told_of(tmp_path, report_of):
+    """A plan of ten steps asks nobody later: that is not to be found in the count of rows without an answer."""
+    from dphmm.report.assembling import _after_sequence
+
+    rng = np.random.default_rng(5)
+    names = ("alpha", "beta", "gamma", "delta")
+    lengths = {"v0": 15, "v1": 12, "v2": 8}
+    visits = [[user, names[page_]] for user, length in lengths.items() for page_ in rng.integers(0, 4, length)]
+    table(tmp_path / "walks.csv", ["user", "state"], visits)
+    run("fit", tmp_path / "walks.csv", "-o", tmp_path / "model.npz", "--state-column", "state")
+    run("policy", "complete", tmp_path / "model.npz", "-o", tmp_path / "policy.json")
+    public = (tmp_path / "model.npz", "--policy", tmp_path / "policy.json")
+    sequence = ("--path-epsilon", 4, "--steps", 10, "--people", 20)
+    run("plan", *public, *sequence, "-o", tmp_path / "plan.json")
+    released(tmp_path, "--plan", tmp_path / "plan.json", epsilon=None, smoothed=False)
+    told = "7 of 35 rows are after step 10, the last of the sequence that the total is of: they have no answer."
+    assert told in made(tmp_path)
+    found = of_world(tmp_path)
+    within, all_asked = np.minimum(found.rows.step, 10), np.ones(len(found.rows), dtype=bool)
+    assert _after_sequence(replace(found.rows, step=within), found.made) == ""
+    assert _after_sequence(replace(found.rows, asked=all_asked), found.made) == ""
+    assert _after_sequence(found.rows, report_of("planned").made) == ""

@@ -131,9 +131,8 @@ def release_report(
     space = made.space
     planar = space.dimension == 2 and not space.has_labels
     cells = Cells.of_space(space) if planar else None
-    named, note = _by_name(rows)
+    named, every = _by_name(rows)
     shown, counted = (_known(rows, users), named) if users else (named, ())
-    note = "" if users else note
     begin = stage or (lambda name: None)
     begin("smoothing the answers")
     reading = _Reading(file, rows, made, cells, ledger, progress)
@@ -149,6 +148,13 @@ def release_report(
     if len(told):
         alone[told] = _guesses(made, rows.step[told])[1]
     elsewhere, queries = (None, 0) if ledger is None else _elsewhere(ledger, rows, made.statement.query)
+    limits = (
+        _some_shown(len(people), shown, every, users, len(rows.by_user)),
+        reading.not_remade,
+        reading.unplaced,
+        _of_earlier(reading, ledger),
+        _after_sequence(rows, made),
+    )
     report = ReleaseReport(
         title,
         name,
@@ -165,7 +171,7 @@ def release_report(
         shares=_shares(rows, file, reading) if space.has_labels else (),
         hours=reading.hours(),
         backdrop=backdrop or Backdrop(),
-        notes=[*notes, *filter(None, (note, reading.not_remade, reading.unplaced, _of_earlier(reading, ledger)))],
+        notes=[*notes, *filter(None, limits)],
         elsewhere=elsewhere,
         queries=queries,
     )
@@ -275,13 +281,42 @@ def _known(rows: Rows, users: Sequence[str]) -> list[str]:
 
 
 def _by_name(rows: Rows) -> tuple[list[str], str]:
-    """Everybody, or of many rows every n-th by name; and what a reader must know of that."""
+    """Everybody, or of many rows every n-th by name; and these in words, "every second by name"."""
     names = list(rows.by_user)
     if len(rows) <= MOST_ROWS:
         return names, ""
     every = -(-len(names) // FEW_PEOPLE)
     chosen = names[::every]
-    return chosen, f"{len(chosen)} of {len(names):,} people can be looked at step by step: {every_nth(every)} by name."
+    return chosen, f"{every_nth(every)} by name"
+
+
+def _some_shown(count: int, wanted: Sequence[str], every: str, users: Sequence[str], total: int) -> str:
+    """Who can be looked at, where it is not everybody who was ``wanted``, or these are ``every`` n-th by name.
+
+    ``users`` are those who were named. What is written of each person has to have room on the page (`MOST_WRITTEN`).
+    """
+    large = "more would make the page too large"
+    if users:
+        told = (
+            f"{count:,} of the {len(wanted):,} people that were named can be looked at step by step, the first of them"
+        )
+        return f"{told}: {large}." if count < len(wanted) else ""
+    told = f"{count:,} of {total:,} people can be looked at step by step"
+    if count < len(wanted):
+        return f"{told}, the first {f'of {every}' if every else 'by name'}: {large}; --user shows others."
+    return f"{told}: {every}." if every else ""
+
+
+def _after_sequence(rows: Rows, made: Made) -> str:
+    """What a reader must know of rows after the steps that a total over a sequence is of, where none has an answer."""
+    promise = promise_of_statement(made.statement)
+    if promise is None or promise.steps is None:
+        return ""
+    after = rows.step > promise.steps
+    if not after.any() or rows.asked[after].any():
+        return ""
+    of = f"{int(after.sum()):,} of {len(rows):,} rows"
+    return f"{of} are after step {promise.steps:,}, the last of the sequence that the total is of: they have no answer."
 
 
 class _Reading:
