@@ -12,6 +12,7 @@ import re
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
+from html import unescape
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
@@ -309,6 +310,11 @@ def test_a_report_in_a_notebook_is_the_five_answers(report_of):
     html = report_of("planned")._repr_html_()
     for label in ("published", "guaranteed", "still found", "not protected", "spent"):
         assert f">{label}</th>" in html
+    # A row for each sentence, whole and with its header: a notebook breaks lines, and a screen reader reads headers.
+    rows = re.findall(r"<tr><th scope=row>([^<]*)</th><td>([^<]*)</td></tr>", html)
+    document = report_of("planned").story.document()
+    due = [(name.replace("_", " "), told) for name, part in document.items() for told in (part or {}).get("words", ())]
+    assert [(name, unescape(told)) for name, told in rows] == due and max(len(told) for _, told in rows) > 80
 
 
 def test_the_page_is_written_at_once_or_not_at_all(tmp_path: Path, report_of):

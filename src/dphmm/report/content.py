@@ -596,11 +596,11 @@ class ReleaseReport:
         return f"ReleaseReport({self.name}: {len(self.rows)} rows of {len(self.rows.by_user)} people)"
 
     def _repr_html_(self) -> str:
-        """The five answers as a table, for notebooks."""
-
+        """The five answers as a table, for notebooks: a row for each sentence, which the notebook breaks."""
         rows = "".join(
-            f"<tr><th scope=row>{escape(label.strip())}</th><td>{escape(line)}</td></tr>"
-            for label, line in self.story.rows()
+            f"<tr><th scope=row>{escape(name.replace('_', ' '))}</th><td>{escape(sentence)}</td></tr>"
+            for name, part in vars(self.story).items()
+            for sentence in ([] if part is None else part["words"])
         )
         told = f"{OWNER_ONLY * self.owner_only}{self.title}: {self.name}"
         return f"<table><caption>{escape(told)}</caption><tbody>{rows}</tbody></table>"
