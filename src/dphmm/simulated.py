@@ -51,8 +51,8 @@ PLACES = 10_000
 #: A guess without a file stands for laws so near (total variation) to its own; so many of the last guesses are kept, of
 #: so many numbers in all. A law that no step moves by more stays.
 _NEAR, _MOST_GUESSES, _KEPT_NUMBERS, _STILL = 0.002, 512, 4 * 10**6, 1e-14
-#: Cells of at most so many states have a place in each quarter at least; zones have so many places.
-_QUARTERED, _FEWEST = 4000, 16
+#: Cells of at most so many states have a place in each quarter at least; each of at most so many zones has so many places.
+_QUARTERED, _MANY, _FEWEST = 4000, 2000, 64
 #: How far somebody anywhere in a square is from its middle on average, over its side; in a hexagon, over its radius.
 _IN_SQUARE, _IN_HEXAGON = (math.sqrt(2) + math.asinh(1)) / 6, 1 / 3 + math.log(3) / 4
 
@@ -220,7 +220,7 @@ def places_of_states(space: StateSpace, most: int = PLACES) -> FloatArray:
         return np.asarray(own.own_answers[:, None] + _IN_HEXAGON * rings)
     generator = np.random.default_rng(0)
     if not isinstance(own, Grid):
-        each = max(each, _FEWEST) if isinstance(own, Zones) else 1
+        each = max(each, _FEWEST if n <= _MANY else _FEWEST // 4) if isinstance(own, Zones) else 1
         return places(space, np.repeat(np.arange(n)[:, None], each, axis=1), generator)
     parts = max(math.isqrt(each), 2 if n <= _QUARTERED else 1)
     if parts > 1:
@@ -425,7 +425,8 @@ class SimulatedReleases:
     def _deviation(self, values: FloatArray) -> float:
         """The standard error of `_mean`. People who stand next to each other may have been drawn to be alike."""
         parts = self.weights * (values - self._mean(values)) / self.weights.sum()
-        return float(np.linalg.norm(parts[:-1:2] - parts[1::2]))
+        n = len(parts)
+        return math.sqrt(n / (2 * max(1, n - 1))) * float(np.linalg.norm(np.diff(parts)))
 
     def _seen(self, part: IntArray, t: int, beliefs: FloatArray) -> FloatArray:
         """Of beliefs (N, n) how far off their guesses are by them, and the guesses (n, 1 + d)."""

@@ -379,6 +379,22 @@ def test_steps_that_come_once_are_not_drawn_over_one_another(planned, tmp_path):
         assert curves.asked == asked and len(asked) == 2
 
 
+def test_steps_of_seven_hours_are_drawn_from_the_first(tmp_path):
+    """They make no day, so each comes once: step 1 is the first row, whatever the time."""
+    space = dphmm.StateSpace.labels(["a", "b", "c"])
+    model = dphmm.MarkovModel([0.9, 0.05, 0.05], 0.8 * np.eye(3) + 0.2 / 3, space=space, start="at", step=25_200)
+    dphmm.save_model(model, tmp_path / "model.npz")
+    run("policy", "complete", tmp_path / "model.npz", "-o", tmp_path / "policy.json")
+    begin, rows = pd.Timestamp("2024-05-06T07:00Z"), []
+    begin -= pd.Timedelta(begin.timestamp() % 25_200, "s")
+    for step in range(20):
+        rows.append(["ann", (begin + step * pd.Timedelta("7h")).strftime("%Y-%m-%dT%H:%M:%SZ"), "abc"[step % 3]])
+    table(tmp_path / "walks.csv", ["user", "t", "state"], rows)
+    found = chosen(released(tmp_path, epsilon=2, smoothed=False))
+    curves, _ = Content(found).error_curves
+    assert curves.expected == pytest.approx(found.spreads[np.argsort(found.rows.step)], abs=1e-12)
+
+
 def folder_model(folder):
     return dphmm.load_model(folder / "model.npz")
 

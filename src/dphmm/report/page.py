@@ -657,9 +657,11 @@ class Content:
     def _place_in_block(self, steps: int) -> IntArray:
         """The step (n,) of each row, from 0; within its block, where steps come again."""
         rows, model, promise = self.report.rows, self.report.made.model, self.report.promise
+        if self._recurs_after is None:
+            return rows.step - 1
         if rows.time is not None and model.step is not None and (promise is None or isinstance(promise.per, str)):
             return np.asarray((rows.time + self.report.zone) // model.step % steps)
-        return np.asarray(rows.step - 1 if self._recurs_after is None else (rows.step - 1) % steps)
+        return np.asarray((rows.step - 1) % steps)
 
     def asked_steps(self, steps: int) -> list[int]:
         schedule, report = self.report.schedule, self.report
