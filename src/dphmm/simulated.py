@@ -51,7 +51,7 @@ PLACES = 10_000
 #: A guess without a file stands for laws so near (total variation) to its own; so many of the last guesses are kept, of
 #: so many numbers in all. A law that no step moves by more stays.
 _NEAR, _MOST_GUESSES, _KEPT_NUMBERS, _STILL = 0.002, 512, 4 * 10**6, 1e-14
-#: Cells of at most so many states have a place in each quarter at least; each of at most so many zones has so many places.
+#: Cells of at most so many states have a place in each quarter at least; each of so many zones has so many places.
 _QUARTERED, _MANY, _FEWEST = 4000, 2000, 64
 #: How far somebody anywhere in a square is from its middle on average, over its side; in a hexagon, over its radius.
 _IN_SQUARE, _IN_HEXAGON = (math.sqrt(2) + math.asinh(1)) / 6, 1 / 3 + math.log(3) / 4
