@@ -844,7 +844,12 @@ class Checker:
         varied = self.stated("varied")
         if varied is None:
             return
-        runs = sorted((*map(int, run), number) for number, one in enumerate(varied["chosen"]) for run in one["steps"])
+        given = [(*run, number) for number, one in enumerate(varied["chosen"]) for run in one["steps"]]
+        used = {name for one in varied["chosen"] for name in one if name != "steps" and one[name] is not None}
+        if not used <= {*varied["names"]} or any(type(number) is not int for run in given for number in run):
+            self.report.add("wrong", "chosen steps", "something is chosen that does not vary, or steps are no numbers")
+            return
+        runs = sorted(given)
         apart = all(first <= last for first, last, _ in runs) and all(one[1] < two[0] for one, two in pairwise(runs))
         if not apart:
             self.report.add("wrong", "chosen steps", "runs of steps that overlap")
@@ -860,24 +865,25 @@ class Checker:
             number = moment // (seconds * 10**6)
             run = bisect_right(begins, number) - 1
             inside = run >= 0 and number <= runs[run][1]
-            other = self._not_due(row, varied["chosen"][runs[run][2]] if inside else {}, varied["names"])
+            other = self._not_due(row, varied["chosen"][runs[run][2]] if inside else {})
             odd += [f"{other} of {row.where}"] if other else []
-        unseen = sorted({*varied["names"]} - {"epsilon", "partners"}) if self.plans is None else []
-        if unseen:
+        unseen = sorted({*varied["names"]} - {"epsilon"})
+        if unseen and self.plans is None:
             self.report.cannot("chosen steps", f"{' and '.join(unseen)} of steps: no --plans")
-        figure = "answers at the chosen steps have what was chosen, all others what the statement says"
+        what = "epsilon" if self.plans is None else "epsilon and policy, and partners or none,"
+        figure = f"answers at the chosen steps have the {what} that was chosen, all others those of the statement"
         self.report.require(not odd, "chosen steps", figure, f"not what was chosen: {some(odd)}")
 
-    def _not_due(self, row: Row, chosen: dict[str, Any], names: Sequence[str]) -> str:
+    def _not_due(self, row: Row, chosen: dict[str, Any]) -> str:
         """What a row's answer was made with that is not what its step has; "" where it is."""
         epsilon = self._epsilon(row)
-        if "epsilon" in names and epsilon and epsilon != fraction(chosen.get("epsilon") or self.stated("epsilon")):
+        if epsilon and epsilon != fraction(chosen.get("epsilon") or self.stated("epsilon")):
             return "another epsilon"
         plan = None if self.plans is None else self.plans.get(row.cells["plan"])
         if plan is None:
             return ""
         policy = (chosen.get("policy") or self.stated("policy"))["sha256"]
-        if "policy" in names and plan.shared["policy"] != policy:
+        if plan.shared["policy"] != policy:
             return "another policy"
         joined = any(chosen.get(name) is not None for name in ("partners", "protection"))
         return "other partners" if joined != ("joins" in plan.chosen.get("chosen", {})) else ""

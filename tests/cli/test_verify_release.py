@@ -217,6 +217,22 @@ def test_a_policy_that_steps_had_is_not_called_another(folder, run, verify, left
     ]
 
 
+@pytest.mark.parametrize("folder", ["planned"], indirect=True)
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda varied: varied.update(names=["policy"]),
+        lambda varied: varied["chosen"][0].update(steps=[[0.5, 10.0**9]]),
+        lambda varied: varied["chosen"][0].update(protection="merge"),
+    ],
+)
+def test_what_is_chosen_is_named_and_has_steps(folder, verify, change):
+    edit_statement(epsilon_of_steps_that_no_row_has)
+    edit_statement(lambda told: change(told["varied"]))
+    code, found = verify(*everything())
+    assert code == 1 and any(line.startswith("chosen steps: something") for line in found["wrong"])
+
+
 def users():
     return {row["user"] for row in csv.DictReader(Path("walks.csv").read_text().splitlines())}
 

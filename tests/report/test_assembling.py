@@ -379,6 +379,23 @@ def test_steps_that_come_once_are_not_drawn_over_one_another(planned, tmp_path):
         assert curves.asked == asked and len(asked) == 2
 
 
+def test_of_steps_that_come_once_the_file_s_first_are_drawn(tmp_path):
+    """A second file of somebody begins at step 1,006, beyond those that are drawn of a long one."""
+    folder = sequences(tmp_path)
+    rows = pd.read_csv(folder / "walks.csv")
+    for first, name in ((1, "walks.csv"), (1006, "later.csv")):
+        rows.assign(step=rows.step - rows.step.min() + first).to_csv(folder / name, index=False)
+    released(folder, epsilon=1, smoothed=False)
+    for old in folder.glob("released*"):
+        old.unlink()
+    released(folder, "--resume", rows="later.csv", epsilon=1, smoothed=False)
+    public = folder_model(folder), folder_policy(folder)
+    found = dphmm.read_report(folder / "released.parquet", *public, ledger=dphmm.open_ledger(folder / "ledger.db"))
+    curves, ticks = Content(found).error_curves
+    assert len(curves.expected) == 40 and [name for _, name in ticks] == ["step 1,006", "step 1,045"]
+    assert Content(found).error_figure.rows[0][0] == "1006" and page(found)
+
+
 def test_steps_of_seven_hours_are_drawn_from_the_first(tmp_path):
     """They make no day, so each comes once: step 1 is the first row, whatever the time."""
     space = dphmm.StateSpace.labels(["a", "b", "c"])

@@ -54,7 +54,7 @@ from dphmm.types import BoolArray, FloatArray, IntArray, Loss
 #: Up to so many rows everybody can be looked at; of more, so many people.
 MOST_ROWS, FEW_PEOPLE = 20_000, 20
 #: Numbers of the runs that beliefs are written in, all people together: about two megabytes.
-MOST_WRITTEN = 2_000_000
+MOST_WRITTEN = 1_500_000
 #: Rows of which people by hour are counted.
 MOST_COUNTED = 1_000_000
 #: Multiplications that the figures of one schedule may take, and plans of other totals: half a minute each.

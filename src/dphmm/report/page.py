@@ -572,8 +572,8 @@ class Content:
             caption = f"Measured on the {whose} people. Dashed, and all that a public page has: expected of "
             caption += f"{report.rows_told}. "
             caption += "Band: 8 of 10 rows. " * (curves.band is not None)
-        if self._recurs_after is None and (last := int(report.rows.step.max())) > steps:
-            caption += f"Drawn: the first {steps:,} of {last:,} steps. "
+        if self._recurs_after is None and (every := int(np.ptp(report.rows.step)) + 1) > steps:
+            caption += f"Drawn: the first {steps:,} of {every:,} steps. "
         if found.measured and np.nan_to_num(believed).max() > found.without:
             caption += "Without the file: a guess for each step, their error the mean over all. "
         rows = [
@@ -627,7 +627,12 @@ class Content:
     @property
     def _charted_steps(self) -> int:
         """Over how many steps it is drawn how far off a reader is."""
-        return self._recurs_after or min(int(self.report.rows.step.max()), _MOST_CHARTED)
+        return self._recurs_after or min(int(np.ptp(self.report.rows.step)) + 1, _MOST_CHARTED)
+
+    @property
+    def _first_charted(self) -> int:
+        """The step at which that begins; the file's first, where each comes once."""
+        return 1 if self._recurs_after is not None else int(self.report.rows.step.min())
 
     def _in_block(self, steps: int) -> tuple[FloatArray, FloatArray]:
         """How far off a reader expects to be at each step of a block (L,), and without the file; NaN without rows."""
@@ -658,7 +663,7 @@ class Content:
         """The step (n,) of each row, from 0; within its block, where steps come again."""
         rows, model, promise = self.report.rows, self.report.made.model, self.report.promise
         if self._recurs_after is None:
-            return rows.step - 1
+            return rows.step - self._first_charted
         if rows.time is not None and model.step is not None and (promise is None or isinstance(promise.per, str)):
             return np.asarray((rows.time + self.report.zone) // model.step % steps)
         return np.asarray((rows.step - 1) % steps)
@@ -682,7 +687,8 @@ class Content:
     def ticks(self, steps: int) -> list[tuple[float, str]]:
         if self._by_day:
             return [(steps * part / 4, f"{6 * part}:00" if part else "0:00") for part in range(5)]
-        return [(0.0, "step 1"), (float(steps), f"step {steps:,}")]
+        first = self._first_charted
+        return [(0.0, f"step {first:,}"), (float(steps), f"step {first + steps - 1:,}")]
 
     def _part_ticks(self, start: int, stop: int, steps: int) -> list[tuple[float, str]]:
         """The ticks of a chart of the steps from ``start`` until ``stop``: its ends, and quarters of a day between."""
@@ -692,7 +698,7 @@ class Content:
         return [ends[0], *inner, ends[1]]
 
     def _step_name(self, step: int, steps: int) -> str:
-        return clock(step * _DAY // steps) if self._by_day else str(step + 1)
+        return clock(step * _DAY // steps) if self._by_day else str(step + self._first_charted)
 
     @cached_property
     def nights_figure(self) -> Figure | None:
