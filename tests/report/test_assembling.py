@@ -24,7 +24,7 @@ from dphmm.planning import World, error_of_known_states
 from dphmm.report.assembling import prospects_of
 from dphmm.report.page import Content, page
 from dphmm.simulated import ModelGuesses, laws_of_steps, places_of_states
-from dphmm.storage.release_words import OTHER_TIMES
+from dphmm.storage.release_words import NO_BLOCKS, OTHER_TIMES
 from naive import nearest_to_all
 from report.worlds import released, report, run, table
 
@@ -374,6 +374,7 @@ def test_steps_that_come_once_are_not_drawn_over_one_another(planned, tmp_path):
     curves, ticks = Content(found).error_curves
     assert len(curves.expected) == 40 and ticks[-1][1] in ("40", "step 40")
     assert curves.expected == pytest.approx(due.to_numpy(), abs=1e-12)
+    assert planned or NO_BLOCKS in " ".join(found.found.lines)
     if planned:
         asked = sorted(rows.step[rows.plan.notna() & (rows.plan != "")].unique() - 1)
         assert curves.asked == asked and len(asked) == 2

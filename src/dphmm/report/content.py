@@ -30,6 +30,7 @@ from dphmm.states.maps import MapSpace
 from dphmm.states.space import StateSpace
 from dphmm.states.zones import Zones
 from dphmm.storage.release_words import (
+    NO_BLOCKS,
     OF_A_CLOCK,
     OTHER_TIMES,
     Found,
@@ -457,7 +458,7 @@ class ReleaseReport:
             found.stays_without,
             measured=measured is not None,
             rows=self.rows_told,
-            uncomputed=found.uncomputed * self.some_whole if self.begins_alike else OTHER_TIMES,
+            uncomputed=self._why_no_stays(found),
             planned=found.stays if self.names_blocks and self.begins_alike and not self.some_whole else (),
             answers=expected.answers,
             state="zone" if isinstance(self.space.unmerged, Zones) else "cell",
@@ -466,6 +467,12 @@ class ReleaseReport:
             seconds=None if step is None or found.what in OF_A_CLOCK else step * expected.steps,
             leaving=self.leaving,
         )
+
+    def _why_no_stays(self, expected: Found) -> str:
+        """Why nothing is computed of who stays; "" where it is, or where nobody has whole blocks."""
+        if not self.names_blocks:
+            return NO_BLOCKS if self.most_of_one > 1 else ""
+        return expected.uncomputed * self.some_whole if self.begins_alike else OTHER_TIMES
 
     @cached_property
     def believed(self) -> tuple[IntArray, FloatArray]:

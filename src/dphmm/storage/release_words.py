@@ -99,6 +99,9 @@ def off(value: float, unit: str) -> str:
 OTHER_TIMES = "answers of later blocks are made otherwise than those from step 1 on, which alone are simulated"
 
 
+#: The same of a file that has no blocks of any length.
+NO_BLOCKS = "nothing says for how long; a promise over the sequence does (--path-epsilon)"
+
 #: An error that may be so much off by chance is told as that.
 _CHANCE_TOLD = 0.05
 
