@@ -1084,13 +1084,40 @@ def test_a_guess_does_not_stay_where_it_is_sought_first(cells):
         chosen = [0, space.columns - 1, (space.rows - 1) * space.columns]
     else:
         space, chosen = dphmm.StateSpace(np.array([[0, 0], [120_000, 0], [0, 120_000]])), [0, 1, 2]
-    for shares in ((1, 1, 1), (2, 3, 3), (6, 1, 1), (1, 5, 2)):
+    for shares in ((1, 1, 1), (2, 3, 3), (6, 1, 1), (1, 5, 2), (500, 499, 1), (1, 470, 480)):
         belief = np.zeros((space.n_states, 1))
         belief[chosen, 0] = shares
         best = nearest_to_all(belief, space.own_answers, rounds=3000)[0]
         places = [best, *space.own_answers[chosen]]
         least = min(float(belief[:, 0] @ np.linalg.norm(space.own_answers - at, axis=1)) for at in places)
         assert Guesses(space).of(belief)[1][0] * sum(shares) < 1.01 * least
+
+
+def test_where_rounds_run_out_the_best_guess_so_far_is_kept():
+    """Two heavy places far apart and a light one: long steps go to and fro, and the last of them is not looked at."""
+    rng, worst = np.random.default_rng(8), 0.0
+    for _ in range(400):
+        points = np.round(rng.random((3, 2)) * 1000, 1)
+        belief = np.array([[1.0], [1.0 + rng.normal() * 0.01], [10.0 ** -rng.integers(1, 4)]])
+        space = dphmm.StateSpace(points)
+        best = nearest_to_all(belief, space.own_answers, rounds=2000)[0]
+        places = [best, *space.own_answers]
+        least = min(float(belief[:, 0] @ np.linalg.norm(space.own_answers - at, axis=1)) for at in places)
+        worst = max(worst, float(Guesses(space).of(belief)[1][0]) * belief.sum() / least)
+    assert worst < 1.01
+
+
+def test_zones_have_places_all_over_them():
+    """Of each of many zones the mean distance from its middle is that of a rectangle, within 3 %."""
+    shapely = pytest.importorskip("shapely")
+    corners = [(10 + 0.02 * (at % 12), 50 + 0.02 * (at // 12)) for at in range(144)]
+    boxes = [shapely.box(west, south, west + 0.02, south + 0.02) for west, south in corners]
+    zones = dphmm.Zones([f"z{at}" for at in range(144)], boxes)
+    there, guesses = simulated.places_of_states(zones), Guesses(zones).of(np.eye(144))[0]
+    drawn = places(zones, np.repeat([5, 100], 20_000), np.random.default_rng(2)).reshape(2, -1, 2)
+    for zone, own in zip((5, 100), drawn, strict=True):
+        due = zones.distances(own, own.mean(axis=0)).mean()
+        assert zones.distances(there[zone], guesses[zone]).mean() == pytest.approx(due, rel=0.03)
 
 
 def test_a_guess_about_a_zone_that_is_a_ring_is_inside_it():

@@ -40,8 +40,6 @@ _FULL, _MOST_FULL = 0.2, 4096
 _SETTLED, _LOOKED = 1e-7, 8
 #: Smallest likelihood beside the largest: what is rarer changes no error that anybody could see.
 _RAREST = 1e-280
-#: Places of a cell that are drawn until one lies within the box of its grid.
-_DRAWS = 16
 #: The iteration for a guess ends after so many rounds, or where the mean distance changes by so little for each metre.
 _ROUNDS, _FLAT = 60, 1e-2
 #: States that are so rare beside the likeliest one move no guess, if they have so small a share of it together.
@@ -51,8 +49,10 @@ PLACES = 10_000
 #: A guess without a file stands for laws so near (total variation) to its own; so many of the last guesses are kept, of
 #: so many numbers in all. A law that no step moves by more stays.
 _NEAR, _MOST_GUESSES, _KEPT_NUMBERS, _STILL = 0.002, 512, 4 * 10**6, 1e-14
-#: Cells of at most so many states have a place in each quarter at least; each of so many zones has so many places.
-_QUARTERED, _MANY, _FEWEST = 4000, 2000, 64
+#: Cells of at most so many states have a place in each quarter at least.
+_QUARTERED = 4000
+#: Places in each zone, and along a side of the box in which they are sought; of more zones than these fewer.
+_IN_ZONE, _MANY, _IN_MANY_ZONES = (64, 20), 1000, (16, 10)
 #: How far somebody anywhere in a square is from its middle on average, over its side; in a hexagon, over its radius.
 _IN_SQUARE, _IN_HEXAGON = (math.sqrt(2) + math.asinh(1)) / 6, 1 / 3 + math.log(3) / 4
 
@@ -168,12 +168,8 @@ def places(space: StateSpace, states: IntArray, generator: np.random.Generator) 
     own, found = space.unmerged, space.own_answers[states]
     if isinstance(own, Grid):
         # Cells at the edge of the box may reach beyond it, and nobody is there.
-        drawn, outside = found.copy(), np.ones(states.shape, dtype=np.bool_)
-        for _ in range(_DRAWS):
-            drawn[outside] = found[outside] + (generator.random((int(outside.sum()), 2)) - 0.5) * own.cell
-            outside = (own.locate(*own.to_latlon(drawn.reshape(-1, 2))) != states.ravel()).reshape(states.shape)
-        # Of a cell that hardly reaches into the box: the middle of its part there.
-        return np.where(outside[..., None], middles(space)[states], drawn)
+        low, sides = _parts_in_box(own)
+        return np.asarray(low[states] + generator.random((*states.shape, 2)) * sides[states])
     if isinstance(own, H3) and own.corners is not None:
         chance = generator.random((*states.shape, 3))
         shifts = [
@@ -211,24 +207,24 @@ def places_of_states(space: StateSpace, most: int = PLACES) -> FloatArray:
     """Some places (N, k, d) of every state, in answer units, which stand for all in its cell; its answer if it is none.
 
     Those of a grid or of H3 lie alike in every cell, as far from the middle as people are on average. Those of zones
-    are drawn.
+    are even in them.
     """
     n, own = space.n_states, space.unmerged
     each = max(1, most // n) if isinstance(own, MapSpace) else 1
     if isinstance(own, H3) and own.corners is not None:
         rings = np.array([ring[np.arange(6) * len(ring) // 6] for ring in own.corners])
         return np.asarray(own.own_answers[:, None] + _IN_HEXAGON * rings)
-    generator = np.random.default_rng(0)
+    if isinstance(own, Zones):
+        return own.places(*(_IN_ZONE if n <= _MANY else _IN_MANY_ZONES))
     if not isinstance(own, Grid):
-        each = max(each, _FEWEST if n <= _MANY else _FEWEST // 4) if isinstance(own, Zones) else 1
-        return places(space, np.repeat(np.arange(n)[:, None], each, axis=1), generator)
+        return np.asarray(space.own_answers[:, None], dtype=np.float64)
     parts = max(math.isqrt(each), 2 if n <= _QUARTERED else 1)
     if parts > 1:
         shift = np.stack(np.divmod(np.arange(parts**2), parts), axis=1) / parts + (1 / parts - 1) / 2
         shift = shift[np.newaxis] * _IN_SQUARE / np.linalg.norm(shift, axis=1).mean()
     else:
         # One place of each cell: in every direction as often.
-        angle = generator.random((n, 1)) * 2 * math.pi
+        angle = np.random.default_rng(0).random((n, 1)) * 2 * math.pi
         shift = _IN_SQUARE * np.stack([np.cos(angle), np.sin(angle)], axis=2)
     low, sides = _parts_in_box(own)
     return np.asarray(low[:, None] + (0.5 + shift) * sides[:, None])

@@ -101,6 +101,7 @@ def _settle(
     Until its slope is below ``tolerance``: then it is at most that times the way to the best place above the least.
     """
     square, shift, last, way = np.empty(count), np.empty(place.size), place.copy(), np.zeros(place.size)
+    best, nearest = place.copy(), np.inf
     least, steep, stretch = np.inf, np.inf, 1.0
     for _ in range(rounds):
         square[:] = widened[:count]
@@ -114,6 +115,8 @@ def _settle(
             pull += square[i]
             if apart == 0.0:
                 here += own[i]
+        if mean < nearest:
+            best[:], nearest = place, mean
         if mean > least:
             # A stretched step went too far.
             place[:], stretch = last + way, 1.0
@@ -133,3 +136,4 @@ def _settle(
         least, steep = mean, force - here
         last[:], way[:] = place, _LONGER * (1.0 - here / force) / pull * shift
         place[:] = last + stretch * way
+    place[:] = best
