@@ -139,7 +139,7 @@ COVERS = "680m"
 #: Nobody in a city is faster, from door to door: a guess, as all of the model is.
 MAX_SPEED = "20km/h"
 #: Invented people that schedules are tried on.
-INVENTED = 30
+INVENTED = 100
 #: What the demo writes; demo.json comes first and marks the folder as one that --force may clear.
 FILES = (
     "demo.json",
