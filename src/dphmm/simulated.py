@@ -277,7 +277,7 @@ class Guesses:
         rows = np.ascontiguousarray(beliefs.T)
         guesses, off = np.empty((len(rows), self.points.shape[1])), np.empty(len(rows))
         public = self.points, self._widths, self._order
-        _kernels.medians.medians(rows, *public, _RARE, _UNSEEN, _FLAT, _ROUNDS, guesses, off)
+        _kernels.beliefs.medians(rows, *public, _RARE, _UNSEEN, _FLAT, _ROUNDS, guesses, off)
         return guesses, off
 
 

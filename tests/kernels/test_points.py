@@ -215,3 +215,15 @@ def test_nobody_asks_and_nobody_counts():
     nobody, states = np.zeros(0, dtype=np.int64), np.arange(3)
     assert degree_among(hull, image, nobody, states).tolist() == []
     assert degree_among(hull, image, states, nobody).tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_points_within_a_body_are_counted_as_pairs_say(seed):
+    rng = np.random.default_rng(seed)
+    values = rng.integers(-6, 7, size=(25, 2)) @ rng.integers(-3, 4, size=(2, 3))
+    values = values[np.argsort(values[:, 0], kind="stable")]
+    offsets, weights = rng.integers(0, 9, 3), rng.integers(0, 5, 25)
+    counts = np.arange(25)
+    points.count_within(values, offsets, weights, counts)
+    near = (np.abs(values[:, None] - values[None]) <= offsets).all(axis=2)
+    assert counts.tolist() == (np.arange(25) + near @ weights).tolist()

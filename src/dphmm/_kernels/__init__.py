@@ -11,13 +11,13 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from dphmm._kernels import beliefs as beliefs
     from dphmm._kernels import columns as columns
     from dphmm._kernels import filter as filter
     from dphmm._kernels import filter_batch as filter_batch
     from dphmm._kernels import hmm as hmm
     from dphmm._kernels import lattice as lattice
     from dphmm._kernels import leakage as leakage
-    from dphmm._kernels import medians as medians
     from dphmm._kernels import points as points
     from dphmm._kernels import policy as policy
     from dphmm._kernels import policy_leakage as policy_leakage

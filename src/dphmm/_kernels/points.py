@@ -549,3 +549,25 @@ def _counted_everywhere(table: Any, parts: IntArray) -> Any:
                 for x in range(width):
                     here[x] += upper_end[x] - upper_first[x] - lower_end[x] + lower_first[x]
     return counts
+
+
+@kernel
+def count_within(values: IntArray, offsets: IntArray, weights: IntArray, counts: IntArray) -> None:
+    """Add to ``counts`` (n,) the ``weights`` of all points j with |values_i - values_j| <= offsets on every facet.
+
+    ``values`` (n, m): points times facet normals, sorted by their first column.
+    """
+    n, m = values.shape
+    for i in range(n):
+        for j in range(i, n):
+            if values[j, 0] - values[i, 0] > offsets[0]:
+                break
+            inside = True
+            for k in range(1, m):
+                if abs(values[j, k] - values[i, k]) > offsets[k]:
+                    inside = False
+                    break
+            if inside:
+                counts[i] += weights[j]
+                if i != j:
+                    counts[j] += weights[i]

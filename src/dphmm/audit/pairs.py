@@ -351,7 +351,7 @@ def _norm_of(law: Law, epsilon: Fraction) -> Fraction:
 def _counted(values: IntArray, limits: list[int], weights: IntArray) -> IntArray:
     if values.dtype == object or max(limits) >= _ROOM or int(np.abs(values).max()) >= _ROOM:
         return _counted_plainly(values.astype(object), limits, weights)
-    from dphmm._kernels.audit import count_within
+    from dphmm._kernels.points import count_within
 
     # The facet that leaves fewest others near goes first.
     spread = np.ptp(values, axis=0) / np.maximum(np.array(limits, dtype=np.float64), 0.5)

@@ -31,7 +31,7 @@ _MOST_SIDES = 400
 _BAR = 0.24
 _LINES = 4
 _HAIR = 0.8
-_LETTER = 7.0
+_LETTER = 7.5
 #: How much larger words of a map are on a phone (page.css).
 _ON_PHONE = 17 / 12.5
 #: Between two degrees, whose letters are larger on a narrow page.

@@ -434,7 +434,7 @@ class Scores:
 
     def add(self, user: str, t: int, belief: FloatArray, target: Target) -> None:
         """One belief (N,) about a step whose truth is known here."""
-        from dphmm._kernels.audit import measured
+        from dphmm._kernels.beliefs import measured
 
         error, success, share, bits, mean = measured(belief, self._answers, target.distances, target.state)
         off = float(self._space.distances(mean, target.answer))

@@ -1,12 +1,14 @@
-"""Loops that find the place of least mean distance from weighted points: on a line exactly, elsewhere step by step.
+"""What a belief is worth: its distance from the truth, and the place of least mean distance under it.
 
-The mean distance is convex in the place. Weiszfeld's iteration, as Vardi and Zhang corrected it for places at points,
-makes it smaller with every step.
+That place is found on a line exactly, elsewhere step by step: the mean distance is convex in the place, and
+Weiszfeld's iteration, as Vardi and Zhang corrected it for places at points, makes it smaller with every step.
 
 Source: Y. Vardi, C.-H. Zhang, The multivariate L1-median and associated data depth, PNAS 97 (2000).
 """
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 
@@ -137,3 +139,30 @@ def _settle(
         last[:], way[:] = place, _LONGER * (1.0 - here / force) / pull * shift
         place[:] = last + stretch * way
     place[:] = best
+
+
+@kernel
+def measured(
+    belief: FloatArray, answers: FloatArray, distances: FloatArray, truth: int
+) -> tuple[float, float, float, float, FloatArray]:
+    """Mean distance to the truth, success of the likeliest state, the true state's share, bits, and the mean answer.
+
+    ``belief`` (N,) sums to 1, ``answers`` (N, d), ``distances`` (N,) of each state's answer to the truth; ``truth`` is
+    the true state, -1 where it is none. Of equally likely states the lowest number is guessed.
+    """
+    n, d = answers.shape
+    mean = np.zeros(d)
+    error, entropy, likeliest = 0.0, 0.0, 0
+    for state in range(n):
+        p = belief[state]
+        if p <= 0.0:
+            continue
+        for axis in range(d):
+            mean[axis] += p * answers[state, axis]
+        error += p * distances[state]
+        entropy -= p * math.log2(p)
+        if p > belief[likeliest]:
+            likeliest = state
+    success = 1.0 if likeliest == truth else 0.0
+    share = belief[truth] if truth >= 0 else 0.0
+    return error, success, share, max(entropy, 0.0), mean
