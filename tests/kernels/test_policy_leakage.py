@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-import dphmm
 from dphmm._kernels import policy_leakage
 from dphmm._kernels.policy_leakage import bottleneck, largest_ratio
+from dphmm.accounting.leakage_step import leakage_step
 from leakage_programs import by_linear_program, program
 
 pytestmark = pytest.mark.filterwarnings("ignore:divide by zero:RuntimeWarning")
@@ -46,7 +46,7 @@ def test_constant_limits_are_the_temporal_increase():
         limits = alpha * (1 - np.eye(6))
         rows = np.vstack([q, d])
         both = max(largest_ratio(np.log(a), np.log(b), limits) for a, b in (rows, rows[::-1]))
-        assert both == pytest.approx(dphmm.accounting.leakage_step.leakage_step(rows, alpha), abs=1e-9)
+        assert both == pytest.approx(leakage_step(rows, alpha), abs=1e-9)
 
 
 def test_limits_beyond_the_range_of_floats():
