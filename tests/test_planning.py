@@ -1120,6 +1120,16 @@ def test_zones_have_places_all_over_them():
         assert zones.distances(there[zone], guesses[zone]).mean() == pytest.approx(due, rel=0.03)
 
 
+def test_a_zone_in_which_no_place_of_a_lattice_lies_has_places():
+    """A road of 20 m around 30 km: who knows it is kilometres off, and not at one point."""
+    shapely = pytest.importorskip("shapely")
+    outer, inner = shapely.box(10.0, 50.0, 10.4, 50.25), shapely.box(10.0006, 50.0004, 10.3994, 50.2496)
+    zones = dphmm.Zones(["road", "town"], [outer.difference(inner), inner])
+    road = list(zones.names).index("road")
+    there, guess = simulated.places_of_states(zones)[road], Guesses(zones).of(np.eye(2)[:, [road]])[0][0]
+    assert zones.distances(there, guess).mean() > 10_000
+
+
 def test_a_guess_about_a_zone_that_is_a_ring_is_inside_it():
     """A county around its town: who knows the county guesses its middle, and not a place in it."""
     shapely = pytest.importorskip("shapely")

@@ -395,6 +395,17 @@ def test_of_steps_that_come_once_the_file_s_first_are_drawn(tmp_path):
     assert "step 1,006" in drawn and "step 1,045" in drawn and "step 1,046" not in drawn
 
 
+def test_steps_of_people_who_are_in_no_figure_are_not_drawn(tmp_path):
+    """One person who is not looked at began long before all others."""
+    found = chosen(released(sequences(tmp_path), epsilon=1, smoothed=False))
+    kept = found.rows.step >= 21
+    later = replace(found, rows=replace(found.rows, step=np.where(kept, found.rows.step + 5000, found.rows.step)))
+    later = replace(later, spreads=np.where(kept, found.spreads, np.nan))
+    curves, ticks = Content(later).error_curves
+    assert len(curves.expected) == 20 and [name for _, name in ticks] == ["step 5,021", "step 5,040"]
+    assert Content(later).error_figure is not None
+
+
 def test_steps_of_seven_hours_are_drawn_from_the_first(tmp_path):
     """They make no day, so each comes once: step 1 is the first row, whatever the time."""
     space = dphmm.StateSpace.labels(["a", "b", "c"])

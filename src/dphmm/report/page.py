@@ -572,7 +572,7 @@ class Content:
             caption = f"Measured on the {whose} people. Dashed, and all that a public page has: expected of "
             caption += f"{report.rows_told}. "
             caption += "Band: 8 of 10 rows. " * (curves.band is not None)
-        if self._recurs_after is None and (every := int(np.ptp(report.rows.step)) + 1) > steps:
+        if self._recurs_after is None and (every := int(report.rows.step.max()) - self._first_charted + 1) > steps:
             caption += f"Drawn: the first {steps:,} of {every:,} steps. "
         if found.measured and np.nan_to_num(believed).max() > found.without:
             caption += "Without the file: a guess for each step, their error the mean over all. "
@@ -627,12 +627,13 @@ class Content:
     @property
     def _charted_steps(self) -> int:
         """Over how many steps it is drawn how far off a reader is."""
-        return self._recurs_after or min(int(np.ptp(self.report.rows.step)) + 1, _MOST_CHARTED)
+        return self._recurs_after or min(int(self.report.rows.step.max()) - self._first_charted + 1, _MOST_CHARTED)
 
     @property
     def _first_charted(self) -> int:
-        """The step at which that begins; the file's first, where each comes once."""
-        return 1 if self._recurs_after is not None else int(self.report.rows.step.min())
+        """The step at which that begins; where each comes once the first of the people in the figures."""
+        told = self.report.rows.step[self.report.believed[0]]
+        return 1 if self._recurs_after is not None or not len(told) else int(told.min())
 
     def _in_block(self, steps: int) -> tuple[FloatArray, FloatArray]:
         """How far off a reader expects to be at each step of a block (L,), and without the file; NaN without rows."""
@@ -663,7 +664,9 @@ class Content:
         """The step (n,) of each row, from 0; within its block, where steps come again."""
         rows, model, promise = self.report.rows, self.report.made.model, self.report.promise
         if self._recurs_after is None:
-            return rows.step - self._first_charted
+            # Rows of other people before it are drawn nowhere.
+            before = rows.step < self._first_charted
+            return np.where(before, self._charted_steps, rows.step - self._first_charted)
         if rows.time is not None and model.step is not None and (promise is None or isinstance(promise.per, str)):
             return np.asarray((rows.time + self.report.zone) // model.step % steps)
         return np.asarray((rows.step - 1) % steps)

@@ -27,8 +27,10 @@ BORDER_SHARE = 1e-6
 _KINDS = ("Polygon", "MultiPolygon")
 _MULTIPOLYGON = 6
 _AT_ONCE = 1 << 18
-#: A zone that fills a twentieth of its box gets its own answer once in 10^8 draws.
-_DRAWS = 360
+#: A zone that fills a two-hundredth of its box gets its own answer once in 10^8 draws.
+_DRAWS = 3600
+#: Places in a zone are drawn where fewer of a lattice lie in it.
+_FEWEST_PLACES = 8
 #: A drawn outline leaves out what is smaller than this part of the map, or more where there are too many corners.
 _GRAINS, _MOST_CORNERS = 1000, 20_000
 _PARTS = ("coordinates", "rings", "polygons", "zones")
@@ -149,9 +151,10 @@ class Zones(MapSpace):
         return drawn
 
     def places(self, count: int, along: int) -> FloatArray:
-        """As many places (N, count, 2) of every zone in metres, even in it; its own answer where none was found.
+        """As many places (N, count, 2) of every zone in metres, even in it.
 
-        Of ``along`` times ``along`` in its box those are taken that lie in the zone, each as often as another.
+        Of ``along`` times ``along`` in its box those are taken that lie in the zone, each as often as another. They are
+        drawn where few lie in it.
         Raises InvalidInput without the shapely package.
         """
         west, south, east, north = _shapely().bounds(self.polygons).T[..., None]
@@ -162,7 +165,9 @@ class Zones(MapSpace):
         found = np.repeat(self.answers[:, None].astype(np.float64), count, axis=1)
         for zone, own in enumerate(inside):
             there = np.flatnonzero(own)
-            if len(there):
+            if len(there) < _FEWEST_PLACES:
+                found[zone] = self.draw(np.full(count, zone), np.random.default_rng(zone))
+            else:
                 taken = there[np.arange(count) * len(there) // count]
                 found[zone] = self.projection.to_metres(lat[zone, taken], lon[zone, taken])
         return found
