@@ -148,6 +148,8 @@ class Zones(MapSpace):
             inside = self._locate(lat, lon) == states[left]
             drawn[left[inside]] = self.projection.to_metres(lat[inside], lon[inside])
             left = left[~inside]
+            if not len(left):
+                break
         return drawn
 
     def places(self, count: int, along: int) -> FloatArray:
