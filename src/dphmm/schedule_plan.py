@@ -77,7 +77,8 @@ class Stay:
 class Stays:
     """What a reader can find of people who stay at one place for whole blocks, or for a "sequence" or "window".
 
-    They stay from step 1 on. ``what``: a "day", "week" or "hour", of blocks of that time; a "block" of any other.
+    They stay from step 1 on; of a file's page from where its blocks begin.
+    ``what``: a "day", "week" or "hour", of blocks of that time; a "block" of any other.
     ``found``: in order; where every answer has a plan of its own, stays that would take too many plans are left out.
 
     ``without``: the mean distance of the best guess without the file.

@@ -505,7 +505,7 @@ class ReleaseReport:
             confirmed=self.confirmed,
             all_possible=self.all_possible,
             as_stated=True,
-            answered=sum(bool(self.rows.asked[own].any()) for own in self.rows.by_user.values()),
+            answered=self.people_answered,
             followed=self.follows_choices,
         )
 
@@ -513,6 +513,11 @@ class ReleaseReport:
     def follows_choices(self) -> bool:
         """Whether a paced schedule was followed for everybody, and a ledger confirms from which hour on."""
         return self.elsewhere is not None and bool(self.plans)
+
+    @cached_property
+    def people_answered(self) -> int:
+        """How many people have an answer."""
+        return sum(bool(self.rows.asked[own].any()) for own in self.rows.by_user.values())
 
     @cached_property
     def in_ledger(self) -> InLedger | None:

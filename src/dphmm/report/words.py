@@ -119,8 +119,7 @@ def headline(report: ReleaseReport) -> str:
     counts, what = counts_of(report), noun(report)
     if counts.answers == 0:
         return "No answer has been published."
-    answered = sum(bool(report.rows.asked[own].any()) for own in report.rows.by_user.values())
-    some = f"{answered:,} of " * (answered < counts.people)
+    some = f"{report.people_answered:,} of " * (report.people_answered < counts.people)
     whom = f"for each of {some}{plural(counts.people, 'person', 'people')}" if counts.people > 1 else "of one person"
     if counts.rows == 1:
         return f"One noisy {what} of one person"
