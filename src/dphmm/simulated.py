@@ -51,8 +51,8 @@ PLACES = 10_000
 _NEAR, _MOST_GUESSES, _KEPT_NUMBERS, _STILL = 0.002, 512, 4 * 10**6, 1e-14
 #: Cells of at most so many states have a place in each quarter at least.
 _QUARTERED = 4000
-#: Places in each zone, and along a side of the box in which they are sought; of more zones than these fewer.
-_IN_ZONE, _MANY, _IN_MANY_ZONES = (64, 20), 1000, (16, 10)
+#: Places in each zone; of more zones than these fewer.
+_IN_ZONE, _MANY, _IN_MANY_ZONES = 64, 1000, 16
 #: How far somebody anywhere in a square is from its middle on average, over its side; in a hexagon, over its radius.
 _IN_SQUARE, _IN_HEXAGON = (math.sqrt(2) + math.asinh(1)) / 6, 1 / 3 + math.log(3) / 4
 
@@ -192,11 +192,11 @@ def _parts_in_box(grid: Grid) -> tuple[FloatArray, FloatArray]:
 def middles(space: StateSpace) -> FloatArray:
     """The middle (N, d) of each state, in answer units: of a cell of a grid that of its part in the box of the grid.
 
-    Of zones the mean of some places in it, which may be in none: of a ring it is inside.
+    Of a zone the place of least mean distance, which may be in none: of a ring it is inside.
     """
     own = space.unmerged
     if isinstance(own, Zones):
-        return np.asarray(places_of_states(space).mean(axis=1))
+        return np.array([_nearest_to_all(there) for there in places_of_states(space)])
     if not isinstance(own, Grid):
         return space.own_answers
     low, sides = _parts_in_box(own)
@@ -215,7 +215,7 @@ def places_of_states(space: StateSpace, most: int = PLACES) -> FloatArray:
         rings = np.array([ring[np.arange(6) * len(ring) // 6] for ring in own.corners])
         return np.asarray(own.own_answers[:, None] + _IN_HEXAGON * rings)
     if isinstance(own, Zones):
-        return own.places(*(_IN_ZONE if n <= _MANY else _IN_MANY_ZONES))
+        return own.places(_IN_ZONE if n <= _MANY else _IN_MANY_ZONES)
     if not isinstance(own, Grid):
         return np.asarray(space.own_answers[:, None], dtype=np.float64)
     parts = max(math.isqrt(each), 2 if n <= _QUARTERED else 1)
@@ -228,6 +228,26 @@ def places_of_states(space: StateSpace, most: int = PLACES) -> FloatArray:
         shift = _IN_SQUARE * np.stack([np.cos(angle), np.sin(angle)], axis=2)
     low, sides = _parts_in_box(own)
     return np.asarray(low[:, None] + (0.5 + shift) * sides[:, None])
+
+
+def _nearest_to_all(places: FloatArray) -> FloatArray:
+    """The place (d,) of least mean distance from some places (k, d)."""
+    alike, points = np.ones((1, len(places))), np.ascontiguousarray(places)
+    return np.asarray(_medians(alike, points, np.zeros(len(places)), _orders(points))[0][0])
+
+
+def _orders(points: FloatArray) -> IntArray:
+    """The points (N, d) in the order of each coordinate (d, N)."""
+    return np.ascontiguousarray(np.argsort(points, axis=0, kind="stable").T)
+
+
+def _medians(
+    rows: FloatArray, points: FloatArray, widths: FloatArray, orders: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    """The places (n, d) of least mean distance (n,) from points (N, d) of widths (N,), under weights (n, N)."""
+    guesses, off = np.empty((len(rows), points.shape[1])), np.empty(len(rows))
+    _kernels.beliefs.medians(rows, points, widths, orders, _RARE, _UNSEEN, _FLAT, _ROUNDS, guesses, off)
+    return guesses, off
 
 
 def _within(corners: FloatArray, chance: FloatArray) -> FloatArray:
@@ -258,7 +278,7 @@ class Guesses:
     def __init__(self, space: StateSpace) -> None:
         self._space = space
         self.points = np.ascontiguousarray(middles(space), dtype=np.float64)
-        self._order = np.ascontiguousarray(np.argsort(self.points, axis=0, kind="stable").T)
+        self._orders = _orders(self.points)
 
     @cached_property
     def _widths(self) -> FloatArray:
@@ -274,11 +294,7 @@ class Guesses:
         if self._space.has_labels:
             likeliest = beliefs.argmax(axis=0)
             return self.points[likeliest], 1.0 - beliefs.max(axis=0) / beliefs.sum(axis=0)
-        rows = np.ascontiguousarray(beliefs.T)
-        guesses, off = np.empty((len(rows), self.points.shape[1])), np.empty(len(rows))
-        public = self.points, self._widths, self._order
-        _kernels.beliefs.medians(rows, *public, _RARE, _UNSEEN, _FLAT, _ROUNDS, guesses, off)
-        return guesses, off
+        return _medians(np.ascontiguousarray(beliefs.T), self.points, self._widths, self._orders)
 
 
 class ModelGuesses:

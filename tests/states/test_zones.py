@@ -161,10 +161,76 @@ def test_people_are_anywhere_in_their_zone():
     assert (np.abs(drawn.mean(axis=0) - middle) < 4 * spread).all()
 
 
-def test_of_a_sliver_the_own_point_stands():
+def of_boxes(*boxes):
+    """A zone of separate boxes, and uniform places in it, box by box: a generator gives as many as asked for."""
+    from shapely import box, union_all
+
+    corners = np.array(boxes)
+    areas = (corners[:, 2] - corners[:, 0]) * (corners[:, 3] - corners[:, 1])
+
+    def draw(n, rng):
+        own = corners[rng.choice(len(boxes), n, p=areas / areas.sum())]
+        return own[:, :2] + rng.random((n, 2)) * (own[:, 2:] - own[:, :2])
+
+    return union_all([box(*one) for one in boxes]), draw
+
+
+def diagonal(width):
+    """A strip across a map, as thin as nothing beside its box."""
     from shapely import Polygon
 
-    thin = Polygon([(13.0, 52.0), (13.0000001, 52.0), (14.0, 53.0), (13.9999999, 53.0)])
-    zones = Zones(["thin"], [thin])
-    drawn = zones.draw(np.zeros(3, dtype=np.int64), np.random.default_rng(1))
-    assert np.array_equal(drawn, np.repeat(zones.answers, 3, axis=0))
+    def draw(n, rng):
+        along, across = rng.random((2, n, 1))
+        return np.array([[13.0, 52.0]]) + along * np.array([[1.0, 1.0]]) + across * np.array([[width, 0.0]])
+
+    return Polygon([(13, 52), (13 + width, 52), (14 + width, 53), (14, 53)]), draw
+
+
+def ring():
+    from shapely import box
+
+    def draw(n, rng):
+        tried = 13 + rng.random((200 * n, 2))
+        return tried[(np.abs(tried - 13.5) > 0.49).any(axis=1)][:n]
+
+    return box(13, 13, 14, 14).difference(box(13.01, 13.01, 13.99, 13.99)), draw
+
+
+OUTLINES = {
+    "a box": lambda: of_boxes((13.0, 52.0, 13.3, 52.1)),
+    "a square and a thin strip far from it": lambda: of_boxes((13.0, 52.0, 13.07, 52.07), (13.49, 52.1, 13.5, 52.45)),
+    "two islands": lambda: of_boxes((13.0, 52.0, 13.001, 52.001), (13.8, 52.3, 13.801, 52.301)),
+    "a large part and a small one": lambda: of_boxes((13.0, 52.0, 13.3, 52.3), (13.9, 52.0, 14.0, 52.1)),
+    "streets": lambda: of_boxes(*((13.0, 52 + k / 10, 14.0, 52.001 + k / 10) for k in range(9))),
+    "a thin ring": ring,
+    "a strip across": lambda: diagonal(1e-3),
+    "a line across": lambda: diagonal(1e-7),
+}
+
+
+@pytest.mark.parametrize("shape", OUTLINES)
+def test_places_and_people_are_all_over_a_zone(shape):
+    """How far they are from the middle is what a sampler of the shape's own says, people to 1.5 %, and places."""
+    polygon, draw = OUTLINES[shape]()
+    zones, rng = Zones(["own"], [polygon]), np.random.default_rng(5)
+    lon, lat = draw(40_000, rng).T
+    true = zones.projection.to_metres(lat, lon)
+    people = zones.draw(np.zeros(40_000, dtype=np.int64), rng)
+    due = np.linalg.norm(true - true.mean(axis=0), axis=1).mean()
+    assert np.linalg.norm(people - true.mean(axis=0), axis=1).mean() == pytest.approx(due, rel=0.015)
+    for count, rel in ((16, 0.15), (64, 0.04)):
+        even = zones.places(count)[0]
+        assert np.linalg.norm(even - even.mean(axis=0), axis=1).mean() == pytest.approx(due, rel=rel)
+
+
+def test_a_zone_of_many_has_places_of_its_own():
+    """Two zones of which one lies in a hole of the other, and of different size."""
+    from shapely import box
+
+    outer, inner = box(13.0, 52.0, 13.4, 52.3), box(13.1, 52.1, 13.2, 52.2)
+    zones = Zones(["inner", "outer"], [inner, outer.difference(inner)])
+    for state, own in enumerate(zones.places(64)):
+        assert (zones.locate(*zones.to_latlon(own)) == state).all()
+    states = np.random.default_rng(3).integers(2, size=1000)
+    drawn = zones.draw(states, np.random.default_rng(4))
+    assert np.array_equal(zones.locate(*zones.to_latlon(drawn)), states)

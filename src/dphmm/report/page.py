@@ -572,7 +572,7 @@ class Content:
             caption = f"Measured on the {whose} people. Dashed, and all that a public page has: expected of "
             caption += f"{report.rows_told}. "
             caption += "Band: 8 of 10 rows. " * (curves.band is not None)
-        if self._recurs_after is None and (every := int(report.rows.step.max()) - self._first_charted + 1) > steps:
+        if self._recurs_after is None and (every := len(self._told_steps)) > steps:
             caption += f"Drawn: the first {steps:,} of {every:,} steps. "
         if found.measured and np.nan_to_num(believed).max() > found.without:
             caption += "Without the file: a guess for each step, their error the mean over all. "
@@ -617,23 +617,28 @@ class Content:
         )
         return curves, ticks
 
-    @property
+    @cached_property
     def _recurs_after(self) -> int | None:
         """After how many steps those of a block or window, or of a day, come again; None where each comes once."""
         promise, expected = self.report.promise, self.report.prospects.expected
         once = promise.steps is not None if promise is not None else not self._by_day
         return None if once or expected is None else expected.steps
 
+    @cached_property
+    def _told_steps(self) -> range:
+        """The steps from the first to the last row of the people in the figures."""
+        told = self.report.rows.step[self.report.believed[0]]
+        return range(int(told.min()), int(told.max()) + 1) if len(told) else range(1, 2)
+
     @property
     def _charted_steps(self) -> int:
         """Over how many steps it is drawn how far off a reader is."""
-        return self._recurs_after or min(int(self.report.rows.step.max()) - self._first_charted + 1, _MOST_CHARTED)
+        return self._recurs_after or min(len(self._told_steps), _MOST_CHARTED)
 
     @property
     def _first_charted(self) -> int:
         """The step at which that begins; where each comes once the first of the people in the figures."""
-        told = self.report.rows.step[self.report.believed[0]]
-        return 1 if self._recurs_after is not None or not len(told) else int(told.min())
+        return 1 if self._recurs_after is not None else self._told_steps.start
 
     def _in_block(self, steps: int) -> tuple[FloatArray, FloatArray]:
         """How far off a reader expects to be at each step of a block (L,), and without the file; NaN without rows."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from types import ModuleType
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,10 +27,8 @@ BORDER_SHARE = 1e-6
 _KINDS = ("Polygon", "MultiPolygon")
 _MULTIPOLYGON = 6
 _AT_ONCE = 1 << 18
-#: A zone that fills a two-hundredth of its box gets its own answer once in 10^8 draws.
-_DRAWS = 3600
-#: Places in a zone are drawn where fewer of a lattice lie in it.
-_FEWEST_PLACES = 8
+#: Multiples of these, without their whole part, are even in a square however many there are (M. Roberts, 2018).
+_STRIDES = np.array([0.7548776662466927, 0.5698402909980532])
 #: A drawn outline leaves out what is smaller than this part of the map, or more where there are too many corners.
 _GRAINS, _MOST_CORNERS = 1000, 20_000
 _PARTS = ("coordinates", "rings", "polygons", "zones")
@@ -134,45 +132,36 @@ class Zones(MapSpace):
         return states.reshape(lat.shape)
 
     def draw(self, states: IntArray, generator: np.random.Generator) -> FloatArray:
-        """A uniform place in each of the zones (n,), in metres (n, 2): drawn in its box until it is in the zone.
+        """A uniform place in each of the zones (n,), in metres (n, 2).
 
-        The zone's own answer where it fills so little of its box that none was found. Raises InvalidInput without the
-        shapely package.
-        """
-        boxes = _shapely().bounds(self.polygons)[states]
-        drawn, left = self.answers[states].astype(np.float64), np.arange(len(states))
-        for _ in range(_DRAWS):
-            west, south, east, north = boxes[left].T
-            chance = generator.random((len(left), 2))
-            lat, lon = south + chance[:, 0] * (north - south), west + chance[:, 1] * (east - west)
-            inside = self._locate(lat, lon) == states[left]
-            drawn[left[inside]] = self.projection.to_metres(lat[inside], lon[inside])
-            left = left[~inside]
-            if not len(left):
-                break
-        return drawn
-
-    def places(self, count: int, along: int) -> FloatArray:
-        """As many places (N, count, 2) of every zone in metres, even in it.
-
-        Of ``along`` times ``along`` in its box those are taken that lie in the zone, each as often as another. They are
-        drawn where few lie in it.
         Raises InvalidInput without the shapely package.
         """
-        west, south, east, north = _shapely().bounds(self.polygons).T[..., None]
-        part = (np.arange(along) + 0.5) / along
-        row, column = (each.ravel() for each in np.meshgrid(part, part, indexing="ij"))
-        lat, lon = south + row * (north - south), west + column * (east - west)
-        inside = self._locate(lat.ravel(), lon.ravel()).reshape(lat.shape) == np.arange(self.n_states)[:, None]
-        found = np.repeat(self.answers[:, None].astype(np.float64), count, axis=1)
-        for zone, own in enumerate(inside):
-            there = np.flatnonzero(own)
-            if len(there) < _FEWEST_PLACES:
-                found[zone] = self.draw(np.full(count, zone), np.random.default_rng(zone))
-            else:
-                taken = there[np.arange(count) * len(there) // count]
-                found[zone] = self.projection.to_metres(lat[zone, taken], lon[zone, taken])
-        return found
+        chance = generator.random((len(states), 3))
+        return self._triangles.places(self.projection, states, chance[:, 0], chance[:, 1:])
+
+    def places(self, count: int) -> FloatArray:
+        """As many places (N, count, 2) of every zone in metres, even in it.
+
+        Raises InvalidInput without the shapely package.
+        """
+        number = np.tile(np.arange(count), self.n_states)
+        even = np.mod((number[:, None] + 0.5) * _STRIDES, 1.0)
+        states = np.repeat(np.arange(self.n_states), count)
+        found = self._triangles.places(self.projection, states, (number + 0.5) / count, even)
+        return found.reshape(self.n_states, count, 2)
+
+    @cached_property
+    def _triangles(self) -> _Triangles:
+        shapely = _shapely()
+        parts, zone = shapely.get_parts(shapely.constrained_delaunay_triangles(self.polygons), return_index=True)
+        areas, corners = shapely.area(parts), shapely.get_coordinates(parts).reshape(-1, 4, 2)[:, :3]
+        whole = np.bincount(zone, areas)[zone]
+        middles = corners.mean(axis=1)
+        shares = (areas / whole)[:, None] * middles
+        middle = np.stack([np.bincount(zone, share) for share in shares.T], axis=1)
+        order = np.lexsort((np.linalg.norm(middles - middle[zone], axis=1), zone))
+        sums = np.concatenate([[0.0], np.cumsum((areas / whole)[order])])
+        return _Triangles(corners[order], sums, np.searchsorted(zone[order], np.arange(self.n_states + 1)))
 
     def _whereabouts(self) -> str:
         sha = hashlib.sha256()
@@ -208,6 +197,30 @@ class Zones(MapSpace):
         space.outlines = {name: arrays[name] for name in _PARTS}
         _check_outlines(space.outlines, space.n_states)
         return space
+
+
+class _Triangles(NamedTuple):
+    """The triangles (m, 3, 2) that zones are made of, in degrees: those of zone k are ``begins[k]`` to ``begins[k+1]``.
+
+    From a zone's middle outwards. ``sums`` (m + 1,) are of the areas before each, in areas of their zones.
+    """
+
+    corners: FloatArray
+    sums: FloatArray
+    begins: IntArray
+
+    def places(self, projection: Projection, zones: IntArray, share: FloatArray, chance: FloatArray) -> FloatArray:
+        """A place in each of the zones (n,), in metres (n, 2), in the triangle at a ``share`` (n,) of the zone's area.
+
+        ``chance`` (n, 2), which says where in it, is in the unit square, whose upper half is turned onto its lower one.
+        """
+        first, last = self.begins[zones], self.begins[zones + 1]
+        passed = self.sums[first] + share * (self.sums[last] - self.sums[first])
+        number = np.clip(np.searchsorted(self.sums, passed, side="right") - 1, first, last - 1)
+        a, b = np.where(chance.sum(axis=1) > 1, 1 - chance.T, chance.T)[..., None]
+        origin, one, other = self.corners[number].transpose(1, 0, 2)
+        lon, lat = (origin + a * (one - origin) + b * (other - origin)).T
+        return projection.to_metres(lat, lon)
 
 
 def _spans(offsets: IntArray, chosen: IntArray) -> IntArray:
