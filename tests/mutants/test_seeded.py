@@ -28,7 +28,7 @@ MUTANTS = catalogue()
 FAMILIES = {
     "A": 7,
     "B": 18,
-    "C": 26,
+    "C": 27,
     "D": 15,
     "E": 12,
     "F": 19,

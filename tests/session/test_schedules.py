@@ -383,3 +383,37 @@ def test_a_row_at_the_end_of_skipped_steps_has_the_estimate_of_its_own_step(sche
     assert told.plan.isna().all()
     assert np.allclose(told[["estimate_0", "estimate_1"]].to_numpy()[0], expected, atol=1e-12)
     assert not np.allclose(expected, whole[1].probability @ SPACE.own_answers, atol=1e-3)
+
+
+@SCHEDULES
+def test_what_creeps_in_over_a_gap_is_kept_by_release_and_report(schedule, tmp_path):
+    """One move in 10^13 leads to the other side, which an answer from there makes likely; rows that are not asked, too.
+
+    Twin: a dense chain, move by move. A gap that ends where nothing changes by much is 700 times too sure.
+    """
+    line = dphmm.StateSpace([0, 1, 2, 3, 4, 29, 30, 31, 32])
+    moves = np.zeros((N, N))
+    moves[:5, :5], moves[:5, 5:], moves[5:, 5:] = 1 / 5, 1e-13, 1 / 4
+    moves /= moves.sum(axis=1, keepdims=True)
+    model = dphmm.MarkovModel(np.eye(N)[2], moves, space=line)
+    policy, ledger = dphmm.policy.radius(line, 1), dphmm.open_ledger(tmp_path / "ledger.db")
+    steps = [2, 700, 702, 703, 1404, 1405, 1407]
+    rows, output = [("a", step, 7 if step > 2 else 2) for step in steps], tmp_path / "released.parquet"
+    choices = {"schedule": schedule, "ledger": ledger, "bits": dphmm.ReplayBits(4), "output": output}
+    told = dphmm.release_many(table_of(rows), model, policy, line, progress=False, model_people="others", **choices)
+    session = dphmm.ReleaseSession.resume(ledger, "a", model, policy, line)
+    # The first row is one move after what the initial distribution describes.
+    belief, t, asked = np.eye(N)[2] @ moves, told.step[0], 0
+    for row in told.itertuples():
+        for _ in range(t, row.step):
+            belief = belief @ moves
+        t = row.step
+        if isinstance(row.plan, str):
+            record, asked = ledger.plan(row.plan), asked + 1
+            plan = session.setting.planner.plan(np.ones(N, dtype=bool), plan_states(record))
+            belief = belief * np.exp(np.asarray(plan.log_likelihood(np.array([int(row.z_0)]))))
+            belief /= belief.sum()
+        assert row.estimate_0 == pytest.approx(float(belief @ line.own_answers[:, 0]), abs=1e-6)
+    assert 0 < asked < len(steps)
+    # It refuses estimates that do not follow from the answers.
+    assert dphmm.read_report(output, model, policy, progress=False).rows_told

@@ -34,6 +34,8 @@ from dphmm.types import BoolArray, FloatArray, IntArray
 #: In a scaled sum at least this large, terms that underflowed (each below 1e-323) are far beyond a double.
 TRUSTED = 1e-290
 _LOG_TRUSTED = math.log(TRUSTED)
+#: Where a prediction stops, smaller probabilities than this may be off by more than the others.
+RARE = 1e-100
 
 
 @kernel
@@ -230,24 +232,33 @@ def predict_many(
     spare: FloatArray,
     reached: BoolArray,
 ) -> int:
-    """`predict` of a row and its support in place, so many steps, or until one moves nothing by more than ``settled``.
+    """`predict` of a row and its support in place, so many steps, or until one leaves it `at_rest`.
 
-    Returns the steps that need no logs: fewer than asked for where floats can go no further. Settling is looked
-    for at every eighth step, and never with ``settled`` below 0.
+    Returns the steps that need no logs: fewer than asked for where floats can go no further. Rest is looked for at
+    every eighth step, and never with ``settled`` below 0.
     """
     for passed in range(steps):
         if not predict(indptr, indices, data, share, row, support, spare, reached):
             return passed
-        most = math.inf
-        if settled >= 0.0 and passed % 8 == 0:
-            most = 0.0
-            for s in range(len(row)):
-                most = max(most, abs(spare[s] - row[s]) if reached[s] == support[s] else math.inf)
+        rests = settled >= 0.0 and passed % 8 == 0 and at_rest(row, support, spare, reached, settled)
         row[:] = spare
         support[:] = reached
-        if most <= settled:
+        if rests:
             return steps
     return steps
+
+
+@kernel
+def at_rest(row: FloatArray, support: BoolArray, moved: FloatArray, reached: BoolArray, settled: float) -> bool:
+    """Whether a move has left the support as it was, and each probability but for a share of it, ``settled``.
+
+    A share, because an answer may make likely what was as good as impossible. Of a probability below RARE the share is
+    of RARE: what is left behind for good shrinks at every step.
+    """
+    for s in range(len(row)):
+        if reached[s] != support[s] or abs(moved[s] - row[s]) > settled * max(row[s], RARE):
+            return False
+    return True
 
 
 @kernel
@@ -440,8 +451,8 @@ def predict_through(
 ) -> tuple[bool, float]:
     """A distribution predicted so many times, in place; whether it is in logs, and the log of what it was divided by.
 
-    Between the first move and the last it stops moving once nothing changes by more than ``settled``, looked for at
-    every eighth move: the very steps that a session takes through a gap.
+    Between the first move and the last it stops moving once nothing changes by more than ``settled`` of itself, looked
+    for at every eighth move: the very steps that a session takes through a gap.
     """
     spare = np.empty_like(row)
     for moved in range(moves):
@@ -461,14 +472,14 @@ def predict_through(
 
 @kernel
 def same(one: FloatArray, logged: bool, other: FloatArray, logged_other: bool, tolerance: float) -> bool:
-    """Whether two distributions have the same possible states and differ nowhere by more than the tolerance."""
+    """Whether two distributions have the same possible states, and differ by no more than a share: as `at_rest`."""
     for s in range(len(one)):
         a, b = one[s], other[s]
         if (a > (-math.inf if logged else 0.0)) != (b > (-math.inf if logged_other else 0.0)):
             return False
         a = math.exp(a) if logged else a
         b = math.exp(b) if logged_other else b
-        if abs(a - b) > tolerance:
+        if abs(a - b) > tolerance * max(a, RARE):
             return False
     return True
 

@@ -13,7 +13,6 @@ Proof: docs/proofs/support.md.
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +20,7 @@ import numpy as np
 from dphmm._kernels.compiled import kernel
 from dphmm._kernels.filter import (
     add_jump,
+    at_rest,
     expectation,
     likeliest,
     likelihood,
@@ -46,7 +46,7 @@ _ABSOLUTE = 1
 
 
 class Columns(NamedTuple):
-    """The transition matrix as compressed columns, and how little may change in a step of a belief that has settled.
+    """The transition matrix as compressed columns, and which share of itself may change where a belief has settled.
 
     ``share`` (N,) is that of a jump, (0,) where none is. ``inflow`` (N,) are the sums of the columns, those of the jump
     with them, and 1 where those are less.
@@ -392,14 +392,10 @@ def _predict_many(
             return False
         if bound[_ABSOLUTE] > 0.0:
             bound[_ABSOLUTE] += _newly(flushing, bound)
-        most = math.inf
-        if passed % 8 == 0:
-            most = 0.0
-            for s in range(len(row)):
-                most = max(most, abs(spare[s] - row[s]) if reached[s] == support[s] else math.inf)
+        rests = passed % 8 == 0 and at_rest(row, support, spare, reached, columns.settled)
         row[:] = spare
         support[:] = reached
-        if most <= columns.settled:
+        if rests:
             return True
     return True
 

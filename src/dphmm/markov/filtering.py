@@ -33,8 +33,8 @@ from dphmm.markov.model import MarkovModel, Predecessors
 from dphmm.markov.stochastic import NO_SHARE, fixed
 from dphmm.types import BoolArray, FloatArray, IntArray, States
 
-#: A prediction that moves no probability by more than this has settled; looked at once in so many steps.
-SETTLED = 1e-10
+#: A prediction that moves no probability by more than this share of it has settled; looked at once in so many steps.
+SETTLED = 1e-12
 _CHECK_EVERY = 8
 
 
@@ -129,13 +129,13 @@ class Belief:
         """The belief about t + steps - 1 from this one about t - 1: ``predict`` again and again.
 
         Where the matrix is always the same it stops once nothing moves: the support exactly, and no probability by
-        more than SETTLED in a step. Only estimates and δ-sets can notice.
+        more than SETTLED of itself in a step, or of 1e-100 where it is below that.
         """
         belief, done = self._moved(model, t, steps) if model.time_homogeneous else (self, 0)
         for passed in range(done, steps):
             following = belief.predict(model, t + passed)
             check = model.time_homogeneous and passed % _CHECK_EVERY == 0
-            settled = check and _same_to(SETTLED, following, belief)
+            settled = check and _same_to(following, belief)
             belief = following
             if settled:
                 break
@@ -203,9 +203,9 @@ def _row_of(logs: FloatArray, support: BoolArray) -> FloatArray | None:
     return fixed(np.exp(logs)) if fits else None
 
 
-def _same_to(tolerance: float, one: Belief, other: Belief) -> bool:
-    moved = np.max(np.abs(one.probability - other.probability))
-    return bool(np.array_equal(one.support, other.support)) and float(moved) <= tolerance
+def _same_to(one: Belief, other: Belief) -> bool:
+    moved, kept = one.probability, other.probability
+    return bool(_kernels.filter.at_rest(kept, other.support, moved, one.support, SETTLED))
 
 
 def _check_likelihood(likelihood: FloatArray, remaining: BoolArray) -> None:

@@ -48,8 +48,8 @@ from dphmm.types import FloatArray, IntArray
 
 #: A belief is kept so often; what comes after it is folded when a subject is resumed.
 _SNAPSHOT_EVERY = 64
-#: Another version of the algorithm may have made other beliefs, and other plans of them.
-_SNAPSHOT_VERSION = ALGORITHM_VERSION
+#: Another version of the algorithm may have made other beliefs, and other plans of them; so does another end of a gap.
+_SNAPSHOT_VERSION = f"{ALGORITHM_VERSION}.2"
 #: Bytes that say whose belief, and after which step, a snapshot is.
 _WHOSE = 16
 
