@@ -44,6 +44,7 @@ from dphmm.schedule_plan import (
 )
 from dphmm.session.answer import answer_under
 from dphmm.session.options import check_begins
+from dphmm.session.plan import Plan
 from dphmm.session.scheduled import PlanSchedule
 from dphmm.session.setting import Setting
 from dphmm.simulated import (
@@ -61,7 +62,7 @@ from dphmm.simulated import (
 )
 from dphmm.states.space import StateSpace
 from dphmm.storage.release_words import Found, why_no_stays
-from dphmm.types import BoolArray, Exact, FloatArray, IntArray
+from dphmm.types import Bits, BoolArray, Exact, FloatArray, IntArray
 
 KINDS = ("planned", "paced")
 #: Epsilons of a release that are tried; each is raised to what spends the whole total.
@@ -135,6 +136,17 @@ def plan(
     world = World(model, policy, space, promise, schedule, hours, epsilon, people, seed, choices)
     with shown(progress, "plan") as report:
         return world.plan(world.promise.exact, report)
+
+
+def _add_answers(logs: FloatArray, plan: Plan, states: IntArray, count: int, bits: Bits) -> None:
+    """Add to beliefs in logs (N, n) what so many answers of each of some states (n,) under one plan say."""
+    while count:
+        # The likelihoods of many answers are computed in one call.
+        steps = min(count, max(1, _TOGETHER // logs.size))
+        drawn = np.concatenate([answer_under(plan, states, bits)[0] for _ in range(steps)])
+        for columns in np.hsplit(np.log(likelihood_columns(plan, drawn)), steps):
+            logs += columns
+        count -= steps
 
 
 def error_of_known_states(space: StateSpace) -> float:
@@ -422,18 +434,24 @@ class World:
         seen[tenth[self.paths]] = True
         return float(parts[~seen[tenth[order]]].sum())
 
-    @cached_property
-    def _always_possible(self) -> BoolArray:
-        """The states (N,) that are possible at every simulated step."""
+    def _possible_from(self, begin: int) -> BoolArray:
+        """The states (N,) that are possible at all of as many steps as are simulated, from ``begin`` on."""
         plans = PlanSchedule(self.setting)
-        steps = np.unique(plans.numbers(self._steps), return_index=True)[1] + 1
-        return np.asarray(np.all([plans.support(step) for step in steps.tolist()], axis=0))
+        steps = begin - 1 + self._steps
+        others = steps[np.unique(plans.numbers(steps), return_index=True)[1]]
+        return np.asarray(np.all([plans.support(step) for step in others.tolist()], axis=0))
+
+    @cached_property
+    def _stays_from(self) -> dict[int, FloatArray]:
+        """How the model has people at states (N,) when a block begins, of those who can stay, where somebody can."""
+        steps = zip(self.begins.tolist(), self._laws_at(self.begins), strict=True)
+        laws = ((begin, law * self._possible_from(begin)) for begin, law in steps)
+        return {begin: law / law.sum() for begin, law in laws if law.any()}
 
     @cached_property
     def _stay_laws(self) -> FloatArray:
-        """How the model has people at states (k, N) when blocks begin, of those who can stay; none where nobody can."""
-        laws = [law * self._always_possible for law in self._laws_at(self.begins)]
-        return np.array([law / law.sum() for law in laws if law.any()]).reshape(-1, self.setting.space.n_states)
+        """The same in rows (k, N)."""
+        return np.array(list(self._stays_from.values())).reshape(-1, self.setting.space.n_states)
 
     @cached_property
     def stay_law(self) -> FloatArray:
@@ -534,28 +552,32 @@ class World:
             uncomputed="" if stays.found else why_no_stays(self.setting.has_public_plans),
         )
         return Expected(
-            found, self.length, self._always_possible, schedule.releases, self._known, self._follows(schedule)
+            found, self.length, self._possible_from(1), schedule.releases, self._known, self._follows(schedule)
         )
 
     def _planned(self, setting: Setting, schedule: Schedule, ends: Any) -> Any:
         """After each end the mean number of answers about the place, and the tracker's beliefs (N, n)."""
-        plans, (states, _, _) = PlanSchedule(setting), self._stayers
+        plans, (states, _, which) = PlanSchedule(setting), self._stayers
         asked = np.flatnonzero(schedule.may_ask(np.arange(1, ends[-1][1] + 1))) + 1
-        numbers, logs = plans.numbers(asked), self._prior(len(states))
-        bits, done = ReplayBits(f"{self.seed} staying".encode()), 0
+        # Of people whose blocks begin at some step: alike where all answers are planned alike.
+        alike: dict[bytes, tuple[IntArray, list[int]]] = {}
+        for at, begin in enumerate(self._stays_from):
+            numbers = plans.numbers(asked + begin - 1)
+            alike.setdefault(numbers.tobytes(), (numbers, []))[1].append(at)
+        bits, prior = ReplayBits(f"{self.seed} staying".encode()), self._prior(len(states))
+        people = ((numbers, np.flatnonzero(np.isin(which, begins))) for numbers, begins in alike.values())
+        groups = [(numbers, own) for numbers, own in people if len(own)]
+        logs, done = [prior[:, own] for _, own in groups], 0
         for after, end in ends:
             until = int(np.searchsorted(asked, end, side="right"))
-            for number in np.unique(numbers[done:until]).tolist():
-                # Many steps have the same answers, whose likelihoods are computed once.
-                left = int(np.count_nonzero(numbers[done:until] == number))
-                while left:
-                    steps = min(left, max(1, _TOGETHER // logs.size))
-                    drawn = np.concatenate([answer_under(plans.plan(number), states, bits)[0] for _ in range(steps)])
-                    for columns in np.hsplit(np.log(likelihood_columns(plans.plan(number), drawn)), steps):
-                        logs += columns
-                    left -= steps
+            for (numbers, own), told in zip(groups, logs, strict=True):
+                for number, count in zip(*np.unique(numbers[done:until], return_counts=True), strict=True):
+                    _add_answers(told, plans.plan(int(number)), states[own], int(count), bits)
             done = until
-            yield after, float(until), np.exp(logs - logs.max(axis=0))
+            weights = np.empty_like(prior)
+            for (_, own), told in zip(groups, logs, strict=True):
+                weights[:, own] = np.exp(told - told.max(axis=0))
+            yield after, float(until), weights
 
     def _follows(self, schedule: Schedule) -> bool:
         """Whether beliefs of people who stay are followed step by step."""

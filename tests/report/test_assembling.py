@@ -560,14 +560,21 @@ ANYWHERE = np.full((3, 3), 1 / 3)
         # A few have left by then, who are all of an error.
         ([1 / 3] * 3 + [0] * 3, np.kron([[0.9989, 0.0011], [0.02, 0.98]], ANYWHERE), TOWNS, True),
         # A state is possible at step 1 alone: its plan is another one.
-        ([0.49, 0.49, 0, 0, 0.02 - 1e-9, 1e-9], np.eye(6)[[2, 3, 0, 1, 5, 5]], [0, 10, 1, 11, 5, 6], False),
+        ([0.49, 0.49, 0, 0, 0.02 - 1e-9, 1e-9], np.eye(6)[[2, 3, 0, 1, 5, 5]], [0, 10, 1, 11, 5, 6], True),
         # A far state is possible at step 1 alone, and the noise of its plan is as large as it is far.
-        ([0.5, 0.5 - 1e-9, 1e-9], [[0.5, 0.5, 0], [0.5, 0.5, 0], [1, 0, 0]], [0, 1, 3000], False),
+        ([0.5, 0.5 - 1e-9, 1e-9], [[0.5, 0.5, 0], [0.5, 0.5, 0], [1, 0, 0]], [0, 1, 3000], True),
+        # One side is reached later alone: noise is small in the first block, and wide in later ones.
+        (
+            [0.5, 0.5 - 1e-9, 0, 1e-9],
+            [[0.5, 0.5, 0, 0], [0.45, 0.5, 0.05, 0], [0, 0.05, 0.95, 0], [0, 1, 0, 0]],
+            [0, 1, 2000, 1],
+            True,
+        ),
         ([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]], [0, 1], True),
     ],
 )
-def test_who_stays_is_told_where_blocks_are_planned_as_step_1(begin, moves, answers, told, tmp_path, monkeypatch):
-    """Of people as the model has them when blocks begin: what is believed of them is then of that step."""
+def test_who_stays_is_told_as_blocks_of_the_file_are_planned(begin, moves, answers, told, tmp_path, monkeypatch):
+    """Of people as the model has them when blocks begin, and under the plans from there on."""
     monkeypatch.setattr("dphmm.planning.STAYERS", 20_000)
     space = dphmm.StateSpace(answers)
     begin = np.array(begin)
@@ -584,7 +591,8 @@ def test_who_stays_is_told_where_blocks_are_planned_as_step_1(begin, moves, answ
         "--people", 6, "-o", tmp_path / "plan.json")  # fmt: skip
     found = chosen(released(tmp_path, "--plan", tmp_path / "plan.json", epsilon=None, smoothed=False))
     assert found.begins(24).tolist() == [1, 2401] and found.some_whole
-    assert found.begins_alike == told == bool(found.found.stays)
+    # Where nobody can stay nothing is told of them.
+    assert found.begins_alike and told == bool(found.found.stays)
     if told:
         each = [World(model, policy, space, promise, begins=np.array([step])) for step in (1, 2401)]
         due = np.mean([planner.stays(found.schedule).found[0].error for planner in each])

@@ -52,7 +52,7 @@ COMMANDS = {
     "smooth": ("dphmm.cli.smooth:smooth", "What all answers of a release together say of each step."),
     "population": ("dphmm.cli.population:population", "Where the people of a release are, by region."),
     "leakage": ("dphmm.cli.leakage:leakage", "How published answers changed the odds of an event."),
-    "report": ("dphmm.cli.report:report", "A page to look at: map, hulls, errors, what was spent."),
+    "report": ("dphmm.cli.report:report", "A page to look at: map, errors, what was spent."),
     "audit": ("dphmm.cli.audit:audit", "Does a plan, a sampler or a release keep its promise?"),
     "account": ("dphmm.cli.account:account", "What has been spent, per subject, by which theorem."),
     "ledger": ("dphmm.cli.account:ledger", "Continue a ledger file of an older format."),

@@ -391,19 +391,19 @@ class ReleaseReport:
     def begins_alike(self) -> bool:
         """Whether what is found of who stays is that of blocks which begin as those of the file do.
 
-        The model must plan them as from step 1 on. Where beliefs decide when or on what people are asked, it must also
-        have people alike: these were followed from step 1.
+        Where beliefs decide when or on what people are asked these were followed from step 1, so the model must have
+        people alike at both, and plan their blocks alike.
         """
         subjects, expected = self.made.subjects, self.prospects.expected
         if subjects is None or expected is None:
             return False
+        if not expected.follows:
+            return True
         setting, steps = subjects.setting, np.union1d([1], self.begins(expected.steps))
         block, plans = np.arange(expected.steps if self._known_blocks else 1), PlanSchedule(setting)
         first_plans = plans.numbers(1 + block)
         if any((plans.numbers(step + block) != first_plans).any() for step in steps.tolist()):
             return False
-        if not expected.follows:
-            return True
         # Of those who can stay: of all people they may be few.
         laws = (law * expected.possible for law in laws_of_steps(setting.model, steps, setting.options.start))
         laws = (law / (law.sum() or 1.0) for law in laws)
@@ -507,7 +507,16 @@ class ReleaseReport:
             as_stated=True,
             answered=self.people_answered,
             followed=self.follows_choices,
+            largest=self._largest_of_rows,
         )
+
+    @property
+    def _largest_of_rows(self) -> Fraction | None:
+        """The largest sum of epsilons of anybody in a block; None where the file does not tell it."""
+        promise = self.promise
+        if promise is None or self.earlier or (self.rows.time is None and isinstance(promise.per, str)):
+            return None
+        return max(self.largest_of.values(), default=None)
 
     @property
     def follows_choices(self) -> bool:

@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -732,7 +733,7 @@ class Content:
         inside = space.cell if isinstance(space, Grid) else None
         ends = words.stays_words(found)
         who = stay_words(found.unit)
-        heading = f"{who[0].upper()}{who[1:]}: {ends}"
+        heading = f"{who[0].upper()}{who[1:]}: {ends}{words.more_answers_words(report)}"
         base = f"without the file {off(stays.without, found.unit)}"
         finding = f"{own}: {ends}; {off(stays.without, found.unit)} without the file."
         drawings = [
@@ -1345,14 +1346,14 @@ class Content:
         chosen = ", ".join(f"{name} ({count:,} rows)" for name, count in s.mechanism.chosen.items())
         unit = f" {self.report.space.unit}" * bool(self.report.space.unit and not self.report.space.has_labels)
         policy = ", ".join(
-            f"{key} {value}{unit if key == 'r' else ''}"
+            f"{key} {value}{unit if key == 'r' else ''}" if key != "closed" else "closed" if value else "open"
             for key, value in (s.policy.parameters or {}).items()
             if key != "n_states" and _brief(value)
         )
         dimensions = "" if self.report.space.has_labels else f", {words.plural(s.space.dimension, 'dimension')}"
         return [
             ("software", f"{s.software.name} {s.software.version} (algorithm {s.software.algorithm_version})"),
-            ("epsilon of an answer", s.epsilon),
+            ("epsilon of an answer", epsilon_words(Fraction(s.epsilon))),
             ("policy", s.policy.kind + f": {policy}" * bool(policy)),
             ("constraint", f"{s.constraint.name}. {s.constraint.meaning}"),
             ("mechanism", s.mechanism.asked + f": {chosen}" * bool(chosen)),

@@ -596,6 +596,14 @@ def stays_words(found: Found, stays: Sequence[tuple[int, float]] | None = None) 
     return ", ".join(parts)
 
 
+def more_answers_words(report: ReleaseReport) -> str:
+    """Of how many answers the figures of who stays are, where nobody has so many; "" where somebody has."""
+    found = report.found
+    if found is None or report.most_answers >= found.answers:
+        return ""
+    return f", with {found.with_answers}"
+
+
 def not_protected(report: ReleaseReport) -> list[tuple[str, str, str]]:
     """What is not protected, what that means here, and what helps."""
     found, rows, several = report.found, [], report.most_of_one > 1
@@ -603,7 +611,7 @@ def not_protected(report: ReleaseReport) -> list[tuple[str, str, str]]:
     if report.found is not None and found is not None and stays_words(found):
         who = stay_words(found.unit)
         shorter = "a shorter sequence" if found.what == "sequence" else f"fewer {found.what}s"
-        told = f"{who[0].upper()}{who[1:]} is found to {stays_words(found)}."
+        told = f"{who[0].upper()}{who[1:]} is found to {stays_words(found)}{more_answers_words(report)}."
         rows.append((place, told, f"{shorter}, a smaller budget"))
     elif several:
         rows.append((place, "It shows again in every answer, and answers add up.", "fewer answers, a smaller budget"))

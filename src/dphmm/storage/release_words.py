@@ -452,6 +452,7 @@ def story(
     as_stated: bool = False,
     answered: int | None = None,
     followed: bool = False,
+    largest: Fraction | None = None,
 ) -> Story:
     """The five answers of a release that is stated, with its promise and schedule.
 
@@ -460,7 +461,8 @@ def story(
     known; without it no bound on several answers is told. ``all_possible``: whether the model excludes no state at any
     step (`dphmm.session.setting.Setting.excludes_no_state`). ``as_stated``: told by a reader of the statement, who
     knows of the model's origin and of paced times only what it says. ``answered``: how many people have an answer.
-    ``followed``: whether every choice of a paced schedule was followed, beside the ledger.
+    ``followed``: whether every choice of a paced schedule was followed, beside the ledger. ``largest``: what the rows
+    of anybody in a block sum to, where the file tells it; else it is bounded.
     """
     asked = statement.published.rows - (statement.schedule.not_asked if statement.schedule is not UNSET else 0)
     (least, epsilon), step = epsilons_of(statement), statement.model.step_seconds
@@ -474,7 +476,7 @@ def story(
         else _nothing_guaranteed(statement),
         still_found=_found(found, ledger, statement) if asked else dict.fromkeys(_FIGURES) | {"words": [_NOTHING]},
         not_protected=_not_protected(statement, all_possible),
-        spent=_spent(statement, promise, epsilon, most, block, cap, ledger, as_stated)
+        spent=_spent(statement, promise, epsilon, most, block, cap, ledger, as_stated, largest)
         if confirmed
         else _not_confirmed(statement, ledger),
     )
@@ -740,6 +742,7 @@ def _spent(
     cap: Fraction | None,
     ledger: InLedger | None,
     as_stated: bool,
+    largest: Fraction | None,
 ) -> dict[str, Any]:
     unchecked = as_stated and ledger is None
     spent_in_all = Fraction(statement.totals.epsilon_sum) if ledger is None else ledger.in_all
@@ -749,6 +752,7 @@ def _spent(
     earlier = earlier_answers_of(statement)
     with_earlier = f" and the {earlier:,} earlier ones that its estimates follow from" if earlier else ""
     over = f", by the answers of this file{with_earlier}" if ledger is None else counted
+    bound = None
     if promise is None or most is None:
         # What caps a ledger keeps no file tells.
         limit = ("no cap is stated" if as_stated else "no cap") if cap is None else f"the cap is {in_short(cap)}"
@@ -756,17 +760,17 @@ def _spent(
     else:
         needed, total = max(_needed(promise, epsilon, most), least_spent), in_short(promise.exact)
         whose = "" if needed == promise.exact or ledger is not None else " by this query"
-        spent = in_short(min(needed, spent_in_all) if ledger is None else ledger.largest)
-        words = [f"at most {spent} of {total} {_in(block)} for each person{whose}; in all at most {in_all}{over}"]
+        bound = ledger.largest if ledger is not None else needed if largest is None else largest
+        spent = f"{in_short(min(bound, spent_in_all))} of {total} {_in(block)}"
+        words = [f"at most {spent} for each person{whose}; in all at most {in_all}{over}"]
         if ledger is None and spent_in_all == 0:
             words = [f"nothing of {total} {_in(block)} for each person{whose}"]
-        elif ledger is None and spent_in_all < needed:
+        elif ledger is None and spent_in_all < bound:
             # How much of it lies in one block the statement does not say.
             words = [f"at most {in_all} in all for each person{over}; the cap is {total} {_in(block)}{whose}"]
         words[0] += CAP * unchecked
-    largest = None if most is None or promise is None else max(_needed(promise, epsilon, most), least_spent)
     return {
-        "most": None if largest is None else str(largest if ledger is None else ledger.largest),
+        "most": None if bound is None else str(bound),
         "total": None if promise is None else str(promise.exact),
         "of": block or None,
         "epsilon_sum": statement.totals.epsilon_sum if ledger is None else str(ledger.in_all),
