@@ -26,7 +26,7 @@ import struct
 import sys
 import zipfile
 from bisect import bisect_left, bisect_right
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -41,13 +41,16 @@ SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86400}
 MAPS = ("grid", "h3", "zones")
 #: Degrees may differ by rounding, and estimates are sums of floats.
 DEGREES, RELATIVE = 1e-9, 1e-6
+#: Chances of a law of moves that are the same, and how far above its total a horizon's leakage may be.
+ALIKE, SLACK = 1e-12, Fraction(1, 10**7)
 #: Pairs of states that are looked at one by one, and multiplications of the filter.
 MOST_PAIRS, MOST_PRODUCTS = 20_000_000, 300_000_000
 MOST_MOVES = 100_000
 #: What no file shows, or this program does not look at.
 NOT_CHECKED = (
     "not checked: the sentences of the statement and its covered distance; whether noise was drawn freshly; whether "
-    "the ledger is honest; whom the model was fitted on; whether people are told apart by their names and times"
+    "the ledger is honest; whom the model was fitted on; whether its file says truly how it was made; whether people "
+    "are told apart by their names and times"
 )
 Point = tuple[int, ...]
 
@@ -243,8 +246,29 @@ def spelled(name: str, text: str) -> bool:
     return text in (short, short.removesuffix(".0"))
 
 
+def clock(told: dict[str, Any]) -> tuple[int, int]:
+    """Of blocks of a time how many seconds one has, and by how many the clock is ahead of UTC. Raises Unknown."""
+    number = re.fullmatch("([0-9]+)(s|min|h|d)", str(told.get("per")))
+    zone = re.fullmatch("([+-])([0-9]{2}):([0-9]{2})", str(told.get("zone") or "+00:00"))
+    if number is None or zone is None:
+        raise Unknown(f"a block of {str(told.get('per'))[:40]} by the clock {str(told.get('zone'))[:40]}")
+    ahead = int(zone[2]) * 3600 + int(zone[3]) * 60
+    return int(number[1]) * SECONDS[number[2]], -ahead if zone[1] == "-" else ahead
+
+
 def in_text(value: Fraction | float) -> str:
     return "unbounded" if value == math.inf else str(value) if len(str(value)) < 30 else f"{float(value):.9g}"
+
+
+def in_words(kept: dict[str, Any] | None) -> str:
+    """A promise or a horizon of a ledger, as short as it is there."""
+    return "none" if kept is None else ", ".join(f"{name} {value}" for name, value in sorted(kept.items()))
+
+
+def first_step(kept: Kept) -> int | None:
+    """The number of a person's step 1 in steps since 1970, None where the ledger has none."""
+    origin = str(kept.options.get("origin", ""))
+    return int(origin) if re.fullmatch("-?[0-9]{1,18}", origin) else None
 
 
 class Model:
@@ -374,6 +398,49 @@ class Model:
         axes = zip(self.space["origin"], self.space["pitch"], point, strict=True)
         return [origin + k * pitch for origin, pitch, k in axes]
 
+    @property
+    def provenance(self) -> dict[str, Any]:
+        """What the file says of how the model was made."""
+        return dict(self.meta.get("provenance") or {})
+
+    def couples(self) -> bool:
+        """Whether it is known to couple along every radius policy.
+
+        So is a model of a whole grid with one law of moves, of at most two cells on an axis and as likely one way as
+        the other, where people begin anywhere alike. Raises Unknown where states have the answers of others.
+        """
+        if self.merges:
+            raise Unknown("whether a model with merged states couples")
+        if self.space["kind"] != "grid":
+            return False
+        least = [min(point[j] for point in self.own) for j in range(2)]
+        width = [max(point[j] for point in self.own) - least[j] + 1 for j in range(2)]
+        even = [self.initial, *([] if self.jump is None else [self._values("jump")])]
+        if min(width) < 5 or math.prod(width) != self.n or any(len(set(values)) > 1 for values in even):
+            return False
+        at: dict[Point, int] = {(x - least[0], y - least[1]): s for s, (x, y) in enumerate(self.own)}
+        law = self._law_of_moves(at, (width[0] // 2, width[1] // 2))
+        if any(max(abs(x), abs(y)) > 2 for x, y in law):
+            return False
+        turned = [(p, to) for (x, y), p in law.items() for to in ((-x, y), (x, -y))]
+        if any(abs(p - law.get(to, 0.0)) > ALIKE for p, to in turned):
+            return False
+        return all(self._moves_by(law, at, place, width) for place in at)
+
+    def _law_of_moves(self, at: dict[Point, int], place: Point) -> dict[Point, float]:
+        points = {s: point for point, s in at.items()}
+        moves = self.moves[at[place]]
+        return {(points[j][0] - place[0], points[j][1] - place[1]): p for j, p in moves}
+
+    def _moves_by(self, law: dict[Point, float], at: dict[Point, int], place: Point, width: list[int]) -> bool:
+        """Whether a cell has these moves; what would leave the grid is not made, axis by axis."""
+        due: dict[int, float] = defaultdict(float)
+        for move, p in law.items():
+            to = (x + d if 0 <= x + d < w else x for x, d, w in zip(place, move, width, strict=True))
+            due[at[tuple(to)]] += p
+        found = dict(self.moves[at[place]])
+        return all(abs(due.get(s, 0.0) - found.get(s, 0.0)) <= ALIKE for s in {*due, *found})
+
     @cached_property
     def moves(self) -> list[list[tuple[int, float]]]:
         found = []
@@ -421,6 +488,17 @@ def sha_of_integers(rows: Sequence[Sequence[int]], shape: str) -> str:
     return hashlib.sha256(f"{shape}\n".encode() + struct.pack(f"<{len(flat)}q", *flat)).hexdigest()
 
 
+def policy_digest(kind: str, parameters: dict[str, Any]) -> str:
+    """The hash of a policy. Raises Unknown for kinds whose hash is of a longer list."""
+    told = dict(parameters)
+    if kind == "edges":
+        pairs = sorted(sorted(pair) for pair in told["edges"])
+        told["edges"] = sha_of_integers(pairs, f"({len(pairs)}, 2)")
+    elif kind not in ("radius", "complete"):
+        raise Unknown(f"the hash of a {kind} policy is not computed here")
+    return hashlib.sha256(json.dumps({**told, "kind": kind}, sort_keys=True).encode()).hexdigest()
+
+
 class Policy:
     """A policy file: which states must not be told apart."""
 
@@ -435,13 +513,7 @@ class Policy:
     @property
     def digest(self) -> str:
         """Raises Unknown for kinds whose hash is of a longer list."""
-        told = dict(self.parameters)
-        if self.kind == "edges":
-            pairs = sorted(sorted(pair) for pair in told["edges"])
-            told["edges"] = sha_of_integers(pairs, f"({len(pairs)}, 2)")
-        elif self.kind not in ("radius", "complete"):
-            raise Unknown(f"the hash of a {self.kind} policy is not computed here")
-        return hashlib.sha256(json.dumps({**told, "kind": self.kind}, sort_keys=True).encode()).hexdigest()
+        return policy_digest(self.kind, self.parameters)
 
     def edges(self, model: Model) -> Iterator[tuple[int, int]]:
         """All edges. Raises Unknown for kinds that this program does not know, and for too many pairs."""
@@ -581,6 +653,11 @@ class Plan:
     def constant(self) -> bool:
         return bool(self.name == "constant")
 
+    @property
+    def mechanism(self) -> str:
+        """The name of its mechanism; of components that have several, all of them."""
+        return "+".join(sorted({law["name"] for law in self.chosen["mechanisms"]}))
+
     def check_known(self) -> None:
         """Raises Unknown for a law that this program does not compute."""
         if len(self.bodies) != 1 or len(self.chosen["mechanisms"]) != 1:
@@ -614,6 +691,14 @@ class Plan:
         """-log of the probability of a noise, up to a constant."""
         norm = self.norm(v)
         return float(self.epsilon * (max(0, math.ceil(norm - self.offset)) if self.name == "staircase" else norm))
+
+
+class Kept(NamedTuple):
+    """What a ledger keeps of one person, beside the releases."""
+
+    promise: dict[str, Any] | None
+    horizon: dict[str, Any] | None
+    options: dict[str, Any]
 
 
 class Checker:
@@ -651,7 +736,11 @@ class Checker:
             ("other files", self.other_files),
             ("sums", self.sums),
             ("promise", self.promise),
+            ("promise", self.kept_promise),
+            ("couples", self.couples),
+            ("horizon", self.horizon),
             ("schedule", self.schedule),
+            ("schedule", self.kept_schedule),
             ("times", self.times),
             ("model", self.of_model),
             ("policy", self.of_policy),
@@ -659,13 +748,15 @@ class Checker:
             ("places", self.places),
             ("plans", self.of_plans),
             ("ledger", self.of_ledger),
+            ("ledger", self.kept_options),
+            ("learning", self.learning),
             ("estimates", self.estimates),
         ):
             try:
                 what()
             except Unknown as error:
                 self.report.cannot(check, str(error))
-            except (KeyError, TypeError, ValueError, AttributeError, IndexError, struct.error) as error:
+            except (KeyError, TypeError, ValueError, OverflowError, AttributeError, IndexError, struct.error) as error:
                 if self.statement is None:
                     raise
                 self.report.add("wrong", check, f"a member is missing or of another form ({type(error).__name__})")
@@ -854,6 +945,7 @@ class Checker:
         if not apart:
             self.report.add("wrong", "chosen steps", "runs of steps that overlap")
             return
+        self._unseen(varied)
         seconds, begins = self.stated("model.step_seconds"), [first for first, _, _ in runs]
         if "t" not in self.file.columns or not seconds:
             raise Unknown("which rows are of the chosen steps is told by times, and rows have none")
@@ -867,12 +959,35 @@ class Checker:
             inside = run >= 0 and number <= runs[run][1]
             other = self._not_due(row, varied["chosen"][runs[run][2]] if inside else {})
             odd += [f"{other} of {row.where}"] if other else []
-        unseen = sorted({*varied["names"]} - {"epsilon"})
-        if unseen and self.plans is None:
-            self.report.cannot("chosen steps", f"{' and '.join(unseen)} of steps: no --plans")
-        what = "epsilon" if self.plans is None else "epsilon and policy, and partners or none,"
+        what = "epsilon" if self.plans is None else "epsilon and policy, by its hash,"
         figure = f"answers at the chosen steps have the {what} that was chosen, all others those of the statement"
         self.report.require(not odd, "chosen steps", figure, f"not what was chosen: {some(odd)}")
+
+    def _unseen(self, varied: dict[str, Any]) -> None:
+        """What is said of chosen steps and not compared; kind and parameters of a policy against its hash."""
+        unseen = sorted({*varied["names"]} & {"partners", "protection"})
+        if "policy" in varied["names"] and self.plans is None:
+            unseen.append("policy (no --plans)")
+        odd, same = [], 0
+        for policy in filter(None, (one.get("policy") for one in varied["chosen"])):
+            try:
+                right = self._hashed(policy)
+                odd += [] if right else [f"{policy['kind']} of {policy['sha256'][:12]}"]
+                same += right
+            except Unknown:
+                unseen.append(f"kind and parameters of policy {policy['sha256'][:12]}")
+        if unseen:
+            self.report.cannot("chosen steps", f"{some(unseen)}: `dphmm audit --choices` compares them")
+        if odd or same:
+            figure = f"{same} policies of steps have the hash of their kind and parameters"
+            self.report.require(not odd, "chosen steps", figure, f"policies of another hash: {some(odd)}")
+
+    @staticmethod
+    def _hashed(policy: dict[str, Any]) -> bool:
+        """Whether a policy that a statement describes has its hash. Raises Unknown where that is not computed here."""
+        if policy["parameters"] is None:
+            raise Unknown("parameters that are left out")
+        return bool(policy_digest(policy["kind"], policy["parameters"]) == policy["sha256"])
 
     def _not_due(self, row: Row, chosen: dict[str, Any]) -> str:
         """What a row's answer was made with that is not what its step has; "" where it is."""
@@ -929,22 +1044,22 @@ class Checker:
         length = told.get("window") or told.get("per")
         if isinstance(length, int):
             return divmod(row.step - 1, length)
-        number = re.fullmatch("([0-9]+)(s|min|h|d)", str(length))
-        zone = re.fullmatch("([+-])([0-9]{2}):([0-9]{2})", str(told.get("zone") or "+00:00"))
+        length, ahead = clock(told)
         moment, seconds = self.file.moment(row), self.stated("model.step_seconds")
-        if number is None or zone is None:
-            raise Unknown(f"a block of {length}")
         if moment is None or not seconds:
             raise Unknown("blocks are of a time, and rows have no times")
-        ahead = int(zone[2]) * 3600 + int(zone[3]) * 60
-        since = moment + (-ahead if zone[1] == "-" else ahead) * 10**6
-        block, within = divmod(since, int(number[1]) * SECONDS[number[2]] * 10**6)
+        block, within = divmod(moment + ahead * 10**6, length * 10**6)
         return block, within // (seconds * 10**6)
 
     def promise(self) -> None:
         told = self.stated("sequence")
         if told is None:
             self.report.add("ok", "promise", "none over the sequence is stated: answers promise one by one")
+            return
+        lengths = [name for name in ("steps", "window", "per") if told.get(name) is not None]
+        if len(lengths) != 1 or told["over"] != "paths":
+            said = f"over {str(told['over'])[:40]}, with {' and '.join(lengths) or 'no length'}"
+            self.report.add("wrong", "promise", f"{said}: a promise is over paths, and has one length")
             return
         total, worst = fraction(told["total"]), Fraction(0)
         for rows in self.file.users.values():
@@ -968,6 +1083,115 @@ class Checker:
         self.report.require(
             worst <= total, "promise", f"{over}: most {worst} of {total}", f"{over}: {worst}, more than {total}"
         )
+
+    def kept_promise(self) -> None:
+        """The promise that is stated against that which the ledger keeps each person of the file to."""
+        told = self.stated("sequence")
+        if told is None:
+            return
+        if self.ledger is None:
+            raise Unknown("whether people are kept to it over all files and queries: no --ledger")
+        odd = []
+        for user in self.file.users:
+            kept = self.kept.get(user)
+            if kept is None or kept.promise is None or kept.promise != self._in_steps(told, kept):
+                odd.append(f"{user!r} to {in_words(kept and kept.promise)}")
+        figure = f"the ledger keeps all {len(self.file.users):,} people to it, over all their queries and files"
+        self.report.require(not odd, "promise", figure, f"the ledger keeps {some(odd)}")
+
+    def _in_steps(self, told: dict[str, Any], kept: Kept) -> dict[str, Any] | None:
+        """A stated promise as a ledger keeps it, in steps of one person; None where nothing says when these begin."""
+        (name,) = (name for name in ("steps", "window", "per") if told.get(name) is not None)
+        due: dict[str, Any] = {"total": str(fraction(told["total"])), name: told[name]}
+        if name != "per":
+            return due
+        if type(told["per"]) is int:
+            return {**due, "passed": 0}
+        length, ahead = clock(told)
+        seconds, begins = self.stated("model.step_seconds"), first_step(kept)
+        if begins is None or not seconds or length % seconds or ahead % seconds:
+            return None
+        block = int(length // seconds)
+        return {**due, "per": block, "passed": (begins + int(ahead // seconds)) % block}
+
+    def couples(self) -> None:
+        """That sums of epsilons bound what is told of one step is stated of models that couple alone."""
+        told = (self.stated("sequence") or {}).get("couples")
+        if told is None or told == "unknown":
+            return
+        if told is not True:
+            self.report.add("wrong", "couples", f"sequence.couples is {str(told)[:40]}: true or unknown")
+            return
+        if self.model is None or self.policy is None:
+            raise Unknown("whether the model couples along the policy: no --model or no --policy")
+        varied = {*(self.stated("varied") or {"names": ()})["names"]} - {"epsilon"}
+        other = varied or self.stated("beginnings") is not None or self.stated("flat.name") == "allow"
+        known = not other and self.policy.kind == "radius" and self.model.couples()
+        wrong = "that the model couples is not known of this model, policy and release, and the statement says so"
+        self.report.require(bool(known), "couples", "the model is of those that couple along a radius policy", wrong)
+
+    def horizon(self) -> None:
+        """A total over a number of steps: as far as rows, statement and ledger tell."""
+        told = self.stated("horizon")
+        if told is None:
+            if self.ledger is not None and any(kept.horizon for kept in self._of_file()):
+                self.report.cannot("horizon", "the ledger has a total over a number of steps, and none is stated")
+            return
+        steps, leakage = told["steps"], Fraction(told["policy_leakage"])
+        if type(steps) is not int:
+            raise TypeError("steps that are no number")
+        late = [row.where for row in self.file.rows if row.asked and row.step > steps]
+        total, each = fraction(told["total_epsilon"]), fraction(told["epsilon_per_step"])
+        wrong = {
+            f"{len(late)} answers after its {steps:,} steps": bool(late),
+            f"steps lose {float(leakage):.6g}, more than {in_text(total)}": leakage > total * (1 + SLACK),
+            f"{in_text(each)} for each step, and epsilon is another": each != fraction(self.stated("epsilon")),
+        }
+        odd = [what for what, found in wrong.items() if found]
+        figure = f"no answer after its {steps:,} steps, and its members agree with each other"
+        self.report.require(not odd, "horizon", figure, "; ".join(odd))
+        self._kept_horizon(steps)
+        self.report.cannot(
+            "horizon",
+            "what its steps lose under the model: `dphmm audit` and `dphmm report` compute it with the policy",
+        )
+
+    def _kept_horizon(self, steps: int) -> None:
+        """Against the ledger, which may have raised it since."""
+        if self.ledger is None:
+            self.report.cannot("horizon", "whether the ledger ends at its steps: no --ledger")
+            return
+        query, odd, raised = self.stated("query"), [], 0
+        for user in self.file.users:
+            kept = self.kept.get(user)
+            own = {} if kept is None or kept.horizon is None else kept.horizon
+            if own.get("query") != query or own["steps"] < steps:
+                odd.append(f"{user!r} to {in_words(own or None)}")
+            else:
+                raised += own["steps"] > steps
+        figure = f"the ledger keeps all {len(self.file.users):,} people to {steps:,} steps of this query"
+        if raised and not odd:
+            self.report.cannot("horizon", f"the ledger lets {raised:,} people have more steps than are stated")
+            return
+        self.report.require(not odd, "horizon", figure, f"the ledger keeps {some(odd)}")
+
+    def kept_schedule(self) -> None:
+        """The schedule that is stated against that which the ledger has of each person."""
+        told = self.stated("schedule")
+        if told is None or self.ledger is None:
+            return
+        over = self.stated("sequence") or {}
+        due = {name: over[name] for name in ("total", "steps", "window", "per") if over.get(name) is not None}
+        due |= {"zone": over["zone"]} if isinstance(over.get("per"), str) else {}
+        due |= {"schedule": told["name"], "epsilon": self.stated("epsilon"), "at": told["at"]}
+        due |= {"spreads": told["spreads"]} if told["spreads"] else {}
+        odd = [
+            repr(user)
+            for user in self.file.users
+            if user not in self.kept or json.loads(self.kept[user].options.get("schedule", "null")) != due
+        ]
+        figure = "the ledger asks everybody by the one that is stated"
+        self.report.require(not odd, "schedule", figure, f"the ledger asks by another one, or none: {some(odd)}")
 
     def schedule(self) -> None:
         told = self.stated("schedule")
@@ -1019,10 +1243,17 @@ class Checker:
             raise Unknown("no model: name it by --model")
         self.same("model", "model.sha256", self.model.digest)
         if self.stated("model.people_known_by") == "model":
-            method = self.model.meta.get("provenance", {}).get("method")
+            method = self.model.provenance.get("method")
             self.report.require(
                 method == "geometry", "model", "made without data, as its file says", f"made by {method}"
             )
+        self.same("model", "model.step_seconds", self.model.step)
+        self.same("model", "model.method", str(self.model.provenance.get("method", "unknown")))
+        private = self.model.provenance.get("private")
+        self.same("model", "model.private", private if isinstance(private, bool) else None)
+        for name, due in (("kind", self.model.space["kind"]), ("dimension", self.model.dimension)):
+            self.same("states", f"space.{name}", due)
+        self.same("states", "space.pitch", self.model.space["pitch"])
         self.same("states", "space.states", self.model.n)
         self.same("states", "space.sha256", self.model.space_digest())
 
@@ -1107,6 +1338,7 @@ class Checker:
         if notes:
             self.report.cannot("losses", f"of {len(held) - len(known)} plans: {some(sorted(notes))}")
         by_hash = {plan.hash: plan for plan in held}
+        self._mechanisms(by_hash)
         self._of_rows(by_hash)
         if self.model is None or self.policy is None:
             raise Unknown("whether the bodies hide what they must: no --model or no --policy")
@@ -1130,6 +1362,7 @@ class Checker:
             "mechanism": self.stated("mechanism.asked"),
             "protection": self.stated("mechanism.protection"),
             "start": self.stated("mechanism.start"),
+            "thickness": json.dumps(self.stated("flat.thickness")),
         }
         varied = set((self.stated("varied") or {"names": []})["names"])
         odd = []
@@ -1145,6 +1378,14 @@ class Checker:
             odd += [f"law of {plan.hash[:12]}"] * (plan.epsilon != Fraction(told["epsilon"]))
         figure = "states, policy, epsilon and options are those of the statement"
         self.report.require(not odd, "plans", figure, f"not those of the statement: {some(odd)}")
+
+    def _mechanisms(self, plans: dict[str, Plan]) -> None:
+        """How many rows each mechanism answered."""
+        asked = [row.cells["plan"] for row in self.file.rows if row.asked]
+        if all(plan in plans for plan in asked):
+            self.same(
+                "answers", "mechanism.chosen", dict(sorted(Counter(plans[plan].mechanism for plan in asked).items()))
+            )
 
     def _of_rows(self, plans: dict[str, Plan]) -> None:
         """Epsilon and cost of each row, and exact sums of costs, by its plan."""
@@ -1257,25 +1498,83 @@ class Checker:
         figure = f"any two planned states lose at most {in_text(dearest)}, the cost"
         self.report.require(not cheap, "losses", figure, f"another cost: {some(cheap)}")
 
+    def _read(self, *queries: str) -> list[list[Any]]:
+        """Rows of the ledger, of one moment. Raises Unknown where it is none."""
+        assert self.ledger is not None
+        try:
+            with sqlite3.connect(f"{self.ledger.resolve().as_uri()}?mode=ro", uri=True) as opened:
+                opened.execute("BEGIN")
+                found = [opened.execute(query).fetchall() for query in queries]
+                opened.rollback()
+                return found
+        except sqlite3.Error as error:
+            raise Unknown(f"{self.ledger} cannot be read as a ledger of format 2 ({error})") from None
+
+    @cached_property
+    def kept(self) -> dict[str, Kept]:
+        """What the ledger keeps of everybody who was asked the query of the statement."""
+        query = self.stated("query")
+        (rows,) = self._read(
+            "SELECT a.subject, s.query, p.text, h.text, o.text FROM account a JOIN session s ON s.account = a.id "
+            "JOIN document o ON o.id = s.options LEFT JOIN document p ON p.id = a.promise "
+            "LEFT JOIN document h ON h.id = a.horizon"
+        )
+        texts = {user: told for user, own, *told in rows if own == query}
+        return {user: Kept(*(text and json.loads(text) for text in told)) for user, told in texts.items()}
+
+    def _of_file(self) -> list[Kept]:
+        """What the ledger keeps of the people of the file."""
+        return [self.kept[user] for user in self.file.users if user in self.kept]
+
+    def kept_options(self) -> None:
+        """Which of several rows was answered, and when people begin, as the ledger says."""
+        if self.ledger is None:
+            return
+        rule = self.stated("answer.name")
+        answered = {kept.options["answer"] for kept in self._of_file() if "answer" in kept.options}
+        if rule is not None:
+            figure = f"answer.name {str(rule)[:40]}, and in the ledger {some(sorted(answered)) or 'nothing'}"
+            self.report.require(answered <= {rule}, "ledger", figure)
+        seconds = self.stated("model.step_seconds")
+        if not seconds:
+            return
+        odd, seen = [], 0
+        for user, rows in self.file.users.items():
+            moment, kept = self.file.moment(rows[0]), self.kept.get(user)
+            begins = None if kept is None else first_step(kept)
+            if moment is None or begins is None:
+                continue
+            seen += 1
+            if moment // (seconds * 10**6) - rows[0].step + 1 != begins:
+                odd.append(repr(user))
+        if seen:
+            figure = f"steps of {seen:,} people begin when the times of their rows say"
+            self.report.require(not odd, "ledger", figure, f"steps begin at other times: {some(odd)}")
+
+    def learning(self) -> None:
+        """What learning the model lost, as far as the model's file tells."""
+        told = self.stated("learning")
+        if told is None:
+            return
+        if self.model is not None and self.model.provenance.get("privacy") is None:
+            self.report.add("wrong", "learning", "the model's file has no record of it")
+            return
+        self.report.cannot(
+            "learning", "what learning the model lost: `dphmm audit` compares it with the model's record"
+        )
+
     def of_ledger(self) -> None:
         if self.ledger is None:
             raise Unknown("no ledger, so rows may be there that were never paid for: name it by --ledger")
         if self.model is None:
             raise Unknown("answers in the ledger are lattice points: no --model")
         query = self.stated("query")
-        try:
-            with sqlite3.connect(f"{self.ledger.resolve().as_uri()}?mode=ro", uri=True) as opened:
-                told = opened.execute(
-                    "SELECT a.subject, s.query, r.t, r.steps, r.z, p.hash, t.epsilon, t.cost, t.secure FROM release r "
-                    "JOIN session s ON s.id = r.session JOIN account a ON a.id = s.account "
-                    "JOIN terms t ON t.id = r.terms LEFT JOIN plan p ON p.id = r.plan"
-                ).fetchall()
-                accounts = opened.execute(
-                    "SELECT subject, epsilon, cost_nanos, unbounded, cap_epsilon, cap_cost FROM account"
-                ).fetchall()
-                opened.rollback()
-        except sqlite3.Error as error:
-            raise Unknown(f"{self.ledger} cannot be read as a ledger of format 2 ({error})") from None
+        told, accounts = self._read(
+            "SELECT a.subject, s.query, r.t, r.steps, r.z, p.hash, t.epsilon, t.cost, t.secure FROM release r "
+            "JOIN session s ON s.id = r.session JOIN account a ON a.id = s.account "
+            "JOIN terms t ON t.id = r.terms LEFT JOIN plan p ON p.id = r.plan",
+            "SELECT subject, epsilon, cost_nanos, unbounded, cap_epsilon, cap_cost FROM account",
+        )
         stored = {
             (user, t + steps - 1): (z, plan, secure)
             for user, own, t, steps, z, plan, _, _, secure in told

@@ -26,9 +26,11 @@ import numpy as np
 import pytest
 
 import dphmm
+from dphmm.markov.model import couples_along_radius
 
 PROGRAM = Path(__file__).resolve().parents[2] / "verify_release.py"
 PUBLIC = ("--model", "model.npz", "--policy", "radius.json")
+BOX = ("--bbox", "10.0,50.0,10.056,50.036", "--cell", "1km", "--step", "5min", "--max-speed", "30km/h")
 
 pytestmark = pytest.mark.replayed_words
 
@@ -60,8 +62,7 @@ def world(town, tmp_path_factory, run):
             for file in ("model.npz", "radius.json", "complete.json", "walks.csv"):
                 shutil.copy(town / file, own / file)
             if name == "made":
-                box = ("--bbox", "10.0,50.0,10.056,50.036", "--cell", "1km", "--step", "5min", "--max-speed", "30km/h")
-                run("model", "grid", *box, "-o", "model.npz", "--force")
+                run("model", "grid", *BOX, "-o", "model.npz", "--force")
                 run("policy", "radius", "model.npz", "-o", "radius.json", "--radius", "1.5km", "--force")
             if name != "every":
                 plan = ("--path-epsilon", 4, "--per", "1h", "--epsilon", 2, "--people", 6)
@@ -253,11 +254,12 @@ def test_a_parquet_file_is_exported_and_other_formats_are_read(folder, run, veri
 def test_the_lines_of_a_stream_are_read(folder, run, verify):
     times = ("08:00", "08:05", "08:10", "08:10")
     text = "".join(f'{{"user": "s", "t": "2024-05-06T{t}:00Z", "state": "x1y2"}}\n' for t in times)
-    public = ("--epsilon", 1, "--ledger", "stream.db", "--statement", "lines.jsonl.privacy.json")
+    spent = ("--path-epsilon", 12, "--per", "1h", "--ledger", "stream.db")
+    public = (*spent, "--statement", "lines.jsonl.privacy.json")
     Path("lines.jsonl").write_text(run("release", "-", *PUBLIC, *public, input=text).stdout)
-    arguments = ["lines.jsonl", "--model", "model.npz", "--policy", "radius.json"]
-    _, found = verify(*arguments)
+    _, found = verify("lines.jsonl", *PUBLIC, "--ledger", "stream.db")
     assert found["wrong"] == [] and "rows: 3 rows of 1 people" in found["ok"]
+    assert any(line.startswith("promise: the ledger keeps all 1 people") for line in found["ok"])
 
 
 def swap_people(rows):
@@ -377,6 +379,21 @@ def runs_that_overlap(told):
         (lambda told: told["schedule"].update(name="x"), "schedule"),
         (lambda told: told["mechanism"].update(start="at"), "plans"),
         (lambda told: told["constraint"].update(name="delta=0.1"), "plans"),
+        (lambda told: told["mechanism"].update(chosen={"staircase": 36}), "answers"),
+        (lambda told: told["space"].update(pitch=[10.0, 10.0]), "states"),
+        (lambda told: told["space"].update(kind="h3"), "states"),
+        (lambda told: told["model"].update(private=True), "model"),
+        (lambda told: told["model"].update(method="geometry"), "model"),
+        (lambda told: told["model"].update(step_seconds=60), "model"),
+        (lambda told: told["answer"].update(name="first"), "ledger"),
+        (lambda told: told["flat"].update(thickness=["5", "5"]), "plans"),
+        (lambda told: told["schedule"].update(at=f"{told['schedule']['at']},13"), "schedule"),
+        (lambda told: told["sequence"].update(over="sets"), "promise"),
+        (lambda told: told["sequence"].update(window=10**6), "promise"),
+        (lambda told: told["sequence"].update(couples=True), "couples"),
+        (lambda told: told["sequence"].update(couples="yes"), "couples"),
+        (lambda told: told.update(learning={"private": True, "epsilon": "1"}), "learning"),
+        (lambda told: told.update(horizon={"steps": 36}), "horizon"),
         (lambda told: told.pop("totals"), "sums"),
         (lambda told: told.pop("plans"), "plans"),
     ],
@@ -402,7 +419,9 @@ def test_epsilons_of_chosen_steps_are_looked_at_one_by_one(folder, verify):
         return change
 
     edit_statement(chosen(bins[-1]))
-    assert [line.split(":")[0] for line in verify(*everything())[1]["ok"] if "chosen" in line] == ["chosen steps"]
+    assert [line.split(":")[0] for line in verify(*everything())[1]["ok"] if line.startswith("chosen")] == [
+        "chosen steps"
+    ]
     edit_statement(lambda told: told["varied"]["chosen"][0].update(steps=[[bins[0], bins[len(bins) // 2]]]))
     assert any(line.startswith("chosen steps: ") for line in verify(*everything())[1]["wrong"])
 
@@ -506,6 +525,216 @@ def test_an_edited_ledger_is_convicted(folder, verify, change, check):
         opened.execute(change)
     code, found = verify(*everything())
     assert code == 1 and any(line.startswith(f"{check}: ") for line in found["wrong"])
+
+
+@pytest.fixture(scope="module")
+def promises(world, tmp_path_factory, run):
+    """Folders with a release each: of a promise for each hour, and of a total over twelve steps."""
+    folder = tmp_path_factory.mktemp("promised")
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("hourly", "totalled"):
+            shutil.copytree(world / "made", folder / name)
+            patch.chdir(folder / name)
+            for old in ("released.csv", "released.csv.privacy.json", "ledger.db"):
+                Path(old).unlink()
+            spent = ("--path-epsilon", 12, "--per", "1h")
+            if name == "totalled":
+                # What steps lose together is not computed of a model with jumps.
+                run("model", "grid", *BOX, "--jump", 0, "-o", "model.npz", "--force")
+                spent = ("--total-epsilon", 6, "--steps", 12)
+            run("release", "walks.csv", *PUBLIC, *spent, "-o", "released.csv", "--ledger", "ledger.db")
+            audited(run)
+    return folder
+
+
+@pytest.fixture
+def hourly(promises, tmp_path, monkeypatch):
+    monkeypatch.chdir(shutil.copytree(promises / "hourly", tmp_path / "hourly"))
+
+
+@pytest.fixture
+def totalled(promises, tmp_path, monkeypatch):
+    monkeypatch.chdir(shutil.copytree(promises / "totalled", tmp_path / "totalled"))
+
+
+def lines_of(check, lines):
+    return [line for line in lines if line.startswith(f"{check}: ")]
+
+
+def edit_ledger(change):
+    with sqlite3.connect("ledger.db") as opened:
+        opened.execute(change)
+
+
+@pytest.mark.usefixtures("hourly")
+def test_a_promise_is_that_which_the_ledger_keeps(verify):
+    code, found = verify(*everything())
+    assert code == 0 and "promise: the ledger keeps all 3 people to it, over all their queries and files" in found["ok"]
+    # Steps of 5 minutes that begin with an hour: the same in other words. And a file may promise less than is kept.
+    for change in (lambda told: told["sequence"].update(per=12), lambda told: told.pop("sequence")):
+        edit_statement(change)
+        assert verify(*everything())[0] == 0
+
+
+@pytest.mark.usefixtures("hourly")
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"total": "24"},
+        {"per": "30min"},
+        {"per": "2h"},
+        {"per": "2h", "total": "24"},
+        {"zone": "+00:30"},
+        {"per": None, "window": 12},
+        {"per": None, "steps": 12},
+        {"per": None, "steps": 10**6, "total": "144"},
+    ],
+)
+def test_another_promise_than_that_of_the_ledger_is_convicted(verify, change):
+    """Rows alone contradict none of them: so it is the ledger that convicts, and without it nothing is told."""
+    edit_statement(lambda told: told["sequence"].update(change))
+    code, found = verify(*everything())
+    assert code == 1 and [line for line in found["wrong"] if line.startswith("promise: the ledger keeps 'u1' to ")]
+    code, found = verify(*everything()[:-2])
+    assert code == 2 and found["wrong"] == [] and lines_of("promise", found["cannot tell"])
+
+
+@pytest.mark.usefixtures("hourly")
+@pytest.mark.parametrize(
+    ("change", "check"),
+    [
+        ("UPDATE account SET promise = NULL", "promise"),
+        ("""UPDATE document SET text = replace(text, '"total": "12"', '"total": "24"')""", "promise"),
+        ("""UPDATE document SET text = replace(text, '"passed": 0', '"passed": 3')""", "promise"),
+        ("""UPDATE document SET text = replace(text, '"per": 12', '"per": 13')""", "promise"),
+        ("""UPDATE document SET text = replace(text, '"origin":"', '"origin":"1')""", "ledger"),
+        ("""UPDATE document SET text = replace(text, '"answer":"last"', '"answer":"first"')""", "ledger"),
+    ],
+)
+def test_another_promise_or_another_begin_in_the_ledger_is_convicted(verify, change, check):
+    edit_ledger(change)
+    code, found = verify(*everything())
+    assert code == 1 and lines_of(check, found["wrong"])
+
+
+@pytest.mark.parametrize("folder", ["planned"], indirect=True)
+def test_another_schedule_in_the_ledger_is_convicted(folder, verify):
+    edit_ledger("""UPDATE document SET text = replace(text, '\\"total\\": \\"4\\"', '\\"total\\": \\"9\\"')""")
+    code, found = verify(*everything())
+    assert code == 1 and lines_of("schedule", found["wrong"])
+
+
+@pytest.mark.usefixtures("totalled")
+def test_what_steps_lose_together_is_not_computed(verify):
+    code, found = verify(*everything())
+    (line,) = found["cannot tell"]
+    assert code == 2 and found["wrong"] == [] and line.startswith("horizon: ") and "`dphmm audit`" in line
+    assert "horizon: the ledger keeps all 3 people to 12 steps of this query" in found["ok"]
+
+
+@pytest.mark.usefixtures("totalled")
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"total_epsilon": "3"},
+        {"steps": 24},
+        {"steps": 11},
+        {"steps": "12"},
+        {"epsilon_per_step": "1/100"},
+        {"policy_leakage": 10.0**9},
+        {"policy_leakage": float("inf")},
+        {"policy_leakage": float("nan")},
+    ],
+)
+def test_another_total_over_steps_is_convicted(verify, change):
+    edit_statement(lambda told: told["horizon"].update(change))
+    code, found = verify(*everything())
+    assert code == 1 and lines_of("horizon", found["wrong"])
+
+
+@pytest.mark.usefixtures("totalled")
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE account SET horizon = NULL",
+        """UPDATE document SET text = replace(text, '"steps": 12', '"steps": 11')""",
+        """UPDATE document SET text = replace(text, '"query": "state"', '"query": "other"')""",
+    ],
+)
+def test_a_total_that_the_ledger_does_not_keep_is_convicted(verify, change):
+    edit_ledger(change)
+    code, found = verify(*everything())
+    assert code == 1 and lines_of("horizon", found["wrong"])
+
+
+@pytest.mark.usefixtures("totalled")
+def test_a_total_of_more_steps_or_one_that_is_not_stated_cannot_be_told(verify):
+    edit_ledger("""UPDATE document SET text = replace(text, '"steps": 12', '"steps": 24')""")
+    code, found = verify(*everything())
+    assert code == 2 and any("more steps than are stated" in line for line in found["cannot tell"])
+    edit_statement(lambda told: told.update(horizon=None))
+    code, found = verify(*everything())
+    assert code == 2 and lines_of("horizon", found["cannot tell"])
+
+
+@pytest.mark.parametrize("folder", ["made"], indirect=True)
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        (lambda one: one["policy"].update(kind="radius"), "wrong"),
+        (lambda one: one["policy"]["parameters"].update(n_states=99), "wrong"),
+        (lambda one: one["policy"].update(parameters=None), "cannot tell"),
+        (lambda one: one["policy"].update(kind="knn"), "cannot tell"),
+        (lambda one: None, "ok"),
+    ],
+)
+def test_a_policy_of_steps_has_the_hash_of_what_is_said_of_it(folder, run, verify, change, word):
+    Path("ledger.db").unlink()
+    times = sorted({row["t"] for row in csv.DictReader(Path("walks.csv").read_text().splitlines())})
+    run("policy", "complete", "model.npz", "-o", "wide.json")
+    Path("choices.csv").write_text(f"t,policy\n{times[0]},wide.json\n")
+    chosen = ("--choices", "choices.csv")
+    for old in ("released.csv", "released.csv.privacy.json"):
+        Path(old).unlink()
+    run("release", "walks.csv", *PUBLIC, "--epsilon", 1, "-o", "released.csv", "--ledger", "ledger.db", *chosen)
+    audited(run, *chosen)
+    edit_statement(lambda told: change(told["varied"]["chosen"][0]))
+    _, found = verify(*everything())
+    said = [line for line in lines_of("chosen steps", found[word]) if "kind and parameters" in line or "hash:" in line]
+    assert len(said) == 1 and bool(found["wrong"]) == (word == "wrong")
+
+
+@pytest.mark.parametrize("folder", ["planned"], indirect=True)
+def test_partners_and_protection_of_steps_cannot_be_told(folder, verify):
+    edit_statement(epsilon_of_steps_that_no_row_has)
+    edit_statement(lambda told: told["varied"].update(names=["epsilon", "partners", "protection"]))
+    _, found = verify(*everything())
+    (line,) = lines_of("chosen steps", found["cannot tell"])
+    assert "partners, protection: " in line
+
+
+@pytest.mark.parametrize(
+    ("size", "speed", "jump"),
+    [
+        ((5, 5), "30km/h", None),
+        ((5, 5), "13km/h", "0.01"),
+        ((8, 5), "25km/h", None),
+        ((8, 5), "40km/h", None),
+        ((4, 6), "30km/h", None),
+    ],
+)
+def test_the_models_that_couple_are_those_of_the_package(run, tmp_path, program, size, speed, jump):
+    file, (across, up) = tmp_path / "model.npz", size
+    box = f"10.0,50.0,{10 + 0.0139 * across:.4f},{50 + 0.0089 * up:.4f}"
+    law = ("--max-speed", speed, *(() if jump is None else ("--jump", jump)))
+    run("model", "grid", "--bbox", box, "--cell", "1km", "--step", "5min", *law, "-o", file)
+    model = dphmm.load_model(file)
+    known = couples_along_radius(model) is True
+    assert (model.space.columns, model.space.rows) == size and known == (min(size) > 4 and speed != "40km/h")
+    found = program.Model(file)
+    assert found.couples() == known
+    found.moves[-1] = found.moves[-1][1:]
+    assert not found.couples()
 
 
 def test_another_model_or_policy_is_convicted(folder, run, verify):
