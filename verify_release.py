@@ -969,7 +969,7 @@ class Checker:
         if "policy" in varied["names"] and self.plans is None:
             unseen.append("policy (no --plans)")
         odd, same = [], 0
-        for policy in filter(None, (one.get("policy") for one in varied["chosen"])):
+        for policy in (one["policy"] for one in varied["chosen"] if one.get("policy") is not None):
             try:
                 right = self._hashed(policy)
                 odd += [] if right else [f"{policy['kind']} of {policy['sha256'][:12]}"]
