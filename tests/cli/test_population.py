@@ -57,6 +57,38 @@ def test_regions_flows_and_states(town, place, tmp_path, run):
     assert states.share.sum() == pytest.approx(1) and {"state", "lat", "lon"} < set(states.columns)
 
 
+def test_states_and_polygons_that_the_model_does_not_have_are_told(town, place, tmp_path, run, one_json):
+    out, table, zones = (tmp_path / name for name in ("density.csv", "regions.csv", "zones.geojson"))
+    table.write_text("state,region\nx0y0,left\nx0yO,left\nx3y3,right\nx9y9,gone\n")
+    options = ["--regions", table, "-o", out, "--force"]
+    said = run(*population_of(town, place / "released.csv", *options, "--quiet"))
+    warning = "warning: regions: 2 names are no states of the model: x0yO, x9y9; not answerable for it: left, gone"
+    assert said.stderr.splitlines() == [warning]
+    rows = pd.read_csv(out).set_index("region")
+    assert rows.answerable["right"] == "yes" and rows.estimate.notna().tolist() == [False, True, False]
+    assert rows.answerable["left"].startswith("1 of its 2 states is none of the model's: x0yO")
+    assert "left   not answerable: 1 of its 2" in run(*population_of(town, place / "released.csv", *options)).stdout
+    before = one_json(run(*population_of(town, "--before", "100", "--regions", table, "--json")))
+    assert [share["answerable"] == "yes" for share in before["shares"]] == [False, True, False]
+    assert before["notes"] == [warning.removeprefix("warning: ")]
+
+    pytest.importorskip("shapely")
+    boxes = {"town": (10.0, 50.0, 10.056, 50.036), "far": (11, 51, 12, 52), "half": (10.028, 50.0, 10.084, 50.036)}
+    features = [
+        {
+            "properties": {"name": name},
+            "geometry": {"type": "Polygon", "coordinates": [[[w, s], [e, s], [e, n], [w, n], [w, s]]]},
+        }
+        for name, (w, s, e, n) in boxes.items()
+    ]
+    zones.write_text(json.dumps({"features": features}))
+    said = run(*population_of(town, place / "released.csv", "--regions", zones, "-o", out, "--force"))
+    assert "warning: regions: not answerable, as the map does not have them whole: far, half\n" in said.stderr
+    rows = pd.read_csv(out).set_index("region")
+    assert rows.index.tolist() == ["town", "far", "half"] and rows.linear.notna().tolist() == [True, False, False]
+    assert rows.answerable["half"].endswith("use a model of a larger map")
+
+
 def test_periods(town, place, tmp_path, run, one_json):
     out = tmp_path / "density.parquet"
     options = ["--per", "hour-of-day", "--zone", "+02:00", "-o", out, "--json"]

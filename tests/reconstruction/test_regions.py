@@ -1,7 +1,7 @@
 """Regions from tables, from GeoJSON, from a mapping, and by default; hostile files are refused in one line.
 
-Fails for a cell in another region than its middle is in, for a file that is believed in part, and for a message that
-does not say what is wrong.
+Fails for a cell in another region than its middle is in, for a file that is believed in part, for a region that the
+model has in part and that is told as if it were whole, and for a message that does not say what is wrong.
 """
 
 from __future__ import annotations
@@ -54,6 +54,72 @@ def test_a_state_may_be_in_several_regions(tmp_path):
     path.write_text("state,region\nx0y0,a\nx1y0,a\nx0y0,b\nnowhere,b\n")
     found = read_regions(path, GRID)
     assert np.flatnonzero(found["a"]).tolist() == [0, 1] and np.flatnonzero(found["b"]).tolist() == [0]
+
+
+def test_a_region_with_states_that_the_model_does_not_have_says_which(tmp_path):
+    path = tmp_path / "regions.csv"
+    path.write_text("state,region\nx0y0,whole\nx1y0,part\nx1yO,part\nx99y99,part\nx99y99,part\nNowhere,none\n")
+    found = read_regions(path, GRID)
+    assert list(found) == ["whole", "part", "none"] and set(found.why) == {"part", "none"}
+    assert found["part"].sum() == 1 and not found["none"].any()
+    assert found.why["part"].startswith("2 of its 3 states are none of the model's: x1yO, x99y99; see to the spelling")
+    assert found.why["none"].startswith("no state of the model: Nowhere; see to the spelling")
+    (note,) = found.notes
+    assert note.startswith("regions: 3 names are no states of the model: x1yO, x99y99, Nowhere;")
+    assert note.endswith("not answerable for it: part, none")
+
+
+def test_states_that_the_model_does_not_have_are_named_on_one_short_line(tmp_path):
+    path = tmp_path / "regions.csv"
+    rows = [f'"no\x1b[31m\n{number}{"-" * 500}",a' for number in range(400)]
+    path.write_text("\n".join(["state,region", "x0y0,a", *rows]))
+    found = read_regions(path, GRID)
+    for text in (found.why["a"], *found.notes):
+        assert text.isprintable() and len(text) < 1500 and "and 395 more" in text
+
+
+def map_without_a_hole():
+    """The map without the 3 by 3 cells in its middle, which nobody visited."""
+    column, row = GRID.lattice.T
+    return GRID.subset(np.flatnonzero((abs(column - 4) > 1) | (abs(row - 4) > 1)))
+
+
+BEYOND = {
+    "on the map": ((10.0, 50.0, 10.07, 50.09), None),
+    "a border off by part of a cell": ((10.0, 49.999, 10.07, 50.09), None),
+    "one half beyond": ((10.07, 50.0, 10.21, 50.09), "46% of its area lies beyond the map of the model: cut it"),
+    "beyond": ((11.0, 51.0, 12.0, 52.0), "beyond the map of the model; are latitude and longitude swapped?"),
+    "smaller than a cell": ((10.0, 50.0, 10.001, 50.001), "the middle of no cell of the model is in it"),
+}
+
+
+@pytest.mark.parametrize("what", BEYOND)
+def test_polygons_beyond_the_map_say_so(what, tmp_path):
+    pytest.importorskip("shapely")
+    box, why = BEYOND[what]
+    path = written(tmp_path, square(*box, name="a"), square(10.0, 50.0, 10.14, 50.09, name="all"))
+    found = read_regions(path, GRID)
+    assert list(found) == ["a", "all"] and "all" not in found.why
+    assert found.why.get("a", "").startswith(why or "") and ("a" in found.why) == (why is not None)
+    assert found.notes == (["regions: not answerable, as the map does not have them whole: a"] if why else [])
+
+
+def test_the_parts_of_a_region_count_together(tmp_path):
+    pytest.importorskip("shapely")
+    far, near = square(11.0, 51.0, 11.001, 51.001, name="a"), square(10.0, 50.0, 10.14, 50.09, name="a")
+    assert not read_regions(written(tmp_path, near, far), GRID).why
+    assert read_regions(written(tmp_path, near, square(11.0, 51.0, 11.1, 51.1, name="a")), GRID).why
+
+
+def test_gaps_of_a_map_are_told_and_stay_answerable(tmp_path):
+    pytest.importorskip("shapely")
+    path = written(
+        tmp_path, square(10.0, 50.0, 10.14, 50.09, name="all"), square(10.0, 50.0, 10.03, 50.09, name="west")
+    )
+    found = read_regions(path, map_without_a_hole())
+    (note,) = found.notes
+    assert not found.why and "parts in no state of the model, whose visits count at the nearest state: all 9%" in note
+    assert "west" not in note
 
 
 HOSTILE = {

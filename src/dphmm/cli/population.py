@@ -68,8 +68,8 @@ def population(**given: Any) -> int:
 
     Computed from public data alone, so it costs no privacy, and anybody can do it. Each region has the likeliest share
     and an unbiased one with a 90 % interval. A region that separates states which the release answers alike is refused,
-    with the states that would make it answerable. With --before N nothing is read: it tells the standard errors that
-    a release of N people will have.
+    with the states that would make it answerable; so is one that the model has in part only, or not at all. With
+    --before N nothing is read: it tells the standard errors that a release of N people will have.
     """
     try:
         return _before(given) if given["before"] is not None else _after(given)
@@ -106,8 +106,10 @@ def _after(given: Mapping[str, Any]) -> int:
             progress=progress,
         )
     written = _write(found, given, inputs)
+    about_regions = _warned(console, regions)
     for note in found.notes:
-        console.note(note)
+        if note not in about_regions:
+            console.note(note)
     document = {
         "periods": len(found.densities),
         "people": found.people,
@@ -153,7 +155,9 @@ def _before(given: Mapping[str, Any]) -> int:
     policy, space = loaded_policy(given["policy"], model)
     choices = {name: given[name] for name in ASKED if given[name] is not None}
     epsilon = "1" if given["epsilon"] is None else given["epsilon"]
-    found = expected_errors(model, policy, space, epsilon, given["before"], _regions(given, space), **choices)
+    regions = _regions(given, space)
+    found = expected_errors(model, policy, space, epsilon, given["before"], regions, **choices)
+    notes = _warned(Console(given["quiet"]), regions)
     if given["as_json"]:
         shares = [
             {
@@ -164,7 +168,7 @@ def _before(given: Mapping[str, Any]) -> int:
             }
             for one in found
         ]
-        print_json({"people": given["before"], "epsilon": epsilon, "shares": shares, "meaning": BEFORE})
+        print_json({"people": given["before"], "epsilon": epsilon, "shares": shares, "notes": notes, "meaning": BEFORE})
         return 0
     for line in _lines(found):
         click.echo(line)
@@ -176,6 +180,14 @@ def _regions(given: Mapping[str, Any], space: StateSpace) -> Regions | None:
     from dphmm.reconstruction.regions import read_regions
 
     return None if given["regions"] is None else read_regions(given["regions"], space, "--regions")
+
+
+def _warned(console: Console, regions: Regions | None) -> list[str]:
+    """Warn of what was given as regions and is none of the model's."""
+    notes = [] if regions is None else regions.notes
+    for note in notes:
+        console.warn(note)
+    return notes
 
 
 def _schedule(path: Any) -> str | None:

@@ -179,8 +179,9 @@ def population(
     released, model, policy, epsilon, initials, step_choices : as for `decode`; ``choices`` are its other choices of the
         release. space : that of the model when None.
     regions : names with states, as numbers, names or a mask (N,); a table of ``state`` and ``region``; or a
-        GeoDataFrame of polygons, to which a cell belongs by its middle. Without it blocks of cells, or every label,
-        which hold together what the release answers alike.
+        GeoDataFrame of polygons, to which a cell belongs by its middle. A region that the model has in part only, or
+        not at all, is not answerable: ``why`` and ``notes`` name its states. Without it blocks of cells, or every
+        label, which hold together what the release answers alike.
     flows : also the shares of every two regions among two answers of one person that follow each other; with ``per``
         they belong to the period of the first.
     per : "all", "day" or "hour-of-day" of a clock with the offset ``zone`` from UTC.
@@ -252,7 +253,7 @@ def population_of_rows(
     for name, own in periods:
         pairs = answers.pairs(own) if flows else None
         found.append(_density(name, answers.take(own), pairs, linear, setting))
-    notes = tuple(_notes(answers, found, flows, setting))
+    notes = (*named.notes, *_notes(answers, found, flows, setting))
     return Population(tuple(found), answers.public, notes, len(np.unique(answers.person)), setting.space)
 
 

@@ -1,4 +1,8 @@
-"""Regions: sets of states by name, from a public table or GeoJSON, or blocks of neighbouring cells."""
+"""Regions: sets of states by name, from a public table or GeoJSON, or blocks of neighbouring cells.
+
+A region of which the model has only a part is not told as if it were whole: it stays in the regions, with the reason
+why no share of it can be told.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,8 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,8 +38,25 @@ _GEOJSON = "GeoJSON: a FeatureCollection of polygons with a property name, in de
 #: Properties that name a polygon, the first of them that it has.
 _NAMES = ("region", "name", "NAME", "id")
 
-#: States (N,) by the name of their region, in order.
-Regions = dict[str, BoolArray]
+#: Places along each side of the box around a polygon that are looked up in the map; the share of its area that may lie
+#: beyond the map: cells count by their middles, so a border may be off by part of a cell.
+_ALONG = 24
+_BEYOND = 0.05
+#: States and regions that are named in a message.
+_NAMED = 5
+
+
+class Regions(dict[str, BoolArray]):
+    """States (N,) by the name of their region, in order.
+
+    ``why`` says of the regions of which the model has a part or nothing why no share of them can be told; ``notes``
+    tell a user what of the regions that were given is none of the model's.
+    """
+
+    def __init__(self, regions: Mapping[str, BoolArray] | None = None) -> None:
+        super().__init__(regions or {})
+        self.why: dict[str, str] = {}
+        self.notes: list[str] = []
 
 
 def checked_regions(regions: Any, space: StateSpace) -> Regions:
@@ -43,6 +65,8 @@ def checked_regions(regions: Any, space: StateSpace) -> Regions:
     A pandas, polars or Arrow table has the columns state and region, a GeoDataFrame polygons, as `read_regions` has
     them. Raises InvalidInput for a region without a state, for states that there are not, and for too many regions.
     """
+    if isinstance(regions, Regions):
+        return regions
     if hasattr(regions, "geometry"):
         return _few(_polygons(_features_of(regions), space, "regions"))
     if not isinstance(regions, Mapping):
@@ -55,7 +79,7 @@ def checked_regions(regions: Any, space: StateSpace) -> Regions:
         table = to_arrow(regions, names)
         states, named = (as_text(table.column(name), name).to_pylist() for name in names)
         return _few(_listed(states, named, space, "regions"))
-    found: Regions = {}
+    found = Regions()
     for key, states in regions.items():
         name, given = _name(str(key), "regions"), np.asarray(states)
         if given.size and given.dtype.kind in "OU":
@@ -72,8 +96,9 @@ def checked_regions(regions: Any, space: StateSpace) -> Regions:
 def read_regions(path: PathLike, space: StateSpace, field: str = "regions") -> Regions:
     """Regions from a public file: a table with columns state and region, or GeoJSON polygons by the middle of a cell.
 
-    A state may be in several regions. Names of states that the space does not have are passed over. Raises InvalidInput
-    for another file, a cell without a name, and regions without any state.
+    A state may be in several regions. A region with names of states that the space does not have, or with a part of its
+    area beyond the map, is kept with the reason (``why``) that no share of it can be told. Raises InvalidInput for
+    another file, a cell without a name, and where no region has any state.
 
     Examples
     --------
@@ -95,16 +120,45 @@ def read_regions(path: PathLike, space: StateSpace, field: str = "regions") -> R
 
 def _listed(states: Sequence[str | None], names: Sequence[str | None], space: StateSpace, field: str) -> Regions:
     """The regions of rows of a state and a region."""
-    found: Regions = {}
+    found, lacking, sizes = Regions(), dict[str, dict[str, None]](), dict[str, set[str]]()
     for number, (state, name) in enumerate(zip(states, names, strict=True), start=1):
         if not state or not name:
             raise InvalidInput(field, f"row {number} with an empty cell", "a state and a region in every row")
+        mask = found.setdefault(_name(name, field), np.zeros(space.n_states, dtype=np.bool_))
+        sizes.setdefault(name, set()).add(state)
         place = space.index_of(state)
         if place >= 0:
-            found.setdefault(_name(name, field), np.zeros(space.n_states, dtype=np.bool_))[place] = True
-    if not found:
+            mask[place] = True
+        else:
+            lacking.setdefault(name, {})[state] = None
+    if not any(mask.any() for mask in found.values()):
         raise InvalidInput(field, "no state of the model", f"names of states, such as {space.names[0]}")
+    found.why = {name: _lacks(list(unknown), len(sizes[name])) for name, unknown in lacking.items()}
+    unknown = list(dict.fromkeys(state for states in lacking.values() for state in states))
+    if unknown:
+        count = "1 name is no state" if len(unknown) == 1 else f"{len(unknown):,} names are no states"
+        found.notes.append(
+            f"regions: {count} of the model: {_first(unknown)}; not answerable for it: {_first(list(lacking))}"
+        )
     return found
+
+
+def _lacks(unknown: Sequence[str], size: int) -> str:
+    """Why a region cannot be told some of whose states are none of the model's."""
+    if len(unknown) == size:
+        return f"no state of the model: {_first(unknown)}; see to the spelling, or use a model that has a state of it"
+    verb = "is none" if len(unknown) == 1 else "are none"
+    return (
+        f"{len(unknown):,} of its {size:,} states {verb} of the model's: {_first(unknown)}; "
+        "see to the spelling, or leave out what the model does not have"
+    )
+
+
+def _first(names: Sequence[str]) -> str:
+    """Names for a message, the first few, without anything that a terminal would obey."""
+    told = [re.sub(FORBIDDEN, "?", name)[:LONGEST_NAME] for name in names[:_NAMED]]
+    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    return ", ".join(told) + more
 
 
 def default_regions(space: StateSpace, plans: Sequence[Plan] = ()) -> Regions:
@@ -150,10 +204,10 @@ def _answered_as(space: StateSpace, plans: Sequence[Plan]) -> IntArray:
     return np.asarray(first[group])
 
 
-def _few(regions: Regions, field: str = "regions") -> Regions:
+def _few(regions: Mapping[str, BoolArray], field: str = "regions") -> Regions:
     if len(regions) > MOST_REGIONS:
         raise InvalidInput(field, f"{len(regions):,} regions", f"at most {MOST_REGIONS:,}")
-    return regions
+    return regions if isinstance(regions, Regions) else Regions(regions)
 
 
 def _name(name: str, field: str) -> str:
@@ -173,7 +227,7 @@ def _polygons(features: list[Any], space: StateSpace, field: str) -> Regions:
     except ImportError:
         raise InvalidInput(field, "a Python without shapely", "pip install 'dphmm[geo]'") from None
     points = shapely.points(places[1], places[0])
-    found: Regions = {}
+    found, parts = Regions(), dict[str, list[_Part]]()
     for number, feature in enumerate(features, start=1):
         try:
             shape = shapely.geometry.shape(feature["geometry"])
@@ -189,12 +243,71 @@ def _polygons(features: list[Any], space: StateSpace, field: str) -> Regions:
         told = feature.get("properties")
         told = told if isinstance(told, dict) else {}
         name = next((str(told[key]) for key in _NAMES if told.get(key) not in (None, "")), f"region {number}")
-        if inside.any():
-            name = _name(name, field)
-            found[name] = found.get(name, False) | inside
-    if not found:
+        name = _name(name, field)
+        found[name] = found.get(name, False) | inside
+        parts.setdefault(name, []).append(_part(shapely, shape, space))
+    if not any(mask.any() for mask in found.values()):
         raise InvalidInput(field, "no polygon with the middle of a cell in it", _GEOJSON)
+    _tell_what_lies_beyond(found, parts)
     return found
+
+
+class _Part(NamedTuple):
+    """The area of a polygon, in square degrees; what of it lies beyond the map, and in gaps of the map."""
+
+    area: float
+    beyond: float
+    gaps: float
+
+
+def _part(shapely: ModuleType, shape: Any, space: Any) -> _Part:
+    """What a map has of a polygon, by places of it, evenly apart.
+
+    Beyond the map are places in no state that lie outside the box around the middles of all states; other places in no
+    state are gaps: cells that a fit left out.
+    """
+    shapely.prepare(shape)
+    west, south, east, north = shape.bounds
+    steps = (np.arange(_ALONG) + 0.5) / _ALONG
+    lon, lat = (axis.ravel() for axis in np.meshgrid(west + steps * (east - west), south + steps * (north - south)))
+    inside = shapely.contains_xy(shape, lon, lat)
+    if not inside.any():
+        middle = shapely.point_on_surface(shape)
+        lon, lat, inside = np.array([middle.x]), np.array([middle.y]), np.array([True])
+    lon, lat = lon[inside], lat[inside]
+    stateless = space.locate(lat, lon) < 0
+    metres, middles = space.projection.to_metres(lat, lon), space.own_answers
+    outside = ((metres < middles.min(axis=0)) | (metres > middles.max(axis=0))).any(axis=1)
+    return _Part(shape.area, shape.area * (stateless & outside).mean(), shape.area * (stateless & ~outside).mean())
+
+
+def _tell_what_lies_beyond(found: Regions, parts: Mapping[str, Sequence[_Part]]) -> None:
+    """Say of regions of polygons why no share of them can be told, and where gaps of the map lie in others."""
+    gaps = []
+    for name, mask in found.items():
+        area, beyond, gap = (sum(column) for column in zip(*parts[name], strict=True))
+        if area and beyond / area > _BEYOND:
+            found.why[name] = _lies_beyond(beyond / area)
+        elif not mask.any():
+            found.why[name] = (
+                "the middle of no cell of the model is in it; a larger polygon, or a model of smaller cells"
+            )
+        elif area and gap / area > _BEYOND:
+            gaps.append(f"{name} {gap / area:.0%}")
+    if found.why:
+        found.notes.append(f"regions: not answerable, as the map does not have them whole: {_first(list(found.why))}")
+    if gaps:
+        found.notes.append(
+            f"regions: parts in no state of the model, whose visits count at the nearest state: {_first(gaps)}"
+        )
+
+
+def _lies_beyond(share: float) -> str:
+    if share > 1 - 1e-9:
+        return "beyond the map of the model; are latitude and longitude swapped?"
+    return (
+        f"{share:.0%} of its area lies beyond the map of the model: cut it to the map, or use a model of a larger map"
+    )
 
 
 def _features_of(frame: Any) -> list[Any]:

@@ -73,14 +73,15 @@ class _Counts:
 class LinearEstimates:
     """What every answer counts for every region that can be answered under all laws of a release.
 
-    ``why`` (k,) says of each region why it cannot be, "" where it can.
+    ``why`` (k,) says of each region why it cannot be, "" where it can; of those that are ``split`` no likeliest share
+    is told either: they separate states with one law, or the model does not have them whole.
     """
 
     def __init__(self, plans: Sequence[Plan], regions: Regions, guess: FloatArray, space: StateSpace) -> None:
         self.names = list(regions)
         self.masks = np.stack([mask.astype(np.float64) for mask in regions.values()], axis=1)
-        self.why = [""] * len(self.names)
-        self.split = np.zeros(len(self.names), dtype=np.bool_)
+        self.why = [regions.why.get(name, "") for name in self.names]
+        self.split = np.array([bool(why) for why in self.why])
         self._guess, self._space, self._laws = guess, space, list[_Counts | None]()
         if len(plans) > _MOST_TABLES:
             self._refuse(np.ones(len(self.names), np.bool_), f"unknown: answers of more than {_MOST_TABLES} laws")
