@@ -37,7 +37,9 @@ def test_geolife_from_folder_and_archive(geolife_folder, tmp_path, run, one_json
         assert (counted["rows"], counted["kept"], counted["users"]) == (3, 2, 1)
         assert counted["dropped"] == {"invalid_place": 1}
     assert pq.read_table(tmp_path / "a.parquet").equals(pq.read_table(tmp_path / "b.parquet"))
-    assert rows_of(tmp_path / "a.parquet.rejected.csv") == [{"row": "3", "reason": "invalid_place"}]
+    assert rows_of(tmp_path / "a.parquet.rejected.csv") == [
+        {"file": "Data/007/Trajectory/20081023025304.plt", "line": "9", "reason": "invalid_place"}
+    ]
     assert stat.S_IMODE((tmp_path / "a.parquet.rejected.csv").stat().st_mode) == 0o600
 
 

@@ -65,7 +65,8 @@ def test_folders_archives_and_packed_members_are_the_same_rows(tmp_path):
         ("d/new_a.txt", 4, "ragged_row"), ("e/new_a.txt.gz", 4, "invalid_place"),
     ]  # fmt: skip
     notes = " | ".join(found[0][2].notes)
-    assert "1 user(s) have several files" in notes and "1 file(s) left out" in notes
+    assert "1 user(s) have several files" in notes and "1 file without a row: 'd/new_b.txt'" in notes
+    assert "1 file left out, whose names do not match new_(.+): 'd/_cabs.txt'" in notes
 
 
 def test_a_file_of_a_folder_may_have_its_columns_in_another_order_and_without_one_it_is_left_out(tmp_path):

@@ -273,18 +273,18 @@ def _read_many(source: Path, layout: Layout, expanding: Expanding | None, progre
     A file that cannot be read, or lacks a column that is needed, is left out with all its rows; the others are read.
     """
     found = _Found(_common_names(source, layout, expanding), layout, str(source), expanding)
-    left_out, owners, empty, lacking = 0, dict[str, int](), 0, dict[str, list[str]]()
+    left_out, owners, empty, lacking = list[str](), dict[str, int](), list[str](), dict[str, list[str]]()
     for member in members(source, layout.files):
         if progress is not None:
             progress(member.done, member.total)
         if layout.user_from is not None and layout.owner_of(member.name) is None:
-            left_out += 1
+            left_out.append(member.name)
             continue
         owner = layout.user_name if layout.user_from is None else layout.owner_of(member.name)
         try:
             text = _member(member.name, member.data)
             if not text.data.strip():
-                empty += 1
+                empty.append(member.name)
                 continue
             parts, ragged, missing = _parts_of(text, layout, found)
         except InvalidInput:
@@ -296,21 +296,17 @@ def _read_many(source: Path, layout: Layout, expanding: Expanding | None, progre
             rows = sum(map(len, parts)) + len(ragged)
             found.end_of_file(member.name, dict.fromkeys(range(1, rows + 1), "missing_column") | ragged)
             continue
+        if not any(map(len, parts)) and not ragged:
+            empty.append(member.name)
         for part in parts:
             found.add(part, owner)
         found.end_of_file(member.name, ragged)
         if layout.user_from is not None and owner is not None:
             owners[owner] = owners.get(owner, 0) + 1
     several = sum(count > 1 for count in owners.values())
-    notes = [
-        f"{count} {words}"
-        for count, words in (
-            (several, "user(s) have several files: all files of one name are one person's"),
-            (left_out, "file(s) left out, whose names user_pattern= does not match"),
-            (empty, "file(s) without a row"),
-        )
-        if count
-    ]
+    notes = [f"{several} user(s) have several files: all files of one name are one person's"] if several else []
+    notes += files_told(left_out, f"left out, whose names do not match {layout.user_pattern}")
+    notes += files_told(empty, "without a row")
     return found.finish([*notes, *_lacking_told(lacking)])
 
 
@@ -379,6 +375,15 @@ def _common_names(source: Path, layout: Layout, expanding: Expanding | None) -> 
     return min(votes[chosen].values())
 
 
+def files_told(names: Sequence[str], what: str) -> list[str]:
+    """How many files are so, and the first few by name; nothing where none is."""
+    if not names:
+        return []
+    more = f" and {len(names) - _FILES_TOLD} more" if len(names) > _FILES_TOLD else ""
+    files = "1 file" if len(names) == 1 else f"{len(names)} files"
+    return [f"{files} {what}: {', '.join(f'{name!a}' for name in names[:_FILES_TOLD])}{more}"]
+
+
 def _lacking_told(lacking: Mapping[str, Sequence[str]]) -> list[str]:
     """Which files lack a column that is needed: the first few by name."""
     told = [
@@ -389,12 +394,52 @@ def _lacking_told(lacking: Mapping[str, Sequence[str]]) -> list[str]:
     return [*told, f"{more} more file(s) without a column that is read"] if more else told
 
 
-#: Files without a column that are told by name.
+#: Files that are told by name.
 _FILES_TOLD = 3
 
 
 def _member(name: str, data: bytes) -> TextMember:
     return TextMember(name, unpacked_bytes(data, name) if name.lower().endswith(".gz") else data)
+
+
+class RowsByFile:
+    """Where the rows of several files stand: rows of the parts that were read, and those that were in no part."""
+
+    def __init__(self) -> None:
+        # Rows in no part by their number in the order of all, and where each file ends in that order.
+        self._ragged, self._ends = list[tuple[int, str]](), list[int]()
+        self.files = list[str]()
+
+    @property
+    def lost(self) -> int:
+        """How many rows were in no part."""
+        return len(self._ragged)
+
+    def end_of_file(self, name: str, rows: int, ragged: Mapping[int, str]) -> None:
+        """A file has ended, and ``rows`` were in parts so far; ``ragged`` are its rows that were in none, and why."""
+        start = self._ends[-1] if self._ends else 0
+        self.files.append(_as_utf8(name))
+        self._ragged += [(start + row, ragged[row]) for row in sorted(ragged)]
+        self._ends.append(rows + len(self._ragged))
+
+    def rejected(self, rows: IntArray, reasons: Sequence[str]) -> pa.Table:
+        """(file, row, reason) of the rows that were left out, in the order of the source, each reason once.
+
+        ``rows`` : those of the parts, from 0, and ``reasons`` why. A row of a file counts from 1.
+        """
+        import pyarrow as pa
+
+        # Rows of the parts are numbered without the ragged rows before them.
+        lost = np.array([row for row, _ in self._ragged], dtype=np.int64) - 1
+        rows = rows + np.searchsorted(lost - np.arange(len(lost)), rows, side="right")
+        found = sorted({*zip(rows.tolist(), reasons, strict=True), *((row - 1, why) for row, why in self._ragged)})
+        at = np.array([row for row, _ in found], dtype=np.int64)
+        ends = np.array(self._ends, dtype=np.int64)
+        which = np.searchsorted(ends, at, side="right")
+        starts = np.concatenate([[0], ends])
+        names = pa.array([*self.files, ""], pa.string()).take(pa.array(which, pa.int64()))
+        reason = pa.array([reason for _, reason in found], pa.string())
+        return pa.table({"file": names, "row": pa.array(at - starts[which] + 1, pa.int64()), "reason": reason})
 
 
 class _Found:
@@ -428,9 +473,7 @@ class _Found:
         self._sample: Any = None
         # Of every row that was read its number in the source, where these are not the same.
         self._origins, self._lost = list[IntArray](), list[tuple[int, str]]()
-        # Rows that were in a part, those that were in none, and where each file ends in the order of both.
-        self._rows, self._ragged = 0, list[tuple[int, str]]()
-        self._files, self._ends = list[str](), list[int]()
+        self._rows, self._by_file = 0, RowsByFile()
 
     def add(self, part: pa.Table, owner: str | None) -> None:
         """The next rows of a file, and whose they are where no column says it."""
@@ -448,10 +491,7 @@ class _Found:
 
     def end_of_file(self, name: str, ragged: Mapping[int, str]) -> None:
         """What comes next is of another file; ``ragged`` are the rows of this one that were in no part, and why."""
-        start = self._ends[-1] if self._ends else 0
-        self._files.append(_as_utf8(name))
-        self._ragged += [(start + row, ragged[row]) for row in sorted(ragged)]
-        self._ends.append(self._rows + self._gathered + len(self._ragged))
+        self._by_file.end_of_file(name, self._rows + self._gathered, ragged)
 
     def _read_cells(self) -> None:
         import pyarrow as pa
@@ -480,35 +520,23 @@ class _Found:
             self._assembler.add(pa.table({name: pa.array([], pa.string()) for name in self._roles.names}))
         loaded = self._assembler.finish(self._source, may_be_empty=True)
         rejected = self._rejected(loaded)
-        total = self._rows + len(self._ragged)
+        total = self._rows + self._by_file.lost
         if not len(loaded.trajectories):
             raise nothing_left(self._source, rejected, total, self._times, self._sample, self._roles)
         notes = (*self._notes, *notes, *_units_told(self._times, self._roles), *_swapped(self._sample, self._roles))
         stepped = self._roles.step is not None
         found = loaded._replace(rejected=rejected)
-        return SourceRows(found, total, len(self._files), notes, self._names, stepped)
+        return SourceRows(found, total, len(self._by_file.files), notes, self._names, stepped)
 
     def _rejected(self, loaded: Loaded) -> pa.Table:
         """(file, row, reason) of the rows that were left out, in the order of the source, each reason once."""
-        import pyarrow as pa
-
         rows = loaded.rejected.column("row").to_numpy().astype(np.int64) - 1
         if self._expansion is not None:
             rows = np.concatenate([*self._origins, np.empty(0, np.int64)])[rows]
         reasons = loaded.rejected.column("reason").to_pylist()
         rows = np.concatenate([rows, np.array([row for row, _ in self._lost], dtype=np.int64)])
         reasons += [reason for _, reason in self._lost]
-        # Rows of the parts are numbered without the ragged rows before them.
-        lost = np.array([row for row, _ in self._ragged], dtype=np.int64) - 1
-        rows = rows + np.searchsorted(lost - np.arange(len(lost)), rows, side="right")
-        found = sorted({*zip(rows.tolist(), reasons, strict=True), *((row - 1, why) for row, why in self._ragged)})
-        at = np.array([row for row, _ in found], dtype=np.int64)
-        ends = np.array(self._ends, dtype=np.int64)
-        which = np.searchsorted(ends, at, side="right")
-        starts = np.concatenate([[0], ends])
-        names = pa.array([*self._files, ""], pa.string()).take(pa.array(which, pa.int64()))
-        reason = pa.array([reason for _, reason in found], pa.string())
-        return pa.table({"file": names, "row": pa.array(at - starts[which] + 1, pa.int64()), "reason": reason})
+        return self._by_file.rejected(rows, reasons)
 
 
 def _legible_name(name: str | None) -> str | None:

@@ -48,8 +48,8 @@ def test_a_row_of_another_form_is_counted_and_decides_about_no_other():
     whole = b"a\t1\nb\t2\t3\nc\t4\n\xff\t5\n"
     reader = RowReader(("user", "x"), ("user",), "\t")
     users = reader.read(whole, "text").column("user").to_pylist()
-    assert users == ["a", "c", "\x1a"] and reader.ragged == 1
-    assert reader.read(b"\xef\xbb\xbf", "text").num_rows == 0
+    assert users == ["a", "c", "\x1a"] and reader.ragged == [2]
+    assert reader.read(b"\xef\xbb\xbf", "text").num_rows == 0 and reader.ragged == []
 
 
 @pytest.mark.parametrize(

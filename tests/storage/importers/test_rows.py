@@ -14,6 +14,7 @@ import pytest
 from dphmm.errors import InvalidInput
 from dphmm.storage import inputs
 from dphmm.storage.importers import IMPORTERS
+from dphmm.storage.private_tables import write_rejected
 from dphmm.storage.tables import write_table
 
 HEADER = "\r\n".join(
@@ -104,10 +105,44 @@ def test_geolife_is_read_in_place(tmp_path, kind):
     assert rows.time[0] == np.datetime64("2008-10-23T02:53:04", "us").astype(np.int64)
     assert report.files == 4 and report.rows == 7 and report.kept == 5 and report.users == 2
     assert report.dropped == {"invalid_place": 1, "ragged_row": 1}
-    assert rejected.column("reason").to_pylist() == ["invalid_place"]
+    (name,) = {name.removeprefix("Geolife/") for name in rejected.column("file").to_pylist()}
+    assert name == "Data/000/Trajectory/20081023025304.plt"
+    assert rejected.drop_columns(["file"]).to_pylist() == [
+        {"row": 2, "reason": "invalid_place"},
+        {"row": 4, "reason": "ragged_row"},
+    ]
+    (empty,) = report.notes
+    assert empty.startswith("1 file without a row: ") and "Data/002/Trajectory/20081023025304.plt" in empty
     assert report.lines()[0] == "7 rows in 4 file(s), 5 kept, 2 users"
     assert len(seen) == 4 and all(0 < done <= total for done, total in seen) and sorted(seen) == seen
     assert sorted(p.relative_to(tmp_path) for p in tmp_path.rglob("*")) == before
+
+
+def test_spoiled_geolife_files_are_told_and_their_rows_listed_by_file_and_line(tmp_path):
+    """A binary, an emptied and a cut file among whole ones, and an empty line; the others are read as without them."""
+    whole = plt(point(39.5, 116.5, "05:53:05"), "", point(400.0, 116.6, "05:53:06"), "39.2,116.2")
+    files = {
+        "a": whole, "binary": HEADER.encode() + b"\x00\xff\xfe\r\n" * 3, "cut": whole[:-3], "emptied": b"",
+        "header": plt(),
+    }  # fmt: skip
+    source = write_folder(
+        tmp_path / "Data", {f"00{n}/Trajectory/{name}.plt": files[name] for n, name in enumerate(files)}
+    )
+    rows, report, rejected = IMPORTERS["geolife"](source)
+    assert rows.users == ("000", "002") and len(rows) == 2
+    assert report.notes == (
+        "2 files without a row: 'Data/003/Trajectory/emptied.plt', 'Data/004/Trajectory/header.plt'",
+        "1 file whose last line is cut off: 'Data/002/Trajectory/cut.plt'",
+    )
+    write_rejected(tmp_path / "rejected.csv", rejected, str(source), report.layout)
+    assert (tmp_path / "rejected.csv").read_text().splitlines() == [
+        "file,line,reason",
+        "Data/000/Trajectory/a.plt,9,invalid_place",
+        "Data/000/Trajectory/a.plt,10,ragged_row",
+        *(f"Data/001/Trajectory/binary.plt,{line},ragged_row" for line in (7, 8, 9)),
+        "Data/002/Trajectory/cut.plt,9,invalid_place",
+        "Data/002/Trajectory/cut.plt,10,ragged_row",
+    ]
 
 
 def test_geolife_in_many_flushes_is_the_same(tmp_path, monkeypatch):

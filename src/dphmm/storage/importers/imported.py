@@ -1,7 +1,7 @@
 """What every importer gives: trajectories sorted by user and time, a report, and the rejected rows.
 
-`RowReader` reads headerless delimited text: it leaves out and counts rows with another number of cells, and a byte that
-is not UTF-8 makes its cell unreadable. No row decides about another one.
+`RowReader` reads headerless delimited text: it leaves out and numbers rows with another number of cells, and a byte
+that is not UTF-8 makes its cell unreadable. No row decides about another one.
 
 Proof: docs/proofs/records.md.
 """
@@ -20,7 +20,7 @@ from dphmm.errors import InvalidInput
 from dphmm.states.trajectory import Counts, Trajectories
 from dphmm.storage.inputs import PathLike, legible
 from dphmm.storage.layouts import Layout, SourceRows
-from dphmm.storage.trajectories import Loaded, explained
+from dphmm.storage.trajectories import explained
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -68,17 +68,8 @@ class Imported(NamedTuple):
         return f"Imported({self.trajectories!r}, report, {len(self.rejected):,} rejected rows)"
 
 
-def finished(format_: str, loaded: Loaded, files: int, lost: Counts | None = None) -> Imported:
-    """Sort what was loaded and report; ``lost`` counts rows that never came as far as the table."""
-    lost = Counts() if lost is None else lost
-    rows = sorted_by_name_and_time(loaded.trajectories)
-    read = len(rows) + len(loaded.rejected) + lost.total
-    dropped = loaded.dropped + lost
-    return Imported(rows, ImportReport(format_, files, read, len(rows), rows.n_users, dropped), loaded.rejected)
-
-
 def imported_rows(format_: str, found: SourceRows, layout: Layout, source: PathLike) -> Imported:
-    """The same of what `read_source` has read, with its notes."""
+    """Sort what was read of a source and report it, with its notes."""
     rows = sorted_by_name_and_time(found.loaded.trajectories)
     lines = None if Path(source).suffix.lower() == ".parquet" else layout
     dropped = found.loaded.dropped
@@ -106,13 +97,13 @@ _BLOCK = 1 << 23
 
 
 class RowReader:
-    """Reads text of fixed columns; ``ragged`` counts the rows that were left out so far."""
+    """Reads text of fixed columns; ``ragged`` numbers the rows, from 1, that were left out of the last text."""
 
     def __init__(self, names: Sequence[str], keep: Sequence[str], delimiter: str) -> None:
         import pyarrow as pa
         from pyarrow import csv
 
-        self.ragged = 0
+        self.ragged = list[int]()
         self._keep = list(keep)
         self._options: dict[str, Any] = {
             "read_options": csv.ReadOptions(column_names=list(names), block_size=_BLOCK, use_threads=False),
@@ -129,6 +120,7 @@ class RowReader:
         import pyarrow as pa
         from pyarrow import csv
 
+        self.ragged = []
         # A mark of UTF-8 with nothing behind it is an empty file to Arrow, which refuses those.
         if not data.removeprefix(codecs.BOM_UTF8).strip():
             return pa.table({column: pa.array([], pa.string()) for column in self._keep})
@@ -138,5 +130,5 @@ class RowReader:
             raise InvalidInput(name, "rows that cannot be read", "the format's own files") from None
 
     def _skip(self, row: Any) -> str:
-        self.ragged += 1
+        self.ragged.append(row.number)
         return "skip"

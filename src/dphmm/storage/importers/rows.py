@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dphmm.errors import InvalidInput
-from dphmm.states.trajectory import Counts, Trajectories
+from dphmm.states.trajectory import Trajectories
 from dphmm.storage.csv_files import listed
 from dphmm.storage.geo_files import read_points
-from dphmm.storage.importers.imported import Imported, RowReader, finished, imported_rows
-from dphmm.storage.inputs import PathLike, members
-from dphmm.storage.layouts import Layout, Progress, read_rows_of, read_source
+from dphmm.storage.importers.imported import Imported, RowReader, imported_rows
+from dphmm.storage.inputs import Member, PathLike, members
+from dphmm.storage.layouts import Layout, Progress, RowsByFile, SourceRows, files_told, read_rows_of, read_source
 from dphmm.storage.trajectories import Assembler, Cells, Roles
 
 if TYPE_CHECKING:
@@ -74,6 +74,8 @@ def import_geo(
 _PLT = re.compile(r"(?:^|/)([^/]+)/Trajectory/([^/]+)\.plt$")
 _HEADER_LINES = 6
 _PLT_COLUMNS = ("lat", "lon", "zero", "altitude", "days", "date", "clock")
+#: How lines of a .plt file are counted where rows of it are listed.
+_PLT_LAYOUT = Layout(names=_PLT_COLUMNS, skip=_HEADER_LINES, quoted=False, files=_PLT)
 _PLT_ROLES = Roles(user="user", time="t", lat="lat", lon="lon", trip="trip")
 # Rows gathered from small files before they are parsed together.
 _ENOUGH = 1 << 19
@@ -83,18 +85,24 @@ def import_geolife(source: PathLike, *, progress: Progress | None = None) -> Imp
     """Trajectories of a Geolife folder, .tar, .tar.gz or .zip, read in place; each .plt file is a trip.
 
     A user's trips are numbered from 0 in the order of their files. Dropped rows: invalid_place (Geolife has a
-    latitude of 400), invalid_time, ragged_row, missing_user (a folder whose name is not UTF-8). Raises InvalidInput
-    where there is no .plt file.
+    latitude of 400), invalid_time, ragged_row, missing_user (a folder whose name is not UTF-8), unreadable_file. Files
+    without a row, and files that end within a line, are told. Raises InvalidInput where there is no .plt file.
     """
     reader = RowReader(_PLT_COLUMNS, ("lat", "lon", "date", "clock"), ",")
-    assembler = Assembler(Cells(_PLT_ROLES))
+    assembler, by_file, read = Assembler(Cells(_PLT_ROLES)), RowsByFile(), 0
     waiting: list[pa.Table] = []
-    trips: list[tuple[str, str]] = []
+    trips, empty, cut = list[tuple[str, str]](), list[str](), list[str]()
     for member in members(Path(source), _PLT):
         user, stem = _PLT.search(member.name).groups()  # type: ignore[union-attr]
-        rows = reader.read(_body(member.data), member.name)
+        rows, ragged = _rows_of(reader, member)
+        if not len(rows) and not ragged:
+            empty.append(member.name)
+        elif not member.data.endswith(b"\n"):
+            cut.append(member.name)
         waiting.append(_with_owner(rows, user, len(trips)))
         trips.append((user, stem))
+        read += len(rows)
+        by_file.end_of_file(member.name, read, ragged)
         if sum(map(len, waiting)) >= _ENOUGH:
             _add_waiting(assembler, waiting)
         if progress is not None:
@@ -103,8 +111,23 @@ def import_geolife(source: PathLike, *, progress: Progress | None = None) -> Imp
         raise InvalidInput("source", str(source), "Data/USER/Trajectory/*.plt inside")
     _add_waiting(assembler, waiting)
     loaded = assembler.finish(str(source))
-    loaded = loaded._replace(trajectories=_number_trips(loaded.trajectories, trips))
-    return finished("geolife", loaded, len(trips), Counts({"ragged_row": reader.ragged}))
+    notes = (*files_told(empty, "without a row"), *files_told(cut, "whose last line is cut off"))
+    left_out = loaded.rejected.column("row").to_numpy().astype(np.int64) - 1
+    loaded = loaded._replace(
+        trajectories=_number_trips(loaded.trajectories, trips),
+        rejected=by_file.rejected(left_out, loaded.rejected.column("reason").to_pylist()),
+    )
+    found = SourceRows(loaded, read + by_file.lost, len(trips), notes, _PLT_COLUMNS, stepped=False)
+    return imported_rows("geolife", found, _PLT_LAYOUT, source)
+
+
+def _rows_of(reader: RowReader, member: Member) -> tuple[pa.Table, dict[int, str]]:
+    """The rows of a .plt file, and those that are none by their number; of one that cannot be read none."""
+    try:
+        return reader.read(_body(member.data), member.name), dict.fromkeys(reader.ragged, "ragged_row")
+    except InvalidInput:
+        # It is one person's, and decides about nobody else's rows.
+        return reader.read(b"", member.name), {1: "unreadable_file"}
 
 
 def _body(data: bytes) -> bytes:
