@@ -32,6 +32,12 @@ CASES = {
     "import onto a file that is there": ("import csv walks.csv -o model.csv", 2, "--force"),
     "import a list of rows that is there": ("import csv walks.csv -o other.csv", 2, "other.csv.rejected.csv, which"),
     "import by a long delimiter": ("import csv walks.csv -o t.parquet --delimiter ;;", 2, "--delimiter: got ;;"),
+    "import text whose header is not UTF-8": ("import csv latin.csv -o t.parquet", 2, "--encoding latin-1, cp1252"),
+    "import a semicolon file by a wrong column": (
+        "import csv semicolon.csv -o t.parquet --user-column who",
+        2,
+        "one column alone; expected cells that are separated by semicolon: --delimiter",
+    ),
     # fit
     "fit without states": ("fit people.csv -o m.npz", 2, "--grid"),
     "fit with two kinds of states": (f"fit people.csv -o m.npz {GRID} --h3 8", 2, "--grid and --h3"),
@@ -161,10 +167,12 @@ def folder(town, site, tmp_path_factory):
     shutil.copy(site / "visits.csv", made / "pages.csv")
     shutil.copy(site / "model.npz", made / "pages.npz")
     shutil.copy(site / "complete.json", made / "pages.json")
+    (made / "latin.csv").write_bytes("user,größe,t,lat,lon\n".encode("latin-1"))
     (made / "half.npz").write_bytes((made / "model.npz").read_bytes()[:1000])
     policy = json.loads((made / "radius.json").read_text())
     (made / "future.json").write_text(json.dumps({**policy, "format": 99}))
     texts = {
+        "semicolon.csv": "Name;Zeit;lat;lon\na;2024-01-01T00:00:00Z;1;2\n",
         "nouser.csv": "t,lat,lon\n2024-01-01T00:00:00Z,1,2\n",
         "empty.csv": "",
         "edges.csv": "x0y0,x1y1\nx0y0,nowhere\n",

@@ -28,6 +28,30 @@ def geolife_folder(tmp_path):
     return tmp_path / "Data"
 
 
+def test_one_user_is_one_user(tmp_path, run):
+    (tmp_path / "a.csv").write_text("user,t,lat,lon\na,2024-05-06T08:00:00Z,50,10\n")
+    said = run("import", "csv", tmp_path / "a.csv", "-o", tmp_path / "t.parquet").stderr
+    assert said.splitlines()[0].strip() == "1 rows in 1 file(s), 1 kept, 1 user"
+
+
+@pytest.mark.replayed_words
+def test_a_folder_of_gpx_files_is_imported(tmp_path, run, rows_of):
+    pytest.importorskip("geopandas")
+    folder = tmp_path / "people"
+    folder.mkdir()
+    for name, lat in (("ann", 50.1), ("bob", 450)):
+        point = f'<trkpt lat="{lat}" lon="10"><time>2024-05-06T08:00:00Z</time></trkpt>'
+        (folder / f"{name}.gpx").write_text(
+            '<gpx version="1.1" creator="x" xmlns="http://www.topografix.com/GPX/1/1">'
+            f"<trk><trkseg>{point}</trkseg></trk></gpx>"
+        )
+    out = tmp_path / "t.csv"
+    run("import", "geo", folder, "-o", out, "--user-from", "file-name", code=3)
+    assert [(row["user"], row["t"]) for row in rows_of(out)] == [("ann", "2024-05-06 08:00:00.000000Z")]
+    listed = rows_of(tmp_path / "t.csv.rejected.csv")
+    assert listed == [{"file": "people/bob.gpx", "row": "1", "reason": "invalid_place"}]
+
+
 def test_geolife_from_folder_and_archive(geolife_folder, tmp_path, run, one_json, rows_of):
     archive = tmp_path / "sample.tar.gz"
     with tarfile.open(archive, "w:gz") as tar:

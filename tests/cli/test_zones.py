@@ -43,6 +43,14 @@ def test_zones_from_the_file_to_a_geopackage_of_the_release(tmp_path, wards, run
     )
 
 
+def test_a_model_of_one_zone_is_refused_without_a_word_of_a_box(tmp_path, run):
+    path = tmp_path / "one.geojson"
+    gpd.GeoDataFrame({"id": ["a"]}, geometry=[shapely.box(13.3, 52.4, 13.31, 52.41)], crs=4326).to_file(path)
+    options = ("--zone-id", "id", "--step", "5min", "--max-speed", "20km/h", "-o", tmp_path / "m.npz")
+    said = run("model", "zones", path, *options, code=2).stderr
+    assert said.startswith("error: FILE: got ") and "one polygon; expected two or more" in said and "bbox" not in said
+
+
 def test_a_fit_counts_moves_between_zones(tmp_path, wards, run, one_json):
     fitted = run("fit", tmp_path / "rows.csv", "--zones", wards, "--zone-id", "id", "--step", "5min",
                  "-o", tmp_path / "m.npz", "--json")  # fmt: skip

@@ -520,7 +520,7 @@ FAULTS = [
             written("x.parquet", spoiled.with_extension(), "import csv x.parquet -o t.csv"),
             refused("extra", "an extension type", "a plain column"),
         ),
-        command(two_files, refused("SRC", "without a text that has rows")),
+        command(two_files, refused("SRC", "without a file that has rows")),
     ),
     fault(
         101, "a file that changes while it is read", "refused: what was read is of neither version",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 
 import numpy as np
 import pandas as pd
@@ -124,6 +125,98 @@ def test_points_become_trajectories_and_what_is_no_point_is_rejected(tmp_path, w
     wards.to_file(tmp_path / "w.geojson")
     with pytest.raises(InvalidInput, match="without points"):
         rows(tmp_path / "w.geojson")
+
+
+def gpx_of(*places, tracks=1):
+    points = "".join(
+        f'<trkpt lat="{lat}" lon="13.35"><time>2024-05-06T08:0{minute}:00Z</time></trkpt>'
+        for minute, lat in enumerate(places)
+    )
+    track = f"<trk><trkseg>{points}</trkseg></trk>"
+    return f'<gpx version="1.1" creator="x" xmlns="http://www.topografix.com/GPX/1/1">{track * tracks}</gpx>'
+
+
+def test_the_time_of_gpx_needs_no_name_and_may_be_left_out(tmp_path):
+    from dphmm.storage.importers import IMPORTERS
+
+    path = tmp_path / "ann.gpx"
+    path.write_text(GPX)
+    # As the command gives them: options that were not given are None.
+    read = IMPORTERS["geo"](path, user_from="file-name", time_column=None, trip_column=None, no_times=None)
+    assert read.trajectories.time is not None and read.trajectories.trip.tolist() == [0, 0]
+    without = IMPORTERS["geo"](path, user_from="file-name", no_times=True)
+    assert without.trajectories.time is None and without.trajectories.step.tolist() == [0, 1]
+    assert without.report.notes == ("time: not read, rows are in the order of the file",)
+
+
+def test_swapped_places_of_a_geo_file_have_no_option_that_mends_them(tmp_path):
+    from dphmm.storage.importers import IMPORTERS
+
+    frame = gpd.GeoDataFrame({"user": ["a"]}, geometry=[shapely.Point(13.35, 152.45)], crs=4326)
+    frame.to_file(tmp_path / "x.geojson")
+    said = r"are they swapped \(the file has to be written again; GeoJSON has the longitude first\)"
+    with pytest.raises(InvalidInput, match=said):
+        IMPORTERS["geo"](tmp_path / "x.geojson", no_times=True)
+
+
+@pytest.mark.replayed_words
+@pytest.mark.parametrize("kind", ["folder", "zip"])
+def test_gpx_files_of_a_folder_or_an_archive_are_one_persons_each(tmp_path, kind):
+    """Spoiled files decide about no others, and their rows are listed by file."""
+    from dphmm.storage.importers import IMPORTERS
+    from dphmm.storage.private_tables import write_rejected
+
+    other = '<OGRVRTDataSource><OGRVRTLayer name="track_points"><!-- <gpx > --></OGRVRTLayer></OGRVRTDataSource>'
+    files = {
+        "ann.gpx": gpx_of(52.1, 52.2, tracks=2), "bob.GPX": gpx_of(52.3, 400, 52.5), "cut.gpx": GPX[:150], "no.gpx": "",
+        "other.gpx": other, "notes.txt": "x", ".hidden.gpx": GPX,
+    }  # fmt: skip
+    source = tmp_path / ("people" if kind == "folder" else "people.zip")
+    if kind == "folder":
+        source.mkdir()
+        for name, text in files.items():
+            (source / name).write_text(text)
+    else:
+        with zipfile.ZipFile(source, "w") as archive:
+            for name, text in files.items():
+                archive.writestr(f"people/{name}", text)
+    found = IMPORTERS["geo"](source, user_from="file-name", time_column=None, user_pattern=None)
+    rows = found.trajectories
+    assert rows.users == ("ann", "bob") and rows.lat.tolist() == [52.1, 52.1, 52.2, 52.2, 52.3, 52.5]
+    assert sorted(rows.trip[:4].tolist()) == [0, 0, 1, 1] and rows.time is not None
+    assert found.report.files == 4 and found.report.notes == ("1 file without a row: 'people/no.gpx'",)
+    write_rejected(tmp_path / "rejected.csv", found.rejected, str(source), found.report.layout)
+    assert (tmp_path / "rejected.csv").read_text().splitlines() == [
+        "file,row,reason",
+        "people/bob.GPX,2,invalid_place",
+        "people/cut.gpx,1,unreadable_file",
+        "people/other.gpx,1,unreadable_file",
+    ]
+
+
+@pytest.mark.replayed_words
+def test_tracks_of_two_files_of_one_person_are_two_trips(tmp_path):
+    from dphmm.storage.importers import IMPORTERS
+
+    for name in ("ann/1.gpx", "ann/2.gpx", "bob/1.gpx"):
+        (tmp_path / "x" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "x" / name).write_text(GPX)
+    rows = IMPORTERS["geo"](tmp_path / "x", user_from="folder-name").trajectories
+    assert rows.users == ("ann", "bob") and sorted(rows.trip.tolist()) == [0, 0, 0, 0, 1, 1]
+
+
+@pytest.mark.replayed_words
+def test_a_folder_without_gpx_files_or_without_people_is_refused(tmp_path):
+    from dphmm.storage.importers import IMPORTERS
+
+    folder = tmp_path / "x"
+    folder.mkdir()
+    (folder / "a.geojson").write_text("{}")
+    with pytest.raises(InvalidInput, match=r"without a file that has rows; expected files named \*.gpx"):
+        IMPORTERS["geo"](folder, user_from="file-name")
+    (folder / "a.gpx").write_text(GPX)
+    with pytest.raises(InvalidInput, match="user_from=file-name"):
+        IMPORTERS["geo"](folder)
 
 
 def test_no_place_is_told_of_a_file_that_is_half_readable(tmp_path, capfd, recwarn):

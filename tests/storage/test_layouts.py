@@ -225,7 +225,7 @@ def test_damaged_archives_and_bombs_are_refused_in_one_line(tmp_path):
         rows_of(tmp_path / "z.zip")
     with zipfile.ZipFile(tmp_path / "e.zip", "w") as archive:
         archive.writestr("a.jpg", b"x")
-    with pytest.raises(InvalidInput, match="without a text that has rows"):
+    with pytest.raises(InvalidInput, match="without a file that has rows"):
         rows_of(tmp_path / "e.zip")
 
 

@@ -152,7 +152,10 @@ def zones(file: str, **given: Any) -> None:
     Distances are those between points inside the zones; the zone with the most others within reach moves as often as
     --stay says, the others stay more.
     """
-    _from_geometry(zones_of(file, given, "FILE"), given, [file])
+    space = zones_of(file, given, "FILE")
+    if space.n_states < 2:
+        raise InvalidInput("FILE", f"{file}, with one polygon", "two or more: a model of one state has no moves")
+    _from_geometry(space, given, [file])
 
 
 @model.command("matrix", context_settings=CONTEXT)

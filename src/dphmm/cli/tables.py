@@ -139,7 +139,7 @@ def intervals(**given: Any) -> int:
 @click.option("--crs", metavar="CRS", help="Coordinates of a file that does not say them: EPSG:25833.")
 @click.option("--no-times", is_flag=True, default=None, help="There are no times: rows are in the order of the file.")
 def geo(**given: Any) -> int:
-    """Points of .geojson, .gpkg, .shp, .fgb or .gpx; needs pip install 'dphmm[geo]'."""
+    """Points of .geojson, .gpkg, .shp, .fgb or .gpx, or a folder or archive of .gpx; needs pip install 'dphmm[geo]'."""
     return _run("geo", given)
 
 

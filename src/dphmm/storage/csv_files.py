@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Protocol, cast
+from typing import IO, TYPE_CHECKING, Any, ClassVar, Protocol, cast
 
 from dphmm.errors import InvalidInput
 from dphmm.states.space import LONGEST_NAME
@@ -44,6 +44,8 @@ class TextLayout:
     skip: int = 0
     runs: bool = False
     underlined: bool = False
+    #: What a text that is not UTF-8 needs.
+    other_encoding: ClassVar[str] = "encoding UTF-8"
 
     def __post_init__(self) -> None:
         if len(self.delimiter) != 1 or self.delimiter in '"\r\n' or not self.delimiter.isascii():
@@ -300,7 +302,7 @@ def first_row(text: Path | Opening, layout: TextLayout = CSV) -> list[str]:
     if layout.is_utf8:
         # Only these lines: a byte further down is about the row that it is in.
         first = head.splitlines(keepends=True)[layout.skip : max([1, *begun])]
-        Encoding(source.name)(b"".join(first))
+        Encoding(source.name, layout.other_encoding)(b"".join(first))
     elif any("\ufffd" in name for name in names or ()):
         raise InvalidInput(source.name, f"names of columns that are not {layout.encoding}", "its encoding")
     if names is None:
@@ -473,8 +475,8 @@ def ragged_row(text: Path | Opening, record: int, came: int, expected: int, layo
 class Encoding:
     """Checks every block of a file. Raises InvalidInput, with the line, for bytes that are not UTF-8 text."""
 
-    def __init__(self, path: Path | str) -> None:
-        self._name = str(path)
+    def __init__(self, path: Path | str, expected: str = TextLayout.other_encoding) -> None:
+        self._name, self._expected = str(path), expected
         self._decoder = codecs.getincrementaldecoder("utf-8")()
         self._line = 1
         self._begun = False
@@ -487,7 +489,7 @@ class Encoding:
             self._decoder.decode(block, final=not block)
         except UnicodeDecodeError as error:
             line = self._line + error.object[: error.start].count(b"\n")
-            raise InvalidInput(self._name, f"bytes that are not UTF-8 in line {line}", "encoding UTF-8") from None
+            raise InvalidInput(self._name, f"bytes that are not UTF-8 in line {line}", self._expected) from None
         nul = block.find(b"\0")
         if nul >= 0:
             line = self._line + block.count(b"\n", 0, nul)
@@ -496,7 +498,7 @@ class Encoding:
 
     def _check_start(self, block: bytes) -> None:
         if block.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-            raise InvalidInput(self._name, "UTF-16", "encoding UTF-8")
+            raise InvalidInput(self._name, "UTF-16", self._expected)
         kind = next((name for magic, name in _FOREIGN.items() if block.startswith(magic)), None)
         if kind is not None:
             raise InvalidInput(self._name, f"a {kind} file named as CSV", "CSV text")

@@ -169,13 +169,41 @@ def _with_places(columns: Mapping[str, Any], lon: Any, lat: Any) -> pa.Table:
     return pa.table({**kept, "lat": pa.array(lat, pa.float64()), "lon": pa.array(lon, pa.float64())})
 
 
-def _typed_points(file: Path) -> tuple[Points, bool, str | None]:
-    """The points of a format that declares the types of its columns, whether there are any, and the coordinates."""
+def gpx_points(name: str, data: bytes) -> pa.Table:
+    """The points of a GPX file in memory, in degrees, with the track (none of waypoints) and the time of each.
+
+    Raises InvalidInput for one that cannot be read or has no points.
+    """
+    import pyarrow as pa
+
+    _geopandas("source")
+    if not _IS_GPX.search(data[:_LONGEST_PROLOGUE]) or b"OGRVRTDataSource" in data:
+        # By its bytes the library below would open another format, which may name files anywhere.
+        raise InvalidInput("source", f"{name}, which cannot be read", "a whole GPX file")
+    with _unheard():
+        points, there, _ = _typed_points(name, data)
+    if not there:
+        raise InvalidInput("source", f"{name}, without points", "tracks, waypoints or routes")
+    if "track_fid" not in points.table.column_names:
+        return points.table.append_column("track_fid", pa.nulls(len(points.table), pa.string()))
+    return points.table
+
+
+_IS_GPX = re.compile(rb"<gpx[\s>]")
+_LONGEST_PROLOGUE = 4096
+
+
+def _typed_points(file: Path | str, data: bytes | None = None) -> tuple[Points, bool, str | None]:
+    """The points of a format that declares the types of its columns, whether there are any, and the coordinates.
+
+    ``data`` : the bytes of a GPX file that is in memory.
+    """
     import pyarrow as pa
     import shapely
 
+    gpx = str(file).lower().endswith(".gpx")
     try:
-        table, meta = _layer(file)
+        table, meta = _layer(file if data is None else data, gpx)
         shapes = shapely.from_wkb(table.column(meta["geometry_name"] or "wkb_geometry").to_numpy(zero_copy_only=False))
     except Exception:
         # The libraries below raise errors of many kinds, which quote what they have read.
@@ -191,7 +219,7 @@ def _typed_points(file: Path) -> tuple[Points, bool, str | None]:
             column = column.cast(pa.string())
         if (each.metadata or {}).get(b"GDAL:OGR:type") == b"DateTime":
             times.add(each.name)
-        if file.suffix.lower() == ".gpx" and each.name == "track_fid":
+        if gpx and each.name == "track_fid":
             # Its number counts other people's tracks too: as text it is numbered within each person.
             column = pa.array([f"track {number}" for number in column.to_pylist()], pa.string())
         columns[each.name] = column
@@ -199,12 +227,12 @@ def _typed_points(file: Path) -> tuple[Points, bool, str | None]:
     return Points(made, frozenset(times), ()), bool(there.any()), meta["crs"]
 
 
-def _layer(file: Path) -> tuple[pa.Table, dict[str, Any]]:
+def _layer(source: Path | str | bytes, gpx: bool) -> tuple[pa.Table, dict[str, Any]]:
     """The first layer of a file, of GPX the first one that has points; times as text with the zone of each."""
     from pyogrio.raw import open_arrow
 
-    for layer in _GPX_LAYERS if file.suffix.lower() == ".gpx" else (None,):
-        with open_arrow(file, layer=layer, use_pyarrow=True, datetime_as_string=True) as (meta, reader):
+    for layer in _GPX_LAYERS if gpx else (None,):
+        with open_arrow(source, layer=layer, use_pyarrow=True, datetime_as_string=True) as (meta, reader):
             table = reader.read_all()
         if len(table):
             break

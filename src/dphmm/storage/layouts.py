@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
@@ -80,6 +80,9 @@ class Layout(TextLayout):
     timezone: str | None = None
     no_times: bool = False
     files: re.Pattern[str] = _TEXTS
+    #: What mends latitudes and longitudes that are swapped.
+    unswapping: str = "lat_column=, lon_column="
+    other_encoding: ClassVar[str] = "encoding UTF-8; encoding=latin-1, cp1252 or utf-16, perhaps"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -189,10 +192,61 @@ class SourceRows(NamedTuple):
     stepped: bool
 
 
+class OpenedMember(Protocol):
+    """A file of a folder or an archive: what is read of it. All raise InvalidInput for one that cannot be read."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing in it."""
+        ...
+
+    def names(self) -> Sequence[str]:
+        """The names of its columns."""
+        ...
+
+    def tables(self, columns: Sequence[str]) -> tuple[list[pa.Table], list[int]]:
+        """Some of its columns, in parts; and its rows, by number, that are in none: they have other cells."""
+        ...
+
+
+class MemberKind(NamedTuple):
+    """How files of a folder or an archive are opened, by name and bytes, and how those that are read are named."""
+
+    open: Callable[[str, bytes, Layout], OpenedMember]
+    named: str
+
+
+class _OpenedText:
+    """A member that is a text of rows."""
+
+    def __init__(self, name: str, data: bytes, layout: Layout) -> None:
+        self._text, self._layout = _member(name, data), layout
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._text.data.strip()
+
+    def names(self) -> Sequence[str]:
+        return csv_names(self._text, self._layout)
+
+    def tables(self, columns: Sequence[str]) -> tuple[list[pa.Table], list[int]]:
+        ragged = list[int]()
+        written = dict(zip(self.names(), csv_header(self._text, self._layout), strict=True))
+        return list(text_parts(self._text, self._layout, written, columns, ragged)), ragged
+
+
+_TEXT_MEMBERS = MemberKind(_OpenedText, "*.txt, *.csv, *.tsv, *.dat, *.data or *.log")
+
+
 def read_source(
-    source: PathLike, layout: Layout, *, expanding: Expanding | None = None, progress: Progress | None = None
+    source: PathLike,
+    layout: Layout,
+    *,
+    expanding: Expanding | None = None,
+    kind: MemberKind = _TEXT_MEMBERS,
+    progress: Progress | None = None,
 ) -> SourceRows:
-    """The rows of a table, a folder or an archive of one layout.
+    """The rows of a table, a folder or an archive of one layout; of the latter two ``kind`` says what files are.
 
     ``rejected`` has (row, reason), and of a folder or an archive (file, row, reason): rows of a file count from 1 after
     its header. Raises InvalidInput for a source without rows that can be read, with the commonest reason, and as
@@ -200,7 +254,7 @@ def read_source(
     """
     path = Path(source)
     if is_many(path):
-        return _read_many(path, layout, expanding, progress)
+        return _read_many(path, layout, expanding, kind, progress)
     file = checked_input(path, "source")
     owner = _owner_of_all(file.name, layout)
     if file.suffix.lower() == ".parquet":
@@ -267,12 +321,14 @@ def _check_plain(layout: Layout) -> None:
 _PLAIN = TextLayout()
 
 
-def _read_many(source: Path, layout: Layout, expanding: Expanding | None, progress: Progress | None) -> SourceRows:
-    """Every text of a folder or an archive, in the order in which it has them.
+def _read_many(
+    source: Path, layout: Layout, expanding: Expanding | None, kind: MemberKind, progress: Progress | None
+) -> SourceRows:
+    """Every file of a folder or an archive, in the order in which it has them.
 
     A file that cannot be read, or lacks a column that is needed, is left out with all its rows; the others are read.
     """
-    found = _Found(_common_names(source, layout, expanding), layout, str(source), expanding)
+    found = _Found(_common_names(source, layout, expanding, kind), layout, str(source), expanding)
     left_out, owners, empty, lacking = list[str](), dict[str, int](), list[str](), dict[str, list[str]]()
     for member in members(source, layout.files):
         if progress is not None:
@@ -282,11 +338,11 @@ def _read_many(source: Path, layout: Layout, expanding: Expanding | None, progre
             continue
         owner = layout.user_name if layout.user_from is None else layout.owner_of(member.name)
         try:
-            text = _member(member.name, member.data)
-            if not text.data.strip():
+            opened = kind.open(member.name, member.data, layout)
+            if opened.is_empty:
                 empty.append(member.name)
                 continue
-            parts, ragged, missing = _parts_of(text, layout, found)
+            parts, ragged, missing = _parts_of(opened, found)
         except InvalidInput:
             # It is one person's, and decides about nobody else's rows.
             found.end_of_file(member.name, {1: "unreadable_file"})
@@ -310,18 +366,17 @@ def _read_many(source: Path, layout: Layout, expanding: Expanding | None, progre
     return found.finish([*notes, *_lacking_told(lacking)])
 
 
-def _parts_of(text: TextMember, layout: Layout, found: _Found) -> tuple[list[pa.Table], dict[int, str], list[str]]:
+def _parts_of(opened: OpenedMember, found: _Found) -> tuple[list[pa.Table], dict[int, str], list[str]]:
     """The rows of a file, those of its rows that are in no part, and the columns that it needs and lacks.
 
     A column that may be missing is empty in all of its rows. Raises InvalidInput for a file that cannot be read.
     """
     import pyarrow as pa
 
-    names, ragged = csv_names(text, layout), list[int]()
-    written = dict(zip(names, csv_header(text, layout), strict=True))
-    own = [name for name in found.read if name in written]
-    parts = list(text_parts(text, layout, written, own or names[:1], ragged))
-    lacking = [name for name in found.read if name not in written]
+    names = opened.names()
+    own = [name for name in found.read if name in names]
+    parts, ragged = opened.tables(own or names[:1])
+    lacking = [name for name in found.read if name not in names]
     missing = [name for name in lacking if name not in found.optional]
     if not missing:
         for name in lacking:
@@ -330,12 +385,12 @@ def _parts_of(text: TextMember, layout: Layout, found: _Found) -> tuple[list[pa.
     return parts, dict.fromkeys(ragged, "ragged_row"), missing
 
 
-def _common_names(source: Path, layout: Layout, expanding: Expanding | None) -> Sequence[str]:
+def _common_names(source: Path, layout: Layout, expanding: Expanding | None, kind: MemberKind) -> Sequence[str]:
     """The names of the columns that the files of a folder or an archive have.
 
     Without a header those of the layout. Of files with headers, those that most people's files have what is read by;
     files count where no file is one person's. So one person decides nothing where two others have the same columns.
-    Raises InvalidInput where there is no text with rows, or what most of them have cannot be read.
+    Raises InvalidInput where there is no file with rows, or what most of them have cannot be read.
     """
     votes: dict[Any, dict[str, tuple[str, ...]]] = {}
     errors: dict[Any, InvalidInput] = {}
@@ -346,10 +401,10 @@ def _common_names(source: Path, layout: Layout, expanding: Expanding | None) -> 
             left_out += 1
             continue
         try:
-            text = _member(member.name, member.data)
-            if owner in voted or not text.data.strip():
+            opened = kind.open(member.name, member.data, layout)
+            if owner in voted or opened.is_empty:
                 continue
-            names = tuple(csv_names(text, layout))
+            names = tuple(opened.names())
         except InvalidInput as error:
             unread = unread or error
             continue
@@ -366,9 +421,9 @@ def _common_names(source: Path, layout: Layout, expanding: Expanding | None) -> 
     if not votes:
         if unread is not None:
             raise unread
-        expected = "files named *.txt, *.csv, *.tsv, *.dat, *.data or *.log"
+        expected = f"files named {kind.named}"
         more = f" ({left_out} left out by user_pattern=)" if left_out else ""
-        raise InvalidInput("source", f"{source}, without a text that has rows", expected + more)
+        raise InvalidInput("source", f"{source}, without a file that has rows", expected + more)
     chosen = max(votes, key=lambda read: (len(votes[read]), read))
     if chosen in errors:
         raise errors[chosen]
@@ -453,7 +508,7 @@ class _Found:
         expanding: Expanding | None,
         types: Mapping[str, Any] | None = None,
     ) -> None:
-        self._source, self._names = source, tuple(names)
+        self._source, self._names, self._unswapping = source, tuple(names), layout.unswapping
         self._expansion = None if expanding is None else expanding(names, layout)
         self._notes = list[str]()
         if self._expansion is None:
@@ -522,8 +577,10 @@ class _Found:
         rejected = self._rejected(loaded)
         total = self._rows + self._by_file.lost
         if not len(loaded.trajectories):
-            raise nothing_left(self._source, rejected, total, self._times, self._sample, self._roles)
-        notes = (*self._notes, *notes, *_units_told(self._times, self._roles), *_swapped(self._sample, self._roles))
+            swapped = _swapped(self._sample, self._roles, self._unswapping)
+            raise nothing_left(self._source, rejected, total, self._times, self._sample, self._roles, swapped)
+        notes = (*self._notes, *notes, *_units_told(self._times, self._roles))
+        notes += tuple(_swapped(self._sample, self._roles, self._unswapping))
         stepped = self._roles.step is not None
         found = loaded._replace(rejected=rejected)
         return SourceRows(found, total, len(self._by_file.files), notes, self._names, stepped)
@@ -575,14 +632,18 @@ def given_columns(names: Sequence[str], layout: Layout) -> tuple[list[str], dict
         return [*names, OWNER], given | {"user": OWNER}
     if given["user"] is None and "user" not in names:
         expected = "user_column=, user_name= for one person, or user_from=file-name"
-        if len(names) == 1 and (found := next((sign for sign in ";\t| ," if sign in names[0]), None)):
-            expected = f"cells that are separated by {_DELIMITER_NAMES.get(found, found)}: delimiter="
-            came = "one column alone"
-            raise InvalidInput("user", came, expected)
+        _check_cut(names, "user")
         if looks_like_data(names):
             expected += "; names= where the first row is none of names"
         raise InvalidInput("user", "no such column among " + listed(names), expected)
     return list(names), given
+
+
+def _check_cut(names: Sequence[str], field: str) -> None:
+    """Raises InvalidInput where the only column is a row that another delimiter cuts."""
+    if len(names) == 1 and (found := next((sign for sign in ";\t| ," if sign in names[0]), None)):
+        expected = f"cells that are separated by {_DELIMITER_NAMES.get(found, found)}: delimiter="
+        raise InvalidInput(field, "one column alone", expected)
 
 
 _DELIMITER_NAMES = {";": "semicolon", "\t": "tab", " ": "space", ",": "comma"}
@@ -593,16 +654,23 @@ def _roles(names: Sequence[str], layout: Layout, types: Mapping[str, Any], notes
     import pyarrow as pa
 
     every, given = given_columns(names, layout)
-    roles = column_roles(every, given)
-    if layout.no_times:
-        return replace(roles, time=None)
-    if roles.time is not None or given["order"] is not None:
-        return roles
+    try:
+        roles = column_roles(every, given)
+    except InvalidInput as error:
+        _check_cut(names, error.field)
+        raise
+    others = set(names).difference(replace(roles, time=None).names if layout.no_times else roles.names)
     likely = [
         name
         for name in names
-        if name not in roles.names and (looks_like_times(name) or pa.types.is_timestamp(types.get(name, pa.null())))
+        if name in others and (looks_like_times(name) or pa.types.is_timestamp(types.get(name, pa.null())))
     ]
+    if layout.no_times:
+        if likely and layout.header:
+            notes.append(f"{listed(likely)}: not read, rows are in the order of the file")
+        return replace(roles, time=None)
+    if roles.time is not None or given["order"] is not None:
+        return roles
     if likely and not looks_like_data(names):
         first = listed(likely[:1])
         if roles.step is None:
@@ -618,18 +686,25 @@ def _units_told(times: Times, roles: Roles) -> Iterator[str]:
         yield f"{'times' if roles.time == OWNER else times.field}: taken as {told}"
 
 
-def _swapped(sample: pa.Table | None, roles: Roles) -> Iterator[str]:
+def _swapped(sample: pa.Table | None, roles: Roles, remedy: str) -> list[str]:
     """A hint, where most latitudes are beyond 90 and their longitudes are not."""
     if sample is not None and roles.lat in sample.column_names and roles.lon in sample.column_names:
         lat, lon = (columns.decimals(sample.column(name), str(name))[0] for name in (roles.lat, roles.lon))
         with np.errstate(invalid="ignore"):
             odd = (np.abs(lat) > 90) & (np.abs(lat) <= 360) & (np.abs(lon) <= 90)
         if 2 * odd.sum() > len(sample):
-            yield f"{roles.lat} is beyond 90 where {roles.lon} is not: are they swapped (lat_column=, lon_column=)?"
+            return [f"{roles.lat} is beyond 90 where {roles.lon} is not: are they swapped ({remedy})?"]
+    return []
 
 
 def nothing_left(
-    source: str, rejected: pa.Table, rows: int, times: Times, sample: pa.Table | None, roles: Roles
+    source: str,
+    rejected: pa.Table,
+    rows: int,
+    times: Times,
+    sample: pa.Table | None,
+    roles: Roles,
+    swapped: Sequence[str],
 ) -> InvalidInput:
     """The error of a source of which no row can be read: the reasons, and what mends the commonest one."""
     if not rows:
@@ -638,13 +713,13 @@ def nothing_left(
     if counted["time_without_zone"]:
         return times.zone_missing()
     by_reason = ", ".join(f"{count} {explained(reason)}" for reason, count in counted.most_common())
-    remedy = _remedy(next(iter(counted.most_common()), ("", 0))[0], times, sample, roles)
+    remedy = _remedy(next(iter(counted.most_common()), ("", 0))[0], times, sample, swapped)
     return InvalidInput(
         source, f"0 rows that can be read of {rows}", f"rows ({by_reason})" + (remedy and f": {remedy}")
     )
 
 
-def _remedy(reason: str, times: Times, sample: pa.Table | None, roles: Roles) -> str:
+def _remedy(reason: str, times: Times, sample: pa.Table | None, swapped: Sequence[str]) -> str:
     if reason == "unclear_unit":
         return "numbers as times need time_format=unix-s, unix-ms or unix-us"
     if reason == "wrong_encoding":
@@ -652,7 +727,7 @@ def _remedy(reason: str, times: Times, sample: pa.Table | None, roles: Roles) ->
     if reason == "ragged_row":
         return "another number of cells than columns; delimiter=, names= or skip_lines= may say how lines are cut"
     if reason == "invalid_place":
-        return next(_swapped(sample, roles), "degrees, with a point before decimals")
+        return next(iter(swapped), "degrees, with a point before decimals")
     if reason == "invalid_time" and sample is not None and times.field in sample.column_names:
         return _form_of_times(sample.column(times.field))
     return ""

@@ -473,6 +473,9 @@ def write_rejected(
     if isinstance(layout, Layout) and "file" in rejected.column_names:
         write_list(path, "file,line", lines_by_file(source, rejected, layout))
         return
+    if "file" in rejected.column_names:
+        write_list(path, "file,row", (row.values() for row in rejected.to_pylist()))
+        return
     word, numbers = _places(source, rejected.column("row").to_pylist(), layout)
     write_list(path, word, zip(numbers, rejected.column("reason").to_pylist(), strict=True))
 

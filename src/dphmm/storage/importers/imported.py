@@ -49,7 +49,8 @@ class ImportReport:
 
     def lines(self) -> list[str]:
         """The report for people, one fact a line."""
-        facts = [f"{self.rows} rows in {self.files} file(s), {self.kept} kept, {self.users} users", *self.notes]
+        users = f"{self.users} user" if self.users == 1 else f"{self.users} users"
+        facts = [f"{self.rows} rows in {self.files} file(s), {self.kept} kept, {users}", *self.notes]
         return facts + [f"dropped {rows}: {explained(reason)}" for reason, rows in self.dropped.items()]
 
 
