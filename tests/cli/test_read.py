@@ -42,6 +42,24 @@ def test_it_says_what_was_published_promised_and_may_be_concluded(folder, run, o
     assert told["people"] == 3 and told["answers"] == told["rows"] == 36 and told["output"] is None
 
 
+def test_people_without_an_answer_are_not_told_as_people_with_one(folder, run, one_json):
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    table = pq.read_table("released.parquet")
+    silent = pc.equal(table.column("user"), "u3")
+    for name in table.column_names:
+        if name not in ("user", "t", "step"):
+            nothing = pa.scalar(0.0 if name == "epsilon" else None, table.schema.field(name).type)
+            column = pc.if_else(silent, nothing, table.column(name))
+            table = table.set_column(table.column_names.index(name), name, column)
+    pq.write_table(table, "some.parquet")
+    assert "published: 24 answers of 2 of 3 people, in 36 rows" in run("read", "some.parquet").stdout
+    told = one_json(run("read", "some.parquet", "--json"))
+    assert (told["people"], told["people_answered"], told["answers"]) == (3, 2, 24)
+
+
 def test_a_promise_over_paths_is_told_with_its_number(town, folder, run):
     public = ("--model", town / "model.npz", "--policy", town / "radius.json", "--model-people", "others")
     over = ("--path-epsilon", 13, "--steps", 12, "--epsilon", 1)

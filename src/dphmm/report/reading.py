@@ -67,9 +67,10 @@ _NOT_CONCLUDED = (
 class Reading:
     """What may be concluded from a released file.
 
-    people, rows, answers : how many there are; a row that was not asked has no answer. begin, end : the first and the
-    last time (text), None without times. steps : the first and the last step. promised, concluded, not_concluded : as
-    sentences. states : names (N,) of the states of the likelihoods, () without any. coverage : of the regions.
+    people, rows, answers : how many there are; a row that was not asked has no answer. people_answered : how many
+    people have an answer. begin, end : the first and the last time (text), None without times. steps : the first and
+    the last step. promised, concluded, not_concluded : as sentences. states : names (N,) of the states of the
+    likelihoods, () without any. coverage : of the regions.
     changed : that the file is not the one that its statement is about, None where it is or nothing tells. reworded :
     members of the statement with other sentences than its choices promise; ``promised`` has those of the choices.
     """
@@ -77,6 +78,7 @@ class Reading:
     people: int
     rows: int
     answers: int
+    people_answered: int
     begin: str | None
     end: str | None
     steps: tuple[int, int]
@@ -161,7 +163,8 @@ class Reading:
     def lines(self) -> list[str]:
         """Everything as lines of text."""
         when = f"{self.begin} to {self.end}" if self.begin is not None else f"steps {self.steps[0]} to {self.steps[1]}"
-        of = f"{plural(self.answers, 'answer')} of {plural(self.people, 'person', 'people')}"
+        some = f"{self.people_answered:,} of " * (self.people_answered < self.people)
+        of = f"{plural(self.answers, 'answer')} of {some}{plural(self.people, 'person', 'people')}"
         rows = "" if self.rows == self.answers else f", in {plural(self.rows, 'row')}"
         return [
             f"published: {of}{rows}, {when}",
@@ -176,6 +179,7 @@ class Reading:
             "people": self.people,
             "rows": self.rows,
             "answers": self.answers,
+            "people_answered": self.people_answered,
             "begin": self.begin,
             "end": self.end,
             "steps": list(self.steps),
@@ -305,6 +309,7 @@ def read(
         people=len(set(users)),
         rows=len(table),
         answers=int(asked.sum()),
+        people_answered=len(set(_some(users, asked))),
         begin=known[0] if known else None,
         end=known[-1] if known else None,
         steps=(int(steps.min()), int(steps.max())),
