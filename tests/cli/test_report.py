@@ -98,7 +98,7 @@ def test_a_ledger_confirms_the_rows_and_changes_no_figure(made, of, tmp_path, ru
     run(*of(made, tmp_path / "a.html"))
     run(*of(made, tmp_path / "b.html", "--ledger", made / "ledger.db"))
     alone = "Of this file alone: the ledger counts all files together."
-    stored = "Of all files and queries that the ledger has."
+    stored = "All files and queries of the ledger count."
     bar = ' <span class="kind">budget: all files of the ledger</span>'
     said = (tmp_path / "b.html").read_text()
     assert said.count(bar) == 1

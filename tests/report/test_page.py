@@ -344,7 +344,7 @@ def test_the_budget_is_the_ledger_s_where_there_is_one(world, tmp_path):
     run("release", folder / "walks.csv", *public, *other, "--ledger", folder / "ledger.db")
     alone, said = _Reader(made(folder)).said, _Reader(made(folder, "--ledger", folder / "ledger.db")).said
     assert "Of this file alone" in alone and "12 of the person with most answers" in alone
-    assert "Of all files and queries that the ledger has." in said and "36 of the person with most answers" in said
+    assert "All files and queries of the ledger count." in said and "36 of the person with most answers" in said
 
 
 def test_the_file_alone_is_what_was_published_and_what_is_believed(tmp_path):

@@ -741,7 +741,7 @@ class Content:
             for width in charts.WIDTHS
         ]
         caption = (
-            f"Invented people who stay where they are for whole {stays.what}s, drawn as the model has people; a reader "
+            f"Invented people who stay where they are for whole {stays.what}s, drawn from the model; a reader "
             "counts every answer of that time. Computed from public data alone. "
             f"Without the file: {off(stays.without, found.unit)} off."
         )
@@ -751,7 +751,7 @@ class Content:
         if inside is not None:
             caption += f" Shaded: less than one cell, {inside:,.0f} m."
         if report.promise is not None and report.promise.per is not None:
-            caption += " A budget for each block hides no place for ever."
+            caption += f" A budget for each {stays.what} does not hide a place for ever."
         numbers = {name: dict(each.told) for name, _, each in told if each.found}
         rows = [
             [str(after), *(_number(numbers[name].get(after, np.nan)) for name in numbers)]
@@ -845,7 +845,7 @@ class Content:
         caption += (
             " Of this file alone: the ledger counts all files together."
             if report.elsewhere is None
-            else " Of all files and queries that the ledger has."
+            else " All files and queries of the ledger count."
         )
         if report.promise is not None and report.promise.per == "1d":
             caption += (

@@ -401,7 +401,7 @@ def block_words(report: ReleaseReport) -> list[str]:
     told.append(
         f"So do, by the factor of all answers at most, the odds between {pair}, {moment}, {IF_BELIEVED}."
         if couples and promise.steps is not None
-        else f"This bounds whole ways. {moment[0].upper()}{moment[1:]} two states of one step can lose more, because "
+        else f"This compares whole ways. {moment[0].upper()}{moment[1:]} two states of one step can lose more, because "
         "earlier and later answers tell of it as well."
     )
     if report.schedule is not None and counts.most:
@@ -563,9 +563,9 @@ def _from_whom(report: ReleaseReport, found: Found) -> str:
             told = f"Measured on the {whom} people; without the file: the guesses best by the model."
             return told + _planned_words(found, f"Of people with rows of {_a_whole(found)}")
         return f"Measured on the {whom} people. Who stays: from public data alone."
-    told = f"What a reader who believes the model expects of {report.rows_told}"
+    told = f"A reader who believes the model expects this of {report.rows_told}"
     if not report.some_whole:
-        first = f"{told}: nobody has rows of {_a_whole(found)}" * report.names_blocks or told
+        first = f"{told}; nobody has rows of {_a_whole(found)}" * report.names_blocks or told
         return f"{first}.{_planned_words(found, 'Of people who have')}"
     who = stay_words(found.unit)
     return f"{told}.{f' {who[0].upper()}{who[1:]}: from public data alone.' * bool(found.stays)}"
