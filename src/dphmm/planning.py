@@ -239,13 +239,16 @@ class World:
         of an error.
         """
         law = self.setting.model.initial
-        costs = self._alone.costs(self._alone.place(law))
-        far = law * costs
+        order, far = self._far(law)
         drawn = (law + far / far.sum()) / 2 if far.any() else law
-        order = np.argsort(costs, kind="stable")
         shares = (np.arange(people) + generator.random(people)) / people * drawn.sum()
         states = order[np.searchsorted(np.cumsum(drawn[order]), shares, side="right").clip(max=len(law) - 1)]
         return states, law[states] / drawn[states]
+
+    def _far(self, law: FloatArray) -> tuple[IntArray, FloatArray]:
+        """The states in order of how far off a guess without a file is there, and their parts (N,) of that error."""
+        costs = self._alone.costs(self._alone.place(law))
+        return np.argsort(costs, kind="stable"), law * costs
 
     # -- where they may be asked ----------------------------------------------------------------------------------
 
@@ -424,11 +427,9 @@ class World:
 
         In tenths, by how far off a guess is: few people who move far may be all of an error, and none of them invented.
         """
-        law = np.mean(list(self._laws_at(self._steps)), axis=0)
-        costs = self._alone.costs(self._alone.place(law))
-        order = np.argsort(costs, kind="stable")
-        parts = (law * costs)[order] / (float(law @ costs) or 1.0)
-        tenth = np.empty(len(law), dtype=np.int64)
+        order, far = self._far(np.mean(list(self._laws_at(self._steps)), axis=0))
+        parts = far[order] / (float(far.sum()) or 1.0)
+        tenth = np.empty(len(far), dtype=np.int64)
         tenth[order] = (10 * (np.cumsum(parts) - parts / 2)).astype(np.int64).clip(max=9)
         seen = np.zeros(10, dtype=np.bool_)
         seen[tenth[self.paths]] = True

@@ -678,7 +678,8 @@ def world_of(made: Made, begins: Callable[[int], IntArray] | None = None) -> Wor
     model, policy = made.model, made.subjects.setting.policy
     try:
         steps = None if begins is None else begins(block_length(promise, model.step))
-        return World(model, policy, made.space, promise, kind, None, None, _INVENTED, 1, choices, at, steps)
+        public = model, policy, made.space, promise, kind
+        return World(*public, people=_INVENTED, choices=choices, at=at, begins=steps)
     except DphmmError:
         return None
 
