@@ -1213,6 +1213,10 @@ class Checker:
             may = self._block(promise, row)[1] + 1 in named
             if row.asked != may and (row.asked or told["name"] == "planned"):
                 odd.append(row.where)
+        most = max(Counter((row.user, self._block(promise, row)[0]) for row in self.file.rows if row.asked).values())
+        room = told["releases"] * fraction(self.stated("epsilon")) <= fraction(promise["total"])
+        figure = f"at most {most} answers of a person in a block, and room for {told['releases']}"
+        self.report.require(most <= told["releases"] and room, "schedule", figure)
         figure = f"{told['name']}: answers at the steps that it names, {len(named)} of a block"
         self.report.require(not odd, "schedule", figure, f"asked, or not asked, other than it says: {some(odd)}")
         if told["name"] == "paced":

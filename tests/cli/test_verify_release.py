@@ -444,6 +444,14 @@ def test_a_longer_schedule_is_convicted(folder, run, verify):
     assert code == 1 and {"promise", "schedule"} <= {line.partition(":")[0] for line in found["wrong"]}
 
 
+@pytest.mark.parametrize("folder", ["planned"], indirect=True)
+@pytest.mark.parametrize("releases", [1, 9])
+def test_fewer_or_more_answers_than_a_block_has_room_for_are_convicted(folder, verify, releases):
+    edit_statement(lambda statement: statement["schedule"].update(releases=releases))
+    _, found = verify("released.csv")
+    assert any(line.startswith("schedule: ") and f"room for {releases}" in line for line in found["wrong"])
+
+
 def edit_plan(change):
     told = json.loads(Path("plans.json").read_text())
     change(told["plans"][0])

@@ -302,6 +302,23 @@ def test_what_is_rare_is_moved_as_what_is_common(logged):
     assert np.array_equal(many.support, one_by_one.support)
 
 
+@pytest.mark.parametrize("rare", [1e-120, 1e-285, 0.0])
+def test_what_is_left_for_good_shrinks_at_every_step(rare):
+    """However little it is, however a gap is cut: two places that are left with 1 % a step, beside two closed ones."""
+    moves = np.array([[0.5, 0.49, 0.01, 0], [0.49, 0.5, 0, 0.01], [0, 0, 0.5, 0.5], [0, 0, 0.5, 0.5]])
+    model = MarkovModel(np.full(4, 0.25), moves)
+    logs = np.log([rare, rare, 0.5, 0.5]) if rare else np.array([-900.0, -901.0, *np.log([0.5, 0.5])])
+    begin = Belief(logs, np.ones(4, dtype=np.bool_))
+    one_by_one = begin
+    for t in range(1000):
+        one_by_one = one_by_one.predict(model, t + 1)
+    cut = begin
+    for steps in (1, 10, 189, 800):
+        cut = cut.predict_many(model, 1, steps)
+    for many in (begin.predict_many(model, 1, 1000), cut):
+        assert np.allclose(many.log_probability, one_by_one.log_probability, rtol=0, atol=1e-8)
+
+
 def test_a_long_gap_keeps_the_support_of_every_step():
     """A corridor widens by one cell a step: stopping early would lose cells."""
     n = 400

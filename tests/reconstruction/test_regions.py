@@ -41,6 +41,15 @@ def test_polygons_have_the_cells_whose_middle_is_inside(tmp_path):
     assert np.array_equal(found["west"], lon <= 10.07) and np.array_equal(found["region 2"], lon >= 10.07)
 
 
+def test_the_box_of_a_grid_has_all_of_its_cells(tmp_path):
+    """Cells that the box cuts, whose middles lie beyond it, count by their parts in it."""
+    grid = dphmm.Grid.from_bounds(10.0, 50.0, 10.113, 50.076, 1000.0)
+    lat, lon = grid.to_latlon(grid.own_answers)
+    assert (lat > 50.076).any() or (lon > 10.113).any()
+    found = read_regions(written(tmp_path, square(10.0, 50.0, 10.113, 50.076, name="all")), grid)
+    assert found["all"].all() and not found.why
+
+
 def test_polygons_of_one_name_are_one_region(tmp_path):
     pytest.importorskip("shapely")
     parts = square(10.0, 50.0, 10.03, 51.0, name="a"), square(10.1, 50.0, 11.0, 51.0, name="a")

@@ -196,6 +196,18 @@ def ring():
     return box(13, 13, 14, 14).difference(box(13.01, 13.01, 13.99, 13.99)), draw
 
 
+def round_road():
+    """A circle, thin beside its size, of many corners."""
+    from shapely import Point
+
+    def draw(n, rng):
+        angle = rng.random(n) * 2 * np.pi
+        return np.array([13.5, 13.5]) + 0.5 * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+
+    middle = Point(13.5, 13.5)
+    return middle.buffer(0.5, 64).difference(middle.buffer(0.4999, 64)), draw
+
+
 OUTLINES = {
     "a box": lambda: of_boxes((13.0, 52.0, 13.3, 52.1)),
     "a square and a thin strip far from it": lambda: of_boxes((13.0, 52.0, 13.07, 52.07), (13.49, 52.1, 13.5, 52.45)),
@@ -203,6 +215,7 @@ OUTLINES = {
     "a large part and a small one": lambda: of_boxes((13.0, 52.0, 13.3, 52.3), (13.9, 52.0, 14.0, 52.1)),
     "streets": lambda: of_boxes(*((13.0, 52 + k / 10, 14.0, 52.001 + k / 10) for k in range(9))),
     "a thin ring": ring,
+    "a round road": round_road,
     "a strip across": lambda: diagonal(1e-3),
     "a line across": lambda: diagonal(1e-7),
 }

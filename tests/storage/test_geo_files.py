@@ -136,6 +136,17 @@ def gpx_of(*places, tracks=1):
     return f'<gpx version="1.1" creator="x" xmlns="http://www.topografix.com/GPX/1/1">{track * tracks}</gpx>'
 
 
+@pytest.mark.parametrize("written", ["50,5", "abc", "0x10", "50N", "50°30'", "nan", ""])
+def test_a_latitude_of_gpx_that_is_no_number_is_refused(tmp_path, written):
+    """The library below takes it up to the first other sign: 50,5 as 50, which is 55 km off."""
+    path = tmp_path / "x.gpx"
+    path.write_text(f'<gpx version="1.1" creator="x">\n<wpt lat="{written}" lon="13.5"/></gpx>', encoding="utf-8")
+    with pytest.raises(InvalidInput, match="a lat in line 2 that is no number"):
+        read_points(path)
+    path.write_text('<gpx version="1.1" creator="x"><wpt lat=" 5.05E1" lon="-.5"/></gpx>')
+    assert len(read_points(path).table) == 1
+
+
 def test_the_time_of_gpx_needs_no_name_and_may_be_left_out(tmp_path):
     from dphmm.storage.importers import IMPORTERS
 

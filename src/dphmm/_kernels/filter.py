@@ -34,8 +34,8 @@ from dphmm.types import BoolArray, FloatArray, IntArray
 #: In a scaled sum at least this large, terms that underflowed (each below 1e-323) are far beyond a double.
 TRUSTED = 1e-290
 _LOG_TRUSTED = math.log(TRUSTED)
-#: Where a prediction stops, smaller probabilities than this may be off by more than the others.
-RARE = 1e-100
+#: A prediction of many moves stops without regard to smaller probabilities than this: they may shrink for ever.
+RARE, MANY = 1e-100, 1024
 
 
 @kernel
@@ -240,7 +240,7 @@ def predict_many(
     for passed in range(steps):
         if not predict(indptr, indices, data, share, row, support, spare, reached):
             return passed
-        rests = settled >= 0.0 and passed % 8 == 0 and at_rest(row, support, spare, reached, settled)
+        rests = settled >= 0.0 and passed % 8 == 0 and at_rest(row, support, spare, reached, settled, passed)
         row[:] = spare
         support[:] = reached
         if rests:
@@ -249,14 +249,17 @@ def predict_many(
 
 
 @kernel
-def at_rest(row: FloatArray, support: BoolArray, moved: FloatArray, reached: BoolArray, settled: float) -> bool:
+def at_rest(
+    row: FloatArray, support: BoolArray, moved: FloatArray, reached: BoolArray, settled: float, passed: int
+) -> bool:
     """Whether a move has left the support as it was, and each probability but for a share of it, ``settled``.
 
-    A share, because an answer may make likely what was as good as impossible. Of a probability below RARE the share is
-    of RARE: what is left behind for good shrinks at every step.
+    A share, because an answer may make likely what was as good as impossible. After MANY moves, ``passed``, the share
+    of a probability below RARE is one of RARE: what is left behind for good shrinks at every move.
     """
+    least = RARE if passed >= MANY else 0.0
     for s in range(len(row)):
-        if reached[s] != support[s] or abs(moved[s] - row[s]) > settled * max(row[s], RARE):
+        if reached[s] != support[s] or abs(moved[s] - row[s]) > settled * max(row[s], least):
             return False
     return True
 
@@ -458,7 +461,7 @@ def predict_through(
     for moved in range(moves):
         after = propagate(indptr, indices, data, weights, gains, row, logged, spare)
         inner = 0 < moved < moves - 1
-        quiet = inner and (moved - 1) % 8 == 0 and same(row, logged, spare, after, settled)
+        quiet = inner and (moved - 1) % 8 == 0 and same(row, logged, spare, after, settled, moved - 1)
         row[:] = spare
         logged = after
         if quiet:
@@ -471,15 +474,15 @@ def predict_through(
 
 
 @kernel
-def same(one: FloatArray, logged: bool, other: FloatArray, logged_other: bool, tolerance: float) -> bool:
+def same(one: FloatArray, logged: bool, other: FloatArray, logged_other: bool, settled: float, passed: int) -> bool:
     """Whether two distributions have the same possible states, and differ by no more than a share: as `at_rest`."""
+    least = math.log(RARE) if passed >= MANY else -math.inf
     for s in range(len(one)):
-        a, b = one[s], other[s]
-        if (a > (-math.inf if logged else 0.0)) != (b > (-math.inf if logged_other else 0.0)):
+        a = one[s] if logged else (math.log(one[s]) if one[s] > 0.0 else -math.inf)
+        b = other[s] if logged_other else (math.log(other[s]) if other[s] > 0.0 else -math.inf)
+        if (a > -math.inf) != (b > -math.inf):
             return False
-        a = math.exp(a) if logged else a
-        b = math.exp(b) if logged_other else b
-        if abs(a - b) > tolerance * max(a, RARE):
+        if a > -math.inf and abs(a - b) > settled and max(a, b) > least:
             return False
     return True
 

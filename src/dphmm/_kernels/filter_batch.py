@@ -392,7 +392,7 @@ def _predict_many(
             return False
         if bound[_ABSOLUTE] > 0.0:
             bound[_ABSOLUTE] += _newly(flushing, bound)
-        rests = passed % 8 == 0 and at_rest(row, support, spare, reached, columns.settled)
+        rests = passed % 8 == 0 and at_rest(row, support, spare, reached, columns.settled, passed)
         row[:] = spare
         support[:] = reached
         if rests:

@@ -129,13 +129,13 @@ class Belief:
         """The belief about t + steps - 1 from this one about t - 1: ``predict`` again and again.
 
         Where the matrix is always the same it stops once nothing moves: the support exactly, and no probability by
-        more than SETTLED of itself in a step, or of 1e-100 where it is below that.
+        more than SETTLED of itself in a step; after 1,024 steps none that is below 1e-100 counts.
         """
         belief, done = self._moved(model, t, steps) if model.time_homogeneous else (self, 0)
         for passed in range(done, steps):
             following = belief.predict(model, t + passed)
             check = model.time_homogeneous and passed % _CHECK_EVERY == 0
-            settled = check and _same_to(following, belief)
+            settled = check and _same_to(following, belief, passed)
             belief = following
             if settled:
                 break
@@ -203,9 +203,9 @@ def _row_of(logs: FloatArray, support: BoolArray) -> FloatArray | None:
     return fixed(np.exp(logs)) if fits else None
 
 
-def _same_to(one: Belief, other: Belief) -> bool:
-    moved, kept = one.probability, other.probability
-    return bool(_kernels.filter.at_rest(kept, other.support, moved, one.support, SETTLED))
+def _same_to(one: Belief, other: Belief, passed: int) -> bool:
+    moved, kept = one.log_probability, other.log_probability
+    return bool(_kernels.filter.same(kept, True, moved, True, SETTLED, passed))
 
 
 def _check_likelihood(likelihood: FloatArray, remaining: BoolArray) -> None:

@@ -18,6 +18,7 @@ import numpy as np
 from dphmm._checks import state_mask
 from dphmm.errors import InvalidInput
 from dphmm.session.plan import Plan
+from dphmm.simulated import middles
 from dphmm.states.grid import Grid
 from dphmm.states.space import FORBIDDEN, LONGEST_NAME, StateSpace
 from dphmm.storage.columns import as_text
@@ -219,7 +220,8 @@ def _name(name: str, field: str) -> str:
 
 
 def _polygons(features: list[Any], space: StateSpace, field: str) -> Regions:
-    places = space.to_latlon(space.own_answers)
+    # A cell that the box of a grid cuts counts by the middle of its part in the box.
+    places = space.to_latlon(middles(space) if isinstance(space.unmerged, Grid) else space.own_answers)
     if places is None:
         raise InvalidInput(field, f"GeoJSON, and states of kind {space.kind}", "a table with columns state and region")
     try:

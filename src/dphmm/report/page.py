@@ -870,6 +870,7 @@ class Content:
             spent += f" of {in_short(report.promise.exact)} {self._per}"
         else:
             spent += f" {self.per}"
+        spent += " by this file" * (report.elsewhere is None)
         if not alike:
             return f"Nobody spent more than {spent}"
         who = "Every person" if len(report.spent) > 1 else "One person"

@@ -728,7 +728,8 @@ def spent(report: ReleaseReport) -> Spent:
         block = f" {counts.block}" if counts.block.startswith("a") else f" in {counts.block}" * bool(counts.block)
         if promise.window is not None:
             block = f" {over_words(promise)}"
-        big = f"{in_short(largest)} of {in_short(promise.exact)}{block}"
+        here = " by this file" * (report.elsewhere is None)
+        big = f"{in_short(largest)} of {in_short(promise.exact)}{block}{here}"
         person = "Every person" if counts.people > 1 else "One person"
         daily = ", every day" * (promise.per == "1d" and (days > 1 or counts.people > 1))
         who = f"{person}{daily}" if alike else "Nobody spent more"

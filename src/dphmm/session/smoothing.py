@@ -388,14 +388,14 @@ def _compiled(own: Filter, plans: SharedPlans, published: Published) -> Filtered
     """The rows of one subject through the compiled filter; steps between them are skipped."""
     t, asked = published.t, np.array([plan != "" for plan in published.plans])
     passed = np.diff(t, prepend=0) - 1
-    # A row that was not asked ends a skip over the steps before it; before an answer the skip stands by itself.
-    alone = asked & (passed > 0)
+    # As they were released: a skip of the steps before a row, and one of its own step where it was not asked.
+    alone = passed > 0
     places = np.arange(len(t)) + np.cumsum(alone)
     n = len(t) + int(alone.sum())
     begins, first, skipped = np.arange(n) == 0, np.empty(n, np.int64), np.zeros(n, np.int64)
     z, numbers, told = np.zeros((n, published.z.shape[1]), np.int64), np.empty(n, np.int64), np.zeros(n, np.bool_)
-    first[places], z[places], told[places] = np.where(asked, t, t - passed), published.z, True
-    skipped[places] = np.where(asked, 0, passed + 1)
+    first[places], z[places], told[places] = t, published.z, True
+    skipped[places] = ~asked
     between = places[alone] - 1
     first[between], skipped[between] = (t - passed)[alone], passed[alone]
     numbers[places] = plans.numbers

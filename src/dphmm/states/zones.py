@@ -156,10 +156,9 @@ class Zones(MapSpace):
         parts, zone = shapely.get_parts(shapely.constrained_delaunay_triangles(self.polygons), return_index=True)
         areas, corners = shapely.area(parts), shapely.get_coordinates(parts).reshape(-1, 4, 2)[:, :3]
         whole = np.bincount(zone, areas)[zone]
-        middles = corners.mean(axis=1)
-        shares = (areas / whole)[:, None] * middles
-        middle = np.stack([np.bincount(zone, share) for share in shares.T], axis=1)
-        order = np.lexsort((np.linalg.norm(middles - middle[zone], axis=1), zone))
+        west, south, east, north = shapely.bounds(self.polygons).T
+        low, sides = np.stack([west, south], axis=1), np.stack([east - west, north - south], axis=1)
+        order = np.lexsort((_along_a_curve((corners.mean(axis=1) - low[zone]) / sides[zone]), zone))
         sums = np.concatenate([[0.0], np.cumsum((areas / whole)[order])])
         return _Triangles(corners[order], sums, np.searchsorted(zone[order], np.arange(self.n_states + 1)))
 
@@ -202,7 +201,8 @@ class Zones(MapSpace):
 class _Triangles(NamedTuple):
     """The triangles (m, 3, 2) that zones are made of, in degrees: those of zone k are ``begins[k]`` to ``begins[k+1]``.
 
-    From a zone's middle outwards. ``sums`` (m + 1,) are of the areas before each, in areas of their zones.
+    Those of a zone in the order of a curve that fills its box. ``sums`` (m + 1,) are of the areas before each, in areas
+    of their zones.
     """
 
     corners: FloatArray
@@ -221,6 +221,21 @@ class _Triangles(NamedTuple):
         origin, one, other = self.corners[number].transpose(1, 0, 2)
         lon, lat = (origin + a * (one - origin) + b * (other - origin)).T
         return projection.to_metres(lat, lon)
+
+
+def _along_a_curve(points: FloatArray) -> IntArray:
+    """How far along Hilbert's curve points (n, 2) of the unit square are: what is near on it is near in the square."""
+    side = 1 << 16
+    x, y = (points.clip(0, 1) * (side - 1)).astype(np.int64).T
+    along, half = np.zeros(len(points), dtype=np.int64), side // 2
+    while half:
+        right, upper = (x & half > 0).astype(np.int64), (y & half > 0).astype(np.int64)
+        along += half * half * ((3 * right) ^ upper)
+        turned, flipped = upper == 0, (upper == 0) & (right == 1)
+        x, y = np.where(flipped, side - 1 - x, x), np.where(flipped, side - 1 - y, y)
+        x, y = np.where(turned, y, x), np.where(turned, x, y)
+        half //= 2
+    return along
 
 
 def _spans(offsets: IntArray, chosen: IntArray) -> IntArray:

@@ -189,6 +189,17 @@ def gpx_points(name: str, data: bytes) -> pa.Table:
     return points.table
 
 
+def _check_degrees(name: str, data: bytes) -> None:
+    """Refuse a GPX file with a latitude or longitude that is no number: the library reads it up to the first letter."""
+    for found in _ATTRIBUTES.finditer(data):
+        if not _NUMBER.fullmatch(found[2].strip()):
+            line = data.count(b"\n", 0, found.start()) + 1
+            came = f"{name}, with a {found[1].decode()} in line {line:,} that is no number"
+            raise InvalidInput("source", came, "decimal degrees with a point, such as 52.5")
+
+
+_ATTRIBUTES = re.compile(rb"\b(lat|lon)\s*=\s*[\"']([^\"']*)[\"']")
+_NUMBER = re.compile(rb"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
 _IS_GPX = re.compile(rb"<gpx[\s>]")
 _LONGEST_PROLOGUE = 4096
 
@@ -202,6 +213,8 @@ def _typed_points(file: Path | str, data: bytes | None = None) -> tuple[Points, 
     import shapely
 
     gpx = str(file).lower().endswith(".gpx")
+    if gpx:
+        _check_degrees(str(file), Path(file).read_bytes() if data is None else data)
     try:
         table, meta = _layer(file if data is None else data, gpx)
         shapes = shapely.from_wkb(table.column(meta["geometry_name"] or "wkb_geometry").to_numpy(zero_copy_only=False))

@@ -761,6 +761,9 @@ def _spent(
         needed, total = max(_needed(promise, epsilon, most), least_spent), in_short(promise.exact)
         whose = "" if needed == promise.exact or ledger is not None else " by this query"
         bound = ledger.largest if ledger is not None else needed if largest is None else largest
+        counts = ledger is None and largest is not None
+        # What other files and queries have spent no file tells.
+        whose = " by this file" if counts else whose
         spent = f"{in_short(min(bound, spent_in_all))} of {total} {_in(block)}"
         words = [f"at most {spent} for each person{whose}; in all at most {in_all}{over}"]
         if ledger is None and spent_in_all == 0:
