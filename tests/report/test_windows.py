@@ -37,7 +37,7 @@ def test_what_was_spent_is_that_of_a_window(report):
     told = words.spent(report)
     assert told.big == "4 of 4 in any 4 steps" and "All together: 12." in told.words
     content = Content(report)
-    assert content.budget_figure.heading == "One person spent 4 of 4 in any 4 steps"
+    assert content.budget_figure.heading == "One person spent 4 of 4 in any 4 steps by this file"
     assert max(total for _, points in content.blocks() for _, total in points) == 4
 
 

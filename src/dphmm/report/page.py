@@ -867,10 +867,9 @@ class Content:
         totals = [total for _, told in report.spent for _, _, total in told]
         spent = in_short(max(report.largest_of.values()))
         if report.promise is not None:
-            spent += f" of {in_short(report.promise.exact)} {self._per}"
+            spent += f" of {in_short(report.promise.exact)} {self._per}" + " by this file" * (report.elsewhere is None)
         else:
             spent += f" {self.per}"
-        spent += " by this file" * (report.elsewhere is None)
         if not alike:
             return f"Nobody spent more than {spent}"
         who = "Every person" if len(report.spent) > 1 else "One person"

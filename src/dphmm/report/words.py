@@ -728,11 +728,13 @@ def spent(report: ReleaseReport) -> Spent:
         block = f" {counts.block}" if counts.block.startswith("a") else f" in {counts.block}" * bool(counts.block)
         if promise.window is not None:
             block = f" {over_words(promise)}"
-        here = " by this file" * (report.elsewhere is None)
-        big = f"{in_short(largest)} of {in_short(promise.exact)}{block}{here}"
+        big = f"{in_short(largest)} of {in_short(promise.exact)}{block}"
         person = "Every person" if counts.people > 1 else "One person"
         daily = ", every day" * (promise.per == "1d" and (days > 1 or counts.people > 1))
         who = f"{person}{daily}" if alike else "Nobody spent more"
+        if report.elsewhere is None:
+            # What other files and queries have spent it does not tell.
+            who = f"By this file {who[0].lower()}{who[1:]}"
         together = f", together {in_short(largest)}" * (alike and most_answers > 1 and not report.elsewhere)
         words = f"{who}: {'' if alike else 'at most '}{answers}{together}."
         if promise.window is not None:
