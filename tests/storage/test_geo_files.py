@@ -11,6 +11,7 @@ import pytest
 
 from dphmm.errors import InvalidInput
 from dphmm.storage.geo_files import read_features, read_points, read_zones, write_released
+from dphmm.storage.importers.rows import import_geo
 
 gpd = pytest.importorskip("geopandas")
 shapely = pytest.importorskip("shapely")
@@ -136,15 +137,16 @@ def gpx_of(*places, tracks=1):
     return f'<gpx version="1.1" creator="x" xmlns="http://www.topografix.com/GPX/1/1">{track * tracks}</gpx>'
 
 
+@pytest.mark.replayed_words
 @pytest.mark.parametrize("written", ["50,5", "abc", "0x10", "50N", "50°30'", "nan", ""])
-def test_a_latitude_of_gpx_that_is_no_number_is_refused(tmp_path, written):
+def test_a_latitude_of_gpx_that_is_no_number_is_of_no_place(tmp_path, written):
     """The library below takes it up to the first other sign: 50,5 as 50, which is 55 km off."""
     path = tmp_path / "x.gpx"
-    path.write_text(f'<gpx version="1.1" creator="x">\n<wpt lat="{written}" lon="13.5"/></gpx>', encoding="utf-8")
-    with pytest.raises(InvalidInput, match="a lat in line 2 that is no number"):
-        read_points(path)
-    path.write_text('<gpx version="1.1" creator="x"><wpt lat=" 5.05E1" lon="-.5"/></gpx>')
-    assert len(read_points(path).table) == 1
+    rows = [f'<wpt lat="{lat}" lon="-.5"><name>ann</name></wpt>' for lat in (" 5.05E1", written, "51")]
+    path.write_text(f'<gpx version="1.1" creator="x">{"".join(rows)}</gpx>', encoding="utf-8")
+    found = import_geo(path, user_column="name", no_times=True)
+    assert found.trajectories.lat.tolist() == [50.5, 51.0]
+    assert found.report.dropped == {"invalid_place": 1}
 
 
 def test_the_time_of_gpx_needs_no_name_and_may_be_left_out(tmp_path):

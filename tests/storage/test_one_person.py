@@ -444,6 +444,8 @@ PLACES_TRIED = [
 ]
 
 
+# pyogrio draws a name for a file in memory.
+@pytest.mark.replayed_words
 @pytest.mark.parametrize("tried_of", PLACES_TRIED)
 @pytest.mark.parametrize("name", CASES)
 def test_import_writes_the_same_of_others(name, tried_of, tmp_path):

@@ -189,13 +189,18 @@ def gpx_points(name: str, data: bytes) -> pa.Table:
     return points.table
 
 
-def _check_degrees(name: str, data: bytes) -> None:
-    """Refuse a GPX file with a latitude or longitude that is no number: the library reads it up to the first letter."""
-    for found in _ATTRIBUTES.finditer(data):
-        if not _NUMBER.fullmatch(found[2].strip()):
-            line = data.count(b"\n", 0, found.start()) + 1
-            came = f"{name}, with a {found[1].decode()} in line {line:,} that is no number"
-            raise InvalidInput("source", came, "decimal degrees with a point, such as 52.5")
+def _with_numbers(written: bytes, data: bytes | None) -> bytes | None:
+    """A GPX file with no latitude or longitude that is no number; ``data``, where all are numbers.
+
+    The library reads such a one up to its first letter. It becomes one that no place has, and its row is set aside: one
+    person's rows decide about nobody else's.
+    """
+    odd = [found for found in _ATTRIBUTES.finditer(written) if not _NUMBER.fullmatch(found[2].strip())]
+    if not odd:
+        return data
+    ends = [0, *(found.end(2) for found in odd)]
+    parts = [written[end : found.start(2)] + b"999" for end, found in zip(ends, odd, strict=False)]
+    return b"".join([*parts, written[ends[-1] :]])
 
 
 _ATTRIBUTES = re.compile(rb"\b(lat|lon)\s*=\s*[\"']([^\"']*)[\"']")
@@ -214,7 +219,7 @@ def _typed_points(file: Path | str, data: bytes | None = None) -> tuple[Points, 
 
     gpx = str(file).lower().endswith(".gpx")
     if gpx:
-        _check_degrees(str(file), Path(file).read_bytes() if data is None else data)
+        data = _with_numbers(Path(file).read_bytes() if data is None else data, data)
     try:
         table, meta = _layer(file if data is None else data, gpx)
         shapes = shapely.from_wkb(table.column(meta["geometry_name"] or "wkb_geometry").to_numpy(zero_copy_only=False))
