@@ -192,10 +192,10 @@ def gpx_points(name: str, data: bytes) -> pa.Table:
 def _with_numbers(written: bytes, data: bytes | None) -> bytes | None:
     """A GPX file with no latitude or longitude that is no number; ``data``, where all are numbers.
 
-    The library reads such a one up to its first letter. It becomes one that no place has, and its row is set aside: one
-    person's rows decide about nobody else's.
+    The library reads such a one up to its first letter, and leaves out points with an empty one. It becomes one that no
+    place has, and its row is set aside: one person's rows decide about nobody else's.
     """
-    odd = [found for found in _ATTRIBUTES.finditer(written) if not _NUMBER.fullmatch(found[2].strip())]
+    odd = [found for found in _ATTRIBUTES.finditer(written) if found[2] and not _NUMBER.fullmatch(found[2].strip())]
     if not odd:
         return data
     ends = [0, *(found.end(2) for found in odd)]
