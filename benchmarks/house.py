@@ -35,6 +35,7 @@ HEAVY = frozenset(
         "h3",
         "highspy",
         "hmmlearn",
+        "importlib.metadata",
         "jinja2",
         "joblib",
         "matplotlib",
@@ -211,7 +212,7 @@ class House:
         waiting, seen = [name], {name}
         while waiting:
             name = waiting.pop()
-            if name.split(".")[0] in HEAVY:
+            if name in HEAVY or name.split(".")[0] in HEAVY:
                 return True
             if (module := self.modules.get(name)) is None:
                 continue

@@ -46,10 +46,12 @@ from dphmm.session.setting import (
 from dphmm.states.space import StateSpace
 from dphmm.states.trajectory import ANSWERS, Trajectories
 from dphmm.states.visit_table import Numbers, UserRows, VisitTable
+from dphmm.storage.inputs import PathLike, checked_output
+from dphmm.storage.tables import column_list, table_format, table_writer, to_kind
+from dphmm.storage.trajectories import trajectories_from_table
 from dphmm.types import Bits, BoolArray, Exact, IntArray
 
 if TYPE_CHECKING:
-    from dphmm.storage.inputs import PathLike
     from dphmm.storage.learned import Whom
     from dphmm.storage.released import Published
     from dphmm.storage.statement_types import ReleaseStatement
@@ -280,7 +282,6 @@ class Batch:
         The file appears when all has been taken; after an error there is none, or the one that was there.
         """
         from dphmm.storage.released import released_table
-        from dphmm.storage.tables import table_writer
 
         write = None
         with ExitStack() as stack:
@@ -688,8 +689,6 @@ def _check_steps(visits: VisitTable) -> None:
 
 
 def _require_times(table: Any, model: MarkovModel) -> None:
-    from dphmm.storage.tables import column_list
-
     names = column_list(table)
     if model.step is not None and not {"t", "step"} & set(names):
         expected = f"a column t of times, because the model has steps of {model.step} s; or a column step"
@@ -755,8 +754,6 @@ def release_many(
     """
     from dphmm.storage.released import Published, released_table
     from dphmm.storage.statement import write_statement
-    from dphmm.storage.tables import to_kind
-    from dphmm.storage.trajectories import trajectories_from_table
 
     check_same_states(model, policy, space)
     loaded = trajectories_from_table(table, space=space)
@@ -787,10 +784,8 @@ def _checked_output(
 
     Raises InvalidInput, before anything is drawn.
     """
-    from dphmm.storage.inputs import checked_output
     from dphmm.storage.learned import whom, whom_of
     from dphmm.storage.statement import statement_path
-    from dphmm.storage.tables import table_format
 
     if output is None:
         if model_people is not None:

@@ -26,6 +26,7 @@ from dphmm.states.space import StateSpace
 from dphmm.states.trajectory import MICROSECONDS
 from dphmm.storage.columns import Times, zoned_times
 from dphmm.storage.released import ReleasedRows, released_rows, smoothed_table
+from dphmm.storage.tables import to_kind
 from dphmm.types import Exact, FloatArray, IntArray, States
 
 __all__ = [
@@ -113,8 +114,6 @@ def decode(
     InvalidInput : a column that is missing or cannot be read; an answer that was drawn under another plan than model,
         policy, epsilon and options make.
     """
-    from dphmm.storage.tables import to_kind
-
     check_same_states(model, policy, space)
     rows = released_rows(released, space)
     setting = Setting.of(

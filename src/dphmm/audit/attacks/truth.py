@@ -19,6 +19,7 @@ from dphmm.states.maps import MapSpace
 from dphmm.states.space import StateSpace
 from dphmm.states.trajectory import Trajectories, in_steps, public_times, true_states
 from dphmm.storage.statement_types import ReleaseStatement, member
+from dphmm.storage.trajectories import load_trajectories, trajectories_from_table
 from dphmm.types import BoolArray, FloatArray, IntArray
 
 _EXPECTED = "the trajectories that were released, all of them from the first row on"
@@ -184,8 +185,6 @@ def _check_begins(rows: _Rows, begins: Mapping[str, str]) -> None:
 
 def _loaded(truth: Any, space: StateSpace, step: int | None) -> Trajectories:
     """The rows that a release takes: of a file, without those whose steps are no time bins."""
-    from dphmm.storage.trajectories import load_trajectories, trajectories_from_table
-
     if isinstance(truth, Trajectories):
         return truth
     if isinstance(truth, (str, os.PathLike)):
