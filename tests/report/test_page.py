@@ -589,15 +589,15 @@ def test_a_reader_who_is_no_better_than_a_guess_is_no_promise(report_of):
 
     own = report_of("grid")
     for error, figure, beside in (
-        (4300.0, "1.2\u00a0h", "30\u00a0min by guessing 7:40"),
-        (1700.0, "28\u00a0min", "30\u00a0min by guessing 7:40"),
+        (4300.0, "1.2\u00a0h", "30\u00a0min by guessing 7:40 UTC"),
+        (1700.0, "28\u00a0min", "30\u00a0min by guessing 7:40 UTC"),
     ):
         told = replace(own)
         told.__dict__["leaving"] = Leaving(error, 1800.0, 27_600.0)
         assert words._leaving(told) == [(figure, f"off about when somebody left home ({beside})")]
         # The terminal has the same words in the same order, and --json the figures.
         kept = told.story.still_found
-        assert kept["leaving"] == {"error_seconds": error, "guess_seconds": 1800.0, "guess": "7:40"}
+        assert kept["leaving"] == {"error_seconds": error, "guess_seconds": 1800.0, "guess": "7:40", "zone": "+00:00"}
         assert f"when somebody left home: {figure} off ({beside})" in kept["words"]
     assert Leaving(20.0, 0.0, 27_600.0).beside.startswith("less than a minute by guessing 7:40")
 
@@ -786,6 +786,23 @@ def test_the_day_that_is_shown_first_has_most_answers(report_of):
     assert first([14, 10], [0, 14, 15]) == (14, True)
     assert first([10, 14], [0, 10]) == (10, True)
     assert first([12, 12], [0, 12]) == (0, True)
+
+
+def test_of_more_days_than_can_be_drawn_those_with_an_answer_are(report_of):
+    """A year with 3 answers was a chart of 14 empty days."""
+    from dphmm.report.page import Content
+
+    answered = {0: 1, 200: 2, 364: 1}
+    for days, drawn in ((range(14), 14), (range(365), 3)):
+        own = replace(report_of("grid"))
+        spending = [(19_849 + day, 1 + day, answered.get(day, 0), Fraction(answered.get(day, 0))) for day in days]
+        own.__dict__["spending"] = lambda user, alone=False, told=spending: told
+        content = Content(own)
+        assert [total for _, points in content.blocks() for _, total in points] == (
+            [1.0] if drawn == 14 else [1.0, 2.0, 1.0]
+        )
+        assert len(content.blocks()) == drawn
+        assert ("The first 14 days with an answer are drawn." in content.budget_figure.caption) == (drawn == 3)
 
 
 def test_days_have_their_year_where_there_are_several(report_of):

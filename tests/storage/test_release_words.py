@@ -23,6 +23,7 @@ from dphmm.accounting.records import in_short
 from dphmm.batch import Batch
 from dphmm.samplers.entropy import ReplayBits
 from dphmm.session.setting import Setting
+from dphmm.states.space import LABELS_WRONG
 from dphmm.states.trajectory import Trajectories
 from dphmm.storage.release_words import (
     CAP,
@@ -95,6 +96,11 @@ def test_errors_are_said_to_ten_metres_and_small_ones_to_two_digits() -> None:
         (9996.0, "m"): "10.0 km",
         (12_345.0, "m"): "12.3 km",
         (0.12345, "answer units"): "0.123",
+        (0.004, LABELS_WRONG): "less than 1 % wrong",
+        (0.996, LABELS_WRONG): "more than 99 % wrong",
+        (0.0, LABELS_WRONG): "0 % wrong",
+        (1.0, LABELS_WRONG): "100 % wrong",
+        (0.994, LABELS_WRONG): "99 % wrong",
     }
     assert {what: off(*what) for what in due} == due
 

@@ -575,7 +575,7 @@ class ReleaseReport:
         truly, seen_at = np.array(pairs).T
         guess = float(np.median(truly))
         file = float(np.abs(np.where(np.isnan(seen_at), guess, seen_at) - truly).mean())
-        return Leaving(file, float(np.abs(guess - truly).mean()), guess)
+        return Leaving(file, float(np.abs(guess - truly).mean()), guess, self.zone_name)
 
     @cached_property
     def least_off(self) -> float:
@@ -629,9 +629,14 @@ class ReleaseReport:
     @cached_property
     def zone(self) -> int:
         """Seconds that the clock of the page is ahead of UTC: that of the promise."""
-        zone = "+00:00" if self.promise is None else self.promise.zone
+        zone = self.zone_name
         hours, minutes = int(zone[1:3]), int(zone[4:6])
         return (hours * 60 + minutes) * 60 * (-1 if zone[0] == "-" else 1)
+
+    @property
+    def zone_name(self) -> str:
+        """The same as "+08:00"."""
+        return "+00:00" if self.promise is None else self.promise.zone
 
     def block(self, user: str, steps: IntArray) -> IntArray:
         """The block (n,) of each step of a person: of the promise; without one the day, or everything."""

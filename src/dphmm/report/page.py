@@ -853,8 +853,8 @@ class Content:
             )
         if not alike:
             caption += f" The line is of {self._most_spent}, who spent most in all."
-        if len(blocks) == _BLOCKS:
-            caption += f" The first {_BLOCKS} blocks are drawn."
+        if self._blocks_left_out:
+            caption += f" The first {_BLOCKS} {'days' if self._by_day else 'blocks'} with an answer are drawn."
         rows = [
             [name or str(number + 1), f"{max((total for _, total in points), default=0):g}"]
             for number, (name, points) in enumerate(blocks)
@@ -881,13 +881,22 @@ class Content:
         totals = [(sum(float(total) for _, _, total in told), user) for user, told in self.report.spent]
         return max(totals, key=lambda pair: pair[0])[1]
 
+    @property
+    def _blocks_left_out(self) -> bool:
+        """Whether the person who spent most has more blocks than can be drawn."""
+        return len({block for block, *_ in self.report.spending(self._most_spent)}) > _BLOCKS
+
     def blocks(self) -> list[tuple[str, list[tuple[float, float]]]]:
-        """Of the person who spent most, the first by name of several: the blocks, their answers in order."""
+        """Of the person who spent most, the first by name of several: the blocks, their answers in order.
+
+        Of more than can be drawn those with an answer.
+        """
         report = self.report
         user = self._most_spent
         spending = report.spending(user)
         found, year = [], words.several_years(report)
-        for block in sorted({block for block, *_ in spending})[:_BLOCKS]:
+        drawn = {block for block, _, answers, _ in spending if answers or not self._blocks_left_out}
+        for block in sorted(drawn)[:_BLOCKS]:
             part = [(step, answers, epsilon) for other, step, answers, epsilon in spending if other == block]
             points, total = [], 0.0
             # Of windows there is one block: everything.

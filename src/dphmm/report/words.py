@@ -644,7 +644,7 @@ def not_protected(report: ReleaseReport) -> list[tuple[str, str, str]]:
             (
                 "Whom the model was fitted on",
                 "The model is public, and tells of them.",
-                "a model of the map, or learned privately",
+                f"a model {'of the map' if report.on_map else 'without data'}, or learned privately",
             )
         )
     if not report.all_possible:

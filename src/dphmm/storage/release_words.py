@@ -83,7 +83,8 @@ def off(value: float, unit: str) -> str:
     Of labels the share that is wrong.
     """
     if unit == LABELS_WRONG:
-        return f"{100 * value:.0f} % wrong"
+        share = "less than 1" if 0 < value < 0.005 else "more than 99" if 0.995 < value < 1 else f"{100 * value:.0f}"
+        return f"{share} % wrong"
     if unit != "m":
         # Less is rounding of sums.
         told = f"{value:.3g}" if value >= _LEAST_TOLD else f"less than {_LEAST_TOLD}"
@@ -152,13 +153,14 @@ def lasting(seconds: int) -> str:
 class Leaving(NamedTuple):
     """How far off a reader is about when somebody left home: with the file, and by one guess for all.
 
-    ``error`` and ``without`` (the file) in seconds; ``guess``: a time of the day, the median of the true ones. Home is
-    where the day begins, and who is 500 m from there has left.
+    ``error`` and ``without`` (the file) in seconds; ``guess``: a time of day in the time ``zone``, the median of the
+    true ones. Home is where the day begins, and who is 500 m from there has left.
     """
 
     error: float
     without: float
     guess: float
+    zone: str = "+00:00"
 
     @property
     def figure(self) -> str:
@@ -168,7 +170,8 @@ class Leaving(NamedTuple):
     @property
     def beside(self) -> str:
         """The other one, which may be nearer: what this reader does is no bound on what others can do."""
-        return f"{_hours(self.without)} by guessing {clock(round(self.guess / 600) * 600)}"
+        zone = "UTC" if self.zone == "+00:00" else f"({self.zone})"
+        return f"{_hours(self.without)} by guessing {clock(round(self.guess / 600) * 600)} {zone}"
 
 
 def _hours(seconds: float) -> str:
@@ -351,6 +354,7 @@ class Found:
                 "error_seconds": self.leaving.error,
                 "guess_seconds": self.leaving.without,
                 "guess": clock(round(self.leaving.guess / 600) * 600),
+                "zone": self.leaving.zone,
             },
             "words": self.lines,
         }

@@ -50,7 +50,9 @@ class ImportReport:
     def lines(self) -> list[str]:
         """The report for people, one fact a line."""
         users = f"{self.users} user" if self.users == 1 else f"{self.users} users"
-        facts = [f"{self.rows} rows in {self.files} file(s), {self.kept} kept, {users}", *self.notes]
+        # A trip, or an interval, becomes several rows.
+        became = f"became {self.kept} rows" if self.kept > self.rows else f"{self.kept} kept"
+        facts = [f"{self.rows} rows in {self.files} file(s), {became}, {users}", *self.notes]
         return facts + [f"dropped {rows}: {explained(reason)}" for reason, rows in self.dropped.items()]
 
 
