@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pandas
 import pytest
 
+import dphmm
 from dphmm.samplers.entropy import ReplayBits
 from dphmm.session.session import ReleaseSession
 from dphmm.storage.ledger import open_ledger
@@ -33,6 +35,20 @@ def test_the_ledger_as_a_whole_and_where_each_figure_is_proved(ledger, run, one_
     assert (totals["subjects"], totals["releases"], totals["insecure"]) == (3, 36, 0)
     assert totals["largest_epsilon"]["exact"] == "12"
     assert totals["largest_cost"]["citation"].startswith("DPHMM 2016, Theorem 7.2")
+
+
+def test_of_many_subjects_those_who_spent_most_are_listed(tmp_path, run, one_json):
+    """164 people were 600 lines, and the totals stood far below."""
+    model = dphmm.MarkovModel([0.5, 0.5], [[0.5, 0.5], [0.5, 0.5]])
+    given = model, dphmm.policy.complete(2), dphmm.StateSpace.categories(["a", "b"]), 1
+    rows = [(f"u{user:02}", t, 0) for user in range(23) for t in range(1, 2 + (user == 22))]
+    table = pandas.DataFrame(rows, columns=["user", "step", "state"])
+    with open_ledger(tmp_path / "l.db") as ledger:
+        dphmm.release_many(table, *given, ledger=ledger, bits=dphmm.ReplayBits(1), progress=False)
+    lines = run("account", tmp_path / "l.db").stdout.splitlines()
+    assert [line for line in lines if line.startswith("u")] == ["u22", *(f"u{user:02}" for user in range(19))]
+    assert "and 3 others, who spent no more: --subject NAME, or --json for all" in lines
+    assert len(one_json(run("account", tmp_path / "l.db", "--json"))["subjects"]) == 23
 
 
 def test_a_ledger_without_releases(tmp_path, run, one_json):

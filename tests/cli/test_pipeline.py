@@ -236,6 +236,20 @@ def test_init_of_labels_leaves_names_and_a_split_to_choose(run, folder):
     assert "home" not in (folder / "a.toml").read_text() and told["fit"]["step"] == "STEP"
 
 
+def test_a_pipeline_of_init_for_rows_without_times_runs_once_its_gaps_are_filled(run, folder):
+    """The only column that could be a time was "step", and its numbers were refused as times."""
+    rows = [[f"u{user}", step, "abc"[(user * step) % 3]] for user in range(20) for step in range(1, 9)]
+    write_rows(folder / "d.csv", ["user", "step", "state"], rows)
+    (folder / "states.csv").write_text("state\na\nb\nc\n")
+    run("init", folder / "d.csv", "-o", folder / "a.toml", "-q")
+    text = (folder / "a.toml").read_text()
+    told = tomllib.loads(text)
+    assert told["data"]["order-column"] == "step" and "step" not in told["fit"] and "per" not in told["plan"]
+    (folder / "a.toml").write_text(text.replace('"STEPS"', "8"))
+    found = stages(run("run", folder / "a.toml", "--json"))
+    assert found == dict.fromkeys(("data", "split", "fit", "policy", "plan", "release", "report"), "done")
+
+
 SPLIT = PIPELINE.replace("[model]", '[split]\nshare = "0.5"\n\n[fit]\ngrid = "1km"').replace('cell = "1km"\n', "")
 SPLIT = SPLIT.replace('max-speed = "20km/h"\n', "")
 

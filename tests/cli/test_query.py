@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from fractions import Fraction
 from pathlib import Path
 
@@ -517,7 +518,20 @@ def test_where_it_is_proved_is_said_once(site, tmp_path, run, ask):
 
 
 def test_noise_is_told_part_by_part(ask):
-    assert "scale 42 on the counts" in ask(KMEANS).stderr
+    assert "scale 42 on the counts (at most 97 in 9 of 10)" in ask(KMEANS).stderr
+
+
+@pytest.mark.parametrize("scale", [Fraction(1, 10), Fraction(1), Fraction(42)])
+def test_how_large_noise_is_in_nine_of_ten(scale):
+    """The least k with Pr(|z| <= k) >= 0.9, by the probabilities one by one."""
+    from dphmm.accounting.event import NoisyCounts
+    from dphmm.cli.query import _mostly
+
+    weights = [math.exp(-abs(z) / scale) for z in range(-2000, 2001)]
+    within = [sum(weights[2000 - k : 2001 + k]) / sum(weights) for k in range(300)]
+    least = next(k for k, share in enumerate(within) if share >= 0.9)
+    assert _mostly(NoisyCounts("counts", "laplace", Fraction(1), scale)) == f" (at most {least} in 9 of 10)"
+    assert _mostly(NoisyCounts("counts", "gaussian", Fraction(1), scale)) == ""
 
 
 def test_noise_that_can_be_replayed_is_stated_as_none(place):

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 _INSECURE = "releases were drawn from replayable bits: whoever has the seed can undo them, so they promise nothing"
 #: Steps are listed up to here; the document has all.
 _MOST_LISTED = 50
+#: And subjects; of more those who spent most.
+_MOST_SUBJECTS = 20
 _TEMPORAL = (
     "temporal leakage: how far apart (log-ratio) any two possible states of a step can be for an adversary who has "
     "seen all answers, backward through the step, forward from it, and in total; upper bounds, from the cost of each "
@@ -104,7 +106,7 @@ def account(
     if learned is not None and event is not None and found.subjects:
         learned["learning"] = learning_document(event, found.largest()[1].value, LEDGER_COSTS)
     leaks: list[dict[str, Any]] = []
-    lines = [] if ledger is None else [*(line for each in found.subjects for line in _lines(each)), *_ending(found)]
+    lines = [] if ledger is None else [*_subject_lines(found), *_ending(found)]
     lines += _shared_lines(found)
     if temporal and ledger is not None and model is not None:
         subjects = [summary.subject for summary in found.subjects]
@@ -139,6 +141,20 @@ def _read_ledger(path: str, subject: str | None, delta: str | None) -> LedgerSum
             return ledger_summary(opened, subject, delta)
         except InvalidInput as error:
             raise named(error, {"subject": "--subject", "delta": "--delta"}) from None
+
+
+def _listed(found: LedgerSummary) -> list[SubjectSummary]:
+    """The subjects that are listed."""
+    if len(found.subjects) <= _MOST_SUBJECTS:
+        return list(found.subjects)
+    return sorted(found.subjects, key=lambda each: -each.epsilon.value)[:_MOST_SUBJECTS]
+
+
+def _subject_lines(found: LedgerSummary) -> list[str]:
+    lines = [line for each in _listed(found) for line in _lines(each)]
+    if others := len(found.subjects) - len(_listed(found)):
+        lines.append(f"and {others:,} others, who spent no more: --subject NAME, or --json for all")
+    return lines
 
 
 def _ending(found: LedgerSummary) -> list[str]:
@@ -199,7 +215,7 @@ def _shared_lines(found: LedgerSummary) -> list[str]:
     if found.publications:
         rows = [(f"  {one_line(each.name)}", _publication_words(each)) for each in found.publications]
         lines += [f"{len(rows)} publications about all persons:", *aligned(rows)]
-        people = [(f"  {one_line(each.subject)}", found.totals_of(each.epsilon.value)) for each in found.subjects]
+        people = [(f"  {one_line(each.subject)}", found.totals_of(each.epsilon.value)) for each in _listed(found)]
         people.append(("  anybody else", found.totals_of(Fraction(0))))
         lines += ["with them, of one person who is replaced, and of whether the person is there:"]
         lines += aligned([(name, f"{_lost(of.replaced, of.replaced_delta)}; {_there(of)}") for name, of in people])

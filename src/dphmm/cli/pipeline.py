@@ -637,6 +637,8 @@ def _begun(data: Path, columns: Sequence[str], beside: Path) -> str:
         return next((lower[name] for name in names if name in lower), None)
 
     lat, lon = first("lat", "latitude", "y"), first("lon", "lng", "long", "longitude", "x")
+    time, order = first("t", "time", "timestamp", "datetime", "t_local", "date"), first("step", "order", "seq", "index")
+    in_order = time is None and order is not None and not (lat and lon)
     lines = [
         "# A pipeline from a data file to a report: dphmm run reads it. Members of a table are options of its command",
         "# (dphmm import csv -h, dphmm model grid -h, ...), without their dashes.",
@@ -646,13 +648,14 @@ def _begun(data: Path, columns: Sequence[str], beside: Path) -> str:
         f"file = {_toml(named)}",
         f"# its columns: {', '.join(map(_toml, columns))}",
         *_column("user-column", first("user", "user_id", "uid", "id", "subject", "person"), "user"),
-        *_column("time-column", first("t", "time", "timestamp", "datetime", "t_local", "date"), "t"),
+        *([f"order-column = {_toml(order)}  # rows without times"] if in_order else _column("time-column", time, "t")),
     ]
     if lat and lon:
         lines += [*_column("lat-column", lat, "lat"), *_column("lon-column", lon, "lon"), *_MAP]
     else:
-        lines += [*_column("state-column", first("state", "page", "label", "activity", "place"), "state"), *_LABELS]
-    return "\n".join([*lines, *_REST]) + "\n"
+        labels = [line for line in _LABELS if not (in_order and line.startswith("step"))]
+        lines += [*_column("state-column", first("state", "page", "label", "activity", "place"), "state"), *labels]
+    return "\n".join([*lines, *_PLAN, *(_OF_A_SEQUENCE if in_order else _OF_A_DAY), *_REST]) + "\n"
 
 
 def _toml(text: str) -> str:
@@ -694,12 +697,10 @@ _LABELS = (
     "[policy]",
     'kind = "complete"  # all states are hidden from each other',
 )
+_PLAN = ("", "[plan]  # when to ask: a budget becomes a schedule", "path-epsilon = 12")
+_OF_A_DAY = ('per = "1d"', '# zone = "+01:00"  # whose midnight begins a day; UTC without it')
+_OF_A_SEQUENCE = ('steps = "STEPS"  # the budget is of so many rows; public: choose it, never take it from the data',)
 _REST = (
-    "",
-    "[plan]  # when to ask: a budget for a day becomes a schedule",
-    "path-epsilon = 12",
-    'per = "1d"',
-    '# zone = "+01:00"  # whose midnight begins a day; UTC without it',
     "",
     "[release]",
     "",

@@ -5,6 +5,7 @@ What is printed, and the exit code, depend on the options and on the noisy answe
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -22,6 +23,7 @@ from dphmm.storage.statement_types import QueryStatement, typed
 from dphmm.storage.tables import table_format, write_table
 
 if TYPE_CHECKING:
+    from dphmm.accounting.event import NoisyCounts
     from dphmm.dependent import QueryResult, Question
     from dphmm.dependent._inputs import Option, Rejected
 
@@ -184,8 +186,24 @@ def _check_output(given: Mapping[str, Any], inputs: list[str]) -> None:
     checked_output(rejected_path(given["output"]), inputs, "-o")
 
 
+def _mostly(part: NoisyCounts) -> str:
+    """How large the noise is at most in nine of ten numbers; of discrete Laplace noise alone.
+
+    >>> from fractions import Fraction
+    >>> from dphmm.accounting.event import NoisyCounts
+    >>> _mostly(NoisyCounts("counts", "laplace", Fraction(1), Fraction(10)))
+    ' (at most 23 in 9 of 10)'
+    """
+    if part.noise != "laplace":
+        return ""
+    # Pr(|noise| > k) = 2 a^(k + 1) / (1 + a), a = e^(-1 / scale).
+    rate = 1 / float(part.scale)
+    off = max(0, math.ceil(math.log(20 / (1 + math.exp(-rate))) / rate) - 1)
+    return f" (at most {off:,} in 9 of 10)"
+
+
 def _summary(document: Mapping[str, Any], result: QueryResult) -> list[Row]:
-    scales = sorted({f"scale {float(part.scale):.6g} on the {part.name}" for part in result.event.parts})
+    scales = sorted({f"scale {float(part.scale):.6g} on the {part.name}{_mostly(part)}" for part in result.event.parts})
     by, where = document["proved"]["by"], document["proved"]["where"]
     return [
         ("answered", f"{document['query']}, {document['rows']} rows"),

@@ -721,7 +721,7 @@ def nothing_left(
 
 def _remedy(reason: str, times: Times, sample: pa.Table | None, swapped: Sequence[str]) -> str:
     if reason == "unclear_unit":
-        return "numbers as times need time_format=unix-s, unix-ms or unix-us"
+        return "numbers as times need time_format=unix-s, unix-ms or unix-us; rows without times have order_column="
     if reason == "wrong_encoding":
         return "bytes that are not of the encoding; encoding=latin-1 or cp1252, perhaps"
     if reason == "ragged_row":
