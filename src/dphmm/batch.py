@@ -272,7 +272,11 @@ class Batch:
         if others:
             name = Path(output).name
             came = f"a ledger without the releases in {name} of {len(others)} users, {others[0]!r} among them"
-            raise InvalidInput("ledger", came, f"the ledger that they are in, query {query!r}; or a new output")
+            raise InvalidInput(
+                "ledger",
+                came,
+                f"the ledger that they are in, query {query!r}; a new output asks them again, and is paid for",
+            )
 
     def written(
         self, chunks: Iterable[Sequence[Released]], output: PathLike, published: Published
@@ -751,6 +755,20 @@ def release_many(
         output that cannot be written, or rewritten.
     BudgetExceeded, DegenerateHull, Unprotectable : as `ReleaseSession`; what was committed before stays stored. A
         promise that all rows together would break is refused before anything is drawn.
+
+    Examples
+    --------
+    >>> import dphmm, pandas
+    >>> space = dphmm.StateSpace.categories(["home", "work"])
+    >>> model = dphmm.MarkovModel([0.5, 0.5], [[0.8, 0.2], [0.3, 0.7]], space=space)
+    >>> rows = pandas.DataFrame({"user": ["ann", "ann"], "step": [1, 2], "state": ["home", "work"]})
+    >>> released = dphmm.release_many(
+    ...     rows, model, dphmm.policy.complete(2), space, epsilon=1, bits=dphmm.ReplayBits(1), progress=False
+    ... )  # without bits the noise comes from the system, and is private
+    >>> list(released.columns)
+    ['user', 'step', 'z_0', 'estimate_0', 'estimate', 'epsilon', 'cost', 'plan']
+
+    Source: docs/proofs/ledger.md.
     """
     from dphmm.storage.released import Published, released_table
     from dphmm.storage.statement import write_statement

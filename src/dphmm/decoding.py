@@ -113,6 +113,19 @@ def decode(
     ------
     InvalidInput : a column that is missing or cannot be read; an answer that was drawn under another plan than model,
         policy, epsilon and options make.
+
+    Examples
+    --------
+    >>> import dphmm, pandas
+    >>> space = dphmm.StateSpace.categories(["home", "work"])
+    >>> model = dphmm.MarkovModel([0.5, 0.5], [[0.8, 0.2], [0.3, 0.7]], space=space)
+    >>> public = model, dphmm.policy.complete(2), space
+    >>> rows = pandas.DataFrame({"user": ["ann", "ann"], "step": [1, 2], "state": ["home", "work"]})
+    >>> released = dphmm.release_many(rows, *public, epsilon=1, bits=dphmm.ReplayBits(1), progress=False)
+    >>> list(dphmm.decode(released, *public, progress=False).columns)
+    ['user', 'step', 'smoothed_0', 'smoothed', 'probability', 'path']
+
+    Source: docs/smoothing.md.
     """
     check_same_states(model, policy, space)
     rows = released_rows(released, space)

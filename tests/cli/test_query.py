@@ -92,6 +92,17 @@ def test_a_histogram_counts_the_records_of_public_states(ask, noiseless):
     assert table()[["state", "count"]].values.tolist() == [["home", 3], ["work", 2], ["gym", 1]]
 
 
+@pytest.mark.parametrize("kind", ["histogram", "flows"])
+def test_what_other_names_count_as_is_told_of_public_options_alone(ask, kind):
+    """Without a state other all other pages counted as the first: 6,453 for 874, and nothing said so."""
+    line = HISTOGRAM.replace("histogram", kind)
+    hidden = () if kind == "histogram" else ("--dependence", "group:2")
+    assert "other names     count as home: no state is called other" in ask(line, *hidden).stderr
+    assert statement()["domain"]["in_no_state"] == "home"
+    said = ask(line.replace("gym", "other"), "--force", *hidden).stderr
+    assert "other names" not in said and statement()["domain"]["in_no_state"] == "other"
+
+
 def test_windows_are_of_public_steps_from_a_public_start(ask, noiseless):
     said = ask(HISTOGRAM, "--times", "4", "--from", "3", "--windows", "2")
     assert table()["count"].tolist() == [1, 1, 1, 0, 1, 0]

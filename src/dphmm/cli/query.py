@@ -205,10 +205,15 @@ def _mostly(part: NoisyCounts) -> str:
 def _summary(document: Mapping[str, Any], result: QueryResult) -> list[Row]:
     scales = sorted({f"scale {float(part.scale):.6g} on the {part.name}{_mostly(part)}" for part in result.event.parts})
     by, where = document["proved"]["by"], document["proved"]["where"]
+    counted_as = result.statement["domain"].get("in_no_state")
+    others = (
+        [] if counted_as in (None, "other") else [("other names", f"count as {counted_as}: no state is called other")]
+    )
     return [
         ("answered", f"{document['query']}, {document['rows']} rows"),
         ("promise", document["promise"]["meaning"]),
         ("what is hidden", document["unit_of_privacy"]),
+        *others,
         ("noise", f"discrete Laplace on whole numbers: {', '.join(scales)}"),
         ("depends", str(document["dependence"].get("meaning", result.event.dependence))),
         ("proved", by if where in by else f"{by} ({where})"),

@@ -32,7 +32,17 @@ from dphmm.dependent._inputs import (
     public_names,
 )
 from dphmm.dependent._question import CountedQuestion, ExactCounts, Found, PerPerson, fields
-from dphmm.dependent._records import MOST_TIMES, Clock, Records, first_text, records_of, windows, windows_of
+from dphmm.dependent._records import (
+    MOST_TIMES,
+    Clock,
+    Records,
+    by_place,
+    first_text,
+    other_state,
+    records_of,
+    windows,
+    windows_of,
+)
 from dphmm.errors import InvalidInput, Refused
 from dphmm.markov.model import MarkovModel
 from dphmm.samplers.entropy import default_bits
@@ -288,6 +298,10 @@ class Histogram(CountedQuestion):
         records = Records.of(found, space.n_states, clock.times, most)
         return ExactCounts(_counts_of(records, self.spans), rejected)
 
+    def counted_in_place_of_none(self) -> str | None:
+        """The name of the state that rows with any other name count as; None where places say the states."""
+        return None if by_place(self.roles(), self.space) else self.space.names[other_state(self.space)]
+
     def drawn(self, counts: ExactCounts, bits: Bits | None) -> Found:
         """The counts with noise."""
         import pandas as pd
@@ -305,6 +319,7 @@ class Histogram(CountedQuestion):
             "from": first_text(self.given["first"]),
             "windows": self.spans if timed else None,
             "consistent": bool(self.given["consistent"]),
+            "in_no_state": self.counted_in_place_of_none(),
         }
         by_person = self.dependence.by_person
         unit = self.dependence.unit(answered.event.record)

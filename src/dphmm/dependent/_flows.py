@@ -161,6 +161,7 @@ class Flows(Histogram):
             "from": first_text(self.given["first"]),
             "moves": bool(self.given["moves"]),
             "consistent": bool(self.given["consistent"]),
+            "in_no_state": self.counted_in_place_of_none(),
         }
         hidden = (
             f"all rows of one person, whose first {self.most} trips count; neighbouring data differ in these rows and "

@@ -348,7 +348,28 @@ class MarkovModel:
 
     @classmethod
     def fit_private(cls, sequences: Any, n_states: int, epsilon: Exact, max_length: int, **options: Any) -> MarkovModel:
-        """A model learned with differential privacy; options as in :func:`dphmm.markov.private.fit_chain`."""
+        """A model learned with differential privacy: whoever is in the data or not, the model tells little of it.
+
+        Parameters
+        ----------
+        sequences : arrays of state numbers, one a trip; or one array (U, T), -1 for none.
+        n_states : how many states there are; public.
+        epsilon : the privacy loss of the whole fit.
+        max_length : how many steps of a person count; public.
+        options : as in :func:`dphmm.markov.private.fit_chain`, such as ``owners``, whose trips are whose.
+
+        Raises InvalidInput as that function does.
+
+        Examples
+        --------
+        >>> import dphmm
+        >>> walks = [[0, 1, 1, 0], [1, 1, 0]]
+        >>> model = dphmm.MarkovModel.fit_private(walks, 2, 1, 4, bits=dphmm.ReplayBits(1))
+        >>> model.n_states
+        2
+
+        Source: docs/learning.md, docs/proofs/learning.md.
+        """
         from dphmm.markov.private.planned import learn
 
         return cls(**learn(sequences, n_states, epsilon, max_length, **options)[0]._asdict())

@@ -226,6 +226,13 @@ def read_report(
     ------
     InvalidInput : for a title that no name could be; for a file that is no release, or of another model or policy; for
         one whose steps were chosen by a table, or whose people begin elsewhere: ``dphmm report`` takes those tables.
+
+    Examples
+    --------
+    ``report = dphmm.read_report("released.parquet", dphmm.load_model("model.npz"), dphmm.load_policy("policy.json"))``;
+    then ``dphmm.write_report("report.html", report)``. In a notebook the report is shown as it is.
+
+    Source: docs/report.md.
     """
     from dphmm.audit.attacks.truth import truth_of
     from dphmm.audit.checked_statement import checked_statement

@@ -112,7 +112,8 @@ def prose(text: str) -> Markup:
 def write_report(path: PathLike, report: ReleaseReport) -> Path:
     """Write the page, at once or not at all; one for the data owner alone can be read by nobody else.
 
-    Raises InvalidInput for a path that cannot be written, and for the owner's page in the place of a public one.
+    Returns the path. ``report`` is that of `read_report`. Raises InvalidInput for a path that cannot be written, and
+    for the owner's page in the place of a public one.
     """
     if report.owner_only:
         refuse_public_page(Path(path))
@@ -1083,7 +1084,8 @@ class Content:
         caption += _some_of(chosen, people)
         heads = ["person", "when", "likeliest", "probability"]
         sure = float(np.mean(np.concatenate([one.probability for one in told])))
-        heading = f"Likeliest label, step by step: a reader is {100 * sure:.0f} % sure on average"
+        of = "" if len(told) == len(self.report.rows.by_user) else f" of these {len(told)}"
+        heading = f"Likeliest label, step by step: a reader is {100 * sure:.0f} % sure on average{of}"
         return Figure("people", heading, drawings, caption, heads, rows)
 
     def shared_places(self, people: Sequence[Person]) -> list[list[int]]:

@@ -166,8 +166,21 @@ def split_file(
 
 
 def split_people(table: Any, share: object, *, user_column: str = "user", seed: int | None = None) -> tuple[Any, Any]:
-    """The same of a pandas, polars, Arrow table or GeoDataFrame, which stays as it is: two tables of its kind.
+    """Put the people of a table in two tables by chance, to fit a model to one and release the other.
 
+    Parameters
+    ----------
+    table : pandas, polars or Arrow table, or GeoDataFrame; it stays as it is.
+    share : the share of people in the first table, more than 0 and less than 1: 0.5, "0.5" or a Fraction.
+    user_column : the column that says whose a row is. Rows without a user are in neither table.
+    seed : the same people again; None draws anew.
+
+    Returns two tables of the same kind, each with all rows of its people in their order.
+
+    Raises InvalidInput for a table without the column, and for another share.
+
+    Examples
+    --------
     >>> import pandas as pd
     >>> rows = pd.DataFrame({"user": ["ann", "bob", "ann", "eve"], "state": ["a", "b", "b", "a"]})
     >>> fitted, released = split_people(rows, "0.5", seed=1)
@@ -176,7 +189,7 @@ def split_people(table: Any, share: object, *, user_column: str = "user", seed: 
     >>> len(fitted) + len(released)
     4
 
-    Raises InvalidInput as `split_file`.
+    Source: docs/commands.md.
     """
     chance = _share(share)
     names = column_list(table)
