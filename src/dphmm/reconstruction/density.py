@@ -1,10 +1,10 @@
 """The likeliest density of a population over the states, by expectation maximisation that stops early.
 
 Expectation maximisation for a mixture of known components is the iterative Bayesian update of local differential
-privacy. Its limit is spiky; stopping is what keeps the density smooth. A tenth of the people are held out, and start
-and number of iterations are those under which their answers are likeliest; then all people count. A start is even, or
-where the public model says that people are, which no iteration may improve. Who is held out hangs on the SHA-256 of a
-name alone, so that the same file gives the same density.
+privacy. Its limit is spiky; stopping is what keeps the density smooth. The people are in ten parts, each of which is
+held out in turn; start and number of iterations are those under which the answers held out are likeliest, all parts
+together; then all people count. A start is even, or where the public model says that people are, which no iteration may
+improve. The part of a person hangs on the SHA-256 of the name alone, so that the same file gives the same density.
 
 An answer's state must not hang on its law: answers are divided by their laws, each has a density, and these are added
 up with the weights of their answers.
@@ -25,7 +25,7 @@ from dphmm._kernels.filter import TRUSTED
 from dphmm.errors import InvalidInput
 from dphmm.reconstruction.answers import Answers
 from dphmm.session.plan import Plan, likelihood_of
-from dphmm.types import BoolArray, FloatArray, IntArray
+from dphmm.types import FloatArray, IntArray
 
 #: Likelihoods of so many states together are kept between iterations, and made together where they are not.
 _KEPT, _TOGETHER = 2**25, 2**22
@@ -33,8 +33,8 @@ _KEPT, _TOGETHER = 2**25, 2**22
 MOST_ITERATIONS = 2000
 _WITHOUT = 20
 _PATIENCE = 25
-#: One person in so many is held out to say when to stop.
-HELD_OUT = 10
+#: Parts of the people, each of which is held out in turn to say when to stop.
+PARTS = 10
 #: Laws of fewer people say too little of a density; so much of all answers may be of such laws.
 FEWEST_PEOPLE = 30
 _OF_FEW = 0.05
@@ -87,27 +87,29 @@ class Likelihoods:
 def improved(q: FloatArray, likelihoods: Likelihoods, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
     """A density (N,) after one more iteration, and the probability (D,) of each answer under the one before.
 
-    weights : what each of the answers (D,) counts; together 1. The mean log-likelihood never falls.
+    weights : what each of the answers (D,) counts; together 1. The mean log-likelihood never falls. Of several
+    densities (N, K), with weights (D, K), each is improved by its own.
     """
-    chance, share = np.empty(len(likelihoods)), np.zeros(likelihoods.n_states)
+    chance, share = np.empty(weights.shape), np.zeros(q.shape)
     for rows, block in likelihoods.blocks():
         chance[rows] = block @ q
-        share += (weights[rows] / chance[rows]) @ block
+        share += block.T @ (weights[rows] / chance[rows])
     return q * share, chance
 
 
 def likeliest_density(
-    likelihoods: Likelihoods, weights: FloatArray, held: FloatArray | None, starts: Sequence[FloatArray]
+    likelihoods: Likelihoods, weights: FloatArray, parts: FloatArray, starts: Sequence[FloatArray]
 ) -> Fitted:
     """The density under which answers (D,) are likely, from the start (N,) and with the iterations that serve best.
 
-    weights : what each answer counts. held : what it counts of those held out, which are among ``weights``; None where
-    nobody can be, and then 20 iterations are made from the first start.
+    weights : what each answer counts. parts : what it counts of each part of the people (D, K), which add up to it.
+    Where no part can be held out, 20 iterations are made from the first start.
     """
     number, best = 0, _WITHOUT
-    if held is not None and held.any() and (weights > held).any():
-        learning = np.maximum(weights - held, 0.0)
-        both = learning / learning.sum(), held / held.sum()
+    learning = np.maximum(weights[:, None] - parts, 0.0)
+    able = (parts.sum(axis=0) > 0) & (learning.sum(axis=0) > 0)
+    if able.any():
+        both = learning[:, able] / learning[:, able].sum(axis=0), parts[:, able] / weights.sum()
         tried = [_best_iterations(likelihoods, *both, start) for start in starts]
         number = max(range(len(tried)), key=lambda one: tried[one][1])
         best = tried[number][0]
@@ -120,8 +122,11 @@ def likeliest_density(
 def _best_iterations(
     likelihoods: Likelihoods, learning: FloatArray, held: FloatArray, start: FloatArray
 ) -> tuple[int, float]:
-    """After how many iterations the answers held out are likeliest, and the mean of their log-likelihoods then."""
-    q, best, highest, seen = start, 0, -np.inf, held > 0
+    """After how many iterations the answers held out are likeliest, and the mean of their log-likelihoods then.
+
+    Of each part (D, K) by the density that the others make likely.
+    """
+    q, best, highest, seen = np.repeat(start[:, None], held.shape[1], axis=1), 0, -np.inf, held > 0
     for iteration in range(MOST_ITERATIONS):
         moved, chance = improved(q, likelihoods, learning)
         told = float(held[seen] @ np.log(chance[seen]))
@@ -133,17 +138,17 @@ def _best_iterations(
     return best, highest
 
 
-def held_out(people: Sequence[str]) -> BoolArray:
-    """The people (n,) whose answers say when to stop: one in ten, by the SHA-256 of their names.
+def part_of(people: Sequence[str]) -> IntArray:
+    """The part (n,) of each person, 0 to 9, by the SHA-256 of the name.
 
     Examples
     --------
-    >>> from dphmm.reconstruction.density import held_out
-    >>> held_out(["anna", "ben", "carl"])
-    array([False, False, False])
+    >>> from dphmm.reconstruction.density import part_of
+    >>> part_of(["anna", "ben", "carl"])
+    array([1, 2, 3])
     """
     firsts = [int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") for name in people]
-    return np.array([first % HELD_OUT == 0 for first in firsts], dtype=np.bool_)
+    return np.array([first % PARTS for first in firsts], dtype=np.int64)
 
 
 def density(answers: Answers, starts: Sequence[FloatArray]) -> Fitted | None:
@@ -153,15 +158,15 @@ def density(answers: Answers, starts: Sequence[FloatArray]) -> Fitted | None:
 
     None where too many of the answers are of laws that few people answered under: then no density can be told.
     """
-    weights, out = answers.weights(), held_out(answers.people)[answers.person]
+    weights, part = answers.weights(), part_of(answers.people)[answers.person]
     if of_few(answers.law[:, None], answers.person, weights):
         return None
     found, iterations, largest, start = np.zeros(len(starts[0])), 0, 0.0, 0
     for number in np.unique(answers.law).tolist():
         own = np.flatnonzero(answers.law == number)
         z, outcome = np.unique(answers.z[own], axis=0, return_inverse=True)
-        counted, held = _counted(outcome, weights[own], out[own], len(z))
-        fitted = likeliest_density(Likelihoods(answers.plans[number], z), counted, held, starts)
+        counted = _counted(outcome.reshape(-1), weights[own], part[own], len(z))
+        fitted = likeliest_density(Likelihoods(answers.plans[number], z), counted.sum(axis=1), counted, starts)
         share = float(weights[own].sum())
         found += share * fitted.q
         iterations = max(iterations, fitted.iterations)
@@ -170,10 +175,9 @@ def density(answers: Answers, starts: Sequence[FloatArray]) -> Fitted | None:
     return Fitted(found / found.sum(), iterations, start)
 
 
-def _counted(outcome: IntArray, weights: FloatArray, out: BoolArray, n: int) -> tuple[FloatArray, FloatArray]:
-    """What each of n outcomes counts, and what of it is of people held out."""
-    number = outcome.reshape(-1)
-    return totals(number, weights, n), totals(number, weights * out, n)
+def _counted(outcome: IntArray, weights: FloatArray, part: IntArray, n: int) -> FloatArray:
+    """What each of n outcomes counts of each part of the people (n, K)."""
+    return totals(outcome * PARTS + part, weights, n * PARTS).reshape(n, PARTS)
 
 
 def totals(number: IntArray, weights: FloatArray, n: int) -> FloatArray:

@@ -1,8 +1,8 @@
 """Densities, flows and shares of regions of a population from a released table: post-processing, it costs no privacy.
 
-Two estimates stand beside each other. The likeliest density errs less and leans to where it started; the linear
-estimate is unbiased whatever the truth is, and all intervals are its. A region that separates states with one law
-cannot be answered: it is refused with the states that would make it answerable.
+Two estimates stand beside each other. The likeliest density leans to where it started, and errs less where the noise is
+large; the linear estimate is unbiased whatever the truth is, and all intervals are its. A region that separates states
+with one law cannot be answered: it is refused with the states that would make it answerable.
 
 Persons count alike where who is asked is public. A paced schedule chooses from earlier answers when to ask, so that the
 number of a person's answers says something of them: there answers count alike, the estimate speaks of the steps that

@@ -495,7 +495,8 @@ class QueryStatement(Part, frozen=True, kw_only=True):
         dict[str, Any],
         _is(
             "The public options: states, windows, box, start, people, classes; of counts `in_no_state`, the state that "
-            "rows with any other name count as (null where places say the states); for svm also how many rows DATA have."
+            "rows with any other name count as (null where places say the states); for svm also how many rows DATA "
+            "have."
         ),
     ]  # fmt: skip
     randomness: QueryRandomness
