@@ -116,7 +116,10 @@ REFUSED = (
     ((*GRID, "--epsilon", "-1", "--max-length", "9"), "--epsilon: got -1"),
     ((*GRID, "--epsilon", "nan", "--max-length", "9"), "--epsilon: got nan"),
     ((*GRID, "--seed", "1"), "--seed: got 1; expected none"),
-    ((*GRID, *PRIVATE, "--step", "5min", "--gap", "2h"), "--gap: got 2h; expected at most 20 steps of 5min"),
+    (
+        (*GRID, *PRIVATE, "--step", "5min", "--gap", "2h"),
+        "--gap: got 7200 s; expected at most 20 steps of 300 s, the longest record",
+    ),
     (
         ("--state-column", "state", "--states-file", "NAMES", "--moves", "neighbours", *PRIVATE),
         "--moves: got neighbours",

@@ -1,6 +1,7 @@
 """`dphmm.fit` makes of a table the model that `dphmm fit` makes of its file.
 
-Claims: model and states are those of the command; steps, speed limit and places count as there; a table that is none,
+Claims: model and states are those of the command, with privacy and without; with privacy no cell refuses a table, and
+what cannot be read counts for nobody else; steps, speed limit and places count as there; a table that is none,
 and rows that cannot be read, are refused by name.
 
 A table in two by person: nobody in both, nobody's side by anybody else, by a chance that is the share.
@@ -53,6 +54,83 @@ def test_it_is_the_model_of_the_command(tmp_path):
     assert smoothed.n_transitions < GRID.n_states**2 / 2
     assert dphmm.fit(table, GRID, step=600, max_speed=None).digest != model.digest
     assert dphmm.fit(table, GRID, step=600, all_cells=True).n_states == GRID.n_states
+
+
+PRIVATE = {"step": "10min", "max_speed": "5km/h", "epsilon": 1, "max_length": 5}
+
+
+@pytest.mark.replayed_words
+@pytest.mark.parametrize("more", [{}, {"initial": "first", "moves": "neighbours", "max_sequences": 2, "smoothing": 2}])
+def test_with_privacy_it_is_the_model_of_the_command(tmp_path, more):
+    from dphmm.cli.app import app
+
+    table = rows()
+    table.to_parquet(tmp_path / "rows.parquet")
+    box = ["--grid", "500m", "--bbox", "13.30,52.48,13.34,52.50", "--step", "10min", "--max-speed", "5km/h"]
+    names = [word for name, value in more.items() for word in ("--" + name.replace("_", "-"), str(value))]
+    said = [*box, "--epsilon", "1", "--max-length", "5", "--seed", "3", *names]
+    assert (
+        CliRunner().invoke(app, ["fit", str(tmp_path / "rows.parquet"), "-o", str(tmp_path / "m.npz"), *said]).exit_code
+        == 0
+    )
+    model = dphmm.fit(table, GRID, **PRIVATE, **more, bits=dphmm.ReplayBits(3))
+    assert model.digest == dphmm.load_model(tmp_path / "m.npz").digest
+    assert model.n_states == GRID.n_states and model.provenance["privacy"]["unit"] == "owner"
+    for same in (pl.from_pandas(table), pa.Table.from_pandas(table)):
+        assert dphmm.fit(same, GRID, **PRIVATE, **more, bits=dphmm.ReplayBits(3)).digest == model.digest
+
+
+def test_with_privacy_no_cell_decides_whether_a_table_is_refused():
+    """Nor what it is of others: the type of a column of a frame follows from all of its cells."""
+    table = rows()
+    model = dphmm.fit(table, GRID, **PRIVATE, bits=dphmm.ReplayBits(3))
+    for column, cell in (
+        ("lat", "north"),
+        ("lat", 1e308),
+        ("t", "soon"),
+        ("t", 5),
+        ("lon", b"\xff"),
+        ("user", object()),
+    ):
+        odd = pd.concat([table.iloc[:1].astype(object).assign(user="c"), table.astype(object)], ignore_index=True)
+        odd.loc[0, column] = cell
+        assert dphmm.fit(odd, GRID, **PRIVATE, bits=dphmm.ReplayBits(3)).digest == model.digest
+    nobody = dphmm.fit(table.iloc[:0], GRID, **PRIVATE, bits=dphmm.ReplayBits(3))
+    assert nobody.n_states == GRID.n_states
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"epsilon": 1}, "max_length"),
+        ({**PRIVATE, "min_count": 2}, "min_count: got it with epsilon"),
+        ({**PRIVATE, "all_cells": True}, "all_cells: got it with epsilon"),
+        ({**PRIVATE, "merge_rare": 3}, "merge_rare: got it with epsilon"),
+        ({**PRIVATE, "moves": "some"}, "moves: got some"),
+        ({**PRIVATE, "gap": 60.0}, "gap: got 60 s; expected at least the step, 600 s"),
+        ({**PRIVATE, "gap": 7200.0}, "gap: got 7200 s; expected at most 5 steps of 600 s, the longest record"),
+        ({"max_length": 5}, "max_length: got it without epsilon"),
+        ({"moves": "all"}, "moves: got it without epsilon"),
+        ({"bits": dphmm.ReplayBits(1)}, "bits: got it without epsilon"),
+    ],
+)
+def test_choices_of_the_other_kind_of_fit_are_refused_by_name(more, said):
+    with pytest.raises(InvalidInput, match=said):
+        dphmm.fit(rows(), GRID, **more)
+
+
+def test_a_ledger_keeps_a_private_fit_of_a_table():
+    from dphmm.accounting.ledger import MemoryLedger
+
+    ledger, table = MemoryLedger(), rows()
+    learned = [
+        dphmm.fit_once(
+            ledger, "walks",
+            lambda admit: dphmm.fit(table, GRID, **PRIVATE, bits=dphmm.ReplayBits(3), admit=admit),
+        )
+        for _ in range(2)
+    ]  # fmt: skip
+    assert learned[0].digest == learned[1].digest and len(list(ledger.publications())) == 1
 
 
 def test_what_is_no_table_and_what_cannot_be_read_are_refused():

@@ -23,7 +23,6 @@ from dphmm.cli.fit_data import (
     DEFAULT_SPEED,
     FIELDS,
     LEFT_OUT,
-    Records,
     answers_words,
     bins_of,
     caps_of,
@@ -53,7 +52,7 @@ from dphmm.storage.trajectories import load_trajectories
 
 if TYPE_CHECKING:
     from dphmm.markov.model import MarkovModel
-    from dphmm.markov.trajectories import FitSummary
+    from dphmm.markov.trajectories import FitSummary, Records
     from dphmm.states.space import StateSpace
     from dphmm.states.trajectory import Trajectories
     from dphmm.storage.publications import AdmitFit
@@ -246,12 +245,12 @@ def _noise_words(space: StateSpace, noise: Mapping[str, Any], mask: str | None) 
 
 def _mask(given: Mapping[str, Any], space: StateSpace) -> str | None:
     """Which moves get noise: those to neighbouring cells, or all of them."""
-    from dphmm.markov.estimate import ALL_PAIRS_STATES
+    from dphmm.markov.private.chain import noisy_moves
 
-    if given["moves"] == "neighbours" and space.kind != "grid":
-        raise InvalidInput("--moves", "neighbours", "all: only cells of a --grid have neighbours")
-    many = given["moves"] is None and space.kind == "grid" and space.n_states > ALL_PAIRS_STATES
-    return "neighbours" if many or given["moves"] == "neighbours" else None
+    try:
+        return noisy_moves(space, given["moves"])
+    except InvalidInput as error:
+        raise named(error, {"moves": "--moves"}) from None
 
 
 def _say_private(model: MarkovModel, event: LearningEvent, given: Mapping[str, Any], console: Console) -> None:

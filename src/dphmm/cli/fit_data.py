@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -39,10 +39,11 @@ from dphmm.storage.trajectories import load_trajectories
 if TYPE_CHECKING:
     from dphmm.cli.options import Box
     from dphmm.markov.model import MarkovModel
+    from dphmm.markov.trajectories import Records
     from dphmm.states.space import StateSpace
     from dphmm.states.trajectory import Trajectories
     from dphmm.storage.inputs import PathLike
-    from dphmm.types import Bits, FloatArray, IntArray
+    from dphmm.types import Bits, FloatArray
 
 DEFAULT_SPEED = "150km/h"
 
@@ -65,7 +66,7 @@ def jump_rate(given: Mapping[str, Any]) -> float | None:
 
 #: Fields of the library's messages that are options of this command.
 FIELDS = {
-    "delta": "--delta", "iterations": "--iterations", "mask": "--moves", "max_length": "--max-length",
+    "delta": "--delta", "gap": "--gap", "iterations": "--iterations", "mask": "--moves", "max_length": "--max-length",
     "max_sequences": "--max-sequences", "method": "--method", "n_features": "--symbols-file", "n_iter": "--iterations",
     "n_starts": "--starts", "n_states": "--states", "neighbours": "--neighbours", "noise": "--noise",
     "order": "--order", "random_state": "--seed", "sequences": "TRAJ", "step": "--step", "trajectories": "TRAJ",
@@ -240,17 +241,14 @@ def _listed(given: Mapping[str, Any]) -> StateSpace | None:
 
 def times(given: Mapping[str, Any]) -> dict[str, Any]:
     """step, gap and hold, in seconds and steps."""
+    from dphmm.markov.trajectories import timing_of
+
     step = None if given["step"] is None else duration(given["step"], "--step")
     gap = None if given["gap"] is None else duration(given["gap"], "--gap")
-    if step is None or gap is None:
-        return {"step": step, "gap": gap}
-    if gap < step:
-        raise InvalidInput("--gap", given["gap"], f"at least the step, {given['step']}")
-    longest = given.get("max_length")
-    if longest is not None and gap // step > longest:
-        # Filled, such a hole would pass the cap by itself, and take memory that no cap bounds.
-        raise InvalidInput("--gap", given["gap"], f"at most {longest} steps of {given['step']}, as --max-length says")
-    return {"step": step, "hold": gap // step - 1}
+    try:
+        return timing_of(step, gap, given.get("max_length"))
+    except InvalidInput as error:
+        raise named(error, FIELDS) from None
 
 
 def check_times(step: str | None, timed: bool, columns: Sequence[str]) -> None:
@@ -300,16 +298,6 @@ def left_out(sentence: str, output: str) -> str:
     return sentence.format(rejected_path(output).name)
 
 
-class Records(NamedTuple):
-    """Sequences of numbered states, and whose each one is. Not public."""
-
-    sequences: list[IntArray]
-    owners: IntArray
-
-    def __repr__(self) -> str:
-        return "Records(...)"
-
-
 def records_of(
     path: Path,
     given: Mapping[str, Any],
@@ -325,7 +313,7 @@ def records_of(
     Rows are read, left out, cut and numbered by themselves or within one owner: nothing here looks across owners, and
     no row raises. No row at all is data too.
     """
-    from dphmm.markov.trajectories import state_sequences
+    from dphmm.markov.trajectories import records_of as records_in
 
     names = column_names(path)
     with steady(path):
@@ -335,11 +323,9 @@ def records_of(
     check_times(given["step"], timed, names)
     limit = speed_limit(given, timed, rows.lat is not None)
     try:
-        _, found, _ = state_sequences(rows, space, max_speed=limit, **timing)
+        return records_in(rows, space, shortest=shortest, max_speed=limit, **timing), rejected
     except InvalidInput as error:
         raise named(error, {**FIELDS, "time": "--max-speed" if limit else "--gap"}) from None
-    kept = [k for k, sequence in enumerate(found.sequences) if len(sequence) >= shortest]
-    return Records([found.sequences[k] for k in kept], found.owners[kept]), rejected
 
 
 def bits_of(seed: int | None) -> Bits | None:

@@ -648,7 +648,11 @@ def _begun(data: Path, columns: Sequence[str], beside: Path) -> str:
         f"file = {_toml(named)}",
         f"# its columns: {', '.join(map(_toml, columns))}",
         *_column("user-column", first("user", "user_id", "uid", "id", "subject", "person"), "user"),
-        *([f"order-column = {_toml(order)}  # rows without times"] if in_order else _column("time-column", time, "t")),
+        *(
+            [f"order-column = {_toml(str(order))}  # rows without times"]
+            if in_order
+            else _column("time-column", time, "t")
+        ),
     ]
     if lat and lon:
         lines += [*_column("lat-column", lat, "lat"), *_column("lon-column", lon, "lon"), *_MAP]

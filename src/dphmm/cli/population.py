@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 COSTS = "costs no privacy: computed from published rows and public files"
 MEANING = (
     "linear: unbiased; low to high: its 90 % interval, for these people and for the population that they were drawn "
-    "from; estimate: the likeliest density, which errs less and leans to where it started "
+    "from; estimate: the likeliest density, which leans to where it started, and errs less where noise is large "
     "(docs/proofs/population-shares.md); who was in no state counts at the state that was answered in its place"
 )
 BEFORE = (

@@ -235,6 +235,38 @@ def state_sequences(
     return kept, sequences, dropped + repeated + counts
 
 
+class Records(NamedTuple):
+    """Sequences of numbered states, and whose each one is. Not public."""
+
+    sequences: list[IntArray]
+    owners: IntArray
+
+    def __repr__(self) -> str:
+        return "Records(...)"
+
+
+def records_of(rows: Trajectories, space: StateSpace, *, shortest: int, **options: Any) -> Records:
+    """The sequences that a private fit counts, those of ``shortest`` rows or more; ``options`` of `state_sequences`."""
+    _, found, _ = state_sequences(rows, space, **options)
+    kept = [k for k, sequence in enumerate(found.sequences) if len(sequence) >= shortest]
+    return Records([found.sequences[k] for k in kept], found.owners[kept])
+
+
+def timing_of(step: int | None, gap: float | None, longest: int | None = None) -> dict[str, Any]:
+    """``step``, ``gap`` and ``hold`` of `state_sequences`, from seconds: with a step holes up to the gap are filled.
+
+    Raises InvalidInput for a gap below the step, and for one of more steps than a record has (``longest``): filled,
+    such a hole would pass the cap by itself, and take memory that no cap bounds.
+    """
+    if step is None or gap is None:
+        return {"step": step, "gap": gap}
+    if gap < step:
+        raise InvalidInput("gap", f"{gap:g} s", f"at least the step, {step} s")
+    if longest is not None and gap // step > longest:
+        raise InvalidInput("gap", f"{gap:g} s", f"at most {longest} steps of {step} s, the longest record")
+    return {"step": step, "hold": int(gap // step) - 1}
+
+
 def _in_steps(trajectories: Trajectories, step: int | None) -> tuple[Trajectories, Counts]:
     if step is None:
         return trajectories, Counts()

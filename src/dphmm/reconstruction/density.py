@@ -145,7 +145,7 @@ def part_of(people: Sequence[str]) -> IntArray:
     --------
     >>> from dphmm.reconstruction.density import part_of
     >>> part_of(["anna", "ben", "carl"])
-    array([1, 2, 3])
+    array([6, 4, 7])
     """
     firsts = [int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") for name in people]
     return np.array([first % PARTS for first in firsts], dtype=np.int64)

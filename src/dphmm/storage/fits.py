@@ -1,7 +1,8 @@
-"""A Markov model of the rows of a table, without privacy; and people in two parts, one to fit and one to release.
+"""A Markov model of the rows of a table, with privacy or without; people in two parts, one to fit and one to release.
 
-`fit` makes a model of a table as `dphmm fit` makes it of a file. `split_people` puts each person in the first part by a
-coin of its own: a keyed hash of the name, whose key nobody keeps. So all rows of a person are in one part, whatever
+`fit` makes a model of a table as `dphmm fit` makes it of a file. With privacy no row decides whether it is refused:
+what cannot be read is left out, each person's rows by themselves. `split_people` puts each person in the first part by
+a coin of its own: a keyed hash of the name, whose key nobody keeps. So all rows of a person are in one part, whatever
 other people there are. Names are compared as `name_to_compare` says, as everywhere where people are compared; somebody
 under two names is two people. Rows without a name are in neither part.
 """
@@ -10,26 +11,31 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dphmm._checks import exact_number, whole
+from dphmm._checks import exact_number, finite_number, whole
 from dphmm.errors import InvalidInput
 from dphmm.states.maps import parse_duration, parse_speed
 from dphmm.states.space import StateSpace
 from dphmm.storage.columns import Numbering, name_to_compare
 from dphmm.storage.csv_files import listed
 from dphmm.storage.inputs import PathLike, checked_output
+from dphmm.storage.private_tables import PrivateTable
 from dphmm.storage.tables import column_list, column_names, read_batches, table_writer, to_arrow, to_kind
-from dphmm.storage.trajectories import trajectories_from_table
-from dphmm.types import BoolArray
+from dphmm.storage.trajectories import ROLES, Assembler, Cells, column_roles, located, trajectories_from_table
+from dphmm.types import Bits, BoolArray, Exact
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from dphmm.markov.model import MarkovModel
+    from dphmm.markov.trajectories import Records
+    from dphmm.states.trajectory import Trajectories
+    from dphmm.storage.publications import AdmitFit
 
 
 #: Faster than this nobody is taken to move, where rows have places and times.
@@ -42,17 +48,25 @@ def fit(
     *,
     step: object = None,
     max_speed: object = DEFAULT_SPEED,
-    smoothing: float = 0.0,
+    smoothing: float | None = None,
     initial: str = "occupancy",
     min_count: int = 1,
     all_cells: bool = False,
     merge_rare: int | None = None,
     gap: float | None = None,
+    epsilon: Exact | None = None,
+    max_length: int | None = None,
+    max_sequences: int = 1,
+    neighbours: str = "add-remove",
+    moves: str | None = None,
+    bits: Bits | None = None,
+    admit: AdmitFit | None = None,
 ) -> MarkovModel:
-    """A Markov model fitted to the rows of a pandas, polars, Arrow table or GeoDataFrame, WITHOUT privacy.
+    """A Markov model fitted to the rows of a pandas, polars, Arrow table or GeoDataFrame; PRIVATE with epsilon alone.
 
-    Its possible moves can show one person's: fit it on other people than those who are released (`split_people`), or
-    learn it with noise (`MarkovModel.fit_private`). The table stays as it is.
+    Without ``epsilon`` its possible moves can show one person's: fit it on other people than those who are released
+    (`split_people`). With it all rows of a person are hidden, and the model has all states of the space, which is
+    public. The table stays as it is.
 
     Parameters
     ----------
@@ -60,12 +74,18 @@ def fit(
     space : the states there are; the model's are those that were visited, all with ``all_cells``.
     step : seconds, or "5min": rows become time bins. None: every row is a step.
     max_speed : rows that cannot be reached at this speed are left out, where rows have places and times; None: none.
-    smoothing : added to the counts of moves, on a grid of those to the same and neighbouring cells, else of all pairs.
+    smoothing : added to the counts of moves, on a grid of those to the same and neighbouring cells, else of all pairs;
+        by default 0, with epsilon 1, on all pairs that get noise.
     initial, min_count, merge_rare, gap : as `dphmm fit` has them.
+    epsilon : the privacy loss of the whole fit. max_length, max_sequences, neighbours, moves go with it, as ``dphmm
+        fit --epsilon`` has them: so many steps of so many sequences of a person count.
+    bits : the noise; by default the system's. Replayable bits are for tests, and promise nothing.
+    admit : that of `fit_once`, which keeps the model in a ledger and counts what it costs.
 
     Raises
     ------
-    InvalidInput : a table of another kind or without its columns, rows that cannot be read or are in no state.
+    InvalidInput : a table of another kind or without its columns; without epsilon also rows that cannot be read or are
+        in no state, which are left out with it.
 
     Examples
     --------
@@ -74,26 +94,40 @@ def fit(
     >>> model = dphmm.fit(rows, dphmm.StateSpace.labels(["a", "b"]))
     >>> model.n_states, model.provenance["private"]
     (2, False)
+    >>> learned = dphmm.fit(rows, model.space, epsilon=1, max_length=10, bits=dphmm.ReplayBits(1))
+    >>> learned.provenance["privacy"]["unit"]
+    'owner'
 
     Source: docs/learning.md.
     """
     if not isinstance(space, StateSpace):
         raise InvalidInput("space", type(space).__name__, "a StateSpace, such as dphmm.Grid")
+    width = None if step is None else parse_duration(step, "step")
+    if epsilon is not None:
+        _only_without_privacy(
+            {"min_count": min_count != 1, "all_cells": all_cells, "merge_rare": merge_rare is not None}
+        )
+        caps = {"max_sequences": max_sequences, "neighbours": neighbours, "initial": initial, "admit": admit}
+        added = 1.0 if smoothing is None else finite_number(smoothing, "smoothing")
+        most = whole(max_length, "max_length", 1)
+        records = _records(table, space, width, max_speed, gap, most, initial)
+        return _learned(records, space, epsilon, most, moves, step=width, smoothing=added, bits=bits, **caps)
+    others = {"max_length": max_length is not None, "moves": moves is not None, "max_sequences": max_sequences != 1}
+    others |= {"neighbours": neighbours != "add-remove", "bits": bits is not None, "admit": admit is not None}
+    _only_with_privacy(others)
     loaded = trajectories_from_table(table, space=space)
     if len(loaded.rejected):
         came = f"{len(loaded.rejected)} rows that cannot be read"
         raise InvalidInput("table", came, "a user, a time and a place or state in every row")
-    rows = loaded.trajectories
-    moving = rows.time is not None and rows.lat is not None
     # It loads much more than it takes to split people.
     from dphmm.markov.trajectories import fit_trajectories
 
     model, _ = fit_trajectories(
-        rows,
+        loaded.trajectories,
         space,
-        step=None if step is None else parse_duration(step, "step"),
-        max_speed=None if max_speed is None or not moving else float(parse_speed(max_speed, "max_speed")),
-        smoothing=smoothing,
+        step=width,
+        max_speed=_speed(max_speed, loaded.trajectories),
+        smoothing=0.0 if smoothing is None else smoothing,
         # Of a grid moves to cells nearby become possible, not to every cell there is.
         smoothing_support="neighbours" if space.kind == "grid" else None,
         initial=initial,
@@ -101,6 +135,52 @@ def fit(
         all_cells=all_cells,
         merge_rare=merge_rare,
         gap=gap,
+    )
+    return model
+
+
+def _only_without_privacy(given: Mapping[str, bool]) -> None:
+    if name := next((name for name, there in given.items() if there), None):
+        raise InvalidInput(name, "it with epsilon", "no such choice: it would show what is in the table")
+
+
+def _only_with_privacy(given: Mapping[str, bool]) -> None:
+    if name := next((name for name, there in given.items() if there), None):
+        raise InvalidInput(name, "it without epsilon", "epsilon with it: it belongs to a fit with privacy")
+
+
+def _speed(max_speed: object, rows: Trajectories) -> float | None:
+    moving = rows.time is not None and rows.lat is not None
+    return None if max_speed is None or not moving else float(parse_speed(max_speed, "max_speed"))
+
+
+def _records(
+    table: Any, space: StateSpace, step: int | None, max_speed: object, gap: float | None, most: int, initial: str
+) -> Records:
+    """Whose each sequence of a table is; no row raises. Raises InvalidInput for public options and for columns."""
+    from dphmm.markov.trajectories import records_of, timing_of
+
+    placed = located(table)
+    names = column_list(placed)
+    roles = column_roles(names, dict.fromkeys(ROLES))
+    # Cells of a frame are read one by one: the type of a column would follow from all of them.
+    assembler = Assembler(Cells(roles, False, None, step if roles.time is not None else None))
+    assembler.add(PrivateTable(placed).read(roles.names).table)
+    rows = assembler.finish("table", may_be_empty=True).trajectories
+    timing = timing_of(step, gap, most)
+    # A sequence of one row has no move; where it matters which row comes first it counts.
+    shortest = 1 if initial == "first" else 2
+    return records_of(rows, space, max_speed=_speed(max_speed, rows), shortest=shortest, **timing)
+
+
+def _learned(
+    records: Records, space: StateSpace, epsilon: Exact, most: int, moves: str | None, **options: Any
+) -> MarkovModel:
+    from dphmm.markov.private.chain import fit_chain, noisy_moves
+
+    mask = noisy_moves(space, moves)
+    model, _ = fit_chain(
+        records.sequences, space.n_states, epsilon, most, owners=records.owners, space=space, mask=mask, **options
     )
     return model
 

@@ -386,12 +386,17 @@ def trajectories_from_table(
         raise InvalidInput("columns", min(unknown), "one of " + ", ".join(f"{role}_column" for role in ROLES))
     given = {role: columns.get(f"{role}_column") for role in ROLES}
     if not any(given[role] for role in ("lat", "lon", "state")):
-        table = with_places(table, (*_LATITUDES, *_LONGITUDES, "state"))
+        table = located(table)
     roles = needed_roles(column_roles(column_list(table), given), space)
     cells = Cells(roles, assume_utc, timezone, well_formed=None if space is None else space.well_formed)
     assembler = Assembler(cells)
     assembler.add(to_arrow(table, roles.names))
     return assembler.finish("table", may_be_empty=may_be_empty)
+
+
+def located(table: Any) -> Any:
+    """A table as it is; a GeoDataFrame without columns of places or states with those of its points, in degrees."""
+    return with_places(table, (*_LATITUDES, *_LONGITUDES, "state"))
 
 
 #: What a column may be.

@@ -6,15 +6,20 @@ Proof: docs/proofs/learning.md.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from dphmm._checks import one_of
 from dphmm.accounting.event import LearningEvent
 from dphmm.errors import InvalidInput
+from dphmm.markov.estimate import ALL_PAIRS_STATES
 from dphmm.markov.model import MarkovModel
 from dphmm.markov.private.planned import PlannedFit, learn
 from dphmm.markov.private.sensitivity import Caps
 from dphmm.markov.private.transition_counts import TransitionCounts
 from dphmm.types import Exact
+
+if TYPE_CHECKING:
+    from dphmm.states.space import StateSpace
 
 
 def fit_chain(
@@ -42,6 +47,19 @@ def fit_chain(
     """
     parts, event = learn(sequences, n_states, epsilon, max_length, **options)
     return MarkovModel(**parts._asdict()), event
+
+
+def noisy_moves(space: StateSpace, moves: str | None = None) -> str | None:
+    """The mask of `fit_chain` for ``moves``, "all" or "neighbours"; by default all but of a grid of many cells.
+
+    Raises InvalidInput for neighbours of what is no grid.
+    """
+    if moves is not None:
+        one_of(moves, ("all", "neighbours"), "moves")
+    if moves == "neighbours" and space.kind != "grid":
+        raise InvalidInput("moves", "neighbours", "all: only cells of a grid have neighbours")
+    many = moves is None and space.kind == "grid" and space.n_states > ALL_PAIRS_STATES
+    return "neighbours" if many or moves == "neighbours" else None
 
 
 def fit_counts(
