@@ -477,6 +477,24 @@ class TestOutput:
         assert result.exit_code == 0, result.output
         by_command = json.loads((tmp_path / "by" / f"{name}.privacy.json").read_text())
         assert statement == by_command
+        counts, own = (
+            json.loads((folder / f"{name}.owner.json").read_text()) for folder in (tmp_path, tmp_path / "by")
+        )
+        assert counts == own and counts["rows"] == 5
+
+    def test_rows_in_no_state_are_counted_for_the_owner_alone(self, tmp_path):
+        """60 % of the rows of a table lay outside the box, and nothing told of it."""
+        grid = dphmm.Grid.from_bounds(13.30, 52.48, 13.31, 52.49, cell=500.0)
+        n = grid.n_states
+        model = dphmm.MarkovModel(np.full(n, 1 / n), np.full((n, n), 1 / n))
+        table = pd.DataFrame({"user": ["u"] * 3, "step": [1, 2, 3], "lat": [52.485, 52.6, 52.485], "lon": [13.305] * 3})
+        path = tmp_path / "r.parquet"
+        public = model, dphmm.policy.complete(n), grid, 1
+        given = {"output": path, "bits": dphmm.ReplayBits(1), "progress": False}
+        dphmm.release_many(table, *public, ledger=MemoryLedger(), **given)
+        counts = json.loads((tmp_path / "r.parquet.owner.json").read_text())
+        assert (counts["rows"], counts["rows_in_no_state"], counts["new_releases"]) == (3, 1, 3)
+        assert (tmp_path / "r.parquet.owner.json").stat().st_mode & 0o077 == 0
 
     def test_what_takes_released_files_takes_it(self, parts, tmp_path):
         path = tmp_path / "r.parquet"

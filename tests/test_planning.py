@@ -11,6 +11,7 @@ for another model, does not. Twins: a session's own fold, a dense forward-backwa
 
 from __future__ import annotations
 
+import html
 import itertools
 import json
 from dataclasses import replace
@@ -800,7 +801,8 @@ def test_a_plan_comes_back(kind, tmp_path):
     assert again.options["constraint"] == "delta=0.1"
     dphmm.save_plan(again, tmp_path / "again.json")
     assert (tmp_path / "again.json").read_bytes() == (tmp_path / "plan.json").read_bytes()
-    assert "chosen" in own._repr_html_()
+    shown = own._repr_html_()
+    assert "chosen" in shown and all(html.escape(line) in shown for line in own.found.lines)
 
 
 def changed(document, path, value):

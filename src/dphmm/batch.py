@@ -199,7 +199,7 @@ class Batch:
         BudgetExceeded : before anything is drawn where the epsilons of all rows together would pass a cap, or break the
             promise of an account.
         """
-        visits = self._visits(trajectories)
+        visits = self.visits(trajectories)
         self.report.outside, self.report.same_step = visits.outside, visits.same_step
         self.report.rows, self.report.subjects = visits.n_rows, len(visits)
         steps, times = visits.steps, visits.times
@@ -298,11 +298,25 @@ class Batch:
                     write(table)
                 yield chunk
 
+    def write_owner_counts(
+        self, output: PathLike, visits: VisitTable, published: Published, rejected: Mapping[str, int]
+    ) -> Path:
+        """Write the counts for the owner beside a released file, after `run` has released these rows; their path.
+
+        ``rejected``: the rows that could not be read, by reason.
+        """
+        from dphmm.storage.private_tables import owner_counts, owner_path, write_counts
+
+        fresh = published.rows - published.not_asked - self.report.replayed
+        counts = owner_counts(visits.in_steps, self.report.outside, fresh, self.report.drifted, rejected)
+        write_counts(path := owner_path(str(output)), counts)
+        return path
+
     def check(
         self, trajectories: Trajectories | VisitTable, *, resume: bool = False, raised: bool = False
     ) -> VisitTable:
         """Refuse now what `run` would refuse ahead; the rows as `run` takes them. Raises as `run`."""
-        visits = self._visits(trajectories)
+        visits = self.visits(trajectories)
         self._checked(visits, resume, raised)
         return visits
 
@@ -464,14 +478,14 @@ class Batch:
 
     def steps_of(self, trajectories: Trajectories | VisitTable) -> int:
         """At how many steps users have rows, all users together. Raises InvalidInput as `run`."""
-        return self._visits(trajectories).n_visits
+        return self.visits(trajectories).n_visits
 
     def most_asked(self, trajectories: Trajectories | VisitTable) -> list[int]:
         """How many rows of each user are asked at most: exactly so many but with a paced schedule.
 
         As if no user had a history. Raises InvalidInput as `run`.
         """
-        visits, most = self._visits(trajectories), list[int]()
+        visits, most = self.visits(trajectories), list[int]()
         for visit in visits:
             subject, origin = self._met(visit, _begins(visit, visits), set(), None)
             t = visits.steps[visit.rows] - origin + 1
@@ -489,7 +503,7 @@ class Batch:
                 most.append(len(named))
         return most
 
-    def _visits(self, rows: Trajectories | VisitTable) -> VisitTable:
+    def visits(self, rows: Trajectories | VisitTable) -> VisitTable:
         """The rows to answer. Raises InvalidInput for a table that was made for another model, or another rule."""
         setting = self.setting
         if not isinstance(rows, VisitTable):
@@ -737,7 +751,7 @@ def release_many(
     resume : continue users that the ledger already holds; their stored answers come back unchanged.
     output : a file (.parquet, .csv, .csv.gz) for the same rows, with the privacy statement beside it, as
         ``dphmm release`` writes them: `read_report`, `audit.check_released` and `read` take them. A file that exists is
-        rewritten with ``resume`` alone.
+        rewritten with ``resume`` alone. ``OUTPUT.owner.json``, for you alone, has the rows in no state of the model.
     model_people : for the statement, whom the model was fitted on: "others" than those released, the "same", or
         "unknown", as it is where nothing is said. What a model says itself need not be said.
     progress : show a bar on a terminal, or call (done, total).
@@ -782,12 +796,14 @@ def release_many(
     batch, published = Batch(model, policy, space, epsilon, **choices), Published()
     owners = _checked_output(batch, output, model_people, resume, loaded.trajectories)
     with shown(progress, "release") as report:
-        chunks: Iterable[Sequence[Released]] = batch.run(loaded.trajectories, resume=resume, progress=report)
+        visits = batch.visits(loaded.trajectories)
+        chunks: Iterable[Sequence[Released]] = batch.run(visits, resume=resume, progress=report)
         if output is not None:
             chunks = batch.written(chunks, output, published)
         rows = Releases.joined(chunk for chunk in chunks if isinstance(chunk, Releases))
     if output is not None and rows is not None:
         write_statement(output, batch.statement(published, owners.people, known_by=owners.known_by))
+        batch.write_owner_counts(output, visits, published, {})
     if rows is not None and (told := unanswered_words(*_people(rows))) is not None:
         warnings.warn(told, UserWarning, stacklevel=2)
     released = to_kind(released_table([] if rows is None else rows, space), table)
@@ -803,6 +819,7 @@ def _checked_output(
     Raises InvalidInput, before anything is drawn.
     """
     from dphmm.storage.learned import whom, whom_of
+    from dphmm.storage.private_tables import owner_path
     from dphmm.storage.statement import statement_path
 
     if output is None:
@@ -810,7 +827,7 @@ def _checked_output(
             raise InvalidInput("model_people", model_people, "an output with it: it is said in the privacy statement")
         return whom(None, None)
     table_format(output, "output")
-    for path in (Path(output), statement_path(output)):
+    for path in (Path(output), statement_path(output), owner_path(str(output))):
         checked_output(path)
     if Path(output).exists() and not resume:
         raise InvalidInput("output", f"{output}, which exists", "a new file, or resume=True to continue and rewrite it")

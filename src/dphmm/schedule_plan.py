@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Any
 
 from dphmm._checks import written_fraction
-from dphmm._notebook import html_table, picture
+from dphmm._notebook import html_lines, html_table, picture
 from dphmm.accounting.promise import Schedule, SequencePromise
 from dphmm.accounting.records import in_short
 from dphmm.errors import InvalidInput
@@ -218,7 +218,10 @@ class SchedulePlan:
     def _repr_html_(self) -> str:
         rows = ((row.releases, f"{in_short(row.epsilon)}{' (chosen)' * row.chosen}", row.online, row.smoothed)
                 for row in self.ladder * self.figures)  # fmt: skip
-        return html_table(("releases", "epsilon", "online", "smoothed"), rows, f"expected error, {self.unit}")
+        heads = ("answers", "epsilon of each", "error by the answers so far", "error by all answers")
+        caption = f"what was tried for a total of {in_short(self.schedule.promise.exact)}; {self.unit}"
+        found = html_lines(self.found.lines) if self.figures else ""
+        return found + html_table(heads, rows, caption)
 
 
 def simulated_blocks(promise: SequencePromise, length: int) -> int:

@@ -38,10 +38,8 @@ from dphmm.storage.ledger import COMMANDS, open_ledger
 from dphmm.storage.private_tables import (
     by_reason,
     in_words,
-    owner_counts,
     owner_path,
     rejected_path,
-    write_counts,
     write_rejected,
 )
 from dphmm.storage.tables import column_names
@@ -216,10 +214,8 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
     with _kept(batch, given):
         write_statement(given["output"], statement)
         write_rejected(rejected_path(given["output"]), loaded.rejected, given["trajectories"])
-        report, rejected = batch.report, by_reason(loaded.rejected)
-        fresh = published.rows - published.not_asked - report.replayed
-        counts = owner_counts(rows.in_steps, report.outside, fresh, report.drifted, rejected)
-        write_counts(owner_path(given["output"]), counts)
+        rejected = by_reason(loaded.rejected)
+        batch.write_owner_counts(given["output"], rows, published, rejected)
     if (told_unasked := _unasked(published)) is not None:
         console.warn(told_unasked)
     told = _told(job, batch, statement, rows, published.subjects - published.unanswered)
