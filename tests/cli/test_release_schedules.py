@@ -62,6 +62,16 @@ def test_a_plan_is_released_stated_audited_smoothed_reported_and_resumed(folder,
     assert pq.read_table("released.parquet").to_pylist() == rows
 
 
+def test_rows_after_the_sequence_of_a_plan_are_told(folder, run):
+    """5,572 of 13,685 rows lay beyond, and neither release nor its file said so."""
+    told = "12 of 36 rows are after step 8, the last of the sequence that the total is of: they have no answer"
+    for steps, says in ((8, True), (12, False)):
+        run("plan", "model.npz", "--policy", "radius.json", "--path-epsilon", 4, "--steps", steps, "--epsilon", 2,
+            "-o", f"plan{steps}.json", *QUICK)  # fmt: skip
+        said = release(run, "--plan", f"plan{steps}.json", out=f"r{steps}.csv", ledger=f"l{steps}.db").stderr
+        assert (f"note: {told}" in said) == says
+
+
 def test_csv_and_lines_are_audited_too(folder, plan, run):
     release(run, "--plan", "plan.json", out="released.csv")
     audit = ("audit", *PUBLIC, "--epsilon", 2)

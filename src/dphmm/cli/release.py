@@ -5,7 +5,7 @@ Every answer is stored in the ledger first; the released file appears at the end
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +13,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import click
+import numpy as np
 
 from dphmm.accounting.records import in_short
 from dphmm.cli.console import REJECTED, Console, Interrupted, Row, aligned, print_json
@@ -31,6 +32,7 @@ from dphmm.cli.release_job import (
     with_budget_plan,
 )
 from dphmm.errors import InvalidInput
+from dphmm.session.releases import Releases
 from dphmm.states.space import LABELS_WRONG
 from dphmm.storage import statement_types
 from dphmm.storage.inputs import checked_input, steady
@@ -46,8 +48,9 @@ from dphmm.storage.tables import column_names
 from dphmm.storage.trajectories import load_visits
 
 if TYPE_CHECKING:
-    from dphmm.accounting.promise import Schedule
+    from dphmm.accounting.promise import Schedule, SequencePromise
     from dphmm.batch import Batch
+    from dphmm.session.releases import Released
     from dphmm.session.setting import Subjects
     from dphmm.states.visit_table import UserRows, VisitTable
     from dphmm.storage.release_words import Found, Story
@@ -184,7 +187,7 @@ _NOT_EXPECTED = "no plan has computed it for such rows; dphmm report does, from 
 
 def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
     """Release every row of a file; returns the exit code."""
-    from dphmm.storage.release_words import release_warnings
+    from dphmm.storage.release_words import after_sequence_words, release_warnings
     from dphmm.storage.released import Published
     from dphmm.storage.statement import write_statement
 
@@ -207,8 +210,9 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
         console.say(work_ahead(rows))
         with _kept(batch, given), console.progress("release") as progress:
             chunks = batch.run(rows, resume=given["resume"], raised=given["raise_cap"], progress=progress)
-            for _ in batch.written(chunks, given["output"], published):
-                pass
+            after = sum(
+                _after(chunk, batch.caps.promise) for chunk in batch.written(chunks, given["output"], published)
+            )
     horizon = None if job.budget_plan is None else job.budget_plan.document()
     statement = batch.statement(published, owners.people, known_by=owners.known_by, horizon=horizon)
     with _kept(batch, given):
@@ -218,6 +222,8 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
         batch.write_owner_counts(given["output"], rows, published, rejected)
     if (told_unasked := _unasked(published)) is not None:
         console.warn(told_unasked)
+    if after and batch.caps.promise is not None and batch.caps.promise.steps is not None:
+        console.note(after_sequence_words(after, published.rows, batch.caps.promise.steps))
     told = _told(job, batch, statement, rows, published.subjects - published.unanswered)
     document = _document(batch, published, statement, rejected) | told.document()
     if given["as_json"]:
@@ -377,6 +383,13 @@ def _whole_blocks(visit: UserRows, rows: VisitTable, schedule: Schedule, step: i
     # What lies before the first block that begins in the rows.
     before = -promise.passed % length if promise.per is not None else 0
     return max(0, (last - first + 1 - before) // length)
+
+
+def _after(rows: Sequence[Released], promise: SequencePromise | None) -> int:
+    """How many rows are after the sequence that a promise is of, and have no answer."""
+    if promise is None or promise.steps is None or not isinstance(rows, Releases):
+        return 0
+    return int(np.count_nonzero((rows.t > promise.steps) & ~rows.asked))
 
 
 def _unasked(published: Published) -> str | None:

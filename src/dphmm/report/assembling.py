@@ -46,7 +46,7 @@ from dphmm.simulated import Guesses, ModelGuesses, places_of_states
 from dphmm.states.space import FORBIDDEN, LONGEST_NAME
 from dphmm.states.trajectory import MICROSECONDS
 from dphmm.storage.inputs import PathLike
-from dphmm.storage.release_words import every_nth
+from dphmm.storage.release_words import after_sequence_words, every_nth
 from dphmm.storage.statement import load_statement, promise_of_statement, schedule_of_statement, stated_options
 from dphmm.storage.statement_types import earlier_answers_of, epsilons_of, member
 from dphmm.types import BoolArray, FloatArray, IntArray, Loss
@@ -322,8 +322,7 @@ def _after_sequence(rows: Rows, made: Made) -> str:
     after = rows.step > promise.steps
     if not after.any() or rows.asked[after].any():
         return ""
-    of = f"{int(after.sum()):,} of {len(rows):,} rows"
-    return f"{of} are after step {promise.steps:,}, the last of the sequence that the total is of: they have no answer."
+    return f"{after_sequence_words(int(after.sum()), len(rows), promise.steps)}."
 
 
 class _Reading:

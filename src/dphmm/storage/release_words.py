@@ -181,6 +181,16 @@ def _hours(seconds: float) -> str:
     return f"{minutes}\u00a0min" if minutes else "less than a minute"
 
 
+def after_sequence_words(after: int, rows: int, steps: int) -> str:
+    """That some rows lie after the steps that a total over a sequence is of, where none of them has an answer.
+
+    >>> after_sequence_words(7, 35, 10)
+    '7 of 35 rows are after step 10, the last of the sequence that the total is of: they have no answer'
+    """
+    of = f"{after:,} of {rows:,} rows"
+    return f"{of} are after step {steps:,}, the last of the sequence that the total is of: they have no answer"
+
+
 def first_that_finds(stays: Sequence[tuple[int, float]], known: float) -> int:
     """After how many blocks a reader first is as near as who knows the state; 0 where no figure says so.
 
