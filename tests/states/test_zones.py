@@ -90,6 +90,7 @@ BAD = [
     (["a", "b"], [box(0, 0, 1, 1), box(0.9, 0, 2, 1)], "zones: got 'a' and 'b', which overlap;"),
     (["a", "b", "c"], [box(0, 0, 1, 1), box(0.2, 0.2, 0.4, 0.4), box(0.5, 0.5, 2, 2)], "overlap, and 1 more pairs"),
     (["a"], [shapely.Polygon()], "zone 'a': got an empty polygon"),
+    (["a"], [shapely.box(10, 50, 10 + 5e-15, 50 + 5e-15)], "zone 'a': got a polygon without an area"),
     (["a"], [shapely.Point(0, 0)], "zone 'a': got Point"),
     (["a"], [None], "zone 'a': got nothing"),
     (["a"], [BOWTIE], "crosses itself; expected .*mend=True"),
@@ -112,6 +113,11 @@ def test_zones_that_share_no_more_than_rounding_leaves_are_apart():
 
 
 def test_an_outline_that_crosses_itself_is_mended_where_that_is_asked():
+    speck = shapely.box(10, 50, 10 + 5e-15, 50 + 5e-15)
+    beside = shapely.MultiPolygon([shapely.box(11, 50, 12, 51), speck])
+    with pytest.raises(InvalidInput, match=r"without an area; expected .*mend=True"):
+        Zones(["a"], [beside])
+    assert Zones(["a"], [beside], mend=True).polygons[0].equals(shapely.box(11, 50, 12, 51))
     space = Zones(["a"], [BOWTIE], mend=True)
     assert space.polygons[0].is_valid and space.polygons[0].geom_type == "MultiPolygon"
 

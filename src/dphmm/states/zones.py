@@ -24,6 +24,8 @@ from dphmm.types import FloatArray, IntArray
 
 #: Two zones may share this part of the smaller one's area: coordinates of a common border are rounded.
 BORDER_SHARE = 1e-6
+#: In square degrees, less than 1 cm²: of smaller polygons corners are nearer to each other than floats can tell.
+_LEAST_AREA = 1e-15
 _KINDS = ("Polygon", "MultiPolygon")
 _MULTIPOLYGON = 6
 _AT_ONCE = 1 << 18
@@ -295,14 +297,19 @@ def _checked(shapely: ModuleType, names: Sequence[str], shapes: Any, mend: bool)
                 expected = "an outline that does not cross itself; mend=True mends it with shapely.make_valid"
                 raise InvalidInput(field, "an outline that crosses itself", expected)
             shapes[state] = mended
-        if not shapes[state].area > 0:
-            raise InvalidInput(field, "a polygon without an area", "an outline of at least 3 corners")
+        whole = all(part.area > _LEAST_AREA for part in shapely.get_parts(shapes[state]))
+        if mend and not whole:
+            shapes[state] = _areas_of(shapely, shapes[state])
+            whole = not shapes[state].is_empty
+        if not whole:
+            expected = "an outline of at least 3 corners, and 1 cm²; mend=True leaves out parts that are smaller"
+            raise InvalidInput(field, "a polygon without an area", expected)
     return shapely.force_2d(shapes)
 
 
 def _areas_of(shapely: ModuleType, shape: Any) -> Any:
-    """The polygons among the parts of a shape, as one."""
-    parts = [part for part in shapely.get_parts(shape) if part.geom_type in _KINDS]
+    """The polygons among the parts of a shape, as one, without those that are too small."""
+    parts = [part for part in shapely.get_parts(shape) if part.geom_type in _KINDS and part.area > _LEAST_AREA]
     return shapely.union_all(parts)
 
 
