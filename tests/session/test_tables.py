@@ -49,6 +49,13 @@ def world(name):
             # An answer 399 cells from where nearly everybody is counts exp(-3192 / (1 + noise)) there.
             return corridor(n, 0).with_jump(1e-3), dphmm.policy.radius(space, 1), space, 8, {}
         return corridor(n, 0), dphmm.policy.radius(space, 1), space, 8, {}
+    if name in ("labels", "table"):
+        weights = np.random.default_rng(2).uniform(0.1, 1, (9, 9))
+        model = dphmm.MarkovModel(np.full(9, 1 / 9), weights / weights.sum(axis=1, keepdims=True))
+        if name == "labels":
+            return model, dphmm.policy.complete(9), dphmm.StateSpace.labels(list("012345678")), 1, {}
+        space = dphmm.StateSpace(np.stack(np.divmod(np.arange(9), 3), axis=1))
+        return model, dphmm.policy.radius(space, 1), space, 1, {"mechanism": "optimal-table"}
     if name == "two phases":
         moves = np.kron([[0, 1], [1, 0]], np.full((5, 5), 0.2))
         space = dphmm.StateSpace(np.stack(np.divmod(np.arange(10), 5), axis=1))
@@ -85,8 +92,10 @@ def world(name):
 FLUSHED = ("faint", "tails", "jump tails")
 WORLDS = (
     *("grid", "graded", "components", "median", "state", "at", "faint", "tails", "two phases"),
-    *("jump", "jump tails"),
+    *("jump", "jump tails", "labels", "table"),
 )
+#: Whose answers are listed.
+LISTED = ("labels", "table")
 
 
 def rows_of(n_states, users=7, seed=3):

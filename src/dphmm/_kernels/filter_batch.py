@@ -38,6 +38,8 @@ _FEW = 3
 #: The kind of a law that is left to Python altogether, estimates of skipped steps too; of another one that floats do
 #: not serve it is -1.
 ALONE = -2
+#: The kind of a law of listed answers: ``projected`` is how likely each is made, and an answer is its number.
+LISTED = 3
 #: Covers the roundings of one step in a bound, for fewer than 2**24 states.
 _SLACK = 1.0 + 2.0**-26
 #: The numbers of a bound: of the row itself, and of the inflow.
@@ -177,7 +179,7 @@ def filter_batch(
     batch: Batch,
     estimates: Estimates,
 ) -> None:
-    """Filter until a slot is stopped, or no subject is left. ``answers`` (d, N) are those of the states."""
+    """Filter until a slot is stopped, or no subject is left. ``answers`` (d, N): of the states, (0, N) of labels."""
     moving = np.empty(SLOTS, np.bool_)
     while _fill(batch, subjects):
         before, after = batch.rows[batch.side[0]], batch.rows[1 - batch.side[0]]
@@ -259,6 +261,9 @@ def _condition_or_skip(
             served = _condition(columns, flushing, laws, law, steps.z[at], prior, support, bound, posterior)
     if served and (skipped == 0 or steps.estimated[at]):
         estimates.states[at] = likeliest(posterior)
+        if len(answers) == 0:
+            # Of labels: how likely the likeliest is.
+            estimates.means[at, 0] = min(1.0, posterior.max())
         for j in range(len(answers)):
             estimates.means[at, j] = expectation(posterior, answers[j])
     if not served:
@@ -287,9 +292,12 @@ def _condition(
     for i in range(b - a):
         for j in range(len(z)):
             centre[i] += laws.normals[a + i, j] * z[j]
-    table = laws.tables[laws.first_tables[law] : laws.first_tables[law + 1]]
-    rows = (laws.projected[a:b], laws.inverses[a:b], laws.shifts[a:b])
-    likelihood(*rows, centre, laws.kinds[law], laws.rates[law], table, posterior)
+    if laws.kinds[law] == LISTED:
+        posterior[:] = laws.projected[a + int(z[0])]
+    else:
+        table = laws.tables[laws.first_tables[law] : laws.first_tables[law + 1]]
+        rows = (laws.projected[a:b], laws.inverses[a:b], laws.shifts[a:b])
+        likelihood(*rows, centre, laws.kinds[law], laws.rates[law], table, posterior)
     return weigh(flushing, columns.inflow, prior, support, bound, posterior)
 
 

@@ -387,6 +387,11 @@ class AnswerTable(AnswerMechanism):
         return np.full(len(numbers), -np.inf) if named < 0 else np.asarray(self._law.logs[numbers, named])
 
     @property
+    def table_law(self) -> TableLaw:
+        """`law`, as the compiled filter asks for it."""
+        return self._law
+
+    @property
     def excludes(self) -> bool:
         """Never: a table names any of its answers whatever is true."""
         return False

@@ -24,7 +24,7 @@ from dphmm._kernels.process import cores
 from dphmm.errors import DphmmError
 from dphmm.markov.filtering import SETTLED, Belief
 from dphmm.markov.model import MarkovModel
-from dphmm.session.plan import LABEL, Likelihood, Position, estimate
+from dphmm.session.plan import LABEL, Likelihood, Position, TableLikelihood, estimate
 from dphmm.states.space import StateSpace
 from dphmm.types import BoolArray, FloatArray, IntArray
 
@@ -98,8 +98,8 @@ class Filter:
 
     @cached_property
     def axes(self) -> FloatArray:
-        """The states' answers (d, N), axis by axis."""
-        return np.ascontiguousarray(self.space.own_answers.T)
+        """The states' answers (d, N), axis by axis; (0, N) of labels."""
+        return np.ascontiguousarray(self.space.own_answers.T)[: 0 if self.loss == LABEL else None]
 
     @cached_property
     def inflow(self) -> FloatArray:
@@ -112,7 +112,7 @@ class Filter:
     @property
     def compiled(self) -> bool:
         """Whether releases may be left to the compiled loop at all."""
-        return self.loss not in ("euclidean", LABEL) and self.model.time_homogeneous
+        return self.loss != "euclidean" and self.model.time_homogeneous
 
     def run(
         self,
@@ -181,6 +181,7 @@ class _Stack:
     numbers: IntArray
     released: set[int]
     rooms: FloatArray
+    listed: dict[int, TableLikelihood]
     laws: Laws
 
     @classmethod
@@ -195,7 +196,21 @@ class _Stack:
             found.append(law if left >= 0 else None)
         supports = [schedule.support_of(number) for number in numbers.tolist()]
         rooms = np.array([np.inf if law is None else law.room for law in found])
-        return cls(numbers, released, rooms, _laws(found, supports))
+        listed = {number: law for number, law in enumerate(found) if isinstance(law, TableLikelihood)}
+        return cls(numbers, released, rooms, listed, _laws(found, supports))
+
+    def answers(self, z: IntArray, laws: IntArray) -> tuple[FloatArray, BoolArray]:
+        """Answers (n, d) under laws (n,) as the loop reads them, and which it cannot (n,): too far away, or not listed.
+
+        One of a table is read as its number.
+        """
+        floats = z.astype(np.float64)
+        far = np.abs(floats).max(axis=1, initial=0.0) >= np.append(self.rooms, np.inf)[laws]
+        for number, law in self.listed.items():
+            own = np.flatnonzero(laws == number)
+            floats[own, 0] = law.law.numbers(z[own])
+            far[own] = floats[own, 0] < 0
+        return floats, far
 
 
 def _stackable(law: Likelihood) -> bool:
@@ -239,8 +254,7 @@ class _Work:
         exact: Callable[[int], Position] | None,
     ) -> None:
         self._own, self._stack, self._observed, self._exact = own, stack, observed, exact
-        self._z = observed.z.astype(np.float64)
-        far = np.abs(self._z).max(axis=1, initial=0.0) >= stack.rooms[laws]
+        self._z, far = stack.answers(observed.z, np.where(observed.skipped == 0, laws, len(stack.numbers)))
         alone = far if own.compiled else far | (observed.estimated & (observed.skipped > 0))
         self._laws_of = np.where(alone, len(stack.numbers), laws)
         self._begins = np.concatenate([[0], 1 + np.flatnonzero(observed.begins[1:]), [len(observed.t)]])
@@ -349,9 +363,8 @@ class _Work:
         )
         alone = kernels.empty_batch(len(row), 0, 1)
         estimates = kernels.Estimates(self.estimates[here], self.states[here])
-        self._filter(
-            stack, kernels.Steps(only, only, self._z[here], self._observed.estimated[here]), subjects, alone, estimates
-        )
+        z, _ = stack.answers(self._observed.z[here], only)
+        self._filter(stack, kernels.Steps(only, only, z, self._observed.estimated[here]), subjects, alone, estimates)
         if alone.stopped[0]:
             return False
         rows[0], bounds[0] = subjects.ends[0], subjects.end_bounds[0]

@@ -42,6 +42,7 @@ from dphmm.sensitivity.hull import SensitivityHull
 from dphmm.types import BoolArray, FloatArray, IntArray, Loss
 
 if TYPE_CHECKING:
+    from dphmm.mechanisms.answer_table import TableLaw
     from dphmm.session.options import Options
 
 #: Part of every plan hash: raise it when the same inputs would make another plan.
@@ -314,7 +315,7 @@ class Likelihood:
         """The likelihood of a plan, or None where it is not of the kind that floats serve exactly."""
         law = _law_of(plan)
         if law is None:
-            return None
+            return TableLikelihood.of_table(plan)
         normals, inverses, shifts, longest, largest = _kernels.filter.facets_of(*law[:3])
         contracted = plan.constraint if plan.constraint.contracted else None
         numbers = np.arange(len(plan.image)) if contracted is None else contracted.plan_states
@@ -361,6 +362,44 @@ class Likelihood:
         return of_state[:, within.surrogate]
 
 
+@dataclass(frozen=True, eq=False)
+class TableLikelihood(Likelihood):
+    """That of a plan which names one of K listed answers: ``rows`` (K, N) say how likely states make each of them."""
+
+    law: TableLaw
+    rows: FloatArray
+
+    @classmethod
+    def of_table(cls, plan: Plan) -> TableLikelihood | None:
+        """The likelihood of a plan of one table, else None."""
+        law = plan.mechanisms[0].table_law if len(plan.mechanisms) == 1 else None
+        if law is None:
+            return None
+        rows = np.ascontiguousarray(law.probabilities[law.numbers(plan.image)].T)
+        count, d = law.points.shape
+        facets, kind = np.zeros(count), _kernels.filter_batch.LISTED
+        return cls(rows[:1], facets, facets, kind, 0.0, facets[:0], np.zeros((count, d)), np.inf, None, law, rows)
+
+    @property
+    def projected(self) -> FloatArray:
+        """What stands in the place of a law's facets."""
+        return self.rows
+
+    def holds(self, z: IntArray) -> bool:
+        """Whether answers (..., d) are listed."""
+        return bool((self.law.numbers(z.reshape(-1, z.shape[-1])) >= 0).all())
+
+    def at(self, z: IntArray) -> FloatArray | None:
+        """Pr(z | s) (N,); None for an answer (d,) that is not listed."""
+        rows = self.of_answers(z[None])
+        return None if rows is None else rows[0]
+
+    def of_answers(self, answers: IntArray) -> FloatArray | None:
+        """`at` of several answers (k, d), in rows (k, N); None where one of them is not listed."""
+        numbers = self.law.numbers(answers)
+        return self.rows[numbers] if (numbers >= 0).all() else None
+
+
 _KNOWN: WeakKeyDictionary[Plan, Likelihood | None] = WeakKeyDictionary()
 
 
@@ -377,11 +416,15 @@ def likelihood_of(plan: Plan) -> Likelihood | None:
 def updated(prior: Belief, plan: Plan, z: IntArray) -> Belief | None:
     """The prior given an answer z (d,), as `Likelihood.at` and `Belief.weighted` have it; None where floats do not do.
 
-    Nothing is kept for a second answer: with a plan of its own at every step there is none.
+    Nothing is kept for a second answer but of a table: with a plan of its own at every step there is none.
     """
     law = _law_of(plan)
-    if law is None or prior.row is None:
+    if prior.row is None:
         return None
+    if law is None:
+        listed = likelihood_of(plan)
+        weights = None if listed is None else listed.at(z)
+        return None if weights is None else prior.weighted(weights, plan.still_possible(z))
     seen, n = plan.constraint, prior.n_states
     posterior, remaining = np.empty(n), np.empty(n, dtype=np.bool_)
     released = plan.lattice, seen.support, seen.plan_states, seen.surrogate
