@@ -95,8 +95,47 @@ def test_with_privacy_no_cell_decides_whether_a_table_is_refused():
         odd = pd.concat([table.iloc[:1].astype(object).assign(user="c"), table.astype(object)], ignore_index=True)
         odd.loc[0, column] = cell
         assert dphmm.fit(odd, GRID, **PRIVATE, bits=dphmm.ReplayBits(3)).digest == model.digest
+    # Without a state of somebody whole numbers become floats.
+    states = pd.DataFrame(
+        {"user": ["a"] * 4 + ["b"] * 3, "step": [*range(4), *range(3)], "state": [0, 1, 0, 0, 1, 1, 0]}
+    )
+    public = {"space": dphmm.StateSpace.labels(["0", "1"]), "epsilon": 50, "max_length": 5}
+    floats = pd.concat([states, pd.DataFrame({"user": ["c"], "step": [0], "state": [None]})], ignore_index=True)
+    floats["state"] = floats.state.astype(float)
+    one, other = (dphmm.fit(some, **public, bits=dphmm.ReplayBits(3)).digest for some in (states, floats))
+    assert one == other != dphmm.fit(states.iloc[:4], **public, bits=dphmm.ReplayBits(3)).digest
     nobody = dphmm.fit(table.iloc[:0], GRID, **PRIVATE, bits=dphmm.ReplayBits(3))
     assert nobody.n_states == GRID.n_states
+
+
+@pytest.mark.filterwarnings("error")
+def test_with_privacy_no_shape_decides_whether_a_frame_is_refused():
+    """Columns beside points elsewhere, and shapes none of which is a point, raised, and told of somebody's place."""
+    geopandas = pytest.importorskip("geopandas")
+    shapely = pytest.importorskip("shapely")
+    table = rows()
+    points = geopandas.points_from_xy(table.lon, table.lat)
+    model = dphmm.fit(table, GRID, **PRIVATE, bits=dphmm.ReplayBits(3))
+
+    def learned(frame, geometry, crs=4326):
+        made = geopandas.GeoDataFrame(frame, geometry=list(geometry), crs=crs)
+        return dphmm.fit(made, GRID, **PRIVATE, bits=dphmm.ReplayBits(3)).digest
+
+    # Beside columns the shapes say nothing, wherever they are.
+    for other in (shapely.Point(0, 0), shapely.Point(), shapely.LineString([(0, 0), (1, 1)]), None):
+        assert learned(table, [other, *points[1:]]) == model.digest
+        assert learned(table, [other] * len(table)) == model.digest
+    alone = table.drop(columns=["lat", "lon"])
+    assert learned(alone, points) == model.digest
+    metres = geopandas.GeoSeries(points, crs=4326).to_crs(32633)
+    assert learned(alone, metres, 32633) == model.digest
+    # What is no point is no place, of one person, or of everybody.
+    of_b = alone[alone.user == "b"]
+    without_a = dphmm.fit(table[table.user == "b"], GRID, **PRIVATE, bits=dphmm.ReplayBits(3)).digest
+    nobody = dphmm.fit(table.iloc[:0], GRID, **PRIVATE, bits=dphmm.ReplayBits(3)).digest
+    for other in (shapely.Point(), shapely.LineString([(0, 0), (1, 1)]), None, shapely.Point(float("inf"), 50)):
+        assert learned(alone, [*[other] * 20, *points[20:]]) == without_a
+        assert learned(of_b, [other] * 20) == nobody
 
 
 @pytest.mark.parametrize(

@@ -160,7 +160,7 @@ def _records(
     """Whose each sequence of a table is; no row raises. Raises InvalidInput for public options and for columns."""
     from dphmm.markov.trajectories import records_of, timing_of
 
-    placed = located(table)
+    placed = located(table, each=True)
     names = column_list(placed)
     roles = column_roles(names, dict.fromkeys(ROLES))
     # Cells of a frame are read one by one: the type of a column would follow from all of them.

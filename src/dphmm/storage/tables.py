@@ -376,17 +376,20 @@ def convert_frame(frame: Any, *, assume_utc: bool = False) -> pd.DataFrame:
     )
 
 
-def with_places(table: Any, known: Collection[str]) -> Any:
+def with_places(table: Any, known: Collection[str], *, each: bool = False) -> Any:
     """A GeoDataFrame whose points become lat and lon where it has no ``known`` column; any other table as it is.
 
-    Raises InvalidInput where it has points and columns lat and lon that are elsewhere: which of both is meant?
+    Raises InvalidInput where it has points and columns lat and lon that are elsewhere: which of both is meant? And for
+    shapes none of which is a point. With ``each`` every row is read by itself, and none raises: a known column counts,
+    and a shape that is no point is no place.
     """
     if not hasattr(table, "geometry"):
         return table
     if set(column_list(table)) & set(known):
-        _check_same_places(table)
+        if not each:
+            _check_same_places(table)
         return table
-    lat, lon = _coordinates(table)
+    lat, lon = _coordinates(table, each)
     import pandas as pd
 
     plain = {name: table[name] for name in table.columns if name != table.geometry.name}
@@ -423,8 +426,8 @@ def _utc(times: Any, assume_utc: bool) -> Any:
     return times.dt.tz_convert("UTC")
 
 
-def _coordinates(frame: Any) -> tuple[Any, Any]:
-    """Latitudes and longitudes of a frame's points."""
+def _coordinates(frame: Any, each: bool = False) -> tuple[Any, Any]:
+    """Latitudes and longitudes of a frame's points; unless ``each`` is read by itself one shape has to be one."""
     import pandas as pd
 
     name = getattr(frame, "_geometry_column_name", None) or next(
@@ -437,7 +440,7 @@ def _coordinates(frame: Any) -> tuple[Any, Any]:
     if crs is not None and not crs.is_geographic:
         points = points.to_crs(4326)
     there = [getattr(point, "geom_type", None) == "Point" and not point.is_empty for point in points]
-    if not any(there) and points.notna().any():
+    if not each and not any(there) and points.notna().any():
         raise InvalidInput("geometry", "shapes that are not points", "points (positionfixes)")
     lat = [point.y if fine else None for point, fine in zip(points, there, strict=True)]
     lon = [point.x if fine else None for point, fine in zip(points, there, strict=True)]

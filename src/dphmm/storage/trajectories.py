@@ -394,9 +394,12 @@ def trajectories_from_table(
     return assembler.finish("table", may_be_empty=may_be_empty)
 
 
-def located(table: Any) -> Any:
-    """A table as it is; a GeoDataFrame without columns of places or states with those of its points, in degrees."""
-    return with_places(table, (*_LATITUDES, *_LONGITUDES, "state"))
+def located(table: Any, *, each: bool = False) -> Any:
+    """A table as it is; a GeoDataFrame without columns of places or states with those of its points, in degrees.
+
+    Raises, and ``each``, as `with_places`.
+    """
+    return with_places(table, (*_LATITUDES, *_LONGITUDES, "state"), each=each)
 
 
 #: What a column may be.
