@@ -44,6 +44,13 @@ def made(kind, frame):
     return frame
 
 
+def test_categories_of_polars_are_names():
+    polars = pytest.importorskip("polars", reason="polars is not installed")
+    frame = polars.from_pandas(people())
+    named = frame.with_columns(polars.col("user").cast(polars.Categorical))
+    assert dphmm.fit(named, GRID, step="10min").digest == dphmm.fit(frame, GRID, step="10min").digest
+
+
 def totals(kind):
     """Public totals of two cells, as a table of a kind; zones with shapes in a GeoDataFrame."""
     frame = pd.DataFrame({"state": list(GRID.names[:2]), "people": [3, 1]})

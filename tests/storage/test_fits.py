@@ -108,6 +108,16 @@ def test_with_privacy_no_cell_decides_whether_a_table_is_refused():
     assert nobody.n_states == GRID.n_states
 
 
+def test_with_privacy_a_damaged_arrow_table_is_refused_as_such():
+    table = pa.table({"user": ["a", "a"], "step": [0, 1], "state": ["x", "y"]})
+    column = pa.Array.from_buffers(
+        pa.string(), 2, [None, pa.py_buffer(np.array([0, 1, 2], np.int32)), pa.py_buffer(b"\xff\xfe")]
+    )
+    public = {"space": dphmm.StateSpace.labels(["x", "y"]), "epsilon": 1, "max_length": 5}
+    with pytest.raises(InvalidInput, match="table: got a damaged Arrow table"):
+        dphmm.fit(table.set_column(0, "user", column), **public)
+
+
 @pytest.mark.filterwarnings("error")
 def test_with_privacy_no_shape_decides_whether_a_frame_is_refused():
     """Columns beside points elsewhere, and shapes none of which is a point, raised, and told of somebody's place."""

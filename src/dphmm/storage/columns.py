@@ -151,7 +151,13 @@ def plain_type(column: pa.ChunkedArray) -> pa.ChunkedArray:
     import pyarrow as pa
 
     if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
+        kind = column.type.value_type
+        if pa.types.is_string_view(kind):
+            # As polars makes them; Arrow cannot take from such text.
+            decoded = [part.dictionary.cast(pa.string()).take(part.indices) for part in column.chunks]
+            column = pa.chunked_array(decoded, pa.string())
+        else:
+            column = column.cast(kind)
     if pa.types.is_large_string(column.type) or pa.types.is_string_view(column.type):
         column = column.cast(pa.string())
     if pa.types.is_float16(column.type):

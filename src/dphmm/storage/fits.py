@@ -165,12 +165,24 @@ def _records(
     roles = column_roles(names, dict.fromkeys(ROLES))
     # Cells of a frame are read one by one: the type of a column would follow from all of them.
     assembler = Assembler(Cells(roles, False, None, step if roles.time is not None else None))
-    assembler.add(PrivateTable(placed).read(roles.names).table)
+    read = PrivateTable(placed).read(roles.names).table
+    _check_text(read)
+    assembler.add(read)
     rows = assembler.finish("table", may_be_empty=True).trajectories
     timing = timing_of(step, gap, most)
     # A sequence of one row has no move; where it matters which row comes first it counts.
     shortest = 1 if initial == "first" else 2
     return records_of(rows, space, max_speed=_speed(max_speed, rows), shortest=shortest, **timing)
+
+
+def _check_text(table: pa.Table) -> None:
+    """Refuse a table whose bytes are no text where its types say so: as a Parquet file with them it is damaged."""
+    import pyarrow as pa
+
+    try:
+        table.validate(full=True)
+    except pa.ArrowInvalid:
+        raise InvalidInput("table", "a damaged Arrow table", "text in UTF-8, and offsets within it") from None
 
 
 def _learned(
