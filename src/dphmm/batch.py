@@ -47,6 +47,7 @@ from dphmm.states.space import StateSpace
 from dphmm.states.trajectory import ANSWERS, Trajectories
 from dphmm.states.visit_table import Numbers, UserRows, VisitTable
 from dphmm.storage.inputs import PathLike, checked_output
+from dphmm.storage.private_tables import owner_counts, owner_path, write_counts
 from dphmm.storage.tables import column_list, table_format, table_writer, to_kind
 from dphmm.storage.trajectories import trajectories_from_table
 from dphmm.types import Bits, BoolArray, Exact, IntArray
@@ -305,8 +306,6 @@ class Batch:
 
         ``rejected``: the rows that could not be read, by reason.
         """
-        from dphmm.storage.private_tables import owner_counts, owner_path, write_counts
-
         fresh = published.rows - published.not_asked - self.report.replayed
         counts = owner_counts(visits.in_steps, self.report.outside, fresh, self.report.drifted, rejected)
         write_counts(path := owner_path(str(output)), counts)
@@ -819,7 +818,6 @@ def _checked_output(
     Raises InvalidInput, before anything is drawn.
     """
     from dphmm.storage.learned import whom, whom_of
-    from dphmm.storage.private_tables import owner_path
     from dphmm.storage.statement import statement_path
 
     if output is None:
