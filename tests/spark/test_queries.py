@@ -478,7 +478,7 @@ def test_nothing_of_the_rows_is_shown(spark, capfd):
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(queries.Histogram, "drawn", exact)
-        given = {"ledger": MemoryLedger(), "event_id": "one", "states": ["canary-home", "away"]}
+        given = {"ledger": MemoryLedger(), "event_id": "one", "states": ["away", "canary-home"]}
         found = queries.histogram(frame, "group:3", 1, **given)
     told += [repr(found.rejected), repr(found.kept), json.dumps(found.statement), *map(repr, seen)]
     with pytest.raises(TypeError, match="are not written"):
