@@ -104,9 +104,8 @@ def fit(
         raise InvalidInput("space", type(space).__name__, "a StateSpace, such as dphmm.Grid")
     width = None if step is None else parse_duration(step, "step")
     if epsilon is not None:
-        _only_without_privacy(
-            {"min_count": min_count != 1, "all_cells": all_cells, "merge_rare": merge_rare is not None}
-        )
+        plain = {"min_count": min_count != 1, "all_cells": all_cells, "merge_rare": merge_rare is not None}
+        _refuse(plain, "it with epsilon", "no such choice: it would show what is in the table")
         caps = {"max_sequences": max_sequences, "neighbours": neighbours, "initial": initial, "admit": admit}
         added = 1.0 if smoothing is None else finite_number(smoothing, "smoothing")
         most = whole(max_length, "max_length", 1)
@@ -114,7 +113,7 @@ def fit(
         return _learned(records, space, epsilon, most, moves, step=width, smoothing=added, bits=bits, **caps)
     others = {"max_length": max_length is not None, "moves": moves is not None, "max_sequences": max_sequences != 1}
     others |= {"neighbours": neighbours != "add-remove", "bits": bits is not None, "admit": admit is not None}
-    _only_with_privacy(others)
+    _refuse(others, "it without epsilon", "epsilon with it: it belongs to a fit with privacy")
     loaded = trajectories_from_table(table, space=space)
     if len(loaded.rejected):
         came = f"{len(loaded.rejected)} rows that cannot be read"
@@ -139,14 +138,10 @@ def fit(
     return model
 
 
-def _only_without_privacy(given: Mapping[str, bool]) -> None:
+def _refuse(given: Mapping[str, bool], came: str, expected: str) -> None:
+    """Refuse the first choice that is there, which belongs to the other kind of fit."""
     if name := next((name for name, there in given.items() if there), None):
-        raise InvalidInput(name, "it with epsilon", "no such choice: it would show what is in the table")
-
-
-def _only_with_privacy(given: Mapping[str, bool]) -> None:
-    if name := next((name for name, there in given.items() if there), None):
-        raise InvalidInput(name, "it without epsilon", "epsilon with it: it belongs to a fit with privacy")
+        raise InvalidInput(name, came, expected)
 
 
 def _speed(max_speed: object, rows: Trajectories) -> float | None:
