@@ -14,11 +14,13 @@ from contextlib import ExitStack
 from copy import copy
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from dphmm._cached import cached_property
 from dphmm._checks import exact_epsilon, one_of
 from dphmm._progress import Progress, shown
 from dphmm.accounting.budget import UNLIMITED, Group, Horizon, keep_promise, quoted
@@ -28,7 +30,8 @@ from dphmm.accounting.records import Spending, in_short
 from dphmm.errors import BudgetExceeded, InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.graph import PolicyGraph
-from dphmm.samplers.entropy import default_bits
+from dphmm.samplers.entropy import default_bits, is_secure
+from dphmm.session.block import Blocks
 from dphmm.session.options import checked_caps, checked_ledger, epsilon_of_step, promise_beside
 from dphmm.session.plan import chosen_of
 from dphmm.session.releases import NOT_ASKED, Earlier, Released, Releases, terms_of
@@ -61,7 +64,7 @@ __all__ = ["Batch", "BatchReport", "Released", "Releases", "release_many"]
 
 #: Releases that share one transaction: enough to make its commit cheap, few enough to lose little when stopped.
 CHUNK = 2**14
-#: Of those planned step by step, and of those on very many states, fewer take as long.
+#: Of those that the planner plans one by one, and of those on very many states, fewer take as long.
 _CHUNK_STEPWISE = 2000
 _CHUNK_STATES = 2**26
 #: Beyond so many states a step takes longer than all that is saved by one round, whose shared arrays are large.
@@ -92,6 +95,41 @@ class BatchReport:
     outside: int = field(default=0, repr=False)
     drifted: int = field(default=0, repr=False)
     plans: set[str] = field(default_factory=set)
+
+    def add(self, other: BatchReport) -> None:
+        """Count what became of other rows; how many there are is known before."""
+        self.released += other.released
+        self.not_asked += other.not_asked
+        self.replayed += other.replayed
+        self.skipped_steps += other.skipped_steps
+        self.late += other.late
+        self.drifted += other.drifted
+        self.plans |= other.plans
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What a `Batch` is made from: model, policy, space and epsilon, and all other choices. All of it is public."""
+
+    world: tuple[Any, ...]
+    choices: Mapping[str, Any]
+
+    def batch(self, ledger: Ledger | None) -> Batch:
+        """The batch, kept in a ledger."""
+        return Batch(*self.world, ledger=ledger, **self.choices)
+
+
+class Begun(NamedTuple):
+    """A table that nothing refuses: its rows, the users that have a session, and the rule of those that tell none."""
+
+    visits: VisitTable
+    known: set[str]
+    unsaid: str | None
+
+    def of_users(self, first: int, end: int) -> Begun:
+        """The rows of the users from number ``first`` to before ``end``."""
+        visits = self.visits.of_users(first, end)
+        return Begun(visits, self.known.intersection(visits.users), self.unsaid)
 
 
 class Batch:
@@ -140,8 +178,9 @@ class Batch:
         self._bits = default_bits(bits)
         self._loss = checked_loss(estimate_loss, estimates, self.setting)
         self.report = BatchReport()
-        self._earlier = Earlier()
+        self.earlier = Earlier()
         self._resumed: set[str] = set()
+        self._engines: dict[Setting, Engine] = {}
         self._groups = dict(groups or {})
         self._cap_group = Fraction(0) if cap_group is None else exact_epsilon(cap_group, "cap_group")
 
@@ -200,19 +239,26 @@ class Batch:
         BudgetExceeded : before anything is drawn where the epsilons of all rows together would pass a cap, or break the
             promise of an account.
         """
+        yield from self.released(self.begin(trajectories, resume=resume, raised=raised), progress)
+
+    def begin(self, trajectories: Trajectories | VisitTable, *, resume: bool = False, raised: bool = False) -> Begun:
+        """What `run` does before anything is drawn. Raises as `run` does then."""
         visits = self.visits(trajectories)
         self.report.outside, self.report.same_step = visits.outside, visits.same_step
         self.report.rows, self.report.subjects = visits.n_rows, len(visits)
-        steps, times = visits.steps, visits.times
         sessions, unsaid = self._checked(visits, resume, raised)
-        known, held = self._known(sessions), {subject for subject, _ in sessions}
         if raised:
-            self._raise_caps(held)
+            self._raise_caps({subject for subject, _ in sessions})
         self._bind_groups()
-        self._earlier = Earlier()
+        self.earlier = Earlier()
+        return Begun(visits, self._known(sessions), unsaid)
+
+    def released(self, begun: Begun, progress: Progress | None = None) -> Iterator[Sequence[Released]]:
+        """The rest of `run`: what each committed transaction published. Raises as `run` does."""
+        visits, known, unsaid = begun
+        steps, times = visits.steps, visits.times
         met: dict[int, tuple[SubjectState, int]] = {}
         count = 0
-        engines: dict[Setting, Engine] = {}
         for first, end in self._parts(visits):
             row, mine = range(first, end), visits.owners(first, end)
             numbers = range(int(mine[0]), int(mine[-1]) + 1)
@@ -226,11 +272,7 @@ class Batch:
                 subject.finished = True
             subjects[-1].finished = visits.owners(end - 1, end + 1)[-1].item() != numbers[-1]
             setting = self.subjects.of(subjects[0].name)
-            if setting not in engines:
-                if len(engines) == _MOST_ENGINES:
-                    engines.clear()
-                engines[setting] = self._engine(setting)
-            engine = engines[setting]
+            engine = self._engine(setting)
             t = steps[row] - np.array([origin for _, origin in met.values()])[mine - mine[0]] + 1
             asked = np.ones(len(t), dtype=np.bool_)
             if self.setting.schedule is not None:
@@ -350,7 +392,7 @@ class Batch:
             sequence=self.caps.promise,
             schedule=setting.schedule,
             subjects=self.subjects,
-            earlier=self._earlier if earlier is None else earlier,
+            earlier=self.earlier if earlier is None else earlier,
             **others,
         )
 
@@ -369,8 +411,35 @@ class Batch:
         """The same release with another ledger and other words, and a report of its own; plans are shared."""
         other = copy(self)
         other.ledger, other._bits, other.report = ledger, default_bits(bits), BatchReport()
-        other._earlier, other._resumed = Earlier(), set()
+        other.earlier, other._resumed, other._engines = Earlier(), set(), {}
         return other
+
+    @property
+    def stands_alone(self) -> bool:
+        """Whether nothing but the ledger is shared by what the rows of different users take to be released.
+
+        That is so where plans follow from answers and from nothing that other queries store, words are the system's,
+        and no groups have a cap together.
+        """
+        own_plans = self._loss is not None and not self._is_scheduled and not self.setting.paces
+        own_words = self._bits is default_bits(None) and is_secure(self._bits)
+        return own_plans and own_words and not (self._groups or self.ledger.groups())
+
+    def shares(self, visits: VisitTable, n: int) -> Iterator[tuple[int, int]]:
+        """The users in shares of about as many rows, each the numbers of its first user and its end.
+
+        A multiple of ``n`` shares, as a rule, whose rows fit into a transaction.
+        """
+        rows = visits.n_visits
+        size = max(1, -(-rows // (n * -(-rows // (n * self._chunk)))))
+        cuts = np.unique(np.searchsorted(visits.first, np.arange(size, rows, size)))
+        return pairwise([0, *(cut for cut in cuts.tolist() if 0 < cut < len(visits)), len(visits)])
+
+    def count(self, report: BatchReport, earlier: Earlier) -> None:
+        """Count what the same batch released of other users."""
+        self.report.add(report)
+        self.earlier.answers += earlier.answers
+        self.earlier.accounts |= earlier.accounts
 
     def _checked(self, visits: VisitTable, resume: bool, raised: bool) -> tuple[list[tuple[str, str]], str | None]:
         """The sessions that the ledger has of the users, and the rule of those that do not tell theirs."""
@@ -536,7 +605,11 @@ class Batch:
         fewer = max(1, _CHUNK_STATES // self.setting.model.n_states)
         if self._is_scheduled:
             return CHUNK if self._loss is None else min(CHUNK, fewer)
-        return min(CHUNK, fewer, _CHUNK_STEPWISE)
+        return min(CHUNK, fewer, CHUNK if self._in_blocks else _CHUNK_STEPWISE)
+
+    @cached_property
+    def _in_blocks(self) -> bool:
+        return Blocks.of(self.setting.planner) is not None
 
     def _raise_caps(self, known: set[str]) -> None:
         """Let the caps of this batch take the place of lower ones that these subjects have. Raises for lower caps."""
@@ -546,7 +619,12 @@ class Batch:
                 transaction.bind(subject, caps, raised=True)
 
     def _engine(self, setting: Setting) -> Engine:
-        return engine_of(setting, self.ledger, self.caps, self._bits, self._loss, scheduled=self._is_scheduled)
+        if setting not in self._engines:
+            if len(self._engines) == _MOST_ENGINES:
+                self._engines.clear()
+            made = engine_of(setting, self.ledger, self.caps, self._bits, self._loss, scheduled=self._is_scheduled)
+            self._engines[setting] = made
+        return self._engines[setting]
 
     def _parts(self, visits: VisitTable) -> Iterator[tuple[int, int]]:
         """The rows that share a transaction, first and end: a chunk at most, of subjects who begin alike."""
@@ -578,7 +656,7 @@ class Batch:
         subject, origin = self._met(visit, _begins(visit, visits), known, unsaid)
         if visit.user in known and self._loss is not None:
             entries = self.ledger.entries(visit.user, self.setting.query)
-            self._earlier.add(visit.user, entries, set((visits.steps[visit.rows] - origin + 1).tolist()))
+            self.earlier.add(visit.user, entries, set((visits.steps[visit.rows] - origin + 1).tolist()))
             # The filter comes to them next.
             subject.stored.extend(entries)
         return subject, origin

@@ -14,6 +14,7 @@ A message is one line. It never contains a true state or anything computed from 
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 
 class DphmmError(Exception):
@@ -31,6 +32,17 @@ class InvalidInput(DphmmError, ValueError):
         # Paths and names of columns may be long and have line ends too.
         self.field = _one_line(field, 400)
         super().__init__(f"{self.field}: got {_one_line(came, 120)}; expected {_one_line(expected, 1000)}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A message cannot be taken apart again.
+        return _remade, (str(self), self.field)
+
+
+def _remade(message: str, field: str) -> InvalidInput:
+    """The error that another process raised."""
+    error = InvalidInput(field, "", "")
+    error.args = (message,)
+    return error
 
 
 class Refused(DphmmError):

@@ -9,7 +9,7 @@ import numpy as np
 
 from dphmm.accounting import budget
 from dphmm.markov.filtering import Belief
-from dphmm.mechanisms.lattice import DiscreteKNorm
+from dphmm.mechanisms.knorm import DiscreteKNorm
 from dphmm.policy._edges import Listed
 from dphmm.samplers.body import LatticeBody, LatticeSampler
 from dphmm.samplers.uniform import Levels, LevelTable

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from dphmm.mechanisms import registry
-from dphmm.mechanisms.lattice import DiscreteKNorm
+from dphmm.mechanisms.knorm import DiscreteKNorm
 from dphmm.policy import graph
 from dphmm.policy._cliques import Complete
 from independence.instances import (

@@ -23,7 +23,6 @@ import pytest
 
 import dphmm
 from dphmm._kernels import policy
-from dphmm._kernels.columns import EMPTY, widen_by_cliques
 from dphmm._kernels.filter import (
     GRADED,
     STEPS,
@@ -38,7 +37,7 @@ from dphmm._kernels.filter import (
     summary,
 )
 from dphmm._kernels.points import extents, outermost
-from dphmm._kernels.policy import contract_cliques, heaviest, holding, runs_of_rows, total_mass
+from dphmm._kernels.policy import EMPTY, contract_cliques, heaviest, holding, runs_of_rows, total_mass, widen_by_cliques
 from dphmm.policy.constraint import delta_states
 from dphmm.sensitivity import exact_hull
 from dphmm.sensitivity import hull as hulls

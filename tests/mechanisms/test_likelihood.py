@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dphmm.errors import DegenerateHull, InvalidInput
 from dphmm.mechanisms import MECHANISMS, Constant, DiscreteKNorm, KNorm, Laplace, PlanarIsotropic, Staircase, registry
-from dphmm.mechanisms import lattice as module
+from dphmm.mechanisms import knorm as module
 from dphmm.policy import complete
 from dphmm.samplers import ReplayBits
 from dphmm.sensitivity import sensitivity_hull

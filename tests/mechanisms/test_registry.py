@@ -26,7 +26,7 @@ from dphmm.mechanisms import (
     mechanism_for,
 )
 from dphmm.mechanisms import registry as module
-from dphmm.mechanisms.lattice import Breakpoints, lattice_body
+from dphmm.mechanisms.knorm import Breakpoints, lattice_body
 from dphmm.mechanisms.registry import KINDS, RELEASE_KINDS
 from naive_mechanisms import SHAPES, hull_of_points, shape
 

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dphmm._kernels.columns import differences_within
 from dphmm._kernels.compiled import kernel
 from dphmm._kernels.filter import GRADED as GRADED_LAW
 from dphmm._kernels.filter import predict, summary, update
@@ -39,7 +38,7 @@ from dphmm._kernels.points import (
     polygon_around,
     reduced_coordinates,
 )
-from dphmm._kernels.policy import heaviest, least_of_fewest, linked_images, planned, total_mass
+from dphmm._kernels.policy import differences_within, heaviest, least_of_fewest, linked_images, planned, total_mass
 from dphmm.types import BoolArray, FloatArray, IntArray, WordArray
 
 #: Which law a hull has, or may have: the better of the two, K-norm, staircase. UNDECIDED is for the planner.

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -51,7 +52,7 @@ class Account(NamedTuple):
         """The account after so many releases of one kind; skips have neither epsilon nor cost."""
         if epsilon is None or cost is None:
             return self
-        total = self.epsilon + (epsilon if count == 1 else count * epsilon)
+        total = _sum(*self.epsilon.as_integer_ratio(), *epsilon.as_integer_ratio(), count)
         if isinstance(cost, float):
             return Account(total, self.nanos, True)
         return Account(total, self.nanos + count * nanos_up(cost), self.unbounded)
@@ -85,6 +86,12 @@ class Account(NamedTuple):
     def spent(self) -> Spent:
         """The totals in the units of the records."""
         return Spent(self.epsilon, math.inf if self.unbounded else Fraction(self.nanos, NANO))
+
+
+@lru_cache(maxsize=2**12)
+def _sum(above: int, below: int, more_above: int, more_below: int, count: int) -> Fraction:
+    """above / below and ``count`` times more_above / more_below: many users of a table have the same total."""
+    return Fraction(above, below) + count * Fraction(more_above, more_below)
 
 
 EMPTY = Account(Fraction(0), 0, False)

@@ -1,4 +1,4 @@
-"""Events, and what they add up to: what a release, a fit or a query cost, as public parameters, and its totals.
+"""Privacy events of releases, fits and queries: their public parameters, and how they compose.
 
 An event holds the public parameters that are necessary and sufficient to account for what happened. The meaning of an
 event never changes, and unknown events are refused. (The idea is dp_accounting's ``DpEvent``.)

@@ -1,4 +1,4 @@
-"""What is published about all persons of a data set, and what one person loses in all of it.
+"""Fits and query answers in a ledger, and what one person loses in all of them together.
 
 A *publication* is a fit or the answer of a query. It says what it hides (`unit`, and how many of them one person has at
 most), for which neighbours, and what it loses. Every publication of a ledger counts for every person of that ledger:

@@ -1,4 +1,4 @@
-"""The order of work of one ledger transaction, the same wherever its rows live.
+"""A ledger transaction, whatever stores its rows: replay what is stored, check caps and promises, then record.
 
 Look up, compare public parameters, check the caps: that is ``admit``. Only then is something drawn, and recorded: that
 is ``add``. That order, in one transaction that commits before anything is shown, is what leaves no double release and

@@ -1,4 +1,4 @@
-"""Findings as sentences: of each kind how many, and the first."""
+"""Words for what an audit found: of each kind how many, and the first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows without times: whether each person has a first step from which they keep what a statement says.
+"""Search, for rows without times, a first step of each person from which they keep what a statement says.
 
 A row without a time tells how far it is from the other rows of its person, and neither where in a block of a time it
 is nor which step of a table of choices. Statements are held against all first steps at once: exactly, as sets and

@@ -1,4 +1,4 @@
-"""The privacy statement beside a released file, against the file."""
+"""Check the privacy statement beside a released file against the file."""
 
 from __future__ import annotations
 

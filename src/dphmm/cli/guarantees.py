@@ -1,4 +1,4 @@
-"""Lines about guarantees: of a learned model, whom it was fitted on, and the distance that a policy covers."""
+"""What commands print of guarantees: of a learned model, its people, and the distance that a policy covers."""
 
 from __future__ import annotations
 

@@ -187,6 +187,7 @@ _NOT_EXPECTED = "no plan has computed it for such rows; dphmm report does, from 
 
 def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
     """Release every row of a file; returns the exit code."""
+    from dphmm.processes import released_in_processes
     from dphmm.storage.release_words import after_sequence_words, release_warnings
     from dphmm.storage.released import Published
     from dphmm.storage.statement import write_statement
@@ -209,7 +210,8 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
             console.warn(warning)
         console.say(work_ahead(rows))
         with _kept(batch, given), console.progress("release") as progress:
-            chunks = batch.run(rows, resume=given["resume"], raised=given["raise_cap"], progress=progress)
+            asked = {"resume": given["resume"], "raised": given["raise_cap"], "progress": progress}
+            chunks = released_in_processes(job.recipe, batch, rows, **asked)
             after = sum(
                 _after(chunk, batch.caps.promise) for chunk in batch.written(chunks, given["output"], published)
             )

@@ -1,4 +1,4 @@
-"""Which policy, epsilon and mechanism to take: candidates, what they would cost and protect, and the choice among them.
+"""Candidates of `tune` (policies, epsilons, mechanisms), what they cost and protect, and the choice among them.
 
 Walks of the model itself stand for the people: nobody's data are looked at, so a choice made here costs no privacy and
 discloses nothing. The errors are those of people who move as the model says; of others they can be larger. The rule by

@@ -15,7 +15,7 @@ from dphmm.mechanisms.base import AnswerMechanism, LatticeMechanism, Mechanism, 
 from dphmm.mechanisms.continuous import KNorm, Laplace, PlanarIsotropic
 from dphmm.mechanisms.discrete_laplace import DiscreteLaplace
 from dphmm.mechanisms.hops import Hops
-from dphmm.mechanisms.lattice import Constant, DiscreteKNorm, Staircase
+from dphmm.mechanisms.knorm import Constant, DiscreteKNorm, Staircase
 from dphmm.mechanisms.optimal import OptimalAdditive
 from dphmm.mechanisms.registry import (
     AUTO,

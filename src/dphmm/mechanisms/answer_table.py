@@ -1,4 +1,4 @@
-"""What every table has in common: for each answer of a set a law over the answers of the same set, in whole numbers.
+"""The base of mechanisms that are tables: for each answer of a set a law over the same answers, in whole numbers.
 
 A kind of table says how its weights are made, and proves them; all else follows from the integers. One kind is here:
 `MadeTable`, whose weights were made before, which is what `dphmm.optimize` gives.

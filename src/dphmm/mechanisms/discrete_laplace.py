@@ -16,7 +16,7 @@ import numpy as np
 
 from dphmm.errors import InvalidInput
 from dphmm.mechanisms.base import hull_field, written_epsilon
-from dphmm.mechanisms.lattice import DiscreteKNorm
+from dphmm.mechanisms.knorm import DiscreteKNorm
 from dphmm.policy._points import LatticeDistance
 from dphmm.sensitivity.exact_hull import MOST_DIMENSIONS_OF_A_HULL, Body, PointDifferences
 from dphmm.sensitivity.hull import SensitivityHull, hull_of

@@ -1,4 +1,4 @@
-"""A table by hops: an answer is named the less often, the more edges of the policy lead to it. For labels, any graph.
+"""The mechanism ``hops`` for labels: an answer is the less likely, the more edges of the policy lie between. Any graph.
 
 Where every two answers are joined it is randomised response.
 

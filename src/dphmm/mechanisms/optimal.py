@@ -35,7 +35,7 @@ from dphmm._cached import Recent, cached_property
 from dphmm._checks import one_of
 from dphmm.errors import InvalidInput
 from dphmm.mechanisms.base import DIGITS, Uncertified, falling_ratio, written_epsilon
-from dphmm.mechanisms.lattice import BodyMechanism, LawSums
+from dphmm.mechanisms.knorm import BodyMechanism, LawSums
 from dphmm.samplers.rows import Facets
 from dphmm.samplers.uniform import exp_bracket
 from dphmm.samplers.weighted import WeightedSampler

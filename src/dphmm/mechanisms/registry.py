@@ -19,7 +19,7 @@ from dphmm.mechanisms.base import AnswerMechanism, LatticeMechanism, Mechanism, 
 from dphmm.mechanisms.continuous import KNorm, Laplace, PlanarIsotropic
 from dphmm.mechanisms.discrete_laplace import DiscreteLaplace
 from dphmm.mechanisms.hops import Hops
-from dphmm.mechanisms.lattice import Constant, DiscreteKNorm, Staircase, lattice_body, law_sums
+from dphmm.mechanisms.knorm import Constant, DiscreteKNorm, Staircase, lattice_body, law_sums
 from dphmm.mechanisms.optimal import OptimalAdditive
 from dphmm.mechanisms.table import OptimalTable
 from dphmm.policy.constraint import Constraint

@@ -1,4 +1,4 @@
-"""The best table: for each answer of a set a law over the answers of the same set, of least mean cost for a prior.
+"""The mechanism ``optimal-table``: for each answer a distribution over all answers, of least mean cost for a prior.
 
 Proof: docs/proofs/optimal-table.md.
 """

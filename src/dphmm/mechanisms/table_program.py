@@ -1,4 +1,4 @@
-"""The best mechanism there is for one prior and one policy, as a linear program.
+"""The linear program behind ``optimal-table``: the best mechanism for one prior and one policy.
 
 It is over all mechanisms that name an answer of a set.
 

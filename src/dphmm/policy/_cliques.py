@@ -120,7 +120,7 @@ class CliqueGraph(PolicyGraph):
     def _few(self, lattice: IntArray, within: Constraint) -> IntArray | None:
         if lattice.shape[1] != 2:
             return None
-        found, rows = _kernels.columns.differences_of_cliques(*self._rows(within), lattice, within.plan_states)
+        found, rows = _kernels.policy.differences_of_cliques(*self._rows(within), lattice, within.plan_states)
         return rows if found else None
 
     def _rows(self, within: Constraint) -> Rows:

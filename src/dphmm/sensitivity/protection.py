@@ -1,4 +1,4 @@
-"""Who is exposed, and the edges that protect them.
+"""Degrees of protection, the states that are exposed, and the edges that protect them.
 
 Section 6 of the DPHMM paper, with errata 6, 7, 13, 15; docs/theory.md 4.
 

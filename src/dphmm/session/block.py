@@ -28,7 +28,7 @@ from dphmm.errors import DphmmError
 from dphmm.markov.filtering import Belief
 from dphmm.markov.model import MarkovModel
 from dphmm.mechanisms import AUTO, DiscreteKNorm, NoiseMechanism, Staircase
-from dphmm.mechanisms.lattice import MOST_FRACTIONS, MOST_POINTS, TIE, falling_steps
+from dphmm.mechanisms.knorm import MOST_FRACTIONS, MOST_POINTS, TIE, falling_steps
 from dphmm.mechanisms.registry import LEAST_GAIN
 from dphmm.policy._points import CHAIN_SPAN
 from dphmm.policy.constraint import MASS_TOLERANCE, DeltaSet, surrogates_of

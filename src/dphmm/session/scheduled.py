@@ -1,4 +1,4 @@
-"""Plans that are public in advance, and beliefs that follow from answers alone: every row of a table is one round.
+"""Rounds of a release whose plans do not depend on answers: all rows of a table are one round.
 
 With constraint="support" and bodies of full dimension no answer excludes a state, so what is possible at step t is what
 the model reaches in t steps, for every subject alike: their plans are shared, and known before anything is drawn.

@@ -1,4 +1,4 @@
-"""All that decides a release but the true state and the words: checked once, and taken by everything that releases.
+"""The public inputs of a release, checked once: model, policy, space, options, schedule. All that releases takes them.
 
 `Setting` is that of one subject; `Subjects` has the settings of all subjects of a release, and what was chosen for its
 steps.

@@ -1,4 +1,4 @@
-"""Plans that depend on answers: each is made from where its subject's belief stands, one row of a subject at a time.
+"""Rounds of a release whose plans depend on earlier answers: each has one row of a subject, planned from its belief.
 
 Proofs: docs/proofs/promise.md, docs/proofs/support.md.
 """

@@ -10,7 +10,7 @@ import sqlite3
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from itertools import groupby
+from itertools import chain, groupby
 from operator import itemgetter
 from pathlib import Path
 
@@ -56,6 +56,8 @@ from dphmm.types import IntArray
 PLANS_AT_HAND = 256
 #: Subjects that one statement asks for.
 ASKED_TOGETHER = 500
+#: And terms, of five numbers each.
+_TERMS_TOGETHER = 100
 
 #: All about some subjects: their accounts, their sessions, and the last step of each.
 _FIND = (
@@ -80,9 +82,17 @@ _FIND_PLANS_AT = (
     "JOIN release ON release.session = session.id AND t = ? JOIN plan ON plan.id = release.plan "
     "JOIN document ON document.id = plan.description WHERE subject = ? AND query <> ? ORDER BY query"
 )
-_FIND_TERMS = (
-    "SELECT id FROM terms WHERE kind = ? AND epsilon IS ? AND cost IS ? AND secure = ? AND constant = ? LIMIT 1"
+_FIND_PLANS = (
+    "SELECT plan.id, hash, n_states, states, text FROM plan JOIN document ON document.id = description "
+    "WHERE hash IN ({})"
 )
+_ADD_PLAN = "INSERT INTO plan (id, hash, n_states, states, description) VALUES (?, ?, ?, ?, ?)"
+_FIND_TERMS = (
+    "WITH wanted (kind, epsilon, cost, secure, constant) AS (VALUES {}) SELECT terms.id, wanted.* FROM wanted "
+    "CROSS JOIN terms ON terms.kind = wanted.kind AND terms.epsilon IS wanted.epsilon AND terms.cost IS wanted.cost "
+    "AND terms.secure = wanted.secure AND terms.constant = wanted.constant"
+)
+_ADD_TERMS = "INSERT INTO terms (id, kind, epsilon, cost, secure, constant) VALUES (?, ?, ?, ?, ?, ?)"
 _ADD_ACCOUNT = "INSERT INTO account (subject, version, epsilon, cost_nanos, unbounded) VALUES (?, 0, ?, ?, ?)"
 _EPSILONS = (
     "SELECT t, terms.epsilon FROM session JOIN release ON release.session = session.id JOIN terms ON terms.id = terms "
@@ -351,8 +361,8 @@ class SqliteTransaction(BaseTransaction):
     def _add(self, request: Request, z: tuple[int, ...] | None, account: Account | None) -> Entry:
         subject = self._subject(request.subject)
         session = subject.sessions[request.query]
-        plan = None if request.plan is None else self._plan_id(request.plan)
-        row = release_row(session.id, request, z, plan, self._terms_id(request))
+        plan = None if request.plan is None else self._plan_ids([request.plan])[0]
+        row = release_row(session.id, request, z, plan, self._terms_ids([terms_row(request)])[0])
         self._connection.execute(_ADD_RELEASE, row)
         session.last = request.through
         subject.account = account or subject.account
@@ -363,12 +373,10 @@ class SqliteTransaction(BaseTransaction):
     def _add_many(
         self, requests: Requests, fresh: IntArray, drawn_for: IntArray, z: IntArray | None, accounts: dict[str, Account]
     ) -> None:
-        plans, terms = {}, {}
-        for number in np.unique(requests.term[fresh]).tolist():
-            term = requests.terms[number]
-            terms[number] = self._terms_id(term)
-            if term.plan is not None:
-                plans[number] = self._plan_id(term.plan)
+        used = np.unique(requests.term[fresh]).tolist()
+        terms = dict(zip(used, self._terms_ids([terms_row(requests.terms[number]) for number in used]), strict=True))
+        planned = {number: plan for number in used if (plan := requests.terms[number].plan) is not None}
+        plans = dict(zip(planned, self._plan_ids(list(planned.values())), strict=True))
         sessions = [self._subject(subject).sessions.get(requests.query) for subject in requests.subjects]
         ids = np.array([0 if session is None else session.id for session in sessions], dtype=np.int64)
         answers = np.full(len(requests), None, dtype=np.object_)
@@ -397,37 +405,60 @@ class SqliteTransaction(BaseTransaction):
             if self._connection.execute(_READ_BACK_MANY, (session, first, last)).fetchall() != expected:
                 raise DphmmError(f"ledger {self._path.name}: a row does not hold what was written; nothing was stored")
 
-    def _plan_id(self, plan: PlanRecord) -> int:
-        at_hand = self._plans.get(plan.hash)
-        if at_hand is None:
-            at_hand = self._stored_plan(plan.hash) or self._add_plan(plan)
-            self._plans[plan.hash] = at_hand
-            if len(self._plans) > PLANS_AT_HAND:
+    def _plan_ids(self, plans: Sequence[PlanRecord]) -> list[int]:
+        """The numbers of plans, which are added where they are new."""
+        numbers: list[int] = []
+        for first in range(0, len(plans), PLANS_AT_HAND):
+            some = plans[first : first + PLANS_AT_HAND]
+            new = {plan.hash: plan for plan in some if plan.hash not in self._plans}
+            if new:
+                self._find_plans(list(new))
+                self._add_plans([plan for name, plan in new.items() if name not in self._plans])
+            for plan in some:
+                number, stored = self._plans[plan.hash]
+                if stored is not plan:
+                    if stored != plan:
+                        raise other_plan(plan)
+                    self._plans[plan.hash] = (number, plan)
+                numbers.append(number)
+            while len(self._plans) > PLANS_AT_HAND:
                 self._plans.popitem(last=False)
-        number, stored = at_hand
-        if stored is not plan:
-            if stored != plan:
-                raise other_plan(plan)
+        return numbers
+
+    def _find_plans(self, hashes: list[str]) -> None:
+        """Bring stored plans to hand."""
+        found = self._connection.execute(_FIND_PLANS.format(_marks(hashes)), list(map(hash_stored, hashes)))
+        for number, *row in found:
+            plan = plan_from(tuple(row))
             self._plans[plan.hash] = (number, plan)
-        return number
 
-    def _stored_plan(self, plan_hash: str) -> tuple[int, PlanRecord] | None:
-        found = (
-            "SELECT plan.id, hash, n_states, states, text FROM plan JOIN document ON document.id = description "
-            "WHERE hash = ?"
-        )
-        row = self._connection.execute(found, (hash_stored(plan_hash),)).fetchone()
-        return None if row is None else (row[0], plan_from(row[1:]))
+    def _add_plans(self, plans: list[PlanRecord]) -> None:
+        rows = [plan_row(plan, self._document(plan.description)) for plan in plans]
+        for number, plan in zip(self._added("plan", _ADD_PLAN, rows), plans, strict=True):
+            self._plans[plan.hash] = (number, plan)
 
-    def _add_plan(self, plan: PlanRecord) -> tuple[int, PlanRecord]:
-        added = "INSERT INTO plan (hash, n_states, states, description) VALUES (?, ?, ?, ?)"
-        return self._inserted(added, plan_row(plan, self._document(plan.description))), plan
+    def _terms_ids(self, rows: Sequence[Row]) -> list[int]:
+        """The numbers of what many releases share, as `terms_row` tells it; new ones are added."""
+        new = [row for row in dict.fromkeys(rows) if row not in self._terms]
+        for first in range(0, len(new), _TERMS_TOGETHER):
+            some = new[first : first + _TERMS_TOGETHER]
+            found = self._connection.execute(_FIND_TERMS.format(_marks(some, len(some[0]))), list(chain(*some)))
+            self._terms |= {tuple(row): number for number, *row in found}
+        added = [row for row in new if row not in self._terms]
+        self._terms |= zip(added, self._added("terms", _ADD_TERMS, added), strict=True)
+        return [self._terms[row] for row in rows]
 
-    def _terms_id(self, request: Request) -> int:
-        """The number of what this request shares with others."""
-        row = terms_row(request)
-        if row not in self._terms:
-            found = self._connection.execute(_FIND_TERMS, row).fetchone()
-            added = "INSERT INTO terms (kind, epsilon, cost, secure, constant) VALUES (?, ?, ?, ?, ?)"
-            self._terms[row] = self._inserted(added, row) if found is None else found[0]
-        return self._terms[row]
+    def _added(self, table: str, statement: str, rows: Sequence[Row]) -> range:
+        """Add rows with numbers after the last one of their table, which nobody else writes to meanwhile."""
+        if not rows:
+            return range(0)
+        last = self._connection.execute(f"SELECT coalesce(max(id), 0) FROM {table}").fetchone()[0]
+        numbers = range(last + 1, last + 1 + len(rows))
+        self._connection.executemany(statement, [(number, *row) for number, row in zip(numbers, rows, strict=True)])
+        return numbers
+
+
+def _marks(values: Sequence[object], columns: int = 1) -> str:
+    """Where a statement takes these values, or rows of so many ``columns``."""
+    one = ",".join("?" * columns)
+    return ",".join([f"({one})" if columns > 1 else one] * len(values))

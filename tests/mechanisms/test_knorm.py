@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from dphmm._kernels.lattice import continued, points_of, polynomial_sums
 from dphmm.mechanisms import DiscreteKNorm, KNorm, Laplace, PlanarIsotropic, Staircase, choose
-from dphmm.mechanisms import lattice as module
-from dphmm.mechanisms.lattice import Breakpoints, Continuous, lattice_body, law_sums, series
+from dphmm.mechanisms import knorm as module
+from dphmm.mechanisms.knorm import Breakpoints, Continuous, lattice_body, law_sums, series
 from dphmm.samplers import ReplayBits
 from naive_mechanisms import SHAPES, expected_error, exponents, hull_of_points, norm_table, shape
 

@@ -1,0 +1,351 @@
+"""Release the users of a table in several processes of this machine, where plans follow from answers.
+
+Python runs one thread at a time, so threads share the kernels of such a release and little else. Here each process has
+users of its own: it plans their rows, draws, and moves their beliefs. The ledger stays with the caller. What a process
+asks of it comes as a message and is answered in the order of arrival, so all is as in one process: a step is admitted
+before a word is read for its answer, stored before anything follows from it, and committed before it is shown.
+
+A ledger has one transaction at a time, so the processes share it. A commit that one of them asks for stores what all
+have drawn so far; each shows what it drew after a commit that it asked for itself. Between what is admitted to one
+process and what it stores for it nothing is admitted to another, and nothing is committed.
+
+Proof: docs/proofs/ledger.md.
+"""
+
+from __future__ import annotations
+
+import copyreg
+import gc
+import io
+import os
+import pickle
+import signal
+import traceback
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from fractions import Fraction
+from multiprocessing import get_all_start_methods, get_context
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from dphmm._kernels.process import cores
+from dphmm._progress import Progress
+from dphmm.accounting.budget import Admitted, AdmittedMany
+from dphmm.accounting.ledger import Caps, Entry, Ledger, Request, Requests, StoredMany, Transaction
+from dphmm.batch import Batch, BatchReport, Begun, Recipe, Released
+from dphmm.errors import DphmmError
+from dphmm.session.releases import Earlier
+from dphmm.states.visit_table import VisitTable
+from dphmm.types import IntArray
+
+if TYPE_CHECKING:
+    from multiprocessing.process import BaseProcess
+
+#: A process takes a second to begin, in which so many rows are released.
+_LEAST_ROWS = 2**14
+#: The ledger takes 40 % of the time of a row, so it keeps up with no more; two of them wait for it as a rule.
+_PROCESSES = 4
+
+
+def released_in_processes(
+    recipe: Recipe,
+    batch: Batch,
+    visits: VisitTable,
+    *,
+    resume: bool = False,
+    raised: bool = False,
+    progress: Progress | None = None,
+    processes: int | None = None,
+) -> Iterator[Sequence[Released]]:
+    """As `Batch.run`, by several processes where there are several cores and they save time.
+
+    ``recipe`` makes the same batch in each of them. ``processes`` : how many; 1 is `Batch.run`. This process alone
+    releases a table of few rows, one whose plans are public in advance or paced, a batch with words of the caller's,
+    and under a ledger with groups: see `Batch.stands_alone`.
+
+    Raises
+    ------
+    DphmmError : as `Batch.run`; where one of the processes ends before its rows do, what is not committed is as if it
+        had never been drawn.
+    """
+    n = processes
+    if n is None:
+        n = _PROCESSES if cores() > 1 and visits.n_visits >= _LEAST_ROWS else 1
+    if n < 2 or not batch.stands_alone:
+        yield from batch.run(visits, resume=resume, raised=raised, progress=progress)
+        return
+    begun = batch.begin(visits, resume=resume, raised=raised)
+    users, done = list(batch.shares(visits, n)), 0
+    with _begun(recipe, min(n, len(users))) as workers:
+        shares = _sent(workers, begun, users[:n])
+        for coming in range(n, len(users) + n, n):
+            _Service(batch.ledger, shares).run()
+            released = list(shares.values())
+            # While the caller writes these, the next ones are planned.
+            shares = _sent(workers, begun, users[coming : coming + n])
+            for share in released:
+                batch.count(share.report, share.earlier)
+                for published in share.published:
+                    done += len(published)
+                    if progress is not None:
+                        progress(done, visits.n_visits)
+                    yield published
+                if share.refused is not None:
+                    raise share.refused
+
+
+@dataclass
+class _Share:
+    """The rows that a process is given, and what it tells of them; ``refused`` is why it went no further."""
+
+    users: Sequence[str]
+    published: list[Sequence[Released]] = field(default_factory=list)
+    report: BatchReport = field(default_factory=BatchReport)
+    earlier: Earlier = field(default_factory=Earlier)
+    refused: DphmmError | None = None
+
+
+def _sent(workers: Sequence[Connection], begun: Begun, users: Sequence[tuple[int, int]]) -> dict[Connection, _Share]:
+    """Give each process the rows of some users."""
+    shares: dict[Connection, _Share] = {}
+    for worker, (first, end) in zip(workers, users, strict=False):
+        own = begun.of_users(first, end)
+        _send(worker, own)
+        shares[worker] = _Share(own.visits.users)
+    return shares
+
+
+class _Service:
+    """Answers what processes ask of the ledger while they release their shares.
+
+    Admissions wait while another one is not stored yet. A commit is asked for by one process and stores what all have
+    drawn so far; it waits for the answers to what is admitted.
+    """
+
+    def __init__(self, ledger: Ledger, shares: dict[Connection, _Share]) -> None:
+        self._ledger, self._busy = ledger, dict(shares)
+        self._users = [user for share in shares.values() for user in share.users]
+        self._ready: deque[Any] = deque()
+        #: The process whose admission is not stored yet, what was admitted, and who waits for that.
+        self._holder: Connection | None = None
+        self._admitted: Any = None
+        self._waiting: deque[tuple[Connection, list[Any]]] = deque()
+        self._to_commit: list[Connection] = []
+
+    def run(self) -> None:
+        """Serve until all shares are released.
+
+        Raises what refuses a share before anything of it was drawn: what was not committed is not stored.
+        """
+        while self._busy:
+            with self._ledger.transaction(self._users) as transaction:
+                self._until_commit(transaction)
+            for worker in self._to_commit:
+                _send(worker, None)
+            self._to_commit.clear()
+
+    def _until_commit(self, transaction: Transaction) -> None:
+        while self._busy and (self._holder is not None or not self._to_commit):
+            if self._holder is None and self._waiting:
+                self._admit(transaction, *self._waiting.popleft())
+            else:
+                self._take(transaction, *self._next())
+
+    def _next(self) -> tuple[Connection, Any]:
+        """The next message, and whose it is. Raises DphmmError where a process has ended."""
+        if not self._ready:
+            self._ready.extend(wait(list(self._busy)))
+        worker = self._ready.popleft()
+        try:
+            return worker, pickle.loads(worker.recv_bytes())
+        except (EOFError, OSError):
+            raise DphmmError(
+                "release: one of its processes ended, killed or short of memory; what was committed is stored, the "
+                "rest is as if it had never been drawn; --resume goes on, with OMP_NUM_THREADS=1 in one process"
+            ) from None
+
+    def _take(self, transaction: Transaction, worker: Connection, message: tuple[Any, ...]) -> None:
+        name, *given = message
+        share = self._busy[worker]
+        if name == "begin":
+            _send(worker, None)
+        elif name == "commit":
+            self._to_commit.append(worker)
+        elif name == "failed":
+            raise given[0]
+        elif name == "published":
+            share.published.append(given[0])
+        elif name == "done":
+            share.report, share.earlier, share.refused = given
+            del self._busy[worker]
+        elif name == "ledger":
+            _answer(worker, self._ledger, given)
+        elif given[0] in ("admit", "admit_many"):
+            self._waiting.append((worker, given))
+        elif given[0] in ("add", "add_many"):
+            _answer(worker, transaction, [given[0], self._admitted, *given[1:]])
+            self._holder = self._admitted = None
+        else:
+            _answer(worker, transaction, given)
+
+    def _admit(self, transaction: Transaction, worker: Connection, given: list[Any]) -> None:
+        def without_requests(admitted: Any) -> Any:
+            self._holder, self._admitted = worker, admitted
+            # The process knows what it asked for.
+            many = isinstance(admitted, AdmittedMany)
+            return (admitted.fresh, admitted.wanted, admitted.stored) if many else admitted.stored
+
+        _answer(worker, transaction, given, without_requests)
+
+
+def _answer(
+    worker: Connection, asked: Any, given: Sequence[Any], told: Callable[[Any], Any] = lambda answer: answer
+) -> None:
+    """Send what a method returns, or the error that it raises on purpose."""
+    name, *arguments = given
+    try:
+        answer = told(getattr(asked, name)(*arguments))
+    except DphmmError as error:
+        _send(worker, error)
+    else:
+        _send(worker, (answer,))
+
+
+@contextmanager
+def _begun(recipe: Recipe, n: int) -> Iterator[list[Connection]]:
+    """So many processes, each at the other end of a connection; they end with the block."""
+    # Of a process without threads, locks or words of this one, which has read the package once for all.
+    kind = "forkserver" if "forkserver" in get_all_start_methods() else "spawn"
+    context: Any = get_context(kind)
+    if kind == "forkserver":
+        context.set_forkserver_preload([__name__])
+    gc.freeze()
+    workers: list[Connection] = []
+    running: list[BaseProcess] = []
+    try:
+        for _ in range(n):
+            own, other = context.Pipe()
+            workers.append(own)
+            process = context.Process(target=work, args=(recipe, other), daemon=True)
+            process.start()
+            running.append(process)
+            # Else nobody would see that the process has ended.
+            other.close()
+        yield workers
+    finally:
+        gc.unfreeze()
+        for own in workers:
+            own.close()
+        for process in running:
+            process.terminate()
+            process.join()
+
+
+def work(recipe: Recipe, connection: Connection) -> None:
+    """What a process does: release one share after another, until the connection ends."""
+    # One thread each, and an interrupt of the terminal is for the caller, who ends all of them.
+    os.environ["OMP_NUM_THREADS"] = "1"
+    with suppress(ValueError):
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    made = recipe.batch(cast(Ledger, _AskedLedger(connection)))
+    # What is there now stays: the garbage collector need not walk through the whole package again and again.
+    gc.freeze()
+    with suppress(EOFError, OSError):
+        while True:
+            _release(made, pickle.loads(connection.recv_bytes()), connection)
+
+
+def _release(batch: Batch, begun: Begun, connection: Connection) -> None:
+    refused: DphmmError | None = None
+    batch.report, batch.earlier = BatchReport(), Earlier()
+    try:
+        for published in batch.released(begun):
+            _send(connection, ("published", published))
+    except Exception as error:
+        refused = _in_words(error)
+    _send(connection, ("done", batch.report, batch.earlier, refused))
+
+
+def _in_words(error: Exception) -> DphmmError:
+    """An error for the caller: of a fault of the program, whose message may tell anything, its kind and its place."""
+    if isinstance(error, DphmmError):
+        return error
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return DphmmError(f"release: {type(error).__name__} in {Path(last.filename).name}, line {last.lineno}")
+
+
+class _AskedLedger:
+    """The caller's ledger, as a process asks for it."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    @contextmanager
+    def transaction(self, subjects: Sequence[str] = ()) -> Iterator[_AskedTransaction]:
+        """The transaction that processes share; left when it has been committed."""
+        _asked(self._connection, "begin")
+        try:
+            yield _AskedTransaction(self._connection)
+        except Exception as error:
+            _send(self._connection, ("failed", _in_words(error)))
+            raise
+        _asked(self._connection, "commit")
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        return lambda *given: _asked(self._connection, "ledger", name, *given)[0]
+
+
+class _AskedTransaction:
+    """The caller's transaction, as a process asks for it."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def admit(self, request: Request, caps: Caps) -> Admitted:
+        """As `Transaction.admit`; the account stays with the caller."""
+        return Admitted(request, self._ask("admit", request, caps), None)
+
+    def add(self, admitted: Admitted, z: tuple[int, ...] | None) -> Entry:
+        """As `Transaction.add`."""
+        entry: Entry = self._ask("add", z)
+        return entry
+
+    def admit_many(self, requests: Requests, caps: Caps) -> AdmittedMany:
+        """As `Transaction.admit_many`; the accounts stay with the caller."""
+        fresh, wanted, stored = self._ask("admit_many", requests, caps)
+        return AdmittedMany(requests, fresh, wanted, stored, {})
+
+    def add_many(self, admitted: AdmittedMany, z: IntArray | None) -> StoredMany:
+        """As `Transaction.add_many`."""
+        stored: StoredMany = self._ask("add_many", z)
+        return stored
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        return lambda *given: self._ask(name, *given)
+
+    def _ask(self, *given: Any) -> Any:
+        return _asked(self._connection, "transaction", *given)[0]
+
+
+def _asked(connection: Connection, *message: Any) -> Any:
+    """What the caller answers. Raises what it raised."""
+    _send(connection, message)
+    answer = pickle.loads(connection.recv_bytes())
+    if isinstance(answer, DphmmError):
+        raise answer
+    return answer
+
+
+def _send(connection: Connection, message: Any) -> None:
+    packed = io.BytesIO()
+    _Pickler(packed, pickle.HIGHEST_PROTOCOL).dump(message)
+    connection.send_bytes(packed.getbuffer())
+
+
+class _Pickler(pickle.Pickler):
+    """Fractions go as two numbers, not as text that is read again."""
+
+    dispatch_table = copyreg.dispatch_table | {Fraction: lambda number: (Fraction, number.as_integer_ratio())}

@@ -1,0 +1,328 @@
+"""A table released in several processes: the rows of one, each admitted before it is drawn and paid before shown."""
+
+from __future__ import annotations
+
+import os
+import threading
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing import Pipe
+
+import numpy as np
+import pytest
+
+import dphmm
+from dphmm import processes
+from dphmm.accounting.ledger import MemoryLedger, recount
+from dphmm.batch import Batch, Recipe
+from dphmm.errors import BudgetExceeded, DegenerateHull, DphmmError, InvalidInput
+from dphmm.states.trajectory import Trajectories
+from dphmm.storage.ledger import open_ledger
+
+N, STEPS = 6, 5
+
+
+@dataclass(frozen=True)
+class Replayed(Recipe):
+    """Each process draws the words of the same seed."""
+
+    seed: int = 1
+
+    def batch(self, ledger):
+        return Batch(*self.world, ledger=ledger, bits=dphmm.ReplayBits(self.seed), **self.choices)
+
+
+class Ending:
+    """Words of a seed; after some of them the process is gone."""
+
+    def __init__(self, seed, words):
+        self._bits, self._left = dphmm.ReplayBits(seed), words
+
+    def uint64(self, n):
+        self._left -= n
+        if self._left < 0:
+            os._exit(9)
+        return self._bits.uint64(n)
+
+
+@dataclass(frozen=True)
+class Killed(Recipe):
+    """Processes that end while they draw."""
+
+    words: int = 0
+
+    def batch(self, ledger):
+        return Batch(*self.world, ledger=ledger, bits=Ending(1, self.words), **self.choices)
+
+
+def world():
+    stay = 0.8 * np.eye(N) + 0.2 / N
+    space = dphmm.StateSpace(np.arange(N)[:, None], names=list("abcdef"))
+    return dphmm.MarkovModel(np.full(N, 1 / N), stay), dphmm.policy.radius(space, 1), space, 1
+
+
+def table(users=8):
+    names = np.repeat([f"u{number}" for number in range(users)], STEPS)
+    states = np.random.default_rng(3).integers(0, N, len(names))
+    return Trajectories.from_labels(names.tolist(), state=np.array(list("abcdef"), dtype=object)[states])
+
+
+def delta(**choices):
+    return {"constraint": dphmm.DeltaSet("0.3"), **choices}
+
+
+def own(recipe, ledger):
+    """The caller's batch, which draws nothing."""
+    return Recipe(recipe.world, recipe.choices).batch(ledger)
+
+
+def in_processes(recipe, ledger, rows, n=2, **choices):
+    batch = own(recipe, ledger)
+    return batch, processes.released_in_processes(recipe, batch, batch.visits(rows), processes=n, **choices)
+
+
+def told(row):
+    release = row.release
+    z = None if release.z is None else release.z.tolist()
+    return row.user, release.t, z, release.estimate.tolist(), release.plan_hash, release.cost, release.epsilon
+
+
+@pytest.fixture(params=["memory", "file"])
+def ledger(request, tmp_path):
+    if request.param == "memory":
+        yield MemoryLedger()
+        return
+    with open_ledger(tmp_path / "l.db") as opened:
+        yield opened
+
+
+def test_each_process_releases_its_users_as_one_process_would(ledger):
+    recipe = Replayed(world(), delta(), 7)
+    batch, chunks = in_processes(recipe, ledger, table())
+    rows = [told(row) for chunk in chunks for row in chunk]
+    expected = []
+    visits = batch.visits(table())
+    for share in (visits.of_users(0, 4), visits.of_users(4, 8)):
+        alone = recipe.batch(MemoryLedger())
+        expected += [told(row) for chunk in alone.run(share) for row in chunk]
+        for user in share.users:
+            assert ledger.entries(user, "state") == alone.ledger.entries(user, "state")
+            assert ledger.spent(user) == alone.ledger.spent(user)
+    assert rows == expected
+    assert batch.report.released == len(rows) == 8 * STEPS
+    assert batch.report.rows == 8 * STEPS and batch.report.subjects == 8
+    assert batch.report.plans == {row[4] for row in rows}
+
+
+def test_a_table_is_continued_and_stored_rows_come_back(ledger):
+    first = [told(row) for chunk in in_processes(Replayed(world(), delta(), 7), ledger, table(4))[1] for row in chunk]
+    batch, chunks = in_processes(Replayed(world(), delta(), 8), ledger, table(8), resume=True)
+    again = [told(row) for chunk in chunks for row in chunk]
+    assert again[: len(first)] == first
+    assert batch.report.replayed == len(first) and batch.report.released == 8 * STEPS
+    with pytest.raises(InvalidInput, match="resume"):
+        list(in_processes(Replayed(world(), delta(), 9), ledger, table(8))[1])
+
+
+def test_rows_are_told_in_order_however_many_shares_there_are(monkeypatch):
+    monkeypatch.setattr(Batch, "_chunk", 7)
+    seen = []
+    _, chunks = in_processes(
+        Replayed(world(), delta()), MemoryLedger(), table(9), n=2, progress=lambda done, of: seen.append((done, of))
+    )
+    rows = [row for chunk in chunks for row in chunk]
+    assert [(row.user, row.release.t) for row in rows] == [(f"u{u}", t) for u in range(9) for t in range(1, STEPS + 1)]
+    assert seen[-1] == (9 * STEPS, 9 * STEPS) and seen == sorted(seen)
+
+
+def test_a_refusal_that_answers_bring_about_keeps_them(ledger):
+    """Costs of delta-sets follow the answers. Drawn again until no cap is passed, the answers would be selected."""
+    recipe = Replayed(world(), delta(cap_cost=9), 3)
+    shown = []
+    with pytest.raises(BudgetExceeded):
+        for chunk in in_processes(recipe, ledger, table())[1]:
+            shown += [told(row) for row in chunk]
+    assert 0 < len(shown) < 8 * STEPS
+    stored = [(user, query) for user, query in ledger.sessions()]
+    entries = {user: ledger.entries(user, query) for user, query in stored}
+    assert {row[0] for row in shown} <= set(entries)
+    again = []
+    with pytest.raises(BudgetExceeded):
+        for chunk in in_processes(Replayed(world(), delta(cap_cost=9), 99), ledger, table(), resume=True)[1]:
+            again += [told(row) for row in chunk]
+    assert again == shown
+    assert {user: ledger.entries(user, query) for user, query in stored} == entries
+
+
+def test_what_is_refused_before_a_draw_leaves_nothing(ledger):
+    model, _, space, epsilon = world()
+    flat = (
+        model,
+        dphmm.policy.complete(N),
+        dphmm.StateSpace(np.stack([np.arange(N)] * 2, axis=1)),
+        epsilon,
+    )
+    recipe = Replayed(flat, delta(flat="refuse"))
+    rows = Trajectories.from_labels(["a", "b"], state=np.array([0, 1]))
+    with pytest.raises(DegenerateHull) as alone:
+        list(recipe.batch(MemoryLedger()).run(rows))
+    with pytest.raises(DegenerateHull, match=str(alone.value)[:20]):
+        list(in_processes(recipe, ledger, rows)[1])
+    assert ledger.sessions() == []
+    assert space.n_states == N
+
+
+@pytest.mark.parametrize("words", [0, 15, 40])
+def test_a_process_that_ends_leaves_what_was_shown_and_no_more(words, ledger):
+    """Whatever was shown is stored and paid; the rest is drawn by whoever continues."""
+    shown = []
+    with pytest.raises(DphmmError, match="one of its processes ended"):
+        for chunk in in_processes(Killed(world(), delta(), words), ledger, table(), n=2)[1]:
+            shown += [told(row) for row in chunk]
+    for user, query in ledger.sessions():
+        entries = ledger.entries(user, query)
+        assert ledger.spent(user) == recount(entries).spent
+    _, chunks = in_processes(Replayed(world(), delta(), 5), ledger, table(), resume=True)
+    again = [told(row) for chunk in chunks for row in chunk]
+    assert len(again) == 8 * STEPS
+    assert shown == [row for row in again if row in shown]
+
+
+def test_whoever_stops_listening_ends_the_processes(monkeypatch):
+    monkeypatch.setattr(Batch, "_chunk", 5)
+    began, ledger = [], MemoryLedger()
+    begin = processes._begun
+
+    @contextmanager
+    def seen(*given):
+        with begin(*given) as workers:
+            began.extend(workers)
+            yield workers
+
+    monkeypatch.setattr(processes, "_begun", seen)
+    _, chunks = in_processes(Replayed(world(), delta()), ledger, table())
+    shown = [told(row) for row in next(chunks)]
+    chunks.close()
+    assert began and all(worker.closed for worker in began)
+    assert [entry.z for entry in ledger.entries("u0", "state")][: len(shown)] == [
+        tuple(map(int, row[2])) for row in shown
+    ]
+    with ledger.transaction(["u0"]):
+        pass
+
+
+@pytest.mark.parametrize(
+    "choices", [{}, delta(groups={"u0": "g"}, cap_group=100), delta(bits=dphmm.ReplayBits(1))], ids=str
+)
+def test_one_process_does_what_several_may_not(choices, monkeypatch):
+    monkeypatch.setattr(processes, "_begun", None)
+    batch = Batch(*world(), **choices)
+    monkeypatch.setattr(batch, "_bits", dphmm.ReplayBits(2))
+    if "bits" not in choices:
+        # Its words would count as the system's.
+        monkeypatch.setattr("dphmm.batch.default_bits", lambda bits=None: batch._bits)
+        monkeypatch.setattr("dphmm.batch.is_secure", lambda bits: True)
+    assert not batch.stands_alone
+    rows = [
+        row
+        for chunk in processes.released_in_processes(None, batch, batch.visits(table(2)), processes=2)
+        for row in chunk
+    ]
+    assert len(rows) == 2 * STEPS
+
+
+def test_a_paced_schedule_reads_what_other_queries_spend():
+    promise = dphmm.SequencePromise(4, steps=STEPS)
+    schedule = dphmm.Schedule(promise, 1, at=range(1, STEPS + 1), spreads=[0.5])
+    batch = Batch(*world()[:3], promise=promise, schedule=schedule, constraint=dphmm.DeltaSet("0.3"))
+    assert batch.setting.paces and not batch.stands_alone
+
+
+class Recorded:
+    """A ledger that writes down what is done, in order."""
+
+    def __init__(self):
+        self.done = []
+
+    @contextmanager
+    def transaction(self, subjects=()):
+        self.done.append("begin")
+        yield self
+        self.done.append("commit")
+
+    def admit(self, request, caps):
+        self.done.append(f"admit {request}")
+        return processes.Admitted(request, None, None)
+
+    def add(self, admitted, z):
+        self.done.append(f"add {admitted.request}")
+        return z
+
+
+def served(*script):
+    """What a ledger does where processes 0 and 1 say these things, in this order."""
+    pipes = [Pipe(), Pipe()]
+    for number, *message in script:
+        processes._send(pipes[number][1], tuple(message))
+    recorded = Recorded()
+    shares = {pipes[0][0]: processes._Share(("a",)), pipes[1][0]: processes._Share(("b",))}
+    service = processes._Service(recorded, shares)
+    order = iter([number for number, *_ in script])
+    service._ready.extend(pipes[number][0] for number in order)
+    service.run()
+    return recorded.done
+
+
+def test_nothing_is_admitted_or_committed_between_an_admission_and_its_answer():
+    """A commit would store an account without the answer, another admission would be of a total not yet true."""
+    last = [(0, "done", None, None, None), (1, "done", None, None, None)]
+    ask = "transaction"
+    done = served(
+        (0, "begin"), (1, "begin"),
+        (0, ask, "admit", "a1", None), (1, ask, "admit", "b1", None), (0, ask, "add", (1,)),
+        (1, ask, "add", (2,)), (0, "commit"), *last,
+    )  # fmt: skip
+    assert done[:6] == ["begin", "admit a1", "add a1", "admit b1", "add b1", "commit"]
+    done = served(
+        (0, "begin"), (1, "begin"),
+        (0, ask, "admit", "a1", None), (1, "commit"), (0, ask, "add", (1,)), (0, "commit"), *last,
+    )  # fmt: skip
+    assert done[:4] == ["begin", "admit a1", "add a1", "commit"]
+
+
+def test_an_answer_is_recorded_for_what_was_admitted_to_its_own_process():
+    """Process 1 asks while process 0 draws: each answer is stored under its own request."""
+    ask = "transaction"
+    done = served(
+        (0, "begin"), (1, "begin"), (1, ask, "admit", "b1", None), (0, ask, "admit", "a1", None),
+        (1, ask, "add", (2,)), (0, ask, "add", (1,)), (1, "commit"), (0, "commit"),
+        (0, "done", None, None, None), (1, "done", None, None, None),
+    )  # fmt: skip
+    assert done[1:5] == ["admit b1", "add b1", "admit a1", "add a1"]
+
+
+def test_an_error_of_a_process_is_told_and_a_fault_only_by_its_place():
+    error = processes._in_words(InvalidInput("t", "5", "3"))
+    assert isinstance(error, InvalidInput) and error.field == "t"
+    try:
+        {}["cell 17"]
+    except KeyError as fault:
+        told_of = str(processes._in_words(fault))
+    assert "KeyError" in told_of and "test_processes.py" in told_of and "17" not in told_of
+
+
+def test_a_worker_is_the_code_that_runs_in_a_process(monkeypatch):
+    """The same in a thread, whose ledger is asked through the same messages."""
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    recipe, ledger = Replayed(world(), delta(), 7), MemoryLedger()
+    batch = own(recipe, ledger)
+    here, there = Pipe()
+    thread = threading.Thread(target=processes.work, args=(recipe, there))
+    thread.start()
+    shares = processes._sent([here], batch.begin(batch.visits(table(3))), [(0, 3)])
+    processes._Service(ledger, shares).run()
+    here.close()
+    thread.join()
+    (share,) = shares.values()
+    rows = [told(row) for chunk in share.published for row in chunk]
+    assert rows == [told(row) for chunk in recipe.batch(MemoryLedger()).run(table(3)) for row in chunk]
