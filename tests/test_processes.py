@@ -14,8 +14,9 @@ import pytest
 import dphmm
 from dphmm import processes
 from dphmm.accounting.ledger import MemoryLedger, recount
-from dphmm.batch import Batch, Recipe
+from dphmm.batch import Batch, BatchReport, Recipe
 from dphmm.errors import BudgetExceeded, DegenerateHull, DphmmError, InvalidInput
+from dphmm.session.releases import Earlier
 from dphmm.states.trajectory import Trajectories
 from dphmm.storage.ledger import open_ledger
 
@@ -231,6 +232,13 @@ def test_one_process_does_what_several_may_not(choices, monkeypatch):
     assert len(rows) == 2 * STEPS
 
 
+def test_plans_of_the_support_may_hang_on_other_queries(monkeypatch):
+    """On very many states they are made row by row, and are no less shared."""
+    monkeypatch.setattr("dphmm.batch._MOST_SCHEDULED_STATES", 1)
+    batch = Batch(*world())
+    assert not batch._is_scheduled and not batch.stands_alone
+
+
 def test_a_paced_schedule_reads_what_other_queries_spend():
     promise = dphmm.SequencePromise(4, steps=STEPS)
     schedule = dphmm.Schedule(promise, 1, at=range(1, STEPS + 1), spreads=[0.5])
@@ -239,16 +247,23 @@ def test_a_paced_schedule_reads_what_other_queries_spend():
 
 
 class Recorded:
-    """A ledger that writes down what is done, in order."""
+    """A ledger that writes down what is done, in order; ``versions`` are those of its accounts, one a transaction."""
 
-    def __init__(self):
-        self.done = []
+    def __init__(self, versions=()):
+        self.done, self._versions = [], iter(versions)
 
     @contextmanager
     def transaction(self, subjects=()):
         self.done.append("begin")
+        self._version = next(self._versions, 1)
         yield self
         self.done.append("commit")
+
+    def version(self, user):
+        return self._version
+
+    def open_session(self, header):
+        self.done.append(f"open {header}")
 
     def admit(self, request, caps):
         self.done.append(f"admit {request}")
@@ -259,46 +274,115 @@ class Recorded:
         return z
 
 
-def served(*script):
-    """What a ledger does where processes 0 and 1 say these things, in this order."""
+ASK = "transaction"
+DONE = ("done", BatchReport(), Earlier(), None)
+
+
+def admits(number, request, *opened):
+    return number, ASK, "admit", list(opened), request, None
+
+
+def adds(number):
+    return number, ASK, "add", (1,)
+
+
+def served(*script, versions=()):
+    """What a ledger does where processes 0 and 1 say these things, in this order; "ends" is that a process is gone."""
     pipes = [Pipe(), Pipe()]
     for number, *message in script:
-        processes._send(pipes[number][1], tuple(message))
-    recorded = Recorded()
+        if message == ["ends"]:
+            pipes[number][1].close()
+        else:
+            processes._send(pipes[number][1], tuple(message))
+    recorded = Recorded(versions)
     shares = {pipes[0][0]: processes._Share(("a",)), pipes[1][0]: processes._Share(("b",))}
     service = processes._Service(recorded, shares)
-    order = iter([number for number, *_ in script])
-    service._ready.extend(pipes[number][0] for number in order)
+    service._ready.extend(pipes[number][0] for number, *_ in script)
     service.run()
-    return recorded.done
+    return [*recorded.done, [share.refused for share in shares.values()]]
 
 
 def test_nothing_is_admitted_or_committed_between_an_admission_and_its_answer():
     """A commit would store an account without the answer, another admission would be of a total not yet true."""
-    last = [(0, "done", None, None, None), (1, "done", None, None, None)]
-    ask = "transaction"
-    done = served(
-        (0, "begin"), (1, "begin"),
-        (0, ask, "admit", "a1", None), (1, ask, "admit", "b1", None), (0, ask, "add", (1,)),
-        (1, ask, "add", (2,)), (0, "commit"), *last,
-    )  # fmt: skip
+    ends = [(0, *DONE), (1, *DONE)]
+    done = served((0, "begin"), (1, "begin"), admits(0, "a1"), admits(1, "b1"), adds(0), adds(1), (0, "commit"), *ends)
     assert done[:6] == ["begin", "admit a1", "add a1", "admit b1", "add b1", "commit"]
-    done = served(
-        (0, "begin"), (1, "begin"),
-        (0, ask, "admit", "a1", None), (1, "commit"), (0, ask, "add", (1,)), (0, "commit"), *last,
-    )  # fmt: skip
+    done = served((0, "begin"), (1, "begin"), admits(0, "a1"), (1, "commit"), adds(0), (0, "commit"), *ends)
     assert done[:4] == ["begin", "admit a1", "add a1", "commit"]
 
 
 def test_an_answer_is_recorded_for_what_was_admitted_to_its_own_process():
     """Process 1 asks while process 0 draws: each answer is stored under its own request."""
-    ask = "transaction"
-    done = served(
-        (0, "begin"), (1, "begin"), (1, ask, "admit", "b1", None), (0, ask, "admit", "a1", None),
-        (1, ask, "add", (2,)), (0, ask, "add", (1,)), (1, "commit"), (0, "commit"),
-        (0, "done", None, None, None), (1, "done", None, None, None),
-    )  # fmt: skip
+    ends = [(1, "commit"), (0, "commit"), (0, *DONE), (1, *DONE)]
+    done = served((0, "begin"), (1, "begin"), admits(1, "b1"), admits(0, "a1"), adds(1), adds(0), *ends)
     assert done[1:5] == ["admit b1", "add b1", "admit a1", "add a1"]
+
+
+REFUSED = ("done", BatchReport(), Earlier(), BudgetExceeded("no"))
+
+
+@pytest.mark.parametrize("how", [REFUSED, ("ends",)], ids=["refused", "killed"])
+def test_what_one_process_stored_stays_where_another_fails(how):
+    """Undone unless it was committed by then, it would be drawn again: whether it was may follow from its answers."""
+    last = [admits(0, "a2"), adds(0), (0, "commit"), (0, *DONE)]
+    done = served((0, "begin"), (1, "begin"), admits(0, "a1"), adds(0), (1, *how), *last)
+    assert done[:7] == ["begin", "admit a1", "add a1", "admit a2", "add a2", "commit", "begin"]
+    assert done[-1][0] is None and isinstance(done[-1][1], DphmmError)
+
+
+@pytest.mark.parametrize("how", [("commit",), DONE, ("ends",)], ids=["commit", "done", "killed"])
+def test_an_error_between_an_admission_and_its_answer_holds_nobody_up(how):
+    told_at = [(0, *how), (1, "begin"), admits(1, "b1"), adds(1), (1, "commit"), (1, *DONE)]
+    done = served((0, "begin"), admits(0, "a1"), *told_at, *([(0, *DONE)] if how == ("commit",) else []))
+    assert "add a1" not in done and "add b1" in done
+
+
+def test_what_a_process_asked_before_it_ended_is_not_admitted():
+    """It would have no answer, and all others would wait for one."""
+    script = [(0, "begin"), (1, "begin"), admits(0, "a1"), admits(1, "b1"), (1, "ends"), adds(0), (0, "commit")]
+    assert "admit b1" not in served(*script, (0, *DONE))
+
+
+def test_a_session_is_opened_with_its_first_admission():
+    done = served((0, "begin"), (1, *DONE), admits(0, "a1", ("open_session", "a")), adds(0), (0, "commit"), (0, *DONE))
+    assert done[:5] == ["begin", "open a", "admit a1", "add a1", "commit"]
+
+
+def test_another_program_may_not_store_rows_of_these_users_between_two_commits():
+    """What was looked up in one transaction holds in the next, or nothing more is drawn."""
+    script = [
+        (0, "begin"),
+        (1, "begin"),
+        (1, "commit"),
+        admits(0, "a1"),
+        adds(0),
+        (0, "commit"),
+        (0, *DONE),
+        (1, *DONE),
+    ]
+    assert "add a1" in served(*script, versions=[3, 3, 3])
+    with pytest.raises(InvalidInput, match="another program"):
+        served(*script, versions=[3, 4, 4])
+
+
+def test_a_ledger_that_fails_is_told_as_it_failed(tmp_path):
+    """Of the process whose row could not be stored, not of the next one, which finds a failed transaction."""
+
+    class Full(Recorded):
+        def add(self, admitted, z):
+            raise DphmmError("disk full")
+
+        @contextmanager
+        def transaction(self, subjects=()):
+            self._version = 1
+            yield self
+            raise DphmmError("failed before")
+
+    here, there = Pipe()
+    for message in (("begin",), admits(0, "a1")[1:], adds(0)[1:], (*DONE[:3], DphmmError("disk full"))):
+        processes._send(there, message)
+    with pytest.raises(DphmmError, match="disk full"):
+        processes._Service(Full(), {here: processes._Share(("a",))}).run()
 
 
 def test_an_error_of_a_process_is_told_and_a_fault_only_by_its_place():

@@ -421,7 +421,7 @@ class Batch:
         That is so where plans follow from answers and from nothing that other queries store, words are the system's,
         and no groups have a cap together.
         """
-        own_plans = self._loss is not None and not self._is_scheduled and not self.setting.paces
+        own_plans = self._loss is not None and not self.setting.has_public_plans and not self.setting.paces
         own_words = self._bits is default_bits(None) and is_secure(self._bits)
         return own_plans and own_words and not (self._groups or self.ledger.groups())
 

@@ -34,9 +34,18 @@ from typing import TYPE_CHECKING, Any, cast
 from dphmm._kernels.process import cores
 from dphmm._progress import Progress
 from dphmm.accounting.budget import Admitted, AdmittedMany
-from dphmm.accounting.ledger import Caps, Entry, Ledger, Request, Requests, StoredMany, Transaction
+from dphmm.accounting.ledger import (
+    Caps,
+    Entry,
+    Ledger,
+    Request,
+    Requests,
+    SessionHeader,
+    StoredMany,
+    Transaction,
+)
 from dphmm.batch import Batch, BatchReport, Begun, Recipe, Released
-from dphmm.errors import DphmmError
+from dphmm.errors import DphmmError, InvalidInput
 from dphmm.session.releases import Earlier
 from dphmm.states.visit_table import VisitTable
 from dphmm.types import IntArray
@@ -48,6 +57,10 @@ if TYPE_CHECKING:
 _LEAST_ROWS = 2**14
 #: The ledger takes 40 % of the time of a row, so it keeps up with no more; two of them wait for it as a rule.
 _PROCESSES = 4
+_ENDED = (
+    "release: one of its processes ended, killed or short of memory; what others drew is stored; --resume goes on, "
+    "with OMP_NUM_THREADS=1 in one process"
+)
 
 
 def released_in_processes(
@@ -68,8 +81,8 @@ def released_in_processes(
 
     Raises
     ------
-    DphmmError : as `Batch.run`; where one of the processes ends before its rows do, what is not committed is as if it
-        had never been drawn.
+    DphmmError : as `Batch.run`, once all processes have done what they can; also where one of them ends before its
+        rows do, and where another program stores rows of the users meanwhile.
     """
     n = processes
     if n is None:
@@ -113,7 +126,7 @@ def _sent(workers: Sequence[Connection], begun: Begun, users: Sequence[tuple[int
     shares: dict[Connection, _Share] = {}
     for worker, (first, end) in zip(workers, users, strict=False):
         own = begun.of_users(first, end)
-        _send(worker, own)
+        _tell(worker, own)
         shares[worker] = _Share(own.visits.users)
     return shares
 
@@ -134,18 +147,38 @@ class _Service:
         self._admitted: Any = None
         self._waiting: deque[tuple[Connection, list[Any]]] = deque()
         self._to_commit: list[Connection] = []
+        #: Versions of the accounts of all users at the last commit; None before the first.
+        self._versions: list[int] | None = None
+        self._first_refusal: DphmmError | None = None
 
     def run(self) -> None:
-        """Serve until all shares are released.
+        """Serve until each share is released or refused.
 
-        Raises what refuses a share before anything of it was drawn: what was not committed is not stored.
+        What one process stored is not undone because another one fails: whether it was committed before then may follow
+        from its answers. Raises InvalidInput where another program has stored something of these users between two
+        commits, DphmmError where the ledger fails.
         """
         while self._busy:
-            with self._ledger.transaction(self._users) as transaction:
-                self._until_commit(transaction)
+            try:
+                with self._ledger.transaction(self._users) as transaction:
+                    self._require_unchanged(transaction)
+                    self._until_commit(transaction)
+                    self._versions = self._versions_in(transaction)
+            except DphmmError as error:
+                # A process was told why the ledger failed, all others that it had.
+                raise self._first_refusal or error from None
             for worker in self._to_commit:
-                _send(worker, None)
+                _tell(worker, None)
             self._to_commit.clear()
+
+    def _versions_in(self, transaction: Transaction) -> list[int]:
+        return [transaction.version(user) for user in self._users]
+
+    def _require_unchanged(self, transaction: Transaction) -> None:
+        """What a process has looked up in one transaction must hold in the next."""
+        if self._versions is not None and self._versions != self._versions_in(transaction):
+            came = "rows of these users that another program has stored meanwhile"
+            raise InvalidInput("ledger", came, "one program at a time; --resume goes on")
 
     def _until_commit(self, transaction: Transaction) -> None:
         while self._busy and (self._holder is not None or not self._to_commit):
@@ -155,63 +188,70 @@ class _Service:
                 self._take(transaction, *self._next())
 
     def _next(self) -> tuple[Connection, Any]:
-        """The next message, and whose it is. Raises DphmmError where a process has ended."""
+        """The next message, and whose it is; of a process that has ended, that it is done, and refused."""
         if not self._ready:
             self._ready.extend(wait(list(self._busy)))
         worker = self._ready.popleft()
         try:
             return worker, pickle.loads(worker.recv_bytes())
         except (EOFError, OSError):
-            raise DphmmError(
-                "release: one of its processes ended, killed or short of memory; what was committed is stored, the "
-                "rest is as if it had never been drawn; --resume goes on, with OMP_NUM_THREADS=1 in one process"
-            ) from None
+            return worker, ("done", BatchReport(), Earlier(), DphmmError(_ENDED))
 
     def _take(self, transaction: Transaction, worker: Connection, message: tuple[Any, ...]) -> None:
         name, *given = message
-        share = self._busy[worker]
+        if name in ("commit", "done") and worker is self._holder:
+            # An error came after its admission: there is no answer to store.
+            self._holder = self._admitted = None
         if name == "begin":
-            _send(worker, None)
+            _tell(worker, None)
         elif name == "commit":
             self._to_commit.append(worker)
-        elif name == "failed":
-            raise given[0]
         elif name == "published":
-            share.published.append(given[0])
+            self._busy[worker].published.append(given[0])
         elif name == "done":
+            share = self._busy.pop(worker)
+            self._waiting = deque(asked for asked in self._waiting if asked[0] is not worker)
             share.report, share.earlier, share.refused = given
-            del self._busy[worker]
+            self._first_refusal = self._first_refusal or share.refused
         elif name == "ledger":
-            _answer(worker, self._ledger, given)
+            _answer(worker, lambda: getattr(self._ledger, given[0])(*given[1:]))
         elif given[0] in ("admit", "admit_many"):
             self._waiting.append((worker, given))
         elif given[0] in ("add", "add_many"):
-            _answer(worker, transaction, [given[0], self._admitted, *given[1:]])
+            _answer(worker, lambda: getattr(transaction, given[0])(self._admitted, *given[1:]))
             self._holder = self._admitted = None
         else:
-            _answer(worker, transaction, given)
+            _answer(worker, lambda: getattr(transaction, given[0])(*given[1:]))
 
     def _admit(self, transaction: Transaction, worker: Connection, given: list[Any]) -> None:
-        def without_requests(admitted: Any) -> Any:
-            self._holder, self._admitted = worker, admitted
+        name, opened, *arguments = given
+
+        def admitted() -> Any:
+            for opening, *whose in opened:
+                getattr(transaction, opening)(*whose)
+            self._admitted = getattr(transaction, name)(*arguments)
+            self._holder = worker
             # The process knows what it asked for.
-            many = isinstance(admitted, AdmittedMany)
-            return (admitted.fresh, admitted.wanted, admitted.stored) if many else admitted.stored
+            found, many = self._admitted, isinstance(self._admitted, AdmittedMany)
+            return (found.fresh, found.wanted, found.stored) if many else found.stored
 
-        _answer(worker, transaction, given, without_requests)
+        _answer(worker, admitted)
 
 
-def _answer(
-    worker: Connection, asked: Any, given: Sequence[Any], told: Callable[[Any], Any] = lambda answer: answer
-) -> None:
-    """Send what a method returns, or the error that it raises on purpose."""
-    name, *arguments = given
+def _answer(worker: Connection, asked: Callable[[], Any]) -> None:
+    """Send what the ledger answers, or the error that it raises on purpose."""
     try:
-        answer = told(getattr(asked, name)(*arguments))
+        answer = asked()
     except DphmmError as error:
-        _send(worker, error)
+        _tell(worker, error)
     else:
-        _send(worker, (answer,))
+        _tell(worker, (answer,))
+
+
+def _tell(worker: Connection, message: Any) -> None:
+    """Send to a process that may have ended: its next message says so."""
+    with suppress(OSError):
+        _send(worker, message)
 
 
 @contextmanager
@@ -287,11 +327,7 @@ class _AskedLedger:
     def transaction(self, subjects: Sequence[str] = ()) -> Iterator[_AskedTransaction]:
         """The transaction that processes share; left when it has been committed."""
         _asked(self._connection, "begin")
-        try:
-            yield _AskedTransaction(self._connection)
-        except Exception as error:
-            _send(self._connection, ("failed", _in_words(error)))
-            raise
+        yield _AskedTransaction(self._connection)
         _asked(self._connection, "commit")
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
@@ -303,10 +339,21 @@ class _AskedTransaction:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
+        #: Sessions and caps go with the first admission: of who is refused before it nothing is stored.
+        self._opened: list[tuple[Any, ...]] = []
+
+    def open_session(self, header: SessionHeader) -> None:
+        """As `Transaction.open_session`, with the next admission."""
+        self._opened.append(("open_session", header))
+
+    def bind(self, subject: str, caps: Caps, raised: bool = False) -> Caps:
+        """As `Transaction.bind`, with the next admission."""
+        self._opened.append(("bind", subject, caps, raised))
+        return caps
 
     def admit(self, request: Request, caps: Caps) -> Admitted:
         """As `Transaction.admit`; the account stays with the caller."""
-        return Admitted(request, self._ask("admit", request, caps), None)
+        return Admitted(request, self._admit("admit", request, caps), None)
 
     def add(self, admitted: Admitted, z: tuple[int, ...] | None) -> Entry:
         """As `Transaction.add`."""
@@ -315,7 +362,7 @@ class _AskedTransaction:
 
     def admit_many(self, requests: Requests, caps: Caps) -> AdmittedMany:
         """As `Transaction.admit_many`; the accounts stay with the caller."""
-        fresh, wanted, stored = self._ask("admit_many", requests, caps)
+        fresh, wanted, stored = self._admit("admit_many", requests, caps)
         return AdmittedMany(requests, fresh, wanted, stored, {})
 
     def add_many(self, admitted: AdmittedMany, z: IntArray | None) -> StoredMany:
@@ -325,6 +372,10 @@ class _AskedTransaction:
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         return lambda *given: self._ask(name, *given)
+
+    def _admit(self, name: str, *given: Any) -> Any:
+        opened, self._opened = self._opened, []
+        return self._ask(name, opened, *given)
 
     def _ask(self, *given: Any) -> Any:
         return _asked(self._connection, "transaction", *given)[0]
