@@ -232,6 +232,15 @@ def test_one_process_does_what_several_may_not(choices, monkeypatch):
     assert len(rows) == 2 * STEPS
 
 
+@pytest.mark.parametrize(("own", "rows", "n"), [(1, 1, 1), (2, 1, 4), (2, 10**6, 1)])
+def test_processes_begin_where_they_save_time(own, rows, n, monkeypatch):
+    monkeypatch.setattr("dphmm.batch.cores", lambda: own)
+    monkeypatch.setattr("dphmm.batch._LEAST_ROWS", rows)
+    batch = Batch(*world(), **delta())
+    assert batch.processes(batch.visits(table(2))) == n
+    assert Batch(*world()).processes(batch.visits(table(2))) == 1
+
+
 def test_plans_of_the_support_may_hang_on_other_queries(monkeypatch):
     """On very many states they are made row by row, and are no less shared."""
     monkeypatch.setattr("dphmm.batch._MOST_SCHEDULED_STATES", 1)

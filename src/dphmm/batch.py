@@ -22,6 +22,7 @@ import numpy as np
 
 from dphmm._cached import cached_property
 from dphmm._checks import exact_epsilon, one_of
+from dphmm._kernels.process import cores
 from dphmm._progress import Progress, shown
 from dphmm.accounting.budget import UNLIMITED, Group, Horizon, keep_promise, quoted
 from dphmm.accounting.ledger import Ledger, SequencePromise
@@ -70,6 +71,10 @@ _CHUNK_STATES = 2**26
 #: Beyond so many states a step takes longer than all that is saved by one round, whose shared arrays are large.
 _MOST_SCHEDULED_STATES = 2**17
 _LARGEST_STEP = 2**53
+#: A process takes a second to begin, in which so many rows are released.
+_LEAST_ROWS = 2**14
+#: The ledger takes 40 % of the time of a row, so it keeps up with no more; two of them wait for it as a rule.
+_PROCESSES = 4
 #: Of so many beginnings the plans are at hand while a table is released.
 _MOST_ENGINES = 64
 
@@ -424,6 +429,11 @@ class Batch:
         own_plans = self._loss is not None and not self.setting.has_public_plans and not self.setting.paces
         own_words = self._bits is default_bits(None) and is_secure(self._bits)
         return own_plans and own_words and not (self._groups or self.ledger.groups())
+
+    def processes(self, visits: VisitTable) -> int:
+        """By how many processes these rows should be released (`dphmm.processes`): 1 where more save no time."""
+        worth_it = cores() > 1 and visits.n_visits >= _LEAST_ROWS
+        return _PROCESSES if worth_it and self.stands_alone else 1
 
     def shares(self, visits: VisitTable, n: int) -> Iterator[tuple[int, int]]:
         """The users in shares of about as many rows, each the numbers of its first user and its end.

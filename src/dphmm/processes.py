@@ -31,7 +31,6 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from dphmm._kernels.process import cores
 from dphmm._progress import Progress
 from dphmm.accounting.budget import Admitted, AdmittedMany
 from dphmm.accounting.ledger import (
@@ -53,10 +52,6 @@ from dphmm.types import IntArray
 if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
 
-#: A process takes a second to begin, in which so many rows are released.
-_LEAST_ROWS = 2**14
-#: The ledger takes 40 % of the time of a row, so it keeps up with no more; two of them wait for it as a rule.
-_PROCESSES = 4
 _ENDED = (
     "release: one of its processes ended, killed or short of memory; what others drew is stored; --resume goes on, "
     "with OMP_NUM_THREADS=1 in one process"
@@ -71,13 +66,12 @@ def released_in_processes(
     resume: bool = False,
     raised: bool = False,
     progress: Progress | None = None,
-    processes: int | None = None,
+    processes: int = 1,
 ) -> Iterator[Sequence[Released]]:
-    """As `Batch.run`, by several processes where there are several cores and they save time.
+    """As `Batch.run`, by so many ``processes``, as `Batch.processes` tells; 1 is `Batch.run`.
 
-    ``recipe`` makes the same batch in each of them. ``processes`` : how many; 1 is `Batch.run`. This process alone
-    releases a table of few rows, one whose plans are public in advance or paced, a batch with words of the caller's,
-    and under a ledger with groups: see `Batch.stands_alone`.
+    ``recipe`` makes the same batch in each of them. A batch that does not stand alone (`Batch.stands_alone`) is run by
+    this process.
 
     Raises
     ------
@@ -85,8 +79,6 @@ def released_in_processes(
         rows do, and where another program stores rows of the users meanwhile.
     """
     n = processes
-    if n is None:
-        n = _PROCESSES if cores() > 1 and visits.n_visits >= _LEAST_ROWS else 1
     if n < 2 or not batch.stands_alone:
         yield from batch.run(visits, resume=resume, raised=raised, progress=progress)
         return
