@@ -265,14 +265,23 @@ class Recorded:
     def transaction(self, subjects=()):
         self.done.append("begin")
         self._version = next(self._versions, 1)
-        yield self
+        try:
+            yield self
+        except BaseException:
+            self.done.append("undone")
+            raise
         self.done.append("commit")
 
     def version(self, user):
         return self._version
 
+    def look(self, users, query):
+        return []
+
     def open_session(self, header):
         self.done.append(f"open {header}")
+        if header == "refused":
+            raise BudgetExceeded("no")
 
     def admit(self, request, caps):
         self.done.append(f"admit {request}")
@@ -285,6 +294,7 @@ class Recorded:
 
 ASK = "transaction"
 DONE = ("done", BatchReport(), Earlier(), None)
+REFUSED = ("done", BatchReport(), Earlier(), BudgetExceeded("no"))
 
 
 def admits(number, request, *opened):
@@ -327,9 +337,6 @@ def test_an_answer_is_recorded_for_what_was_admitted_to_its_own_process():
     assert done[1:5] == ["admit b1", "add b1", "admit a1", "add a1"]
 
 
-REFUSED = ("done", BatchReport(), Earlier(), BudgetExceeded("no"))
-
-
 @pytest.mark.parametrize("how", [REFUSED, ("ends",)], ids=["refused", "killed"])
 def test_what_one_process_stored_stays_where_another_fails(how):
     """Undone unless it was committed by then, it would be drawn again: whether it was may follow from its answers."""
@@ -355,6 +362,26 @@ def test_what_a_process_asked_before_it_ended_is_not_admitted():
 def test_a_session_is_opened_with_its_first_admission():
     done = served((0, "begin"), (1, *DONE), admits(0, "a1", ("open_session", "a")), adds(0), (0, "commit"), (0, *DONE))
     assert done[:5] == ["begin", "open a", "admit a1", "add a1", "commit"]
+
+
+def test_sessions_and_caps_of_who_is_refused_at_once_are_undone_and_nothing_else(ledger):
+    """They would bar these people from every other release; what others drew is committed before."""
+    opens = admits(1, "b1", ("open_session", "refused"))
+    script = [(0, "begin"), (1, "begin"), admits(0, "a1"), adds(0), opens, (0, "commit"), (0, *DONE), (1, *REFUSED)]
+    done = served(*script)
+    assert done[:8] == ["begin", "admit a1", "add a1", "commit", "begin", "open refused", "undone", "begin"]
+    recipe = Replayed(world(), delta(cap_cost="0.5"))
+    with pytest.raises(BudgetExceeded):
+        list(in_processes(recipe, ledger, table(4))[1])
+    assert ledger.sessions() == []
+    rows = [row for chunk in in_processes(Replayed(world(), delta(cap_cost=100)), ledger, table(4))[1] for row in chunk]
+    assert len(rows) == 4 * STEPS
+
+
+@pytest.mark.parametrize("how", [DONE, ("ends",)], ids=["done", "killed"])
+def test_sessions_that_never_had_an_answer_are_undone(how):
+    done = served((0, "begin"), (1, *DONE), admits(0, "a1", ("open_session", "a")), (0, *how))
+    assert done[:4] == ["begin", "open a", "admit a1", "undone"]
 
 
 def test_another_program_may_not_store_rows_of_these_users_between_two_commits():

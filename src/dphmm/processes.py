@@ -89,7 +89,7 @@ def released_in_processes(
         for coming in range(n, len(users) + n, n):
             _Service(batch.ledger, shares).run()
             released = list(shares.values())
-            # While the caller writes these, the next ones are planned.
+            # While the caller writes these, the next ones are read.
             shares = _sent(workers, begun, users[coming : coming + n])
             for share in released:
                 batch.count(share.report, share.earlier)
@@ -139,9 +139,13 @@ class _Service:
         self._admitted: Any = None
         self._waiting: deque[tuple[Connection, list[Any]]] = deque()
         self._to_commit: list[Connection] = []
-        #: Versions of the accounts of all users at the last commit; None before the first.
-        self._versions: list[int] | None = None
-        self._first_refusal: DphmmError | None = None
+        #: Versions of the accounts of users whose shares are not done, at the last commit; None before the first.
+        self._versions: dict[str, int] | None = None
+        #: Whether nothing is stored in the transaction yet, and why it failed.
+        self._empty = True
+        #: Whether all that is in it are sessions that wait for their first answer.
+        self._opening = False
+        self._failure: DphmmError | None = None
 
     def run(self) -> None:
         """Serve until each share is released or refused.
@@ -151,30 +155,44 @@ class _Service:
         commits, DphmmError where the ledger fails.
         """
         while self._busy:
+            self._empty, self._opening, self._failure = True, False, None
             try:
                 with self._ledger.transaction(self._users) as transaction:
                     self._require_unchanged(transaction)
                     self._until_commit(transaction)
                     self._versions = self._versions_in(transaction)
+            except _NotOpened as refused:
+                # Sessions and caps of who is refused before a draw are undone; nothing else was stored.
+                if refused.error is not None:
+                    _tell(refused.worker, refused.error)
+                continue
             except DphmmError as error:
                 # A process was told why the ledger failed, all others that it had.
-                raise self._first_refusal or error from None
+                raise self._failure or error from None
             for worker in self._to_commit:
                 _tell(worker, None)
             self._to_commit.clear()
 
-    def _versions_in(self, transaction: Transaction) -> list[int]:
-        return [transaction.version(user) for user in self._users]
+    def _versions_in(self, transaction: Transaction) -> dict[str, int]:
+        users = [user for share in self._busy.values() for user in share.users]
+        # All at once: one after another takes ten times as long.
+        transaction.look(users, "")
+        return {user: transaction.version(user) for user in users}
 
     def _require_unchanged(self, transaction: Transaction) -> None:
         """What a process has looked up in one transaction must hold in the next."""
-        if self._versions is not None and self._versions != self._versions_in(transaction):
-            came = "rows of these users that another program has stored meanwhile"
+        if self._versions is None:
+            return
+        if any(version != self._versions[user] for user, version in self._versions_in(transaction).items()):
+            came = "something of these users that another program has stored meanwhile"
             raise InvalidInput("ledger", came, "one program at a time; --resume goes on")
 
     def _until_commit(self, transaction: Transaction) -> None:
         while self._busy and (self._holder is not None or not self._to_commit):
             if self._holder is None and self._waiting:
+                if self._waiting[0][1][1] and not self._empty:
+                    # A commit comes first, so that sessions can be opened, and undone, in a transaction of their own.
+                    return
                 self._admit(transaction, *self._waiting.popleft())
             else:
                 self._take(transaction, *self._next())
@@ -191,7 +209,8 @@ class _Service:
 
     def _take(self, transaction: Transaction, worker: Connection, message: tuple[Any, ...]) -> None:
         name, *given = message
-        if name in ("commit", "done") and worker is self._holder:
+        held = worker is self._holder
+        if name in ("commit", "done") and held:
             # An error came after its admission: there is no answer to store.
             self._holder = self._admitted = None
         if name == "begin":
@@ -204,40 +223,60 @@ class _Service:
             share = self._busy.pop(worker)
             self._waiting = deque(asked for asked in self._waiting if asked[0] is not worker)
             share.report, share.earlier, share.refused = given
-            self._first_refusal = self._first_refusal or share.refused
+            if self._opening and held:
+                raise _NotOpened(worker)
         elif name == "ledger":
             _answer(worker, lambda: getattr(self._ledger, given[0])(*given[1:]))
         elif given[0] in ("admit", "admit_many"):
             self._waiting.append((worker, given))
         elif given[0] in ("add", "add_many"):
-            _answer(worker, lambda: getattr(transaction, given[0])(self._admitted, *given[1:]))
+            self._empty = self._opening = False
+            self._failure = _answer(worker, lambda: getattr(transaction, given[0])(self._admitted, *given[1:]))
             self._holder = self._admitted = None
         else:
+            self._empty = False
             _answer(worker, lambda: getattr(transaction, given[0])(*given[1:]))
 
     def _admit(self, transaction: Transaction, worker: Connection, given: list[Any]) -> None:
         name, opened, *arguments = given
 
         def admitted() -> Any:
-            for opening, *whose in opened:
-                getattr(transaction, opening)(*whose)
             self._admitted = getattr(transaction, name)(*arguments)
             self._holder = worker
             # The process knows what it asked for.
             found, many = self._admitted, isinstance(self._admitted, AdmittedMany)
             return (found.fresh, found.wanted, found.stored) if many else found.stored
 
-        _answer(worker, admitted)
+        if not opened:
+            _answer(worker, admitted)
+            return
+        try:
+            for opening, *whose in opened:
+                getattr(transaction, opening)(*whose)
+            answer = admitted()
+        except DphmmError as error:
+            raise _NotOpened(worker, error) from None
+        self._empty, self._opening = False, True
+        _tell(worker, (answer,))
 
 
-def _answer(worker: Connection, asked: Callable[[], Any]) -> None:
-    """Send what the ledger answers, or the error that it raises on purpose."""
+class _NotOpened(Exception):
+    """Why sessions of a process are undone with their first admission; ``error`` where the process waits for it."""
+
+    def __init__(self, worker: Connection, error: DphmmError | None = None) -> None:
+        super().__init__()
+        self.worker, self.error = worker, error
+
+
+def _answer(worker: Connection, asked: Callable[[], Any]) -> DphmmError | None:
+    """Send what the ledger answers, or the error that it raises on purpose, which is returned."""
     try:
         answer = asked()
     except DphmmError as error:
         _tell(worker, error)
-    else:
-        _tell(worker, (answer,))
+        return error
+    _tell(worker, (answer,))
+    return None
 
 
 def _tell(worker: Connection, message: Any) -> None:
