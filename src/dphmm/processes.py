@@ -78,19 +78,18 @@ def released_in_processes(
     DphmmError : as `Batch.run`, once all processes have done what they can; also where one of them ends before its
         rows do, and where another program stores rows of the users meanwhile.
     """
-    n = processes
-    if n < 2 or not batch.stands_alone:
+    if processes < 2 or not batch.stands_alone:
         yield from batch.run(visits, resume=resume, raised=raised, progress=progress)
         return
     begun = batch.begin(visits, resume=resume, raised=raised)
-    users, done = list(batch.shares(visits, n)), 0
-    with _begun(recipe, min(n, len(users))) as workers:
-        shares = _sent(workers, begun, users[:n])
-        for coming in range(n, len(users) + n, n):
+    users, done = list(batch.shares(visits, processes)), 0
+    with _begun(recipe, min(processes, len(users))) as workers:
+        shares = _sent(workers, begun, users[:processes])
+        for coming in range(processes, len(users) + processes, processes):
             _Service(batch.ledger, shares).run()
             released = list(shares.values())
             # While the caller writes these, the next ones are read.
-            shares = _sent(workers, begun, users[coming : coming + n])
+            shares = _sent(workers, begun, users[coming : coming + processes])
             for share in released:
                 batch.count(share.report, share.earlier)
                 for published in share.published:
@@ -141,10 +140,9 @@ class _Service:
         self._to_commit: list[Connection] = []
         #: Versions of the accounts of users whose shares are not done, at the last commit; None before the first.
         self._versions: dict[str, int] | None = None
-        #: Whether nothing is stored in the transaction yet, and why it failed.
-        self._empty = True
-        #: Whether all that is in it are sessions that wait for their first answer.
-        self._opening = False
+        #: Whether the transaction holds nothing yet, or nothing but sessions that wait for their first answer.
+        self._empty, self._opening = True, False
+        #: Why it failed.
         self._failure: DphmmError | None = None
 
     def run(self) -> None:
@@ -175,7 +173,7 @@ class _Service:
 
     def _versions_in(self, transaction: Transaction) -> dict[str, int]:
         users = [user for share in self._busy.values() for user in share.users]
-        # All at once: one after another takes ten times as long.
+        # Read in few statements, not in one for each user.
         transaction.look(users, "")
         return {user: transaction.version(user) for user in users}
 
