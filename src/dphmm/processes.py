@@ -52,6 +52,10 @@ from dphmm.types import IntArray
 if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
 
+#: What a transaction is asked that stores nothing.
+_READS = frozenset({"look", "version", "headers", "entry", "spent", "room", "last_step", "plans_at"})
+#: Of processes that share cores with the caller, whom all of them wait for.
+_NICENESS = 5
 _ENDED = (
     "release: one of its processes ended, killed or short of memory; what others drew is stored; --resume goes on, "
     "with OMP_NUM_THREADS=1 in one process"
@@ -172,13 +176,12 @@ class _Service:
             self._to_commit.clear()
 
     def _versions_in(self, transaction: Transaction) -> dict[str, int]:
-        users = [user for share in self._busy.values() for user in share.users]
-        # Read in few statements, not in one for each user.
-        transaction.look(users, "")
-        return {user: transaction.version(user) for user in users}
+        return {user: transaction.version(user) for share in self._busy.values() for user in share.users}
 
     def _require_unchanged(self, transaction: Transaction) -> None:
         """What a process has looked up in one transaction must hold in the next."""
+        # Accounts are read together, in few statements: all of them will be asked for.
+        transaction.look([user for share in self._busy.values() for user in share.users], "")
         if self._versions is None:
             return
         if any(version != self._versions[user] for user, version in self._versions_in(transaction).items()):
@@ -232,7 +235,7 @@ class _Service:
             self._failure = _answer(worker, lambda: getattr(transaction, given[0])(self._admitted, *given[1:]))
             self._holder = self._admitted = None
         else:
-            self._empty = False
+            self._empty = self._empty and given[0] in _READS
             _answer(worker, lambda: getattr(transaction, given[0])(*given[1:]))
 
     def _admit(self, transaction: Transaction, worker: Connection, given: list[Any]) -> None:
@@ -290,7 +293,7 @@ def _begun(recipe: Recipe, n: int) -> Iterator[list[Connection]]:
     kind = "forkserver" if "forkserver" in get_all_start_methods() else "spawn"
     context: Any = get_context(kind)
     if kind == "forkserver":
-        context.set_forkserver_preload([__name__])
+        context.set_forkserver_preload([__name__, "dphmm._kernels.blocks"])
     gc.freeze()
     workers: list[Connection] = []
     running: list[BaseProcess] = []
@@ -299,7 +302,11 @@ def _begun(recipe: Recipe, n: int) -> Iterator[list[Connection]]:
             own, other = context.Pipe()
             workers.append(own)
             process = context.Process(target=work, args=(recipe, other), daemon=True)
-            process.start()
+            try:
+                process.start()
+            except (EOFError, OSError):
+                # What forks them was killed.
+                raise DphmmError(_ENDED) from None
             running.append(process)
             # Else nobody would see that the process has ended.
             other.close()
@@ -315,8 +322,10 @@ def _begun(recipe: Recipe, n: int) -> Iterator[list[Connection]]:
 
 def work(recipe: Recipe, connection: Connection) -> None:
     """What a process does: release one share after another, until the connection ends."""
-    # One thread each, and an interrupt of the terminal is for the caller, who ends all of them.
+    # One thread each, after the caller in turn. An interrupt of the terminal is for the caller, who ends all of them.
     os.environ["OMP_NUM_THREADS"] = "1"
+    if hasattr(os, "nice"):
+        os.nice(_NICENESS)
     with suppress(ValueError):
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     made = recipe.batch(cast(Ledger, _AskedLedger(connection)))

@@ -41,7 +41,17 @@ COMMANDS = {
     "dphmm release": Trial("command", _COMMAND, files=True),
     "dphmm release -": Trial("command", _STREAM, stdin="lines.jsonl"),
 }
-TRIALS = {**SESSIONS, **BATCHES, **COMMANDS}
+#: Each row of a user waits for answers to those before it. Of three users, two are released at once, and then the third.
+PROCESSES = {
+    "dphmm release, processes": Trial(
+        "command",
+        {**_COMMAND, "constraint": "0.05", "processes": 2},
+        files=True,
+        compare="given",
+        kinds=("delay", "process", "statement", "point"),
+    )
+}
+TRIALS = {**SESSIONS, **BATCHES, **COMMANDS, **PROCESSES}
 
 #: The library over a database that breaks its word: shown first, committed later.
 LATE = Trial("session", {"limits": {"late_commits": 1}}, compare="")

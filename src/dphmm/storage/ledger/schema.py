@@ -263,7 +263,10 @@ def hash_text(stored: str | bytes) -> str:
 
 def plan_row(plan: PlanRecord, document: int) -> Row:
     """The row (hash, n_states, states, description)."""
-    return hash_stored(plan.hash), plan.n_states, zlib.compress(plan.plan_states, level=1), document
+    # A small window: the one that `zlib.compress` makes ready for each plan takes most of its time.
+    packing = zlib.compressobj(level=1, wbits=12, memLevel=5)
+    states = packing.compress(plan.plan_states) + packing.flush()
+    return hash_stored(plan.hash), plan.n_states, states, document
 
 
 def plan_from(row: Row) -> PlanRecord:
