@@ -95,12 +95,12 @@ class Told:
                     assert self.ledger.plan(entry.plan_hash) == other.ledger.plan(entry.plan_hash)
 
 
-def released(world, bits, **extra):
-    """Release the table of a world."""
-    ledger, counted = MemoryLedger(), CountedBits(bits)
+def released(world, bits, ledger=None, **extra):
+    """Release the table of a world; ``ledger`` is one to resume from."""
+    counted, resume, ledger = CountedBits(bits), ledger is not None, ledger or MemoryLedger()
     public = world.model, world.policy, world.space, world.epsilon
     table = dphmm.release_many(
-        world.table, *public, ledger=ledger, bits=counted, progress=False, **{**world.options, **extra}
+        world.table, *public, ledger=ledger, bits=counted, progress=False, resume=resume, **{**world.options, **extra}
     )
     return Told(table, ledger, counted.served, counted.bits.uint64(4).tolist())
 

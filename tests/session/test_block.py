@@ -7,6 +7,9 @@ do not serve are not left to the planner.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -23,6 +26,7 @@ from dphmm.session.answer import answer
 from dphmm.session.block import Blocked, BlockPlan, Blocks
 from dphmm.session.plan import Position
 from dphmm.session.setting import Setting
+from dphmm.session.stepwise import walk
 from session.block_worlds import World, counted_plans, released, without_blocks
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -239,6 +243,56 @@ def still(world, steps=3, subjects=3):
     rows = [(f"u{user}", step + 1, 0) for user in range(subjects) for step in range(steps)]
     world.table = pd.DataFrame(rows, columns=["user", "step", "state"])
     return world
+
+
+def resumed_twice(seed, first):
+    """The rows up to a step, then the whole table from the same ledger: with blocks and without."""
+    whole, told = World.numbered(seed), []
+    for blocks in (nullcontext, without_blocks):
+        early = replace(whole, table=whole.table[whole.table.step <= first])
+        ledger = released(early, dphmm.ReplayBits(seed)).ledger
+        with blocks():
+            told.append(released(whole, dphmm.ReplayBits(seed + 1), ledger))
+    told[0].same(told[1])
+    return told[0]
+
+
+@given(SEEDS, st.integers(1, 6))
+@settings(max_examples=25, deadline=None)
+def test_stored_steps_are_the_same_with_blocks_and_without(seed, first):
+    resumed_twice(seed, first)
+
+
+def test_stored_steps_of_many_subjects_are_walked_together(monkeypatch):
+    alone = []
+
+    def counted(setting, position, entries, plan):
+        entries = list(entries)
+        alone.extend(entry for entry in entries if entry.z is not None)
+        return walk(setting, position, entries, plan)
+
+    monkeypatch.setattr("dphmm.session.stepwise.walk", counted)
+    rows = sum(len(resumed_twice(seed, 6).table) for seed in range(10))
+    # Once with blocks, which leave few, and once without.
+    assert rows < len(alone) < 1.5 * rows
+
+
+@pytest.mark.parametrize("tolerance", [0.2, 0.4])
+def test_plans_that_another_machine_made_are_those_of_the_record(monkeypatch, tolerance):
+    """Where sums of floats came out otherwise, delta-sets that are recorded are not those that a block makes now."""
+    others = 0
+    for seed in range(8):
+        world = World.numbered(seed)
+        here = released(world, dphmm.ReplayBits(seed)).table
+        with monkeypatch.context() as patched:
+            patched.setattr(module, "MASS_TOLERANCE", tolerance)
+            there = released(world, dphmm.ReplayBits(seed))
+        again = released(world, dphmm.ReplayBits(seed), there.ledger)
+        with without_blocks():
+            again.same(released(world, dphmm.ReplayBits(seed), there.ledger))
+        pd.testing.assert_frame_equal(again.table, there.table, check_exact=True)
+        others += (here.plan != there.table.plan).any()
+    assert others > 3
 
 
 def test_two_subjects_with_one_plan_keep_their_beliefs():

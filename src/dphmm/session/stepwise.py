@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -96,7 +97,7 @@ class Stepwise:
                 return Planned((), NO_PLAN, NO_NUMBERS, (position,))
             return Planned((plan,), FIRST_ROW, NO_NUMBERS, (position,))
         told = [self._told(transaction, subjects, layout, request) for request in np.flatnonzero(layout.tells).tolist()]
-        block, row_of = self._together(told)
+        block, row_of = self._together(one.position.prior for one in told if one.asks and not one.alone)
         numbers: dict[str, int] = {}
         plans: list[Plan] = []
         rows: list[int] = []
@@ -123,10 +124,9 @@ class Stepwise:
         position, asks = self._stands(transaction, subject, t, bool(layout.skips[request]))
         return _Told(request, subject, t, layout.choice(int(layout.row[request])), position, asks)
 
-    def _together(self, told: list[_Told]) -> tuple[Block | None, dict[int, int]]:
-        """A block for the priors of those who are asked, where there are several, and the row of each by its id."""
-        priors = {id(one.position.prior): one.position.prior for one in told if one.asks and not one.alone}
-        fit = [prior for prior in priors.values() if prior.row is not None]
+    def _together(self, priors: Iterable[Belief]) -> tuple[Block | None, dict[int, int]]:
+        """A block for priors, where there are several that floats hold, and the row of each by its id."""
+        fit = [prior for prior in {id(prior): prior for prior in priors}.values() if prior.row is not None]
         if self._blocks is None or len(fit) < 2:
             return None, {}
         return self._blocks.plan(fit), {id(prior): row for row, prior in enumerate(fit)}
@@ -237,14 +237,17 @@ class Stepwise:
                 left.append(place)
                 continue
             subject, before = told[place]
-            if prior is None or not model.time_homogeneous:
-                subject.position = before.predict(model, posterior)
-            else:
-                subject.position = Position(before.t + 1, prior)
-            subject.posterior = posterior
+            subject.position, subject.posterior = self._after(before, posterior, prior), posterior
             if self._loss != "squared":
                 estimates[place], states[place] = estimate(posterior, self._answers, self._loss)
         return left
+
+    def _after(self, before: Position, posterior: Belief, prior: Belief | None) -> Position:
+        """Where a subject stands after a step; ``prior`` is what a block says, None where floats do not serve."""
+        model = self._setting.model
+        if prior is None or not model.time_homogeneous:
+            return before.predict(model, posterior)
+        return Position(before.t + 1, prior)
 
     def _moved(self, subject: SubjectState, before: Position, plan: Plan | None, z: IntArray) -> Estimate:
         """What a subject's belief says after a step; the subject is moved past it. Without a plan z says nothing."""
@@ -255,10 +258,10 @@ class Stepwise:
     def _again(self, drawn: Drawn) -> Answered | None:
         """The rows that were stored before, None where there is none; each moves its subject past stored steps."""
         old = np.flatnonzero(drawn.rows.t <= drawn.past[drawn.rows.owner]).tolist()
+        owners, steps = drawn.rows.owner[old].tolist(), drawn.rows.t[old].tolist()
+        passed = self._passed([(drawn.subjects[number], t) for number, t in zip(owners, steps, strict=True)])
         found: list[tuple[int, Plan | None, Entry, Estimate]] = []
-        for place in old:
-            subject, t = drawn.subjects[drawn.rows.owner[place]], int(drawn.rows.t[place])
-            step = self._pass(subject, t)
+        for place, t, step in zip(old, steps, passed, strict=True):
             if step is not None and self._is_of(step, t, bool(drawn.rows.asked[place])):
                 guess = estimate(step.posterior, self._answers, self._loss)
                 found.append((int(drawn.row[place]), step.plan, step.entry, guess))
@@ -295,22 +298,71 @@ class Stepwise:
 
     def position(self, subject: SubjectState, last: int | None = None) -> Position:
         """Where a subject stands after its last stored step, or another one; it is moved there."""
-        self._pass(subject, subject.last if last is None else last)
+        self._passed([(subject, subject.last if last is None else last)])
         assert isinstance(subject.position, Position)
         return subject.position
 
-    def _pass(self, subject: SubjectState, last: int) -> Walked | None:
-        """Move a subject past its stored steps that begin by ``last``; the last of them."""
+    def _passed(self, asked: Sequence[tuple[SubjectState, int]]) -> list[Walked | None]:
+        """Move subjects, each named once, past their stored steps that begin by a step; the last one of each."""
+        left = [deque(self._stored(subject, last)) for subject, last in asked]
+        steps: list[Walked | None] = [None] * len(asked)
+        while numbers := [number for number, entries in enumerate(left) if entries]:
+            coming = [(asked[number][0], left[number].popleft()) for number in numbers]
+            for number, step in zip(numbers, self._walked(coming), strict=True):
+                steps[number], subject = step, asked[number][0]
+                subject.position, subject.posterior = step.after, step.posterior
+        return steps
+
+    def _stored(self, subject: SubjectState, last: int) -> list[Entry]:
+        """The stored steps from where a subject stands that begin by ``last``."""
         if subject.position is None:
             subject.position = self._snapshot(subject, last) or self._setting.first()
         assert isinstance(subject.position, Position)
         if subject.position.t > last:
-            return None
-        step = None
-        entries = subject.take(self._ledger, self._setting.query, subject.position.t, last)
-        for step in walk(self._setting, subject.position, entries, self._ledger.plan):
-            subject.position, subject.posterior = step.after, step.posterior
-        return step
+            return []
+        return subject.take(self._ledger, self._setting.query, subject.position.t, last)
+
+    def _walked(self, coming: Sequence[tuple[SubjectState, Entry]]) -> list[Walked]:
+        """The next stored step of each of some subjects."""
+        found: dict[int, Walked] = {}
+        before = [self._place(subject) for subject, _ in coming]
+        entries = [entry for _, entry in coming]
+        block, row_of = self._together(
+            place.prior for place, entry in zip(before, entries, strict=True) if entry.z is not None
+        )
+        if block is not None:
+            found = self._walked_together(block, row_of, before, entries)
+        return [
+            found.get(number) or next(walk(self._setting, place, [entry], self._ledger.plan))
+            for number, (place, entry) in enumerate(zip(before, entries, strict=True))
+        ]
+
+    def _walked_together(
+        self, block: Block, row_of: dict[int, int], before: list[Position], entries: list[Entry]
+    ) -> dict[int, Walked]:
+        """The steps, by number, whose plans a block has made as they were recorded."""
+        own: list[tuple[int, int, Plan]] = []
+        for number, (place, entry) in enumerate(zip(before, entries, strict=True)):
+            row = row_of.get(id(place.prior), -1)
+            made = None if row < 0 or entry.z is None else block.plans[row]
+            if made is not None and made.hash == entry.plan_hash:
+                own.append((number, row, made))
+        if not own:
+            return {}
+        rows, z = [row for _, row, _ in own], [entries[number].z for number, _, _ in own]
+        moved = block.move(np.array(rows), np.array(z, dtype=np.int64), self._setting.model, self._answers)
+        found: dict[int, Walked] = {}
+        for at, (number, _, plan) in enumerate(own):
+            posterior, prior = moved.beliefs(at)
+            if posterior is not None:
+                after = self._after(before[number], posterior, prior)
+                found[number] = Walked(entries[number], plan, posterior, after)
+        return found
+
+    @staticmethod
+    def _place(subject: SubjectState) -> Position:
+        assert isinstance(subject.position, Position)
+        return subject.position
 
     def _snapshot(self, subject: SubjectState, last: int) -> Position | None:
         """Where the subject's snapshot stands, if that is before step ``last``."""
