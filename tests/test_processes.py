@@ -285,11 +285,16 @@ class Recorded:
 
     def admit(self, request, caps):
         self.done.append(f"admit {request}")
+        if request == "fault":
+            raise {}["cell 17"]
         return processes.Admitted(request, None, None)
 
     def add(self, admitted, z):
         self.done.append(f"add {admitted.request}")
         return z
+
+    def put_snapshot(self, *belief):
+        self.done.append("keep")
 
 
 ASK = "transaction"
@@ -376,6 +381,41 @@ def test_sessions_and_caps_of_who_is_refused_at_once_are_undone_and_nothing_else
     assert ledger.sessions() == []
     rows = [row for chunk in in_processes(Replayed(world(), delta(cap_cost=100)), ledger, table(4))[1] for row in chunk]
     assert len(rows) == 4 * STEPS
+
+
+@pytest.mark.parametrize("opened", [(), [("open_session", "b")]], ids=["known", "new"])
+def test_a_fault_of_the_ledger_undoes_nothing_of_others(opened):
+    """It is told like an error, to the process whose request came to it."""
+    script = [(0, "begin"), (1, "begin"), admits(0, "a1"), adds(0), admits(1, "fault", *opened), (0, "commit")]
+    done = served(*script, (0, *DONE), (1, *REFUSED))
+    assert done[:3] == ["begin", "admit a1", "add a1"]
+    assert "undone" not in done[: done.index("commit")]
+
+
+def test_sessions_are_opened_beside_what_was_read_and_not_beside_what_was_stored():
+    opens = [admits(0, "a1", ("open_session", "a")), adds(0), (0, "commit"), (0, *DONE), (1, *DONE)]
+    asked = served((0, "begin"), (1, "begin"), (1, ASK, "look", ["b"], ""), *opens)
+    assert asked[:5] == ["begin", "open a", "admit a1", "add a1", "commit"]
+    kept = served((0, "begin"), (1, "begin"), (1, ASK, "put_snapshot", "b"), *opens)
+    assert kept[:4] == ["begin", "keep", "commit", "begin"]
+
+
+def test_a_killed_server_of_processes_is_told_as_such(monkeypatch):
+    class Dead:
+        Pipe = staticmethod(Pipe)
+
+        def set_forkserver_preload(self, names):
+            pass
+
+        def Process(self, **given):
+            return self
+
+        def start(self):
+            raise EOFError
+
+    monkeypatch.setattr(processes, "get_context", lambda kind: Dead())
+    with pytest.raises(DphmmError, match="--resume goes on"), processes._begun(None, 2):
+        pass
 
 
 @pytest.mark.parametrize("how", [DONE, ("ends",)], ids=["done", "killed"])

@@ -255,8 +255,8 @@ class _Service:
             for opening, *whose in opened:
                 getattr(transaction, opening)(*whose)
             answer = admitted()
-        except DphmmError as error:
-            raise _NotOpened(worker, error) from None
+        except Exception as error:
+            raise _NotOpened(worker, _in_words(error)) from None
         self._empty, self._opening = False, True
         _tell(worker, (answer,))
 
@@ -270,12 +270,14 @@ class _NotOpened(Exception):
 
 
 def _answer(worker: Connection, asked: Callable[[], Any]) -> DphmmError | None:
-    """Send what the ledger answers, or the error that it raises on purpose, which is returned."""
+    """Send what the ledger answers, or why it does not, which is returned."""
     try:
         answer = asked()
-    except DphmmError as error:
-        _tell(worker, error)
-        return error
+    except Exception as error:
+        # Raised here, it would undo what others have drawn.
+        refused = _in_words(error)
+        _tell(worker, refused)
+        return refused
     _tell(worker, (answer,))
     return None
 
