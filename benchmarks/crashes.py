@@ -28,7 +28,8 @@ from crashes.checker import KINDS  # noqa: E402
 from crashes.trials import SIMULATED, TRIALS  # noqa: E402
 
 NAMED = ("double", "unspent", "overcharged")
-COLUMNS = ("work", "kills", "by delay / statement / point / call / process", "lives", "escapes", "steps seen", *NAMED, "other")
+BY_KIND = "by delay / statement / point / call / process"
+COLUMNS = ("work", "kills", BY_KIND, "lives", "escapes", "steps seen", *NAMED, "other")
 
 
 def main() -> int:

@@ -41,7 +41,7 @@ COMMANDS = {
     "dphmm release": Trial("command", _COMMAND, files=True),
     "dphmm release -": Trial("command", _STREAM, stdin="lines.jsonl"),
 }
-#: Each row of a user waits for answers to those before it. Of three users, two are released at once, and then the third.
+#: Each row of a user waits for answers to those before it. Two of three users are released at once, then the third.
 PROCESSES = {
     "dphmm release, processes": Trial(
         "command",
