@@ -307,7 +307,7 @@ def _begun(recipe: Recipe, n: int) -> Iterator[list[Connection]]:
             try:
                 process.start()
             except (EOFError, OSError):
-                # What forks them was killed.
+                # The process that starts them was killed.
                 raise DphmmError(_ENDED) from None
             running.append(process)
             # Else nobody would see that the process has ended.
