@@ -288,13 +288,13 @@ def _condition(
     A bound of absolute·inflow becomes one of ``absolute``.
     """
     a, b = laws.first_facets[law], laws.first_facets[law + 1]
-    centre = np.zeros(b - a)
-    for i in range(b - a):
-        for j in range(len(z)):
-            centre[i] += laws.normals[a + i, j] * z[j]
     if laws.kinds[law] == LISTED:
         posterior[:] = laws.projected[a + int(z[0])]
     else:
+        centre = np.zeros(b - a)
+        for i in range(b - a):
+            for j in range(len(z)):
+                centre[i] += laws.normals[a + i, j] * z[j]
         table = laws.tables[laws.first_tables[law] : laws.first_tables[law + 1]]
         rows = (laws.projected[a:b], laws.inverses[a:b], laws.shifts[a:b])
         likelihood(*rows, centre, laws.kinds[law], laws.rates[law], table, posterior)
