@@ -441,6 +441,16 @@ def test_another_program_may_not_store_rows_of_these_users_between_two_commits()
         served(*script, versions=[3, 4, 4])
 
 
+def test_what_was_looked_up_in_a_transaction_that_is_undone_holds_too():
+    """Sessions of process 1 are undone; process 0 has looked up its user in the same transaction."""
+    refused = [admits(1, "b1", ("open_session", "refused")), (1, *REFUSED)]
+    script = [(0, "begin"), (1, "begin"), (0, ASK, "look", ["a"], ""), *refused, admits(0, "a1"), adds(0)]
+    ends = [(0, "commit"), (0, *DONE)]
+    assert "add a1" in served(*script, *ends, versions=[3, 3, 3])
+    with pytest.raises(InvalidInput, match="another program"):
+        served(*script, *ends, versions=[3, 4, 4])
+
+
 def test_a_ledger_that_fails_is_told_as_it_failed(tmp_path):
     """Of the process whose row could not be stored, not of the next one, which finds a failed transaction."""
 

@@ -142,7 +142,7 @@ class _Service:
         self._admitted: Any = None
         self._waiting: deque[tuple[Connection, list[Any]]] = deque()
         self._to_commit: list[Connection] = []
-        #: Versions of the accounts of users whose shares are not done, at the last commit; None before the first.
+        #: Versions of the accounts of users whose shares are not done, at the last commit, or when the first began.
         self._versions: dict[str, int] | None = None
         #: Whether the transaction holds nothing yet, or nothing but sessions that wait for their first answer.
         self._empty, self._opening = True, False
@@ -183,8 +183,9 @@ class _Service:
         # Accounts are read together, in few statements: all of them will be asked for.
         transaction.look([user for share in self._busy.values() for user in share.users], "")
         if self._versions is None:
-            return
-        if any(version != self._versions[user] for user, version in self._versions_in(transaction).items()):
+            # The first transaction may be undone, and what was looked up in it must hold all the same.
+            self._versions = self._versions_in(transaction)
+        elif any(version != self._versions[user] for user, version in self._versions_in(transaction).items()):
             came = "something of these users that another program has stored meanwhile"
             raise InvalidInput("ledger", came, "one program at a time; --resume goes on")
 

@@ -7,7 +7,8 @@ do not serve are not left to the planner.
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+import sqlite3
+from contextlib import closing, nullcontext
 from dataclasses import replace
 
 import numpy as np
@@ -18,7 +19,7 @@ from hypothesis import strategies as st
 
 import dphmm
 from crafted_bits import CraftedBits
-from dphmm.errors import DphmmError
+from dphmm.errors import DphmmError, InvalidInput
 from dphmm.markov.filtering import Belief
 from dphmm.samplers.body import LatticeSampler
 from dphmm.session import block as module
@@ -293,6 +294,22 @@ def test_plans_that_another_machine_made_are_those_of_the_record(monkeypatch, to
         pd.testing.assert_frame_equal(again.table, there.table, check_exact=True)
         others += (here.plan != there.table.plan).any()
     assert others > 3
+
+
+@pytest.mark.parametrize("blocks", [nullcontext, without_blocks])
+@pytest.mark.parametrize("z", ["5", "5,5,5", f"{2**64},5"])
+def test_a_stored_answer_of_another_space_is_refused(tmp_path, z, blocks):
+    world, path = World.numbered(3), tmp_path / "ledger.db"
+    with dphmm.open_ledger(path) as ledger:
+        released(world, dphmm.ReplayBits(3), ledger)
+    with closing(sqlite3.connect(path)) as file, file:
+        file.execute("UPDATE release SET z = ? WHERE z IS NOT NULL", (z,))
+    with (
+        dphmm.open_ledger(path) as ledger,
+        blocks(),
+        pytest.raises(InvalidInput, match="an answer of another space"),
+    ):
+        released(world, dphmm.ReplayBits(3), ledger)
 
 
 def test_two_subjects_with_one_plan_keep_their_beliefs():

@@ -350,6 +350,13 @@ def checked_answers(drawn: IntArray | None, rows: int) -> IntArray:
     return answers
 
 
+def of_space(answer: tuple[int, ...], dimension: int) -> tuple[int, ...]:
+    """A stored answer with so many coordinates. Raises InvalidInput for one of another space."""
+    if len(answer) != dimension or max(map(abs, answer)).bit_length() > 63:
+        raise InvalidInput("ledger", "an answer of another space", f"{dimension} coordinates of 64 bits")
+    return answer
+
+
 def stored_many(
     requests: Requests, fresh: BoolArray, wanted: IntArray, drawn: IntArray | None, stored: dict[int, Entry]
 ) -> StoredMany:
@@ -361,7 +368,5 @@ def stored_many(
     if drawn is not None:
         z[wanted] = drawn
     for row, answer in known.items():
-        if len(answer) != dimension or max(map(abs, answer)).bit_length() > 63:
-            raise InvalidInput("ledger", "an answer of another space", f"{dimension} coordinates of 64 bits")
-        z[row], secure[row] = answer, stored[row].secure
+        z[row], secure[row] = of_space(answer, dimension), stored[row].secure
     return StoredMany(z, fresh, secure)

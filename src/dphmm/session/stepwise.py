@@ -15,6 +15,7 @@ import numpy as np
 
 from dphmm.accounting.ledger import Entry, Ledger, PlanRecord, Transaction
 from dphmm.accounting.promise import Schedule
+from dphmm.accounting.records import of_space
 from dphmm.errors import DphmmError
 from dphmm.markov.filtering import Belief
 from dphmm.session.block import Block, Blocked, Blocks
@@ -340,17 +341,22 @@ class Stepwise:
     def _walked_together(
         self, block: Block, row_of: dict[int, int], before: list[Position], entries: list[Entry]
     ) -> dict[int, Walked]:
-        """The steps, by number, whose plans a block has made as they were recorded."""
+        """The steps, by number, whose plans a block has made as they were recorded: the same hash.
+
+        Their records are not read, so a damaged one is not found here.
+        """
         own: list[tuple[int, int, Plan]] = []
+        z: list[tuple[int, ...]] = []
         for number, (place, entry) in enumerate(zip(before, entries, strict=True)):
             row = row_of.get(id(place.prior), -1)
-            made = None if row < 0 or entry.z is None else block.plans[row]
-            if made is not None and made.hash == entry.plan_hash:
+            made = None if row < 0 else block.plans[row]
+            if made is not None and entry.z is not None and made.hash == entry.plan_hash:
                 own.append((number, row, made))
+                z.append(of_space(entry.z, self._setting.space.dimension))
         if not own:
             return {}
-        rows, z = [row for _, row, _ in own], [entries[number].z for number, _, _ in own]
-        moved = block.move(np.array(rows), np.array(z, dtype=np.int64), self._setting.model, self._answers)
+        rows = np.array([row for _, row, _ in own])
+        moved = block.move(rows, np.array(z, dtype=np.int64), self._setting.model, self._answers)
         found: dict[int, Walked] = {}
         for at, (number, _, plan) in enumerate(own):
             posterior, prior = moved.beliefs(at)
@@ -433,6 +439,7 @@ def walk(
         record = plan(str(entry.plan_hash))
         made = setting.made_again(position.prior.support, record)
         check_made_again(entry, made.hash)
-        posterior = position.posterior(made, np.array(entry.z, dtype=np.int64))
+        z = of_space(entry.z, setting.space.dimension)
+        posterior = position.posterior(made, np.array(z, dtype=np.int64))
         position = position.predict(setting.model, posterior)
         yield Walked(entry, made, posterior, position)
