@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -62,8 +63,8 @@ def world():
     return dphmm.MarkovModel(np.full(N, 1 / N), stay), dphmm.policy.radius(space, 1), space, 1
 
 
-def table(users=8):
-    names = np.repeat([f"u{number}" for number in range(users)], STEPS)
+def table(users=8, steps=STEPS):
+    names = np.repeat([f"u{number}" for number in range(users)], steps)
     states = np.random.default_rng(3).integers(0, N, len(names))
     return Trajectories.from_labels(names.tolist(), state=np.array(list("abcdef"), dtype=object)[states])
 
@@ -80,6 +81,11 @@ def own(recipe, ledger):
 def in_processes(recipe, ledger, rows, n=2, **choices):
     batch = own(recipe, ledger)
     return batch, processes.released_in_processes(recipe, batch, batch.visits(rows), processes=n, **choices)
+
+
+def in_one_process(recipe, ledger, rows, **choices):
+    batch = recipe.batch(ledger)
+    return batch, batch.run(rows, **choices)
 
 
 def told(row):
@@ -147,11 +153,8 @@ def test_a_refusal_that_answers_bring_about_keeps_them(ledger):
     stored = [(user, query) for user, query in ledger.sessions()]
     entries = {user: ledger.entries(user, query) for user, query in stored}
     assert {row[0] for row in shown} <= set(entries)
-    again = []
     with pytest.raises(BudgetExceeded):
-        for chunk in in_processes(Replayed(world(), delta(cap_cost=9), 99), ledger, table(), resume=True)[1]:
-            again += [told(row) for row in chunk]
-    assert again == shown
+        list(in_processes(Replayed(world(), delta(cap_cost=9), 99), ledger, table(), resume=True)[1])
     assert {user: ledger.entries(user, query) for user, query in stored} == entries
 
 
@@ -302,12 +305,20 @@ DONE = ("done", BatchReport(), Earlier(), None)
 REFUSED = ("done", BatchReport(), Earlier(), BudgetExceeded("no"))
 
 
+class Asked(str):
+    """The name of a request; of one that skips it begins so."""
+
+    @property
+    def kind(self):
+        return "skip" if self.startswith("skip") else "release"
+
+
 def admits(number, request, *opened):
-    return number, ASK, "admit", list(opened), request, None
+    return number, ASK, "admit", list(opened), Asked(request), None
 
 
-def adds(number):
-    return number, ASK, "add", (1,)
+def adds(number, z=(1,)):
+    return number, ASK, "add", z
 
 
 def served(*script, versions=()):
@@ -398,6 +409,51 @@ def test_sessions_are_opened_beside_what_was_read_and_not_beside_what_was_stored
     assert asked[:5] == ["begin", "open a", "admit a1", "add a1", "commit"]
     kept = served((0, "begin"), (1, "begin"), (1, ASK, "put_snapshot", "b"), *opens)
     assert kept[:4] == ["begin", "keep", "commit", "begin"]
+
+
+@pytest.mark.parametrize("opened", [(), [("open_session", "a")]], ids=["known", "new"])
+def test_skips_before_a_first_answer_are_undone_with_who_is_refused(opened):
+    """Others are admitted once an answer follows, for what they draw must not be undone."""
+    skipped = [admits(0, "skip a1", *opened), adds(0, None)]
+    refused = [*skipped, admits(1, "b1"), (0, *REFUSED), adds(1), (1, "commit"), (1, *DONE)]
+    done = served((0, "begin"), (1, "begin"), *refused)
+    assert done.index("undone") < done.index("admit b1") < done.index("add b1") < done.index("commit")
+    answers = [*skipped, admits(1, "b1"), admits(0, "a2"), adds(0), adds(1), (0, "commit"), (1, "commit")]
+    done = served((0, "begin"), (1, "begin"), *answers, (0, *DONE), (1, *DONE))
+    assert done.index("add a2") < done.index("admit b1")
+    assert "undone" not in done
+
+
+def test_skips_after_an_answer_are_admitted_beside_others():
+    script = [admits(0, "a1"), adds(0), admits(1, "b1"), adds(1), admits(0, "skip a2"), adds(0, None)]
+    done = served((0, "begin"), (1, "begin"), *script, (0, "commit"), (0, *DONE), (1, *DONE))
+    assert done.index("add skip a2") < done.index("commit")
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="no signal masks")
+def test_interrupts_wait_while_processes_start():
+    """The server of processes takes over what is blocked here: it would tell of an interrupt by itself."""
+    with processes._uninterrupted():
+        assert signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+
+
+@pytest.mark.parametrize("schedule", [False, True], ids=["resumed", "planned"])
+@pytest.mark.parametrize("run", [in_one_process, in_processes])
+def test_caps_of_who_is_refused_before_a_draw_do_not_stay(run, schedule, ledger):
+    """Though steps before were stored already, or were skipped."""
+    promise = dphmm.SequencePromise(2, steps=STEPS)
+    planned = {"schedule": dphmm.Schedule(promise, 1, [2, 3])} if schedule else {}
+    public = (*world()[:3], None if schedule else 1)
+    if not schedule:
+        list(run(Replayed(public, delta()), ledger, table(4, steps=2))[1])
+    before = {key: ledger.entries(*key) for key in ledger.sessions()}
+    with pytest.raises(BudgetExceeded):
+        list(run(Replayed(public, delta(cap_cost="0.5", **planned)), ledger, table(4), resume=not schedule)[1])
+    assert {key: ledger.entries(*key) for key in ledger.sessions()} == before
+    assert all(ledger.caps(f"u{number}").cost is None for number in range(4))
+    mended = run(Replayed(public, delta(cap_cost=100, **planned)), ledger, table(4), resume=not schedule)[1]
+    assert sum(len(chunk) for chunk in mended) == 4 * STEPS
 
 
 def test_a_killed_server_of_processes_is_told_as_such(monkeypatch):

@@ -144,8 +144,12 @@ class _Service:
         self._to_commit: list[Connection] = []
         #: Versions of the accounts of users whose shares are not done, at the last commit, or when the first began.
         self._versions: dict[str, int] | None = None
-        #: Whether the transaction holds nothing yet, or nothing but sessions that wait for their first answer.
-        self._empty, self._opening = True, False
+        #: Whether the transaction holds nothing yet.
+        self._empty = True
+        #: Processes that have stored an answer since their last commit.
+        self._drawing: set[Connection] = set()
+        #: The process whose sessions, caps and skips are undone unless an answer follows them.
+        self._opener: Connection | None = None
         #: Why it failed.
         self._failure: DphmmError | None = None
 
@@ -157,14 +161,14 @@ class _Service:
         commits, DphmmError where the ledger fails.
         """
         while self._busy:
-            self._empty, self._opening, self._failure = True, False, None
+            self._empty, self._opener, self._failure = True, None, None
             try:
                 with self._ledger.transaction(self._users) as transaction:
                     self._require_unchanged(transaction)
                     self._until_commit(transaction)
                     self._versions = self._versions_in(transaction)
             except _NotOpened as refused:
-                # Sessions and caps of who is refused before a draw are undone; nothing else was stored.
+                # Sessions, caps and skips of who is refused before a draw are undone; nothing else was stored.
                 if refused.error is not None:
                     _tell(refused.worker, refused.error)
                 continue
@@ -190,14 +194,32 @@ class _Service:
             raise InvalidInput("ledger", came, "one program at a time; --resume goes on")
 
     def _until_commit(self, transaction: Transaction) -> None:
-        while self._busy and (self._holder is not None or not self._to_commit):
-            if self._holder is None and self._waiting:
-                if self._waiting[0][1][1] and not self._empty:
+        while self._busy and (self._holder is not None or self._opener is not None or not self._to_commit):
+            asked = self._next_admission()
+            if asked is None:
+                self._take(transaction, *self._next())
+                continue
+            worker, given = asked
+            if self._opener is None and self._may_be_undone(worker, given):
+                if not self._empty:
                     # A commit comes first, so that sessions can be opened, and undone, in a transaction of their own.
                     return
-                self._admit(transaction, *self._waiting.popleft())
-            else:
-                self._take(transaction, *self._next())
+                self._opener = worker
+            self._waiting.remove(asked)
+            self._admit(transaction, worker, given)
+
+    def _next_admission(self) -> tuple[Connection, list[Any]] | None:
+        """Whose admission may come next, and what it asks for."""
+        if self._holder is not None:
+            return None
+        return next((asked for asked in self._waiting if self._opener in (None, asked[0])), None)
+
+    def _may_be_undone(self, worker: Connection, given: list[Any]) -> bool:
+        """Whether an admission opens sessions, or only skips steps, of who has not drawn an answer yet."""
+        _, opened, asked, _ = given
+        many = isinstance(asked, Requests)
+        skips = len(asked) > 0 and not asked.releases.any() if many else asked.kind == "skip"
+        return bool(opened) or (skips and worker not in self._drawing)
 
     def _next(self) -> tuple[Connection, Any]:
         """The next message, and whose it is; of a process that has ended, that it is done, and refused."""
@@ -212,27 +234,36 @@ class _Service:
     def _take(self, transaction: Transaction, worker: Connection, message: tuple[Any, ...]) -> None:
         name, *given = message
         held = worker is self._holder
-        if name in ("commit", "done") and held:
-            # An error came after its admission: there is no answer to store.
-            self._holder = self._admitted = None
+        if name in ("commit", "done"):
+            self._drawing.discard(worker)
+            if held:
+                # An error came after its admission: there is no answer to store.
+                self._holder = self._admitted = None
         if name == "begin":
             _tell(worker, None)
         elif name == "commit":
             self._to_commit.append(worker)
+            if worker is self._opener:
+                self._opener = None
         elif name == "published":
             self._busy[worker].published.append(given[0])
         elif name == "done":
             share = self._busy.pop(worker)
             self._waiting = deque(asked for asked in self._waiting if asked[0] is not worker)
             share.report, share.earlier, share.refused = given
-            if self._opening and held:
+            if worker is self._opener:
                 raise _NotOpened(worker)
         elif name == "ledger":
             _answer(worker, lambda: getattr(self._ledger, given[0])(*given[1:]))
         elif given[0] in ("admit", "admit_many"):
             self._waiting.append((worker, given))
         elif given[0] in ("add", "add_many"):
-            self._empty = self._opening = False
+            if given[0] == "add" or len(self._admitted.requests):
+                self._empty = False
+            if given[1] is not None and len(given[1]):
+                self._drawing.add(worker)
+                if worker is self._opener:
+                    self._opener = None
             self._failure = _answer(worker, lambda: getattr(transaction, given[0])(self._admitted, *given[1:]))
             self._holder = self._admitted = None
         else:
@@ -249,21 +280,21 @@ class _Service:
             found, many = self._admitted, isinstance(self._admitted, AdmittedMany)
             return (found.fresh, found.wanted, found.stored) if many else found.stored
 
-        if not opened:
+        if worker is not self._opener:
             _answer(worker, admitted)
             return
+        self._empty = False
         try:
             for opening, *whose in opened:
                 getattr(transaction, opening)(*whose)
             answer = admitted()
         except Exception as error:
             raise _NotOpened(worker, _in_words(error)) from None
-        self._empty, self._opening = False, True
         _tell(worker, (answer,))
 
 
 class _NotOpened(Exception):
-    """Why sessions of a process are undone with their first admission; ``error`` where the process waits for it."""
+    """Why sessions of a process are undone before its first answer; ``error`` where the process waits for it."""
 
     def __init__(self, worker: Connection, error: DphmmError | None = None) -> None:
         super().__init__()
@@ -306,7 +337,8 @@ def _begun(recipe: Recipe, n: int) -> Iterator[list[Connection]]:
             workers.append(own)
             process = context.Process(target=work, args=(recipe, other), daemon=True)
             try:
-                process.start()
+                with _uninterrupted():
+                    process.start()
             except (EOFError, OSError):
                 # The process that starts them was killed.
                 raise DphmmError(_ENDED) from None
@@ -321,6 +353,19 @@ def _begun(recipe: Recipe, n: int) -> Iterator[list[Connection]]:
         for process in running:
             process.terminate()
             process.join()
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Interrupts wait for the end of the block. What is started in it never sees one: the caller ends it."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def work(recipe: Recipe, connection: Connection) -> None:
@@ -414,9 +459,12 @@ class _AskedTransaction:
     def __getattr__(self, name: str) -> Callable[..., Any]:
         return lambda *given: self._ask(name, *given)
 
-    def _admit(self, name: str, *given: Any) -> Any:
-        opened, self._opened = self._opened, []
-        return self._ask(name, opened, *given)
+    def _admit(self, name: str, asked: Request | Requests, caps: Caps) -> Any:
+        # Where all rows are stored already, there is nothing to admit.
+        opened: list[tuple[Any, ...]] = []
+        if isinstance(asked, Request) or len(asked):
+            opened, self._opened = self._opened, []
+        return self._ask(name, opened, asked, caps)
 
     def _ask(self, *given: Any) -> Any:
         return _asked(self._connection, "transaction", *given)[0]

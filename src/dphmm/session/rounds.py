@@ -264,6 +264,11 @@ class Drawn(NamedTuple):
     def __repr__(self) -> str:
         return f"Drawn({len(self.rows.t)} rows)"
 
+    @property
+    def has_answers(self) -> bool:
+        """Whether an answer was drawn; that steps are skipped, or were stored before, follows from public data."""
+        return not self.layout.skips.all()
+
     subjects: Sequence[SubjectState]
     rows: Rows
     row: IntArray
@@ -351,7 +356,7 @@ class Engine:
 
         ``states`` (n,) are the true states of the rows, -1 for a place that the space does not have. Beliefs are moved
         past all rounds but the last. Raises as the planner and `Transaction.admit_many` do, before anything is drawn;
-        what refuses a later round than the first is told as ``refused``.
+        what refuses a later round than one with an answer is told as ``refused``.
         """
         self._look(transaction, subjects)
         if len(rows.t) == 1:
@@ -370,14 +375,18 @@ class Engine:
                 subject.ahead = True
         refused: DphmmError | None = None
         last = self._round(transaction, subjects, *rounds[0])
+        has_answers = last.has_answers
         for row, own, true in rounds[1:]:
             answered.append(self.beliefs.update(last))
             try:
                 last = self._round(transaction, subjects, row, own, true)
             except DphmmError as error:
+                if not has_answers:
+                    raise
                 # Rolled back, the answers so far would be drawn again until none of them leads here: that selects them.
                 refused = error
                 break
+            has_answers = has_answers or last.has_answers
         return Stored(answered, last, self._version(transaction, subjects), refused)
 
     def skip(self, transaction: Transaction, subject: SubjectState, steps: int) -> Stored:

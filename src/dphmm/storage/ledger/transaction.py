@@ -147,6 +147,8 @@ class SqliteTransaction(BaseTransaction):
         self._path = path
         self._pid = os.getpid()
         self._failed = False
+        #: Why it failed, where the database said so.
+        self._reason: BaseException | None = None
         self._subjects: dict[str, _Subject] = {}
         self._changed: set[str] = set()
         self._plans: OrderedDict[str, tuple[int, PlanRecord]] = OrderedDict()
@@ -172,14 +174,16 @@ class SqliteTransaction(BaseTransaction):
             return None
         # SQLite may have rolled back by itself: a later statement would then commit alone.
         self._failed = True
-        return explained(error, self._path)
+        self._reason = self._reason or explained(error, self._path)
+        return self._reason
 
     def _require_usable(self) -> None:
         super()._require_usable()
         if os.getpid() != self._pid:
             raise DphmmError(f"ledger {self._path.name}: a transaction belongs to the process that began it")
         if self._failed or not self._connection.in_transaction:
-            raise DphmmError(f"ledger {self._path.name}: this transaction failed before; nothing of it was stored")
+            failed = DphmmError(f"ledger {self._path.name}: this transaction failed before; nothing of it was stored")
+            raise self._reason or failed
 
     def _subject(self, name: str) -> _Subject:
         if name not in self._subjects:
