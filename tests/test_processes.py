@@ -456,6 +456,16 @@ def test_caps_of_who_is_refused_before_a_draw_do_not_stay(run, schedule, ledger)
     assert sum(len(chunk) for chunk in mended) == 4 * STEPS
 
 
+@pytest.mark.parametrize("run", [in_one_process, in_processes])
+def test_caps_are_kept_of_who_has_no_new_rows(run, ledger):
+    list(run(Replayed(world(), delta()), ledger, table(4))[1])
+    shown = [
+        row for chunk in run(Replayed(world(), delta(cap_cost=90)), ledger, table(4), resume=True)[1] for row in chunk
+    ]
+    assert len(shown) == 4 * STEPS
+    assert all(ledger.caps(f"u{number}").cost == 90 for number in range(4))
+
+
 def test_a_killed_server_of_processes_is_told_as_such(monkeypatch):
     class Dead:
         Pipe = staticmethod(Pipe)

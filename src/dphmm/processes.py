@@ -413,7 +413,9 @@ class _AskedLedger:
     def transaction(self, subjects: Sequence[str] = ()) -> Iterator[_AskedTransaction]:
         """The transaction that processes share; left when it has been committed."""
         _asked(self._connection, "begin")
-        yield _AskedTransaction(self._connection)
+        transaction = _AskedTransaction(self._connection)
+        yield transaction
+        transaction.open_rest()
         _asked(self._connection, "commit")
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
@@ -427,6 +429,13 @@ class _AskedTransaction:
         self._connection = connection
         #: Sessions and caps go with the first admission: of who is refused before it nothing is stored.
         self._opened: list[tuple[Any, ...]] = []
+        #: An admission of no rows, and its caps.
+        self._nothing: tuple[Requests, Caps] | None = None
+
+    def open_rest(self) -> None:
+        """Keep caps of users all of whose rows were stored before, as one process does."""
+        if self._opened and self._nothing is not None:
+            self._ask("admit_many", self._opened, *self._nothing)
 
     def open_session(self, header: SessionHeader) -> None:
         """As `Transaction.open_session`, with the next admission."""
@@ -460,10 +469,11 @@ class _AskedTransaction:
         return lambda *given: self._ask(name, *given)
 
     def _admit(self, name: str, asked: Request | Requests, caps: Caps) -> Any:
-        # Where all rows are stored already, there is nothing to admit.
-        opened: list[tuple[Any, ...]] = []
-        if isinstance(asked, Request) or len(asked):
-            opened, self._opened = self._opened, []
+        if isinstance(asked, Requests) and not len(asked):
+            # All rows are stored already: others need not wait for this process's first answer.
+            self._nothing = asked, caps
+            return self._ask(name, [], asked, caps)
+        opened, self._opened = self._opened, []
         return self._ask(name, opened, asked, caps)
 
     def _ask(self, *given: Any) -> Any:
