@@ -22,7 +22,7 @@ help:
 	@echo "make verify     the worst log-ratio over all required pairs of 10,000 random instances (6 minutes on two cores)"
 	@echo "make frozen     random worlds, this tree against the commit AGAINST, byte for byte (5 minutes)"
 	@echo "make frozen-commands  the same with the commands on real data, where there are any (10 minutes)"
-	@echo "make crashes    1,000 kills at random and named points (6 minutes)"
+	@echo "make crashes    1,000 kills at random and named points (5 minutes)"
 	@echo "make fuzz       every file reader under coverage-guided fuzzing, a minute each (where atheris is installed)"
 	@echo "make mutants    seeded privacy bugs, each of which a test must catch (half an hour)"
 	@echo "make coverage   line coverage with the kernels as plain Python"
