@@ -294,6 +294,8 @@ class Recorded:
 
     def add(self, admitted, z):
         self.done.append(f"add {admitted.request}")
+        if z == "refused":
+            raise DphmmError("no")
         return z
 
     def put_snapshot(self, *belief):
@@ -422,6 +424,11 @@ def test_skips_before_a_first_answer_are_undone_with_who_is_refused(opened):
     done = served((0, "begin"), (1, "begin"), *answers, (0, *DONE), (1, *DONE))
     assert done.index("add a2") < done.index("admit b1")
     assert "undone" not in done
+
+
+def test_sessions_are_undone_where_their_first_answer_cannot_be_stored():
+    script = [admits(0, "a1", ("open_session", "a")), adds(0, "refused"), (0, *REFUSED), (1, *DONE)]
+    assert served((0, "begin"), (1, "begin"), *script)[:5] == ["begin", "open a", "admit a1", "add a1", "undone"]
 
 
 def test_skips_after_an_answer_are_admitted_beside_others():

@@ -260,11 +260,11 @@ class _Service:
         elif given[0] in ("add", "add_many"):
             if given[0] == "add" or len(self._admitted.requests):
                 self._empty = False
-            if given[1] is not None and len(given[1]):
+            self._failure = _answer(worker, lambda: getattr(transaction, given[0])(self._admitted, *given[1:]))
+            if self._failure is None and given[1] is not None and len(given[1]):
                 self._drawing.add(worker)
                 if worker is self._opener:
                     self._opener = None
-            self._failure = _answer(worker, lambda: getattr(transaction, given[0])(self._admitted, *given[1:]))
             self._holder = self._admitted = None
         else:
             self._empty = self._empty and given[0] in _READS
