@@ -66,14 +66,18 @@ def _compared(family: str, before: Path, first: int, worlds_end: int) -> Iterato
     with ThreadPoolExecutor(2) as pool:
         sides = [pool.submit(_told_by, root, family, first, worlds_end) for root in (before, _ROOT)]
         old, new = (side.result() for side in sides)
-    print(f"{family}: {len(old)} worlds", file=sys.stderr)
     if len(old) != len(new):
         yield f"{family}: {len(old)} worlds before, {len(new)} now"
+    plans: tuple[dict[str, str], dict[str, str]] = {}, {}
     for was, now in zip(old, new, strict=False):
-        differ = list(worlds.differences(was["exact"], now["exact"], 0.0, "exact"))
+        # Numbers agree where the hashes of the two sides correspond one to one, over all worlds of the family.
+        exact = (worlds.numbered_plans(side["exact"], numbers) for side, numbers in zip((was, now), plans, strict=True))
+        differ = list(worlds.differences(*exact, 0.0, "exact"))
         differ += worlds.differences(was["floats"], now["floats"], RELATIVE.get(family, _ROUNDING), "floats")
         if differ:
             yield f"{family} {was['seed']}: {len(differ)} differences, first: {differ[0][:600]}"
+    renamed = len(plans[0].keys() - plans[1].keys())
+    print(f"{family}: {len(old)} worlds, {len(plans[0])} plans, {renamed} of them with another hash", file=sys.stderr)
 
 
 def _told_by(root: Path, family: str, first: int, worlds_end: int) -> list[dict[str, Any]]:

@@ -31,3 +31,12 @@ def test_a_difference_is_told_where_it_is():
     assert list(worlds.differences([1.0], [1.0 + 1e-9], 1e-12))
     assert not list(worlds.differences([1.0, float("nan")], [1.0 + 1e-14, float("nan")], 1e-12))
     assert list(worlds.differences([1], [True], 1e-12)) and list(worlds.differences([1], [1, 2], 1e-12))
+
+
+def test_hashes_of_two_versions_correspond_one_to_one():
+    numbers = {}
+    assert worlds.numbered_plans([["plan:a", 1], "plan:b", "b", "plan:a"], numbers) == [
+        ["plan:0", 1], "plan:1", "b", "plan:0",
+    ]  # fmt: skip
+    assert worlds.numbered_plans("plan:b", numbers) == "plan:1"
+    assert worlds.numbered_plans(["plan:a", "plan:a"], {}) != worlds.numbered_plans(["plan:c", "plan:d"], {})

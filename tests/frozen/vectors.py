@@ -19,16 +19,20 @@ _FAMILIES = {"sessions": 25, "queries": 15, "tables": 10}
 
 
 def vector(family: str, seed: int) -> dict[str, Any]:
-    """What one world must say for ever; ``all`` is the SHA-256 of everything exact, errors' words left out."""
+    """What one world must say for ever.
+
+    ``all`` is the SHA-256 of everything exact, errors' words left out and plans numbered by their first appearance:
+    another version of the algorithm has other hashes of the same plans, and changes ``plans`` alone.
+    """
     exact = worlds.FAMILIES[family](seed).exact
     lasting = [line for line in exact if line[0] not in ("refused", "verdict")]
     return {
         "family": family,
         "seed": seed,
-        "plans": sorted({line[7] for line in lasting if line[0] == "entry" and line[7] is not None}),
+        "plans": sorted({line[7].removeprefix(worlds.PLAN) for line in lasting if line[0] == "entry" and line[7]}),
         "answers": [list(line[4]) for line in lasting if line[0] == "entry" and line[4] is not None],
         "spent": [line[1:] for line in lasting if line[0] == "spent"],
-        "all": hashlib.sha256(json.dumps(lasting).encode()).hexdigest(),
+        "all": hashlib.sha256(json.dumps(worlds.numbered_plans(lasting, {})).encode()).hexdigest(),
     }
 
 
