@@ -1,9 +1,8 @@
 """What the source looks like in figures: its size, its functions, its imports, where its tests are, and its words.
 
-    python -m benchmarks.house [--circles] [--inner] [--unmirrored] [--words] [--sizes] [--capabilities]
+    python -m benchmarks.house [--circles] [--inner] [--unmirrored] [--words] [--sizes]
 
 Prints one line a figure; each option also prints what a figure counts. Nothing of the package is imported.
-Lines of code are counted apart for what version 0.1 could do and for what came later (capabilities.toml).
 """
 
 from __future__ import annotations
@@ -15,10 +14,8 @@ import re
 import statistics
 import sys
 import tokenize
-import tomllib
 from collections import Counter
 from collections.abc import Iterator
-from fnmatch import fnmatch
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -58,8 +55,6 @@ HEAVY = frozenset(
         "xarray",
     ]
 )
-#: Which code is there for a capability that version 0.1 did not have.
-LATER = Path(__file__).with_name("capabilities.toml")
 #: The page of words; its last table lists those that are not used.
 GLOSSARY = ROOT / "docs" / "glossary.md"
 #: A word of that table that stored plans have as a key.
@@ -88,11 +83,7 @@ class Module(NamedTuple):
         return self.name if self.path.name == "__init__.py" else self.name.rpartition(".")[0]
 
     def code_lines(self) -> int:
-        """How many lines have code."""
-        return len(self.code())
-
-    def code(self) -> set[int]:
-        """The numbers of lines with code: no blanks, comments and docstrings."""
+        """The number of lines with code: no blanks, comments and docstrings."""
         skipped = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
         lines = set[int]()
         for token in tokenize.generate_tokens(io.StringIO(self.text).readline):
@@ -101,19 +92,7 @@ class Module(NamedTuple):
         for node in ast.walk(self.tree):
             if (own := docstring(node)) is not None:
                 lines -= set(range(own.lineno, (own.end_lineno or own.lineno) + 1))
-        return lines
-
-    def defined(self, name: str) -> set[int]:
-        """The lines of NAME or CLASS.METHOD with its decorators. Raises LookupError where nothing is called so."""
-        node: ast.AST = self.tree
-        for part in name.split("."):
-            found = [one for one in ast.iter_child_nodes(node) if getattr(one, "name", None) == part]
-            if not found:
-                raise LookupError(f"{self.path}: nothing is called {name}")
-            node = found[-1]
-        decorators = getattr(node, "decorator_list", [])
-        first = min([node.lineno, *(one.lineno for one in decorators)])  # type: ignore[attr-defined]
-        return set(range(first, node.end_lineno + 1))  # type: ignore[attr-defined]
+        return len(lines)
 
     def functions(self) -> Iterator[int]:
         """Lines of each function, without its docstring."""
@@ -222,28 +201,6 @@ class House:
             seen |= loaded
         return False
 
-    def later(self, table: dict[str, list[str]]) -> dict[str, int]:
-        """Lines of code of each capability in a table of places: FILE, a pattern of files, FILE::NAME.
-
-        Raises LookupError for a place that is not there, and for a line that two capabilities have.
-        """
-        taken: dict[str, set[int]] = {}
-        counts = {}
-        for capability, places in table.items():
-            counts[capability] = 0
-            for place in places:
-                pattern, _, name = place.partition("::")
-                modules = [one for one in self.modules.values() if fnmatch(str(one.path.relative_to(SOURCE)), pattern)]
-                if not modules:
-                    raise LookupError(f"{place}: no such file")
-                for module in modules:
-                    lines = module.code() & module.defined(name) if name else module.code()
-                    if lines & taken.setdefault(module.name, set()):
-                        raise LookupError(f"{place}: counted twice")
-                    taken[module.name] |= lines
-                    counts[capability] += len(lines)
-        return counts
-
     def unmirrored(self) -> list[str]:
         """Files with code whose test is at no mirrored path: tests/PACKAGE/test_NAME.py."""
         return [
@@ -317,7 +274,7 @@ def pages() -> list[Path]:
 def main() -> None:
     """Print the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
-    for name in ("circles", "inner", "unmirrored", "words", "sizes", "capabilities"):
+    for name in ("circles", "inner", "unmirrored", "words", "sizes"):
         parser.add_argument(f"--{name}", action="store_true")
     given = parser.parse_args()
     house = House.read()
@@ -328,13 +285,8 @@ def main() -> None:
     with_code = len(house.modules) - sum(path.name in ("__init__.py", "__main__.py") for path in lines)
     print(f"files                 {len(lines)}")
     print(f"code lines            {sum(lines.values()):,}")
-    later = house.later(tomllib.loads(LATER.read_text()))
-    print(f"  of version 0.1      {sum(lines.values()) - sum(later.values()):,}")
-    print(f"  of what came later  {sum(later.values()):,}")
-    if given.capabilities:
-        print(*(f"    {count:6,}  {name}" for name, count in later.items()), sep="\n")
     beside = sum(Module.of(path).code_lines() for path in (ROOT / "experiments").rglob("*.py"))
-    print(f"  of experiments      {beside:,} beside the package, which version 0.1 had inside")
+    print(f"  of experiments      {beside:,} beside the package")
     print(f"functions             {len(lengths):,}: median {statistics.median(lengths):.0f} lines, "
           f"90 % up to {lengths[9 * len(lengths) // 10]}, longest {lengths[-1]}")  # fmt: skip
     print(f"circles of imports    {len(circles)}, with {sum(map(len, circles))} files")

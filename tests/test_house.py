@@ -6,11 +6,10 @@ It could fail where a file imports one that imports it, at once or later in a fu
 from __future__ import annotations
 
 import ast
-import tomllib
 from pathlib import Path
 
 import pytest
-from benchmarks.house import LATER, SOURCE, House, Module, banned, components, pages, words
+from benchmarks.house import SOURCE, House, Module, banned, components, pages, words
 
 
 def module(name, text):
@@ -44,24 +43,6 @@ def test_components_are_those_of_the_graph():
 def test_lines_of_code_are_counted_without_docstrings_and_comments():
     text = '"""What it is.\n\nMore."""\n\n# Why.\nx = [\n    1,\n]\n\n\ndef f():\n    """Doc."""\n    return x\n'
     assert module("dphmm.x", text).code_lines() == 5
-
-
-def test_lines_of_later_capabilities_are_counted_apart(monkeypatch):
-    monkeypatch.setattr("benchmarks.house.SOURCE", Path("dphmm"))
-    body = "class C:\n    y = 2\n    def m(self):\n        pass\n"
-    text = f'"""Doc."""\nx = 1\n@a\ndef f():\n    """Doc."""\n    return x\n{body}'
-    texts = {"one": text, "room.two": "x = 1\n", "room.three": "x = 1\n\ny = 2\n"}
-    house = House([module(f"dphmm.{name}", text) for name, text in texts.items()])
-    table = {"first": ["one.py::f", "one.py::C.m"], "second": ["room/*.py"]}
-    assert house.later(table) == {"first": 5, "second": 3}
-    for place, what in (("one.py::g", "nothing is called g"), ("four.py", "no such file"), ("one.py", "counted twice")):
-        with pytest.raises(LookupError, match=what):
-            house.later({**table, "third": [place]})
-
-
-def test_every_place_of_a_later_capability_is_there(own):
-    counts = own.later(tomllib.loads(LATER.read_text()))
-    assert all(count > 0 for count in counts.values())
 
 
 def test_the_words_that_are_not_used_are_those_of_the_glossary():
