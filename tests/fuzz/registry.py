@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
@@ -27,7 +26,6 @@ from dphmm.storage import models
 from dphmm.storage.geo_files import read_zones
 from dphmm.storage.importers import IMPORTERS
 from dphmm.storage.json_lines import Journal
-from dphmm.storage.ledger.schema import migrate_ledger
 from dphmm.storage.private_tables import read_edges
 from dphmm.storage.public_tables import labels_by_state, read_costs, read_numbers, space_of_answers
 from dphmm.storage.statement import load_statement
@@ -48,7 +46,6 @@ from fuzz.mutations import (
     table_text,
 )
 from fuzz.parquet_files import parquet_file
-from ledger_formats import contents
 
 STATE, DIGITS, MOMENT = "CANARY_7f3a", "50.01937465", "2024-05-06T08:03:41.867531Z"
 #: What no message may repeat of a private file.
@@ -185,28 +182,6 @@ def _read_ledger(path: Path) -> None:
         summarise_ledger(ledger, None)
         model = chain()
         dphmm.ReleaseSession.resume(ledger, "a", model, dphmm.policy.complete(4), model.space)
-        ledger.check()
-
-
-@cache
-def _older_ledgers() -> list[bytes]:
-    made = (Path(__file__).parents[1] / "storage" / "data" / "format1.sql").read_text()
-
-    def write(path: Path) -> None:
-        connection = sqlite3.connect(path)
-        connection.executescript(made)
-        connection.close()
-
-    return [_made(write, ".db")]
-
-
-def _read_older_ledger(path: Path) -> None:
-    with dphmm.open_ledger(path, read_only=True) as ledger:
-        contents(ledger)
-        ledger.check()
-    migrate_ledger(path)
-    with dphmm.open_ledger(path) as ledger:
-        contents(ledger)
         ledger.check()
 
 
@@ -676,13 +651,6 @@ READERS: dict[str, Reader] = {
         (ledger_file,),
         writes=True,
         covers=("open_ledger",),
-    ),
-    "ledger of format 1": Reader(
-        _read_older_ledger,
-        ".db",
-        _older_ledgers,
-        (ledger_file,),
-        writes=True,
     ),
     "stream of places": Reader(
         _lines(True),

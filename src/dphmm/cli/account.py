@@ -1,7 +1,4 @@
-"""dphmm account: what a ledger says has been spent, what its releases leak, and what learning a model cost.
-
-dphmm ledger: continue a ledger file of an older format.
-"""
+"""dphmm account: what a ledger says has been spent, what its releases leak, and what learning a model cost."""
 
 from __future__ import annotations
 
@@ -26,7 +23,6 @@ from dphmm.cli.console import Console, Row, aligned, named, one_line, print_json
 from dphmm.cli.guarantees import guarantee_rows, published_rows, together_row
 from dphmm.cli.options import CONTEXT, loaded_model, loaded_policy, made_table
 from dphmm.errors import InvalidInput
-from dphmm.storage.ledger.schema import migrate_ledger
 from dphmm.storage.table_ledger import opened_to_read
 
 if TYPE_CHECKING:
@@ -378,21 +374,3 @@ def _provenance(path: str) -> tuple[dict[str, Any], LearningEvent | NotPrivateEv
         return hidden.provenance_, learning_event(hidden.provenance_)
     provenance = load_model(path).provenance
     return provenance, learning_event(provenance, path)
-
-
-@click.group("ledger", context_settings=CONTEXT)
-def ledger() -> None:
-    """Work on a ledger file itself. What it says has been spent is printed by dphmm account."""
-
-
-@ledger.command("migrate", context_settings=CONTEXT)
-@click.argument("path", metavar="LEDGER")
-def migrate(path: str) -> None:
-    """Turn a ledger file of an older format into one of today's, where it lies.
-
-    All of its records are moved and compared, in one transaction. Whatever stops it leaves the file as it was: run it
-    again. No copy is left, because a second ledger of the same people could give second answers.
-    """
-
-    changed = migrate_ledger(path)
-    click.echo(f"{path}: continued in format 2" if changed else f"{path}: is of format 2 already; nothing was changed")

@@ -55,7 +55,6 @@ COMMANDS = {
     "report": ("dphmm.cli.report:report", "A page to look at: map, errors, what was spent."),
     "audit": ("dphmm.cli.audit:audit", "Does a plan, a sampler or a release keep its promise?"),
     "account": ("dphmm.cli.account:account", "What has been spent, per subject, by which theorem."),
-    "ledger": ("dphmm.cli.account:ledger", "Continue a ledger file of an older format."),
     "warm": ("dphmm.cli.warm:warm", "Compile ahead, so that no command has to wait for it."),
 }
 

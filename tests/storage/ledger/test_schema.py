@@ -79,6 +79,8 @@ def test_a_file_that_needs_a_feature_of_later_asks_for_an_upgrade(path: Path) ->
     "statement",
     [
         "UPDATE meta SET value = 'x' WHERE key = 'format'",
+        "UPDATE meta SET value = '1' WHERE key = 'format'",
+        "DELETE FROM meta WHERE key = 'features'",
         "DELETE FROM meta",
         "CREATE TRIGGER free AFTER INSERT ON release BEGIN DELETE FROM account; END",
         "DROP TABLE account",

@@ -1,7 +1,6 @@
 """The ledger as one SQLite file: every release a stored fact, across crashes and processes.
 
-``open_ledger(path)`` gives a SqliteLedger, a ``dphmm.accounting.Ledger``; ``migrate.migrate_ledger(path)`` continues a
-file of an older format.
+``open_ledger(path)`` gives a SqliteLedger, a ``dphmm.accounting.Ledger``.
 """
 
 from dphmm.storage.ledger.connection import COMMANDS

@@ -1,7 +1,5 @@
 """The tables of a ledger file, records as rows and back, and the checks that a file is a whole ledger.
 
-Format 2, which is written:
-
 meta         format, maker, epoch, features that a program must know to use the file, delta and cap of publications
 document     public texts, each once: options of sessions, descriptions of plans
 account      one subject: totals over all queries, a version that every stored fact raises, caps and a promise that stay
@@ -13,13 +11,6 @@ release      one step each, UNIQUE (session, t); z as text, because integers may
 snapshot     a belief at a step: a cache that the rows can always replace
 publication  what was published about all persons of a data set, with its result
 group        in two tables, group_account and group_member: who shares a cap; there from the first group on
-
-Files of format 1 are read for ever. Nothing but `migrate_ledger` writes to one.
-
-`migrate_ledger` continues a file of format 1: its rows move into tables of today's format, in one transaction of the
-file. The file stays where it is, because two files would be two ledgers of the same people. Until the commit every
-reader sees the old tables; whatever stops it before then leaves them as they were. What the new tables say is compared
-with what the old ones say, by the queries that read them, before the commit.
 
 Decision: docs/adr/0012. Proof: docs/proofs/ledger.md.
 """
@@ -33,12 +24,10 @@ import re
 import sqlite3
 import zlib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -51,7 +40,7 @@ from dphmm.accounting.promise import SequencePromise
 from dphmm.accounting.publication import Publication, Published
 from dphmm.accounting.records import Requests
 from dphmm.errors import DphmmError, InvalidInput
-from dphmm.storage.ledger.connection import connect, damaged, explained, held, ledger_path
+from dphmm.storage.ledger.connection import damaged
 from dphmm.types import IntArray, Loss
 
 Row: TypeAlias = tuple[Any, ...]
@@ -400,6 +389,7 @@ _GROUP_TABLES = {
 _STATEMENTS = {name: f"CREATE TABLE {name} {columns}" for name, columns in _TABLES.items()}
 _GROUP_STATEMENTS = {name: f"CREATE TABLE {name} {columns}" for name, columns in _GROUP_TABLES.items()}
 
+#: Begins every query that reads: headers, entries, plans, accounts, caps, snapshots and publications as tables.
 READING = """WITH
 stored_header AS (
     SELECT subject, query, text AS options
@@ -446,14 +436,13 @@ def prepare(connection: sqlite3.Connection, path: Path) -> None:
         if not _objects(connection):
             create(connection)
         connection.execute("COMMIT")
-    if found_format(connection, path) != FORMAT:
-        remedy = f"this one has format 1 and can only be read: dphmm ledger migrate {path.name}"
-        raise InvalidInput("ledger", str(path), f"a ledger of format {FORMAT}; {remedy}")
+    check_tables(connection, path)
 
 
 def create(connection: sqlite3.Connection) -> None:
     """The tables of an empty ledger."""
-    create_tables(connection)
+    for statement in _STATEMENTS.values():
+        connection.execute(statement)
     facts = [("format", str(FORMAT)), ("created_by", _this_version()), ("epoch", "0"), ("features", "")]
     connection.executemany("INSERT INTO meta VALUES (?, ?)", facts)
 
@@ -472,36 +461,23 @@ def create_group_tables(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
 
 
-def create_tables(connection: sqlite3.Connection, *present: str) -> None:
-    """All tables but those that are ``present``."""
-    for name, statement in _STATEMENTS.items():
-        if name not in present:
-            connection.execute(statement)
-
-
-def reading(connection: sqlite3.Connection, path: Path) -> str:
-    """What begins every query of a ledger file of any format: its headers, entries, plans and accounts as tables.
-
-    stored_header (subject, query, options),
-    stored_entry (subject, query, t, steps, kind, z, epsilon, cost, secure, constant, hash),
-    stored_plan (id, hash, n_states, states, description), stored_account (subject, epsilon, cost_nanos, unbounded),
-    stored_caps (subject, cap_epsilon, cap_cost, promise, horizon), stored_snapshot (subject, query, t, digest, belief),
-    stored_publication (name, kind, statement, unit, relation, units_per_person, epsilon, rho, delta, counts, version,
-    time, result).
-    Raises InvalidInput for what is no ledger.
-    """
-    return READING if found_format(connection, path) == FORMAT else reading_format1()
-
-
-def found_format(connection: sqlite3.Connection, path: Path) -> int:
-    """The format of a ledger file, 1 or 2. Raises InvalidInput for another one, and for tables made by others."""
-    written = _written_format(connection, path)
-    # A trigger or an altered table could make the account say less than was released.
+def check_tables(connection: sqlite3.Connection, path: Path) -> None:
+    """Raise InvalidInput for what is no ledger, one of another format, and tables made by others."""
     found = _objects(connection)
-    own = _STATEMENTS | (_GROUP_STATEMENTS if "group_account" in found else {})
-    if found != (own if written == FORMAT else STATEMENTS_FORMAT1):
+    is_ledger = found.get("meta") == _STATEMENTS["meta"]
+    facts = dict(connection.execute("SELECT key, value FROM meta")) if is_ledger else {}
+    written = str(facts.get("format"))[:20]
+    if not written.isdecimal() or int(written) < FORMAT or "features" not in facts:
+        raise InvalidInput("ledger", str(path), "a dphmm ledger; this is a database of something else")
+    if int(written) > FORMAT:
+        newer = f"a ledger of format {FORMAT}; this one has format {written}: upgrade dphmm"
+        raise InvalidInput("ledger", str(path), newer)
+    unknown = sorted(set(str(facts["features"])[:200].split()) - FEATURES)
+    if unknown:
+        raise InvalidInput("ledger", str(path), f"a ledger without {unknown[0]!r}: upgrade dphmm")
+    # A trigger or an altered table could make the account say less than was released.
+    if found != _STATEMENTS | (_GROUP_STATEMENTS if "group_account" in found else {}):
         raise InvalidInput("ledger", str(path), "the tables as dphmm made them; others were added or changed")
-    return written
 
 
 def _objects(connection: sqlite3.Connection) -> dict[str, str]:
@@ -510,92 +486,11 @@ def _objects(connection: sqlite3.Connection) -> dict[str, str]:
     return {name: sql for name, sql in rows if not str(name).startswith("sqlite_")}
 
 
-def _written_format(connection: sqlite3.Connection, path: Path) -> int:
-    is_ledger = _objects(connection).get("meta") == _STATEMENTS["meta"]
-    facts = dict(connection.execute("SELECT key, value FROM meta")) if is_ledger else {}
-    written = str(facts.get("format"))[:20]
-    if not written.isdecimal() or int(written) < 1:
-        raise InvalidInput("ledger", str(path), "a dphmm ledger; this is a database of something else")
-    if int(written) > FORMAT:
-        newer = f"a ledger of format {FORMAT} or older; this one has format {written}: upgrade dphmm"
-        raise InvalidInput("ledger", str(path), newer)
-    unknown = sorted(set(str(facts.get("features", ""))[:200].split()) - FEATURES)
-    if unknown:
-        raise InvalidInput("ledger", str(path), f"a ledger without {unknown[0]!r}: upgrade dphmm")
-    return int(written)
-
-
 def _this_version() -> str:
     try:
         return f"dphmm {version('dphmm')}"
     except PackageNotFoundError:
         return "dphmm, not installed"
-
-
-_TABLES_FORMAT1 = {
-    "meta": _META,
-    "session": """(
-    id INTEGER PRIMARY KEY,
-    subject TEXT NOT NULL,
-    query TEXT NOT NULL,
-    options TEXT NOT NULL,
-    UNIQUE (subject, query)
-)""",
-    "plan": """(
-    id INTEGER PRIMARY KEY,
-    hash TEXT NOT NULL UNIQUE,
-    n_states INTEGER NOT NULL CHECK (n_states >= 1),
-    states BLOB NOT NULL,
-    description TEXT NOT NULL
-)""",
-    "release": """(
-    session INTEGER NOT NULL REFERENCES session (id),
-    t INTEGER NOT NULL CHECK (t >= 1),
-    through INTEGER NOT NULL CHECK (through = t OR through > t AND kind = 'skip'),
-    kind TEXT NOT NULL CHECK (kind IN ('release', 'skip')),
-    z TEXT,
-    epsilon TEXT,
-    cost TEXT,
-    plan INTEGER REFERENCES plan (id),
-    secure INTEGER NOT NULL CHECK (secure IN (0, 1)),
-    constant INTEGER NOT NULL CHECK (constant IN (0, 1)),
-    PRIMARY KEY (session, t),
-    CHECK ((kind = 'release') = (z IS NOT NULL)),
-    CHECK ((z IS NULL) = (epsilon IS NULL) AND (z IS NULL) = (cost IS NULL) AND (z IS NULL) = (plan IS NULL))
-) WITHOUT ROWID""",
-    "account": """(
-    subject TEXT NOT NULL PRIMARY KEY,
-    epsilon TEXT NOT NULL,
-    cost_nanos TEXT NOT NULL,
-    unbounded INTEGER NOT NULL CHECK (unbounded IN (0, 1))
-) WITHOUT ROWID""",
-}
-STATEMENTS_FORMAT1 = {name: f"CREATE TABLE {name} {columns}" for name, columns in _TABLES_FORMAT1.items()}
-
-#: What follows the names of these tables while their rows move into new ones.
-SUFFIX_FORMAT1 = "_format1"
-
-
-def reading_format1(suffix: str = "") -> str:
-    """What begins every query of such a file; see `schema.reading`. ``suffix``: of the names of its tables."""
-    return f"""WITH
-stored_header AS (SELECT subject, query, options FROM session{suffix}),
-stored_entry AS (
-    SELECT subject, query, t, through - t + 1 AS steps, kind, z, epsilon, cost, secure, constant, hash
-    FROM session{suffix} AS session JOIN release{suffix} AS release ON release.session = session.id
-    LEFT JOIN plan{suffix} AS plan ON plan.id = release.plan
-),
-stored_plan AS (SELECT id, hash, n_states, states, description FROM plan{suffix}),
-stored_account AS (SELECT subject, epsilon, cost_nanos, unbounded FROM account{suffix}),
-stored_caps AS (SELECT NULL AS subject, NULL AS cap_epsilon, NULL AS cap_cost, NULL AS promise, NULL AS horizon
-    WHERE 0),
-stored_snapshot AS (SELECT NULL AS subject, NULL AS query, NULL AS t, NULL AS digest, NULL AS belief WHERE 0),
-stored_publication AS (
-    SELECT NULL AS name, NULL AS kind, NULL AS statement, NULL AS unit, NULL AS relation, NULL AS units_per_person,
-        NULL AS epsilon, NULL AS rho, NULL AS delta, NULL AS counts, NULL AS version, NULL AS time, NULL AS result
-    WHERE 0
-)
-"""
 
 
 def check_pages(connection: sqlite3.Connection, path: Path) -> None:
@@ -615,22 +510,19 @@ _VERSIONS = """SELECT subject FROM account WHERE version IS NOT
     + (SELECT count(*) FROM change WHERE account = account.id)"""
 
 
-def check_contents(connection: sqlite3.Connection, path: Path, reading: str) -> None:
-    """Read every page and recount every account, in one snapshot. Raises DphmmError for a difference.
-
-    ``reading`` begins every query of the file's format: `schema.reading`.
-    """
+def check_contents(connection: sqlite3.Connection, path: Path) -> None:
+    """Read every page and recount every account, in one snapshot. Raises DphmmError for a difference."""
     check_pages(connection, path)
     connection.execute("BEGIN")
     try:
         dangling = connection.execute("PRAGMA foreign_key_check").fetchone()
         if dangling is not None:
             raise DphmmError(f"ledger {path.name}: a row of {dangling[0]} has lost what it refers to")
-        counted, stored = _counted(connection, reading), _stored(connection, reading)
-        broken = _broken_promise(connection, reading)
-        _check_publications(connection, path, reading)
+        counted, stored = _counted(connection), _stored(connection)
+        broken = _broken_promise(connection)
+        _check_publications(connection, path)
         groups = _groups(connection)
-        other = connection.execute(_VERSIONS).fetchone() if reading == READING else None
+        other = connection.execute(_VERSIONS).fetchone()
     finally:
         connection.execute("ROLLBACK")
     for subject in sorted({*counted, *stored}, key=str):
@@ -647,32 +539,32 @@ def check_contents(connection: sqlite3.Connection, path: Path, reading: str) -> 
         raise DphmmError(f"ledger {path.name}: the version of {quoted(other[0])} is not the number of its facts")
 
 
-def _counted(connection: sqlite3.Connection, reading: str) -> dict[str, Account]:
+def _counted(connection: sqlite3.Connection) -> dict[str, Account]:
     accounts: dict[str, Account] = defaultdict(lambda: EMPTY)
-    for subject, query, *row in connection.execute(f"{reading} SELECT * FROM stored_entry"):
+    for subject, query, *row in connection.execute(f"{READING} SELECT * FROM stored_entry"):
         accounts[subject] = recount([entry_from(subject, query, tuple(row))], accounts[subject])
     return dict(accounts)
 
 
-def _broken_promise(connection: sqlite3.Connection, reading: str) -> str | None:
+def _broken_promise(connection: sqlite3.Connection) -> str | None:
     """A subject whose releases, of all its queries, break its promise."""
-    for subject, *kept in connection.execute(f"{reading} SELECT * FROM stored_caps").fetchall():
-        spent = connection.execute(f"{reading} {_SPENT}", (subject,))
+    for subject, *kept in connection.execute(f"{READING} SELECT * FROM stored_caps").fetchall():
+        spent = connection.execute(f"{READING} {_SPENT}", (subject,))
         caps = caps_from(*kept)
         if caps.promise is not None and not caps.promise.holds([(t, number_of(epsilon)) for t, epsilon in spent]):
             return str(subject)
         if caps.horizon is not None:
             within = (subject, caps.horizon.query, caps.horizon.steps)
-            if connection.execute(f"{reading} {_PAST_HORIZON}", within).fetchone() is not None:
+            if connection.execute(f"{READING} {_PAST_HORIZON}", within).fetchone() is not None:
                 return str(subject)
     return None
 
 
-def _check_publications(connection: sqlite3.Connection, path: Path, reading: str) -> None:
+def _check_publications(connection: sqlite3.Connection, path: Path) -> None:
     """Every publication can be read with its result, they are numbered from 1, and the file says that it has some."""
-    features, *_ = connection.execute("SELECT value FROM meta WHERE key = 'features'").fetchone() or ("",)
+    (features,) = connection.execute("SELECT value FROM meta WHERE key = 'features'").fetchone()
     numbers = []
-    for row in connection.execute(f"{reading} SELECT * FROM stored_publication ORDER BY version"):
+    for row in connection.execute(f"{READING} SELECT * FROM stored_publication ORDER BY version"):
         numbers.append(published_from(row).version)
     if numbers != list(range(1, len(numbers) + 1)):
         raise DphmmError(f"ledger {path.name}: a publication is missing: restore its latest copy")
@@ -688,107 +580,6 @@ def _groups(connection: sqlite3.Connection) -> list[Group]:
     return groups_from(connection.execute(GROUPS)) if there else []
 
 
-def _stored(connection: sqlite3.Connection, reading: str) -> dict[str, Account]:
-    rows = connection.execute(f"{reading} SELECT * FROM stored_account")
+def _stored(connection: sqlite3.Connection) -> dict[str, Account]:
+    rows = connection.execute(f"{READING} SELECT * FROM stored_account")
     return {row[0]: account_from(row[1:]) for row in rows}
-
-
-_MOVED = ("session", "plan", "release", "account")
-_COPY = (
-    # Every session and every row raised the version of its subject.
-    """INSERT INTO account (subject, version, epsilon, cost_nanos, unbounded)
-    SELECT subject, count(*) + coalesce(sum(stored), 0), coalesce(max(epsilon), '0'), coalesce(max(cost_nanos), '0'),
-        coalesce(max(unbounded), 0)
-    FROM (SELECT id, subject, (SELECT count(*) FROM release_format1 WHERE session = session_format1.id) AS stored
-        FROM session_format1) LEFT JOIN account_format1 USING (subject) GROUP BY subject ORDER BY min(id)""",
-    "INSERT OR IGNORE INTO document (digest, text) SELECT digest_of(options), options FROM session_format1 ORDER BY id",
-    "INSERT OR IGNORE INTO document (digest, text) SELECT digest_of(description), description FROM plan_format1 "
-    "ORDER BY id",
-    """INSERT INTO plan SELECT old.id, hash_stored(hash), n_states, states, document.id FROM plan_format1 AS old
-    JOIN document ON document.digest = digest_of(old.description)""",
-    """INSERT INTO session SELECT old.id, account.id, query, document.id FROM session_format1 AS old
-    JOIN account USING (subject) JOIN document ON document.digest = digest_of(old.options)""",
-    """INSERT INTO terms (kind, epsilon, cost, secure, constant)
-    SELECT DISTINCT kind, epsilon, cost, secure, constant FROM release_format1""",
-    """INSERT INTO release SELECT session, t, through - t + 1, z, plan, terms.id FROM release_format1 AS old
-    JOIN terms ON terms.kind = old.kind AND terms.epsilon IS old.epsilon AND terms.cost IS old.cost
-    AND terms.secure = old.secure AND terms.constant = old.constant""",
-)
-_DROP = ("release", "account", "session", "plan")
-
-
-def migrate_ledger(path: str | Path, *, timeout: float = 30.0) -> bool:
-    """Turn a ledger file of format 1 into one of today's format, where it lies; False if it is one already.
-
-    ``timeout``: seconds to wait for another process. Raises InvalidInput for what is no ledger, LedgerBusy while
-    another command or process has it, DphmmError where accounts are not those of the releases; it is then as it was.
-    """
-    ledger_path(path, read_only=True)
-    file = ledger_path(path)
-    try:
-        with held(file), closing(connect(file, timeout)) as connection:
-            return _migrated(connection, file)
-    except sqlite3.Error as error:
-        raise explained(error, file) from error
-    except UnicodeDecodeError:
-        # What the database says of a schema that is not text cannot be read either.
-        raise damaged(file) from None
-
-
-def _migrated(connection: sqlite3.Connection, path: Path) -> bool:
-    if found_format(connection, path) == FORMAT:
-        return False
-    check_contents(connection, path, reading_format1())
-    # The pages of a large ledger may leave memory: nothing here was drawn and not shown.
-    connection.execute("PRAGMA cache_spill = ON")
-    for function in (digest_of, hash_stored):
-        connection.create_function(function.__name__, 1, function, deterministic=True)
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        # Another process may have done it while this one waited.
-        if found_format(connection, path) == FORMAT:
-            return False
-        _move(connection)
-        _require_equal(connection, path)
-        for name in _DROP:
-            connection.execute(f"DROP TABLE {name}{SUFFIX_FORMAT1}")
-        connection.execute("COMMIT")
-    finally:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-    with suppress(sqlite3.Error):
-        # It only gives back the room of the old tables.
-        connection.execute("VACUUM")
-    return True
-
-
-def _move(connection: sqlite3.Connection) -> None:
-    for name in _MOVED:
-        connection.execute(f"ALTER TABLE {name} RENAME TO {name}{SUFFIX_FORMAT1}")
-    create_tables(connection, "meta")
-    for statement in _COPY:
-        connection.execute(statement)
-    facts = [("format", str(FORMAT)), ("epoch", "0"), ("features", "")]
-    connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", facts)
-
-
-def _require_equal(connection: sqlite3.Connection, path: Path) -> None:
-    """Both say the same, record by record, or nothing is committed."""
-    old, new = (_contents(connection, reading) for reading in (reading_format1(SUFFIX_FORMAT1), READING))
-    nothing = object()
-    if any(one != other for one, other in zip_longest(old, new, fillvalue=nothing)):
-        raise DphmmError(f"ledger {path.name}: its copy in the new format differs; the file was left as it was")
-
-
-def _contents(connection: sqlite3.Connection, reading: str) -> Iterator[Any]:
-    """Every header, entry, plan and account that was ever charged, in an order that no format decides."""
-    for subject, query, options in connection.execute(f"{reading} SELECT * FROM stored_header ORDER BY 1, 2"):
-        yield subject, query, options_from(options)
-    for subject, query, *row in connection.execute(f"{reading} SELECT * FROM stored_entry ORDER BY 1, 2, 3"):
-        yield entry_from(subject, query, tuple(row))
-    for number, *row in connection.execute(f"{reading} SELECT * FROM stored_plan ORDER BY 1"):
-        yield number, plan_from(tuple(row))
-    for subject, *row in connection.execute(f"{reading} SELECT * FROM stored_account ORDER BY 1"):
-        account = account_from(tuple(row))
-        if account.epsilon or account.nanos or account.unbounded:
-            yield subject, account

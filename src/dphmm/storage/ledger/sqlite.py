@@ -32,10 +32,12 @@ from dphmm.storage.ledger.connection import (
 )
 from dphmm.storage.ledger.schema import (
     GROUPS,
+    READING,
     account_from,
     caps_from,
     check_contents,
     check_pages,
+    check_tables,
     digest_of,
     entry_from,
     fact_from,
@@ -46,7 +48,6 @@ from dphmm.storage.ledger.schema import (
     prepare,
     publication_from,
     published_from,
-    reading,
 )
 from dphmm.storage.ledger.transaction import ASKED_TOGETHER, SqliteTransaction
 
@@ -60,8 +61,7 @@ _ENTRIES = (
     "SELECT t, steps, kind, z, epsilon, cost, secure, constant, hash FROM stored_entry "
     "WHERE subject = ? AND query = ? AND t >= ? ORDER BY t"
 )
-# Format 1 keeps every hash as text, later ones the bytes of a SHA-256.
-_PLAN = "SELECT hash, n_states, states, description FROM stored_plan WHERE hash IN (?, ?)"
+_PLAN = "SELECT hash, n_states, states, description FROM stored_plan WHERE hash = ?"
 _PLANS_AT = (
     "SELECT hash, n_states, states, description FROM stored_entry JOIN stored_plan USING (hash) "
     "WHERE subject = ? AND t = ? AND query <> ? ORDER BY query"
@@ -100,8 +100,6 @@ class SqliteLedger:
 
     _write: sqlite3.Connection | None = None
     _read: sqlite3.Connection | None = None
-    #: What begins every query; by the format of the file.
-    _stored: str
 
     def __init__(self, path: Path, timeout: float = 30.0, read_only: bool = False) -> None:
         self.path = path
@@ -170,7 +168,7 @@ class SqliteLedger:
 
     def plan(self, hash: str) -> PlanRecord:
         """The plan of this hash. Raises InvalidInput for one that is not stored."""
-        rows = self._rows(_PLAN, hash, hash_stored(hash))
+        rows = self._rows(_PLAN, hash_stored(hash))
         if not rows:
             raise InvalidInput("plan", quoted(hash), "the hash of a plan in this ledger")
         return plan_from(rows[0])
@@ -235,7 +233,7 @@ class SqliteLedger:
 
     def check(self) -> None:
         """Read every page and recount every account from its releases. Raises DphmmError for a difference."""
-        self._told(lambda: check_contents(self._reader(), self.path, self._stored))
+        self._told(lambda: check_contents(self._reader(), self.path))
 
     @contextmanager
     def lease(self, name: str) -> Iterator[None]:
@@ -301,7 +299,7 @@ class SqliteLedger:
             self._write = None
 
     def _rows(self, statement: str, *values: str | int | bytes) -> list[Any]:
-        return self._told(lambda: self._reader().execute(self._stored + statement, values).fetchall())
+        return self._told(lambda: self._reader().execute(READING + statement, values).fetchall())
 
     def _rows_of(self, statement: str, subjects: Sequence[str]) -> list[Any]:
         names, rows = sorted(set(subjects)), []
@@ -331,7 +329,7 @@ class SqliteLedger:
             connection = opened(self.path, self._timeout)
             try:
                 connection.execute("PRAGMA query_only = ON")
-                self._stored = reading(connection, self.path)
+                check_tables(connection, self.path)
             except BaseException:
                 connection.close()
                 raise
