@@ -268,7 +268,8 @@ def words(paths: list[Path]) -> list[str]:
 
 def pages() -> list[Path]:
     """The documents but the glossary, which names the words that are not used."""
-    return [ROOT / "README.md", *sorted(page for page in (ROOT / "docs").rglob("*.md") if page != GLOSSARY)]
+    found = [*(ROOT / "docs").rglob("*.md"), *(ROOT / "experiments").rglob("*.md")]
+    return [ROOT / "README.md", *sorted(page for page in found if page != GLOSSARY)]
 
 
 def main() -> None:

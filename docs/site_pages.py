@@ -2,6 +2,7 @@
 
 - A line ``<!-- page: ../SECURITY.md -->`` stands for that file, or the part of it ``from`` one heading ``to`` another.
   Links lead to pages of the site, from wherever a file is; a link to what is not on the site is a warning.
+- The page ``research`` and all pages of its contents are a section with its own side bar and its own search.
 - Pages in ``notebooks`` are run, and can be taken as Jupyter notebooks.
 - ``{public} dphmm.policy`` documents the names of a package's ``__all__``, or those that it lists.
 - Docstrings are plain text with backticks and sections of NumPy's form. They are made the markup that autodoc reads.
@@ -11,14 +12,20 @@ from __future__ import annotations
 
 import inspect
 import re
+from collections.abc import Iterator
 from importlib import import_module
 from os.path import relpath
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from docutils import nodes
 from docutils.statemachine import StringList
+from sphinx import addnodes
 from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+from sphinx.environment.adapters.toctree import TocTree
+from sphinx.search import IndexBuilder, js_index
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
@@ -34,7 +41,16 @@ ELSEWHERE = {
     "CHANGELOG.md": "changes.md",
     "examples": "examples.md",
     "docs/adr": "adr/README.md",
+    "experiments/dependence/results.md": "results/dependence.md",
+    "experiments/dphmm/results.md": "results/dphmm.md",
+    "experiments/hmm_privacy/results.md": "results/hmm-privacy.md",
+    "experiments/location_sets/results.md": "results/location-sets.md",
+    "experiments/optimum/results.md": "results/optimum.md",
 }
+#: The first page of the second section. Its pages have a side bar of their own and are not in the first search.
+RESEARCH = "research"
+#: Its own search, in place of that of the first section.
+SEARCH = {"search": "research/search", "searchindex.js": "research/searchindex.js"}
 #: Pages that list those of their folder, and whether their own text does so already.
 FOLDERS = {"proofs/README": ":hidden:", "adr/README": ":titlesonly:"}
 _PAGE = re.compile(r"<!-- page: (?P<file>\S+?)(?: from: (?P<first>.+?))?(?: to: (?P<last>.+?))? -->\n?")
@@ -90,6 +106,57 @@ def _linked(text: str, here: Path, page: str) -> str:
         return f"]({relpath(path, here)}{link['anchor'] or ''})"
 
     return _LINK.sub(one, text)
+
+
+# -- two sections ---------------------------------------------------------------------------------------------------
+
+
+def research_pages(env: BuildEnvironment) -> set[str]:
+    """The pages of the section "Research and assurance"."""
+    pages: set[str] = set()
+    left = [RESEARCH]
+    while left:
+        pages.add(page := left.pop())
+        left += [below for below in env.toctree_includes.get(page, ()) if below not in pages]
+    return pages
+
+
+def leave_out_of_search(app: Sphinx, env: BuildEnvironment) -> None:
+    """The first search finds no page of the second section."""
+    for page in research_pages(env):
+        env.metadata[page]["nosearch"] = True
+
+
+def write_research_search(app: Sphinx) -> Iterator[tuple[str, dict[str, Any], str]]:
+    """The second section's index of words, and the page that searches it."""
+    env = app.env
+    empty = {name: type(words)() for name, words in vars(env).items() if name.startswith("_search_index_")}
+    index: Any = IndexBuilder(SimpleNamespace(**vars(env) | empty), "en", {}, "")
+    for page in sorted(research_pages(env)):
+        index.feed(page, str(env.doc2path(page, base=False)), env.titles[page].astext(), env.get_doctree(page))
+    path = Path(app.outdir, SEARCH["searchindex.js"])
+    path.parent.mkdir(exist_ok=True)
+    with path.open("w", encoding="utf-8") as file:
+        index.dump(file, js_index)
+    yield SEARCH["search"], {}, "search.html"
+
+
+def give_side_bar(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
+    """The side bar has the pages and the search of one section; each contents say how deep theirs go."""
+    env, builder, link = app.env, app.builder, context["pathto"]
+    research = page in research_pages(env) or page == SEARCH["search"]
+    first = RESEARCH if research else app.config.root_doc
+
+    def toctree(**_: Any) -> str:
+        contents = [
+            TocTree(env).resolve(page, builder, node, titles_only=True, includehidden=True)
+            for node in env.get_doctree(first).findall(addnodes.toctree)
+        ]
+        return "".join(builder.render_partial(part)["fragment"] for part in contents if part is not None)
+
+    context["toctree"] = toctree
+    if research:
+        context["pathto"] = lambda name, *resource: link(SEARCH.get(name, name), *resource)
 
 
 # -- public names ---------------------------------------------------------------------------------------------------
@@ -204,6 +271,9 @@ def _name(literal: str) -> str:
 def setup(app: Sphinx) -> dict[str, Any]:
     """Tell Sphinx."""
     app.connect("source-read", write_page)
+    app.connect("env-check-consistency", leave_out_of_search)
+    app.connect("html-page-context", give_side_bar, priority=400)
+    app.connect("html-collect-pages", write_research_search)
     app.connect("autodoc-process-docstring", mark_up)
     app.connect("autodoc-skip-member", leave_out)
     app.add_directive("public", Public)

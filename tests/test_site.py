@@ -2,13 +2,15 @@
 
 Claims: `python3 run.py docs` builds without a warning and without the network; no built page loads anything from
 elsewhere; the notebooks run, and what they say of their results is so (their last cells); docstrings become the markup
-they mean. A page that is in no contents, a link to nothing and a public name that no page lists each fail.
+they mean. A page that is in no contents, a link to nothing and a public name that no page lists each fail. The first
+search finds no page of the section on research, which has a search and a side bar of its own.
 """
 
 from __future__ import annotations
 
 import ast
 import importlib
+import json
 import re
 import subprocess
 import sys
@@ -66,6 +68,26 @@ def dead(folder):
                 yield f"{path.name}: {link}"
 
 
+def searched(index):
+    """The pages that an index of words finds something in."""
+    found = json.loads(index.read_text().removeprefix("Search.setIndex(").removesuffix(")"))
+    numbers = [
+        number
+        for part in ("terms", "titleterms")
+        for pages in found[part].values()
+        for number in (pages if isinstance(pages, list) else [pages])
+    ]
+    numbers += [number for title in found["alltitles"].values() for number, _ in title]
+    numbers += [entry[0] for there in found["objects"].values() for entry in there]
+    return {found["docnames"][number] for number in numbers}
+
+
+def side_bar(page):
+    """The links of a page's contents of its section."""
+    text = page.read_text()
+    return re.findall(r'href="([^"]*)"', text[text.index('class="sidebar-tree"') : text.index("</aside>")])
+
+
 @pytest.mark.replayed_words
 def test_the_site_is_built_without_a_warning_and_every_link_leads_somewhere(tmp_path):
     tools()
@@ -75,6 +97,15 @@ def test_the_site_is_built_without_a_warning_and_every_link_leads_somewhere(tmp_
     assert list(dead(tmp_path)) == []
     built = {str(path.relative_to(tmp_path).with_suffix("")) for path in tmp_path.rglob("*.html")}
     assert {str(path.relative_to(DOCS).with_suffix("")) for path in DOCS.rglob("*.md")} <= built
+    using, research = searched(tmp_path / "searchindex.js"), searched(tmp_path / "research" / "searchindex.js")
+    assert {"errata", "theory", "mutation", "proofs/hull", "results/dphmm"} <= research
+    assert {"guide", "commands", "files", "api/models"} <= using and not using & research
+    assert set(built) - using - research <= {"genindex", "search", "research/search", "py-modindex"}
+    assert 'action="research/search.html"' in (tmp_path / "errata.html").read_text()
+    assert 'action="search.html"' in (tmp_path / "guide.html").read_text()
+    guide, theory = side_bar(tmp_path / "guide.html"), side_bar(tmp_path / "theory.html")
+    assert {"commands.html", "research.html"} <= set(guide) and not {"errata.html", "theory.html"} & set(guide)
+    assert "errata.html" in theory and "commands.html" not in theory
     for notebook in (DOCS / "notebooks").glob("*.md"):
         assert "cell_output" in (tmp_path / "notebooks" / f"{notebook.stem}.html").read_text(), notebook
         assert list((tmp_path / "_downloads").rglob(f"{notebook.stem}.ipynb"))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 GOAL = 1.12
 _PLACE = ["side", "radius", "prior", "epsilon"]
 _DIGITS = 4
-#: The comparison of docs/optimum-results.md: raw distance, and after the estimate.
+#: The comparison of experiments/optimum/results.md: raw distance, and after the estimate.
 _COLUMNS = {
     KNORM: "K-norm",
     DISCRETE: "DiscreteKNorm",

@@ -107,7 +107,12 @@ def unknown_options(text):
 
 def test_no_page_names_an_option_that_its_command_has_not():
     root = Path(__file__).parents[2]
-    pages = [root / "README.md", root / "SECURITY.md", *sorted((root / "docs").rglob("*.md"))]
+    places = ("docs", "experiments")
+    pages = [
+        root / "README.md",
+        root / "SECURITY.md",
+        *(page for place in places for page in (root / place).rglob("*.md")),
+    ]
     assert {(page.name, *found) for page in pages for found in unknown_options(page.read_text())} == set()
     assert unknown_options("`dphmm import --epsilon` and `dphmm import csv x --user-column u`") == {
         ("import", "--epsilon")
