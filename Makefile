@@ -3,15 +3,16 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-READY := $(VENV)/.ready
+READY := $(VENV)/.ready-dev
 SPARK_VENV := .venv-spark
 SPARK_READY := $(SPARK_VENV)/.ready
 
-.PHONY: demo test test-spark test-long words lint bench verify frozen frozen-commands crashes fuzz mutants coverage docs wheel clean help
+.PHONY: demo test test-all test-spark test-long words lint bench verify frozen frozen-commands crashes fuzz mutants coverage docs wheel clean help
 
 help:
 	@echo "make demo       set up, then run dphmm demo (writes demo-out/report.html)"
-	@echo "make test       set up, then run the tests"
+	@echo "make test       set up, then run the tests, without those marked slow"
+	@echo "make test-all   the slow tests too"
 	@echo "make test-spark  set up Spark in .venv-spark (and a Java runtime where there is none), then run its tests"
 	@echo "make test-long  the long statistical and real-data tests too"
 	@echo "make words      the tests that draw the system's own random words, 200 times each, alone"
@@ -41,6 +42,9 @@ demo:
 
 test:
 	$(PYTHON) run.py test
+
+test-all:
+	$(PYTHON) run.py test --all
 
 test-spark: $(SPARK_READY)
 	bash .ci/system-packages java

@@ -13,6 +13,7 @@ from typing import Any
 import hypothesis
 import pytest
 
+import signals
 import skips
 from system_words import hooks
 
@@ -64,6 +65,7 @@ def few_invented_people(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def pytest_configure() -> None:
+    signals.heed()
     hooks.start()
 
 
