@@ -28,8 +28,7 @@ from crashes.checker import KINDS  # noqa: E402
 from crashes.trials import SIMULATED, TRIALS  # noqa: E402
 
 NAMED = ("double", "unspent", "overcharged")
-BY_KIND = "by delay / statement / point / call / process"
-COLUMNS = ("work", "kills", BY_KIND, "lives", "escapes", "steps seen", *NAMED, "other")
+COLUMNS = ("work", "kills", "by delay / statement / point / call", "lives", "escapes", "steps seen", *NAMED, "other")
 
 
 def main() -> int:
@@ -91,7 +90,7 @@ def _table(verdicts: dict[str, Verdict]) -> str:
 
 
 def _row(name: str, verdict: Verdict) -> list[str]:
-    kinds = " / ".join(str(verdict.by_kind[kind]) for kind in ("delay", "statement", "point", "syscall", "process"))
+    kinds = " / ".join(str(verdict.by_kind[kind]) for kind in ("delay", "statement", "point", "syscall"))
     counts = {kind: verdict.findings.count(kind) for kind in KINDS}
     named = [str(counts.pop(kind)) for kind in NAMED]
     seen = [str(verdict.lives), str(verdict.escapes), str(verdict.keys)]

@@ -16,6 +16,7 @@ from dphmm.batch import Batch
 from dphmm.cli.app import app
 from dphmm.errors import BudgetExceeded, InvalidInput
 from dphmm.states.trajectory import Trajectories
+from dphmm.storage.ledger import open_ledger
 
 N = 6
 HOUR = 3600
@@ -420,6 +421,52 @@ def test_a_refusal_that_answers_bring_about_keeps_them():
             assert len(told) == 6
         assert shown == [row for row in free if row in shown]
     assert 0 < refused < 20
+
+
+@pytest.fixture(params=["memory", "file"])
+def kept(request, tmp_path):
+    """A ledger of each kind."""
+    if request.param == "memory":
+        yield MemoryLedger()
+        return
+    with open_ledger(tmp_path / "l.db") as opened:
+        yield opened
+
+
+def moving():
+    """A model whose delta-sets hang on answers."""
+    space = dphmm.StateSpace(np.arange(N)[:, None], names=list("abcdef"))
+    model = dphmm.MarkovModel(np.full(N, 1 / N), 0.8 * np.eye(N) + 0.2 / N)
+    return model, dphmm.policy.radius(space, 1), space
+
+
+def walks(steps):
+    """The rows of four users."""
+    return rows_of("abcdef"[:steps] * 4, np.repeat(list("uvwx"), steps).tolist())
+
+
+@pytest.mark.parametrize("schedule", [False, True], ids=["resumed", "planned"])
+def test_caps_of_who_is_refused_before_a_draw_do_not_stay(schedule, kept):
+    """Though steps before were stored already, or were skipped."""
+    delta, promise = {"constraint": dphmm.DeltaSet("0.3"), "ledger": kept}, dphmm.SequencePromise(2, steps=5)
+    planned = {"schedule": dphmm.Schedule(promise, 1, [2, 3]), "epsilon": None} if schedule else {}
+    if not schedule:
+        list(batch(moving(), 1, **delta).run(walks(2)))
+    before = {key: kept.entries(*key) for key in kept.sessions()}
+    with pytest.raises(BudgetExceeded):
+        list(batch(moving(), 1, cap_cost="0.5", **planned, **delta).run(walks(5), resume=not schedule))
+    assert {key: kept.entries(*key) for key in kept.sessions()} == before
+    assert all(kept.caps(user).cost is None for user in "uvwx")
+    mended = batch(moving(), 1, cap_cost=100, **planned, **delta)
+    assert sum(len(chunk) for chunk in mended.run(walks(5), resume=not schedule)) == 4 * 5
+
+
+def test_caps_are_kept_of_who_has_no_new_rows(kept):
+    delta = {"constraint": dphmm.DeltaSet("0.3"), "ledger": kept}
+    list(batch(moving(), 1, **delta).run(walks(5)))
+    again = batch(moving(), 2, cap_cost=90, **delta)
+    assert sum(len(chunk) for chunk in again.run(walks(5), resume=True)) == 4 * 5
+    assert all(kept.caps(user).cost == 90 for user in "uvwx")
 
 
 def test_a_cap_of_the_account_refuses_the_table_before_anything_is_drawn(parts):

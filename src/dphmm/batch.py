@@ -14,15 +14,13 @@ from contextlib import ExitStack
 from copy import copy
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dphmm._cached import cached_property
 from dphmm._checks import exact_epsilon, one_of
-from dphmm._kernels.process import cores
 from dphmm._progress import Progress, shown
 from dphmm.accounting.budget import UNLIMITED, Group, Horizon, keep_promise, quoted
 from dphmm.accounting.ledger import Ledger, SequencePromise
@@ -31,7 +29,7 @@ from dphmm.accounting.records import Spending, in_short
 from dphmm.errors import BudgetExceeded, InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.graph import PolicyGraph
-from dphmm.samplers.entropy import default_bits, is_secure
+from dphmm.samplers.entropy import default_bits
 from dphmm.session.block import Blocks
 from dphmm.session.options import checked_caps, checked_ledger, epsilon_of_step, promise_beside
 from dphmm.session.plan import chosen_of
@@ -71,10 +69,6 @@ _CHUNK_STATES = 2**26
 #: Beyond so many states a step takes longer than all that is saved by one round, whose shared arrays are large.
 _MOST_SCHEDULED_STATES = 2**17
 _LARGEST_STEP = 2**53
-#: A process takes a second to begin, in which so many rows are released.
-_LEAST_ROWS = 2**14
-#: The ledger takes 40 % of the time of a row, so it keeps up with no more; two of them wait for it as a rule.
-_PROCESSES = 4
 #: Of so many beginnings the plans are at hand while a table is released.
 _MOST_ENGINES = 64
 
@@ -100,41 +94,6 @@ class BatchReport:
     outside: int = field(default=0, repr=False)
     drifted: int = field(default=0, repr=False)
     plans: set[str] = field(default_factory=set)
-
-    def add(self, other: BatchReport) -> None:
-        """Count what became of other rows; how many there are is known before."""
-        self.released += other.released
-        self.not_asked += other.not_asked
-        self.replayed += other.replayed
-        self.skipped_steps += other.skipped_steps
-        self.late += other.late
-        self.drifted += other.drifted
-        self.plans |= other.plans
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """What a `Batch` is made from: model, policy, space and epsilon, and all other choices. All of it is public."""
-
-    world: tuple[Any, ...]
-    choices: Mapping[str, Any]
-
-    def batch(self, ledger: Ledger | None) -> Batch:
-        """The batch, kept in a ledger."""
-        return Batch(*self.world, ledger=ledger, **self.choices)
-
-
-class Begun(NamedTuple):
-    """A table that nothing refuses: its rows, the users that have a session, and the rule of those that tell none."""
-
-    visits: VisitTable
-    known: set[str]
-    unsaid: str | None
-
-    def of_users(self, first: int, end: int) -> Begun:
-        """The rows of the users from number ``first`` to before ``end``."""
-        visits = self.visits.of_users(first, end)
-        return Begun(visits, self.known.intersection(visits.users), self.unsaid)
 
 
 class Batch:
@@ -244,10 +203,6 @@ class Batch:
         BudgetExceeded : before anything is drawn where the epsilons of all rows together would pass a cap, or break the
             promise of an account.
         """
-        yield from self.released(self.begin(trajectories, resume=resume, raised=raised), progress)
-
-    def begin(self, trajectories: Trajectories | VisitTable, *, resume: bool = False, raised: bool = False) -> Begun:
-        """What `run` does before anything is drawn. Raises as `run` does then."""
         visits = self.visits(trajectories)
         self.report.outside, self.report.same_step = visits.outside, visits.same_step
         self.report.rows, self.report.subjects = visits.n_rows, len(visits)
@@ -256,12 +211,7 @@ class Batch:
             self._raise_caps({subject for subject, _ in sessions})
         self._bind_groups()
         self.earlier = Earlier()
-        return Begun(visits, self._known(sessions), unsaid)
-
-    def released(self, begun: Begun, progress: Progress | None = None) -> Iterator[Sequence[Released]]:
-        """The rest of `run`: what each committed transaction published. Raises as `run` does."""
-        visits, known, unsaid = begun
-        steps, times = visits.steps, visits.times
+        known, steps, times = self._known(sessions), visits.steps, visits.times
         met: dict[int, tuple[SubjectState, int]] = {}
         count = 0
         for first, end in self._parts(visits):
@@ -418,38 +368,6 @@ class Batch:
         other.ledger, other._bits, other.report = ledger, default_bits(bits), BatchReport()
         other.earlier, other._resumed, other._engines = Earlier(), set(), {}
         return other
-
-    @property
-    def stands_alone(self) -> bool:
-        """Whether nothing but the ledger is shared by what the rows of different users take to be released.
-
-        That is so where plans follow from answers and from nothing that other queries store, words are the system's,
-        and no groups have a cap together.
-        """
-        own_plans = self._loss is not None and not self.setting.has_public_plans and not self.setting.paces
-        own_words = self._bits is default_bits(None) and is_secure(self._bits)
-        return own_plans and own_words and not (self._groups or self.ledger.groups())
-
-    def processes(self, visits: VisitTable) -> int:
-        """By how many processes these rows should be released (`dphmm.processes`): 1 where more save no time."""
-        worth_it = cores() > 1 and visits.n_visits >= _LEAST_ROWS
-        return _PROCESSES if worth_it and self.stands_alone else 1
-
-    def shares(self, visits: VisitTable, n: int) -> Iterator[tuple[int, int]]:
-        """The users in shares of about as many rows, each the numbers of its first user and its end.
-
-        A multiple of ``n`` shares, as a rule, whose rows fit into a transaction.
-        """
-        rows = visits.n_visits
-        size = max(1, -(-rows // (n * -(-rows // (n * self._chunk)))))
-        cuts = np.unique(np.searchsorted(visits.first, np.arange(size, rows, size)))
-        return pairwise([0, *(cut for cut in cuts.tolist() if 0 < cut < len(visits)), len(visits)])
-
-    def count(self, report: BatchReport, earlier: Earlier) -> None:
-        """Count what the same batch released of other users."""
-        self.report.add(report)
-        self.earlier.answers += earlier.answers
-        self.earlier.accounts |= earlier.accounts
 
     def _checked(self, visits: VisitTable, resume: bool, raised: bool) -> tuple[list[tuple[str, str]], str | None]:
         """The sessions that the ledger has of the users, and the rule of those that do not tell theirs."""

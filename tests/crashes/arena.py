@@ -17,7 +17,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -83,15 +83,10 @@ class Child:
         os.kill(self.pid, number)
 
     def finish(self) -> Ended:
-        """Strike if its death comes from outside, then wait for the end."""
-        if self._death.kind in ("delay", "process"):
+        """Strike if its death is a delay, then wait for the end."""
+        if self._death.kind == "delay":
             self.read(self._began + self._death.seconds)
-            if self._death.kind == "delay":
-                self.send(self._death.signal)
-            elif started := descendants(self.pid):
-                # It may end by itself before then.
-                with suppress(ProcessLookupError):
-                    os.kill(started[self._death.n % len(started)], self._death.signal)
+            self.send(self._death.signal)
         self.read(time.monotonic() + LONGEST)
         if not self._closed:
             self.send(signal.SIGKILL)
@@ -103,16 +98,6 @@ class Child:
         with self._errors:
             errors = self._errors.read().decode(errors="replace")
         return Ended(code, _whole_lines(self._escaped), errors)
-
-
-def descendants(pid: int) -> list[int]:
-    """The processes that a process has started, and those that they have (Linux)."""
-    found: list[int] = []
-    # It may end by itself before then.
-    with suppress(OSError):
-        for child in map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()):
-            found += [child, *descendants(child)]
-    return found
 
 
 class Arena:

@@ -22,8 +22,6 @@ from crashes.syscalls import AVAILABLE
 
 #: Kinds of death that this machine can give.
 KINDS = ("delay", "statement", "point", *(("syscall",) if AVAILABLE else ()))
-#: The exit code of a command that has lost a process.
-LOST = 1
 #: A life ends undisturbed after so many deaths.
 MOST_DEATHS = 12
 
@@ -47,7 +45,6 @@ class Trial:
     whole: bool = True
     #: Exit codes of a run that was not killed.
     good: tuple[int, ...] = (0,)
-    kinds: tuple[str, ...] = KINDS
 
     def start(self, arena: Arena, folder: Path, death: Death) -> Any:
         """One process of it."""
@@ -93,9 +90,9 @@ def _learn(arena: Arena, trial: Trial) -> tuple[Points, Mapping[Any, Row]]:
         return points, trial.view(folder).rows
 
 
-def campaign(arena: Arena, trial: Trial, kills: int, seed: int, kinds: tuple[str, ...] | None = None) -> Verdict:
-    """Live and die until ``kills`` deaths have happened, of the kinds of the trial or of these."""
-    rng, kinds = random.Random(seed), kinds or trial.kinds
+def campaign(arena: Arena, trial: Trial, kills: int, seed: int, kinds: tuple[str, ...] = KINDS) -> Verdict:
+    """Live and die until ``kills`` deaths have happened."""
+    rng = random.Random(seed)
     points, reference = learn(arena, trial)
     verdict = Verdict()
     while verdict.kills < kills:
@@ -132,15 +129,11 @@ class Life:
         self.runs += [Run(autopsy.escapes_of(end.lines), str(end.code)) for end in ends]
         if self.trial.files:
             self.runs += [Run(rows, "file") for rows in autopsy.escapes_in_files(self.folder).values()]
-        # Who loses a process that it has started ends with an error, unless it was done with it.
-        struck = [(*stopped, LOST) if fate.kind == "process" else stopped for fate in fates]
-        died = [fate.kind for fate, end, codes in zip(fates, ends, struck, strict=True) if end.code in codes]
+        died = [fate.kind for fate, end in zip(fates, ends, strict=True) if end.code in stopped]
         self.deaths += len(died)
         self.done = not died
-        well = [(*self.trial.good, *codes) for codes in struck]
-        assert all(end.code in codes for end, codes in zip(ends, well, strict=True)), [
-            (fates, end.code, end.errors) for end in ends
-        ]
+        well = (*self.trial.good, *stopped)
+        assert all(end.code in well for end in ends), [(fates, end.code, end.errors) for end in ends]
         self._judge()
         return died
 

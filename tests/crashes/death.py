@@ -25,11 +25,10 @@ WORDS = 3
 class Death:
     """One way to die.
 
-    ``kind`` is "none", "delay" (killed from outside after ``seconds``), "process" (then one of those that it started
-    is, the n-th where there are so many), "statement" (itself, before its n-th SQL statement), "point" (before the n-th
-    statement that begins with ``name``), "call" (at the n-th place where Python looks for signals, in the function
-    ``name``, file.py:function, or in any) or "syscall" (before its n-th call that writes; with ``error`` that call
-    fails instead). ``signal`` is what is sent. One that Python handles must not be
+    ``kind`` is "none", "delay" (killed from outside after ``seconds``), "statement" (itself, before its n-th SQL
+    statement), "point" (before the n-th statement that begins with ``name``), "call" (at the n-th place where Python
+    looks for signals, in the function ``name``, file.py:function, or in any) or "syscall" (before its n-th call that
+    writes; with ``error`` that call fails instead). ``signal`` is what is sent. One that Python handles must not be
     sent at a statement: SQLite's trace swallows what a handler raises.
     """
 
@@ -57,8 +56,6 @@ class Points:
         """A death somewhere in such a run, all places of the kind alike; ``first`` says that nothing was done yet."""
         if kind == "delay":
             return Death("delay", seconds=rng.uniform(0, self.seconds))
-        if kind == "process":
-            return Death("process", n=rng.randrange(100), seconds=rng.uniform(0, self.seconds))
         if kind == "statement":
             return Death("statement", n=rng.randint(1, self.statements.total()))
         if kind == "point":

@@ -41,17 +41,7 @@ COMMANDS = {
     "dphmm release": Trial("command", _COMMAND, files=True),
     "dphmm release -": Trial("command", _STREAM, stdin="lines.jsonl"),
 }
-#: Each row of a user waits for answers to those before it. Two of three users are released at once, then the third.
-PROCESSES = {
-    "dphmm release, processes": Trial(
-        "command",
-        {**_COMMAND, "constraint": "0.05", "processes": 2},
-        files=True,
-        compare="given",
-        kinds=("delay", "process", "statement", "point"),
-    )
-}
-TRIALS = {**SESSIONS, **BATCHES, **COMMANDS, **PROCESSES}
+TRIALS = {**SESSIONS, **BATCHES, **COMMANDS}
 
 #: The library over a database that breaks its word: shown first, committed later.
 LATE = Trial("session", {"limits": {"late_commits": 1}}, compare="")

@@ -212,19 +212,11 @@ def many(folder: str, chunk: int = 5) -> int:
     return 0
 
 
-def command(
-    arguments: list[str], chunk: int = 5, folder: str = "", constraint: str | None = None, processes: int | None = None
-) -> int:
-    """A dphmm command; {folder} in an argument is the folder. ``processes``: so many release, of however few rows."""
+def command(arguments: list[str], chunk: int = 5, folder: str = "") -> int:
+    """A dphmm command; {folder} in an argument is the folder."""
     from dphmm.cli import main
 
     use_chunks_of(chunk)
-    if constraint is not None:
-        arguments = [*arguments, "--constraint", f"delta={constraint}"]
-    if processes is not None:
-        import dphmm.batch as batches
-
-        batches.Batch.processes = lambda *_: processes
     sys.argv = ["dphmm", *(argument.replace("{folder}", folder) for argument in arguments)]
     main()
     return 0

@@ -5,7 +5,7 @@ Every answer is stored in the ledger first; the released file appears at the end
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -209,8 +209,7 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
             console.warn(warning)
         console.say(work_ahead(rows))
         with _kept(batch, given), console.progress("release") as progress:
-            asked = {"resume": given["resume"], "raised": given["raise_cap"], "progress": progress}
-            chunks = _chunks(job, batch, rows, **asked)
+            chunks = batch.run(rows, resume=given["resume"], raised=given["raise_cap"], progress=progress)
             after = sum(
                 _after(chunk, batch.caps.promise) for chunk in batch.written(chunks, given["output"], published)
             )
@@ -242,16 +241,6 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
         console.warn(f"the cost is unbounded: {statement.totals.cost_unbounded_because}")
     name_counts(owner_path(given["output"]), given, console)
     return REJECTED if rejected else 0
-
-
-def _chunks(job: Job, batch: Batch, rows: VisitTable, **asked: Any) -> Iterable[Sequence[Released]]:
-    """What is released, part by part: by several processes where that is faster."""
-    n = batch.processes(rows)
-    if n == 1:
-        return batch.run(rows, **asked)
-    from dphmm.processes import released_in_processes
-
-    return released_in_processes(job.recipe, batch, rows, processes=n, **asked)
 
 
 def read_rows(job: Job, given: Mapping[str, Any]) -> tuple[LoadedVisits, str]:

@@ -36,7 +36,7 @@ from dphmm.storage.tables import table_format
 
 if TYPE_CHECKING:
     from dphmm.accounting.ledger import Ledger, SessionHeader
-    from dphmm.batch import Batch, Recipe, Released
+    from dphmm.batch import Batch, Released
     from dphmm.markov.model import MarkovModel
     from dphmm.policy.graph import PolicyGraph
     from dphmm.schedule_plan import SchedulePlan
@@ -108,16 +108,12 @@ class Job:
             check_public(setting)
         return job
 
-    @property
-    def recipe(self) -> Recipe:
-        """What its batch is made from."""
-        from dphmm.batch import Recipe
-
-        return Recipe((self.model, self.policy, self.space, self.epsilon), {"horizon": self.steps, **self.choices})
-
     def batch(self, ledger: Ledger | None) -> Batch:
         """The releases of this job, kept in a ledger."""
-        return self.recipe.batch(ledger)
+        from dphmm.batch import Batch
+
+        public = (self.model, self.policy, self.space, self.epsilon)
+        return Batch(*public, ledger=ledger, horizon=self.steps, **self.choices)
 
     def _setting(self, given: Mapping[str, Any]) -> Setting:
         """The setting of the batch. Raises InvalidInput for choices that no batch takes."""

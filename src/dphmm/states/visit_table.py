@@ -11,7 +11,7 @@ Proof: docs/proofs/records.md.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -137,18 +137,6 @@ class VisitTable(Sequence[UserRows]):
 
     def __iter__(self) -> Iterator[UserRows]:
         return (self[number] for number in range(len(self)))
-
-    def of_users(self, first: int, end: int) -> VisitTable:
-        """The rows of the users from number ``first`` to before ``end``; counts of rows stay those of all users."""
-        rows = slice(int(self.first[first]), int(self.first[end]))
-        return replace(
-            self,
-            users=self.users[first:end],
-            first=self.first[first : end + 1] - self.first[first],
-            codes=self.codes[rows],
-            time=None if self.time is None else self.time[rows],
-            step=None if self.step is None else self.step[rows],
-        )
 
     @property
     def n_visits(self) -> int:
