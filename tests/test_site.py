@@ -88,6 +88,7 @@ def side_bar(page):
     return re.findall(r'href="([^"]*)"', text[text.index('class="sidebar-tree"') : text.index("</aside>")])
 
 
+@pytest.mark.slow
 @pytest.mark.replayed_words
 def test_the_site_is_built_without_a_warning_and_every_link_leads_somewhere(tmp_path):
     tools()
@@ -219,11 +220,13 @@ and a paragraph.
 """
 
 
+@pytest.mark.slow
 def test_docstrings_become_the_markup_they_mean(pages):
     made = "\n".join(pages.marked_up(DOCSTRING.splitlines()))
     assert re.sub(r"\n{2,}", "\n\n", made).strip() == MARKED_UP.strip()
 
 
+@pytest.mark.slow
 def test_links_lead_to_the_pages_of_files_outside_the_folder(pages):
     moved = pages._moved("[a](docs/guide.md#b) [s](SECURITY.md)", ROOT, DOCS)
     assert moved == "[a](guide.md#b) [s](../SECURITY.md)"

@@ -71,6 +71,7 @@ def test_an_origin_that_is_no_number_is_no_time(tmp_path, origin):
     assert not _damaged(one, (sql, (origin,))).convicted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"flat": "allow"}], ids=str)
 def test_a_step_far_away_is_reached_at_once(tmp_path, options):
     """The supports of a chain that goes round and round come again: they are not moved ten million times."""

@@ -127,6 +127,7 @@ def completed(shell, words):
     return [line.split(",")[-1].split("\t")[0] for line in done.stdout.splitlines()]
 
 
+@pytest.mark.slow
 def test_shells_complete_commands_and_options_as_the_page_says():
     page = (Path(__file__).parents[2] / "docs" / "commands.md").read_text().partition("## Shell completion")[2]
     assert re.findall(r"_DPHMM_COMPLETE=(\w+)_source dphmm", page) == ["bash", "zsh", "fish"]
@@ -196,6 +197,7 @@ def test_hardly_anything_is_loaded_before_an_interrupt_is_answered():
     assert slow.isdisjoint(done.stdout.split())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [["-h"], ["fit"], ["account", "none.db"]])
 def test_output_that_nobody_reads_is_no_error(arguments):
     """A closed pipe ends a command as it ends cat: 141, and not a word; an error keeps its own code."""

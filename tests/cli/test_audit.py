@@ -156,6 +156,7 @@ def test_a_few_draws_are_undecided(run, public, tmp_path, one_json):
     assert "undecided, needs n > " in run(*few[:-1], "1000").stdout
 
 
+@pytest.mark.slow
 def test_a_stream(run, public, town, tmp_path, one_json):
     """As its lines were printed, with the statement that lies beside them or elsewhere."""
     places = [(user, clock) for clock in ("08:00", "08:05", "08:20") for user in ("u", "v")]

@@ -130,6 +130,7 @@ def changed(released, change):
     return lambda: path.write_text(text)
 
 
+@pytest.mark.slow
 def test_a_page_says_it_where_a_policy_confirms_it(released, town, tmp_path, run):
     meaning = load_statement(released[0] / "released.csv").covered_distance.meaning
     assert meaning in page_of(released, town, tmp_path, run, "--policy", town / "radius.json")

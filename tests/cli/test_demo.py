@@ -23,6 +23,7 @@ from dphmm.states.maps import ground_distance
 from dphmm.storage.statement import load_statement, statement_schema
 from dphmm.storage.statement_types import document
 
+pytestmark = pytest.mark.slow
 Run = Callable[..., Result]
 
 SMALL = ("--people", 2, "--days", 1)

@@ -112,6 +112,7 @@ def test_a_folder_of_that_name_of_another_project_is_not_run(installed, content)
     assert found.exit_code == 2 and NOT_HERE in found.output
 
 
+@pytest.mark.slow
 def test_the_folder_of_the_current_directory_is_run_by_an_installed_package(tmp_path):
     """A process of its own: the package without its checkout, and a copy of the folder where the command is run."""
     shutil.copytree(ROOT / "experiments", tmp_path / "experiments", ignore=shutil.ignore_patterns("__pycache__"))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 #: The limit that was set when the engine came, when 205 had run before, was 150. Since then rows are read in parts
 #: (states/visit_table.py, storage/trajectories.py), delta-sets planned in blocks (session/block.py), and a table may be
 #: of zones or of any layout of text (states/zones.py, storage/geo_files.py, storage/layouts.py).
@@ -20,6 +22,7 @@ print("files", sum(name.split(".")[0] == "dphmm" for name in sys.modules), file=
 """
 
 
+@pytest.mark.slow
 def test_a_release_runs_few_files(town, tmp_path):
     public = ["--model", town / "model.npz", "--policy", town / "radius.json", "--epsilon", "1", "--start", "at"]
     outputs = ["-o", tmp_path / "out.parquet", "--ledger", tmp_path / "ledger.db"]

@@ -293,6 +293,7 @@ def test_another_query_about_the_same_people_is_refused(town, tmp_path, run):
     assert "the losses of several add up" in told.stderr
 
 
+@pytest.mark.slow
 def test_resumed_with_the_same_total_the_answers_stay(town, tmp_path, run):
     run(*total_release(town, tmp_path))
     before = (tmp_path / "out.csv").read_bytes()

@@ -122,6 +122,7 @@ def test_nothing_is_said_where_nobody_is_lonely(town, tmp_path, run, one_json):
     assert "neighbour" not in fit.stderr and "cells_without_neighbour" not in one_json(fit)
 
 
+@pytest.mark.slow
 def test_a_release_of_merged_states_through_every_command(farm, tmp_path, run, one_json, rows_of):
     public = ("--model", farm / "model.npz", "--policy", farm / "merged.json")
     release = ("release", farm / "walks.csv", *public, "--epsilon", "1", "--ledger", tmp_path / "ledger.db")

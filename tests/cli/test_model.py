@@ -43,6 +43,7 @@ def test_hexagons(run, tmp_path):
     assert load_model(tmp_path / "m.npz").space.kind == "h3"
 
 
+@pytest.mark.slow
 def test_a_release_says_that_nobodys_data_is_in_the_model(run, made, town):
     given = ("--model", made / "m.npz", "--policy", made / "p.json", "--epsilon", "1")
     out = run("release", town / "walks.csv", *given, "-o", made / "r.csv", "--ledger", made / "l.db").stderr

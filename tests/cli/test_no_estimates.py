@@ -159,6 +159,7 @@ def test_it_is_smoothed_like_the_release_with_estimates(made, town, public, tmp_
     assert (tmp_path / "alone.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
 
 
+@pytest.mark.slow
 def test_a_page_needs_no_estimates(made, town, tmp_path, run):
     """It smooths the answers itself."""
     page = ("report", "--model", town / "model.npz", "-o", tmp_path / "page.html")

@@ -41,6 +41,7 @@ def lines_of(command, town, released, run):
     return result.stdout + result.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["release", "dry run", "audit", "table", "inspect", "account"])
 def test_lines_for_people_have_no_fractions(command, town, released, run):
     told = lines_of(command, town, released, run)

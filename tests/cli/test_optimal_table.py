@@ -77,6 +77,7 @@ def page_of(town, table, folder, run):
     return folder / "report.html"
 
 
+@pytest.mark.slow
 def test_its_page_smooths_and_tells_its_mechanism(town, table, tmp_path, run):
     page = page_of(town, table, tmp_path, run).read_text()
     assert "a reader believes" in page and "optimal-table" in page

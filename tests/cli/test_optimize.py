@@ -93,6 +93,7 @@ def test_the_statement_and_the_ledger_name_the_table(town, published):
     assert set(statement["mechanism"]["chosen"]) == {"made-table"}
 
 
+@pytest.mark.slow
 def test_every_reader_of_the_file_takes_the_table(town, published, tmp_path, run):
     given = ("--mechanism", town / "t.npz")
     audited = run(
@@ -195,6 +196,7 @@ def test_costs_of_ones_own_come_from_a_table(tmp_path, run):
         assert told in result.stderr and "--loss" in result.stderr
 
 
+@pytest.mark.slow
 def test_inspect_and_tune_say_what_would_help(town, run):
     """With the figures of the settings that they name."""
     asked = ("inspect", town / "m.npz", "--policy", town / "p.json")

@@ -218,6 +218,7 @@ def test_init_of_another_file_names_the_command_that_makes_a_table(run, folder):
     assert "dphmm import FORMAT makes one" in said and not (folder / "a.toml").exists()
 
 
+@pytest.mark.slow
 def test_a_pipeline_of_init_runs_once_its_gaps_are_filled(run, folder):
     run("init", folder / "walks.csv", "-o", folder / "c.toml", "-q")
     assert "--bbox" in run("run", folder / "c.toml", "-q", code=2).stderr

@@ -36,6 +36,7 @@ def test_a_line_for_each_total_and_the_own_one_is_marked(daily):
     assert max(map(len, daily.stdout.splitlines())) <= 88
 
 
+@pytest.mark.slow
 def test_json_and_the_file_have_the_same_plan(town, tmp_path, run, one_json):
     out = tmp_path / "plan.json"
     document = one_json(run(*arguments(town, "--per", "1d", "--schedule", "paced", "-o", out, "--json")))
@@ -58,6 +59,7 @@ def test_nothing_but_model_and_policy_is_read(town, tmp_path, run, daily):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model.npz", "radius.json"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("lengths", "head", "place"),
     [
@@ -72,6 +74,7 @@ def test_every_kind_of_promise_has_a_table(lengths, head, place, town, run):
     assert told.splitlines()[0].startswith(head) and place in told.splitlines()[0]
 
 
+@pytest.mark.slow
 def test_labels_have_answer_units_and_blocks(site, run):
     told = run(
         "plan", site / "model.npz", "--policy", site / "complete.json", "--path-epsilon", "4", "--per", 10,
@@ -83,6 +86,7 @@ def test_labels_have_answer_units_and_blocks(site, run):
     assert len(rows) == 1 + 3 + 1 + 3 and " m" not in rows[1]
 
 
+@pytest.mark.slow
 def test_hours_and_pace_are_told(town, run):
     told = run(*arguments(town, "--per", "1d", "--hours", "7-21", "--zone", "+02:00"))
     # Whom answers by day find who stays all day is told, though none is given at night.
@@ -93,6 +97,7 @@ def test_hours_and_pace_are_told(town, run):
     assert "at most" in paced and "answers where the belief is wide enough from 7:00 to 21:00" in paced
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["svg", "png"])
 def test_the_ladder_is_drawn(suffix, town, tmp_path, run):
     pytest.importorskip("matplotlib")

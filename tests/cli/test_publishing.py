@@ -101,6 +101,7 @@ class TestFit:
         refused = run("fit", other, "-o", tmp_path / "o.npz", *line, code=2)
         assert "TRAJ: got other rows than those of fit-" in refused.stderr
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
     def test_hidden_models_are_drawn_once(self, site, names, tmp_path, run, noise):
         (tmp_path / "pages.csv").write_text("symbol\nalpha\nbeta\ngamma\ndelta\n")

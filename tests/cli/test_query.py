@@ -160,6 +160,7 @@ def test_friends_of_friends_of_friends_share_a_budget(ask, place, noiseless):
     assert "public, as the data owner says" in statement()["dependence"]["meaning"]
 
 
+@pytest.mark.slow
 def test_a_chain_leaves_a_record_what_the_library_says(site, tmp_path, run, noiseless):
     chain = dphmm.dependent.Chain(dphmm.load_model(site / "model.npz"), 20)
     wanted = dphmm.dependent.calibrate(chain, dphmm.dependent.AnyQuery(1), 1, exact=False)

@@ -107,12 +107,14 @@ class TestEveryWayOfOnePerson:
         families += [[f"{user},2024-05-06T08:00:00Z,home"] for user in NOBODY]
         return self.files("user,t,state", others, [*families, ODD_LINES])
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("more", [(), ("--consistent",)])
     @pytest.mark.parametrize("how", ["group:2", "group --max-rows-per-user 2"])
     def test_histograms(self, ask, how, more):
         # Two rows of one person move from one state to another: all that is paid for.
         assert worst(ask, VISITS, self.visits(), "--dependence", *how.split(), *more) == 1
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("line", [
         "histogram data.csv --states home,work,other",
         "histogram data.csv --states home,work --times 3 --step 1h --windows 0:2,1:3",
@@ -189,6 +191,7 @@ class TestEveryCell:
                 changed[column] = cell
                 yield "\n".join([header, *rows[:number], ",".join(changed), *rows[number + 1 :]]) + "\n"
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("line", ROWS, ids=lambda line: line.split()[0])
     def test_of_a_record(self, ask, line):
         """Cells of the record itself. Who and when is public of single records; of edges, which there are is not."""
@@ -200,6 +203,7 @@ class TestEveryCell:
         losses = [loss(answers[0][1], numbers) for _, numbers in answers]
         assert 0 < max(losses) <= 1
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("line", ROWS, ids=lambda line: line.split()[0])
     def test_of_any_column_and_any_line(self, ask, line):
         header, rows = ROWS[line]
@@ -211,6 +215,7 @@ class TestEveryCell:
         seen = {ask(line, text, "--dependence", "independent")[0] for text in texts}
         assert len(seen) == 1
 
+    @pytest.mark.slow
     def test_of_parquet(self, ask):
         """Cells that text does not have: missing ones, NaN and the infinities."""
         values = [0.5, None, float("nan"), float("inf"), float("-inf"), 1e300]

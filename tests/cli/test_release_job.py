@@ -237,6 +237,7 @@ def test_bad_lines_are_answered_by_number_and_reason_and_lose_nothing_else(town,
     assert "7777" not in result.stderr
 
 
+@pytest.mark.slow
 def test_a_line_is_stored_before_it_is_printed_even_if_killed(town, tmp_path, stream_of, run):
     process = subprocess.Popen(
         [sys.executable, "-m", "dphmm", *first(stream_of(town, tmp_path))],
@@ -269,6 +270,7 @@ def test_an_output_file_is_not_for_streams(town, tmp_path, run, stream_of):
     run(*stream_of(town, tmp_path), "-o", tmp_path / "x.parquet", input="", code=2)
 
 
+@pytest.mark.slow
 def test_terminated_while_it_waits_for_a_line(town, tmp_path, stream_of):
     process = subprocess.Popen(
         [sys.executable, "-m", "dphmm", *first(stream_of(town, tmp_path))],
@@ -290,6 +292,7 @@ def test_terminated_while_it_waits_for_a_line(town, tmp_path, stream_of):
         assert ledger.spent("u").epsilon == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_stream_that_is_stopped_has_answered_closed_bins_and_not_the_open_one(town, tmp_path, run, stream_of, number):
     arguments = stream_of(town, tmp_path)
@@ -324,6 +327,7 @@ def test_a_stream_that_is_stopped_has_answered_closed_bins_and_not_the_open_one(
     assert again[:2] == seen and [(row["user"], row["step"]) for row in again[2:]] == [("v", 2), ("w", 1)]
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_away_ends_it_quietly_and_nothing_is_lost(town, tmp_path, run, stream_of):
     """What head does: every line that was read of is stored, and so is one that nobody read."""
     lines = "".join(place("u", f"08:{minute:02d}:00") for minute in range(0, 60, 5))
@@ -371,6 +375,7 @@ def test_the_statement_of_a_stream_is_about_the_lines_it_answered(town, tmp_path
     assert stated(tmp_path / "s.json") == statement
 
 
+@pytest.mark.slow
 def test_a_stream_that_is_stopped_has_a_statement_too(town, tmp_path, stream_of):
     process = subprocess.Popen(
         [sys.executable, "-m", "dphmm", *first(stream_of(town, tmp_path)), "--statement", str(tmp_path / "s.json")],

@@ -43,6 +43,7 @@ def release(run, *more, code=0, out="released.parquet", ledger="ledger.db"):
     return run("release", "walks.csv", *PUBLIC, "-o", out, "--ledger", ledger, *more, code=code)
 
 
+@pytest.mark.slow
 def test_a_plan_is_released_stated_audited_smoothed_reported_and_resumed(folder, plan, run, one_json):
     told = one_json(release(run, "--plan", "plan.json", "--json"))
     rows = pq.read_table("released.parquet").to_pylist()
@@ -113,6 +114,7 @@ def test_a_schedule_is_planned_by_the_release_itself_and_kept_by_the_ledger(fold
     assert "schedule" in again.stderr and "Traceback" not in again.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -155,6 +157,7 @@ def test_a_dry_run_counts_the_rows_that_are_asked(folder, plan, run, one_json):
     assert "would release 6 rows" in said and "not asked 30 rows: planned, 2 releases of 2" in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("over", [("--steps", 12), ("--window", 6), ("--per", 6)])
 def test_a_dry_run_of_a_paced_schedule_says_at_most(folder, run, one_json, over):
     asked = ("--path-epsilon", 4, *over, "--schedule", "paced", "--epsilon", 2)

@@ -182,6 +182,7 @@ def test_exposed_states_say_whether_they_are_joined(tmp_path, run):
     assert "0 states are exposed after those without an edge were joined" in told
 
 
+@pytest.mark.slow
 def test_a_release_that_goes_on_is_told_what_works(town, tmp_path, run):
     header, *rows = (town / "walks.csv").read_text().splitlines()
     first = [row for name in ("u1", "u2", "u3") for row in [r for r in rows if r.startswith(name)][:4]]
@@ -247,6 +248,7 @@ def test_progress_is_a_line_now_and_then_where_there_is_no_terminal(monkeypatch,
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.slow
 def test_commands_name_their_stages(town, released, tmp_path, run, monkeypatch):
     named = []
     monkeypatch.setattr(console_module.Lines, "stage", lambda work, name: named.append(f"{work.label}: {name}"))

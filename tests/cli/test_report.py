@@ -47,6 +47,7 @@ def data_of(path):
     return json.loads(re.search(r'id="data">(.*?)</script>', path.read_text())[1])
 
 
+@pytest.mark.slow
 def test_a_page_and_what_is_said_of_it(made, of, tmp_path, run, one_json):
     result = run(*of(made, tmp_path / "report.html"))
     for label in ("published", "guaranteed", "still found", "not protected", "spent", "step by step", "written"):
@@ -115,6 +116,7 @@ def test_users_are_chosen(made, of, tmp_path, run):
     assert [person["name"] for person in data_of(tmp_path / "report.html")["people"]] == ["u3", "u1"]
 
 
+@pytest.mark.slow
 def test_of_many_rows_every_nth_person_is_shown_and_all_are_counted(made, of, tmp_path, run, monkeypatch):
     monkeypatch.setattr(assembling, "MOST_ROWS", 24)
     monkeypatch.setattr(assembling, "FEW_PEOPLE", 2)
@@ -133,6 +135,7 @@ def test_of_many_rows_every_nth_person_is_shown_and_all_are_counted(made, of, tm
     assert f"{told} too large; --user shows others." in (tmp_path / "c.html").read_text()
 
 
+@pytest.mark.slow
 def test_a_page_says_whom_it_has_no_room_for(made, of, tmp_path, run, monkeypatch):
     """In a file of few rows, too: those who are missing were told of on the terminal alone."""
     run(*of(made, tmp_path / "all.html"))
@@ -149,6 +152,7 @@ def test_a_page_says_whom_it_has_no_room_for(made, of, tmp_path, run, monkeypatc
     assert told in (tmp_path / "b.html").read_text()
 
 
+@pytest.mark.slow
 def test_the_policy_is_given_or_as_the_statement_says(made, town, of, tmp_path, run, one_json):
     run(*of(made, tmp_path / "a.html"))
     run(*of(made, tmp_path / "b.html", "--policy", town / "radius.json"))
@@ -162,6 +166,7 @@ def test_the_policy_is_given_or_as_the_statement_says(made, town, of, tmp_path, 
     assert "a reader believes: 50" not in text and "indistinguishability set" not in text
 
 
+@pytest.mark.slow
 def test_figures(made, town, of, tmp_path, run, one_json):
     pytest.importorskip("matplotlib")
     more = ("--truth", town / "walks.csv", "-q", "--json")
@@ -181,6 +186,7 @@ def test_figures(made, town, of, tmp_path, run, one_json):
     run(*again, "--force")
 
 
+@pytest.mark.slow
 def test_the_truth_is_for_its_owner_and_says_so(made, town, of, tmp_path, run, one_json):
     result = run(*of(made, tmp_path / "report.html", "--truth", town / "walks.csv", "--json", "-q"))
     told = one_json(result)
@@ -392,6 +398,7 @@ def test_a_title_is_checked_as_names_are(title, made, of, tmp_path, run):
     assert not (tmp_path / "report.html").exists()
 
 
+@pytest.mark.slow
 def test_the_owner_s_page_does_not_take_the_place_of_a_public_one(made, town, of, tmp_path, run):
     """--force replaces a page of the same kind; a file that was given away may be given away again under its name."""
     out, truth = tmp_path / "report.html", ("--truth", town / "walks.csv", "--force", "-q")

@@ -59,6 +59,7 @@ def stopped_by(number, arguments):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGKILL, -9), (signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_stopped_between_commits_and_resumed(town, tmp_path, run, release_of, rows_of, number, code):
     arguments = release_of(town, tmp_path)

@@ -75,6 +75,7 @@ def test_an_unbounded_cost_is_said(town, run, one_json):
     assert json.dumps(document, allow_nan=False)
 
 
+@pytest.mark.slow
 def test_the_picture(town, tmp_path, run):
     pytest.importorskip("matplotlib")
     run("tune", town / "model.npz", "--figures", tmp_path / "f", "--epsilon", 1, *QUICK)

@@ -8,6 +8,8 @@ import shutil
 import subprocess
 import sys
 
+import pytest
+
 QUICK = ("--runs", 2, "--steps", 2, "--epsilon", 1, "--radius", "1.5km")
 
 _WATCHED = """
@@ -27,6 +29,7 @@ finally:
 """
 
 
+@pytest.mark.slow
 def test_no_ledger_release_or_trajectory_is_opened(town, tmp_path, run, release_of):
     """They lie beside the model; the audit hook of Python sees whatever is opened."""
     folder = tmp_path / "town"

@@ -578,6 +578,7 @@ def edit_ledger(change):
         opened.execute(change)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("hourly")
 def test_a_promise_is_that_which_the_ledger_keeps(verify):
     code, found = verify(*everything())

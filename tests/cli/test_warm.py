@@ -62,6 +62,7 @@ def python(script, *words, source=SOURCE, at=None, **environment):
     )
 
 
+@pytest.mark.slow
 @compiling
 def test_what_was_compiled_is_found_again(tmp_path):
     first, second = (python(FEW, "warm", "--to", tmp_path / "kept", "--json") for _ in range(2))

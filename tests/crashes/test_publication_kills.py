@@ -72,6 +72,7 @@ def kill(arena, folder, name, death):
     return ended.code == -9
 
 
+@pytest.mark.slow
 @linux
 @pytest.mark.parametrize("name", PUBLICATIONS)
 def test_killed_at_every_statement_one_result_is_paid_once(arena, tmp_path, name):

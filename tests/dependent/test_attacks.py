@@ -142,6 +142,7 @@ def ragged(rng):
 
 
 class TestIncrease:
+    @pytest.mark.slow
     @pytest.mark.parametrize("make", [clustered, ragged])
     def test_never_below_the_exact_one(self, make):
         """300 kernels × 6 losses each; a search on the hull once gave .1363 for .1569, a scan 39.8 for 160.2."""
@@ -302,6 +303,7 @@ def model_of(rng, kind):
     return model, chain_joint(matrices, start), [k] * n
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", range(4), ids=["stationary", "started", "inhomogeneous", "forest"])
 def test_nothing_proved_loses_more_than_it_claims(kind):
     """400 models here, 650 others when it was written: exact/claimed reached 1.000000, and never passed it."""

@@ -47,6 +47,7 @@ def table(request):
     return request.param, compare(binary(*CHAINS[request.param], 100), COUNT, 1)
 
 
+@pytest.mark.slow
 def test_scales_and_true_losses_of_the_table(table):
     name, found = table
     alone, dpm, variation, markov, optimum, transport, quilt = TABLE[name]

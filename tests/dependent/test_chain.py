@@ -181,6 +181,7 @@ def chain(kind: str, k: int = 6) -> Chain:
     return Chain(matrices[kind], 60, start="stationary")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["dense", "slow", "line", "some values are left for good", "round"])
 def test_every_lag_is_the_maximum_over_all_pairs(kind):
     """Asked in any order, and again between losses that were asked before, where nothing is scanned."""

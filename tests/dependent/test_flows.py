@@ -54,6 +54,7 @@ def naive(rows, most, moves=False):
     return tuple(counts.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moves", [False, True])
 @pytest.mark.parametrize("most", [1, 2, 3])
 def test_one_person_changes_the_answer_by_at_most_epsilon(monkeypatch, most, moves):

@@ -24,6 +24,7 @@ def test_the_examples_run(capsys):
     assert "violated" in told and "under stationary Markov chain of 100 tuples" in told
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", [line for line in PAGE.splitlines() if line.startswith("| .")])
 def test_the_table(row):
     chances, *cells = [cell.strip() for cell in row.strip("|").split("|")]

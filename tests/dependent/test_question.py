@@ -333,6 +333,7 @@ def test_a_registered_question_is_asked_by_the_command_and_in_python(monkeypatch
     assert "--limit: got -1" in command(*line, "--limit", -1, "--force", "--dependence", "group:2", code=2).stderr
 
 
+@pytest.mark.slow
 def test_a_service_needs_no_command_line(folder):
     code = (
         "import sys, dphmm; dphmm.query('degree', 'edges.csv', 'independent', 1, people=5, level='edge', cap=3, "

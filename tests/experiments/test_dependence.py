@@ -393,6 +393,7 @@ def _few(monkeypatch, parts):
     return lambda settings: [cell for cell in every(settings) if cell["part"] in parts]
 
 
+@pytest.mark.slow
 def test_tables_have_what_figures_draw_and_two_runs_agree(tmp_path, small_data, monkeypatch):
     from dataclasses import replace
 

@@ -54,6 +54,7 @@ def test_it_is_registered():
     assert "hmm-privacy" in NAMES and experiment("hmm-privacy") is hmm_privacy.EXPERIMENT
 
 
+@pytest.mark.slow
 def test_rows_are_of_the_cell_and_the_seed_alone(rows):
     assert casino_part.measure(CELL, EPSILONS, _seed()) == rows
     assert casino_part.measure(CELL, EPSILONS, _seed(2)) != rows
@@ -236,6 +237,7 @@ def test_the_real_files_are_read_whole(data_folder):
         assert len(np.unique(np.concatenate(found))) == data.symbols
 
 
+@pytest.mark.slow
 def test_the_command_runs_quickly(tmp_path, monkeypatch):
     """With one epsilon, one figure, and synthetic sequences in place of the real ones."""
     first = replace(hmm_privacy.EXPERIMENT, figures=hmm_privacy.EXPERIMENT.figures[:1])

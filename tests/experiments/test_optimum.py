@@ -93,6 +93,7 @@ KNOWN = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("side", "radius", "epsilon", "best", "knorm", "staircase", "additive"), KNOWN)
 def test_the_known_table_comes_out(side, radius, epsilon, best, knorm, staircase, additive):
     place, edges, hull = setting(side, radius)
@@ -235,6 +236,7 @@ def test_cells_cover_what_is_asked():
     assert cells_of(3).tolist()[:4] == [[0, 0], [1, 0], [2, 0], [0, 1]]
 
 
+@pytest.mark.slow
 def test_a_cell_is_measured_the_same_again_whatever_the_seed():
     cells = experiment.cells(Settings(quick=True))
     named = {"grid": set(methods.METHODS) - {methods.FITTED, *methods.TABLES}, "table": set(methods.TABLES)}

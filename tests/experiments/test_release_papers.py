@@ -46,6 +46,7 @@ def test_they_are_registered():
         assert experiment(name).name == name and not experiment(name).needs_data
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["Gutil", "Gtrs"])
 def test_errors_fall_as_epsilon_rises(figures, method):
     table = figures["epsilon"]
@@ -56,6 +57,7 @@ def test_errors_fall_as_epsilon_rises(figures, method):
     assert products.max() / products.min() < 1.35
 
 
+@pytest.mark.slow
 def test_errors_of_location_sets_fall_as_epsilon_rises(sets):
     table = sets["epsilon"]
     for mechanism in ("planar-isotropic", "laplace"):
@@ -144,6 +146,7 @@ def test_what_is_left_out_is_said(figures, sets):
         assert set(tables["overall"]["data"]) == {"city"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["dphmm", "location-sets"])
 def test_two_runs_of_a_seed_write_the_same_bytes(name, tmp_path, monkeypatch):
     """One cell of each kind. Runtimes are the machine's, and so are the files that hold them among others."""

@@ -77,6 +77,7 @@ def test_a_damaged_journal_is_named(tmp_path):
         run(toy_experiment.EXPERIMENT, Settings(), tmp_path)
 
 
+@pytest.mark.slow
 def test_files_are_the_same_twice(tmp_path):
     written = []
     for name in ("one", "two"):

@@ -31,6 +31,7 @@ def test_people_who_are_the_same_have_no_error_and_others_have_theirs():
     assert found["trips"] == pytest.approx(0.5) and found["length"] == pytest.approx(0.5)
 
 
+@pytest.mark.slow
 def test_a_small_city_from_end_to_end():
     cell = {"part": "city", "data": "city of 20", "people": 40, "split": 0}
     rows = experiment.measure(Settings(), cell, seed_of(Settings(), "synthesis", cell))

@@ -67,6 +67,7 @@ NAMES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.replayed_words  # GDAL's binding draws the name of a file that it reads from memory
 @pytest.mark.parametrize("name", NAMES)
 def test_spoiled_files_load_or_are_refused(name):

@@ -92,6 +92,7 @@ def tried(examples, derandomize):
     run()
 
 
+@pytest.mark.slow
 def test_a_feature_decides_nothing_about_others():
     assert len(EXPECTED[1]) == 2 and [reason for _, reason in EXPECTED[2]] == ["time_without_zone", "invalid_place"]
     tried(150, derandomize=True)

@@ -137,6 +137,7 @@ def test_a_days_work_repeats_no_secret(scene):
     assert secrets_below(scene.rows), "the scan sees the input"
 
 
+@pytest.mark.slow
 def test_releases_that_fail_or_are_stopped_repeat_no_secret(scene):
     """A traceback as Python prints it, an error that is logged and printed by rich, a dump, Ctrl-C, SIGTERM."""
     faults = {
@@ -163,6 +164,7 @@ KILLS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", [KILLS[0], *(pytest.param(fault, marks=pytest.mark.long) for fault in KILLS[1:])])
 def test_a_killed_release_leaves_no_secret(scene, fault):
     """Killed with the ledger open and rows in it; the log, the shared memory and half-written files are scanned."""

@@ -55,6 +55,7 @@ def some(rng, d, one_pitch=False):
     return points, pitch, hull_of_points(points, [float(p) for p in pitch])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [1, 2, 3, 4])
 @given(seed=st.integers(0, 2**32 - 1))
 @settings(max_examples=25, deadline=None)
@@ -143,6 +144,7 @@ def some_plan(rng):
     return dphmm.ReleaseSession(model, graph, space, 1, mechanism="discrete-laplace", **choices), graph, space
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 2**32 - 1))
 @settings(max_examples=60, deadline=None)
 def test_every_required_pair_keeps_epsilon_and_degrees_are_the_bodys(seed):

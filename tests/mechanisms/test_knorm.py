@@ -21,6 +21,7 @@ from naive_mechanisms import SHAPES, expected_error, exponents, hull_of_points, 
 OFFSETS = (Fraction(0), Fraction(1, 3), Fraction(1, 2), Fraction(2, 3), Fraction(19, 20))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(SHAPES))
 @pytest.mark.parametrize("epsilon", [2, 9])
 def test_sums_are_the_brute_force_sums(name, epsilon):
@@ -41,6 +42,7 @@ def test_sums_of_random_bodies_at_random_offsets(points, offset):
         assert mechanism.expected_error == pytest.approx(expected_error(mechanism, 13), rel=1e-9)
 
 
+@pytest.mark.slow
 def test_sums_leave_nothing_out():
     """A brute sum far out differs by rounding alone."""
     hull = shape("disc")
@@ -259,6 +261,7 @@ def test_samples_have_the_expected_error(name):
         assert abs(squares.mean() - mechanism.expected_error) < 4 * squares.std() / math.sqrt(n) + 1e-3 * squares.mean()
 
 
+@pytest.mark.slow
 def test_the_best_offset_is_the_best_of_all_breakpoints():
     """Where breakpoints of N are few, no offset at or between them does better than the one chosen."""
     for name in ("interval", "odd interval", "square", "flat", "octahedron"):

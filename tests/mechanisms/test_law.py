@@ -103,6 +103,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "epsilon", "n"), CASES)
 def test_samples_follow_the_law_and_five_per_cent_off_does_not(name, epsilon, n):
     hull = shape(name)
@@ -152,6 +153,7 @@ def test_a_wrong_law_is_rejected(make):
         assert cells.p_value(noise) < _ALPHA, name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["interval", "disc", "thin", "octahedron"])
 @pytest.mark.parametrize("epsilon", [Fraction(1, 2**10), Fraction(1, 2**16)])
 def test_small_epsilon_comes_to_the_continuous_law(name, epsilon):

@@ -61,6 +61,7 @@ def test_no_two_noises_that_differ_by_a_vector_of_the_body_lose_more_than_epsilo
     assert all(worst_ratio(mechanism, v, min(radius, Fraction(4))) <= most for v in half[:: max(1, len(half) // 3)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "epsilon"), [("interval", 1), ("running", 3), ("square", 2), ("plane in space", 3)])
 def test_the_whole_window_and_two_shells_keep_epsilon(name, epsilon):
     hull = shape(name)

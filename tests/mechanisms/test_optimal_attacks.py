@@ -81,6 +81,7 @@ def points_of(kind, rng):
 KINDS = ("small", "thin", "slanted", "flat", "interval", "line in space", "plane in space")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_vector_loses_more_than_is_stated_anywhere(kind):
     """5 bodies of each kind, ε and costs at random: 30 points near the border, 20 far beyond it, 8 vectors each."""

@@ -43,6 +43,7 @@ def grid(wide, high, distance, power=2, seed=1):
     return Problem(points, apart, prior / prior.sum(), within(points, distance).edges(None))
 
 
+@pytest.mark.slow
 def test_the_bound_is_never_above_the_whole_program_and_the_value_never_below():
     checked = equal = 0
     for number in range(200):
@@ -60,6 +61,7 @@ def test_the_bound_is_never_above_the_whole_program_and_the_value_never_below():
     assert checked > 250 and equal >= 150
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("wide", "high", "distance", "epsilon", "power"), [(6, 6, 1.5, 4, 2), (12, 3, 1.0, 1, 1), (9, 4, 2.0, 2, 2)]
 )
@@ -71,6 +73,7 @@ def test_on_maps_it_comes_to_the_whole_program(wide, high, distance, epsilon, po
     assert whole.value * (1 - 2e-3) <= found.bound <= whole.value * (1 + 1e-9)
 
 
+@pytest.mark.slow
 def test_every_column_keeps_epsilon_and_every_row_sums_to_one():
     problem, epsilon = grid(7, 7, 2.3), 1.5
     found = optimum_by_columns(problem, epsilon, gap=1.03)
@@ -80,6 +83,7 @@ def test_every_column_keeps_epsilon_and_every_row_sums_to_one():
             assert np.all(found.law[here] <= np.exp(epsilon) * found.law[there] * (1 + 1e-6) + 1e-12)
 
 
+@pytest.mark.slow
 def test_windows_leave_nothing_out(monkeypatch):
     """With windows that reach one edge the bound is lower, and still one."""
     problem, epsilon = grid(8, 5, 1.0), 1.0
@@ -127,6 +131,7 @@ def test_a_table_by_columns_is_certified_and_says_how_good_it_is():
         OptimalTable(problem.points, problem.edges, 2, method="rows")
 
 
+@pytest.mark.slow
 def test_more_answers_than_the_whole_program_has_room_for():
     points = np.array([(x, y) for x in range(13) for y in range(13)])
     edges = within(points, 1.5).edges(None)

@@ -24,6 +24,8 @@ from mutants.seeding import Verdict, summary, verdicts
 from mutants.workshop import Workshop
 
 MUTANTS = catalogue()
+#: The marks of the tests that `python3 run.py test` runs.
+DEFAULT = "not long and not slow"
 #: How many of each family there are.
 FAMILIES = {
     "A": 7,
@@ -93,18 +95,31 @@ def test_the_killers_of_every_bug_exist():
     assert [told for mutant in MUTANTS for told in killers_not_there(mutant)] == []
 
 
-def test_killers_with_parameters_are_collected():
+@pytest.fixture(scope="module")
+def killers():
+    """The killers of the live bugs that the default run has, and what pytest says of killers that it does not find."""
+    return collected(sorted({killer for mutant in MUTANTS for killer in mutant.killers}))
+
+
+def collected(tests):
+    """Default tests among some, named without parameters too; and what pytest says where one is not there at all."""
+    command = [sys.executable, "-m", "pytest", "-n", "0", "-p", "no:cacheprovider", "--collect-only", "-m", DEFAULT]
+    done = subprocess.run([*command, *tests], cwd=ROOT, capture_output=True, text=True, check=False)
+    names = {line for line in done.stdout.splitlines() if "::" in line}
+    return names | {name.partition("[")[0] for name in names}, done.stdout + done.stderr if done.returncode else ""
+
+
+def test_killers_with_parameters_are_collected(killers):
     """A name alone is read from the file; parameters are known only to pytest, and a changed one is no test at all."""
-    named = sorted({killer for mutant in MUTANTS for killer in mutant.killers if "[" in killer})
-    assert named and not_collected(named) == ""
-    assert "not found" in not_collected([named[0].replace("[", "[no such ")])
+    named = next(killer for mutant in MUTANTS for killer in mutant.killers if "[" in killer)
+    assert killers[1] == ""
+    assert "not found" in collected([named.replace("[", "[no such ")])[1]
 
 
-def not_collected(tests):
-    """What pytest says of tests that it does not find."""
-    command = [sys.executable, "-m", "pytest", "-n", "0", "-p", "no:cacheprovider", "--collect-only", "-qq", *tests]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    return "" if done.returncode == 0 else done.stdout + done.stderr
+def test_most_bugs_die_in_the_default_run(killers):
+    live = [mutant for mutant in MUTANTS if not mutant.absent]
+    slow = [mutant.number for mutant in live if not killers[0].intersection(mutant.killers)]
+    assert len(live) - len(slow) >= 380, f"{len(slow)} of {len(live)} live bugs have slow killers alone: {slow}"
 
 
 def test_what_does_not_fit_is_told():

@@ -31,6 +31,7 @@ from report.looks import FAINT_TEXTS
 from report.worlds import EVIL, TRAP, WORLDS, report, wide
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.skipif(find_browser() is None, reason=MISSING),
     pytest.mark.usefixtures("few_invented_people"),
 ]

@@ -105,6 +105,7 @@ def plainly(both, kind):
     return np.array([metres(*end) for end in ends])
 
 
+@pytest.mark.slow
 def test_the_page_s_errors_are_those_of_a_plain_computation(world, joined, tmp_path):
     page = tmp_path / "owner.html"
     told = json.loads(report(world, page, "--truth", world / "walks.csv", "--json").stdout)

@@ -113,6 +113,7 @@ def test_what_is_asked_of_a_fitted_model():
     assert ours.get_stationary_distribution() == pytest.approx(theirs.get_stationary_distribution(), abs=1e-9)
 
 
+@pytest.mark.slow
 def test_a_sparse_matrix_learns_what_a_dense_one_does():
     model, x, lengths = data(9, n_states=12, zeros=0.7)
     ours, theirs = pair(model, n_iter=6, tol=-1.0, transmat_prior=1 + np.random.default_rng(0).random((12, 12)))

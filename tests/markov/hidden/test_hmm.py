@@ -59,6 +59,7 @@ def test_scikit_learn_searches_and_pipes_it():
     assert pipe.predict(X[:, None]).shape == (120,)
 
 
+@pytest.mark.slow
 def test_scikit_learn_is_not_needed():
     code = (
         "import sys, numpy as np, dphmm; m = dphmm.CategoricalHMM(2, random_state=0).fit(np.arange(9) % 3);"
@@ -262,6 +263,7 @@ def test_what_is_no_integer_is_said_where(given, said):
     assert said in str(caught.value)
 
 
+@pytest.mark.slow
 def test_the_page_s_example_runs(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     page = (Path(__file__).parents[3] / "docs" / "learning.md").read_text()

@@ -125,6 +125,7 @@ FILES = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FILES)
 def test_one_person_moves_counts_by_the_sensitivity_at_most(name, tmp_path):
     header, others, added, given, space = FILES[name]
@@ -142,6 +143,7 @@ def imported(folder, data, **options):
     return (folder / "imported.csv").read_bytes()
 
 
+@pytest.mark.slow
 def test_trips_in_the_order_of_a_column_through_import(tmp_path):
     """Which trip is first, and so counts, is said by the person's own names of trips."""
     options = {"order_column": "k", "trip_column": "leg", "state_column": "state"}

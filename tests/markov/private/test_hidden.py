@@ -146,6 +146,7 @@ class TestWhatComesOut:
                 fit(method=method).privacy_ == fit(X=[], method=method).privacy_ == fit(X=[[2]], method=method).privacy_
             )
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("method", PRIVATE)
     def test_nothing_on_the_model_has_numbers_of_the_data(self, method):
         hmm = fit(X=[[0, 1]] * 31415, method=method)
