@@ -656,25 +656,6 @@ def test_where_nobody_is_asked_nothing_is_told_of_who_stays():
     assert silent.stays.told == [] and len(silent.found.lines) == 1
 
 
-@pytest.mark.parametrize("what", ["night", "first day", "day", "day of a file of 2 whole days"])
-def test_a_plan_of_the_format_before_has_its_schedule_and_no_figures(what, tmp_path):
-    """They were of nights alone, or of whole days of any file."""
-    found = dphmm.plan(CLOCK, NEAR, LINE, dphmm.SequencePromise(2, per="1d"), epsilon=2, people=6)
-    told = found.document() | {"format": 1}
-    for row in told["ladder"]:
-        del row["deviation"]
-    told["stays"]["what"] = what
-    (tmp_path / "plan.json").write_text(json.dumps({**told, "sha256": _digest(told)}))
-    old = read_plan(tmp_path / "plan.json", CLOCK, NEAR, LINE)
-    assert old.schedule == found.schedule and old.options == found.options
-    assert not old.figures and found.figures and old.stays.told == []
-    again = tmp_path / "again.json"
-    for told in (dphmm.plot.nights, dphmm.plot.ladder, lambda plan: plan.found, lambda plan: save_plan(plan, again)):
-        with pytest.raises(InvalidInput, match="a plan file of an older format"):
-            told(old)
-    assert old._repr_html_().count("<tr>") == 1
-
-
 LONG = dphmm.StateSpace(np.arange(25))
 _MOVED = 0.9 * np.eye(25) + 0.05 * (np.eye(25, k=1) + np.eye(25, k=-1))
 _MOVED[0, 0] = _MOVED[24, 24] = 0.95
@@ -818,9 +799,10 @@ def changed(document, path, value):
 
 
 DAMAGE = {
-    "no format": (("format",), None, "no format number"),
+    "no format": (("format",), None, "no plan of format 2"),
+    "an earlier format": (("format",), 1, "no plan of format 2"),
     "a newer format": (("format",), 3, "upgrade dphmm"),
-    "no plan": (("format",), "1", "no format number"),
+    "no plan": (("format",), "2", "no plan of format 2"),
     "another model": (("model",), "0" * 64, "another model"),
     "another policy": (("policy",), "0" * 64, "another policy"),
     "another space": (("space",), 7, "another space"),

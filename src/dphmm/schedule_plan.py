@@ -7,7 +7,7 @@ import json
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -26,7 +26,7 @@ from dphmm.states.space import StateSpace
 from dphmm.storage.inputs import replacing
 from dphmm.storage.release_words import Found, why_no_stays
 
-#: Raised whenever an older dphmm could misread a file. Figures of format 1 are of other files than those of today.
+#: Raised whenever another dphmm could misread a file.
 FORMAT = 2
 #: Blocks or windows that people stay at most in the figures of a plan.
 LONGEST_STAY = 366
@@ -102,7 +102,6 @@ class SchedulePlan:
     ladder : what was tried, by the number of releases.
     without : the mean error of the best estimate without any answer, as the errors of the ladder.
     stays : what a reader can still find.
-    figures : whether the errors and stays are told; those of a plan file of an older format are of other files.
     options : what the plans of the releases were made with (`dphmm.session.Options.written`).
     digests : of "model", "policy" and "space".
 
@@ -130,7 +129,6 @@ class SchedulePlan:
     seed: int
     hours: str | None = None
     step: int | None = None
-    figures: bool = True
 
     @property
     def chosen(self) -> Candidate:
@@ -164,13 +162,7 @@ class SchedulePlan:
 
     @property
     def found(self) -> Found:
-        """What a reader of a file that is released by this plan still finds, if people move as the model says.
-
-        Raises InvalidInput for a plan file of an older format.
-        """
-        if not self.figures:
-            came = "a plan file of an older format, whose figures are of other files"
-            raise InvalidInput("plan", came, "a plan as dphmm plan makes it today")
+        """What a reader of a file that is released by this plan still finds, if people move as the model says."""
         stays = self.stays
         why = why_no_stays(not self.options["constraint"].startswith("delta"))
         return Found(
@@ -217,11 +209,10 @@ class SchedulePlan:
 
     def _repr_html_(self) -> str:
         rows = ((row.releases, f"{in_short(row.epsilon)}{' (chosen)' * row.chosen}", row.online, row.smoothed)
-                for row in self.ladder * self.figures)  # fmt: skip
+                for row in self.ladder)  # fmt: skip
         heads = ("answers", "epsilon of each", "error by the answers so far", "error by all answers")
         caption = f"what was tried for a total of {in_short(self.schedule.promise.exact)}; {self.unit}"
-        found = html_lines(self.found.lines) if self.figures else ""
-        return found + html_table(heads, rows, caption)
+        return html_lines(self.found.lines) + html_table(heads, rows, caption)
 
 
 def simulated_blocks(promise: SequencePromise, length: int) -> int:
@@ -248,10 +239,7 @@ def save_plan(found: SchedulePlan, path: str | os.PathLike[str]) -> None:
     """Write a plan as JSON, replacing what is there at once or not at all.
 
     Its figures belong to its schedule, so the file has a digest of both: `read_plan` refuses one that was edited.
-    Raises InvalidInput for a plan without figures.
     """
-    if not found.figures:
-        raise InvalidInput("plan", "a plan file of an older format, which has no figures of today", "the file as it is")
     told = found.document()
     text = json.dumps({**told, "sha256": _digest(told)}, sort_keys=True, allow_nan=False) + "\n"
     with replacing(path) as temporary:
@@ -261,16 +249,16 @@ def save_plan(found: SchedulePlan, path: str | os.PathLike[str]) -> None:
 def read_plan(path: str | os.PathLike[str], model: MarkovModel, policy: PolicyGraph, space: StateSpace) -> SchedulePlan:
     """A plan that `save_plan` wrote, for the model, policy and space that it was made for.
 
-    A plan of an older format has its schedule and no figures. Raises InvalidInput for a file that is no plan, is
-    damaged or of a newer format, and for another model, policy or space, naming both hashes.
+    Raises InvalidInput for a file that is no plan, is damaged or of another format, and for another model, policy or
+    space, naming both hashes.
     """
     check_same_states(model, policy, space)
     told = read_json(path)
     expected = "a plan as dphmm plan writes it"
-    if not isinstance(told, dict) or type(told.get("format")) is not int or told["format"] < 1:
-        raise InvalidInput(str(path), "no format number", expected)
+    if not isinstance(told, dict) or type(told.get("format")) is not int or told["format"] < FORMAT:
+        raise InvalidInput(str(path), f"no plan of format {FORMAT}", expected)
     if told["format"] > FORMAT:
-        raise InvalidInput(str(path), f"plan format {told['format']}", f"at most {FORMAT}: upgrade dphmm to read it")
+        raise InvalidInput(str(path), f"plan format {told['format']}", f"{FORMAT}: upgrade dphmm to read it")
     digest = told.pop("sha256", None)
     if told.keys() != _MEMBERS:
         raise InvalidInput(str(path), "members missing, or others", expected)
@@ -282,9 +270,7 @@ def read_plan(path: str | os.PathLike[str], model: MarkovModel, policy: PolicyGr
         if told[name] != digest:
             came = f"a plan made for another {name}, of hash {str(told[name])[:16]}"
             raise InvalidInput(str(path), came, f"one for the {name} of hash {digest[:16]}")
-    old = told["format"] < FORMAT
     try:
-        told = _without_figures(told, model.step) if old else told
         found = _restored(told, digests, space, model.step)
         same = found.document() == told
     except InvalidInput as error:
@@ -296,14 +282,7 @@ def read_plan(path: str | os.PathLike[str], model: MarkovModel, policy: PolicyGr
         raise InvalidInput(str(path), "a member that is not as it is written", expected) from None
     if not same:
         raise InvalidInput(str(path), "members that are not as they are written", expected)
-    return replace(found, figures=not old)
-
-
-def _without_figures(told: dict[str, Any], step: int | None) -> dict[str, Any]:
-    """The members of a plan of format 1 as those of today, without its figures of who stays."""
-    rows = [{**row, "deviation": 0.0} for row in told["ladder"]]
-    what = _called(Schedule.of_document(told["schedule"]).promise, step)
-    return {**told, "format": FORMAT, "ladder": rows, "stays": {**told["stays"], "what": what, "found": []}}
+    return found
 
 
 def _digest(told: Mapping[str, Any]) -> str:

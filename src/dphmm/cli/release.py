@@ -335,7 +335,7 @@ def _told(job: Job, batch: Batch, statement: ReleaseStatement, rows: VisitTable,
     others = (
         statement.beginnings or statement_types.earlier_answers_of(statement) or batch.continues or statement.varied
     )
-    planned = None if others or job.planned is None or not job.planned.figures else job.planned
+    planned = None if others else job.planned
     found = None if planned is None or not _whole(rows, planned.schedule, job.model.step) else planned.found
     if found is not None and planned is not None:
         found = _of_file(found, job, rows, planned.schedule)
