@@ -147,7 +147,7 @@ def test_a_release_of_merged_states_through_every_command(farm, tmp_path, run, o
     assert not one_json(audited)["convicted"]
     run("smooth", tmp_path / "released.csv", *public, "-o", tmp_path / "smoothed.csv")
     assert len(rows_of(tmp_path / "smoothed.csv")) == 44
-    page = ("report", tmp_path / "released.csv", "--model", farm / "model.npz", "--smoothed", tmp_path / "smoothed.csv")
+    page = ("report", tmp_path / "released.csv", "--model", farm / "model.npz")
     with_policy = run(*page, "--policy", farm / "merged.json", "-o", tmp_path / "a.html", "--json")
     without = run(*page, "-o", tmp_path / "b.html", "--json")
     assert one_json(with_policy)["plans"] == one_json(without)["plans"] == 1

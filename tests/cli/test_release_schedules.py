@@ -58,7 +58,7 @@ def test_a_plan_is_released_stated_audited_smoothed_reported_and_resumed(folder,
     run("smooth", "released.parquet", *PUBLIC, "-o", "smoothed.parquet")
     smoothed = pq.read_table("smoothed.parquet").to_pylist()
     assert [(row["user"], row["step"]) for row in smoothed] == [(row["user"], row["step"]) for row in rows]
-    run("report", "released.parquet", *PUBLIC, "--smoothed", "smoothed.parquet", "-o", "report.html")
+    run("report", "released.parquet", *PUBLIC, "-o", "report.html")
     release(run, "--plan", "plan.json", "--resume")
     assert pq.read_table("released.parquet").to_pylist() == rows
 

@@ -386,11 +386,6 @@ def test_the_page_counts_answers_and_not_the_rows_that_were_not_asked(of, tmp_pa
     assert 0 < asked < 36 and f"{asked} answers." in text and f"other {36 - asked} rows have no answer" in text
 
 
-def test_smoothed_rows_are_no_longer_needed_and_said_so(made, of, tmp_path, run):
-    result = run(*of(made, tmp_path / "report.html", "--smoothed", made / "smoothed.csv", "-q"))
-    assert result.stderr == "warning: --smoothed is no longer needed: the page smooths the rows itself\n"
-
-
 @pytest.mark.parametrize("title", ["a\x00b", "a\u202eb", "a\nb", "x" * 201, " ", "", "\ud800"])
 def test_a_title_is_checked_as_names_are(title, made, of, tmp_path, run):
     said = run(*of(made, tmp_path / "report.html", "--title", title), code=2).stderr

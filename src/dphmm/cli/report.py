@@ -58,7 +58,6 @@ if TYPE_CHECKING:
 @click.option(
     "--backdrop", metavar="G", help="A public map to lie under the page's: GeoJSON of water, roads and names."
 )
-@click.option("--smoothed", metavar="S", hidden=True, help="No longer needed: the page smooths the rows itself.")
 @click.option("--truth", metavar="T", help="The trajectories, which only you have: the page is then for you alone.")
 @click.option("--user", "users", metavar="U", multiple=True, help="Whom to show step by step; may be repeated.")
 @click.option("--title", metavar="TEXT", help="The heading of the page.")
@@ -94,8 +93,6 @@ def report(**given: Any) -> int:
     if given["truth"] is not None:
         refuse_public_page(Path(given["output"]), "-o")
     check_figures(given["figures"], replace=given["force"])
-    if given["smoothed"] is not None:
-        console.warn("--smoothed is no longer needed: the page smooths the rows itself")
     with console.progress("report") as progress:
         made = gathered(given, console, progress)
         stage_of(progress, "drawing the page")
