@@ -64,7 +64,6 @@ RELEASED = dphmm.release_many(people(), *WORLD, bits=dphmm.ReplayBits(1))
 CALLS = {
     "release_many": lambda kind: dphmm.release_many(made(kind, people()), *WORLD, bits=dphmm.ReplayBits(1)),
     "fit": lambda kind: dphmm.fit(made(kind, people()), GRID, step="10min").digest,
-    "decode": lambda kind: dphmm.decode(made(kind, RELEASED), *WORLD),
     "smooth": lambda kind: dphmm.smooth(made(kind, RELEASED), *WORLD),
     "synthesize": lambda kind: dphmm.synthesize(MODEL, 3, 4, seed=2, like=totals(kind)),
     "check_released": lambda kind: dphmm.audit.check_released(made(kind, RELEASED), *WORLD).document(),
@@ -119,7 +118,7 @@ def test_people_are_split_into_tables_of_the_same_kind(kind):
 def test_tables_of_places_become_points(what, kind):
     pytest.importorskip("geopandas", reason="geopandas is not installed")
     table = {"place": people(), "z": RELEASED, "estimate": RELEASED}.get(what)
-    table = dphmm.decode(RELEASED, *WORLD) if table is None else table
+    table = dphmm.smooth(RELEASED, *WORLD) if table is None else table
     points = dphmm.to_geopandas(made(kind, table), what=what)
     lat, lon = ("lat", "lon") if what == "place" else (f"{what}_lat", f"{what}_lon")
     assert points.crs.to_epsg() == 4326 and len(points) == 24
@@ -149,7 +148,7 @@ def test_projected_points_are_brought_to_degrees_and_the_frame_stays():
 
 
 @pytest.mark.parametrize("given", [[1, 2], None, "rows.parquet", 7, {"user": ["a"]}], ids=repr)
-@pytest.mark.parametrize("call", ["release_many", "fit", "decode", "population", "split_people"])
+@pytest.mark.parametrize("call", ["release_many", "fit", "smooth", "population", "split_people"])
 def test_what_is_no_table_is_named(call, given):
     others = {"fit": (GRID,), "split_people": (0.5,)}.get(call, WORLD)
     with pytest.raises(
@@ -169,7 +168,7 @@ def test_what_is_no_table_is_named(call, given):
     ],
     ids=["grid", "path", "policy", "space"],
 )
-@pytest.mark.parametrize("call", ["release_many", "decode", "population"])
+@pytest.mark.parametrize("call", ["release_many", "smooth", "population"])
 def test_a_wrong_argument_is_named_by_its_type(call, world, field):
     table = people() if call == "release_many" else RELEASED
     with pytest.raises(InvalidInput, match=f"^{field}; expected a "):

@@ -25,7 +25,7 @@ CONTRACT = (
     "DeltaSet",
     "ReplayBits",
     "release_many",
-    "decode",
+    "smooth",
     "event_odds",
     "save_model",
     "load_model",

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from dphmm import Belief, InvalidInput, MarkovModel, SensitivityHull
 
-# `decode` smooths what a session released, and there is no session here.
+# `smooth` smooths what a session released, and there is no session here.
 from dphmm.markov.filtering import Rows, likeliest_path, marginals
 from dphmm.mechanisms import MECHANISM_CHOICES, KNorm, Laplace, Mechanism, PlanarIsotropic
 

@@ -9,8 +9,8 @@ the Markov model, the policy, the mechanism and everything published before.
   `exposed_states`, `protectable_graph`, `merge_lonely`
 - learning hidden states: `CategoricalHMM`
 - noise: `mechanisms`, `ReplayBits`
-- releases: `ReleaseSession`, `release_many`, `decode` (also called `smooth`), `OtherQuery`, `joint_belief`,
-  `event_odds`, `population`, `accounting`; over whole sequences:
+- releases: `ReleaseSession`, `release_many`, `smooth`, `OtherQuery`, `joint_belief`, `event_odds`, `population`,
+  `accounting`; over whole sequences:
   `SequencePromise`, `Schedule`, `plan`, `SchedulePlan`, `save_plan`, `read_plan`
 - a mechanism made once for a model and a policy: `optimize`, `save_table`, `load_table`
 - audits: `audit`; what a release is worth: `evaluation`; which setting to take: `tune`
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from dphmm.accounting.promise import SequencePromise as SequencePromise
     from dphmm.batch import release_many as release_many
     from dphmm.decoding import OtherQuery as OtherQuery
-    from dphmm.decoding import decode as decode
     from dphmm.decoding import event_odds as event_odds
     from dphmm.decoding import smooth as smooth
     from dphmm.dependent._question import query as query
@@ -116,7 +115,6 @@ _HOMES = {
     "report": "dphmm.report",
     "policy": "dphmm.policy",
     "release_many": "dphmm.batch",
-    "decode": "dphmm.decoding",
     "event_odds": "dphmm.decoding",
     "smooth": "dphmm.decoding",
     "population": "dphmm.reconstruction.population",

@@ -30,7 +30,7 @@ from dphmm.storage.tables import to_kind
 from dphmm.types import Exact, FloatArray, IntArray, States
 
 __all__ = [
-    "OtherQuery", "decode", "epsilon_of", "event_odds", "odds_of_rows", "own_places_of", "smooth", "smooth_rows",
+    "OtherQuery", "epsilon_of", "event_odds", "odds_of_rows", "own_places_of", "smooth", "smooth_rows",
 ]  # fmt: skip
 
 #: Most numbers that marginals may be: two gigabytes.
@@ -39,9 +39,9 @@ _MOST_MARGINALS = 2**28
 
 @dataclass(frozen=True)
 class OtherQuery:
-    """A finished release of another query about the same subjects, for `decode`.
+    """A finished release of another query about the same subjects, for `smooth`.
 
-    released : its table, as for `decode`. space : its answers; those of the first query when None. epsilon : read from
+    released : its table, as for `smooth`. space : its answers; those of the first query when None. epsilon : read from
     the table when None. options : mechanism, scope, flat, thickness, protection, as it was released with. Model,
     policy, start, beginnings and the choices of single steps are those of the first query: a subject has one each.
     """
@@ -54,7 +54,7 @@ class OtherQuery:
     def read(
         self, first: Setting, initials: Mapping[str, Any] | None, step_choices: StepChoices | None
     ) -> tuple[ReleasedRows, Subjects]:
-        """Its rows, and what they were released under. Raises InvalidInput as `decode` does."""
+        """Its rows, and what they were released under. Raises InvalidInput as `smooth` does."""
         space = first.space if self.space is None else self.space
         check_same_states(first.model, first.policy, space)
         rows = released_rows(self.released, space)
@@ -64,7 +64,7 @@ class OtherQuery:
         return rows, Subjects(setting, initials, step_choices)
 
 
-def decode(
+def smooth(
     released: Any,
     model: MarkovModel,
     policy: PolicyGraph,
@@ -122,7 +122,7 @@ def decode(
     >>> public = model, dphmm.policy.complete(2), space
     >>> rows = pandas.DataFrame({"user": ["ann", "ann"], "step": [1, 2], "state": ["home", "work"]})
     >>> released = dphmm.release_many(rows, *public, epsilon=1, bits=dphmm.ReplayBits(1), progress=False)
-    >>> list(dphmm.decode(released, *public, progress=False).columns)
+    >>> list(dphmm.smooth(released, *public, progress=False).columns)
     ['user', 'step', 'smoothed_0', 'smoothed', 'probability', 'path']
 
     Source: docs/smoothing.md.
@@ -149,10 +149,6 @@ def decode(
     return to_kind(smoothed_table(rows, smoothed, space), released)
 
 
-#: The same under the name of the command.
-smooth = decode
-
-
 def smooth_rows(
     rows: ReleasedRows,
     subjects: Subjects,
@@ -166,7 +162,7 @@ def smooth_rows(
 
     ``places``: how people visit places of their own, as `own_places_of` tells.
 
-    Raises as `decode` does.
+    Raises as `smooth` does.
     """
     n, whole, space = len(rows.users), None, subjects.setting.space
     if marginals:
@@ -193,7 +189,7 @@ def own_places_of(
 ) -> OwnPlaces | None:
     """How the people of a release visit places of their own, told by answers that are left out; None for not at all.
 
-    Raises as `decode` does.
+    Raises as `smooth` does.
     """
     smoothers, others = Smoothers(subjects), OtherRows(beside)
     own = dict(rows.by_user())
@@ -237,7 +233,7 @@ def event_odds(
 
     Parameters
     ----------
-    released, model, policy, space, epsilon, initials, step_choices : as for `decode`; ``choices`` are its other choices
+    released, model, policy, space, epsilon, initials, step_choices : as for `smooth`; ``choices`` are its other choices
         of the release.
     states : the states of the event, a mask (N,) or state numbers.
     first, last : step numbers from 1; or times with a zone, such as "2024-05-06T09:00Z": the steps from that of
@@ -253,7 +249,7 @@ def event_odds(
 
     Raises
     ------
-    InvalidInput : as `decode` does; for states that there are not, for a window that ends before it begins, and for
+    InvalidInput : as `smooth` does; for states that there are not, for a window that ends before it begins, and for
         times where there is no column t or the model has no step.
 
     Examples

@@ -104,7 +104,7 @@ def test_a_right_release_is_acquitted(tmp_path, schedule, suffix, constraint):
 def test_smoothing_tells_of_every_row(tmp_path, schedule):
     """As many rows as were released; where an answer follows, a row that was not asked is told by it, too."""
     made = Finished(tmp_path, schedule)
-    smoothed = dphmm.decode(read_table(made.path), MODEL, POLICY, SPACE, progress=False).to_pandas()
+    smoothed = dphmm.smooth(read_table(made.path), MODEL, POLICY, SPACE, progress=False).to_pandas()
     frame = made.table.to_pandas()
     assert (smoothed.user == frame.user).all() and (smoothed.step == frame.step).all()
     ends = frame.groupby("user").step.idxmax()
@@ -227,7 +227,7 @@ def test_a_row_with_an_answer_and_no_plan_is_refused(tmp_path):
     with pytest.raises(InvalidInput, match="numbers in rows without a plan"):
         made.check(table)
     with pytest.raises(InvalidInput, match=r"^z_0: "):
-        dphmm.decode(table, MODEL, POLICY, SPACE, progress=False)
+        dphmm.smooth(table, MODEL, POLICY, SPACE, progress=False)
 
 
 def test_a_file_without_a_schedule_may_leave_no_row_out(tmp_path):

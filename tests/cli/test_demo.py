@@ -120,7 +120,7 @@ def test_what_is_measured_is_measured_from_the_true_places(tmp_path: Path, run: 
     model = dphmm.load_model(tmp_path / "a" / "model.npz")
     policy = dphmm.load_policy(tmp_path / "a" / "policy.json", model=model)
     rows = pq.read_table(tmp_path / "a" / "released.parquet")
-    decoded = dphmm.decode(rows, model, policy, model.space, marginals=True, progress=False)
+    decoded = dphmm.smooth(rows, model, policy, model.space, marginals=True, progress=False)
     beliefs = np.array(decoded["marginals"].to_pylist())
     guessed = zip(*model.space.to_latlon(Guesses(model.space).of(beliefs.T)[0]), strict=True)
     keys = zip(decoded["user"].to_pylist(), decoded["t"].to_pylist(), strict=True)

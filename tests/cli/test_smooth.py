@@ -1,6 +1,6 @@
 """dphmm smooth: options from the statement beside a release, plans compared, one table out.
 
-Claims: the command gives what `dphmm.decode` gives, with the options that the statement names; a statement about
+Claims: the command gives what `dphmm.smooth` gives, with the options that the statement names; a statement about
 another model or policy, other options, a changed answer and a bad table are refused in one line with nothing written;
 without a statement the command line says what it would. Fails where an option is not handed on, where a plan is not
 compared, or where a refusal leaves a file.
@@ -60,7 +60,7 @@ def test_equal_to_the_library(name, town, places, tmp_path, run, one_json):
         "choices": {"constraint": "delta=0.05", "mechanism": "discrete-knorm", "start": "at"},
         "components": {"scope": "component"},
     }[name]
-    expected = dphmm.decode(released, model, policy, model.space, 1, **choices)
+    expected = dphmm.smooth(released, model, policy, model.space, 1, **choices)
     assert got.columns.tolist() == expected.columns.tolist()
     numbers = ["smoothed_0", "smoothed_1", "probability", "smoothed_lat", "smoothed_lon", "path_lat", "path_lon"]
     assert np.array_equal(got[numbers], expected[numbers])
@@ -89,7 +89,7 @@ def test_the_answers_of_another_query_count_too(town, tmp_path, run, one_json):
     model = dphmm.load_model(town / "model.npz")
     policy = dphmm.load_policy(town / "radius.json", model=model)
     other = dphmm.OtherQuery(pd.read_parquet(second), options={"mechanism": "discrete-knorm"})
-    own = dphmm.decode(pd.read_parquet(first), model, policy, model.space, beside=[other], progress=False)
+    own = dphmm.smooth(pd.read_parquet(first), model, policy, model.space, beside=[other], progress=False)
     alone, both = pd.read_parquet(tmp_path / "alone.parquet"), pd.read_parquet(tmp_path / "both.parquet")
     assert both.equals(own) and both.probability.mean() > alone.probability.mean()
     said = run("smooth", first, "--with", second, *public, "-o", tmp_path / "again.parquet").stderr
@@ -242,7 +242,7 @@ def test_own_places_are_chosen_by_answers_left_out(town, places, tmp_path, run, 
     model = dphmm.load_model(town / "model.npz")
     policy = dphmm.load_policy(town / "radius.json", model=model)
     released = pd.read_csv(places["plain"] / "released.csv", dtype={"estimate": str})
-    expected = dphmm.decode(released, model, policy, model.space, 1, own_places=True)
+    expected = dphmm.smooth(released, model, policy, model.space, 1, own_places=True)
     assert np.allclose(pd.read_csv(files[1]).smoothed_0, expected.smoothed_0)
     chosen = document["own_places"]
     assert (files[0].read_bytes() == files[1].read_bytes()) == (chosen is None)

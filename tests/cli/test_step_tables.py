@@ -91,7 +91,7 @@ def test_the_tables_are_released_stated_audited_smoothed_and_shown(run, town):
     model = dphmm.load_model(town / "model.npz")
     policy = dphmm.load_policy(town / "policy.json", model.space)
     given = {"step_choices": choices_of(town), "initials": {"b": 4}}
-    smoothed = dphmm.decode(released, model, policy, model.space, 1, **given)
+    smoothed = dphmm.smooth(released, model, policy, model.space, 1, **given)
     found = pd.read_csv(town / "smoothed.csv")
     assert (
         np.abs(found.smoothed_0 - smoothed.smoothed_0).max() < 1e-12

@@ -1,7 +1,7 @@
 """Simulated releases of walks: a session's own where the mechanism is exact, Algorithm 2 where it is not.
 
 Claims. With an exact mechanism the simulation publishes what `ReleaseSession` does with the same bits, to the word, and
-its smoother is what `decode` makes of it. With a continuous one beliefs are those of Bayes' rule written out on dense
+its smoother is what `smooth` makes of it. With a continuous one beliefs are those of Bayes' rule written out on dense
 matrices. Degrees are those of Def. 5.2. Models know nothing of the people that are released. They would fail for a
 belief that lags a step behind, for noise on another body, and for a fold that is fitted to its own people.
 

@@ -132,7 +132,7 @@ def test_what_decode_gives_is_drawn_by_itself_and_beside_its_release(kind, ax):
     table = pd.DataFrame({"user": ["ann"] * 6, "step": range(6), "state": [space.names[i] for i in (0, 1, 1, 2, 4, 3)]})
     world = (model, dphmm.policy.complete(5), space)
     table = dphmm.release_many(pa.Table.from_pandas(table) if kind == "arrow" else table, *world, 2, progress=False)
-    smoothed = dphmm.decode(table, *world)
+    smoothed = dphmm.smooth(table, *world)
     alone = lines(dphmm.plot.release_map(smoothed, space, ax=ax))
     both = lines(dphmm.plot.release_map(table, space, smoothed=smoothed, ax=Figure().add_subplot()))
     assert set(alone) == {"smoothed"} and set(both) == {"released", "estimate", "smoothed"}

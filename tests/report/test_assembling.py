@@ -369,7 +369,7 @@ def test_steps_that_come_once_are_not_drawn_over_one_another(planned, tmp_path):
     )
     found = chosen(folder)
     rows = pq.read_table(folder / "released.parquet").to_pandas()
-    decoded = dphmm.decode(rows, *(model := folder_model(folder), folder_policy(folder)), model.space, progress=False)
+    decoded = dphmm.smooth(rows, *(model := folder_model(folder), folder_policy(folder)), model.space, progress=False)
     due = (1 - decoded.probability).groupby(decoded.step).mean()
     curves, ticks = Content(found).error_curves
     assert len(curves.expected) == 40 and ticks[-1][1] in ("40", "step 40")
@@ -486,7 +486,7 @@ def test_a_reader_guesses_the_place_that_is_near_and_not_the_mean_of_two_towns(t
     model = dphmm.load_model(folder / "model.npz")
     policy = dphmm.load_policy(folder / "policy.json", model=model)
     rows = pq.read_table(folder / "released.parquet").to_pandas()
-    smoothed = dphmm.decode(rows, model, policy, model.space, marginals=True, progress=False)
+    smoothed = dphmm.smooth(rows, model, policy, model.space, marginals=True, progress=False)
     marginals = np.stack(smoothed.marginals.to_numpy())
     there, points = places_of_states(model.space), model.space.own_answers
     means, medians = marginals @ points, nearest_to_all(marginals.T, points)

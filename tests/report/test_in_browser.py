@@ -396,13 +396,13 @@ def shapes(tab, style):
 
 @pytest.mark.parametrize("name", ["grid", "hexagons", "planned", "delta"])
 def test_what_is_drawn_is_the_library_s_belief(name, browser, page):
-    """At every step of everybody: as many cells of each shade as marginals of `dphmm.decode` give; how wide at most."""
+    """At every step of everybody: as many cells of each shade as marginals of `dphmm.smooth` give; how wide at most."""
     folder, tab = page(name).parent, browser.open(page(name))
     model = dphmm.load_model(folder / "model.npz")
     policy = dphmm.load_policy(folder / "policy.json", model=model)
     table = pq.read_table(folder / "released.parquet").to_pandas()
     options = {"constraint": dphmm.DeltaSet(0.2)} if name == "delta" else {}
-    smoothed = dphmm.decode(table, model, policy, model.space, marginals=True, progress=False, **options)
+    smoothed = dphmm.smooth(table, model, policy, model.space, marginals=True, progress=False, **options)
     cells = Cells.of_space(model.space)
     for person, user in enumerate(table.user.drop_duplicates()):
         rows = np.flatnonzero(smoothed.user == user)

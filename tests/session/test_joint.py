@@ -108,7 +108,7 @@ def test_joint_smoothing_is_a_sum_over_all_paths_whichever_file_comes_first(poli
     found = weights(likelihoods(ledger, spaces, policy), 4)
     space = spaces[first]
     other = dphmm.OtherQuery(tables[second], space=spaces[second])
-    smoothed = dphmm.decode(
+    smoothed = dphmm.smooth(
         *(tables[first], model(space), POLICIES[policy], space), beside=[other], marginals=True, progress=False
     )
     likeliest = max(found, key=found.get)
@@ -154,9 +154,9 @@ def test_a_query_alone_is_smoothed_as_ever():
     _, spaces, tables = world("complete")
     space = spaces["where"]
     given = (tables["where"], model(space), POLICIES["complete"], space)
-    alone = dphmm.decode(*given, progress=False)
+    alone = dphmm.smooth(*given, progress=False)
     nobody = tables["what"].assign(user="somebody else")
-    beside = dphmm.decode(*given, beside=[dphmm.OtherQuery(nobody, space=spaces["what"])], progress=False)
+    beside = dphmm.smooth(*given, beside=[dphmm.OtherQuery(nobody, space=spaces["what"])], progress=False)
     assert alone.equals(beside)
 
 
@@ -164,7 +164,7 @@ def test_a_file_of_another_policy_is_refused():
     _, spaces, tables = world("one alone")
     space = spaces["where"]
     with pytest.raises(InvalidInput, match=r"step 1 of 'a': got an answer drawn under plan"):
-        dphmm.decode(
+        dphmm.smooth(
             *(tables["where"], model(space), POLICIES["complete"], space),
             beside=[dphmm.OtherQuery(tables["what"], space=spaces["what"])], progress=False,
         )  # fmt: skip
@@ -175,7 +175,7 @@ def test_the_second_query_s_file_alone_cannot_be_read_where_it_hides_behind_the_
     _, spaces, tables = world("one alone")
     space = spaces["what"]
     with pytest.raises(InvalidInput, match=r"or the subject has another query whose partners it shares"):
-        dphmm.decode(tables["what"], model(space), POLICIES["one alone"], space, progress=False)
+        dphmm.smooth(tables["what"], model(space), POLICIES["one alone"], space, progress=False)
 
 
 @pytest.mark.parametrize(

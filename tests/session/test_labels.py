@@ -212,7 +212,7 @@ def test_estimates_confidences_and_smoothing_are_sums_over_all_paths(policy):
     table, public = released(policy)
     assert list(table.columns) == ["user", "step", "z", "estimate", "confidence", "epsilon", "cost", "plan"]
     setting = Setting.of(*public, 1)
-    smoothed = dphmm.decode(table, *public, progress=False)
+    smoothed = dphmm.smooth(table, *public, progress=False)
     assert list(smoothed.columns) == ["user", "step", "smoothed", "probability", "path"]
     for user in ("u0", "u1", "u2"):
         rows, weights = weights_of(table, setting, user)
@@ -254,7 +254,7 @@ def test_rows_that_were_not_asked_have_an_estimate_and_no_label():
     assert table.z.notna().tolist() == [True, False, True, False]
     assert table.plan.notna().tolist() == [True, False, True, False]
     assert table.estimate.isin(NAMES).all() and table.confidence.between(0.25, 1).all()
-    told = dphmm.decode(table, model, graph, space, progress=False)
+    told = dphmm.smooth(table, model, graph, space, progress=False)
     assert told.smoothed.isin(NAMES).all()
 
 
@@ -310,7 +310,7 @@ def test_smoothing_refuses_what_is_no_label():
     table, public = released()
     table.loc[0, "z"] = "home"
     with pytest.raises(InvalidInput, match=r"z: got 1 cells that cannot be read"):
-        dphmm.decode(table, *public, progress=False)
+        dphmm.smooth(table, *public, progress=False)
 
 
 def test_errors_are_shares_of_wrong_labels():

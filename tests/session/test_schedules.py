@@ -359,7 +359,7 @@ def test_rows_before_an_answer_have_the_guess_without_one():
     assert np.allclose(first[["estimate_0", "estimate_1"]], prior @ SPACE.own_answers)
     likeliest = SPACE.names[int(np.argmax(prior >= prior.max() * (1 - 1e-12)))]
     assert first.estimate.tolist() == [likeliest] * 2
-    smoothed = dphmm.decode(table, MODEL, POLICY, SPACE, marginals=True)
+    smoothed = dphmm.smooth(table, MODEL, POLICY, SPACE, marginals=True)
     asked, silent = smoothed[smoothed.step == 1].itertuples()
     assert np.allclose(silent.marginals, prior) and silent.probability == pytest.approx(prior.max())
     assert not np.allclose(asked.marginals, prior, atol=1e-3) and asked.probability == max(asked.marginals)

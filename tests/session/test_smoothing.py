@@ -255,12 +255,12 @@ def released_table(seed=3, **choices):
 def test_rows_in_any_order(choices):
     """Each row of a shuffled table gets what it got in the released order; a user alone gets the same too."""
     table, parts = released_table(**choices)
-    smoothed = dphmm.decode(table, *parts, marginals=True, **choices)
+    smoothed = dphmm.smooth(table, *parts, marginals=True, **choices)
     assert smoothed[["user", "step"]].equals(table[["user", "step"]])
     order = np.random.default_rng(0).permutation(len(table))
-    again = dphmm.decode(table.iloc[order], *parts, marginals=True, **choices)
+    again = dphmm.smooth(table.iloc[order], *parts, marginals=True, **choices)
     pd.testing.assert_frame_equal(again, smoothed.iloc[order])
-    alone = dphmm.decode(table[table.user == "a"], *parts, 1, marginals=True, **choices)
+    alone = dphmm.smooth(table[table.user == "a"], *parts, 1, marginals=True, **choices)
     pd.testing.assert_frame_equal(alone, smoothed[smoothed.user == "a"])
 
 
@@ -270,27 +270,27 @@ def test_no_true_state_is_read():
     Replayed bits give the same noise, so the second truth's rows are the first's with its own z put in.
     """
     table, parts = released_table()
-    assert not {"state", "truth", "trajectories"} & set(inspect.signature(dphmm.decode).parameters)
+    assert not {"state", "truth", "trajectories"} & set(inspect.signature(dphmm.smooth).parameters)
     columns = ["user", "step", "z_0", "z_1", "epsilon", "plan"]
-    whole = dphmm.decode(table, *parts)
-    pd.testing.assert_frame_equal(dphmm.decode(table[columns], *parts), whole)
+    whole = dphmm.smooth(table, *parts)
+    pd.testing.assert_frame_equal(dphmm.smooth(table[columns], *parts), whole)
     blinded = table.assign(estimate_0=0.0, estimate_1=0.0, estimate="0", cost=0.0)
-    pd.testing.assert_frame_equal(dphmm.decode(blinded, *parts), whole)
+    pd.testing.assert_frame_equal(dphmm.smooth(blinded, *parts), whole)
 
 
 def test_tables_in_kind():
     pa, pl = pytest.importorskip("pyarrow"), pytest.importorskip("polars")
     table, parts = released_table()
-    expected = dphmm.decode(table, *parts)
-    assert isinstance(dphmm.decode(pa.Table.from_pandas(table), *parts), pa.Table)
-    got = dphmm.decode(pl.from_pandas(table), *parts)
+    expected = dphmm.smooth(table, *parts)
+    assert isinstance(dphmm.smooth(pa.Table.from_pandas(table), *parts), pa.Table)
+    got = dphmm.smooth(pl.from_pandas(table), *parts)
     assert isinstance(got, pl.DataFrame) and got.to_dicts() == expected.to_dict("records")
 
 
 def test_progress_is_told_by_rows():
     table, parts = released_table()
     told = []
-    dphmm.decode(table, *parts, progress=lambda done, total: told.append((done, total)))
+    dphmm.smooth(table, *parts, progress=lambda done, total: told.append((done, total)))
     assert told == [(4, 9), (9, 9)]
 
 
@@ -312,7 +312,7 @@ def test_progress_is_told_by_rows():
 def test_bad_tables(change, match):
     table, parts = released_table()
     with pytest.raises(InvalidInput, match=match) as error:
-        dphmm.decode(change(table), *parts)
+        dphmm.smooth(change(table), *parts)
     assert "\n" not in str(error.value)
 
 
@@ -320,8 +320,8 @@ def test_marginals_have_a_limit(monkeypatch):
     table, parts = released_table()
     monkeypatch.setattr(decoding, "_MOST_MARGINALS", 9 * N - 1)
     with pytest.raises(InvalidInput, match="marginals: got 9 rows of 5 states"):
-        dphmm.decode(table, *parts, marginals=True)
-    assert len(dphmm.decode(table, *parts)) == 9
+        dphmm.smooth(table, *parts, marginals=True)
+    assert len(dphmm.smooth(table, *parts)) == 9
 
 
 def test_smoothing_errs_less():
@@ -341,7 +341,7 @@ def test_smoothing_errs_less():
             truth.append(state)
     rows = pd.DataFrame({"user": users, "state": [str(s) for s in truth]})
     table = dphmm.release_many(rows, model, policy, space, 1, bits=dphmm.ReplayBits(9))
-    smoothed = dphmm.decode(table, model, policy, space)
+    smoothed = dphmm.smooth(table, model, policy, space)
     true = space.answers[np.array(truth)]
     filtered = ((table[["estimate_0", "estimate_1"]].to_numpy() - true) ** 2).sum(axis=1).reshape(200, 12).mean(axis=1)
     after = ((smoothed[["smoothed_0", "smoothed_1"]].to_numpy() - true) ** 2).sum(axis=1).reshape(200, 12).mean(axis=1)

@@ -91,22 +91,22 @@ class Columns:
         return np.stack([self.numbers(f"{name}_{j}") for j in range(space.dimension)], axis=1)
 
     def published(self, space: StateSpace) -> dict[str, FloatArray]:
-        """The answers (n, d) that the table has: released ones, estimates, and smoothed ones of `dphmm.decode`."""
+        """The answers (n, d) that the table has: released ones, estimates, and smoothed ones of `dphmm.smooth`."""
         found = {}
         for kind, name in _KINDS.items():
             if {f"{name}_0", name if space.has_labels else f"{name}_0"} & set(self.table.column_names):
                 found[kind] = self.answers(name, space)
         if not found:
             came = f"a table with the columns {listed(list(self.table.column_names))}"
-            raise InvalidInput("released", came, "a released table, or what dphmm.decode makes of one")
+            raise InvalidInput("released", came, "a released table, or what dphmm.smooth makes of one")
         return found
 
     def beside(self, table: Any, space: StateSpace) -> FloatArray:
-        """The smoothed answers (n, d) at the rows, of what `dphmm.decode` made of this table."""
+        """The smoothed answers (n, d) at the rows, of what `dphmm.smooth` made of this table."""
         other = Columns.of(table, None)
         for name in ("user", "step"):
             if not other.table.column(name).cast(self.table.column(name).type).equals(self.table.column(name)):
-                expected = "what dphmm.decode made of the same table: the same rows in the same order"
+                expected = "what dphmm.smooth made of the same table: the same rows in the same order"
                 raise InvalidInput("smoothed", f"a table of another column {name}", expected)
         own = Columns(other.table, self.rows, self.step, self.whose, self.first_user)
         return own.answers("smoothed", space)
@@ -114,7 +114,7 @@ class Columns:
     def given(self, answers: Any, name: str, space: StateSpace) -> FloatArray:
         """Answers (n, d), or states (n,), of every row of the table, at the rows; NaN for a state of -1.
 
-        Smoothed ones may be a table of `dphmm.decode`.
+        Smoothed ones may be a table of `dphmm.smooth`.
         """
         if name == "smoothed" and (hasattr(answers, "columns") or hasattr(answers, "column_names")):
             return self.beside(answers, space)
@@ -141,9 +141,9 @@ def release_map(
 ) -> Axes:
     """What was released about one subject, and what estimates make of it, among the states.
 
-    ``released``: a released table (pandas, polars, Arrow), or what `dphmm.decode` makes of one, which has the smoothed
+    ``released``: a released table (pandas, polars, Arrow), or what `dphmm.smooth` makes of one, which has the smoothed
     answers alone. ``user``: whose rows; the first row's by default. ``truth``, ``smoothed``: answers (n, d) or states
-    (n,) of every row of the table, ``smoothed`` also the table of `dphmm.decode`; a picture with the truth of real
+    (n,) of every row of the table, ``smoothed`` also the table of `dphmm.smooth`; a picture with the truth of real
     people is for the data owner alone. Answers of one number are drawn over the steps, of more than two by the first
     two.
     """

@@ -176,7 +176,7 @@ def population(
 
     Parameters
     ----------
-    released, model, policy, epsilon, initials, step_choices : as for `decode`; ``choices`` are its other choices of the
+    released, model, policy, epsilon, initials, step_choices : as for `smooth`; ``choices`` are its other choices of the
         release. space : that of the model when None.
     regions : names with states, as numbers, names or a mask (N,); a table of ``state`` and ``region``; or a
         GeoDataFrame of polygons, to which a cell belongs by its middle. A region that the model has in part only, or
@@ -197,7 +197,7 @@ def population(
 
     Raises
     ------
-    InvalidInput : as `decode` does; for regions that are none, and for periods without a column t.
+    InvalidInput : as `smooth` does; for regions that are none, and for periods without a column t.
 
     Examples
     --------

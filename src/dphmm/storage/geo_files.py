@@ -350,7 +350,7 @@ def to_geopandas(table: Any, *, what: str | None = None) -> gpd.GeoDataFrame:
 
     Parameters
     ----------
-    table : what `release_many`, `decode`, `synthesize` or `load_trajectories` gives: a pandas, polars or Arrow table,
+    table : what `release_many`, `smooth`, `synthesize` or `load_trajectories` gives: a pandas, polars or Arrow table,
         or `Trajectories`. It stays as it is. A GeoDataFrame without such columns comes back.
     what : of which places the points are: estimate, z, smoothed, path, or place (lat and lon). Without it the first
         of these that there is.
