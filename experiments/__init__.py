@@ -1,4 +1,4 @@
-"""Experiments: what the papers measured, measured again. `dphmm experiment` runs them.
+"""Experiments: what the papers measured, measured again. `python -m experiments` runs them.
 
 One folder per paper, whose `EXPERIMENT` says which cells are measured and what is made of their rows; `walks` is shared
 by the two papers on releases. Nothing here is part of the installed package, and nothing here is a private release.

@@ -163,7 +163,7 @@ def _page(experiment: Experiment, settings: Settings, results: Results, figures:
     quick = ", quick" if settings.quick else ""
     parts = [
         f"# {experiment.title}",
-        f"{experiment.source}. `dphmm experiment {experiment.name}`, seed {settings.seed}{quick}; "
+        f"{experiment.source}. `python -m experiments {experiment.name}`, seed {settings.seed}{quick}; "
         f"{len(results.rows)} rows measured.",
     ]
     for name, table in results.tables.items():

@@ -46,7 +46,6 @@ COMMANDS = {
     "release": ("dphmm.cli.release:release", "Release trajectories step by step, privately."),
     "query": ("dphmm.cli.query:query", "Counts, centroids, degrees, classifiers over dependent records."),
     "synthesize": ("dphmm.cli.synthesize:synthesize", "People whom a model invents, to share in place of real ones."),
-    "experiment": ("dphmm.cli.experiment:experiment", "Measure what the papers measured, again."),
     "export": ("dphmm.cli.tables:export", "A released file as points (GeoJSON, GeoPackage), or as another table."),
     "read": ("dphmm.cli.report:read", "What may be concluded from a released file, without a model."),
     "smooth": ("dphmm.cli.smooth:smooth", "What all answers of a release together say of each step."),
