@@ -46,15 +46,3 @@ def test_rows_of_people_stay_out_of_a_notebook():
     rows = dphmm.Trajectories.from_labels(["ann", "ann"], state=["clinic", "home"])
     shown = rows._repr_html_()
     assert "ann" not in shown and "clinic" not in shown and rows.to_pandas().state.tolist() == ["clinic", "home"]
-
-
-def test_results_with_a_picture_draw_that_of_the_library():
-    figure = pytest.importorskip("matplotlib.figure", reason="matplotlib is not installed")
-    grid = dphmm.Grid.from_bounds(0.0, 0.0, 0.02, 0.02, cell=1000.0)
-    hull = dphmm.sensitivity_hull(dphmm.policy.radius(grid, 1000), grid)
-    axes = [figure.Figure().add_subplot() for _ in range(2)]
-    drawn = hull.plot(ax=axes[0]), dphmm.plot.hull(hull, ax=axes[1])
-    assert drawn[0] is axes[0] and len(drawn[0].lines) == len(drawn[1].lines)
-    assert len(drawn[0].patches) == len(drawn[1].patches) and len(drawn[0].patches) + len(drawn[0].lines) > 0
-    found = dphmm.plan(MODEL, POLICY, SPACE, dphmm.SequencePromise(3, steps=6), people=10)
-    assert found.plot(ax=axes[0]) is axes[0]

@@ -1,10 +1,9 @@
-"""How results look in a notebook: tables and lines as HTML, with every text escaped, and their pictures."""
+"""How results look in a notebook: tables and lines as HTML, with every text escaped."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
-from importlib import import_module
 from typing import Any
 
 
@@ -27,16 +26,6 @@ def html_lines(lines: Iterable[str]) -> str:
     '<pre>a &lt; b</pre>'
     """
     return f"<pre>{escape(chr(10).join(lines))}</pre>"
-
-
-def picture(name: str, result: Any, *args: Any, **choices: Any) -> Any:
-    """What `dphmm.plot` draws of a result. It stands above all results, so it is loaded by name, when it draws."""
-    return getattr(import_module("dphmm.plot"), name)(result, *args, **choices)
-
-
-def as_points(result: Any, **choices: Any) -> Any:
-    """The points that `dphmm.to_geopandas` makes of a result, loaded by name for what stands below it."""
-    return import_module("dphmm.storage.geo_files").to_geopandas(result, **choices)
 
 
 def _cell(value: Any) -> str:

@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Any
 
 from dphmm._checks import written_fraction
-from dphmm._notebook import html_lines, html_table, picture
+from dphmm._notebook import html_lines, html_table
 from dphmm.accounting.promise import Schedule, SequencePromise
 from dphmm.accounting.records import in_short
 from dphmm.errors import InvalidInput
@@ -202,10 +202,6 @@ class SchedulePlan:
             "without": self.without,
             "stays": {**vars(self.stays), "found": [dict(vars(stay)) for stay in self.stays.found]},
         }
-
-    def plot(self, *, ax: Any = None) -> Any:
-        """The picture of `dphmm.plot.ladder`: what numbers of releases were tried, and their errors."""
-        return picture("ladder", self, ax=ax)
 
     def _repr_html_(self) -> str:
         rows = ((row.releases, f"{in_short(row.epsilon)}{' (chosen)' * row.chosen}", row.online, row.smoothed)

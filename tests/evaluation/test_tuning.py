@@ -79,11 +79,11 @@ def test_a_wrong_argument_is_named(field):
 def test_the_picture_has_the_settings_of_one_mechanism_and_marks_the_recommended_one():
     figure = pytest.importorskip("matplotlib.figure", reason="matplotlib is not installed")
     found = dphmm.tune(MODEL, target_dop=2, epsilons=[0.5, 1], radii=[1], **QUICK)
-    ax = found.plot(ax=figure.Figure().add_subplot())
+    ax = dphmm.plot.trade_off(found, ax=figure.Figure().add_subplot())
     chosen = found.table[found.table["mechanism"] == found.recommended["mechanism"]]
     drawn = {line.get_label(): line.get_ydata() for line in ax.get_lines()}
     for name, rows in chosen.groupby("policy"):
         assert np.array_equal(drawn[name], rows.sort_values("epsilon")["estimate_error"])
     assert any(np.array_equal(line, [found.recommended["estimate_error"]]) for line in drawn.values())
     with pytest.raises(InvalidInput, match="mechanism: got laplace"):
-        found.plot("laplace", ax=ax)
+        dphmm.plot.trade_off(found, "laplace", ax=ax)

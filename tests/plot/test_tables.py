@@ -11,7 +11,6 @@ import pandas as pd
 import pytest
 
 import dphmm
-from dphmm.dependent import Chain, Sum, compare
 from dphmm.errors import InvalidInput
 
 pytest.importorskip("matplotlib")
@@ -115,13 +114,6 @@ def test_what_was_spent_adds_up_and_ends_where_it_is_unbounded(ax):
     assert np.isnan(cost[5:]).all() and cost[4] == 17.5
 
 
-def test_scales_side_by_side(ax):
-    found = compare(Chain([[0.9, 0.1], [0.2, 0.8]], 5), Sum([0, 1]), 1)
-    assert dphmm.plot.scales(found, ax=ax) is ax
-    assert len(ax.patches) == len(found)
-    assert sorted(patch.get_width() for patch in ax.patches) == sorted(float(row.scale) for row in found)
-
-
 @pytest.mark.replayed_words
 @pytest.mark.parametrize("kind", ["pandas", "arrow", "labels"])
 def test_what_decode_gives_is_drawn_by_itself_and_beside_its_release(kind, ax):
@@ -158,7 +150,7 @@ def test_shares_of_a_population_have_their_intervals(ax):
     rows = {"user": [f"u{i}" for i in range(90)], "step": 1, "z_0": [0.0, 2.0, 2.0] * 30, "epsilon": 2.0}
     table = pd.DataFrame(rows).assign(plan=plan.hash)
     found = dphmm.population(table, model, policy, space)
-    assert found.plot(ax=ax) is ax
+    assert dphmm.plot.shares(found, ax=ax) is ax
     told = {}
     for line in ax.get_lines():
         told.setdefault(line.get_label(), []).append(np.stack(line.get_data(), axis=1).tolist())
@@ -170,7 +162,7 @@ def test_shares_of_a_population_have_their_intervals(ax):
     assert ax.get_title() == "Where 90 people are"
     assert [text.get_text() for text in ax.get_yticklabels()] == ["a", "b", "c"]
     with pytest.raises(InvalidInput, match="period: got day; expected one of all"):
-        found.plot("day")
+        dphmm.plot.shares(found, "day")
 
 
 @pytest.mark.replayed_words
@@ -179,7 +171,7 @@ def test_attacks_are_drawn_with_the_numbers_of_their_report(ax):
     truth = pd.DataFrame({"user": ["ann"] * 4 + ["ben"] * 4, "step": [*range(4)] * 2, "state": list("01234012")})
     world = (model, dphmm.policy.complete(5), LINE, 1)
     report = dphmm.audit.attack(dphmm.release_many(truth, *world, progress=False), truth, *world)
-    assert report.plot(ax=ax) is ax
+    assert dphmm.plot.attacks(report, ax=ax) is ax
     drawn = lines(ax)
     assert list(drawn) == [one.name for one in report.measured]
     for one in report.measured:
@@ -199,7 +191,6 @@ BAD = {
     "another user": lambda p, t: p.release_map(t, GRID, user="nobody"),
     "truth of other rows": lambda p, t: p.release_map(t, GRID, truth=np.zeros((3, 2))),
     "states that are none": lambda p, t: p.release_map(t, GRID, truth=np.full(STEPS, GRID.n_states)),
-    "no comparison": lambda p, t: p.scales({"scale": 1}),
 }
 
 

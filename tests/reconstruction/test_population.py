@@ -221,7 +221,7 @@ def test_densities_are_points_of_their_states():
     )
     table = dphmm.release_many(trips, model, policy, grid, 2, bits=dphmm.ReplayBits(1), progress=False)
     found = dphmm.population(table, model, policy)
-    points = found.to_geopandas()
+    points = dphmm.to_geopandas(found.density_table())
     assert list(points["state"]) == list(grid.names) and np.array_equal(points["share"], found.q)
     lat, lon = grid.to_latlon(grid.own_answers)
     assert np.array_equal(points.geometry.x, lon) and np.array_equal(points.geometry.y, lat)
@@ -230,7 +230,7 @@ def test_densities_are_points_of_their_states():
     plain = dphmm.MarkovModel(np.full(n, 1 / n), np.full((n, n), 1 / n), space=space)
     table = dphmm.release_many(trips, plain, policy, space, 2, bits=dphmm.ReplayBits(1), progress=False)
     with pytest.raises(InvalidInput, match="a table of a map"):
-        dphmm.population(table, plain, policy).to_geopandas()
+        dphmm.to_geopandas(dphmm.population(table, plain, policy).density_table())
 
 
 def test_progress_is_told(board):

@@ -46,10 +46,12 @@ from dphmm.dependent._coefficients import (
 )
 from dphmm.dependent._models import Coefficients, Friendship, JointTable, Tree
 from dphmm.errors import InvalidInput, Refused
+from dphmm.plot.figures import axes
 from dphmm.types import Exact, FloatArray
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
 
 
 #: Binary digits that a rate keeps.
@@ -398,23 +400,20 @@ class Comparison:
         frame[numbers] = frame[numbers].astype("float64")
         return frame
 
-    def plot(self, axes: Any = None) -> Any:
+    def plot(self, *, ax: Axes | None = None) -> Axes:
         """Bars of the scales with the true ε, unproved claims hatched, on a matplotlib Axes (the plot extra)."""
-        if axes is None:
-            from matplotlib.figure import Figure
-
-            axes = Figure(figsize=(7.0, 0.5 * len(self.rows) + 1.5), layout="constrained").add_subplot()
+        ax = axes(ax)
         names = [row.mechanism for row in self.rows][::-1]
         for place, row in enumerate(reversed(self.rows)):
             colour, hatch = ("tab:blue", None) if row.proved else ("lightgray", "///")
-            axes.barh(place, float(row.scale), color=colour, hatch=hatch, edgecolor="gray")
+            ax.barh(place, float(row.scale), color=colour, hatch=hatch, edgecolor="gray")
             true = "" if row.true_epsilon is None else f"ε = {row.true_epsilon:.3g}"
             note = true if row.proved else f"{true} not proved"
-            axes.annotate(note, (float(row.scale), place), xytext=(4, 0), textcoords="offset points", va="center")
-        axes.set(xscale="log", xlabel=f"noise scale for a claim of ε = {float(self.epsilon):g}", title=self.model)
-        axes.set_yticks(range(len(names)), names)
-        axes.margins(x=0.35)
-        return axes
+            ax.annotate(note, (float(row.scale), place), xytext=(4, 0), textcoords="offset points", va="center")
+        ax.set(xscale="log", xlabel=f"noise scale for a claim of ε = {float(self.epsilon):g}", title=self.model)
+        ax.set_yticks(range(len(names)), names)
+        ax.margins(x=0.35)
+        return ax
 
     def _repr_html_(self) -> str:
         rows: list[tuple[Any, ...]] = [_told(row) for row in self.rows]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dphmm._checks import exact_number, stated_epsilon, whole
-from dphmm._notebook import html_table, picture
+from dphmm._notebook import html_table
 from dphmm._progress import Progress, shown
 from dphmm.errors import InvalidInput, Refused
 from dphmm.evaluation.inspection import remedy_facts
@@ -111,10 +111,6 @@ class Tuning:
     def to_pandas(self) -> pd.DataFrame:
         """The table, a copy."""
         return self.table.copy()
-
-    def plot(self, mechanism: str | None = None, *, ax: Any = None) -> Any:
-        """The picture of `dphmm.plot.trade_off`: error by epsilon, a line for each policy."""
-        return picture("trade_off", self, mechanism, ax=ax)
 
     def __repr__(self) -> str:
         found = self.recommended

@@ -5,7 +5,7 @@
 - a released table: `release_map`, `error_over_time`, `spent`
 - what hides a state: `hull`, `policy`, `degree_of_protection`
 - what a budget buys, before it is spent: `ladder`, `nights`, `sureness`; what `dphmm.tune` tried: `trade_off`
-- a population: `shares`; queries over dependent records: `scales`; what adversaries find: `attacks`
+- a population: `shares`; what adversaries find: `attacks`
 
 Needs matplotlib (``pip install 'dphmm[plot]'``), which is loaded when the first picture is drawn. ``ax=None`` makes a
 new figure. Every line and mark differs in more than its colour. Names are loaded when first used.
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from dphmm.plot._tables import attacks as attacks
     from dphmm.plot._tables import error_over_time as error_over_time
     from dphmm.plot._tables import release_map as release_map
-    from dphmm.plot._tables import scales as scales
     from dphmm.plot._tables import shares as shares
     from dphmm.plot._tables import spent as spent
     from dphmm.plot._tables import trade_off as trade_off
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
 _NAMES = {
     "_bodies": ("degree_of_protection", "hull", "policy"),
     "_releases": ("belief", "budget", "day", "error", "indistinguishable", "ladder", "nights", "strip", "sureness"),
-    "_tables": ("attacks", "error_over_time", "release_map", "scales", "shares", "spent", "trade_off"),
+    "_tables": ("attacks", "error_over_time", "release_map", "shares", "spent", "trade_off"),
 }
 _HOMES = {name: f"dphmm.plot.{module}" for module, names in _NAMES.items() for name in names}
 

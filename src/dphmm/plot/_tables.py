@@ -1,4 +1,4 @@
-"""Pictures of released tables, of one subject or all, and of what `dphmm.dependent.compare` and `dphmm.tune` give."""
+"""Pictures of released tables, of one subject or all, and of what `dphmm.tune` gives."""
 
 from __future__ import annotations
 
@@ -233,16 +233,6 @@ def spent(released: Any, *, user: str | None = None, ax: Axes | None = None) -> 
     ax.set_ylim(bottom=0)
     ax.legend(frameon=False)
     return ax
-
-
-def scales(comparison: Any, *, ax: Axes | None = None) -> Axes:
-    """The noise scales of `dphmm.dependent.compare` side by side, with the true epsilon where it is known."""
-    from dphmm.dependent import Comparison
-
-    if not isinstance(comparison, Comparison):
-        raise InvalidInput("comparison", type(comparison).__name__, "what dphmm.dependent.compare gives")
-    drawn: Axes = comparison.plot(axes(ax))
-    return drawn
 
 
 #: More regions than these cannot be read beside each other.

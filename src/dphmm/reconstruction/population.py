@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dphmm._checks import one_of, whole
-from dphmm._notebook import html_table, picture
+from dphmm._notebook import html_table
 from dphmm._progress import Progress, shown
 from dphmm.decoding import epsilon_of
 from dphmm.errors import InvalidInput
@@ -36,12 +36,10 @@ from dphmm.session.setting import Setting, StepChoices, Subjects, check_same_sta
 from dphmm.states.space import StateSpace
 from dphmm.states.trajectory import MICROSECONDS
 from dphmm.storage.columns import Times
-from dphmm.storage.geo_files import to_geopandas
 from dphmm.storage.released import ReleasedRows, released_rows
 from dphmm.types import Exact, FloatArray, IntArray
 
 if TYPE_CHECKING:
-    import geopandas as gpd
     import pandas as pd
     import pyarrow as pa
 
@@ -136,14 +134,6 @@ class Population:
             columns |= {axis: np.tile(values, len(told)) for axis, values in zip(("lat", "lon"), place, strict=True)}
         columns["share"] = np.concatenate([one.q for one in told if one.q is not None])
         return pa.table(columns)
-
-    def to_geopandas(self) -> gpd.GeoDataFrame:
-        """The `density_table` of a map as points in degrees; raises as `dphmm.to_geopandas` does, too."""
-        return to_geopandas(self.density_table(), what="place")
-
-    def plot(self, period: str | None = None, *, ax: Any = None) -> Any:
-        """The picture of `dphmm.plot.shares`: the share of each region with its interval."""
-        return picture("shares", self, period, ax=ax)
 
     def _repr_html_(self) -> str:
         rows = self.records()

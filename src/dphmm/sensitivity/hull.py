@@ -31,7 +31,6 @@ from numpy.typing import ArrayLike, NDArray
 from dphmm import _kernels
 from dphmm._cached import cached_property
 from dphmm._checks import state_mask
-from dphmm._notebook import picture
 from dphmm.errors import InvalidInput
 from dphmm.policy.constraint import Constraint
 from dphmm.policy.graph import PolicyGraph
@@ -70,10 +69,6 @@ class SensitivityHull:
     coordinates: IntArray
     equations: IntArray
     body: Body
-
-    def plot(self, *, around: Any = None, ax: Any = None) -> Any:
-        """The picture of `dphmm.plot.hull`: the body's outline in the plane."""
-        return picture("hull", self, around=around, ax=ax)
 
     @property
     def dimension(self) -> int:

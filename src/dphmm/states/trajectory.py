@@ -18,14 +18,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dphmm._checks import exact_number, finite_number, one_of
-from dphmm._notebook import as_points
 from dphmm.errors import InvalidInput
 from dphmm.states.maps import MEAN_RADIUS, MapSpace
 from dphmm.states.space import StateSpace
 from dphmm.types import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
-    import geopandas as gpd
     import pandas as pd
     import pyarrow as pa
 
@@ -248,11 +246,6 @@ class Trajectories:
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """What makes an Arrow table of these wherever one is taken: by `dphmm.fit`, and by polars and pandas too."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
-
-    def to_geopandas(self) -> gpd.GeoDataFrame:
-        """The rows that have a place as points in degrees, as `dphmm.to_geopandas` gives them; raises as it does."""
-        points: gpd.GeoDataFrame = as_points(self)
-        return points
 
     def _repr_html_(self) -> str:
         """How many rows there are, and of what; rows are people's, so a notebook shows none of them."""

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dphmm._notebook import html_lines, picture
+from dphmm._notebook import html_lines
 from dphmm.accounting.ledger import Ledger
 from dphmm.audit.attacks.truth import Truth, answer_of, begins_of, truth_of
 from dphmm.audit.findings import Findings
@@ -219,10 +219,6 @@ class AttackReport:
                 "place"
             )
         return said
-
-    def plot(self, *, ax: Any = None) -> Any:
-        """The picture of `dphmm.plot.attacks`: the expected error of each adversary, step by step."""
-        return picture("attacks", self, ax=ax)
 
     def _repr_html_(self) -> str:
         return html_lines(self.lines)
