@@ -1,8 +1,9 @@
-"""What the source looks like in figures: its size, its functions, its imports, where its tests are, and its words.
+"""The size and the shape of the source in figures, and their limits, which `tests/test_house.py` holds.
 
-    python -m benchmarks.house [--circles] [--inner] [--unmirrored] [--words] [--sizes]
+    python -m benchmarks.house [--against COMMIT] [--list GAUGE]...
 
-Prints one line a figure; each option also prints what a figure counts. Nothing of the package is imported.
+Each gauge is a figure, or a list whose length is the figure; `--list` prints the list. `--against` prints the figures
+of a commit beside those of this tree. Nothing of the package is imported here: commands are counted by another process.
 """
 
 from __future__ import annotations
@@ -10,300 +11,368 @@ from __future__ import annotations
 import argparse
 import ast
 import io
+import json
+import os
 import re
-import statistics
+import subprocess
 import sys
-import tokenize
-from collections import Counter
-from collections.abc import Iterator
+import tarfile
+import tomllib
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from statistics import mean
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from benchmarks.source import File, Package
 
 ROOT = Path(__file__).parents[1]
-SOURCE = ROOT / "src" / "dphmm"
-#: Libraries that are heavy or optional: functions import them where they are needed.
-HEAVY = frozenset(
-    [
-        "altair",
-        "click",
-        "cryptography",
-        "geopandas",
-        "h3",
-        "highspy",
-        "hmmlearn",
-        "importlib.metadata",
-        "jinja2",
-        "joblib",
-        "matplotlib",
-        "networkx",
-        "numba",
-        "optimistix",
-        "pandas",
-        "polars",
-        "psutil",
-        "pyarrow",
-        "pyogrio",
-        "pyproj",
-        "pyspark",
-        "rich",
-        "scipy",
-        "shapely",
-        "sklearn",
-        "threadpoolctl",
-        "IPython",
-        "xarray",
-    ]
-)
-#: The page of words; its last table lists those that are not used.
-GLOSSARY = ROOT / "docs" / "glossary.md"
-#: A word of that table that stored plans have as a key.
+#: The largest figure that a gauge may show; of those in `LEAST` the smallest.
+LIMITS: dict[str, float] = {
+    "code lines": 62_100,
+    "code lines of tests": 75_300,
+    "words of docs": 159_000,
+    "circles of imports": 0,
+    "circles with types": 4,
+    "imports by computed names": 0,
+    "imports in functions": 0,
+    "docstrings that begin with a clause, %": 22,
+    "modules without a mirrored test": 21,
+    "banned words": 0,
+    "seeded bugs that are live": 450,
+}
+LEAST = ("seeded bugs that are live",)
+#: The rooms above the core.
+UPPER = ("analysis", "dependent", "reconstruction", "spark", "studio", "synthesis")
+#: What else has lines in the package.
+OTHER = (".css", ".html", ".js")
+CLAUSES = frozenset(["What", "Who", "Whose", "Whom", "Whether", "How", "Which", "Where", "When", "Why", "Of", "That"])
+SILENT = frozenset(["told", "found", "own", "came", "one", "given", "kept"])
+#: More are too many: options of a command, parameters of a function; fewer lines are too few: of a private function.
+MOST_OPTIONS, MOST_PARAMETERS, FEWEST_LINES = 20, 10, 7
+#: Marks of tests that the default command leaves out.
+LEFT_OUT = ("long", "slow")
+#: Where `pytest --cpu` writes the seconds of processor time of a run.
+CPU = Path("build", "tests-cpu.txt")
+#: A banned word that stored plans have as a key.
 STORED = "given_partners"
+#: Options of each command, and the keys of each table of a pipeline, as the command line itself knows them.
+PROBE = """
+import json
+import click
+from dphmm.cli.app import app
 
+def commands(command, words=()):
+    if isinstance(command, click.Group):
+        for name in command.list_commands(click.Context(command)):
+            yield from commands(command.get_command(click.Context(command), name), (*words, name))
+    else:
+        yield words, [one.opts[0].lstrip("-") for one in command.params if isinstance(one, click.Option)]
 
-class Module(NamedTuple):
-    """A file of the package, parsed."""
-
-    name: str
-    path: Path
-    text: str
-    tree: ast.Module
-
-    @classmethod
-    def of(cls, path: Path) -> Module:
-        """From a file of the package, or beside it."""
-        below = SOURCE.parent if path.is_relative_to(SOURCE.parent) else ROOT
-        parts = path.relative_to(below).with_suffix("").parts
-        text = path.read_text()
-        return cls(".".join(parts[:-1] if parts[-1] == "__init__" else parts), path, text, ast.parse(text))
-
-    @property
-    def package(self) -> str:
-        """The package that relative names are of."""
-        return self.name if self.path.name == "__init__.py" else self.name.rpartition(".")[0]
-
-    def code_lines(self) -> int:
-        """The number of lines with code: no blanks, comments and docstrings."""
-        skipped = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
-        lines = set[int]()
-        for token in tokenize.generate_tokens(io.StringIO(self.text).readline):
-            if token.type not in skipped and token.type != tokenize.ENDMARKER:
-                lines.update(range(token.start[0], token.end[0] + 1))
-        for node in ast.walk(self.tree):
-            if (own := docstring(node)) is not None:
-                lines -= set(range(own.lineno, (own.end_lineno or own.lineno) + 1))
-        return len(lines)
-
-    def functions(self) -> Iterator[int]:
-        """Lines of each function, without its docstring."""
-        for node in ast.walk(self.tree):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                own = docstring(node)
-                told = 0 if own is None else (own.end_lineno or own.lineno) - own.lineno + 1
-                yield (node.end_lineno or node.lineno) - node.lineno + 1 - told
-
-
-def docstring(node: ast.AST) -> ast.Expr | None:
-    """The docstring of a module, a class or a function."""
-    if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) or not node.body:
-        return None
-    first = node.body[0]
-    told = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)
-    return first if told and isinstance(first, ast.Expr) else None
-
-
-class Import(NamedTuple):
-    """An import of a module: what, in which line, in a function or not."""
-
-    target: str
-    line: int
-    inner: bool
+options = dict(commands(app))
+from dphmm.cli.pipeline import _OWN, STAGES
+keys = {
+    f"[{name}] {option}"
+    for name, stage in STAGES.items()
+    for words, taken in options.items()
+    if all(own in (word, "{kind}") for own, word in zip(stage.words, words))
+    for option in taken
+    if option not in _OWN
+}
+print(json.dumps({"options": {" ".join(words): len(taken) for words, taken in options.items()}, "keys": sorted(keys)}))
+"""
 
 
 class House:
-    """All files of the package."""
+    """A tree: the package, what stands beside it, its tests and its documents."""
 
-    def __init__(self, modules: list[Module]) -> None:
-        self.modules = {module.name: module for module in modules}
-        self._imported: dict[str, list[Import]] = {}
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.files, self.tests = self.read("src"), self.read("tests")
+        self.package = Package(self.files)
 
-    @classmethod
-    def read(cls) -> House:
-        """The package of this tree."""
-        return cls([Module.of(path) for path in sorted(SOURCE.rglob("*.py"))])
-
-    def imports(self, module: Module) -> list[Import]:
-        """What a module imports when it runs: not what only types need."""
-        if module.name not in self._imported:
-            self._imported[module.name] = list(self._imports(module.tree, module, inner=False))
-        return self._imported[module.name]
-
-    def _imports(self, node: ast.AST, module: Module, inner: bool) -> Iterator[Import]:
-        for child in ast.iter_child_nodes(node):
-            if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
-                for other in child.orelse:
-                    yield from self._imports(other, module, inner)
-            elif isinstance(child, ast.Import):
-                for name in child.names:
-                    yield Import(name.name, child.lineno, inner)
-            elif isinstance(child, ast.ImportFrom):
-                for target in self._targets(child, module):
-                    yield Import(target, child.lineno, inner)
-            elif not isinstance(child, ast.expr):
-                # No expression has an import in it, and most of a tree are expressions.
-                deeper = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef)
-                yield from self._imports(child, module, inner or deeper)
-
-    def _targets(self, node: ast.ImportFrom, module: Module) -> Iterator[str]:
-        base = node.module or ""
-        if node.level:
-            parts = module.package.split(".")
-            above = parts[: len(parts) - node.level + 1]
-            base = ".".join([*above, base] if base else above)
-        for name in node.names:
-            whole = f"{base}.{name.name}"
-            yield whole if whole in self.modules else base
+    def read(self, folder: str) -> list[File]:
+        """The Python files of a folder."""
+        files = []
+        for path in sorted((self.root / folder).rglob("*.py")):
+            name = ".".join(path.relative_to(self.root / folder).with_suffix("").parts).removesuffix(".__init__")
+            files.append(File(name, path.relative_to(self.root), path.read_text()))
+        return files
 
     @cached_property
-    def graph(self) -> dict[str, set[str]]:
-        """Which of our modules imports which, at once or later. A package's own `__init__` is its own file."""
-        found = {}
-        for name, module in self.modules.items():
-            targets = {one.target for one in self.imports(module)}
-            found[name] = {target for target in targets if target in self.modules} - {name}
-        return found
+    def rooms(self) -> dict[str, int]:
+        """Code lines of each room; `verify_release` beside the package is one, a file at the top another."""
+        rooms = Counter[str]()
+        for file in self.files:
+            rooms[file.name.split(".")[1] if "." in file.name else "dphmm"] += len(file.code)
+        if (path := self.root / "verify_release.py").exists():
+            rooms["verify_release"] += len(File("verify_release", path, path.read_text()).code)
+        return dict(sorted(rooms.items()))
 
-    def circles(self) -> list[list[str]]:
-        """Groups of modules that import each other, the largest first (Tarjan)."""
-        return sorted((group for group in components(self.graph) if len(group) > 1), key=len, reverse=True)
+    @cached_property
+    def other(self) -> list[str]:
+        """The lines of templates, script and style."""
+        paths = [path for path in (self.root / "src").rglob("*") if path.suffix in OTHER]
+        return [line for path in paths for line in path.read_text().splitlines() if line.strip()]
 
-    def inner(self) -> list[str]:
-        """Imports inside functions that load no heavy or optional library, at once or through modules of ours."""
-        found = []
-        for module in self.modules.values():
-            for one in self.imports(module):
-                if one.inner and not self.loads_heavy(one.target):
-                    found.append(f"{module.path.relative_to(ROOT)}:{one.line} {one.target}")
-        return found
+    @cached_property
+    def commands(self) -> dict[str, Any] | None:
+        """What `PROBE` finds; None where the command line of the tree cannot be loaded."""
+        environment = {**os.environ, "PYTHONPATH": str(self.root / "src")}
+        ended = subprocess.run([sys.executable, "-c", PROBE], env=environment, capture_output=True, check=False)
+        return None if ended.returncode else json.loads(ended.stdout)
 
-    def loads_heavy(self, name: str) -> bool:
-        """Whether importing a module loads a heavy or optional library."""
-        waiting, seen = [name], {name}
-        while waiting:
-            name = waiting.pop()
-            if name in HEAVY or name.split(".")[0] in HEAVY:
-                return True
-            if (module := self.modules.get(name)) is None:
-                continue
-            parents = {name.rsplit(".", cut)[0] for cut in range(1, name.count("."))}
-            loaded = {one.target for one in self.imports(module) if not one.inner} | parents
-            waiting += loaded - seen
-            seen |= loaded
-        return False
+    def pages(self) -> list[Path]:
+        """The documents but the glossary, which names the words that are not used."""
+        pages = sorted(page for folder in ("docs", "experiments") for page in (self.root / folder).rglob("*.md"))
+        return [self.root / "README.md", *(page for page in pages if page.name != "glossary.md")]
 
-    def unmirrored(self) -> list[str]:
-        """Files with code whose test is at no mirrored path: tests/PACKAGE/test_NAME.py."""
-        return [
-            str(module.path.relative_to(ROOT))
-            for module in self.modules.values()
-            if module.path.name not in ("__init__.py", "__main__.py") and not mirrored(module.path).exists()
-        ]
+    def words(self, *folders: str) -> int:
+        """The words of all pages in some folders."""
+        paths = [path for folder in folders for path in (self.root / folder).rglob("*.md")]
+        return sum(len(path.read_text().split()) for path in paths)
+
+    def functions(self) -> Iterator[tuple[File, ast.FunctionDef | ast.AsyncFunctionDef, int]]:
+        """All functions of the package, with their lines."""
+        return ((file, node, lines) for file in self.files for node, lines in file.functions())
 
 
-def mirrored(path: Path) -> Path:
-    """Where the test of a file is."""
-    below = path.relative_to(SOURCE)
-    parts = [part.lstrip("_") for part in below.parent.parts]
-    return ROOT / "tests" / Path(*parts) / f"test_{below.stem.strip('_')}.py"
+def characters(lines: list[str]) -> float:
+    """The mean length of lines without their indents."""
+    return round(mean(len(line.strip()) for line in lines), 1) if lines else 0
 
 
-def components(graph: dict[str, set[str]]) -> list[list[str]]:
-    """Strongly connected groups of a graph."""
-    index: dict[str, int] = {}
-    low: dict[str, int] = {}
-    stack: list[str] = []
-    found: list[list[str]] = []
-
-    def visit(name: str) -> None:
-        index[name] = low[name] = len(index)
-        stack.append(name)
-        for other in sorted(graph[name]):
-            if other not in index:
-                visit(other)
-                low[name] = min(low[name], low[other])
-            elif other in stack:
-                low[name] = min(low[name], index[other])
-        if low[name] == index[name]:
-            at = stack.index(name)
-            found.append(sorted(stack[at:]))
-            del stack[at:]
-
-    sys.setrecursionlimit(10_000)
-    for name in graph:
-        if name not in index:
-            visit(name)
-    return found
+def options_of_commands(house: House) -> list[str] | None:
+    """The commands with more options than `MOST_OPTIONS`, the largest first."""
+    if house.commands is None:
+        return None
+    ranked = sorted(house.commands["options"].items(), key=lambda item: -item[1])
+    return [f"{count} {name}" for name, count in ranked if count > MOST_OPTIONS]
 
 
-def banned() -> list[str]:
-    """Words that names and prose do not use, from the last table of the glossary."""
-    _, _, last = GLOSSARY.read_text().partition("## Words that are not used")
+def parameters(house: House) -> list[str]:
+    """The public functions with more parameters than `MOST_PARAMETERS`, the largest first."""
+    counted = []
+    for file, node, _ in house.functions():
+        own = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+        count = sum(parameter.arg not in ("self", "cls") for parameter in own)
+        if count > MOST_PARAMETERS and not node.name.startswith("_"):
+            counted.append((count, f"{file.path}:{node.lineno} {node.name}"))
+    return [f"{count} {where}" for count, where in sorted(counted, reverse=True)]
+
+
+def untyped(house: House) -> list[str]:
+    """The public functions that take any option (`**choices: Any`), whose parameters cannot be counted."""
+    return [
+        f"{file.path}:{node.lineno} {node.name}"
+        for file, node, _ in house.functions()
+        if node.args.kwarg and not node.name.startswith("_")
+    ]
+
+
+def clauses(house: House) -> list[str]:
+    """The docstrings that begin with a clause in the place of a noun."""
+    return [
+        f"{file.path}:{node.lineno} {first[0]}"
+        for file in house.files
+        for node in file.docstrings
+        if (first := re.findall(r"\w+", ast.literal_eval(node.value))[:1]) and first[0] in CLAUSES
+    ]
+
+
+def share_of_clauses(house: House) -> float:
+    """The share of docstrings that begin with a clause, in per cent."""
+    return round(100 * len(clauses(house)) / max(1, sum(len(file.docstrings) for file in house.files)), 1)
+
+
+def silent_names(house: House) -> list[str]:
+    """The places where a variable gets a name that says nothing."""
+    return [
+        f"{file.path}:{node.lineno} {node.id}"
+        for file in house.files
+        for node in file.nodes
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id in SILENT
+    ]
+
+
+def class_names(house: House) -> list[str]:
+    """The names of classes in more than one module."""
+    homes = defaultdict[str, set[str]](set)
+    for file in house.files:
+        for node in file.nodes:
+            if isinstance(node, ast.ClassDef):
+                homes[node.name].add(file.name)
+    return [f"{name}: {', '.join(sorted(where))}" for name, where in sorted(homes.items()) if len(where) > 1]
+
+
+def used_once(house: House) -> list[str]:
+    """The private functions of fewer lines than `FEWEST_LINES` that one place uses."""
+    uses = Counter[str]()
+    for file in house.files:
+        uses.update(node.id for node in file.nodes if isinstance(node, ast.Name))
+        uses.update(node.attr for node in file.nodes if isinstance(node, ast.Attribute))
+    return [
+        f"{file.path}:{node.lineno} {node.name}"
+        for file, node, lines in house.functions()
+        if node.name.startswith("_") and not node.name.startswith("__")
+        if uses[node.name] == 1 and lines < FEWEST_LINES
+    ]
+
+
+def without_default_test(house: House) -> list[str]:
+    """The files of tests in which the default command runs none."""
+    left_out = re.compile(rf"mark\.({'|'.join(LEFT_OUT)})\b")
+    listed = []
+    for file in house.tests:
+        tests = []
+        for node in file.tree.body:
+            # A test, a class of tests, or a state machine (an assignment), with its decorators.
+            start = re.match(r"(@.*\n)*(def |class )?(test|Test|pytestmark)", ast.unparse(node))
+            if start is not None and start[3] == "pytestmark" and left_out.search(ast.unparse(node)):
+                tests.clear()
+                break
+            if start is not None and start[3] != "pytestmark" and not left_out.search(start[0]):
+                tests.append(node)
+        if file.path.name.startswith("test_") and not tests:
+            listed.append(str(file.path))
+    return listed
+
+
+def unmirrored(house: House) -> list[str]:
+    """The modules with code whose test is not at the mirrored path: tests/PACKAGE/test_NAME.py."""
+    listed = []
+    for file in house.files:
+        *folders, name = (part.strip("_") for part in file.path.with_suffix("").parts[2:])
+        mirrored = house.root.joinpath("tests", *folders, f"test_{name}.py")
+        if not file.path.name.startswith("__") and not mirrored.exists():
+            listed.append(str(file.path))
+    return listed
+
+
+def banned(house: House) -> list[str]:
+    """The words that names and prose do not use, from the last table of the glossary."""
+    page = house.root / "docs" / "glossary.md"
+    _, _, last = (page.read_text() if page.exists() else "").partition("## Words that are not used")
     rows = [line.split("|")[1] for line in last.splitlines() if line.startswith("|")]
     return [word.strip() for row in rows[2:] for word in row.split(",")]
 
 
-def words(paths: list[Path]) -> list[str]:
-    """Where banned words stand, as words or as parts of names; a word with a capital as a name alone."""
-    parts = [word if word[0].isupper() else f"(?i:{word})" for word in banned() if word != STORED]
+def banned_words(house: House) -> list[str]:
+    """The places of banned words, as words or as parts of names; a word with a capital as a name alone."""
+    parts = [word if word[0].isupper() else f"(?i:{word})" for word in banned(house) if word != STORED]
     # What stored plans name so, and their hashes with it, cannot change: between quotes it is such a key.
     parts.append(f'(?<!"){STORED}(?!")')
     pattern = re.compile(f"(?<![A-Za-z])(?:{'|'.join(parts)})(?![a-z])")
     found = []
-    for path in paths:
-        for number, line in enumerate(path.read_text().splitlines(), 1):
+    for path in [*(house.root / file.path for file in house.files), *house.pages()]:
+        for number, line in enumerate(path.read_text().splitlines() if path.exists() else [], 1):
             split = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", line)
-            found += [f"{path.relative_to(ROOT)}:{number} {one}" for one in pattern.findall(split)]
+            found += [f"{path.relative_to(house.root)}:{number} {word}" for word in pattern.findall(split)]
     return found
 
 
-def pages() -> list[Path]:
-    """The documents but the glossary, which names the words that are not used."""
-    found = [*(ROOT / "docs").rglob("*.md"), *(ROOT / "experiments").rglob("*.md")]
-    return [ROOT / "README.md", *sorted(page for page in found if page != GLOSSARY)]
+def live_bugs(house: House) -> int:
+    """The number of seeded bugs that the code can have."""
+    texts = [path.read_text() for path in (house.root / "tests" / "mutants" / "seeded").glob("*.toml")]
+    return sum("absent" not in record for text in texts for record in tomllib.loads(text)["mutant"])
+
+
+def processor_seconds(house: House) -> float | None:
+    """The processor time of the last run of the tests that was measured."""
+    path = house.root / CPU
+    return float(path.read_text()) if path.exists() else None
+
+
+def lines_of(files: list[File]) -> list[str]:
+    """The code lines of files."""
+    return [line for file in files for line in file.code]
+
+
+GAUGES: dict[str, Callable[[House], list[str] | float | None]] = {
+    "files": lambda house: len(house.files),
+    "code lines": lambda house: sum(house.rooms.values()),
+    "code lines of the core": lambda house: sum(n for room, n in house.rooms.items() if room not in UPPER),
+    "code lines of experiments": lambda house: len(lines_of(house.read("experiments"))),
+    "code lines of tests": lambda house: len(lines_of(house.tests)),
+    "lines of templates, script and style": lambda house: len(house.other),
+    "characters per code line": lambda house: characters(lines_of(house.files)),
+    "characters per code line of tests": lambda house: characters(lines_of(house.tests)),
+    "characters per line of templates": lambda house: characters(house.other),
+    "words of docs": lambda house: house.words("docs"),
+    "words of results": lambda house: house.words("experiments"),
+    "words of docstrings and comments": lambda house: sum(len(" ".join(file.prose).split()) for file in house.files),
+    "functions": lambda house: sum(1 for _ in house.functions()),
+    "circles of imports": lambda house: house.package.circles(),
+    "circles with types": lambda house: house.package.circles(types=True),
+    "imports by computed names": lambda house: house.package.computed(),
+    "imports in functions": lambda house: house.package.light(),
+    "commands with many options": options_of_commands,
+    "options of all commands": lambda house: house.commands and sum(house.commands["options"].values()),
+    "keys of release.toml": lambda house: house.commands and house.commands["keys"],
+    "functions with many parameters": parameters,
+    "functions with any parameters": untyped,
+    "docstrings that begin with a clause": clauses,
+    "docstrings that begin with a clause, %": share_of_clauses,
+    "names that say nothing": silent_names,
+    "class names with several meanings": class_names,
+    "short private functions used once": used_once,
+    "modules without a mirrored test": unmirrored,
+    "banned words": banned_words,
+    "test files without a default test": without_default_test,
+    "processor seconds of the tests": processor_seconds,
+    "seeded bugs that are live": live_bugs,
+}
+
+
+def figure(house: House, gauge: str) -> float | None:
+    """The figure of a gauge: the length of a list; None where it is not measured."""
+    value = GAUGES[gauge](house)
+    return len(value) if isinstance(value, list) else value
+
+
+def exceeded(house: House) -> list[str]:
+    """The gauges that are beyond their limit."""
+    wrong = []
+    for gauge, limit in LIMITS.items():
+        value = figure(house, gauge)
+        if value is not None and (value < limit if gauge in LEAST else value > limit):
+            wrong.append(f"{gauge}: {value:,}; the limit is {limit:,}")
+    return wrong
+
+
+def table(houses: list[House]) -> Iterator[str]:
+    """A line for each gauge and each room, with a column for each tree."""
+
+    def row(name: str, values: list[float | None], limit: float | None = None) -> str:
+        told = "".join(f"{'not measured' if value is None else f'{value:,}':>14}" for value in values)
+        return f"{name:40}{told}" + ("" if limit is None else f"   limit {limit:,}")
+
+    for gauge in GAUGES:
+        yield row(gauge, [figure(house, gauge) for house in houses], LIMITS.get(gauge))
+    for room in sorted({room for house in houses for room in house.rooms}):
+        yield row(f"  {room}", [house.rooms.get(room, 0) for house in houses])
 
 
 def main() -> None:
     """Print the figures."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    for name in ("circles", "inner", "unmirrored", "words", "sizes"):
-        parser.add_argument(f"--{name}", action="store_true")
-    given = parser.parse_args()
-    house = House.read()
-    lines = {module.path: module.code_lines() for module in house.modules.values()}
-    lengths = sorted(length for module in house.modules.values() for length in module.functions())
-    circles, inner, unmirrored = house.circles(), house.inner(), house.unmirrored()
-    prose = words([*lines, *pages()])
-    with_code = len(house.modules) - sum(path.name in ("__init__.py", "__main__.py") for path in lines)
-    print(f"files                 {len(lines)}")
-    print(f"code lines            {sum(lines.values()):,}")
-    beside = sum(Module.of(path).code_lines() for path in (ROOT / "experiments").rglob("*.py"))
-    print(f"  of experiments      {beside:,} beside the package")
-    print(f"functions             {len(lengths):,}: median {statistics.median(lengths):.0f} lines, "
-          f"90 % up to {lengths[9 * len(lengths) // 10]}, longest {lengths[-1]}")  # fmt: skip
-    print(f"circles of imports    {len(circles)}, with {sum(map(len, circles))} files")
-    print(f"imports in functions  {len(inner)} that load no heavy or optional library")
-    print(f"tests mirrored        {100 * (1 - len(unmirrored) / with_code):.0f} % of {with_code} modules")
-    print(f"banned words          {len(prose)}")
-    if given.sizes:
-        rooms = Counter[str]()
-        for path, count in lines.items():
-            rooms[str(path.parent.relative_to(SOURCE))] += count
-        print(*(f"  {room:22}{count:7,}" for room, count in sorted(rooms.items())), sep="\n")
-    if given.circles:
-        print(*("  " + " ".join(group) for group in circles), sep="\n")
-    for wanted, listed in ((given.inner, inner), (given.unmirrored, unmirrored), (given.words, prose)):
-        if wanted:
-            print(*(f"  {one}" for one in listed), sep="\n")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--against", metavar="COMMIT")
+    parser.add_argument("--list", action="append", default=[], choices=list(GAUGES), metavar="GAUGE")
+    options = parser.parse_args()
+    house = House(ROOT)
+    with TemporaryDirectory() as folder:
+        houses = [house]
+        if options.against:
+            archive = subprocess.run(["git", "archive", options.against], cwd=ROOT, capture_output=True, check=True)
+            with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as tar:
+                tar.extractall(folder, filter="data")
+            houses.append(House(Path(folder)))
+        print(*table(houses), sep="\n")
+    for gauge in options.list:
+        listed = GAUGES[gauge](house)
+        print(f"\n{gauge}", *(f"  {line}" for line in (listed if isinstance(listed, list) else [listed])), sep="\n")
 
 
 if __name__ == "__main__":

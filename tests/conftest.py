@@ -17,6 +17,8 @@ import signals
 import skips
 from system_words import hooks
 
+CPU = Path(__file__).parents[1] / "build" / "tests-cpu.txt"
+
 # The same examples on every run and every machine; `--hypothesis-profile=searching` looks for new ones.
 hypothesis.settings.register_profile("everyday", derandomize=True)
 hypothesis.settings.register_profile("searching", derandomize=False)
@@ -69,8 +71,11 @@ def pytest_configure() -> None:
     hooks.start()
 
 
-def pytest_unconfigure() -> None:
+def pytest_unconfigure(config: pytest.Config) -> None:
     hooks.end()
+    if config.getoption("cpu") and not hasattr(config, "workerinput"):
+        CPU.parent.mkdir(exist_ok=True)
+        CPU.write_text(f"{sum(os.times()[:4]):.0f}\n")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -106,6 +111,7 @@ def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--cpu", action="store_true", help="keep the seconds of processor time for benchmarks.house")
     parser.addoption("--times", type=int, default=1, help="run every test so often (python -m system_words)")
 
 
