@@ -14,7 +14,7 @@ from itertools import product
 import numpy as np
 
 from dphmm import sensitivity_hull
-from dphmm.mechanisms import OptimalAdditive
+from dphmm.mechanisms import Staircase
 
 # The linear program itself: `OptimalTable` rounds its solution to an exact mechanism.
 from dphmm.mechanisms.table_program import Problem, optimum
@@ -22,7 +22,14 @@ from dphmm.plot.figures import Figure
 from dphmm.policy import radius as within
 from experiments.experiment import Cell, Experiment, Row, Settings
 from experiments.optimum import tables
-from experiments.optimum.mechanisms import OPTIMAL, TABLES, measured, tabled, tables_of
+from experiments.optimum.mechanisms import (
+    DISTANCE_STAIRCASE,
+    TABLES,
+    measured,
+    offset_for_distance,
+    tabled,
+    tables_of,
+)
 from experiments.optimum.risk import PRIORS, Noise, named, world
 
 EPSILONS = ("0.5", "1", "2", "3", "4")
@@ -56,8 +63,8 @@ def measure(settings: Settings, cell: Cell, seed: np.random.SeedSequence) -> lis
     edges, hull = policy.edges(None), sensitivity_hull(policy, place.cells)
     best = optimum(Problem(place.cells, place.lengths, place.prior, edges), float(epsilon))
     if cell["part"] == "edge":
-        noise = Noise.on_lattice(OptimalAdditive(hull, epsilon, "euclidean"), hull)
-        found = [(OPTIMAL, noise.raw, named(noise, place))]
+        noise = Noise.on_lattice(Staircase(hull, epsilon, offset_for_distance(hull, epsilon)), hull)
+        found = [(DISTANCE_STAIRCASE, noise.raw, named(noise, place))]
     elif cell["part"] == "table":
         found = [
             (name, *tabled(table, place)) for name, table in zip(TABLES, tables_of(edges, epsilon, place), strict=True)

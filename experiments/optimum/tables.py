@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from experiments.optimum.mechanisms import (
     AUTO,
     DISCRETE,
-    DISTANCE_OPTIMAL,
     DISTANCE_STAIRCASE,
     KNORM,
     NOISES,
@@ -29,7 +28,6 @@ _COLUMNS = {
     KNORM: "K-norm",
     DISCRETE: "DiscreteKNorm",
     DISTANCE_STAIRCASE: "Staircase",
-    DISTANCE_OPTIMAL: "OptimalAdditive",
     PLANAR: "planar Laplace",
 }
 #: What the figure shows besides the best of ours.

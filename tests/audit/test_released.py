@@ -595,39 +595,15 @@ def test_a_bug_in_the_planner_is_found_in_the_file(tmp_path, monkeypatch):
     assert verdict.document()["plans_convicted"]
 
 
-@pytest.mark.parametrize("mechanism", ["auto", "optimal-additive"])
-def test_several_queries_of_a_subject(tmp_path, mechanism):
+def test_several_queries_of_a_subject(tmp_path):
     """The partners that the first query fixed are read from the ledger; totals are over both."""
     other = dphmm.StateSpace([[0], [3], [1], [5], [4], [9]])
     with dphmm.open_ledger(tmp_path / "l.db") as ledger:
-        one = dphmm.release_many(
-            walks(),
-            MODEL,
-            POLICY,
-            SPACE,
-            1,
-            ledger=ledger,
-            progress=False,
-            bits=keyed_system_bits(1),
-            mechanism=mechanism,
-        )
-        two = dphmm.release_many(
-            walks(),
-            MODEL,
-            POLICY,
-            other,
-            2,
-            ledger=ledger,
-            query="other",
-            progress=False,
-            bits=keyed_system_bits(2),
-            mechanism=mechanism,
-        )
-        assert check_released(one, MODEL, POLICY, SPACE, 1, ledger=ledger, mechanism=mechanism).findings == ()
-        assert (
-            check_released(two, MODEL, POLICY, other, 2, ledger=ledger, query="other", mechanism=mechanism).findings
-            == ()
-        )
+        common = {"ledger": ledger, "progress": False}
+        one = dphmm.release_many(walks(), MODEL, POLICY, SPACE, 1, bits=keyed_system_bits(1), **common)
+        two = dphmm.release_many(walks(), MODEL, POLICY, other, 2, query="other", bits=keyed_system_bits(2), **common)
+        assert check_released(one, MODEL, POLICY, SPACE, 1, ledger=ledger).findings == ()
+        assert check_released(two, MODEL, POLICY, other, 2, ledger=ledger, query="other").findings == ()
 
 
 def test_a_map_with_times(tmp_path):

@@ -19,7 +19,7 @@ from click.testing import CliRunner
 from scipy.optimize import linprog
 
 from dphmm.cli.app import app
-from dphmm.mechanisms import DiscreteKNorm, OptimalAdditive, OptimalTable, Staircase
+from dphmm.mechanisms import DiscreteKNorm, OptimalTable, Staircase
 from dphmm.mechanisms.table_program import Problem
 from dphmm.mechanisms.table_program import optimum as solved
 from dphmm.policy import radius as within
@@ -81,29 +81,28 @@ def test_two_cells_have_the_optimum_of_randomised_response():
     assert found.value == pytest.approx(1 / 4) and found.bound == pytest.approx(1 / 4)
 
 
-#: side, radius, ε: the optimum, and raw / after naming of DiscreteKNorm, of the best staircase for distance, of the
-#: optimal additive one; every digit is known. Peak prior.
+#: side, radius, ε: the optimum, and raw / after naming of DiscreteKNorm and of the best staircase for distance; every
+#: digit is known. Peak prior.
 KNOWN = [
-    (6, 1.5, "1", "1.384", "2.220 / 1.425", "2.220 / 1.425", "2.220 / 1.425"),
-    (6, 1.5, "2", "0.765", "0.922 / 0.789", "0.922 / 0.789", "0.922 / 0.789"),
-    (6, 1.5, "4", "0.139", "0.165 / 0.149", "0.165 / 0.149", "0.165 / 0.149"),
-    (7, 2.3, "2", "1.363", "2.036 / 1.483", "1.980 / 1.453", "1.980 / 1.453"),
-    (7, 2.3, "4", "0.408", "0.777 / 0.693", "0.516 / 0.445", "0.516 / 0.445"),
-    (8, 3.2, "3", "1.265", "1.898 / 1.497", "1.731 / 1.368", "1.731 / 1.368"),
+    (6, 1.5, "1", "1.384", "2.220 / 1.425", "2.220 / 1.425"),
+    (6, 1.5, "2", "0.765", "0.922 / 0.789", "0.922 / 0.789"),
+    (6, 1.5, "4", "0.139", "0.165 / 0.149", "0.165 / 0.149"),
+    (7, 2.3, "2", "1.363", "2.036 / 1.483", "1.980 / 1.453"),
+    (7, 2.3, "4", "0.408", "0.777 / 0.693", "0.516 / 0.445"),
+    (8, 3.2, "3", "1.265", "1.898 / 1.497", "1.731 / 1.368"),
 ]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("side", "radius", "epsilon", "best", "knorm", "staircase", "additive"), KNOWN)
-def test_the_known_table_comes_out(side, radius, epsilon, best, knorm, staircase, additive):
+@pytest.mark.parametrize(("side", "radius", "epsilon", "best", "knorm", "staircase"), KNOWN)
+def test_the_known_table_comes_out(side, radius, epsilon, best, knorm, staircase):
     place, edges, hull = setting(side, radius)
     assert f"{optimum(place, edges, float(epsilon)).value:.3f}" == best
     made = (
         DiscreteKNorm(hull, epsilon),
         Staircase(hull, epsilon, methods.offset_for_distance(hull, Fraction(epsilon))),
-        OptimalAdditive(hull, epsilon, "euclidean"),
     )
-    for mechanism, expected in zip(made, (knorm, staircase, additive), strict=True):
+    for mechanism, expected in zip(made, (knorm, staircase), strict=True):
         noise = Noise.on_lattice(mechanism, hull)
         assert f"{noise.raw:.3f} / {named(noise, place):.3f}" == expected
 
@@ -135,14 +134,13 @@ def test_the_best_cell_and_the_mean_are_those_of_plain_enumeration():
     assert noise.weights.sum() == pytest.approx(1.0, abs=1e-8)
 
 
-def test_nothing_is_below_the_optimum_and_fitting_never_hurts():
+def test_nothing_is_below_the_optimum():
     place, edges, hull = setting(4, 1.5, "towns")
     best = optimum(place, edges, 3.0).value
     found = {name: value for name, _, value in methods.measured(hull, 1.5, Fraction(3), place)}
     assert set(found) == set(methods.METHODS) - set(methods.TABLES)
     assert min(found.values()) >= best * (1 - 1e-9)
-    assert found[methods.FITTED] <= found[methods.DISTANCE_OPTIMAL] + 1e-9
-    assert found[methods.DISTANCE_OPTIMAL] < found[methods.KNORM] < found[methods.PLANAR]
+    assert found[methods.DISTANCE_STAIRCASE] < found[methods.KNORM] < found[methods.PLANAR]
 
 
 def test_a_table_is_scored_by_its_own_estimate():
@@ -191,8 +189,7 @@ def frame(ratio, table=0.6):
         methods.TABLE: table,
         methods.PLANAR: 3.0,
         methods.DISCRETE: ratio,
-        methods.DISTANCE_STAIRCASE: ratio + 1,
-        methods.DISTANCE_OPTIMAL: ratio,
+        methods.DISTANCE_STAIRCASE: ratio,
     }
     places = {"radius": "1.5", "prior": "peak", "epsilon": "2", "raw": 2.0}
     program = {"optimum": 1.0, "bound": 1.0, "unknowns": 3}
@@ -223,7 +220,7 @@ def test_a_missed_goal_is_listed_and_only_our_own_count():
         "OptimalTable, uniform prior",
         "best noise of ours",
     }
-    assert len(found["distances"]) == len(found["edge"]) == 6
+    assert len(found["distances"]) == len(found["edge"]) == 5
 
 
 def test_cells_cover_what_is_asked():
@@ -239,7 +236,7 @@ def test_cells_cover_what_is_asked():
 @pytest.mark.slow
 def test_a_cell_is_measured_the_same_again_whatever_the_seed():
     cells = experiment.cells(Settings(quick=True))
-    named = {"grid": set(methods.METHODS) - {methods.FITTED, *methods.TABLES}, "table": set(methods.TABLES)}
+    named = {"grid": set(methods.METHODS) - set(methods.TABLES), "table": set(methods.TABLES)}
     for part, expected in named.items():
         cell = next(c for c in cells if c["part"] == part)
         first, second = (
@@ -254,7 +251,8 @@ def test_the_edge_is_what_additive_noise_pays_for():
     found = []
     for side in (4, 8):
         place, edges, hull = setting(side, 1.5, "uniform")
-        noise = Noise.on_lattice(OptimalAdditive(hull, 4, "euclidean"), hull)
+        offset = methods.offset_for_distance(hull, Fraction(4))
+        noise = Noise.on_lattice(Staircase(hull, 4, offset), hull)
         found.append(named(noise, place) / optimum(place, edges, 4.0).value)
     assert found[0] > 1.15 > 1.12 > found[1]
 
@@ -285,7 +283,7 @@ def test_the_command_writes_its_tables(tmp_path, monkeypatch):
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["experiment"] == "optimum"
     page = (folder / "results.md").read_text()
-    assert "## missed" in page and "uniform" in page and "optimal-additive" in page
+    assert "## missed" in page and "uniform" in page and methods.DISTANCE_STAIRCASE in page
     table = pd.read_csv(folder / "best.csv")
     assert len(table) == 2 and (table["ratio"] >= 1).all()
 

@@ -25,8 +25,8 @@ SCOPES = ("global", "component")
 FLAT = ("thicken", "allow")
 CONSTRAINTS = ("support", "delta=0.1", "delta=0.35")
 MECHANISMS = ("auto", "discrete-knorm", "staircase", "discrete-laplace")
-#: A table is for scope="global" alone, additive weights for one or two dimensions: every few of those seeds have one.
-TABLES, ADDITIVE = ("optimal-table", "hops"), "optimal-additive"
+#: A table is for scope="global" alone: every few of those seeds have one.
+TABLES = ("optimal-table", "hops")
 #: A table that was made before is for the support, and needs all states to be possible.
 MADE = "made-table"
 PROTECTIONS = ("nearest", "min-volume", "min-error")
@@ -87,8 +87,6 @@ def instance(seed: int, **fixed: Any) -> Instance:
     }
     if choices["scope"] == "global" and seed % 7 in (0, 1, 3):
         choices["mechanism"] = TABLES[seed % 7 == 1]
-    if dimension < 3 and seed % 7 == 4:
-        choices["mechanism"] = ADDITIVE
     if choices["scope"] == "global" and choices["constraint"] == "support" and seed % 7 == 5 < seed:
         model = _everywhere(seed, n)
         policy = POLICIES[tuple(POLICIES)[seed % len(POLICIES)]](rng, model, space)

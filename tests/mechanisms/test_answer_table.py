@@ -7,6 +7,7 @@ have different sums. The solver is replaced by ones that lie.
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import replace
 from fractions import Fraction
 
@@ -16,7 +17,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dphmm.mechanisms import OptimalTable, table, table_program
-from dphmm.mechanisms.answer_table import digits_for, require_certified, rounded, truthful
+from dphmm.mechanisms.answer_table import (
+    digits_for,
+    falling_ratio,
+    require_alike,
+    require_certified,
+    rounded,
+    truthful,
+)
 from dphmm.mechanisms.base import Uncertified
 from dphmm.policy import radius as within
 from naive_table import exp_below, least_mean, worst_ratio
@@ -109,6 +117,41 @@ def test_the_certificate_decides_as_brute_force_in_fractions_does(data):
     except Uncertified:
         certified = False
     assert certified == keeps
+
+
+def test_the_certificate_of_two_numbers_decides_as_that_of_all_does():
+    """Small sums, every truth and other: from tables that all but name the truth to tables that never do."""
+    n, bits = 3, 5
+    edges = np.array(list(itertools.combinations(range(n), 2)))
+    decided = set()
+    for epsilon in (Fraction(1, 2), Fraction(1), Fraction(2), Fraction(3)):
+        for other in range(1, 16):
+            weights = np.full((n, n), other, dtype=object)
+            np.fill_diagonal(weights, 2**bits - (n - 1) * other)
+            found = []
+            for certify in (lambda w, e: require_alike(w, bits, e), lambda w, e: require_certified(w, bits, edges, e)):
+                try:
+                    certify(weights, epsilon)
+                    found.append(True)
+                except Uncertified:
+                    found.append(False)
+            assert found[0] == found[1]
+            decided.add((found[0], weights[0, 0] < other))
+    assert decided == {(True, True), (True, False), (False, True), (False, False)}
+
+
+def test_the_ratio_of_neighbours_is_never_below_e_to_minus_epsilon():
+    for epsilon in (Fraction(1, 2**20), Fraction(1, 3), Fraction(1), Fraction(7, 2), Fraction(100), Fraction(2**10)):
+        ratio, digits = falling_ratio(epsilon)
+        total = term = Fraction(1)
+        n = 0
+        while n < 4 * epsilon or term > Fraction(1, 2**200):
+            n += 1
+            term = Fraction(math.floor(term * epsilon / n * 2**400), 2**400)
+            total += term
+        # total is below e^ε by next to nothing, so ratio·total >= 1 for nothing below e^-ε but what 2**-80 hides.
+        q = Fraction(ratio, 2**digits)
+        assert q < 1 and q * (total + Fraction(1, 2**100)) >= 1 and q * total < 1 + Fraction(1, 2**70)
 
 
 def lies():

@@ -32,11 +32,9 @@ from hypothesis import strategies as st
 import dphmm
 from crafted_bits import CountedBits
 from dphmm.errors import InvalidInput
-from dphmm.mechanisms import OptimalAdditive
 from dphmm.samplers import LatticeBody, LatticeSampler, ReplayBits, SystemBits, entropy
 from dphmm.samplers.entropy import JobKey, KeyedBits, encoded, is_secure
 from dphmm.samplers.weighted import TableSampler
-from naive_mechanisms import shape
 from running_example import ANSWERS, EDGES_3B, TRANSITION
 
 #: Keys of the system are replayed here, each test its own.
@@ -224,7 +222,6 @@ SAMPLERS = {
     "knorm": lambda: LatticeSampler.knorm(DISC, Fraction(1, 2)),
     "knorm, small epsilon": lambda: LatticeSampler.knorm(DISC, Fraction(1, 2**20)),
     "staircase": lambda: LatticeSampler.staircase(DISC, Fraction(2), Fraction(1, 3)),
-    "weighted": lambda: OptimalAdditive(shape("interval"), 1)._sampler,
     "table": ByRows,
 }
 

@@ -22,8 +22,6 @@ from registered import chosen_mechanisms, left_out, policy_kinds
 SLACK = 1e-9
 KINDS, MECHANISMS = policy_kinds(), chosen_mechanisms()
 #: Where there is a program for many pairs: answers of a span this small, at an epsilon that needs a small window.
-SPANS = {"optimal-additive": 1}
-EPSILONS = {"optimal-additive": ["1", "2.5"]}
 #: What is drawn for answers and not for a body is one body's law.
 SCOPES = {"optimal-table": ["global"], "hops": ["global"]}
 
@@ -78,8 +76,8 @@ POLICIES = {
 
 def made(pick, kind, mechanism):
     """An instance of whole numbers, each picked from a first one to a last one."""
-    n, span = pick(2, 7), SPANS.get(mechanism, 4)
-    answers = np.array([[pick(-span, span), pick(-span, span)] for _ in range(n)])
+    n = pick(2, 7)
+    answers = np.array([[pick(-4, 4), pick(-4, 4)] for _ in range(n)])
     policy, edges = POLICIES[kind](pick, answers)
     support = np.array([pick(0, 3) < 3 for _ in range(n)])
     plan = support & np.array([pick(0, 3) < 3 for _ in range(n)])
@@ -89,7 +87,7 @@ def made(pick, kind, mechanism):
     def one_of(choices):
         return choices[pick(0, len(choices) - 1)]
 
-    epsilon = one_of(EPSILONS.get(mechanism, ["0.3", "1", "2.5"]))
+    epsilon = one_of(["0.3", "1", "2.5"])
     scope = one_of(SCOPES.get(mechanism, ["global", "component"]))
     return answers, (policy, edges), support, plan, epsilon, mechanism, scope, one_of(["thicken", "allow"])
 
@@ -254,8 +252,8 @@ def test_epsilon_is_reached():
 def test_sequences_lose_at_most_the_sum_of_costs(seed):
     """Theorem 7.2 on all pairs of possible histories of two steps, plans fixed by the first answer."""
     rng, mechanism = np.random.default_rng(seed), MECHANISMS[seed % len(MECHANISMS)]
-    n, span = 4, SPANS.get(mechanism, 3)
-    answers = rng.integers(-span, span + 1, size=(n, 2))
+    n = 4
+    answers = rng.integers(-3, 4, size=(n, 2))
     moves = rng.random((n, n)) * (rng.random((n, n)) < 0.7) + np.eye(n)
     model = dphmm.MarkovModel(np.full(n, 1 / n), moves / moves.sum(axis=1, keepdims=True))
     policy = dphmm.policy.from_edges([(0, 1), (2, 3)], n)

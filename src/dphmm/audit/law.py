@@ -5,25 +5,17 @@ to exp(-E(z - answer)), with E(x) = ε·N(x) for the K-norm mechanism and ε·ma
 g. The normaliser sums over the same differences for every answer, so two answers that differ by v lose the largest
 E(x + v) - E(x): ε·N(v), and ε·⌈N(v)⌉ (docs/theory.md 5). `enumerated` finds it again by looking at every x of a window.
 
-Noise with weights of its own (`Weights`) is decided point by point, one required vector at a time, apart from
-`dphmm.mechanisms`: weights are a dictionary, points are found by trying a box, quotients are fractions. Where `faults`
-finds none, it loses at most ε·⌈N(v)⌉. Beyond the window the weight is tail·qʲ⁻¹ where
-radius + j - 1 < N <= radius + j; two points there whose difference has norm at most 1 are at most one shell apart, so
-they lose at most log 1/q.
-
 `Table` says what a table really loses: rows are found by their answers, quotients are compared as integers.
 Written apart from `dphmm.mechanisms`: answers are keys of a dictionary, sums are made again, e^ε is bounded by partial
 sums of its own. What two answers lose is the log of the largest quotient of their rows; as a fraction it is rounded up,
 and stated as ε where the quotients themselves are at most e^ε. A "norm" of two answers is their loss over ε here.
 
-Proofs: docs/proofs/optimal-additive.md, docs/proofs/optimal-table.md.
+Proof: docs/proofs/optimal-table.md.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -35,142 +27,11 @@ from dphmm._cached import cached_property
 from dphmm.errors import InvalidInput
 from dphmm.types import BoolArray, FloatArray, IntArray, Loss
 
-Point = tuple[int, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class Weights:
-    """The weights of one mechanism on the lattice Zᵏ of the body |normals·y| <= offsets."""
-
-    epsilon: Fraction
-    normals: tuple[Point, ...]
-    offsets: Point
-    near: dict[Point, int]
-    radius: Fraction
-    tail: int
-    q: Fraction
-
-    @classmethod
-    def of(cls, mechanism: Any) -> Weights:
-        """Read off a mechanism."""
-        law, hull = mechanism.law, mechanism.hull
-        normals = tuple(tuple(row) for row in hull.normals.tolist())
-        near = dict(zip(map(tuple, law.points.tolist()), law.weights, strict=True))
-        numbers = (law.radius, law.tail, Fraction(law.ratio, 2**law.bits))
-        return cls(mechanism.epsilon, normals, tuple(hull.offsets.tolist()), near, *numbers)
-
-    @cached_property
-    def key(self) -> tuple[object, ...]:
-        """Equal for equal weights."""
-        return self.epsilon, self.radius, self.tail, self.q, frozenset(self.near.items())
-
-    def norm(self, y: Sequence[int]) -> Fraction:
-        """The norm of a point of the lattice."""
-        values = (abs(sum(a * c for a, c in zip(row, y, strict=True))) for row in self.normals)
-        return max(Fraction(value, offset) for value, offset in zip(values, self.offsets, strict=True))
-
-    def weight(self, y: Point) -> Fraction:
-        """How much a noise weighs."""
-        found = self.near.get(y)
-        if found is not None:
-            return Fraction(found)
-        return self.tail * self.q ** (math.ceil(self.norm(y) - self.radius) - 1)
-
-    def exponent(self, y: Point) -> float:
-        """-log of its weight to that of no noise."""
-        ratio = self.weight(y) / self.near[(0,) * len(y)]
-        return math.log(ratio.denominator) - math.log(ratio.numerator)
-
-    def faults(self) -> Iterator[str]:
-        """What is wrong with the weights: too steep anywhere, or not of every point they should be of."""
-        if not 0 < self.q < 1 or self.q < _exp_above(self.epsilon):
-            yield "the shells of the noise fall by more than e^-epsilon"
-        if self.tail <= 0 or any(weight <= 0 for weight in self.near.values()):
-            yield "a noise without weight"
-        window = {y for y in self._box(self.radius) if self.norm(y) <= self.radius}
-        if window != set(self.near):
-            yield "weights of other noises than those near the origin"
-            return
-        steep = next((y for y in self.near if self._too_steep(y)), None)
-        if steep is not None:
-            yield f"noises that differ by a required difference lose more than epsilon, one of them {list(steep)}"
-
-    def steps(self, v: Point, most: int) -> int | None:
-        """The least m for which answers that differ by v lose at most m·log 1/q over every point of a window.
-
-        None where the window would have more than ``most`` points.
-        """
-        size = self.norm(v)
-        reach = self.radius + 2 * (1 + size.denominator)
-        if self._count(reach) > most:
-            return None
-        worst = max((self._apart(y, v) for y in self._box(reach)), default=Fraction(1))
-        m, bound = 0, Fraction(1)
-        while bound < worst:
-            m, bound = m + 1, bound / self.q
-        return m
-
-    def _apart(self, y: Point, v: Point) -> Fraction:
-        here, there = self.weight(y), self.weight(tuple(a + b for a, b in zip(y, v, strict=True)))
-        return max(here / there, there / here)
-
-    def _too_steep(self, y: Point) -> bool:
-        here = self.near[y]
-        for step in self._body:
-            there = tuple(a + b for a, b in zip(y, step, strict=True))
-            other = self.near.get(there)
-            if other is None:
-                other = self.tail if self.norm(there) <= self.radius + 1 else 0
-            if here * self.q > other or other * self.q > here:
-                return True
-        return False
-
-    @cached_property
-    def _body(self) -> list[Point]:
-        return [y for y in self._box(Fraction(1)) if any(y) and self.norm(y) <= 1]
-
-    def _box(self, radius: Fraction) -> Iterator[Point]:
-        return itertools.product(*(range(-h, h + 1) for h in self._half(radius)))
-
-    def _count(self, radius: Fraction) -> int:
-        return math.prod(2 * h + 1 for h in self._half(radius))
-
-    def _half(self, radius: Fraction) -> list[int]:
-        """Bounds of the coordinates of points within a radius, from two facets that meet: by Cramer's rule."""
-        if len(self.normals[0]) == 1:
-            return [min(math.floor(radius * b / abs(n[0])) for n, b in zip(self.normals, self.offsets, strict=True))]
-        pairs = [
-            ((n, b), (m, c))
-            for (n, b), (m, c) in itertools.combinations(list(zip(self.normals, self.offsets, strict=True)), 2)
-            if n[0] * m[1] != n[1] * m[0]
-        ]
-        return [
-            min(
-                math.floor(radius * Fraction(abs(m[1 - i]) * b + abs(n[1 - i]) * c, abs(n[0] * m[1] - n[1] * m[0])))
-                for (n, b), (m, c) in pairs
-            )
-            for i in (0, 1)
-        ]
-
-
-def _exp_above(epsilon: Fraction) -> Fraction:
-    """A rational that is not below e^-ε, by less than 2**-60 of it: 1 / (a partial sum of e^ε, which is below it)."""
-    term = total = Fraction(1)
-    n, scale = 0, 2 ** (96 + 2 * math.ceil(epsilon))
-    while term * 2**90 > total:
-        n += 1
-        term = Fraction(math.floor(term * epsilon / n * scale), scale)
-        total += term
-    return 1 / total
-
-
-KNORM, STAIRCASE, CONSTANT, ADDITIVE = "discrete-knorm", "staircase", "constant", "optimal-additive"
+KNORM, STAIRCASE, CONSTANT = "discrete-knorm", "staircase", "constant"
 #: Partial sums of products stay below this in 64 bits.
 _ROOM = 2**62
 #: Largest common denominator of the facets that an enumeration works with.
 _MOST_COMMON = 2**31
-#: Points whose quotients are looked at in fractions are so many times fewer.
-_DEARER = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,22 +49,20 @@ class Law:
     coordinates: IntArray
     normals: IntArray
     offsets: IntArray
-    weights: Weights | None = None
 
     @classmethod
     def of(cls, mechanism: Any) -> Law:
         """Read off a mechanism. Raises InvalidInput for one whose law is not known here."""
         name = getattr(mechanism, "name", type(mechanism).__name__)
         kind = getattr(mechanism, "law_name", None) or name
-        if kind not in (KNORM, STAIRCASE, CONSTANT, ADDITIVE):
-            known = "discrete-knorm, staircase, optimal-additive or constant, or a plan's table: others by samples"
+        if kind not in (KNORM, STAIRCASE, CONSTANT):
+            known = "discrete-knorm, staircase or constant, or a plan's table: others by samples"
             raise InvalidInput("mechanism", name, known)
         hull = mechanism.hull
         offset = mechanism.offset if kind == STAIRCASE else Fraction(0)
         parts = (hull.basis, hull.coordinates, hull.normals, hull.offsets)
-        weights = Weights.of(mechanism) if kind == ADDITIVE else None
         basis, coordinates, normals, offsets = (np.asarray(part, dtype=np.int64) for part in parts)
-        return cls(kind, mechanism.epsilon, offset, basis, coordinates, normals, offsets, weights)
+        return cls(kind, mechanism.epsilon, offset, basis, coordinates, normals, offsets)
 
     def between(self, first: IntArray, second: IntArray) -> Loss:
         """What two answers (d,) lose."""
@@ -223,8 +82,7 @@ class Law:
         """Equal for equal laws, whatever the order of their facets and the sign of a normal."""
         rows = [tuple(row) for row in self.normals.tolist()]
         facets = {(max(row, tuple(-x for x in row)), b) for row, b in zip(rows, self.offsets.tolist(), strict=True)}
-        own = None if self.weights is None else self.weights.key
-        return self.kind, self.epsilon, self.offset, str(self.basis.tolist()), frozenset(facets), own
+        return self.kind, self.epsilon, self.offset, str(self.basis.tolist()), frozenset(facets)
 
     def faults(self) -> list[str]:
         """What is wrong with the body itself."""
@@ -236,7 +94,7 @@ class Law:
             found.append("a facet without room: the body has no inside")
         if self.rank and np.linalg.matrix_rank(self.normals.astype(np.float64)) < self.rank:
             found.append("the facets leave a direction unbounded")
-        return found if found or self.weights is None else list(self.weights.faults())
+        return found
 
     def on_span(self, v: IntArray) -> BoolArray:
         """Which vectors (n, d) noise of this body can be."""
@@ -283,8 +141,6 @@ class Law:
             norm = self.norm(row)
             if isinstance(norm, float):
                 found.append(norm)
-            elif self.weights is not None:
-                found.append(self.weights.exponent(self._point(row)))
             else:
                 found.append(self.epsilon * (norm if self.kind == KNORM else max(0, math.ceil(norm - self.offset))))
         return found
@@ -292,15 +148,9 @@ class Law:
     def enumerated(self, v: IntArray, most: int) -> Fraction | None:
         """The largest E(x + v) - E(x), E(x) - E(x + v) over every lattice point x of a window around 0.
 
-        For noise with weights of its own in whole steps of the shells, rounded up.
-
         None where the window would have more than ``most`` points, or fractions do not fit 64 bits.
         """
-        y = self._point(v)
-        if self.weights is not None:
-            # A window may be too small for the last step of a bound, and never shows one that is not there.
-            steps = self.weights.steps(y, most // _DEARER)
-            return None if steps is None or self.epsilon * steps < self.loss(self.norm(v)) else self.epsilon * steps
+        y = [int(c) for c in self.y_of(np.asarray(v, dtype=np.int64)[None])[0]]
         common = math.lcm(*self.offsets.tolist()) if len(self.offsets) else 1
         if not self.rank or common * self.offset.denominator > _MOST_COMMON:
             return None
@@ -317,10 +167,6 @@ class Law:
         here, there = (self._levels(points, common) for points in (x, x + np.array(y, dtype=np.int64)))
         scale = common if self.kind == KNORM else 1
         return self.epsilon * Fraction(int(np.abs(there - here).max()), scale)
-
-    def _point(self, v: IntArray) -> tuple[int, ...]:
-        """Coordinates of one vector of the span."""
-        return tuple(int(c) for c in self.y_of(np.asarray(v, dtype=np.int64)[None])[0])
 
     def _levels(self, y: IntArray, common: int) -> IntArray:
         """E/ε of coordinates (n, k): times the common denominator for the K-norm mechanism, else in steps."""
@@ -354,7 +200,7 @@ class Table:
     """The rows (n lists of n whole numbers) of answers, and the answers in their order."""
 
     epsilon: Fraction
-    answers: tuple[Point, ...]
+    answers: tuple[tuple[int, ...], ...]
     rows: tuple[tuple[int, ...], ...]
 
     kind = KIND
@@ -376,7 +222,7 @@ class Table:
         return KIND, self.epsilon, self.answers, self.rows
 
     @cached_property
-    def number(self) -> dict[Point, int]:
+    def number(self) -> dict[tuple[int, ...], int]:
         """The row of each answer."""
         return {answer: row for row, answer in enumerate(self.answers)}
 

@@ -203,7 +203,7 @@ def _releases() -> Iterator[str]:
         name = f"{model}-{policy}-{constraint.partition('=')[0]}"
         yield from _release(name, model, f"{model}-{policy}.json", f"--constraint {constraint}")
     for mechanism in MECHANISM_CHOICES[1:]:
-        model = "line" if mechanism.startswith("optimal") else "map"
+        model = "line" if mechanism == "optimal-table" else "map"
         yield from _release(mechanism, model, f"{model}-radius.json", f"--mechanism {mechanism}")
     yield from _release("component", "line", "edges.json", "--scope component --flat allow")
     for at, (model, policy) in enumerate((("map", "map-radius"), ("line", "categorical"), ("map", "map-complete"))):

@@ -197,11 +197,10 @@ def _errors(hull: SensitivityHull, options: Options, bias: float) -> dict[str, A
     """Root mean square error of every mechanism on this hull, answer units; null where it cannot be used.
 
     ``bias`` is the mean square distance of merged states to their partners, which comes to each.
-    One that takes seconds to make only where it was asked for.
     """
     errors: dict[str, Any] = {}
     for name, kind in MECHANISMS.items():
-        if issubclass(kind, LatticeMechanism) and not (kind.choosable and (kind.quick or options.mechanism == name)):
+        if issubclass(kind, LatticeMechanism) and not kind.choosable:
             continue
         try:
             error = math.sqrt(mechanism(name, hull, options.epsilon).expected_error + bias)

@@ -1,7 +1,6 @@
 """Mechanisms: what is added to an answer, and how likely that was.
 
-- for release, exact on the lattice: `DiscreteKNorm`, `Staircase`, `Constant`; `choose` takes the better
-("auto"); `OptimalAdditive`, the best noise that a linear program finds, where it is asked for
+- for release, exact on the lattice: `DiscreteKNorm`, `Staircase`, `Constant`; `choose` takes the better ("auto")
 - `DiscreteLaplace`, exact too: independent noise on every axis, where it is asked for
 - for few answers, exact too: `OptimalTable`, the best law over the answers for each of them, from a linear program;
 `Hops` for labels: what is further away by edges is named less often (randomised response if all are joined);
@@ -16,7 +15,6 @@ from dphmm.mechanisms.continuous import KNorm, Laplace, PlanarIsotropic
 from dphmm.mechanisms.discrete_laplace import DiscreteLaplace
 from dphmm.mechanisms.hops import Hops
 from dphmm.mechanisms.knorm import Constant, DiscreteKNorm, Staircase
-from dphmm.mechanisms.optimal import OptimalAdditive
 from dphmm.mechanisms.registry import (
     AUTO,
     MECHANISM_CHOICES,
@@ -47,7 +45,6 @@ __all__ = [
     "MadeTable",
     "Mechanism",
     "NoiseMechanism",
-    "OptimalAdditive",
     "OptimalTable",
     "PlanarIsotropic",
     "Staircase",

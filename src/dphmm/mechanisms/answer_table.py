@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 from dphmm._cached import cached_property
 from dphmm.accounting.budget import float_above
 from dphmm.errors import InvalidInput, Unprotectable
-from dphmm.mechanisms.base import AnswerMechanism, Uncertified, Words, falling_ratio, vector
+from dphmm.mechanisms.base import AnswerMechanism, Uncertified, Words, vector
 from dphmm.mechanisms.table_program import checked_edges, checked_points, checked_prior, hops
 from dphmm.policy.constraint import Constraint
 from dphmm.policy.graph import PolicyGraph
@@ -168,6 +168,8 @@ def _found(values: IntArray, wanted: IntArray) -> tuple[IntArray, NDArray[np.boo
 
 #: Rows sum to 2**(this + 3/2·ε): a neighbour's e^-ε of a row still has this many digits.
 _DIGITS = 128
+#: Digits of the ratio by which the weights of neighbours may fall, beside the same 3/2·ε.
+_RATIO_DIGITS = 80
 #: What every answer has at least, times the number of answers: far below any error of a solver, far above a unit.
 _LEAST_DIGITS = 40
 #: How much less than ε a program is solved for, relative and at least: more than its errors, and those of rounding.
@@ -177,6 +179,12 @@ _MARGIN, _LEAST_MARGIN = 2.0**-28, 2.0**-43
 def digits_for(epsilon: Fraction) -> int:
     """Binary digits of the sum of every row."""
     return _DIGITS + math.ceil(epsilon * 3 / 2)
+
+
+def falling_ratio(epsilon: Fraction) -> tuple[int, int]:
+    """(ratio, digits) with e^-ε <= ratio / 2**digits < 1, as close as is worth having."""
+    digits = _RATIO_DIGITS + math.ceil(epsilon * 3 / 2)
+    return exp_bracket(epsilon, digits)[1], digits
 
 
 def margin_of(epsilon: Fraction) -> float:
@@ -299,7 +307,6 @@ class AnswerTable(AnswerMechanism):
     what was given), and for ``_edges`` between them. Nothing is impossible.
     """
 
-    quick: ClassVar[bool] = False
     law_name: ClassVar[str | None] = "optimal-table"
     words: ClassVar[Words] = Words(
         scope="A table: every planned answer has a law of its own over the planned answers. A state is hidden among "

@@ -7,7 +7,6 @@ Proof: docs/proofs/promise.md.
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from fractions import Fraction
@@ -21,7 +20,6 @@ from dphmm.errors import DphmmError, InvalidInput
 from dphmm.policy.constraint import Constraint
 from dphmm.policy.graph import PolicyGraph
 from dphmm.samplers.body import add_noise
-from dphmm.samplers.uniform import exp_bracket
 from dphmm.sensitivity.hull import SensitivityHull, largest_norm
 from dphmm.sensitivity.protection import degree_among
 from dphmm.states.lattice import Lattice
@@ -115,9 +113,8 @@ class LatticeMechanism(Mechanism):
     made_from: ClassVar[Literal["hull", "answers"]] = "hull"
     #: Whether its law asks nothing of answers but which they are, so that they may be names.
     for_labels: ClassVar[bool] = False
-    #: Whether a release may ask for it by name, and whether it is made fast enough to be tried beside others.
+    #: Whether a release may ask for it by name.
     choosable: ClassVar[bool] = True
-    quick: ClassVar[bool] = True
     words: ClassVar[Words] = Words()
     #: The law that an audit knows how to judge from its integers, where it is not named as the mechanism is.
     law_name: ClassVar[str | None] = None
@@ -316,15 +313,5 @@ def hull_field(hull: Any) -> SensitivityHull:
     return hull
 
 
-#: Binary digits of the smallest of weights that are whole numbers, and of the ratio by which they fall.
-DIGITS = 80
-
-
 class Uncertified(DphmmError):
     """Weights that lose more than ε, or could not be shown not to: they are never drawn from."""
-
-
-def falling_ratio(epsilon: Fraction) -> tuple[int, int]:
-    """(ratio, bits) with e^-ε <= ratio / 2**bits < 1, as close as is worth having."""
-    bits = DIGITS + math.ceil(epsilon * 3 / 2)
-    return exp_bracket(epsilon, bits)[1], bits

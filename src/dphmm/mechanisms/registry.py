@@ -20,7 +20,6 @@ from dphmm.mechanisms.continuous import KNorm, Laplace, PlanarIsotropic
 from dphmm.mechanisms.discrete_laplace import DiscreteLaplace
 from dphmm.mechanisms.hops import Hops
 from dphmm.mechanisms.knorm import Constant, DiscreteKNorm, Staircase, lattice_body, law_sums
-from dphmm.mechanisms.optimal import OptimalAdditive
 from dphmm.mechanisms.table import OptimalTable
 from dphmm.policy.constraint import Constraint
 from dphmm.policy.graph import PolicyGraph
@@ -34,7 +33,6 @@ KINDS: tuple[type[Mechanism], ...] = (
     DiscreteKNorm,
     Staircase,
     DiscreteLaplace,
-    OptimalAdditive,
     OptimalTable,
     Hops,
     MadeTable,
@@ -98,8 +96,7 @@ def answer_mechanism(
 def from_description(K: SensitivityHull, description: Mapping[str, str]) -> NoiseMechanism:
     """The release mechanism that described itself so, on the same hull.
 
-    Raises InvalidInput for a description that is not of a release mechanism on hulls, or of optimal weights that
-    another machine found and this one does not.
+    Raises InvalidInput for a description that is not of a release mechanism on hulls.
     """
     kind = _on_hulls(description.get("name"))
     try:
