@@ -69,7 +69,7 @@ def commands(command, words=()):
         for name in command.list_commands(click.Context(command)):
             yield from commands(command.get_command(click.Context(command), name), (*words, name))
     else:
-        yield words, [one.opts[0].lstrip("-") for one in command.params if isinstance(one, click.Option)]
+        yield words, [max(one.opts, key=len).lstrip("-") for one in command.params if isinstance(one, click.Option)]
 
 options = dict(commands(app))
 from dphmm.cli.pipeline import _OWN, STAGES
@@ -77,7 +77,7 @@ keys = {
     f"[{name}] {option}"
     for name, stage in STAGES.items()
     for words, taken in options.items()
-    if all(own in (word, "{kind}") for own, word in zip(stage.words, words))
+    if all(part in (word, "{kind}") for part, word in zip(stage.words, words))
     for option in taken
     if option not in _OWN
 }
@@ -134,9 +134,16 @@ class House:
         paths = [path for folder in folders for path in (self.root / folder).rglob("*.md")]
         return sum(len(path.read_text().split()) for path in paths)
 
-    def functions(self) -> Iterator[tuple[File, ast.FunctionDef | ast.AsyncFunctionDef, int]]:
-        """All functions of the package, with their lines."""
-        return ((file, node, lines) for file in self.files for node, lines in file.functions())
+    def functions(self) -> Iterator[tuple[str, str, ast.arguments, int]]:
+        """The place, name, parameters and lines of all functions of the package."""
+        for file in self.files:
+            for node, lines in file.functions():
+                yield f"{file.path}:{node.lineno} {node.name}", node.name, node.args, lines
+
+
+def code(files: list[File]) -> list[str]:
+    """The code lines of files."""
+    return [line for file in files for line in file.code]
 
 
 def characters(lines: list[str]) -> float:
@@ -155,21 +162,17 @@ def options_of_commands(house: House) -> list[str] | None:
 def parameters(house: House) -> list[str]:
     """The public functions with more parameters than `MOST_PARAMETERS`, the largest first."""
     counted = []
-    for file, node, _ in house.functions():
-        own = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
-        count = sum(parameter.arg not in ("self", "cls") for parameter in own)
-        if count > MOST_PARAMETERS and not node.name.startswith("_"):
-            counted.append((count, f"{file.path}:{node.lineno} {node.name}"))
-    return [f"{count} {where}" for count, where in sorted(counted, reverse=True)]
+    for place, name, taken, _ in house.functions():
+        names = [parameter.arg for parameter in (*taken.posonlyargs, *taken.args, *taken.kwonlyargs)]
+        count = len(set(names) - {"self", "cls"})
+        if count > MOST_PARAMETERS and not name.startswith("_"):
+            counted.append((count, place))
+    return [f"{count} {place}" for count, place in sorted(counted, reverse=True)]
 
 
 def untyped(house: House) -> list[str]:
     """The public functions that take any option (`**choices: Any`), whose parameters cannot be counted."""
-    return [
-        f"{file.path}:{node.lineno} {node.name}"
-        for file, node, _ in house.functions()
-        if node.args.kwarg and not node.name.startswith("_")
-    ]
+    return [place for place, name, taken, _ in house.functions() if taken.kwarg and not name.startswith("_")]
 
 
 def clauses(house: House) -> list[str]:
@@ -214,28 +217,23 @@ def used_once(house: House) -> list[str]:
         uses.update(node.id for node in file.nodes if isinstance(node, ast.Name))
         uses.update(node.attr for node in file.nodes if isinstance(node, ast.Attribute))
     return [
-        f"{file.path}:{node.lineno} {node.name}"
-        for file, node, lines in house.functions()
-        if node.name.startswith("_") and not node.name.startswith("__")
-        if uses[node.name] == 1 and lines < FEWEST_LINES
+        place
+        for place, name, _, lines in house.functions()
+        if re.match("_[^_]", name) and uses[name] == 1 and lines < FEWEST_LINES
     ]
 
 
 def without_default_test(house: House) -> list[str]:
     """The files of tests in which the default command runs none."""
     left_out = re.compile(rf"mark\.({'|'.join(LEFT_OUT)})\b")
+    # A test, a class of tests or a state machine of Hypothesis, with its decorators.
+    test = re.compile(r"(@.*\n)*(def |class )?(test|Test)")
     listed = []
     for file in house.tests:
-        tests = []
-        for node in file.tree.body:
-            # A test, a class of tests, or a state machine (an assignment), with its decorators.
-            start = re.match(r"(@.*\n)*(def |class )?(test|Test|pytestmark)", ast.unparse(node))
-            if start is not None and start[3] == "pytestmark" and left_out.search(ast.unparse(node)):
-                tests.clear()
-                break
-            if start is not None and start[3] != "pytestmark" and not left_out.search(start[0]):
-                tests.append(node)
-        if file.path.name.startswith("test_") and not tests:
+        texts = [ast.unparse(node) for node in file.tree.body]
+        whole = any(text.startswith("pytestmark") and left_out.search(text) for text in texts)
+        tests = [start for text in texts if (start := test.match(text)) and not left_out.search(start[0])]
+        if file.path.name.startswith("test_") and (whole or not tests):
             listed.append(str(file.path))
     return listed
 
@@ -265,17 +263,17 @@ def banned_words(house: House) -> list[str]:
     # What stored plans name so, and their hashes with it, cannot change: between quotes it is such a key.
     parts.append(f'(?<!"){STORED}(?!")')
     pattern = re.compile(f"(?<![A-Za-z])(?:{'|'.join(parts)})(?![a-z])")
-    found = []
+    places = []
     for path in [*(house.root / file.path for file in house.files), *house.pages()]:
         for number, line in enumerate(path.read_text().splitlines() if path.exists() else [], 1):
             split = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", line)
-            found += [f"{path.relative_to(house.root)}:{number} {word}" for word in pattern.findall(split)]
-    return found
+            places += [f"{path.relative_to(house.root)}:{number} {word}" for word in pattern.findall(split)]
+    return places
 
 
 def live_bugs(house: House) -> int:
     """The number of seeded bugs that the code can have."""
-    texts = [path.read_text() for path in (house.root / "tests" / "mutants" / "seeded").glob("*.toml")]
+    texts = [path.read_text() for path in (house.root / "tests/mutants/seeded").glob("*.toml")]
     return sum("absent" not in record for text in texts for record in tomllib.loads(text)["mutant"])
 
 
@@ -285,20 +283,15 @@ def processor_seconds(house: House) -> float | None:
     return float(path.read_text()) if path.exists() else None
 
 
-def lines_of(files: list[File]) -> list[str]:
-    """The code lines of files."""
-    return [line for file in files for line in file.code]
-
-
 GAUGES: dict[str, Callable[[House], list[str] | float | None]] = {
     "files": lambda house: len(house.files),
     "code lines": lambda house: sum(house.rooms.values()),
     "code lines of the core": lambda house: sum(n for room, n in house.rooms.items() if room not in UPPER),
-    "code lines of experiments": lambda house: len(lines_of(house.read("experiments"))),
-    "code lines of tests": lambda house: len(lines_of(house.tests)),
+    "code lines of experiments": lambda house: len(code(house.read("experiments"))),
+    "code lines of tests": lambda house: len(code(house.tests)),
     "lines of templates, script and style": lambda house: len(house.other),
-    "characters per code line": lambda house: characters(lines_of(house.files)),
-    "characters per code line of tests": lambda house: characters(lines_of(house.tests)),
+    "characters per code line": lambda house: characters(code(house.files)),
+    "characters per code line of tests": lambda house: characters(code(house.tests)),
     "characters per line of templates": lambda house: characters(house.other),
     "words of docs": lambda house: house.words("docs"),
     "words of results": lambda house: house.words("experiments"),
@@ -346,8 +339,8 @@ def table(houses: list[House]) -> Iterator[str]:
     """A line for each gauge and each room, with a column for each tree."""
 
     def row(name: str, values: list[float | None], limit: float | None = None) -> str:
-        told = "".join(f"{'not measured' if value is None else f'{value:,}':>14}" for value in values)
-        return f"{name:40}{told}" + ("" if limit is None else f"   limit {limit:,}")
+        cells = "".join(f"{'not measured' if value is None else f'{value:,}':>14}" for value in values)
+        return f"{name:40}{cells}" + ("" if limit is None else f"   limit {limit:,}")
 
     for gauge in GAUGES:
         yield row(gauge, [figure(house, gauge) for house in houses], LIMITS.get(gauge))

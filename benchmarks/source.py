@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import io
 import re
-import sys
 import tokenize
 from collections.abc import Iterable, Iterator
 from functools import cached_property
@@ -180,8 +179,10 @@ class Package:
 
     def circles(self, types: bool = False) -> list[str]:
         """Groups of files that import or name each other, the largest first."""
-        groups = [group for group in components(self.graph(types)) if len(group) > 1]
-        return [" ".join(group) for group in sorted(groups, key=len, reverse=True)]
+        graph = self.graph(types)
+        beyond = {name: reached(graph, name) for name in graph}
+        groups = {" ".join(sorted(other for other in beyond[name] if name in beyond[other])) for name in graph}
+        return sorted(groups - {""}, key=lambda group: -group.count(" "))
 
     def computed(self) -> list[str]:
         """Calls that load a module whose name is computed, outside of the rooms that load their own."""
@@ -196,25 +197,20 @@ class Package:
 
     def light(self) -> list[str]:
         """Imports inside functions that load no heavy or optional library, at once or through modules of ours."""
+        at_once = {
+            name: {one.target for one in imports if not (one.inner or one.types)}
+            | {name.rsplit(".", cut)[0] for cut in range(1, name.count("."))}
+            for name, imports in self.imports.items()
+        }
         return [
             f"{self.files[name].path}:{one.line} {one.target}"
             for name, imports in self.imports.items()
             for one in imports
-            if one.inner and not one.types and not one.text and not self._loads_heavy(one.target)
+            if one.inner and not one.types and not one.text
+            if not any(
+                other in HEAVY or other.split(".")[0] in HEAVY for other in {one.target, *reached(at_once, one.target)}
+            )
         ]
-
-    def _loads_heavy(self, name: str) -> bool:
-        waiting, seen = [name], {name}
-        while waiting:
-            name = waiting.pop()
-            if name in HEAVY or name.split(".")[0] in HEAVY:
-                return True
-            if name in self.files:
-                parents = {name.rsplit(".", cut)[0] for cut in range(1, name.count("."))}
-                at_once = {one.target for one in self.imports[name] if not (one.inner or one.types)}
-                waiting += (at_once | parents) - seen
-                seen |= at_once | parents
-        return False
 
 
 def _base(node: ast.ImportFrom, file: File) -> str:
@@ -226,29 +222,11 @@ def _base(node: ast.ImportFrom, file: File) -> str:
     return f"{above}.{node.module}" if node.module else above
 
 
-def components(graph: dict[str, set[str]]) -> list[list[str]]:
-    """The strongly connected groups of a graph (Tarjan)."""
-    index: dict[str, int] = {}
-    low: dict[str, int] = {}
-    stack: list[str] = []
-    found: list[list[str]] = []
-
-    def visit(name: str) -> None:
-        index[name] = low[name] = len(index)
-        stack.append(name)
-        for other in sorted(graph[name]):
-            if other not in index:
-                visit(other)
-                low[name] = min(low[name], low[other])
-            elif other in stack:
-                low[name] = min(low[name], index[other])
-        if low[name] == index[name]:
-            at = stack.index(name)
-            found.append(sorted(stack[at:]))
-            del stack[at:]
-
-    sys.setrecursionlimit(10_000)
-    for name in graph:
-        if name not in index:
-            visit(name)
-    return found
+def reached(graph: dict[str, set[str]], start: str) -> set[str]:
+    """Where a graph leads to from a start: the start itself only where a way leads back."""
+    waiting, seen = [start], set[str]()
+    while waiting:
+        new = graph.get(waiting.pop(), set()) - seen
+        seen |= new
+        waiting += new
+    return seen

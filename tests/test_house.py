@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 from benchmarks import house as gauges
 from benchmarks.house import GAUGES, LIMITS, ROOT, House, banned, exceeded, figure, table
-from benchmarks.source import components
+from benchmarks.source import reached
 
 PLAIN = '"""Doc."""\n'
 GLOSSARY = "## Words that are not used\n\n| not | but |\n|---|---|\n| crowd, lane | people |\n| Followed | next |\n"
@@ -191,9 +191,9 @@ def test_circles_are_closed_also_by_texts(files, circle, tree):
     assert tree({"b/__init__.py": "", **files} if "b.py" not in files else files).package.circles() == expected
 
 
-def test_components_are_those_of_the_graph():
-    graph = {"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": set(), "e": {"e"}}
-    assert sorted(components(graph), key=len, reverse=True)[0] == ["a", "b", "c"]
+def test_a_graph_leads_back_to_the_start_through_a_circle_alone():
+    graph = {"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": set(), "e": {"d"}}
+    assert reached(graph, "a") == {"a", "b", "c", "d"} and reached(graph, "e") == {"d"}
 
 
 def test_an_import_in_a_function_may_load_a_heavy_library_through_ours(tree):
