@@ -456,7 +456,7 @@ def test_caps_of_who_is_refused_before_a_draw_do_not_stay(schedule, kept):
     with pytest.raises(BudgetExceeded):
         list(batch(moving(), 1, cap_cost="0.5", **planned, **delta).run(walks(5), resume=not schedule))
     assert {key: kept.entries(*key) for key in kept.sessions()} == before
-    assert all(kept.caps(user).cost is None for user in "uvwx")
+    assert [user for user in "uvwx" if kept.caps(user).cost is not None] == []
     mended = batch(moving(), 1, cap_cost=100, **planned, **delta)
     assert sum(len(chunk) for chunk in mended.run(walks(5), resume=not schedule)) == 4 * 5
 
@@ -466,7 +466,7 @@ def test_caps_are_kept_of_who_has_no_new_rows(kept):
     list(batch(moving(), 1, **delta).run(walks(5)))
     again = batch(moving(), 2, cap_cost=90, **delta)
     assert sum(len(chunk) for chunk in again.run(walks(5), resume=True)) == 4 * 5
-    assert all(kept.caps(user).cost == 90 for user in "uvwx")
+    assert [user for user in "uvwx" if kept.caps(user).cost != 90] == []
 
 
 def test_a_cap_of_the_account_refuses_the_table_before_anything_is_drawn(parts):

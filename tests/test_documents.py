@@ -43,6 +43,7 @@ def test_the_first_steps_example_runs(tmp_path, monkeypatch, capsys):
     assert "Spent(epsilon=Fraction(1, 1)" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.replayed_words
 def test_a_budget_a_day_prints_what_the_first_steps_say(tmp_path, monkeypatch):
     """Its commands, one after the other, on the people of the demo's city; the page of the report is not drawn."""

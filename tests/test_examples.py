@@ -23,6 +23,7 @@ def test_every_example_is_known() -> None:
     assert sorted(PRINTS) == sorted(path.name for path in EXAMPLES.glob("*.py"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PRINTS)
 def test_example_runs(name: str, tmp_path: Path) -> None:
     command = [sys.executable, "-W", "error", str(EXAMPLES / name)]

@@ -662,6 +662,7 @@ _MOVED[0, 0] = _MOVED[24, 24] = 0.95
 STEADY = dphmm.MarkovModel(np.full(25, 1 / 25), _MOVED, space=LONG)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["planned", "paced"])
 def test_on_delta_sets_who_stays_is_found_as_in_releases(kind, monkeypatch):
     """Sessions of people who stay, and the product of what their answers say under the plans that they had.
@@ -960,6 +961,7 @@ def test_what_was_found_of_more_blocks_gives_the_same_expectation(kind):
     assert own.found == given.found and [after for after, _ in own.found.stays] == [1, 7]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "length"), [("window", 1), ("per", 4), ("per", 24)])
 def test_of_short_blocks_the_error_is_that_of_a_file_of_many(kind, length, monkeypatch):
     """A reader smooths with all blocks: of two short ones alone more is left open than of a file as they are."""
@@ -1060,6 +1062,7 @@ def test_a_guess_errs_as_little_as_the_best(towns):
     assert np.max(np.divide(guess, best)) < 1.005
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cells", [True, False])
 def test_a_guess_does_not_stay_where_it_is_sought_first(cells):
     """Three places at a right angle, far apart beside a cell: the corner, where the search begins, errs 27 % more."""
@@ -1077,6 +1080,7 @@ def test_a_guess_does_not_stay_where_it_is_sought_first(cells):
         assert Guesses(space).of(belief)[1][0] * sum(shares) < 1.01 * least
 
 
+@pytest.mark.slow
 def test_where_rounds_run_out_the_best_guess_so_far_is_kept():
     """Two heavy places far apart and a light one: long steps go to and fro, and the last of them is not looked at."""
     rng, worst = np.random.default_rng(8), 0.0
@@ -1149,6 +1153,7 @@ def test_on_a_line_a_guess_is_the_best():
     assert off == pytest.approx(np.full(5, np.abs(np.r_[np.arange(12), 300] - 6) @ own), rel=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_few_people_who_are_most_of_an_error_are_among_the_invented_ones(seed):
     """One in a hundred is in a wide country where answers say nothing, 18,400 off; the others know where they are."""

@@ -17,9 +17,10 @@ from dphmm import MarkovModel
 from dphmm.accounting import temporal_leakage
 from dphmm.accounting.leakage_step import FAR, MOST_BOUNDS, LeakageCurve, LeakageStep, leakage_step, reversed_transition
 from leakage_programs import by_linear_program, rows_of
+from random_seeds import seeds
 
 
-@pytest.mark.parametrize("seed", range(30))
+@seeds(30)
 def test_the_curve_is_the_maximum_over_all_subsets(seed):
     rng = np.random.default_rng(seed)
     kernel = rng.dirichlet(np.full(int(rng.integers(2, 6)), 0.4), int(rng.integers(2, 6)))
@@ -65,7 +66,7 @@ def by_prefixes(matrix, alpha):
     return best
 
 
-@pytest.mark.parametrize("seed", range(30))
+@seeds(30)
 def test_the_increase_is_that_of_the_best_set_of_columns(seed):
     matrix = rows_of(seed, 2 + seed % 7, zeros=seed % 2 == 1)
     increase = LeakageStep(matrix)

@@ -106,7 +106,7 @@ def test_right_lines_are_acquitted(tmp_path, options):
 @pytest.mark.parametrize("timed", [True, False])
 def test_lines_without_estimates_are_convicted_as_those_with(tmp_path, timed):
     one = Streamed(tmp_path, timed=timed, estimates=False)
-    assert not any("estimate" in line for line in one.lines)
+    assert [line for line in one.lines if "estimate" in line] == []
     z = json.loads(one.lines[2])["z_0"]
     findings = one.changed(2, z_0=z + one.public[2].frame.pitch[0]).findings
     assert any("not the one in the ledger" in finding for finding in findings)

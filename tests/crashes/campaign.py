@@ -133,7 +133,7 @@ class Life:
         self.deaths += len(died)
         self.done = not died
         well = (*self.trial.good, *stopped)
-        assert all(end.code in well for end in ends), [(fates, end.code, end.errors) for end in ends]
+        assert [end for end in ends if end.code not in well] == [], [(fates, end.code, end.errors) for end in ends]
         self._judge()
         return died
 

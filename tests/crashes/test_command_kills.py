@@ -25,6 +25,8 @@ from crashes.death import Death
 from crashes.syscalls import AVAILABLE
 from crashes.trials import COMMANDS
 
+pytestmark = pytest.mark.slow
+
 KILLS = 6
 ROWS = sum(len(world.observed(user)) for user in world.USERS)
 FILE = COMMANDS["dphmm release"]

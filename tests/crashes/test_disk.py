@@ -21,6 +21,8 @@ from crashes.death import Death
 from crashes.syscalls import AVAILABLE
 from crashes.trials import COMMANDS, SESSIONS
 
+pytestmark = pytest.mark.slow
+
 KEYED = SESSIONS["session, delta-set, keyed"]
 FILE, STREAM = COMMANDS["dphmm release"], COMMANDS["dphmm release -"]
 #: Long enough to need another page of the table of releases.

@@ -23,6 +23,8 @@ from crashes.checker import Run
 from crashes.death import Death
 from crashes.trials import COMMANDS, SESSIONS
 
+pytestmark = pytest.mark.slow
+
 KEYED = SESSIONS["session, delta-set, keyed"]
 FILE, STREAM = COMMANDS["dphmm release"], COMMANDS["dphmm release -"]
 EPSILON = Fraction(work.EPSILON)

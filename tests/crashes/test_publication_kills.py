@@ -17,6 +17,8 @@ from crashes.campaign import Trial
 from crashes.death import Death
 from crashes.syscalls import AVAILABLE
 
+pytestmark = pytest.mark.slow
+
 BBOX = "10,50,10.1,50.1"
 LEDGER = ["--ledger", "{folder}/ledger.db", "--quiet", "--force", "--epsilon", "1"]
 PUBLICATIONS = {
@@ -72,7 +74,6 @@ def kill(arena, folder, name, death):
     return ended.code == -9
 
 
-@pytest.mark.slow
 @linux
 @pytest.mark.parametrize("name", PUBLICATIONS)
 def test_killed_at_every_statement_one_result_is_paid_once(arena, tmp_path, name):

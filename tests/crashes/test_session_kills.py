@@ -22,6 +22,7 @@ KILLS = 8
 traced = pytest.mark.skipif(not AVAILABLE, reason="system calls are traced on Linux, x86-64 only")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SESSIONS)
 def test_killed_at_random(arena, name):
     verdict = campaign(arena, SESSIONS[name], KILLS, seed=11)
@@ -53,6 +54,7 @@ def test_killed_before_each_kind_of_statement(arena):
         die_once(arena, trial, Death("point", n=rng.randint(1, times), name=name), reference)
 
 
+@pytest.mark.slow
 @traced
 @pytest.mark.parametrize("every", [14, pytest.param(1, marks=pytest.mark.long)])
 def test_killed_at_the_system_calls_one_after_the_other(arena, every):
@@ -63,6 +65,7 @@ def test_killed_at_the_system_calls_one_after_the_other(arena, every):
         die_once(arena, trial, Death("syscall", n=n, calls=calls), reference)
 
 
+@pytest.mark.slow
 @traced
 def test_interrupted_at_random(arena):
     """Ctrl-C raises inside whatever is running: the transaction is rolled back, the session can be resumed."""

@@ -20,6 +20,7 @@ from dphmm.dependent import (
 )
 from dphmm.dependent._chain import LagCurves, laws_by_lag
 from dphmm.types import BoolArray, FloatArray
+from random_seeds import seeds
 
 
 def kernels(chain: Chain) -> Iterator[tuple[FloatArray, BoolArray]]:
@@ -74,7 +75,7 @@ def test_every_step_is_the_maximum_over_all_pairs(stay, start, per_tuple):
         judged(Chain(sticky(k, stay, seed), 150, start=first[start]), np.full(150, per_tuple))
 
 
-@pytest.mark.parametrize("seed", range(12))
+@seeds(12)
 def test_sparse_moves_and_losses_that_differ(seed):
     """Losses of single tuples from none to large: what is known at a high ratio is used at a low one."""
     chance = np.random.default_rng(seed)

@@ -31,9 +31,10 @@ from dphmm.dependent import (
     sensitivity,
 )
 from dphmm.dependent._coefficients import tuple_losses
+from random_seeds import seeds
 
 
-@pytest.mark.parametrize("seed", range(20))
+@seeds(20)
 def test_the_two_state_coefficient_in_closed_form(seed):
     rng = np.random.default_rng(seed)
     up, down, sigma = rng.uniform(0.01, 0.99, 3) * (1, 1, 4)
@@ -109,7 +110,7 @@ def random_chain(rng):
     return Chain(list(rng.dirichlet(np.full(k, 0.5), (n - 1, k))), start=rng.dirichlet(np.ones(k)))
 
 
-@pytest.mark.parametrize("seed", range(25))
+@seeds(25)
 @pytest.mark.parametrize("make", [random_chain, random_tree])
 def test_exact_losses_and_the_recursion_against_enumeration(make, seed):
     rng = np.random.default_rng(seed)

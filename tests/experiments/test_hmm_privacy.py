@@ -206,7 +206,7 @@ def test_real_sequences_get_their_own_totals(tmp_path):
     assert rows == real.measure(folder, cell, ("2",), _seed(cell=cell))
     private = {row["method"]: row for row in rows if "draw" in row}
     assert set(private) == {real.CHAIN, *(method.name for method in BETTER)}
-    assert all(row["true_epsilon"] == pytest.approx(2.0, rel=1e-9) for row in private.values())
+    assert [row for row in private.values() if row["true_epsilon"] != pytest.approx(2.0, rel=1e-9)] == []
     others = {row["method"]: row for row in rows if "draw" not in row}
     assert others[real.BAUM_WELCH]["guarantee"] == NOT_PRIVATE
     assert others[real.UNIFORM]["loglik"] == pytest.approx(-np.log(17))

@@ -170,7 +170,7 @@ def test_a_dropped_state_that_comes_to_matter_stops_the_slot():
     found, _, _ = filtered(model, weights, np.full(N, 1 / N), steps, Flushing(1e-20, 1e10, 1e-6))
     assert any(row[1] == 0 for _, _, row, _ in found)
     assert 9 < len(found) < 18
-    assert all(state == 0 for _, state, _, _ in found[:9])
+    assert [(_, state, _, _) for _, state, _, _ in found[:9] if state != 0] == []
     careless, _, _ = filtered(model, weights, np.full(N, 1 / N), steps, Flushing(1e-20, 1e10, np.inf))
     assert len(careless) == 18 and careless[-1][1] == 0, "without the certificate the wrong state would be told"
 

@@ -28,6 +28,7 @@ from dphmm.sensitivity.protection import degree_among, nearest_covered
 from dphmm.states.lattice import Lattice
 from exactness.exact_norm import FacetBody
 from exactness.law import facet_body
+from random_seeds import seeds
 
 _PITCHES = (1.0, 1.0, 0.1, 0.25, 0.3, 7.0, 340.0)
 
@@ -170,7 +171,7 @@ def _refuse_pairs(*_):
 
 
 @pytest.mark.parametrize("share", [0.05, 0.9], ids=["some cells asked for", "every cell asked for"])
-@pytest.mark.parametrize("seed", range(30))
+@seeds(30)
 def test_rows_equal_the_definition(seed, share, monkeypatch):
     rng = np.random.default_rng(seed)
     width, height = rng.integers(3, 30, size=2)
@@ -217,7 +218,7 @@ def test_nobody_asks_and_nobody_counts():
     assert degree_among(hull, image, states, nobody).tolist() == [0, 0, 0]
 
 
-@pytest.mark.parametrize("seed", range(30))
+@seeds(30)
 def test_points_within_a_body_are_counted_as_pairs_say(seed):
     rng = np.random.default_rng(seed)
     values = rng.integers(-6, 7, size=(25, 2)) @ rng.integers(-3, 4, size=(2, 3))

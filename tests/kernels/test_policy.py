@@ -44,6 +44,7 @@ from dphmm.sensitivity import hull as hulls
 from dphmm.session.options import Options
 from dphmm.session.plan import Likelihood
 from dphmm.session.planner import Planner
+from random_seeds import seeds
 
 
 def packed(groups):
@@ -57,7 +58,7 @@ def cliques(rng, n, rows):
     return [sorted(rng.choice(n, rng.integers(1, n), replace=False).tolist()) for _ in range(rows)]
 
 
-@pytest.mark.parametrize("seed", range(20))
+@seeds(20)
 def test_plan_states_and_others_are_those_of_the_masks(seed):
     rng = np.random.default_rng(seed)
     support, plan = rng.random(9) < 0.6, rng.random(9) < 0.5
@@ -77,7 +78,7 @@ def test_a_surrogate_map_fits_or_the_fault_is_named(surrogate, said):
     assert policy.misplaced(support, plan, np.array(surrogate)) == said
 
 
-@pytest.mark.parametrize("seed", range(20))
+@seeds(20)
 def test_rows_are_asked_as_sets_are(seed):
     rng = np.random.default_rng(seed)
     n, groups = 10, cliques(rng, 10, 4)
@@ -95,7 +96,7 @@ def test_rows_are_asked_as_sets_are(seed):
     assert any({high, low} <= set(row) for row in groups)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@seeds(40)
 def test_contracted_cliques_are_the_surrogates_of_possible_members(seed):
     rng = np.random.default_rng(seed)
     n, groups = 12, cliques(rng, 12, 5)
@@ -118,7 +119,7 @@ def test_contracted_cliques_are_the_surrogates_of_possible_members(seed):
     assert found == expected
 
 
-@pytest.mark.parametrize("seed", range(30))
+@seeds(30)
 def test_components_are_those_of_a_plain_search(seed):
     rng = np.random.default_rng(seed)
     n = 14
@@ -181,7 +182,6 @@ def beside(places, active):
 
 
 worlds = pytest.mark.parametrize("dense", [True, False], ids=["table", "bisection"])
-seeds = pytest.mark.parametrize("seed", range(12))
 
 
 @worlds
@@ -193,7 +193,7 @@ def test_a_cell_is_found_where_it_is_and_nowhere_else(dense):
 
 
 @worlds
-@seeds
+@seeds(12)
 def test_offsets_that_join_active_cells_are_found(seed, dense):
     _, places, linear, active, table = world(seed, dense)
     found = {d for _, _, d in beside(places, active)}
@@ -201,7 +201,7 @@ def test_offsets_that_join_active_cells_are_found(seed, dense):
 
 
 @worlds
-@seeds
+@seeds(12)
 def test_the_widest_pair_is_the_widest_of_all(seed, dense):
     rng, places, linear, active, table = world(seed, dense)
     low = rng.integers(-9, 9, len(places))
@@ -214,7 +214,7 @@ def test_the_widest_pair_is_the_widest_of_all(seed, dense):
 
 
 @worlds
-@seeds
+@seeds(12)
 def test_linked_cells_have_another_surrogate_in_them_or_beside_them(seed, dense):
     rng, places, linear, active, table = world(seed, dense)
     images = [sorted(rng.integers(0, 3, rng.integers(1, 3)).tolist()) for _ in places]
@@ -227,7 +227,7 @@ def test_linked_cells_have_another_surrogate_in_them_or_beside_them(seed, dense)
 
 
 @worlds
-@seeds
+@seeds(12)
 def test_images_are_linked_where_a_state_has_another_image_beside_it(seed, dense):
     rng, places, linear, support, table = world(seed, dense)
     n = len(places)
@@ -244,7 +244,7 @@ def test_images_are_linked_where_a_state_has_another_image_beside_it(seed, dense
 
 
 @worlds
-@seeds
+@seeds(12)
 def test_active_cells_that_touch_are_in_one_component(seed, dense):
     _, places, linear, active, table = world(seed, dense)
     n = len(places)
@@ -299,7 +299,7 @@ def test_far_corners_are_summed_in_python_integers():
     assert exact_hull.second_moment(body) == [[Fraction(2**54, 3), 0], [0, Fraction(2**54, 3)]]
 
 
-@pytest.mark.parametrize("seed", range(20))
+@seeds(20)
 def test_extents_are_those_of_all_points(seed):
     rng = np.random.default_rng(seed)
     n, d = int(rng.integers(1, 300)), int(rng.integers(1, 4))
@@ -316,7 +316,7 @@ def test_extents_beyond_64_bits_are_left_to_python_integers():
     assert extents(points // 2**10, directions).tolist() == [13 * 2**50, 2**50]
 
 
-@pytest.mark.parametrize("seed", range(20))
+@seeds(20)
 def test_columns_hold_the_differences_of_every_clique(seed):
     """Rows repeated, moved, grown and cut: a row taken for the one before it would lose its own differences."""
     rng = np.random.default_rng(seed)
@@ -352,7 +352,7 @@ def test_a_row_is_not_taken_for_what_two_rows_before_it_left_behind():
     assert low[3] == -2
 
 
-@pytest.mark.parametrize("seed", range(20))
+@seeds(20)
 def test_contracted_cliques_are_the_surrogates_of_their_possible_members(seed):
     """Rows of numbers side by side and far apart, and repeated ones, of which the first of each stretch is enough."""
     rng = np.random.default_rng(seed)
@@ -398,7 +398,7 @@ def test_masses_of_impossible_states_are_not_looked_at():
     assert heaviest(np.array([0.1, 0.2, 0.4, 0.2]), within | True, 0.2, 2, 1e-12).tolist() == [False, True, True, False]
 
 
-@pytest.mark.parametrize("seed", range(40))
+@seeds(40)
 def test_the_fewest_masses_that_hold_enough_are_those_of_a_sorted_sum(seed):
     """Many equal masses, few different ones, and thresholds that lie on a sum exactly: those are left to exact sums."""
     rng = np.random.default_rng(seed)

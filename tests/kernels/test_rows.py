@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from dphmm._kernels import rows
+from random_seeds import seeds
 
 RADIUS = 6_371_000.0
 
@@ -36,7 +37,7 @@ def requested(owner, t, asked, last, most):
     return len(found), found
 
 
-@pytest.mark.parametrize("seed", range(40))
+@seeds(40)
 def test_requests_are_those_of_a_plain_walk(seed):
     rng = np.random.default_rng(seed)
     n, owners = int(rng.integers(0, 12)), 3
@@ -80,7 +81,7 @@ def reached(owner, microseconds, lat, lon, limit):
     return kept
 
 
-@pytest.mark.parametrize("seed", range(20))
+@seeds(20)
 def test_a_speed_limit_leaves_what_a_plain_walk_leaves(seed):
     rng = np.random.default_rng(seed)
     owner, microseconds = np.sort(rng.integers(0, 3, 30)), np.sort(rng.integers(0, 10**10, 30))

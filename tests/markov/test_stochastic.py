@@ -30,6 +30,7 @@ from dphmm.markov.hidden.parameters import checked
 from dphmm.markov.stochastic import LEAST_SHARE, Jump, distribution, stochastic_matrix
 from dphmm.simulated import _jumped, walks
 from markov.test_filtering import Given, brute, model_of
+from random_seeds import seeds
 
 FAIR = [[0.5, 0.5], [0.5, 0.5]]
 COUNTS = st.integers(2, 6).flatmap(
@@ -130,7 +131,7 @@ def test_beliefs_against_fractions():
         exact = [p / sum(exact) for p in exact]
 
 
-@pytest.mark.parametrize("seed", range(20))
+@seeds(20)
 def test_smoothing_and_the_likeliest_path_are_those_of_all_paths(seed):
     """Likelihoods of 10^-12 in floats and 10^-120 in logs, zeros, gaps; every path of M' is possible."""
     jumping, dense, rng = chains(seed, n=3)
@@ -259,7 +260,7 @@ def test_jumps_that_lead_to_one_end_alone_are_no_coupling():
     assert couplable(dense, line(4), 3).hops == 3 and not couplable(jumping, line(4), 3).holds
 
 
-@pytest.mark.parametrize("seed", range(30))
+@seeds(30)
 def test_what_is_called_couplable_is_so_in_the_dense_chain(seed):
     """Random chains, mostly near to couplable ones, and laws of jumps; the dense chain never needs more hops."""
     rng = np.random.default_rng(seed)

@@ -88,9 +88,9 @@ def test_no_mechanism_is_left_out_of_the_registry():
             if issubclass(cls, Mechanism) and not inspect.isabstract(cls):
                 found.add(cls)
     assert found == set(KINDS) and len({cls.name for cls in KINDS}) == len(KINDS)
-    assert all(cls.name == name for name, cls in (MECHANISMS | RELEASE_KINDS).items())
+    assert [(name, cls) for name, cls in (MECHANISMS | RELEASE_KINDS).items() if cls.name != name] == []
     exported = [getattr(dphmm.mechanisms, name) for name in dphmm.mechanisms.__all__]
-    assert all(cls in exported for cls in found)
+    assert [cls for cls in found if cls not in exported] == []
 
 
 @pytest.mark.replayed_words

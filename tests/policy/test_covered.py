@@ -23,6 +23,7 @@ from dphmm.policy.graph import KINDS
 from dphmm.session.options import Options
 from dphmm.session.planner import Planner
 from dphmm.states.maps import offsets_by_gap
+from random_seeds import seeds
 
 h3 = pytest.importorskip("h3")
 
@@ -409,7 +410,7 @@ def test_a_search_that_is_cut_short_understates(monkeypatch):
     assert 0 < policy.covered_distance(graph, grid) < whole
 
 
-@pytest.mark.parametrize("seed", range(20))
+@seeds(20)
 @pytest.mark.parametrize("cells", ["grid", "hexagons"])
 def test_covers_where_cells_are_merged(cells, seed):
     """A merged cell stays where it is and is answered from elsewhere: the radius has to reach from there."""

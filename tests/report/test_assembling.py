@@ -218,6 +218,7 @@ def test_a_promise_that_was_pasted_in_is_not_believed_beside_a_ledger(doctored, 
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("members", "named"),
     [
@@ -273,6 +274,7 @@ def test_a_schedule_that_was_called_paced_is_followed(spread, told, doctored, tm
     assert found["still_found"] is None and told in (tmp_path / "page.html").read_text()
 
 
+@pytest.mark.slow
 def test_a_paced_release_is_as_its_schedule_says(world, tmp_path):
     """And its figures are told: what follows a schedule is not called off it."""
     copied(world("planned"), tmp_path)
@@ -297,6 +299,7 @@ def chosen(folder, *users):
     return dphmm.read_report(folder / "released.parquet", model, policy, users=users)
 
 
+@pytest.mark.slow
 def test_whoever_is_shown_the_figures_are_of_all_people(world):
     """Of half a block: what is believed of everybody's rows, and not of those who make a better figure."""
     folder = world("grid")
@@ -522,6 +525,7 @@ def test_of_people_who_are_easier_to_find_figures_are_of_the_file(tmp_path):
     assert found.found.stays == expected.found.stays
 
 
+@pytest.mark.slow
 def test_who_stays_is_told_of_where_people_are_when_blocks_of_the_file_begin(tmp_path):
     """At one step of 24 people are far away, at late blocks at any: of them it is told, and not of step 1 alone."""
     length, slip = 24, 2e-5
@@ -552,6 +556,7 @@ TOWNS = np.array([0, 1, 2, 1000, 1001, 1002])
 ANYWHERE = np.full((3, 3), 1 / 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("begin", "moves", "answers", "told"),
     [

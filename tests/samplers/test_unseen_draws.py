@@ -151,7 +151,7 @@ def by_each_other(drawn):
 def test_whatever_chooses_among_equal_draws_changes_nothing():
     rules = [by_each_other, *all_rules()]
     assert len(rules) == 257
-    assert all(shown_bits(CONTEXTS["keyed"], rule) == product(FAIR, FAIR) for rule in rules)
+    assert [rule for rule in rules if shown_bits(CONTEXTS["keyed"], rule) != product(FAIR, FAIR)] == []
 
 
 def test_choices_that_are_independent_of_all_draws_change_nothing():

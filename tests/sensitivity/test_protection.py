@@ -31,6 +31,7 @@ from dphmm.session.options import Options
 from dphmm.session.planner import Planner
 from dphmm.session.session import ReleaseSession
 from dphmm.states.space import StateSpace
+from random_seeds import seeds
 
 
 @st.composite
@@ -77,7 +78,7 @@ def test_algorithm_3(instance):
     assert set(map(tuple, joined.edges(states).tolist())) == expected
 
 
-@pytest.mark.parametrize("seed", range(40))
+@seeds(40)
 def test_min_error_of_a_single_exposed_state_is_the_least(seed):
     """A clique and one far state: whatever its partner, the hull is planar, and the least exact error wins."""
     rng = np.random.default_rng(seed)

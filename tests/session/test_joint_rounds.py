@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 
 import numpy as np
-import pytest
 
 import dphmm
 from dphmm.accounting.ledger import MemoryLedger
 from dphmm.batch import Batch
 from dphmm.states.trajectory import Trajectories
+from random_seeds import seeds
 
 QUERIES, USERS = ("A", "B"), ("u", "v")
 
@@ -64,7 +64,7 @@ class Played:
         return sorted(map(tuple, json.loads(self.ledger.plan(entry.plan_hash).description)[name]))
 
 
-@pytest.mark.parametrize("seed", range(12))
+@seeds(12)
 def test_the_second_query_of_a_step_keeps_the_partners_of_the_first(seed, monkeypatch):
     rng = np.random.default_rng([5, seed])
     played = Played(rng)

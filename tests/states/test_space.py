@@ -47,7 +47,7 @@ def test_every_kind_of_space_is_registered_and_tested():
 def test_a_described_space_is_restored(kind, part):
     space = SOME[kind] if part is None else SOME[kind].subset(part)
     meta, arrays = space.describe()
-    assert all(array.dtype.kind in "iuf" for array in arrays.values())
+    assert [array for array in arrays.values() if array.dtype.kind not in "iuf"] == []
     back = from_description(json.loads(json.dumps(meta)), arrays)
     assert type(back) is type(space) and back.kind == kind
     assert back.digest == space.digest and back.names == space.names

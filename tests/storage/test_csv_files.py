@@ -17,6 +17,7 @@ from dphmm.errors import InvalidInput
 from dphmm.storage.csv_files import TextLayout, lines_of_records, lines_of_rows
 from dphmm.storage.importers import RECIPES
 from dphmm.storage.tables import read_table
+from random_seeds import seeds
 
 TEXTS = {
     "plain": ("a,b\n1,2\n3,4\n", [1, 2, 3]),
@@ -37,7 +38,7 @@ def test_lines_of_records(tmp_path, name, packed):
     assert lines_of_rows(path, [2, 1]) == [lines[2], lines[1]]
 
 
-@pytest.mark.parametrize("seed", range(20))
+@seeds(20)
 def test_lines_are_those_at_which_a_writer_stood(tmp_path, seed):
     rng = random.Random(seed)
     text, lines = io.StringIO(newline=""), []

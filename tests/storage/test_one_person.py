@@ -437,6 +437,17 @@ def lines_rejected(case, source, data, imported):
     return [data.split(b"\n")[line - 1] for line in lines_of_rows(source, numbers, layout)]
 
 
+#: The cases of the default tests: those that seeded bugs need.
+QUICK = (
+    "times without a zone",
+    "ordered trips",
+    "trips of others that are numbers",
+    "names that are numbers",
+    "check-ins",
+    "rows alone",
+    "features of other names",
+)
+TRIED = [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in CASES]
 #: Every line at two places every day, at all of them where there is time.
 PLACES_TRIED = [
     pytest.param(first_neighbours, id="some places"),
@@ -447,7 +458,7 @@ PLACES_TRIED = [
 # pyogrio draws a name for a file in memory.
 @pytest.mark.replayed_words
 @pytest.mark.parametrize("tried_of", PLACES_TRIED)
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", TRIED)
 def test_import_writes_the_same_of_others(name, tried_of, tmp_path):
     case = CASES[name]
     schema, *theirs = written_of(case, case.others, tmp_path)
@@ -501,8 +512,11 @@ def taken_of(case, data, folder, bins):
 
 
 #: Steps that only count rows are refused by a model with time steps, whatever the rows are.
-WITH_BINS = [(name, None) for name in READ] + [
-    (name, 300) for name in READ if {b"t", b"step"} & set(CASES[name].header.split(b","))
+WITH_BINS = [
+    pytest.param(name, bins, marks=() if name in QUICK else pytest.mark.slow)
+    for name in READ
+    for bins in (None, 300)
+    if bins is None or {b"t", b"step"} & set(CASES[name].header.split(b","))
 ]
 
 

@@ -849,6 +849,7 @@ class TableMachine(RuleBasedStateMachine):
         assert self.table.stale() == self.stale()
 
 
+@pytest.mark.slow
 class TestTableMachine(TableMachine.TestCase):
     settings = settings(max_examples=100, stateful_step_count=30, deadline=None)
 

@@ -40,6 +40,7 @@ from dphmm.storage.trajectories import (
     trajectories_from_table,
     visits_from_table,
 )
+from random_seeds import seeds
 
 UTC = dt.UTC
 SUFFIXES = (".parquet", ".csv", ".csv.gz")
@@ -315,7 +316,7 @@ def test_trips_that_are_numbers_stay_and_others_are_numbered(tmp_path):
     assert trips("a,,out", "a,x,back") == [0]
 
 
-@pytest.mark.parametrize("seed", range(30))
+@seeds(30)
 def test_trips_and_their_order_are_those_of_a_loop_over_each_user(tmp_path, seed):
     """Brute force: each user's rows by trip, then by order, then as they stand; the rank is the step."""
     rng = np.random.default_rng(seed)

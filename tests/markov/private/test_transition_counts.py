@@ -33,6 +33,7 @@ from dphmm.markov.private.transition_counts import KeyTotals, RowCounter, counts
 from dphmm.samplers.entropy import ReplayBits
 from dphmm.states.trajectory import Trajectories
 from plain_rows import N, in_order, rows_of, same, sequences_of
+from random_seeds import seeds
 
 pytestmark = pytest.mark.replayed_words
 
@@ -205,7 +206,7 @@ def counted(rows, caps, shortest=2, parts=()):
     return counts_of_keys(*counter.found(), N, caps)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@seeds(12)
 @pytest.mark.parametrize("shortest", [1, 2])
 @pytest.mark.parametrize("caps", [Caps(1, 1), Caps(2, 1), Caps(3, 2), Caps(50, 50)])
 def test_they_are_those_of_the_sequences(seed, shortest, caps):
@@ -221,7 +222,7 @@ def test_they_are_those_of_the_sequences(seed, shortest, caps):
     assert found.left_out == sum(not 0 <= state < N for state in first.values())
 
 
-@pytest.mark.parametrize("seed", range(12))
+@seeds(12)
 def test_parts_and_arrival_change_nothing(seed):
     source, rows, caps = np.random.default_rng(seed), rows_of(seed), Caps(3, 2)
     whole = counted(rows, caps)
@@ -268,7 +269,7 @@ def test_of_one_step_the_latest_row_counts_and_then_the_least_state(seed, parts)
     assert (found.n_owners, found.left_out) == (expected.n_owners, expected.left_out)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@seeds(20)
 @pytest.mark.parametrize("shortest", [1, 2])
 def test_no_owner_adds_more_than_the_caps_allow(seed, shortest):
     """Whatever one owner's rows are, and whoever's stand beside them."""

@@ -23,7 +23,7 @@ def test_every_importer_is_registered():
         loaded = importlib.import_module(f"{importers.__name__}.{module.name}")
         made |= {v for k, v in vars(loaded).items() if k.startswith("import_") and v.__module__ == loaded.__name__}
     assert made == {function for name, function in IMPORTERS.items() if name not in RECIPES}
-    assert all(function.__name__ == f"import_{name}" for name, function in IMPORTERS.items())
+    assert [(name, function) for name, function in IMPORTERS.items() if function.__name__ != f"import_{name}"] == []
     assert set(RECIPES) == {"gowalla", "cabspotting", "tdrive", "foursquare", "porto"}
     assert set(IMPORTERS) == {"geolife", "csv", "geo", "sequences", "intervals", *RECIPES}
 

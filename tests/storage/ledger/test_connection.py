@@ -111,6 +111,7 @@ def test_an_empty_or_foreign_file_is_not_made_a_ledger_by_reading(tmp_path: Path
         assert file.read_bytes() == before
 
 
+@pytest.mark.slow
 @pytest.mark.replayed_words
 def test_a_ledger_that_cannot_be_written_can_be_read() -> None:
     """As a user without rights: closed in order, or left with its log by a writer that was killed."""

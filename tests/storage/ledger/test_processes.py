@@ -79,6 +79,7 @@ die()
 """
 
 
+@pytest.mark.slow
 def test_killed_at_named_points_a_step_has_one_answer_and_is_spent(path: Path) -> None:
     """What escaped the pipe is what was shown: it must be stored, spent, and what a retry returns."""
     points = ["draw", "insert", "account", "commit", "committed", "shown"]
@@ -129,6 +130,7 @@ die()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.replayed_words
 def test_killed_at_named_points_many_are_stored_all_or_none(path: Path) -> None:
     with open_ledger(path) as ledger, ledger.transaction() as transaction:
@@ -176,7 +178,7 @@ def test_killed_at_any_time_all_that_was_shown_is_stored(path: Path) -> None:
         ledger.check()
         stored = {entry.t: entry.z for entry in ledger.entries("ann", "state")}
         spent = ledger.spent("ann")
-    assert all(stored[t] == (z,) for t, z in shown.items())
+    assert [(t, z) for t, z in shown.items() if stored[t] != (z,)] == []
     assert spent.epsilon == Fraction(len(stored), 10)
     assert len(stored) >= len(shown) >= 60
 
@@ -198,6 +200,7 @@ except BudgetExceeded:
 """
 
 
+@pytest.mark.slow
 def test_eight_processes_never_pass_a_shared_cap(path: Path) -> None:
     """They also all make the file at the same moment."""
     children = [start(SPENDING, path, f"q{k}") for k in range(8)]
@@ -206,7 +209,7 @@ def test_eight_processes_never_pass_a_shared_cap(path: Path) -> None:
         child.stdin.write("\n")
         child.stdin.flush()
     done = [child.communicate() for child in children]
-    assert all(child.returncode == 0 for child in children), done
+    assert [child for child in children if child.returncode != 0] == [], done
     assert sum(int(out) for out, _ in done) == 30
     with open_ledger(path) as ledger:
         ledger.check()

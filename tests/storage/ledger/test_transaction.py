@@ -10,6 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -239,5 +240,5 @@ class FileMachine(LedgerMachine):
 
 TestMemoryLedger = LedgerMachine.TestCase
 TestMemoryLedger.settings = settings(max_examples=40, stateful_step_count=15, deadline=None)
-TestSqliteLedger = FileMachine.TestCase
+TestSqliteLedger = pytest.mark.slow(FileMachine.TestCase)
 TestSqliteLedger.settings = settings(max_examples=30, stateful_step_count=12, deadline=None)
