@@ -1116,8 +1116,9 @@ class Checker:
 
     def couples(self) -> None:
         """That sums of epsilons bound what is told of one step is stated of models that couple alone."""
-        told = (self.stated("sequence") or {}).get("couples")
-        if told is None or told == "unknown":
+        sequence = self.stated("sequence")
+        told = None if sequence is None else sequence.get("couples")
+        if sequence is None or told == "unknown":
             return
         if told is not True:
             self.report.add("wrong", "couples", f"sequence.couples is {str(told)[:40]}: true or unknown")

@@ -396,6 +396,7 @@ def runs_that_overlap(told):
         (lambda told: told["sequence"].update(window=10**6), "promise"),
         (lambda told: told["sequence"].update(couples=True), "couples"),
         (lambda told: told["sequence"].update(couples="yes"), "couples"),
+        (lambda told: told["sequence"].pop("couples"), "couples"),
         (lambda told: told.update(learning={"private": True, "epsilon": "1"}), "learning"),
         (lambda told: told.update(horizon={"steps": 36}), "horizon"),
         (lambda told: told.pop("totals"), "sums"),

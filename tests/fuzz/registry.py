@@ -232,7 +232,7 @@ _NODE_LINK = json.dumps(
 ).encode()
 _STATEMENTS = [
     (Path(__file__).parents[1] / "storage" / "statements" / f"{name}.json").read_bytes()
-    for name in ("older-algorithm-1", "learned")
+    for name in ("plain", "learned")
 ]
 _PLACES = (
     f'{{"user": "u", "t": "{MOMENT}", "lat": {DIGITS}, "lon": 10.0}}\n{{"user": 3, "lat": {DIGITS}, "lon": 350}}\n'

@@ -87,19 +87,11 @@ def test_no_sentence_is_believed(doctored, world, tmp_path):
 
 
 UNKNOWN = {"model.people": "unknown", "model.people_known_by": None}
-OLDER = {"format": 1, "private": True, "promise.holds": True}
 
 
-@pytest.mark.parametrize("lies", [UNKNOWN, UNKNOWN | OLDER], ids=["format 2", "format 1"])
-def test_what_is_not_known_is_not_called_private(lies, doctored, tmp_path):
+def test_what_is_not_known_is_not_called_private(doctored, tmp_path):
     """Whatever the statement says of privacy, of a model without privacy that may be of these very people."""
-    folder = doctored("grid", lies)
-    if lies is not UNKNOWN:
-        beside = folder / "released.parquet.privacy.json"
-        statement = json.loads(beside.read_text())
-        del statement["unknown_because"], statement["model"]["people_known_by"]
-        beside.write_text(json.dumps(statement))
-    made = report(folder, tmp_path / "page.html", "--json")
+    made = report(doctored("grid", UNKNOWN), tmp_path / "page.html", "--json")
     said = (tmp_path / "page.html").read_text()
     assert json.loads(made.stdout)["private"] == "unknown"
     assert "<strong>NOT KNOWN TO BE PRIVATE:</strong> the model was fitted without privacy, and nobody said" in said

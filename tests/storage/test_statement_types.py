@@ -2,9 +2,9 @@
 
 Claims: the schema file and the tables of docs/files.md say what the types say; the schema refuses a statement with a
 member missing, added, of another type or of a forbidden value, and one that contradicts itself about whether it is
-private; a reader refuses a member that is missing or of another type in one line that names it, and reads statements of
-every earlier form. It would fail for a type that was changed without its schema or page, for a rule that was lost, and
-for a reader that hands on a statement of which a part is not there.
+private; a reader refuses a member that is missing or of another type in one line that names it. It would fail for
+a type that was changed without its schema or page, for a rule that was lost, and for a reader that hands on a statement
+of which a part is not there.
 """
 
 from __future__ import annotations
@@ -16,17 +16,15 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
-import msgspec
 import pytest
 
 from dphmm.errors import InvalidInput
-from dphmm.storage.statement import read_statement, stated_options, statement_schema
+from dphmm.storage.statement import read_statement, statement_schema
 from dphmm.storage.statement_types import (
     QueryStatement,
     ReleaseStatement,
     SyntheticStatement,
     document,
-    member,
     schema,
     typed,
 )
@@ -35,9 +33,8 @@ from storage.statement_pages import PAGE, SCHEMA, members, page_text, schema_tex
 FOLDER = Path(__file__).parent / "statements"
 AGAIN = "write it again: PYTHONPATH=tests python -m storage.statement_pages"
 KEPT = {path.stem: json.loads(path.read_text()) for path in sorted(FOLDER.glob("*.json"))}
-OLDER = [name for name in KEPT if name.startswith("older-")]
 QUERIES = [name for name in KEPT if name.startswith("query-")]
-RELEASES = [name for name in KEPT if name not in (*OLDER, *QUERIES)]
+RELEASES = [name for name in KEPT if name not in QUERIES]
 #: Of these every member of a release is an object in one.
 RICHEST = ("horizon", "map", "merged", "learned", "thick")
 #: Members that may hold anything: what a policy is made from.
@@ -220,20 +217,6 @@ def test_the_schema_refuses_contradictions_about_privacy(name: str, private: boo
         assert check.is_valid({**found, reasons: ["a reason"]}) is (holds == private)
 
 
-@pytest.mark.parametrize("name", OLDER)
-def test_statements_of_earlier_versions_are_read(name: str) -> None:
-    """As the code of those versions wrote them."""
-    read = read_statement(FOLDER / f"{name}.json")
-    assert (read.format, read.private, read.promise.holds, read.epsilon) == (1, True, True, "1")
-    assert read.unknown_because is read.covered_distance is msgspec.UNSET
-    assert read.learning is read.horizon is read.model.people_known_by is None
-    assert member(read, "covered_distance.metres") is None and member(read, "totals.cost_sum") == read.totals.cost_sum
-    assert {**KEPT[name], **dict.fromkeys(("learning", "horizon"))} == {
-        part: value for part, value in document(read).items() if part != "model"
-    } | {"model": KEPT[name]["model"]}
-    assert stated_options(read) == stated_options(read_statement(FOLDER / "owner-says-others.json")) | {"epsilon": "1"}
-
-
 def refused(found: Any, folder: Path) -> str:
     """What a reader says of it, after the name of the file."""
     path = folder / "released.csv.privacy.json"
@@ -245,16 +228,8 @@ def refused(found: Any, folder: Path) -> str:
     return said.partition("got released.csv.privacy.json ")[2].partition("; expected")[0]
 
 
-#: Members that earlier versions did not always write.
-LATER = {
-    "covered_distance",
-    "learning",
-    "horizon",
-    "model.people_known_by",
-    "space.merged",
-    "file",
-    "learning.together",
-}
+#: Members that a statement has only sometimes.
+SOMETIMES = {"space.merged", "file", "learning.together"}
 
 
 def test_a_reader_names_the_member_that_is_missing(tmp_path: Path) -> None:
@@ -262,7 +237,7 @@ def test_a_reader_names_the_member_that_is_missing(tmp_path: Path) -> None:
         (name, ".".join(path)): without(KEPT[name], path)
         for name in RICHEST
         for path in paths(KEPT[name])
-        if path[0] not in ("format", "software") and ".".join(path) not in LATER
+        if path[0] not in ("format", "software") and ".".join(path) not in SOMETIMES
     }
     said = {(name, told): refused(found, tmp_path) for (name, told), found in due.items()}
     assert said == {(name, told): f"without {told}" for name, told in due}

@@ -67,9 +67,8 @@ _LONGEST_STEP = 2**43
 _ABOUT = 1 + Fraction(1, 10**5)
 #: Words of a statement that a page repeats and nothing else confirms have no room for sentences.
 _HASH = re.compile("[0-9a-f]{64}")
-VERSION = re.compile("[0-9]+[.][0-9A-Za-z.+]{1,36}")
 _FORMS = {
-    "software.version": VERSION,
+    "software.version": re.compile("[0-9]+[.][0-9A-Za-z.+]{1,36}"),
     "policy.sha256": _HASH,
     "policy.kind": re.compile("|".join(KINDS)),
     "file.sha256": _HASH,
@@ -133,7 +132,7 @@ def checked_statement(
     found = replace(found, model=replace(found.model, meaning=promises.provenance_words(model.provenance, whom)))
     found = _over_the_sequence(found, file, model, policy, options)
     other = [path for path in _SENTENCES if member(statement, path) != member(found, path)]
-    if statement.covered_distance is not UNSET and statement.covered_distance != covered:
+    if statement.covered_distance != covered:
         other.append("covered_distance.meaning")
     if not computed:
         # Nothing shows that the policy of the hash covers them.
@@ -154,9 +153,7 @@ def stated_words(statement: ReleaseStatement, name: str) -> tuple[ReleaseStateme
     model = statement.model
     origin = {"method": model.method, "private": model.private, "privacy": statement.learning}
     found = _with_sentences(statement, name, origin, options)
-    # In format 1 there was no such member.
-    told = [path for path in _OF_CHOICES if path != "unknown_because" or statement.unknown_because is not UNSET]
-    return found, [path for path in told if member(statement, path) != member(found, path)]
+    return found, [path for path in _OF_CHOICES if member(statement, path) != member(found, path)]
 
 
 class Columns(NamedTuple):
@@ -485,7 +482,7 @@ def _with_sentences(
 
 
 def _randomness_words(told: Randomness, rows: int) -> str:
-    """Where the noise came from, in the words of this version."""
+    """Where the noise came from, in words."""
     words = SYSTEM_WORDS if told.words is UNSET else told.words
     return promises.randomness_words(told.replayable_rows, rows, words)
 
@@ -493,7 +490,7 @@ def _randomness_words(told: Randomness, rows: int) -> str:
 def _over_the_sequence(
     statement: ReleaseStatement, file: ReleasedFile, model: MarkovModel, policy: PolicyGraph | None, options: Options
 ) -> ReleaseStatement:
-    """The statement with what it says of the sequence in the words of this version."""
+    """The statement with the sentences about the sequence that its choices promise."""
     found, varied = statement, statement.varied
     if varied is not UNSET:
         found = replace(found, varied=replace(varied, meaning=promises.varied_words(varied.names, options)))
@@ -511,11 +508,10 @@ def _over_the_sequence(
 
 
 def _whom(statement: ReleaseStatement, name: str, provenance: Mapping[str, Any]) -> Whom:
-    """Whom the model was fitted on, as the statement says; one of format 1 does not say how that is known."""
+    """Whom the model was fitted on, as the statement says."""
     people, known_by = statement.model.people, statement.model.people_known_by
     _require(people in KNOWN_BY, name, "model.people")
-    silent = known_by is None and statement.format == 1
-    _require(silent or known_by in KNOWN_BY[people], name, "model.people_known_by")
+    _require(known_by in KNOWN_BY[people], name, "model.people_known_by")
     whom = Whom.of(people, known_by)
     _require(whom != NOBODY or made_without_data(provenance), name, "model.people_known_by")
     # Names and hashes are compared with those of a table that dphmm fitted the model on, without noise.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from fractions import Fraction
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from dphmm.accounting.event import LearningEvent
 from dphmm.accounting.ledger import Ledger
 from dphmm.accounting.promise import SequencePromise
 from dphmm.accounting.records import in_short, shown
-from dphmm.audit.checked_statement import VERSION, checked_statement
+from dphmm.audit.checked_statement import checked_statement
 from dphmm.audit.findings import Findings
 from dphmm.audit.released_file import ReleasedFile
 from dphmm.audit.released_rows import Counted
@@ -32,7 +31,6 @@ from dphmm.storage.json_lines import is_json_lines
 from dphmm.storage.learned import UNKNOWN, Whom, learning, learning_event, learning_of_others, whom_of
 from dphmm.storage.promises import covered_by_all, unknown_because, verdict
 from dphmm.storage.statement import (
-    FORMAT,
     check_subjects,
     couples,
     promise_of_statement,
@@ -45,8 +43,6 @@ from dphmm.storage.statement import (
 )
 from dphmm.storage.statement_types import ReleaseStatement, SequenceBound, document, member
 
-#: What another version of dphmm may say in other words.
-_LEARNING_WORDS = frozenset({"meaning", "record", "not_covered", "together.meaning", "together.costs"})
 #: Leakages are sums of floats in an order that a kernel chooses.
 _RELATIVE = 1e-7
 _SLACK = Fraction(1, 10**7)
@@ -95,7 +91,7 @@ def check_statement(
     if path is None:
         notes.append(NO_BYTES)
     covered = covered_by_all(subjects.policies, setting.space)
-    if covered is not None and statement.covered_distance is not UNSET:
+    if covered is not None:
         for name in ("metres", "ground_metres"):
             told = member(statement, f"covered_distance.{name}")
             wrong = f"covered_distance.{name} {_short(told)}, and it is {_short(covered[name])}"
@@ -121,30 +117,21 @@ def check_statement(
 
 
 def check_words(file: ReleasedFile, beside: Path, subjects: Subjects, findings: Findings) -> list[str]:
-    """Findings where sentences of a statement are not those that its choices promise; notes where nothing tells.
-
-    Other versions of dphmm have other words, which are not judged.
-    """
+    """Findings where sentences of a statement are not those that its choices promise; notes where nothing tells."""
     if not beside.exists():
         return []
     setting = subjects.setting
-    elsewhere = False
     try:
         statement = read_statement(beside)
-        elsewhere = _written_elsewhere(statement)
         _, other = checked_statement(statement, beside.name, file, setting.model, setting.space, subjects.policies)
     except InvalidInput as error:
-        if not elsewhere and not findings.sentences:
+        if not findings.sentences:
             # Nothing else convicts it, and nobody has read its words.
             findings.add(f"a privacy statement that dphmm does not write: {_came(error)}")
             return []
         return ["the sentences of the privacy statement: its numbers are not those of the file"]
-    if not other:
-        return []
-    named = ", ".join(other)
-    if elsewhere:
-        return [f"the words of the privacy statement for {named}: dphmm {statement.software.version[:40]} wrote it"]
-    findings.add(f"the privacy statement has other words than its choices promise for {named}")
+    if other:
+        findings.add(f"the privacy statement has other words than its choices promise for {', '.join(other)}")
     return []
 
 
@@ -212,12 +199,6 @@ def _in_steps(promise: SequencePromise, model: MarkovModel, origin: str) -> Sequ
     return None if number is None else promise.in_steps(model.step, number)
 
 
-def _written_elsewhere(statement: ReleaseStatement) -> bool:
-    """Whether another version of dphmm wrote a statement, in words of its own; what names no version did not."""
-    written = statement.software.version
-    return statement.format != FORMAT or (written != version("dphmm") and VERSION.fullmatch(written) is not None)
-
-
 def _came(error: InvalidInput) -> str:
     """What an error says came."""
     return str(error).partition("got ")[2].partition("; expected")[0]
@@ -239,16 +220,14 @@ def _check_learning(statement: ReleaseStatement, counted: Counted, model: Markov
     if not counted.summed:
         # What both lose together hangs on all rows.
         told, known = ({**each, "together": None} for each in (told, known))
-    words = _LEARNING_WORDS if _written_elsewhere(statement) else frozenset()
-    for name in sorted({*known, *told} - words):
+    for name in sorted({*known, *told}):
         if name == "together" and isinstance(told.get(name), dict) and isinstance(known[name], dict):
             pairs = [(f"together.{part}", told[name].get(part), known[name][part]) for part in sorted(known[name])]
         else:
             pairs = [(name, told.get(name), known.get(name))]
         for path, said, right in pairs:
-            if path not in words:
-                wrong = f"learning.{path} {_short(said)}, and it is {_short(right)}"
-                findings.require(said == right, f"the privacy statement says {wrong}")
+            wrong = f"learning.{path} {_short(said)}, and it is {_short(right)}"
+            findings.require(said == right, f"the privacy statement says {wrong}")
 
 
 def _check_horizon(statement: ReleaseStatement, counted: Counted, setting: Setting, findings: Findings) -> None:
@@ -272,8 +251,7 @@ def _check_horizon(statement: ReleaseStatement, counted: Counted, setting: Setti
     findings.require(near, f"the privacy statement says {wrong}")
     wrong = f"horizon.total_epsilon {_short(told.total_epsilon)}, and the steps lose {worst:.6g}"
     findings.require(worst <= total * (1 + _SLACK), f"the privacy statement says {wrong}")
-    words = () if _written_elsewhere(statement) else ("meaning", "proved_in")
-    for name in ("epsilon_per_step", *words):
+    for name in ("epsilon_per_step", "meaning", "proved_in"):
         said = getattr(told, name)
         wrong = f"horizon.{name} {_short(said)}, and it is {_short(due[name])}"
         findings.require(said == due[name], f"the privacy statement says {wrong}")
@@ -300,10 +278,9 @@ def _check_sequence(
         findings.add(f"{says} what is no promise")
         return
     findings.require(told.holds == statement.private, f"{says} what holds {_short(told.holds)}, and private is another")
-    if told.couples is not UNSET:
-        known = couples(setting.model, setting.policy, setting.options, subjects)
-        wrong = f"sequence.couples {_short(told.couples)}, and it is not known"
-        findings.require(told.couples in ("unknown", known), f"the privacy statement says {wrong}")
+    known = couples(setting.model, setting.policy, setting.options, subjects)
+    wrong = f"sequence.couples {_short(told.couples)}, and it is not known"
+    findings.require(told.couples in ("unknown", known), f"the privacy statement says {wrong}")
     for user, spent in counted.spent.items():
         try:
             held = promise_of(promise, setting, counted.origins[user]).holds(spent)
@@ -358,9 +335,6 @@ def _private(statement: ReleaseStatement, counted: Counted, model: MarkovModel, 
         notes.append(f"whether the release is private, which is not known: {'; '.join(unknown_because(*origin))}")
     elif due and model.provenance.get("private") is not True:
         notes.append(f"whom the model was fitted on: others than those released, {_OTHERS[str(whom.known_by)]}")
-    if statement.format == 1 and due == "unknown":
-        # It had no word for it, and called such a release private.
-        return notes
     for name in ("private", "promise.holds"):
         said = member(statement, name)
         findings.require(said == due, f"the privacy statement says {name} {_short(said)}, and it is {due}")

@@ -376,9 +376,8 @@ def _promised(told: ReleaseStatement | None) -> tuple[str, ...]:
         return (_NO_STATEMENT,)
     if told.private is not True:
         because = told.not_private_because if told.private is False else told.unknown_because
-        reasons = "; ".join(because if because is not UNSET else ()) or "the statement does not say so"
         word = "nothing" if told.private is False else "it is not known whether anything is promised"
-        return (f"{word}: {reasons}",)
+        return (f"{word}: {'; '.join(because)}",)
     over = promise_of_statement(told)
     sequence = (
         ()

@@ -647,7 +647,7 @@ def _guaranteed(
     as_stated: bool,
 ) -> dict[str, Any]:
     covered = statement.covered_distance
-    facts = None if covered is UNSET or covered is None else document(covered)
+    facts = None if covered is None else document(covered)
     # Places in one cell have one and the same answer: the guarantee is of more than those.
     where = joined_words(statement) if facts is None or facts["metres"] == 0 else places_words(facts)
     if (reach := _reach(statement)) is not None and (facts is None or facts["metres"] == 0):
@@ -692,7 +692,7 @@ def _guaranteed(
     if statement.private is False:
         words = [f"NOT PRIVATE: {'; '.join(statement.not_private_because)}"]
         return dict.fromkeys(_GUARANTEES) | {"holds": False, "covered_distance": facts, "words": words}
-    if statement.private == "unknown" and statement.unknown_because is not UNSET:
+    if statement.private == "unknown":
         words.append(f"whether this holds is not known: {'; '.join(statement.unknown_because)}")
     return {
         "holds": statement.private,

@@ -99,8 +99,6 @@ from dphmm.storage.statement_types import (
 from dphmm.storage.tables import read_table, write_table
 
 FORMAT = 2
-#: What can be read: in format 1 `private` and `promise.holds` knew no "unknown".
-FORMATS = (1, 2)
 AnyStatement: TypeAlias = ReleaseStatement | QueryStatement | SyntheticStatement
 
 # Longer lists appear by their hash alone.
@@ -386,19 +384,19 @@ def load_statement(release: PathLike) -> ReleaseStatement:
 
 
 def read_statement(file: PathLike) -> ReleaseStatement:
-    """The privacy statement of a release, of this version or an earlier one.
+    """The privacy statement of a release.
 
     Raises InvalidInput for a file that is none, and for one with a member missing or of another type, which it names.
-    Members that this version does not know are left out.
+    Members that are not known are left out.
     """
     path = checked_input(file, "statement")
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-        known = found["format"] in FORMATS and found["software"]["name"] == "dphmm"
+        known = found["format"] == FORMAT and found["software"]["name"] == "dphmm"
     except (ValueError, KeyError, TypeError, RecursionError):
         known = False
     if not known:
-        raise InvalidInput("statement", str(path), f"a privacy statement of format {FORMATS[0]} or {FORMATS[-1]}")
+        raise InvalidInput("statement", str(path), f"a privacy statement of format {FORMAT}")
     try:
         statement = typed(found, ReleaseStatement)
     except msgspec.ValidationError as error:
@@ -407,8 +405,6 @@ def read_statement(file: PathLike) -> ReleaseStatement:
         raise InvalidInput("statement", f"{path.name} with a name that is no text", _WRITTEN) from None
     except RecursionError:
         raise InvalidInput("statement", f"{path.name} with members too deep in each other", _WRITTEN) from None
-    if statement.unknown_because is msgspec.UNSET and statement.format != 1:
-        raise InvalidInput("statement", f"{path.name} without unknown_because", _WRITTEN)
     came = _contradiction(statement)
     if came is not None:
         raise InvalidInput("statement", f"{path.name} with {came}", _WRITTEN)
@@ -431,12 +427,12 @@ def _contradiction(statement: ReleaseStatement) -> str | None:
     if randomness.secure is (randomness.replayable_rows > 0):
         called, count = "" if randomness.secure else "not ", randomness.replayable_rows or "no"
         return f"noise that is {called}secure, and with {count} replayable rows"
-    private, unknown = statement.private, statement.unknown_because
+    private = statement.private
     held = {"promise.holds": statement.promise.holds} | ({} if over is UNSET else {"sequence.holds": over.holds})
     for name, holds in held.items():
         if holds != private:
             return f"{name} {ascii(holds)[:_LONGEST_VALUE]}, and private {ascii(private)[:_LONGEST_VALUE]}"
-    reasons = bool(statement.not_private_because), unknown is not UNSET and bool(unknown)
+    reasons = bool(statement.not_private_because), bool(statement.unknown_because)
     if private not in (True, False, "unknown") or reasons != (private is False, private == "unknown"):
         return f"private {ascii(private)[:_LONGEST_VALUE]}, and other reasons than that has"
     return None

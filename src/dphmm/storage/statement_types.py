@@ -1,8 +1,7 @@
 """What a privacy statement has: the one definition that it is written, read, compared and documented from.
 
-The types are what every reader demands. The rules beside them, in `Meta`, are what a statement of this version keeps:
-they are in the JSON schema, and a reader does without them, because statements of other versions are read for ever. The
-description of a member is its line in the schema and in docs/files.md. Members stand in the order of the file.
+The types are what every reader demands. The rules beside them, in `Meta`, are in the JSON schema alone. The description
+of a member is its line in the schema and in docs/files.md. Members stand in the order of the file.
 """
 
 from __future__ import annotations
@@ -159,10 +158,9 @@ class Model(Part, frozen=True, kw_only=True):
         _is(
             "owner: the data owner says so (--model-people), and nothing checks it. names: user names were compared, "
             "and one person may have two. file: the released table is the one it was fitted on, by SHA-256. model: its "
-            "file says that it was made from geometry alone, without data. Null where people is unknown, and in "
-            "statements of format 1."
+            "file says that it was made from geometry alone, without data. Null where people is unknown."
         ),
-    ] = None
+    ]
     meaning: Annotated[Text, _is("What the model's origin means for the promise.")]
 
 
@@ -252,12 +250,12 @@ class SequenceBound(Part, frozen=True, kw_only=True):
     holds: Annotated[StatedVerdict, _is("The same as private.")]
     meaning: Annotated[Texts, _rule(minItems=1), _is("What is promised, and what is not, a sentence each.")]
     couples: Annotated[
-        StatedVerdict | UnsetType,
+        StatedVerdict,
         _is(
             "Whether the epsilons of any answers bound in sum what these tell of two states of one step that an edge "
             'joins, too: true where the model is known to couple along the policy, "unknown" where nobody looked.'
         ),
-    ] = UNSET
+    ]
     proved_in: Annotated[Text, _is("The page of the proof.")]
 
 
@@ -331,7 +329,7 @@ class StatedFile(Part, frozen=True, kw_only=True):
 class ReleaseStatement(Part, frozen=True, kw_only=True):
     """What was promised about a released file, what it cost, and what is not protected. Every member is public."""
 
-    format: Annotated[int, _rule(const=2), _is("Statements of format 1 are read too.")]
+    format: Annotated[int, _rule(const=2), _is("Of this kind of statement.")]
     software: Software
     private: Annotated[
         StatedVerdict,
@@ -339,15 +337,13 @@ class ReleaseStatement(Part, frozen=True, kw_only=True):
             "Whether the released people have the promise: true, false or \"unknown\". False where noise can be "
             "replayed, or the model was fitted without privacy on people released. \"unknown\" where that depends on "
             "what nobody said: the model was fitted without privacy and it is not known on whom, or nothing says where "
-            "it comes from. In Python compare with `is True`: \"unknown\" is no empty text. Statements of format 1 "
-            "said true there. True is about the answers, given the model: what a model learned with differential "
-            "privacy loses itself is under learning."
+            "it comes from. In Python compare with `is True`: \"unknown\" is no empty text. True is about "
+            "the answers, given the model: what a model learned with differential privacy loses itself is under "
+            "learning."
         ),
     ]  # fmt: skip
     not_private_because: Annotated[Texts, _is("Empty unless private is false.")]
-    unknown_because: Annotated[
-        Texts | UnsetType, _is('Empty unless private is "unknown"; statements of format 1 have none.')
-    ] = UNSET
+    unknown_because: Annotated[Texts, _is('Empty unless private is "unknown".')]
     promise: Promise
     unit_of_privacy: Annotated[Text, _is("One subject's one step.")]
     query: Annotated[str, _is("Its name; a subject's releases are keyed by (subject, step, query).")]
@@ -355,18 +351,18 @@ class ReleaseStatement(Part, frozen=True, kw_only=True):
         Choice | UnsetType,
         _is(
             "Which of several rows of a subject in one time bin, or one step, was answered: last or first. A release "
-            "of single states, and statements of early versions, have none."
+            "of single states has none."
         ),
     ] = UNSET
     epsilon: Annotated[Exact, _is("The promise of each release given the past, exactly, as a fraction: 1 or 1/3.")]
     policy: Policy
     covered_distance: Annotated[
-        CoveredDistance | UnsetType | None,
+        CoveredDistance | None,
         _is(
             "How far apart two places in cells of a map may be and still be hidden from each other; null where states "
-            "are no cells of a map whose shapes are known. Statements of early versions have none."
+            "are no cells of a map whose shapes are known."
         ),
-    ] = UNSET
+    ]
     constraint: Annotated[Choice, _is("On which states a release is planned.")]
     mechanism: Mechanism
     scope: Annotated[Choice, _is("Whether all states of a step share their noise.")]
@@ -376,13 +372,13 @@ class ReleaseStatement(Part, frozen=True, kw_only=True):
     learning: Annotated[
         Learning | None,
         _is("What learning the model cost the people it was learned from; null where it was not learned with noise."),
-    ] = None
+    ]
     plans: Plans
     published: PublishedCounts
     totals: Totals
     horizon: Annotated[
         Horizon | None, _is("Of a release with a total epsilon over a number of steps; null without one.")
-    ] = None
+    ]
     sequence: Annotated[
         SequenceBound | UnsetType,
         _is("A promise over the sequence, to which the ledger keeps every subject of the file; absent without one."),
@@ -576,7 +572,7 @@ def exact_epsilons(statement: ReleaseStatement) -> dict[float, Fraction]:
 
 
 def schema(kind: type[Part], rules: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
-    """The JSON schema (draft 2020-12) of what this version writes: every member, no other one, and these rules."""
+    """The JSON schema (draft 2020-12) of what is written: every member, no other one, and these rules."""
     (_,), parts = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")
     for name, part in parts.items():
         part["required"] = [known for known in part["properties"] if known not in _SOMETIMES.get(name, ())]
@@ -608,7 +604,7 @@ RELEASE_RULES: tuple[Mapping[str, Any], ...] = (
         "else": {"properties": {"model": {"properties": {"people_known_by": {"type": "string"}}}}},
     },
 )
-#: Members that a statement of this version has only sometimes; it has all others.
+#: Members that a statement has only sometimes; it has all others.
 _SOMETIMES = {
     "ReleaseStatement": {"answer", "beginnings", "schedule", "sequence", "varied"},
     "PublishedCounts": {"earlier_answers"},
