@@ -3,9 +3,9 @@
 Claims, under "last" and "first": which row is answered is what an independent reduction of pandas says; tables and
 streams give the same answers from the same words; who has an answer, and when, depends on users and times alone;
 a bin closes with the first line of a later one, from anybody, or with the input; a line that comes later changes
-nothing; a history is not continued under the other rule, and one without a rule is read as what wrote it. It would fail
-for a rule that takes another row, a bin that closes early, a held line that is lost or somebody else's, or a place that
-decides whether there is an answer.
+nothing; a history is not continued under the other rule, and that of a session as "last". It would fail for a rule
+that takes another row, a bin that closes early, a held line that is lost or somebody else's, or a place that decides
+whether there is an answer.
 """
 
 from __future__ import annotations
@@ -238,54 +238,42 @@ def test_a_history_is_not_continued_under_the_other_rule(way, other):
 
 
 def without_rule(ledger):
-    """The same ledger as a version without a choice would have written it."""
+    """The same ledger without a rule, as sessions write it."""
     for key, header in ledger._headers.items():
         options = {name: value for name, value in header.options.items() if name != "answer"}
         ledger._headers[key] = SessionHeader(*key, options)
 
 
-def test_a_history_without_a_rule_is_read_as_what_wrote_it():
-    """Tables answered the last row of a bin, streams the first line."""
-    for go_on, was in ((table_on, "last"), (stream_on, "first")):
-        for rule in RULES:
-            ledger, rows = MemoryLedger(), crowd(3)
-            table(rows[:30], rule, ledger=ledger)
-            without_rule(ledger)
-            later = rows.assign(t=rows["t"] + pd.Timedelta("1h"))
-            if rule == was:
-                assert go_on(later, rule, ledger)
-                assert "answer" not in ledger.header("a", "state").options
-            else:
-                with pytest.raises(
-                    InvalidInput, match=rf"answer: got {rule}; expected the answer of the history, {was}$"
-                ):
-                    go_on(later, rule, ledger)
-
-
-def table_on(rows, rule, ledger):
-    return table(rows, rule, ledger=ledger, resume=True)
-
-
-def stream_on(rows, rule, ledger):
-    return streamed(rows, Stream(batch(ledger=ledger, answer=rule), True))
-
-
-def test_where_no_bin_has_several_rows_a_history_without_a_rule_goes_on_under_either():
-    plain_model = dphmm.MarkovModel(ALIKE[0], ALIKE)
-    for rule in RULES:
+@pytest.mark.parametrize("model", [MODEL, dphmm.MarkovModel(ALIKE[0], ALIKE)], ids=["bins", "steps"])
+def test_the_history_of_a_session_is_continued_as_last(model):
+    """It is given one state a step, and has no rule; it is not continued under both."""
+    later = crowd(3).query("user == 'a'").assign(t=lambda rows: rows["t"] + pd.Timedelta("1h"))
+    for go_on, rule in itertools.product((table_on, stream_on), RULES):
         ledger = MemoryLedger()
-        rows = pd.DataFrame({"user": "a", "step": [0, 1], "state": "3"})
-        more = {"bits": dphmm.ReplayBits(5), "progress": False, "ledger": ledger}
-        release_many(rows, plain_model, POLICY, PAGES, CLEAR, **more)
-        without_rule(ledger)
-        release_many(rows.assign(step=[2, 3]), plain_model, POLICY, PAGES, CLEAR, resume=True, answer=rule, **more)
-        (told,) = Stream(batch(model=plain_model, ledger=ledger, answer=rule), True).take(line("a", 0))
-        assert told.release.t == 5
+        origin = str(int(DAY.timestamp()) // STEP) if model.step else "0"
+        public = (model, POLICY, PAGES, CLEAR)
+        dphmm.ReleaseSession(*public, subject="a", ledger=ledger, origin=origin, bits=dphmm.ReplayBits(1)).release(3)
+        if rule == "last":
+            assert len(go_on(later, rule, ledger, model)) > 0
+            assert "answer" not in ledger.header("a", "state").options
+        else:
+            with pytest.raises(InvalidInput, match=r"answer: got first; expected the answer of the history, last$"):
+                go_on(later, rule, ledger, model)
+
+
+def table_on(rows, rule, ledger, model):
+    rows = rows if model.step else rows.drop(columns="t").assign(step=np.arange(len(rows)) + 1)
+    more = {"bits": dphmm.ReplayBits(5), "progress": False, "ledger": ledger, "resume": True, "answer": rule}
+    return release_many(rows, model, POLICY, PAGES, CLEAR, **more)
+
+
+def stream_on(rows, rule, ledger, model):
+    return streamed(rows, Stream(batch(model=model, ledger=ledger, answer=rule), True))
 
 
 @pytest.mark.parametrize("rule", RULES)
 def test_the_true_row_of_an_audit_is_that_of_the_release(rule, tmp_path):
-    """By the ledger, or by the statement; a file that says neither is read as what versions without a choice wrote."""
+    """By the ledger, or by the statement; of a file that says neither it is the last."""
     rows, ledger = crowd(3), MemoryLedger()
     owner = batch(ledger=ledger, answer=rule)
     releases = [told for chunk in owner.run(trajectories_from_table(rows, space=PAGES).trajectories) for told in chunk]

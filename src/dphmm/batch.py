@@ -206,7 +206,7 @@ class Batch:
         visits = self.visits(trajectories)
         self.report.outside, self.report.same_step = visits.outside, visits.same_step
         self.report.rows, self.report.subjects = visits.n_rows, len(visits)
-        sessions, unsaid = self._checked(visits, resume, raised)
+        sessions = self._checked(visits, resume, raised)
         if raised:
             self._raise_caps({subject for subject, _ in sessions})
         self._bind_groups()
@@ -221,7 +221,7 @@ class Batch:
             before, met = met, {}
             for number in numbers:
                 visit = visits[number]
-                met[number] = before.get(number) or self._first_met(visit, visits, known, unsaid)
+                met[number] = before.get(number) or self._first_met(visit, visits, known)
             subjects = [subject for subject, _ in met.values()]
             for subject in subjects:
                 subject.finished = True
@@ -369,8 +369,8 @@ class Batch:
         other.earlier, other._resumed, other._engines = Earlier(), set(), {}
         return other
 
-    def _checked(self, visits: VisitTable, resume: bool, raised: bool) -> tuple[list[tuple[str, str]], str | None]:
-        """The sessions that the ledger has of the users, and the rule of those that do not tell theirs."""
+    def _checked(self, visits: VisitTable, resume: bool, raised: bool) -> list[tuple[str, str]]:
+        """The sessions that the ledger has of the users."""
         _check_steps(visits)
         sessions = self.ledger.sessions_of(visits.users)
         known = self._known(sessions)
@@ -379,16 +379,14 @@ class Batch:
         for user in sorted({subject for subject, _ in sessions}) if raised else ():
             # Lower ones are refused as such.
             self.ledger.caps(user).joined(replace(self.caps, promise=None), quoted(user), raised)
-        # Without a record of the rule: earlier versions took the last row of a bin.
-        unsaid = "last" if visits.in_bins else None
         self._refuse_ahead(
             visits,
-            lambda visit: self._met(visit, _begins(visit, visits), known, unsaid),
+            lambda visit: self._met(visit, _begins(visit, visits), known),
             sessions,
             visits.steps,
             raised,
         )
-        return sessions, unsaid
+        return sessions
 
     def _known(self, sessions: Sequence[tuple[str, str]]) -> set[str]:
         """The users that have a session of this query."""
@@ -483,7 +481,7 @@ class Batch:
         """
         visits, most = self.visits(trajectories), list[int]()
         for visit in visits:
-            subject, origin = self._met(visit, _begins(visit, visits), set(), None)
+            subject, origin = self._met(visit, _begins(visit, visits), set())
             t = visits.steps[visit.rows] - origin + 1
             schedule, named = schedule_of(self.setting, subject.origin), t[self._may_ask(subject, t)]
             if schedule is not None and len(named) and schedule.kind == "paced":
@@ -567,21 +565,19 @@ class Batch:
                 yield chunk, min(chunk + self._chunk, end)
             first = end
 
-    def _met(self, visit: UserRows, begins: str, known: set[str], unsaid: str | None) -> tuple[SubjectState, int]:
+    def _met(self, visit: UserRows, begins: str, known: set[str]) -> tuple[SubjectState, int]:
         """A user as met for the first time, whose rows begin as `_begins` says, and the step number of its step 1."""
         if visit.user not in known:
             return SubjectState(visit.user, begins), _origin(begins, begins, visit.user)
         kept = self.ledger.header(visit.user, self.setting.query)
         assert kept is not None
         origin = kept.options.get("origin", "")
-        check_header(self.subjects.of(visit.user).header(visit.user, origin), kept, unsaid)
+        check_header(self.subjects.of(visit.user).header(visit.user, origin), kept)
         return SubjectState(visit.user, origin), _origin(origin, begins, visit.user)
 
-    def _first_met(
-        self, visit: UserRows, visits: VisitTable, known: set[str], unsaid: str | None
-    ) -> tuple[SubjectState, int]:
+    def _first_met(self, visit: UserRows, visits: VisitTable, known: set[str]) -> tuple[SubjectState, int]:
         """As `_met`; estimates of the rows will follow from the stored answers between them, which are counted."""
-        subject, origin = self._met(visit, _begins(visit, visits), known, unsaid)
+        subject, origin = self._met(visit, _begins(visit, visits), known)
         if visit.user in known and self._loss is not None:
             entries = self.ledger.entries(visit.user, self.setting.query)
             self.earlier.add(visit.user, entries, set((visits.steps[visit.rows] - origin + 1).tolist()))

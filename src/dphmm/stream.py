@@ -175,9 +175,7 @@ class Stream:
             return self.batch.session(user, origin=str(number or 0))
         if not self.resume:
             raise already_released(f"user {user!r} already")
-        # Without a record of the rule: earlier versions answered the first line of a bin.
-        unsaid = None if number is None else "first"
-        check_header(self.batch.subjects.of(user).header(user, kept.options.get("origin", "")), kept, unsaid)
+        check_header(self.batch.subjects.of(user).header(user, kept.options.get("origin", "")), kept)
         self.batch.check_choices([user])
         return self.batch.resumed(user)
 

@@ -275,12 +275,13 @@ class Setting:
         return SessionHeader(subject, self.query, {**digests, "origin": origin, **rule, **self.options.written()})
 
 
-def check_header(own: SessionHeader, kept: SessionHeader, answer: str | None = None) -> None:
+def check_header(own: SessionHeader, kept: SessionHeader) -> None:
     """Raises InvalidInput naming the first parameter in which a history differs.
 
-    ``answer`` : what histories without a rule for several rows of a step are read as; None where either rule fits.
+    A history that a session began has no rule for several rows of a step. Tables and streams continue it as "last", so
+    that it is not continued under both rules.
     """
-    stored = kept.options if answer is None else {"answer": answer, **kept.options}
+    stored = {"answer": "last", **kept.options} if "answer" in own.options else kept.options
     given = as_kept(own, stored).options
     for name in {**given, **dict.fromkeys(sorted(set(stored) & {"initial", "schedule", "varies"}))}:
         value = given.get(name)
@@ -292,7 +293,7 @@ def check_header(own: SessionHeader, kept: SessionHeader, answer: str | None = N
 def as_kept(own: SessionHeader, stored: Mapping[str, str]) -> SessionHeader:
     """The own header; where it or the history has no rule for several rows of a step, with what the history has.
 
-    A session has no rule, and versions that had no choice stored none: neither is another rule than the other's.
+    A session has no rule, which is not another rule than that of a table or a stream.
     """
     if (own.options.get("answer") is None) == (stored.get("answer") is None):
         return own

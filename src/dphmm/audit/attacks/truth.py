@@ -59,12 +59,12 @@ def truth_of(
     and time where the model has a time step, else to that of its subject and number, counted from the subject's first
     row; then the times must be the released ones too, and where there are none the numbers, one for one.
     ``begins`` : of subjects that a ledger knows, what it says that their first row was.
-    ``answer`` : which of several rows in one step was released, see `answer_of`; None is for releases that do not say
-        so: of versions without a choice, whose tables answered the last and whose streams the first.
+    ``answer`` : which of several rows in one step was released, see `answer_of`; "last" where the release does
+        not say so.
 
     Raises InvalidInput, without any of it, where it does not have every released row, or has others in between.
     """
-    rows = _Rows.of(truth, model, space, answer or ("first" if file.streamed else "last"))
+    rows = _Rows.of(truth, model, space, answer or "last")
     by_time = model.step is not None and rows.times is not None and file.times is not None
     numbers = rows.times if by_time else rows.numbers
     assert numbers is not None
