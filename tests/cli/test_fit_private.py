@@ -449,7 +449,7 @@ def test_a_stream_tells_nothing_together_for_a_model_of_other_people(learned, tm
     assert "left out: the model is of other people" in said and "the sum of a person's costs" not in said
 
 
-def test_a_record_of_an_older_format_names_the_file_and_the_remedy(learned, tmp_path, run, release_of, private_hidden):
+def test_a_record_without_a_member_names_the_file_and_the_remedy(learned, tmp_path, run, release_of, private_hidden):
     privacy = dict(load_model(learned / "model.npz").provenance["privacy"])
     del privacy["unit"]
     folder = rewritten(learned, tmp_path, privacy=privacy)
@@ -470,18 +470,18 @@ def test_a_record_of_an_older_format_names_the_file_and_the_remedy(learned, tmp_
 
 @pytest.fixture
 def private_hidden(site, tmp_path, run, monkeypatch):
-    """A hidden model with a record that has no unit, as older versions wrote it."""
+    """A hidden model with a record that has no unit."""
     from dphmm.storage import hidden_models
 
-    def older(event):
+    def without_unit(event):
         return {name: value for name, value in described(event).items() if name != "unit"}
 
     (tmp_path / "symbols.csv").write_text("symbol\nalpha\nbeta\ngamma\ndelta\n")
     symbols = ("--states", "2", "--symbols", "state", "--symbols-file", tmp_path / "symbols.csv")
     with monkeypatch.context() as patch:
-        patch.setattr(hidden_models, "described", older)
-        run("fit", site / "visits.csv", "-o", tmp_path / "older.npz", *symbols, *PRIVATE)
-    return tmp_path / "older.npz"
+        patch.setattr(hidden_models, "described", without_unit)
+        run("fit", site / "visits.csv", "-o", tmp_path / "no-unit.npz", *symbols, *PRIVATE)
+    return tmp_path / "no-unit.npz"
 
 
 def test_inspect_says_that_people_are_not_told(learned, town, run, one_json):

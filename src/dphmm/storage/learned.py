@@ -58,7 +58,7 @@ def learning_event(provenance: Mapping[str, Any], field: str = "privacy") -> Lea
         event = event_from(provenance["privacy"])
     except InvalidInput as error:
         came, _, expected = str(error).removeprefix(f"{error.field}: got ").rpartition("; expected ")
-        came = f"a record of its learning, perhaps of an older format, with {error.field} {came}"
+        came = f"a record of its learning with {error.field} {came}"
         raise InvalidInput(field, came, f"{expected}; fit the model again") from None
     private = isinstance(event, LearningEvent) and event.secure
     if provenance.get("private") is not private:
