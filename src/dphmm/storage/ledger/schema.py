@@ -275,13 +275,11 @@ FORMAT = 2
 #: What a program must know to use a file that has it, because it would pass a bound or print a smaller total.
 FEATURES: frozenset[str] = frozenset({"caps", "promise", "horizon", "publications", "groups"})
 
-_META = """(
+_TABLES = {
+    "meta": """(
     key TEXT NOT NULL PRIMARY KEY,
     value TEXT NOT NULL
-) WITHOUT ROWID"""
-
-_TABLES = {
-    "meta": _META,
+) WITHOUT ROWID""",
     "document": """(
     id INTEGER PRIMARY KEY,
     digest BLOB NOT NULL UNIQUE,
