@@ -35,11 +35,11 @@ LIMITS: dict[str, float] = {
     "code lines of tests": 75_300,
     "words of docs": 159_000,
     "circles of imports": 0,
-    "circles with types": 4,
+    "circles with types": 3,
     "imports by computed names": 0,
     "imports in functions": 0,
     "docstrings that begin with a clause, %": 22,
-    "modules without a mirrored test": 21,
+    "modules without a mirrored test": 30,
     "banned words": 0,
     "seeded bugs that are live": 450,
 }

@@ -15,13 +15,13 @@ from dphmm.dependent._calibration import MECHANISMS, Calibration, Comparison, ca
 from dphmm.dependent._chain import Chain, stationary_law
 from dphmm.dependent._classifier import Classifier, LinearClassifier, classifier
 from dphmm.dependent._coefficients import AnyQuery, ExactLoss, Sum, coefficient, coefficients, exact_loss, sensitivity
-from dphmm.dependent._counts import Answered, Histogram, count, histogram, mean, total
+from dphmm.dependent._counts import Histogram, count, histogram, mean, total
 from dphmm.dependent._degrees import Degree, degree_distribution
 from dphmm.dependent._dependence import Budget, together
 from dphmm.dependent._flows import Flows, flows
 from dphmm.dependent._kmeans import KMeans, kmeans
 from dphmm.dependent._models import Coefficients, Friendship, JointTable, Star, Tree
-from dphmm.dependent._question import REGISTERED, QueryResult, Question, register
+from dphmm.dependent._question import REGISTERED, Answered, QueryResult, Question, register
 from dphmm.dependent._question import query_arrays as query
 
 if TYPE_CHECKING:

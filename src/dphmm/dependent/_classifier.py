@@ -6,11 +6,10 @@ Proofs: docs/proofs/dependent-markov.md, docs/proofs/contributions.md.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from dphmm.accounting.event import DependentEvent
 from dphmm.dependent._inputs import (
     BOX,
     MAX_ROWS,
@@ -25,12 +24,9 @@ from dphmm.dependent._inputs import (
     names,
     needed,
 )
-from dphmm.dependent._question import Found, PerPerson, Question, fields
+from dphmm.dependent._question import Answered, Found, PerPerson, Question, fields
 from dphmm.errors import InvalidInput
 from dphmm.types import Bits, Exact, FloatArray
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _ROWS = (
     "How many rows DATA have: the noise is calculated from it, and it is told in this statement. Rows that cannot be "
@@ -39,15 +35,13 @@ _ROWS = (
 
 
 @dataclass(frozen=True, eq=False)
-class Classifier:
+class Classifier(Answered):
     """A published classifier: ``estimator`` (a `PrivateClassifier`, ready to predict), its numbers, and what it cost.
 
     Fitted again, by a cross-validation for one, the estimator is as private as it was, and each fit is paid for.
     """
 
     estimator: Any
-    table: pd.DataFrame
-    event: DependentEvent
 
 
 def classifier(
@@ -87,7 +81,7 @@ def classifier(
     )
     names = [f"x{axis}" for axis in range(len(found.weights) - intercept)] + ["intercept"] * intercept
     frame = pd.DataFrame({"feature": names, "weight": found.weights})
-    return Classifier(linear.PrivateClassifier.of(found, epsilon, options), frame, found.event)
+    return Classifier(frame, found.event, linear.PrivateClassifier.of(found, epsilon, options))
 
 
 def _linear(kind: str) -> Any:

@@ -8,7 +8,7 @@ Proof: docs/proofs/dependent-markov.md, docs/proofs/contributions.md.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -17,7 +17,6 @@ import numpy as np
 
 from dphmm._cached import cached_property
 from dphmm._checks import exact_number, whole
-from dphmm.accounting.event import DependentEvent
 from dphmm.dependent._calibration import MECHANISMS
 from dphmm.dependent._dependence import Budget, about, add_integer_noise, model_with_states
 from dphmm.dependent._inputs import (
@@ -31,7 +30,7 @@ from dphmm.dependent._inputs import (
     plain_numbers,
     public_names,
 )
-from dphmm.dependent._question import CountedQuestion, ExactCounts, Found, PerPerson, fields
+from dphmm.dependent._question import Answered, CountedQuestion, ExactCounts, Found, PerPerson, fields
 from dphmm.dependent._records import (
     MOST_TIMES,
     Clock,
@@ -66,14 +65,6 @@ _COLUMNS = ("user_column", "time_column", "state_column")
 _PERSON = (
     "All of one person's records together: epsilon is about one of them, with what the dependence makes follow from it."
 )
-
-
-@dataclass(frozen=True, eq=False)
-class Answered:
-    """The published table and what it cost."""
-
-    table: pd.DataFrame
-    event: DependentEvent
 
 
 def histogram(

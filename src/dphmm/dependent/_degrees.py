@@ -25,10 +25,10 @@ from numpy.typing import NDArray
 from dphmm import _kernels
 from dphmm._cached import cached_property
 from dphmm._checks import one_of, whole
-from dphmm.dependent._counts import Answered, with_total
+from dphmm.dependent._counts import with_total
 from dphmm.dependent._dependence import Budget, add_integer_noise, check_header, is_edge_text
 from dphmm.dependent._inputs import Called, Option, Rejected, counting, is_table, names, public_names, whole_numbers
-from dphmm.dependent._question import CountedQuestion, ExactCounts, Found, PerPerson
+from dphmm.dependent._question import Answered, CountedQuestion, ExactCounts, Found, PerPerson
 from dphmm.errors import InvalidInput
 from dphmm.samplers.entropy import default_bits
 from dphmm.storage.columns import as_text, integers

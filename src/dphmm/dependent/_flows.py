@@ -18,10 +18,10 @@ import numpy as np
 
 from dphmm._cached import cached_property
 from dphmm._checks import whole
-from dphmm.dependent._counts import Answered, Histogram, with_total
+from dphmm.dependent._counts import Histogram, with_total
 from dphmm.dependent._dependence import Budget, add_integer_noise
 from dphmm.dependent._inputs import Option, Rejected, first_of_each
-from dphmm.dependent._question import ExactCounts, Found, PerPerson
+from dphmm.dependent._question import Answered, ExactCounts, Found, PerPerson
 from dphmm.dependent._records import MOST_TIMES, Clock, Records, first_text, records_of
 from dphmm.errors import InvalidInput
 from dphmm.samplers.entropy import default_bits

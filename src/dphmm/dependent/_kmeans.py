@@ -19,7 +19,7 @@ import numpy as np
 
 from dphmm._checks import exact_number, whole
 from dphmm.accounting.event import NoisyCounts
-from dphmm.dependent._counts import Answered, resolved
+from dphmm.dependent._counts import resolved
 from dphmm.dependent._dependence import Budget, add_integer_noise
 from dphmm.dependent._inputs import (
     BOX,
@@ -38,7 +38,7 @@ from dphmm.dependent._inputs import (
     sequence,
 )
 from dphmm.dependent._inputs import box as box_of
-from dphmm.dependent._question import Found, PerPerson, Question, fields
+from dphmm.dependent._question import Answered, Found, PerPerson, Question, fields
 from dphmm.errors import InvalidInput
 from dphmm.samplers.entropy import default_bits
 from dphmm.storage.private_tables import refuse_private

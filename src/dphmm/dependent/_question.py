@@ -40,8 +40,6 @@ from dphmm.types import Bits, Exact, IntArray
 if TYPE_CHECKING:
     import pandas as pd
 
-    from dphmm.dependent._classifier import Classifier
-    from dphmm.dependent._counts import Answered
     from dphmm.markov.model import MarkovModel
 
 _WITH_NOISE = (
@@ -55,6 +53,14 @@ REGISTERED: dict[str, type[Question]] = {}
 def register(*kinds: type[Question]) -> None:
     """Offer questions to `dphmm.query`, `dphmm.dependent.query` and the command line, by their names."""
     REGISTERED.update({kind.name: kind for kind in kinds})
+
+
+@dataclass(frozen=True, eq=False)
+class Answered:
+    """The published table and what it cost."""
+
+    table: pd.DataFrame
+    event: DependentEvent
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,11 +107,11 @@ class PerPerson(NamedTuple):
 class Found:
     """What a question has found: the noisy answer, and what it says of itself beside it.
 
-    ``answered`` has a ``table`` and an ``event``. ``domain``: the public options, for the statement. ``unit``: what is
+    ``domain``: the public options, for the statement. ``unit``: what is
     hidden, in a sentence. ``warnings``: sentences made of the options and the noisy answer alone.
     """
 
-    answered: Any
+    answered: Answered
     rejected: Rejected
     domain: Mapping[str, Any]
     unit: str
@@ -129,7 +135,7 @@ class Question(ABC):
     forms: ClassVar[str]
     options: ClassVar[tuple[Option, ...]]
     #: The functions on arrays that `dphmm.dependent.query` calls, by name.
-    functions: ClassVar[Mapping[str, Callable[..., Answered | Classifier]]] = {}
+    functions: ClassVar[Mapping[str, Callable[..., Answered]]] = {}
     #: Set by `check`.
     dependence: Dependence
 
@@ -471,7 +477,7 @@ def query(
     return result
 
 
-def query_arrays(question: str, data: Any, dependence: Any, epsilon: Exact, **options: Any) -> Answered | Classifier:
+def query_arrays(question: str, data: Any, dependence: Any, epsilon: Exact, **options: Any) -> Answered:
     """The answer to a question by its name, with the options of the question's own function.
 
     Names: "histogram", "count", "total", "flows", "mean", "kmeans", "degree", "svm", "logistic".
