@@ -2,7 +2,7 @@
 
 temporal: one L(a) and a hundred steps, beside the plain version that sorts every pair of rows at every call.
 grid: 20 x 20 cells, moves to the nine cells around, a hundred steps: at equal rates, and at random ones, where hardly
-any two programs are equal. CPU seconds, after a first run that compiles.
+any two couplings are equal. CPU seconds, after a first run that compiles.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def grid(steps: int, width: int = 20) -> None:
         took, leak = timed(lambda model=model: policy_leakage(model, [0.1 * apart] * steps, edges))
         sums = f"epsilons {0.1 * steps:g}, costs {0.1 * (width - 1) * steps:g}"
         print(
-            f"{width} x {width}, {steps} steps, {name}: {took:.1f} s, {leak.programs} programs, exact {leak.exact}, "
+            f"{width} x {width}, {steps} steps, {name}: {took:.1f} s, {leak.couplings} couplings, "
             f"worst edge {leak.worst:.3f}, median {np.median(leak.total.max(axis=0)):.3f} ({sums})",
             flush=True,
         )

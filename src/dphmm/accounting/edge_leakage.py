@@ -2,9 +2,8 @@
 
 The sum of epsilons bounds the loss of two neighbouring paths, but not that of two states of one step. The sum of costs
 bounds the loss of any two histories, which is far too much for an edge. `policy_leakage` computes a bound in between:
-c_t(i, j) of the step itself, F_t of later steps, B_t of earlier steps. F and B come from small programs over the states
-that i and j can move to or come from. Everything is an upper bound; `PolicyLeakage.exact` says whether every program
-was solved. A program runs over pairs of states: what a release loses between them, and which pairs the edges need.
+c_t(i, j) of the step itself, F_t of later steps, B_t of earlier steps. F and B come from couplings of the states that i
+and j can move to or come from, whose limits are what pairs of these lose. Everything is an upper bound, and not exact.
 
 `couplable` says when the sum of epsilons is enough. The two ends of an edge are two mixtures of paths. Where the paths
 of one end can be matched with neighbouring paths of the other, the loss of neighbouring paths bounds the loss of the
@@ -64,10 +63,10 @@ def largest_loss(step: Any) -> float:
 
 
 def levels(structure: Any, edges: IntArray, most: int, enough: int) -> tuple[NDArray[np.int32], int]:
-    """(n, n): after how many moves a pair is first needed, NEVER if not; and the last level that is asked for exactly.
+    """(n, n): after how many moves a pair is first needed, NEVER if not; and the last level that is coupled.
 
     The edges are needed at once, then pairs of states that the ends of needed pairs can move to. Up to ``most`` moves;
-    once more than ``enough`` pairs are needed, the level that made them too many is the last, and not exact.
+    once more than ``enough`` pairs are needed, the level that made them too many is left out.
     """
     n = int(structure.shape[0])
     level = np.full((n, n), NEVER, dtype=np.int32)
@@ -128,10 +127,8 @@ def _laws(plan: ReleasePlan) -> IntArray:
     return np.array(numbers, dtype=np.int64)
 
 
-#: Programs of more states than this are bounded by a coupling.
-MOST_PROGRAM_STATES = 96
-#: Programs solved at most, about: pairs that only later moves need are then bounded by way of nearer ones.
-MOST_PROGRAMS = 10_000_000
+#: Couplings looked for at most, about: pairs that only later moves need are then bounded by way of nearer ones.
+MOST_COUPLINGS = 10_000_000
 #: Most states: all pairs of them are kept in memory.
 MOST_STATES = 4_000
 #: Numbers of pair losses that are kept from one direction to the other.
@@ -143,8 +140,7 @@ class PolicyLeakage:
     """What edges lose, per step and edge (T, m): ``present`` c, ``forward`` F, ``backward`` B, and ``total``.
 
     F and B are the larger of their two directions, ``total`` is c plus the larger sum of a direction. NaN where an end
-    of the edge is impossible at the step. ``edges`` (m, 2). ``programs``: how many different ones were solved.
-    ``exact``: none was bounded instead.
+    of the edge is impossible at the step. ``edges`` (m, 2). ``couplings``: how many different ones were looked for.
     """
 
     edges: IntArray
@@ -152,8 +148,7 @@ class PolicyLeakage:
     forward: FloatArray
     backward: FloatArray
     total: FloatArray
-    programs: int
-    exact: bool
+    couplings: int
 
     @property
     def worst(self) -> float:
@@ -166,8 +161,7 @@ def policy_leakage(
     plans_or_losses: Sequence[Any],
     edges: Any,
     *,
-    most_states: int = MOST_PROGRAM_STATES,
-    most_programs: int = MOST_PROGRAMS,
+    most_couplings: int = MOST_COUPLINGS,
     progress: Callable[[int, int], None] | None = None,
 ) -> PolicyLeakage:
     """Bound what each edge loses over a sequence: log Pr(z_1 .. z_T | s_t = i) / Pr(z_1 .. z_T | s_t = j).
@@ -178,7 +172,7 @@ def policy_leakage(
     plans_or_losses : one for each step t = 1 .. T: the Plan of its release, a symmetric matrix (N, N) of pair losses,
         anything with ``loss_between(i, j)``, or None where nothing is released.
     edges : (m, 2) states, or a policy.
-    most_states, most_programs : sizes from which programs are bounded instead of solved.
+    most_couplings : from so many on, pairs that only later moves need are bounded by way of nearer ones.
     progress : told how many of the steps, which are gone through in both directions, are done, and how many there are.
 
     Raises InvalidInput for edges, losses or models that do not fit each other.
@@ -189,7 +183,7 @@ def policy_leakage(
         raise InvalidInput("model", f"{n} states", f"at most {MOST_STATES} states: all pairs of them are looked at")
     pairs = _edges(edges, n)
     steps = list(plans_or_losses)
-    sweep = _Sweep(sequence, list(sequence.marginals(len(steps))), steps, pairs, most_states, most_programs)
+    sweep = _Sweep(sequence, list(sequence.marginals(len(steps))), steps, pairs, most_couplings)
     return sweep.leakage(progress)
 
 
@@ -238,20 +232,18 @@ class _Sweep:
         marginals: list[Marginal],
         steps: list[Any],
         edges: IntArray,
-        most_states: int,
-        most_programs: int,
+        most_couplings: int,
     ) -> None:
         self._sequence, self._marginals, self._steps, self._edges = sequence, marginals, steps, edges
         self._n = sequence.n_states
-        self._most_states = most_states
         reach = sequence.structure(len(steps))
         # Two directions of time, two of each pair.
-        enough = most_programs // (4 * max(1, len(steps)))
+        enough = most_couplings // (4 * max(1, len(steps)))
         self._later = levels(reach, edges, len(steps) - 1, enough)
         self._earlier = levels(reach.T.tocsr(), edges, len(steps) - 1, enough)
         self._needed = np.nonzero(np.triu((self._later[0] < NEVER) | (self._earlier[0] < NEVER)))
         self._kept: dict[int, FloatArray] = {}
-        self._solved = self._bounded = 0
+        self._couplings = 0
 
     def leakage(self, progress: Callable[[int, int], None] | None = None) -> PolicyLeakage:
         """Both sweeps, put together at the edges."""
@@ -277,7 +269,7 @@ class _Sweep:
             possible = self._marginals[t].support
             for values in (present, there, back, total):
                 values[t, ~(possible[i] & possible[j])] = np.nan
-        return PolicyLeakage(self._edges, present, there, back, total, self._solved, self._bounded == 0)
+        return PolicyLeakage(self._edges, present, there, back, total, self._couplings)
 
     def _forward(self) -> Iterator[tuple[int, FloatArray]]:
         """(t, F_t), steps numbered from 0, from the last to the first."""
@@ -303,31 +295,26 @@ class _Sweep:
             yield t, B
 
     def _onward(
-        self, kernel: Any, limits: FloatArray, level: NDArray[np.int32], exact: int, needed: int, t: int, cost: float
+        self, kernel: Any, limits: FloatArray, level: NDArray[np.int32], coupled: int, needed: int, t: int, cost: float
     ) -> FloatArray:
-        """The next F or B, up to level ``needed``: solved up to level ``exact``, bounded by way of those beyond it."""
+        """The next F or B, up to level ``needed``: coupled up to level ``coupled``, and by way of those beyond it."""
         possible = self._marginals[t].support
         wanted = np.outer(possible, possible)
-        near = wanted & (level <= min(needed, exact))
+        near = wanted & (level <= min(needed, coupled))
         result = np.full((self._n, self._n), np.inf)
         np.fill_diagonal(result, 0.0)
         finite, beyond = _without_infinities(limits)
         first, second = np.nonzero(near)
         indptr, columns, logs = kernel.indptr, kernel.indices, np.log(kernel.data)
-        metric = needed < exact
-        solved, coupled = _kernels.policy_leakage.onward(
-            indptr, columns, logs, finite, first, second, self._most_states, metric, result
-        )
+        metric = needed < coupled
+        self._couplings += _kernels.policy_leakage.onward(indptr, columns, logs, finite, first, second, metric, result)
         result[near & (result > beyond / 2)] = np.inf
         if float(kernel.data.min(initial=1.0)) < SMALLEST and limits[level <= needed + 1].max(initial=0.0) > FAR:
             # Entries that are too small for floats may matter beyond such limits.
             result[near & (result > 0.0)] = np.inf
-            self._bounded += 1
         np.minimum(result, cost, out=result, where=near)
-        if needed > exact:
-            self._by_way(result, near, wanted & (level == exact + 1), cost)
-        self._solved += solved
-        self._bounded += coupled
+        if needed > coupled:
+            self._by_way(result, near, wanted & (level == coupled + 1), cost)
         return result
 
     def _by_way(self, result: FloatArray, near: BoolArray, far: BoolArray, cost: float) -> None:
@@ -335,7 +322,6 @@ class _Sweep:
         start = np.concatenate([[0], np.cumsum(near.sum(axis=1))])
         found = _kernels.policy_leakage.by_way_of(result, start, np.nonzero(near)[1], first, second, cost)
         result[first, second] = np.where(found < cost, np.nextafter(found, np.inf), found)
-        self._bounded += len(first)
 
     def _losses(self, t: int) -> FloatArray:
         """Pair losses (n, n) of a step where some level needs them; 0 elsewhere, where nothing reads them."""

@@ -170,7 +170,6 @@ class SubjectLeakage:
             self._policies[key] = {
                 "total": [bounded(float(np.max(t, initial=0.0, where=~np.isnan(t)))) for t in found.total],
                 "worst": bounded(found.worst),
-                "exactly_solved": found.exact,
             }
         return self._policies[key]
 

@@ -279,8 +279,7 @@ def _leakage_lines(document: Mapping[str, Any]) -> list[str]:
         ("  temporal leakage", f"at most {_number(temporal['worst'])} at any step; however long it goes on: {limit}")
     ]
     if policy is not None:
-        solved = "" if policy["exactly_solved"] else " (some programs bounded, not solved)"
-        rows.append(("  policy leakage", f"at most {_number(policy['worst'])} at any step{solved}"))
+        rows.append(("  policy leakage", f"at most {_number(policy['worst'])} at any step; exact: no"))
         rows.append(("  coupling", _coupling_words(document["couplable"])))
     steps = len(temporal["total"])
     for t in range(min(steps, _MOST_LISTED)):

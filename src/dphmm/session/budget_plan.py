@@ -94,7 +94,6 @@ def planned_losses(setting: Setting, steps: int) -> dict[str, Any]:
         "cost_sum": None if math.inf in costs else float(sum(costs)),
         "policy_leakage": bounded(found.worst),
         "policy_leakage_of_first_and_last": [bounded(_worst(found.total[t])) for t in (0, -1)],
-        "exactly_solved": found.exact,
         "meaning": f"{MEANING} ({PROOF})",
     }
 
