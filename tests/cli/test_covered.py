@@ -170,6 +170,7 @@ def test_another_distance_in_a_statement_is_found(released, town, tmp_path, run,
         undo()
 
 
+@pytest.mark.slow
 def test_sentences_of_a_statement_are_not_repeated(released, town, tmp_path, run):
     undo = changed(released, lambda statement: statement["covered_distance"].update(meaning="All of the town."))
     try:
@@ -180,6 +181,7 @@ def test_sentences_of_a_statement_are_not_repeated(released, town, tmp_path, run
     assert "1,000 m apart on the map" in page
 
 
+@pytest.mark.slow
 def test_a_statement_of_before_has_none(released, town, tmp_path, run):
     undo = changed(released, lambda statement: statement.pop("covered_distance"))
     try:

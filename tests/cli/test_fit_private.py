@@ -284,6 +284,7 @@ def learned(site, tmp_path_factory, run):
     return folder
 
 
+@pytest.mark.slow
 def test_a_release_tells_both_guarantees_and_what_they_give_together(learned, tmp_path, run, release_of):
     import jsonschema
 

@@ -74,6 +74,7 @@ def test_a_release_names_labels_and_how_sure(published):
     assert table.z.isin(PAGES).all() and table.estimate.isin(PAGES).all() and table.confidence.between(1 / 9, 1).all()
 
 
+@pytest.mark.slow
 def test_every_command_reads_it(portal, published, tmp_path, run):
     told = run("audit", *arguments(portal), "--released", published, "--ledger", portal / "l.db").stdout
     assert "released: 96 rows of 8 users under 1 plan: nothing is wrong" in told

@@ -198,6 +198,7 @@ def total_release(town, folder, *more, steps=12, total="2", trajectories="walks.
     return ("release", town / trajectories, *public, "--steps", steps, *written, *more)
 
 
+@pytest.mark.slow
 def test_release_finds_the_largest_epsilon_that_keeps_the_total(parts, town, tmp_path, run):
     import jsonschema
 
@@ -286,6 +287,7 @@ def test_the_search_shows_how_far_it_is(parts, town, tmp_path, run, monkeypatch)
     assert all(done <= total for done, total in bars["search for epsilon"])
 
 
+@pytest.mark.slow
 def test_another_query_about_the_same_people_is_refused(town, tmp_path, run):
     run(*total_release(town, tmp_path))
     (tmp_path / "out.csv").unlink()

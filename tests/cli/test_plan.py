@@ -23,6 +23,7 @@ def daily(town, run):
     return run(*arguments(town, "--per", "1d"))
 
 
+@pytest.mark.slow
 def test_a_line_for_each_total_and_the_own_one_is_marked(daily):
     head, *rows, without, when, of, whose = daily.stdout.splitlines()
     assert re.sub(" +", " ", head) == "a day answers expected error who stays at one place, 1 day / 7 days"

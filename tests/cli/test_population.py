@@ -115,6 +115,7 @@ SCHEDULES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", SCHEDULES)
 def test_whether_persons_count_alike_hangs_on_the_schedule(kind, town, tmp_path, run, one_json):
     out = tmp_path / "released.csv"

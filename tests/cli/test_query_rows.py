@@ -159,6 +159,7 @@ class TestEveryWayOfOnePerson:
         own = [(family * 6)[:6] for family in families if family]
         assert 0 < worst(ask, CLASSES, self.files(header, others, own), "--dependence", "group:2") <= 1
 
+    @pytest.mark.slow
     def test_degrees_of_people(self, ask):
         others = ["bob,cid", "cid,dan"]
         families = [[], ["ann,bob"], ["ann,bob", "cid,ann", "dan,ann"], ["ann,ann"], ["ann,zoe", "ann,"], ODD_LINES]
@@ -233,6 +234,7 @@ class TestEveryCell:
             seen, _ = ask(VISITS.replace(".csv", ".parquet"), data, "--dependence", "independent")
             assert seen == ask(VISITS.replace(".csv", ".parquet"), data.slice(0, 0), "--dependence", "independent")[0]
 
+    @pytest.mark.slow
     def test_of_a_map(self, ask, town):
         header, *rows = (town / "walks.csv").read_text().splitlines()[:8]
         line = f"histogram data.csv --states {town / 'model.npz'} --times 12 --from 2024-05-06T08:00:00Z"

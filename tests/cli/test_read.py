@@ -204,6 +204,7 @@ def test_a_planned_schedule_has_regions(folder, run, town):
     assert 0 < len(pq.read_table("read.parquet").column("region")) < len(pq.read_table("other.parquet"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "reason"),
     [

@@ -66,6 +66,7 @@ def test_a_page_and_what_is_said_of_it(made, of, tmp_path, run, one_json):
     assert run(*of(made, tmp_path / "report.html", "-q", "--force")).stderr == ""
 
 
+@pytest.mark.slow
 def test_csv_and_parquet_give_the_same_data(made, of, tmp_path, run):
     table = read_table(made / "released.csv", text=("user", "estimate", "plan"))
     statement = (made / "released.csv.privacy.json").read_text()
@@ -95,6 +96,7 @@ def test_the_guarantee_is_the_statement_s(made, of, tmp_path, run):
         assert escape(sentence) in text.replace("&#39;", "&#x27;").replace("&#34;", "&quot;")
 
 
+@pytest.mark.slow
 def test_a_ledger_confirms_the_rows_and_changes_no_figure(made, of, tmp_path, run):
     run(*of(made, tmp_path / "a.html"))
     run(*of(made, tmp_path / "b.html", "--ledger", made / "ledger.db"))
@@ -198,6 +200,7 @@ def test_the_truth_is_for_its_owner_and_says_so(made, town, of, tmp_path, run, o
     assert "would say so" not in named.stderr and "owner alone" in named.stderr
 
 
+@pytest.mark.slow
 def test_a_truth_that_is_worse_than_no_file_is_asked_about(made, town, of, tmp_path, run):
     """Rows of the same people at the same times, who were elsewhere."""
     table = pd.read_csv(town / "walks.csv", dtype={"user": str})
@@ -357,6 +360,7 @@ def test_true_rows_are_repeated_nowhere(made, town, of, tmp_path, run):
         assert canary not in "".join(said)
 
 
+@pytest.mark.slow
 def test_the_page_tells_what_the_sequence_promises(made, of, tmp_path, run, town, release_of):
     """And repeats nothing of a statement that its rows, or the policy, do not bear out."""
     run(*release_of(town, tmp_path), "--path-epsilon", "12", "--steps", "12")
@@ -376,6 +380,7 @@ def test_the_page_tells_what_the_sequence_promises(made, of, tmp_path, run, town
     assert "All is safe." not in page and "This is no bound for what is learned of one step" in page and said
 
 
+@pytest.mark.slow
 def test_the_page_counts_answers_and_not_the_rows_that_were_not_asked(of, tmp_path, run, town, release_of):
     schedule = ("--path-epsilon", "4", "--steps", "12", "--schedule", "planned")
     arguments = [one for one in release_of(town, tmp_path) if one not in ("--epsilon", "1")]
@@ -409,6 +414,7 @@ def test_the_owner_s_page_does_not_take_the_place_of_a_public_one(made, town, of
     assert "public page: no truth" in owners.read_text()
 
 
+@pytest.mark.slow
 def test_people_whose_plans_were_not_made_again_are_told_of(made, of, tmp_path, run, monkeypatch):
     run(*of(made, tmp_path / "whole.html"))
     assert "were made again from public data and are the file" not in (tmp_path / "whole.html").read_text()

@@ -272,6 +272,7 @@ def test_without_an_edge_additive_noise_is_the_optimum():
     assert least == pytest.approx(float(weights @ lengths[0] / weights.sum()))
 
 
+@pytest.mark.slow
 def test_the_command_writes_its_tables(tmp_path, monkeypatch):
     few = [experiment._cell("grid", 4, "1.5", "uniform", "1"), experiment._cell("edge", 4, *experiment._EDGE)]
     few.append(experiment._cell("grid", 4, "1.5", "peak", "1"))

@@ -96,6 +96,7 @@ def ends(told: str) -> list[str]:
     return [line.rpartition(" ended with ")[2] for line in told.splitlines() if " ended with " in line]
 
 
+@pytest.mark.slow
 def test_a_days_work_repeats_no_secret(scene):
     """Import, fit, policy, plan, release, resume, a second query, accounts; drift, bad rows and refusals among them."""
     fit = [
@@ -176,6 +177,7 @@ def test_a_killed_release_leaves_no_secret(scene, fault):
     assert scene.leaks(told) == {}
 
 
+@pytest.mark.slow
 def test_planted_leaks_are_found(scene):
     """The check can fail: the same run with one line of debugging, one forgotten file, or locals in tracebacks."""
     leaks = ("debug line", "a file left behind", "locals")

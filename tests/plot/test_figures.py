@@ -61,6 +61,7 @@ def test_without_panels_there_is_one_and_scales_are_as_asked(table):
     assert place.get_xlabel() == "epsilon" and place.get_ylabel() == "error"
 
 
+@pytest.mark.slow
 def test_files_are_the_same_twice(table, tmp_path):
     written = []
     for name in ("one", "two"):
@@ -83,6 +84,7 @@ def test_without_axes_there_is_a_new_figure():
     pyplot.close(made.figure)
 
 
+@pytest.mark.slow
 def test_matplotlib_is_loaded_when_a_picture_is_drawn():
     code = """
 import sys, dphmm.plot

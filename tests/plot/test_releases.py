@@ -51,6 +51,7 @@ def made(tmp_path_factory):
     return of
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chart", CHARTS)
 def test_titles_are_findings_of_the_page(chart, made, ax):
     report = made("planned")
@@ -104,6 +105,7 @@ def test_no_title_is_cut_at_the_default_size(chart, made):
         pyplot.close("all")
 
 
+@pytest.mark.slow
 def test_errors_are_those_of_the_page(made, ax):
     report = made("planned", truth=True)
     dphmm.plot.error(report, ax=ax)

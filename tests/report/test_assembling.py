@@ -89,6 +89,7 @@ def test_no_sentence_is_believed(doctored, world, tmp_path):
 UNKNOWN = {"model.people": "unknown", "model.people_known_by": None}
 
 
+@pytest.mark.slow
 def test_what_is_not_known_is_not_called_private(doctored, tmp_path):
     """Whatever the statement says of privacy, of a model without privacy that may be of these very people."""
     made = report(doctored("grid", UNKNOWN), tmp_path / "page.html", "--json")
@@ -99,6 +100,7 @@ def test_what_is_not_known_is_not_called_private(doctored, tmp_path):
     assert "<strong>NOT PRIVATE:" not in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("known_by", ["owner", "names"])
 def test_a_page_says_how_it_is_known_whom_the_model_is_of(known_by, doctored, tmp_path):
     folder = doctored("grid", {"model.people": "others", "model.people_known_by": known_by})
@@ -194,6 +196,7 @@ def stated(folder):
     return json.loads((folder / "released.parquet.privacy.json").read_text())
 
 
+@pytest.mark.slow
 def test_a_promise_that_was_pasted_in_is_not_believed_beside_a_ledger(doctored, world, tmp_path):
     """Without the ledger the page says whose cap it is, and nothing is called kept."""
     sequence = stated(world("planned"))["sequence"] | {"total": "12"}
@@ -304,6 +307,7 @@ def test_whoever_is_shown_the_figures_are_of_all_people(world):
         assert both[0] == pytest.approx(both[1], nan_ok=True)
 
 
+@pytest.mark.slow
 def test_a_page_says_who_chose_whom_it_shows(world):
     assert "u2, chosen by who made this page." in page(chosen(world("grid"), "u2"))
     assert "u1, the first by name." in page(chosen(world("grid")))
@@ -474,6 +478,7 @@ def two_towns(folder):
     return released(folder, epsilon="0.1", smoothed=False)
 
 
+@pytest.mark.slow
 def test_a_reader_guesses_the_place_that_is_near_and_not_the_mean_of_two_towns(tmp_path):
     """What is expected of rows, and what is measured: no more than the weighted median errs, far less than the mean."""
     folder = two_towns(tmp_path)
@@ -597,6 +602,7 @@ def test_who_stays_is_told_as_blocks_of_the_file_are_planned(begin, moves, answe
         assert found.found.stays[0][1] == pytest.approx(due, rel=0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("begin", "moves", "answers"),
     [

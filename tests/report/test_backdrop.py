@@ -122,6 +122,7 @@ def test_a_hole_stays_a_hole(tmp_path):
     assert len(gap) == 1 and len(water[: gap[0]]) >= 4 and len(water[gap[0] + 1 :]) >= 4
 
 
+@pytest.mark.slow
 def test_a_ring_that_crosses_itself_is_drawn_or_refused_at_once(tmp_path):
     """200,000 corners at random: making such a ring valid took for ever. A bow tie is drawn as it is."""
     rng = np.random.default_rng(3)

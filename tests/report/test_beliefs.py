@@ -118,6 +118,7 @@ def test_more_islands_than_corners_are_drawn_all_the_same(monkeypatch):
     assert len(Cells.of_space(zones).outline(np.array([0]))) >= 8 * 3
 
 
+@pytest.mark.slow
 def test_the_spread_is_the_expected_distance():
     weights = np.random.default_rng(2).dirichlet(np.ones(GRID.n_states), 3)
     means, there = weights @ GRID.answers, places_of_states(GRID)

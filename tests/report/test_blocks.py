@@ -62,6 +62,7 @@ def first_screen(report):
     return " ".join(re.sub(r"<[^>]*>", " ", section).split())
 
 
+@pytest.mark.slow
 def test_of_a_whole_block_a_page_tells_who_stays(made):
     report = made("whole")
     expected = report.prospects.expected.found
@@ -77,6 +78,7 @@ def test_of_a_whole_block_a_page_tells_who_stays(made):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["half", "one row"])
 def test_of_less_a_page_gives_what_a_reader_expects_of_its_rows(made, kind):
     report = made(kind)
@@ -100,6 +102,7 @@ def test_of_less_a_page_gives_what_a_reader_expects_of_its_rows(made, kind):
     )
 
 
+@pytest.mark.slow
 def test_all_answers_of_a_block_find_who_stays_whatever_rows_there_are(made):
     """Two rows of an hour, those of its answers: a reader has all that is ever answered of it."""
     report = made("the answers alone")
@@ -110,6 +113,7 @@ def test_all_answers_of_a_block_find_who_stays_whatever_rows_there_are(made):
     assert "rows of this file. Who stays at one place: from public" in said and "nobody has" not in said
 
 
+@pytest.mark.slow
 def test_answers_of_parts_of_blocks_find_who_stays_as_those_of_whole_ones(made):
     """Nobody has a whole hour, and somebody has as many answers as two hours have."""
     report = made("answers of two hours")
@@ -123,6 +127,7 @@ def test_one_row_is_called_so(made):
     assert first_screen(made("one row")).startswith("One noisy position of one person")
 
 
+@pytest.mark.slow
 def test_where_nothing_was_asked_only_the_plan_is_told_of(made):
     report = made("nothing asked")
     assert report.whole_blocks == 0 and report.found is None and not report.rows.asked.any()
@@ -141,6 +146,7 @@ def test_the_decision_says_what_a_page_of_less_gives():
     assert re.search(r"of less than a whole block [^.;]*gives the reader's own expectation", said)
 
 
+@pytest.mark.slow
 def test_the_library_loads_no_page():
     code = (
         "import sys, dphmm; assert not {'dphmm.report', 'dphmm.report.page', 'jinja2'} & set(sys.modules); "

@@ -138,6 +138,7 @@ def oddest(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_pictures_with_the_oddest_names(oddest, tmp_path):
     pytest.importorskip("matplotlib")
     for number, user in enumerate(("$\\frac{$", "__proto__", "W" * 200)):

@@ -96,6 +96,7 @@ def report_of(world):
     return cache(lambda name: of_world(world(name)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WORLDS)
 def test_the_page_loads_nothing_and_is_well_formed(name, page_of):
     text = page_of(name)

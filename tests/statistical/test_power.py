@@ -60,6 +60,7 @@ def checks():
     return of
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_every_wrong_sampler_is_rejected(checks, case):
     check = checks(case)

@@ -58,6 +58,7 @@ def served(folder):
 RUNS = {"forks+forks_while_others_draw+fork_in_a_draw": 4 + 8 + 1 + 1, "spawns": 3}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 @pytest.mark.parametrize("ways", RUNS)
 def test_processes_never_share_a_word(ways, tmp_path):

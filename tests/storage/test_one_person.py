@@ -734,7 +734,7 @@ def packed(kind, files, folder):
     return source
 
 
-@pytest.mark.parametrize("kind", ["folder", "zip", "tar"])
+@pytest.mark.parametrize("kind", ["folder", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("zip", "tar"))])
 @pytest.mark.parametrize("name", FOLDERS_OF_ROWS)
 def test_a_file_of_one_more_person_changes_nothing_of_others(name, kind, tmp_path):
     """Whatever is in it, whatever its name, wherever it lies in an archive: rows, order, types and rejected rows."""
