@@ -18,9 +18,10 @@ from functools import cached_property
 
 import numpy as np
 
-from dphmm.dependent import ExactLoss, Friendship, Star, Sum, calibrate
+from dphmm.dependent import ExactLoss, Friendship, Star, Sum
 from dphmm.evaluation import bootstrap_mean
 from dphmm.types import FloatArray, IntArray
+from experiments.dependence.baselines import calibrated
 from experiments.dependence.mechanisms import (
     CORRELATED,
     DPM,
@@ -213,7 +214,7 @@ def rates(epsilon: Fraction, losses: ExactLoss) -> Iterator[tuple[str, str, floa
     yield _NOTHING, KEPT, 0.0
     names = {INDEPENDENT: INDEPENDENT, CORRELATED: CORRELATED, DPM: DPM, MARKOV: MARKOV, EVERYBODY: "group"}
     for name, mechanism in names.items():
-        found = calibrate(star, FRIENDS_QUERY, epsilon, mechanism)
+        found = calibrated(star, FRIENDS_QUERY, epsilon, mechanism)
         yield name, KEPT if found.proved else NONE, float(found.rate)
     for name, factor in {**UNDER, **OVER}.items():
         rate = mistaken_rate(star, FRIENDS_QUERY, epsilon, factor)

@@ -21,6 +21,7 @@ from dphmm.dependent import AnyQuery, Chain, Coefficients, Friendship, Tree, cal
 from dphmm.dependent._calibration import largest_rate
 from dphmm.dependent._coefficients import laplace_losses
 from dphmm.types import FloatArray
+from experiments.dependence.baselines import rate_of
 
 INDEPENDENT, DPM, CORRELATED, MARKOV = "independent", "dpm", "correlated", "markov"
 GROUP, EVERYBODY = "group", "group of all"
@@ -86,11 +87,12 @@ class People:
         if mechanism in UNDER:
             rate = mistaken_rate(self.model, AnyQuery(1), epsilon, UNDER[mechanism])
             return Spending(mechanism, epsilon, rate, NONE)
-        model: Any = self.theta if mechanism == CORRELATED else self.model
+        if mechanism == CORRELATED:
+            return Spending(mechanism, epsilon, rate_of(mechanism, self.theta, AnyQuery(1), epsilon), NONE)
         if mechanism == MARKOV and self._forest is not None:
             found = calibrate(self._forest, AnyQuery(1), epsilon, mechanism, exact=False)
             return Spending(mechanism, epsilon, found.per_record, ON_THE_FOREST)
-        found = calibrate(model, AnyQuery(1), epsilon, mechanism, exact=False)
+        found = calibrate(self.model, AnyQuery(1), epsilon, mechanism, exact=False)
         return Spending(mechanism, epsilon, found.per_record, KEPT if found.proved else NONE)
 
 

@@ -19,10 +19,11 @@ from typing import Any
 import numpy as np
 from scipy.special import gammaincc, gammainccinv
 
-from dphmm.dependent import Chain, JointTable, Star, Sum, calibrate, compare, exact_loss
+from dphmm.dependent import Chain, JointTable, Star, Sum, exact_loss
 
 # The integer noise of `dphmm.dependent` itself, drawn without a question.
 from dphmm.samplers.body import DiscreteLaplace
+from experiments.dependence.baselines import calibrated, compared
 from experiments.dependence.leakage import FRIENDS, FRIENDS_QUERY, star_of
 from experiments.dependence.mechanisms import (
     CORRELATED,
@@ -72,7 +73,7 @@ def measure_scales(cell: Cell) -> list[Row]:
     epsilon = Fraction(str(cell["epsilon"]))
     model, query = case(str(cell["model"]))
     rows: list[Row] = []
-    for row in compare(model, query, epsilon).rows:
+    for row in compared(model, query, epsilon):
         name = EVERYBODY if row.mechanism == GROUP else row.mechanism
         told = {"scale": float(row.scale), "true_epsilon": row.true_epsilon, "proved": row.proved, "why": row.why}
         rows.append({"mechanism": name, **told})
@@ -154,7 +155,7 @@ def _scales(folder: Path | None, cell: Cell) -> Iterator[tuple[Row, Fraction]]:
     epsilon, model = str(cell["epsilon"]), str(cell["model"])
     if model in CHAINS:
         for name, mechanism in _CALIBRATED.items():
-            found = calibrate(chain_of(*CHAINS[model], LENGTH), Sum([0, 1]), epsilon, mechanism)
+            found = calibrated(chain_of(*CHAINS[model], LENGTH), Sum([0, 1]), epsilon, mechanism)
             yield {"mechanism": name, "guarantee": KEPT if found.proved else NONE}, found.scale
     elif folder is not None:
         people = city(folder).people

@@ -443,7 +443,7 @@ def test_lines_of_edges_are_those_of_an_editor(place, ask, noiseless):
     assert listed() == [(4, "ragged_row"), (7, "unknown_person"), (8, "loop"), (9, "ragged_row")]
 
 
-@pytest.mark.parametrize("name", ["correlated", "wasserstein", "optimum", "foo"])
+@pytest.mark.parametrize("name", ["optimum", "markov-quilt", "foo"])
 def test_mechanisms_for_one_sum_are_not_offered_for_a_histogram(site, tmp_path, run, name):
     told = run("query", "histogram", site / "visits.csv", "--epsilon", "1", "--times", "20", "-o", tmp_path / "o.csv",
                "--dependence", f"markov:{site / 'model.npz'}", "--mechanism", name, code=2)  # fmt: skip

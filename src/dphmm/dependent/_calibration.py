@@ -35,19 +35,15 @@ from dphmm.dependent._coefficients import (
     Query,
     Sum,
     checked_sensitivities,
-    correlation_sums,
     exact_loss,
     laplace_losses,
     largest_loss,
-    quilt_scale,
     size_of,
-    variation_sums,
-    wasserstein_distance,
 )
 from dphmm.dependent._models import Coefficients, Friendship, JointTable, Tree
 from dphmm.errors import InvalidInput, Refused
 from dphmm.plot.figures import axes
-from dphmm.types import Exact, FloatArray
+from dphmm.types import Exact
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -114,10 +110,6 @@ MECHANISMS = (
     "dpm",
     "independent",
     "group",
-    "correlated",
-    "total-variation",
-    "markov-quilt",
-    "wasserstein",
     "optimum",
 )
 
@@ -301,29 +293,6 @@ def _fixed_point(case: Case, loss: Callable[[float], float]) -> Fraction:
     return largest_rate(loss, case.epsilon, low * 0.999, float(case.rate_alone))
 
 
-def _from_sums(case: Case, sums: FloatArray | None, name: str) -> Fraction:
-    if sums is None:
-        raise InvalidInput("mechanism", name, "a sum over a chain, a tree or a joint table of at most 1,000 tuples")
-    return short(case.epsilon / Fraction(float(sums.max())))
-
-
-def _quilt(case: Case) -> Fraction:
-    if not isinstance(case.model, Chain):
-        raise InvalidInput("mechanism", "markov-quilt", "a chain")
-    scale = quilt_scale(case.model, case.goal) * (1 + MARGIN)
-    group = case.group_rate()
-    return max(group, short(1 / (Fraction(scale) * case.largest)))
-
-
-def _wasserstein(case: Case) -> Fraction:
-    distance = wasserstein_distance(case.model, case.query)
-    if distance is None:
-        raise InvalidInput("mechanism", "wasserstein", "a sum over a chain, a tree or a joint table that is not large")
-    # Sums that are too rare for floats have no part in the distance: the noise must be such that they do not matter.
-    furthest = sum(case.query.sensitivities(case.model.n_tuples), Fraction(0))
-    return min(case.epsilon / max(distance, 1), short(Fraction(FARTHEST) / furthest))
-
-
 def _optimum(case: Case) -> Fraction:
     losses = case.losses
     if losses is None:
@@ -345,23 +314,15 @@ _RATES: dict[str, Callable[[Case], Fraction]] = {
     "dpm": _dpm,
     "independent": lambda case: case.rate_alone,
     "group": lambda case: case.group_rate(),
-    "correlated": lambda case: _from_sums(case, correlation_sums(case.model, case.query), "correlated"),
-    "total-variation": lambda case: _from_sums(case, variation_sums(case.model, case.query), "total-variation"),
-    "markov-quilt": _quilt,
-    "wasserstein": _wasserstein,
     "optimum": _optimum,
 }
 _THEOREMS = {
     "markov": "the recursion for chains and trees, for every query (docs/proofs/dependent-markov.md)",
     "group": "any number of dependent tuples changes the answer by at most the sum of their sensitivities",
-    "markov-quilt": "Song, Wang and Chaudhuri (SIGMOD 2017), one model",
-    "wasserstein": "Song, Wang and Chaudhuri (SIGMOD 2017), for this query",
 }
 _DOUBTS = {
     "independent": "the tuples are not independent",
     "dpm": "coefficients of pairs miss joint dependence",
-    "correlated": "linear correlation bounds no loss",
-    "total-variation": "total variation is the limit of much noise, and no bound",
 }
 
 

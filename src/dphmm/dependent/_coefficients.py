@@ -1,4 +1,4 @@
-"""What noise on a query over tuples loses, and measures of dependence that published mechanisms calibrate with.
+"""What noise on a query over tuples loses, and the coefficients of pairs that "dpm" calibrates with.
 
 A query says how much an answer changes with one tuple (`Sum`, `AnyQuery`).
 
@@ -15,25 +15,20 @@ of the form A e^{s/σ} + B e^{−s/σ}, so their quotient is monotone in s, and 
 worst s is a possible sum. The same holds for noise on the integers. Nothing here is rounded outward: a loss is right to
 about n·10⁻¹⁵ of itself, and whoever concludes from it leaves a margin.
 
-*Measures*, for chains, trees, friendships and joint tables. Pair by pair:
- the coefficient ρ_ij(σ), total variation and linear correlation, summed over j.
+*Coefficients*, for chains, trees, friendships and joint tables, pair by pair and summed over j.
 ρ_ij(σ) = (σ/Δ_j) · sup log [Σ_y P(y | D_i = x) e^{−|f(y)−s|/σ} / Σ_y P(y | D_i = x′) e^{−|f(y)−s|/σ}] is what the
 answer of tuple j alone loses about tuple i. The worst s is an f(y) (as above). Of a query of which only the
 sensitivity is known the loss is at most L(Δ_j/σ) of the kernel P(D_j | D_i), and equal to it for two values.
-
-Pufferfish (Song, Wang and Chaudhuri, SIGMOD 2017): the Wasserstein distance for small cases, Markov quilts for chains.
 
 Proofs: docs/proofs/dependent-markov.md, docs/proofs/dependent-dpm.md.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from itertools import islice
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -344,13 +339,12 @@ class Measure:
     """One number for how much D_j says about D_i, from what D_i implies for it.
 
     ``start(j)`` (k_j, m): something of each value of tuple j. ``of(rows, i, j)``: the number, from the means (k_i, m)
-    of it given each possible value of D_i. ``falls``: whether it can only fall with every further step of a chain.
+    of it given each possible value of D_i; it can only fall with every further step of a chain.
     """
 
     start: Callable[[int], FloatArray]
     of: Callable[[FloatArray, int, int], float]
     own: Callable[[int], float]
-    falls: bool
 
 
 def laplace_losses(model: Model, query: Query, rate: float) -> FloatArray | None:
@@ -364,44 +358,6 @@ def laplace_losses(model: Model, query: Query, rate: float) -> FloatArray | None
         own = float(sensitivities[0]) * rate
         return _over_lags(own, [_until_negligible(curves(own), model, own) for curves in model.lags])
     return sums_over_pairs(model, _of_any_query(model, sensitivities, rate), query.shared)
-
-
-def variation_sums(model: Model, query: Query) -> FloatArray | None:
-    """Σ_j TV_ij Δ_j, TV the largest total variation between laws of D_j given D_i: ρ without noise to hide it."""
-    sensitivities = checked_sensitivities(query, model.n_tuples)
-    if isinstance(model, Coefficients):
-        return None
-
-    def of(rows: FloatArray, _: int, j: int) -> float:
-        return variation(rows) * float(sensitivities[j])
-
-    return sums_over_pairs(
-        model,
-        Measure(lambda j: np.eye(size_of(model, j)), of, lambda i: float(sensitivities[i]), falls=True),
-        query.shared,
-    )
-
-
-def correlation_sums(model: Model, query: Query) -> FloatArray | None:
-    """Σ_j |θ_ij| Δ_j, θ the linear correlation of f(D_i) and f(D_j) (Zhu, Xiong, Li and Zhou, TIFS 2015)."""
-    sensitivities = checked_sensitivities(query, model.n_tuples)
-    if isinstance(model, Coefficients):
-        return np.asarray(model.matrix @ sensitivities)
-    if not isinstance(query, Sum) or isinstance(model, Friendship):
-        return None
-    spread = [_deviation(_law(model, i), query.of(i)[_mask(model, i)]) for i in range(_distinct(model, query))]
-
-    def of(rows: FloatArray, i: int, j: int) -> float:
-        law, f = _law(model, i), query.of(i)[_mask(model, i)].astype(float)
-        together = spread[i % len(spread)] * spread[j % len(spread)]
-        means = rows[:, 0]
-        covariance = float(law @ ((f - law @ f) * (means - law @ means)))
-        return 0.0 if together == 0 else min(1.0, abs(covariance) / together) * float(sensitivities[j])
-
-    def start(j: int) -> FloatArray:
-        return query.of(j).astype(float)[:, None]
-
-    return sums_over_pairs(model, Measure(start, of, lambda i: float(sensitivities[i]), falls=False), query.shared)
 
 
 def sums_over_pairs(model: Model, measure: Measure, shared: bool) -> FloatArray | None:
@@ -418,7 +374,7 @@ def sums_over_pairs(model: Model, measure: Measure, shared: bool) -> FloatArray 
     if n * n > MOST_PAIRS:
         return None
     for j in range(n):
-        for i, rows in _seen_from(model, j, measure.start(j)):
+        for i, rows in seen_from(model, j, measure.start(j)):
             total[i] += measure.of(rows, i, j)
     return total
 
@@ -444,25 +400,18 @@ def laplace_kernel(values: Any, rate: float) -> FloatArray:
     return kernel
 
 
-def variation(rows: FloatArray) -> float:
-    """The largest total variation between two rows."""
-    return max((float(np.abs(rows - row).sum(axis=1).max()) / 2 for row in rows), default=0.0)
-
-
 def _of_a_sum(query: Sum, sensitivities: FloatArray, rate: float) -> Measure:
     def of(rows: FloatArray, _: int, j: int) -> float:
         return loss_of_values(rows, float(sensitivities[j]) * rate)
 
-    return Measure(
-        lambda j: laplace_kernel(query.of(j), rate), of, lambda i: float(sensitivities[i]) * rate, falls=True
-    )
+    return Measure(lambda j: laplace_kernel(query.of(j), rate), of, lambda i: float(sensitivities[i]) * rate)
 
 
 def _of_any_query(model: Model, sensitivities: FloatArray, rate: float) -> Measure:
     def of(rows: FloatArray, _: int, j: int) -> float:
         return _curve(rows.tobytes(), rows.shape)(float(sensitivities[j]) * rate)
 
-    return Measure(lambda j: np.eye(size_of(model, j)), of, lambda i: float(sensitivities[i]) * rate, falls=True)
+    return Measure(lambda j: np.eye(size_of(model, j)), of, lambda i: float(sensitivities[i]) * rate)
 
 
 def _by_lag(chain: Chain, measure: Measure) -> FloatArray:
@@ -471,7 +420,7 @@ def _by_lag(chain: Chain, measure: Measure) -> FloatArray:
     numbers = []
     for matrix in chain.moves:
         found = (measure.of(rows, 0, 0) for rows in laws_by_lag(matrix, chain.possible(0), measure.start(0)))
-        numbers.append(_until_negligible(found, chain, own) if measure.falls else _first(found, chain.n - 1))
+        numbers.append(_until_negligible(found, chain, own))
     return _over_lags(own, numbers)
 
 
@@ -493,11 +442,7 @@ def _until_negligible(found: Iterable[float], chain: Chain, own: float) -> Float
     return numbers
 
 
-def _first(found: Iterable[float], count: int) -> FloatArray:
-    return np.fromiter(islice(found, count), dtype=np.float64, count=count)
-
-
-def _seen_from(model: Any, j: int, start: FloatArray) -> Iterator[tuple[int, FloatArray]]:
+def seen_from(model: Any, j: int, start: FloatArray) -> Iterator[tuple[int, FloatArray]]:
     """(i, means of ``start`` given each possible value of D_i) for every other tuple i."""
     if isinstance(model, JointTable):
         for i in range(model.n):
@@ -517,30 +462,6 @@ def size_of(model: Any, j: int) -> int:
     if isinstance(model, JointTable):
         return model.n_values(j)
     return len(model.places) if isinstance(model, Friendship) else len(model.marginal(j))
-
-
-def _mask(model: Any, i: int) -> Any:
-    mask = model.possible(i)
-    return mask
-
-
-def _law(model: Any, i: int) -> FloatArray:
-    """The law of D_i over its possible values."""
-    if isinstance(model, JointTable):
-        law = np.bincount(model.outcomes[:, i], model.probabilities, minlength=model.n_values(i)).astype(np.float64)
-    else:
-        law = np.asarray(model.marginal(i))
-    kept: FloatArray = law[model.possible(i)]
-    return kept
-
-
-def _deviation(law: FloatArray, f: Any) -> float:
-    return math.sqrt(max(0.0, float(law @ (f - law @ f) ** 2)))
-
-
-def _distinct(model: Any, query: Sum) -> int:
-    """How many tuples have a law and an f of their own."""
-    return 1 if isinstance(model, Chain) and model.stationary and query.shared else int(model.n_tuples)
 
 
 def coefficient(model: Any, lag: int, sigma: float, *, values: Any = None, at: int | None = None) -> float:
@@ -575,7 +496,7 @@ def coefficients(model: Model, query: Query, sigma: float) -> Any:
         raise InvalidInput("model", f"{n} tuples", "at most 1,000: all pairs are looked at")
     found = np.eye(n)
     for j in range(n):
-        for i, rows in _seen_from(model, j, np.eye(size_of(model, j))):
+        for i, rows in seen_from(model, j, np.eye(size_of(model, j))):
             found[i, j] = _of_query(rows, query, j, n, scale)
     return found
 
@@ -626,99 +547,3 @@ def _lag(lag: int) -> int:
     if isinstance(lag, bool) or not isinstance(lag, (int, np.integer)):
         raise InvalidInput("lag", lag, "a whole number of steps")
     return int(lag)
-
-
-#: Room for rounding in sums of probabilities: a shift is only called enough where it is so by this much.
-_MARGIN = 1e-11
-#: How far the two sides of a quilt may be from the tuple; fewer quilts are still quilts.
-_FARTHEST = 400
-
-
-def wasserstein_distance(model: Any, query: Any) -> int | None:
-    """The largest W_∞ between laws of the sum given two values of one tuple; None where laws are not computed."""
-    laws: Laws | None = sum_laws(model, query)
-    if laws is None:
-        return None
-    worst = 0
-    for law in laws:
-        for one in range(len(law)):
-            for other in range(len(law)):
-                worst = max(worst, _shift(law[one], law[other], worst))
-    return worst
-
-
-def _shift(one: FloatArray, other: FloatArray, least: int) -> int:
-    """The least k >= ``least`` with P(other <= s + k) >= P(one <= s) for all s.
-
-    Each s is decided on the smaller tail, which is the more exact, and only by more than rounding can hide.
-    """
-    below, other_below = np.cumsum(one), np.cumsum(other)
-    above, other_above = _beyond(one), _beyond(other)
-    for k in range(least, len(one)):
-        kept = len(one) - k
-        low = (other_below[k:] >= below[:kept] * (1 + _MARGIN)) | (below[:kept] == 0.0)
-        high = (other_above[k:] * (1 + _MARGIN) <= above[:kept]) | (other_above[k:] == 0.0)
-        if np.where(below[:kept] < 0.5, low, high).all():
-            return k
-    return len(one)
-
-
-def _beyond(law: FloatArray) -> FloatArray:
-    tails: FloatArray = np.append(np.cumsum(law[::-1])[::-1][1:], 0.0)
-    return tails
-
-
-def quilt_scale(chain: Chain, epsilon: float) -> float:
-    """Noise for an answer that moves by 1 with each tuple: the best quilt of every tuple, the worst tuple's.
-
-    A quilt {i − a, i + b} leaves a + b − 1 tuples near i and costs the largest log-ratio e of its law given two values
-    of tuple i; the tuples beyond it add nothing. Noise: near / (ε − e). Without a quilt, n / ε.
-    """
-    worst = 0.0
-    for i in range(chain.n):
-        worst = max(worst, _best_quilt(chain, i, epsilon))
-    return worst
-
-
-def _best_quilt(chain: Chain, i: int, epsilon: float) -> float:
-    left = _influence(chain, i, -1)
-    right = _influence(chain, i, 1)
-    near_left = np.r_[np.arange(1, len(left)), i + 1]
-    near_right = np.r_[np.arange(1, len(right)), chain.n - i]
-    best = chain.n / epsilon
-    for a, reach in enumerate(near_left):
-        spent = (left[a] + right).max(axis=(1, 2))
-        near = reach + near_right - 1
-        fits = spent < epsilon
-        if fits.any():
-            best = min(best, float((near[fits] / (epsilon - spent[fits])).min()))
-    return best
-
-
-def _influence(chain: Chain, i: int, step: int) -> FloatArray:
-    """For quilts at distance 1, 2, … and for none: the largest log-ratio for each pair of values of tuple i."""
-    here = np.eye(chain.n_values)
-    possible = chain.possible(i)
-    k = int(possible.sum())
-    found: list[FloatArray] = []
-    at, error = i, 0.0
-    while 0 <= at + step < chain.n and len(found) < _FARTHEST:
-        kernel = chain.kernel(at, at + step)
-        if kernel.stand_in:
-            # What is behind it is not known: quilts end here.
-            break
-        here = here @ kernel.matrix
-        error += 2 * kernel.error + (chain.n_values + 2) * 2.0**-52
-        at += step
-        found.append(_log_ratios(here[possible]) + error)
-    return np.array([*found, np.zeros((k, k))])
-
-
-def _log_ratios(rows: FloatArray) -> FloatArray:
-    """The largest log p/q over columns, for each ordered pair of rows."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        logs = np.log(rows)
-        apart = logs[:, None] - logs[None]
-    apart[np.isnan(apart)] = -np.inf
-    found: FloatArray = apart.max(axis=2)
-    return found

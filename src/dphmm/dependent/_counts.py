@@ -59,8 +59,8 @@ STEPS = 2**16
 _HUGE = Fraction(10) ** 250
 _MOST_VALUE = 2**48
 RECORD = "one person's state at one time"
-#: Mechanisms whose noise is calculated for the values of one sum.
-_FOR_ONE_SUM = ("correlated", "wasserstein", "optimum")
+#: Its noise is calculated for the values of one sum.
+_FOR_ONE_SUM = "optimum"
 _COLUMNS = ("user_column", "time_column", "state_column")
 _PERSON = (
     "All of one person's records together: epsilon is about one of them, with what the dependence makes follow from it."
@@ -235,7 +235,7 @@ class Histogram(CountedQuestion):
     options: ClassVar[tuple[Option, ...]] = (
         MAX_ROWS,
         Option("model_people", "With markov: who MODEL was fitted on: others, same or unknown.", "WORD"),
-        Option("mechanism", "With markov: group or markov-quilt; others where they are proved.", "NAME"),
+        Option("mechanism", "With markov: group; others where they are proved.", "NAME"),
         Option("states", "The public states: a,b,c, or a table of names, or a model (.npz).", "S"),
         Option("user_column", "The column of users  [default: user]", "COL"),
         Option("time_column", "The column of times  [default: t]", "COL"),
@@ -256,7 +256,7 @@ class Histogram(CountedQuestion):
             if not self._chained:
                 expected = f"{self.called('dependence')} markov:MODEL with it"
                 raise InvalidInput(self.called("mechanism"), mechanism, expected)
-            allowed = [other for other in MECHANISMS if other not in _FOR_ONE_SUM]
+            allowed = [other for other in MECHANISMS if other != _FOR_ONE_SUM]
             if mechanism not in allowed:
                 raise InvalidInput(self.called("mechanism"), mechanism, f"one of {', '.join(allowed)}")
         self.check_people()
