@@ -36,7 +36,7 @@ from report.worlds import run, table, walks
 PROGRAM = Path(__file__).resolve().parents[1] / "verify_release.py"
 MEMBER = "earlier_answers"
 
-pytestmark = [pytest.mark.usefixtures("few_invented_people"), pytest.mark.replayed_words]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("few_invented_people"), pytest.mark.replayed_words]
 
 
 def labels():

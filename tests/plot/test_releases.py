@@ -28,7 +28,7 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 #: Commands and files draw here: each test replays words of its own.
-pytestmark = pytest.mark.replayed_words
+pytestmark = [pytest.mark.slow, pytest.mark.replayed_words]
 CHARTS = ("belief", "error", "nights", "sureness", "budget")
 
 
@@ -51,7 +51,6 @@ def made(tmp_path_factory):
     return of
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("chart", CHARTS)
 def test_titles_are_findings_of_the_page(chart, made, ax):
     report = made("planned")
@@ -105,7 +104,6 @@ def test_no_title_is_cut_at_the_default_size(chart, made):
         pyplot.close("all")
 
 
-@pytest.mark.slow
 def test_errors_are_those_of_the_page(made, ax):
     report = made("planned", truth=True)
     dphmm.plot.error(report, ax=ax)

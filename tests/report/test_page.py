@@ -32,7 +32,7 @@ from dphmm.storage.release_words import off, sureness
 from report.worlds import WORLDS, of_places, released, report, run, table, walks
 
 #: Commands and files draw here: each test replays words of its own.
-pytestmark = [pytest.mark.replayed_words, pytest.mark.usefixtures("few_invented_people")]
+pytestmark = [pytest.mark.slow, pytest.mark.replayed_words, pytest.mark.usefixtures("few_invented_people")]
 
 
 class _Reader(HTMLParser):
@@ -96,7 +96,6 @@ def report_of(world):
     return cache(lambda name: of_world(world(name)))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", WORLDS)
 def test_the_page_loads_nothing_and_is_well_formed(name, page_of):
     text = page_of(name)

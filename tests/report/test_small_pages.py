@@ -17,7 +17,7 @@ import pytest
 import dphmm
 from report.worlds import BBOX, of_places, released, report, run, table, walks
 
-pytestmark = pytest.mark.usefixtures("few_invented_people")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("few_invented_people")]
 WALKS = walks(["u1", "u2"], 12, 7)
 NAMES = [[f"v{user}", name] for user in range(4) for name in "abcabcab"]
 GRID = ("--grid", "1km", "--bbox", BBOX, "--step", "5min")

@@ -68,6 +68,7 @@ def test_processes_never_share_a_word(ways, tmp_path):
     assert repeats(np.concatenate(logs)) == 0
 
 
+@pytest.mark.slow
 def test_a_resumed_session_goes_on_with_new_words(tmp_path):
     """Processes one after the other on one session: replays take no words, steps take new ones."""
     for _ in range(2):
