@@ -41,8 +41,8 @@ SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86400}
 MAPS = ("grid", "h3", "zones")
 #: Degrees may differ by rounding, and estimates are sums of floats.
 DEGREES, RELATIVE = 1e-9, 1e-6
-#: Chances of a law of moves that are the same, and how far above its total a horizon's leakage may be.
-ALIKE, SLACK = 1e-12, Fraction(1, 10**7)
+#: Chances of a law of moves that are the same.
+ALIKE = 1e-12
 #: Pairs of states that are looked at one by one, and multiplications of the filter.
 MOST_PAIRS, MOST_PRODUCTS = 20_000_000, 300_000_000
 MOST_MOVES = 100_000
@@ -261,7 +261,7 @@ def in_text(value: Fraction | float) -> str:
 
 
 def in_words(kept: dict[str, Any] | None) -> str:
-    """A promise or a horizon of a ledger, as short as it is there."""
+    """A promise of a ledger, as short as it is there."""
     return "none" if kept is None else ", ".join(f"{name} {value}" for name, value in sorted(kept.items()))
 
 
@@ -697,7 +697,6 @@ class Kept(NamedTuple):
     """What a ledger keeps of one person, beside the releases."""
 
     promise: dict[str, Any] | None
-    horizon: dict[str, Any] | None
     options: dict[str, Any]
 
 
@@ -738,7 +737,6 @@ class Checker:
             ("promise", self.promise),
             ("promise", self.kept_promise),
             ("couples", self.couples),
-            ("horizon", self.horizon),
             ("schedule", self.schedule),
             ("schedule", self.kept_schedule),
             ("times", self.times),
@@ -1131,51 +1129,6 @@ class Checker:
         wrong = "that the model couples is not known of this model, policy and release, and the statement says so"
         self.report.require(bool(known), "couples", "the model is of those that couple along a radius policy", wrong)
 
-    def horizon(self) -> None:
-        """A total over a number of steps: as far as rows, statement and ledger tell."""
-        told = self.stated("horizon")
-        if told is None:
-            if self.ledger is not None and any(kept.horizon for kept in self._of_file()):
-                self.report.cannot("horizon", "the ledger has a total over a number of steps, and none is stated")
-            return
-        steps, leakage = told["steps"], Fraction(told["policy_leakage"])
-        if type(steps) is not int:
-            raise TypeError("steps that are no number")
-        late = [row.where for row in self.file.rows if row.asked and row.step > steps]
-        total, each = fraction(told["total_epsilon"]), fraction(told["epsilon_per_step"])
-        wrong = {
-            f"{len(late)} answers after its {steps:,} steps": bool(late),
-            f"steps lose {float(leakage):.6g}, more than {in_text(total)}": leakage > total * (1 + SLACK),
-            f"{in_text(each)} for each step, and epsilon is another": each != fraction(self.stated("epsilon")),
-        }
-        odd = [what for what, found in wrong.items() if found]
-        figure = f"no answer after its {steps:,} steps, and its members agree with each other"
-        self.report.require(not odd, "horizon", figure, "; ".join(odd))
-        self._kept_horizon(steps)
-        self.report.cannot(
-            "horizon",
-            "what its steps lose under the model: `dphmm audit` and `dphmm report` compute it with the policy",
-        )
-
-    def _kept_horizon(self, steps: int) -> None:
-        """Against the ledger, which may have raised it since."""
-        if self.ledger is None:
-            self.report.cannot("horizon", "whether the ledger ends at its steps: no --ledger")
-            return
-        query, odd, raised = self.stated("query"), [], 0
-        for user in self.file.users:
-            kept = self.kept.get(user)
-            own = {} if kept is None or kept.horizon is None else kept.horizon
-            if own.get("query") != query or own["steps"] < steps:
-                odd.append(f"{user!r} to {in_words(own or None)}")
-            else:
-                raised += own["steps"] > steps
-        figure = f"the ledger keeps all {len(self.file.users):,} people to {steps:,} steps of this query"
-        if raised and not odd:
-            self.report.cannot("horizon", f"the ledger lets {raised:,} people have more steps than are stated")
-            return
-        self.report.require(not odd, "horizon", figure, f"the ledger keeps {some(odd)}")
-
     def kept_schedule(self) -> None:
         """The schedule that is stated against that which the ledger has of each person."""
         told = self.stated("schedule")
@@ -1520,9 +1473,8 @@ class Checker:
         """What the ledger keeps of everybody who was asked the query of the statement."""
         query = self.stated("query")
         (rows,) = self._read(
-            "SELECT a.subject, s.query, p.text, h.text, o.text FROM account a JOIN session s ON s.account = a.id "
-            "JOIN document o ON o.id = s.options LEFT JOIN document p ON p.id = a.promise "
-            "LEFT JOIN document h ON h.id = a.horizon"
+            "SELECT a.subject, s.query, p.text, o.text FROM account a JOIN session s ON s.account = a.id "
+            "JOIN document o ON o.id = s.options LEFT JOIN document p ON p.id = a.promise"
         )
         texts = {user: told for user, own, *told in rows if own == query}
         return {user: Kept(*(text and json.loads(text) for text in told)) for user, told in texts.items()}

@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ import numpy as np
 from dphmm._cached import cached_property
 from dphmm._checks import exact_epsilon, one_of
 from dphmm._progress import Progress, shown
-from dphmm.accounting.budget import UNLIMITED, Group, Horizon, keep_promise, quoted
+from dphmm.accounting.budget import UNLIMITED, Group, keep_promise, quoted
 from dphmm.accounting.ledger import Ledger, SequencePromise
 from dphmm.accounting.promise import Schedule
 from dphmm.accounting.records import Spending, in_short
@@ -115,7 +115,6 @@ class Batch:
         cap_cost: Exact | None = None,
         groups: Mapping[str, str] | None = None,
         cap_group: Exact | None = None,
-        horizon: int | None = None,
         bits: Bits | None = None,
         estimate_loss: str = "squared",
         estimates: bool = True,
@@ -137,8 +136,6 @@ class Batch:
         self.subjects = Subjects(self.setting, initials, step_choices)
         self.ledger = checked_ledger(ledger)
         self.caps = checked_caps(cap_epsilon, cap_cost, promise_beside(promise, schedule))
-        if horizon is not None:
-            self.caps = replace(self.caps, horizon=Horizon(query, horizon))
         self._bits = default_bits(bits)
         self._loss = checked_loss(estimate_loss, estimates, self.setting)
         self.report = BatchReport()
@@ -189,13 +186,9 @@ class Batch:
         trajectories: Trajectories | VisitTable,
         *,
         resume: bool = False,
-        raised: bool = False,
         progress: Progress | None = None,
     ) -> Iterator[Sequence[Released]]:
         """Release every step at which a user has a row; yields what each committed transaction published.
-
-        ``raised``: the caps and the horizon of this batch take the place of lower ones that users have; it is recorded,
-        once everything has been checked: a run that is refused raises nothing.
 
         Raises
         ------
@@ -206,9 +199,7 @@ class Batch:
         visits = self.visits(trajectories)
         self.report.outside, self.report.same_step = visits.outside, visits.same_step
         self.report.rows, self.report.subjects = visits.n_rows, len(visits)
-        sessions = self._checked(visits, resume, raised)
-        if raised:
-            self._raise_caps({subject for subject, _ in sessions})
+        sessions = self._checked(visits, resume)
         self._bind_groups()
         self.earlier = Earlier()
         known, steps, times = self._known(sessions), visits.steps, visits.times
@@ -308,12 +299,10 @@ class Batch:
         write_counts(path := owner_path(str(output)), counts)
         return path
 
-    def check(
-        self, trajectories: Trajectories | VisitTable, *, resume: bool = False, raised: bool = False
-    ) -> VisitTable:
+    def check(self, trajectories: Trajectories | VisitTable, *, resume: bool = False) -> VisitTable:
         """Refuse now what `run` would refuse ahead; the rows as `run` takes them. Raises as `run`."""
         visits = self.visits(trajectories)
-        self._checked(visits, resume, raised)
+        self._checked(visits, resume)
         return visits
 
     def statement(
@@ -326,7 +315,7 @@ class Batch:
         published : has counted every row.
         model_people : "others", "same" or "unknown".
         earlier : the answers of other files that estimates follow from; by default what `run` came by.
-        others : known_by, horizon, words.
+        others : known_by, words.
 
         Raises
         ------
@@ -369,22 +358,18 @@ class Batch:
         other.earlier, other._resumed, other._engines = Earlier(), set(), {}
         return other
 
-    def _checked(self, visits: VisitTable, resume: bool, raised: bool) -> list[tuple[str, str]]:
+    def _checked(self, visits: VisitTable, resume: bool) -> list[tuple[str, str]]:
         """The sessions that the ledger has of the users."""
         _check_steps(visits)
         sessions = self.ledger.sessions_of(visits.users)
         known = self._known(sessions)
         if not resume:
             self._refuse_known(known.intersection(visits.users))
-        for user in sorted({subject for subject, _ in sessions}) if raised else ():
-            # Lower ones are refused as such.
-            self.ledger.caps(user).joined(replace(self.caps, promise=None), quoted(user), raised)
         self._refuse_ahead(
             visits,
             lambda visit: self._met(visit, _begins(visit, visits), known),
             sessions,
             visits.steps,
-            raised,
         )
         return sessions
 
@@ -398,13 +383,12 @@ class Batch:
         met: Callable[[UserRows], tuple[SubjectState, int]],
         sessions: Sequence[tuple[str, str]],
         steps: Numbers,
-        raised: bool,
     ) -> None:
         """Refuse the whole table, before anything is drawn, where all its rows together would pass what was promised.
 
         ``met``: a user's state and the step number of its step 1. ``sessions``: those that the ledger has of the users.
         """
-        query, paces, known = self.setting.query, self.setting.paces, self._known(sessions)
+        paces, known = self.setting.paces, self._known(sessions)
         if self.caps.epsilon is not None and not paces:
             most = [len(visit.rows) for visit in visits]
             for number, visit in enumerate(visits if self.setting.schedule is not None else ()):
@@ -418,10 +402,7 @@ class Batch:
             if kept == UNLIMITED == self.caps:
                 continue
             subject, origin = met(visit)
-            caps = kept.joined(caps_of(self.caps, self.setting, subject.origin), quoted(visit.user), raised)
-            if caps.horizon is not None:
-                last = steps[visit.rows[-1]] - origin + 1
-                caps.horizon.keep(visit.user, query, last)
+            caps = kept.joined(caps_of(self.caps, self.setting, subject.origin), quoted(visit.user))
             # A cap that is given now was looked at above.
             kept_cap = caps.epsilon if self.caps.epsilon is None else None
             if paces or (caps.promise is None and kept_cap is None):
@@ -536,13 +517,6 @@ class Batch:
     @cached_property
     def _in_blocks(self) -> bool:
         return Blocks.of(self.setting.planner) is not None
-
-    def _raise_caps(self, known: set[str]) -> None:
-        """Let the caps of this batch take the place of lower ones that these subjects have. Raises for lower caps."""
-        caps = replace(self.caps, promise=None)
-        with self.ledger.transaction(sorted(known)) as transaction:
-            for subject in sorted(known):
-                transaction.bind(subject, caps, raised=True)
 
     def _engine(self, setting: Setting) -> Engine:
         if setting not in self._engines:
@@ -667,7 +641,7 @@ class Batch:
         if needs + spent > cap:
             raise BudgetExceeded(
                 f"cap_epsilon: user {visit.user!r} needs {float(needs):g} for {most} rows; spent "
-                f"{float(spent):g} of {float(cap):g}, nothing was released; raise the cap or release fewer rows"
+                f"{float(spent):g} of {float(cap):g}, nothing was released; release fewer rows"
             )
 
 
@@ -745,8 +719,6 @@ def release_many(
         steps are released under instead, as for `ReleaseSession.release`. Public: steps that were chosen by looking at
         the table break the promise. ``varies`` are the names that may come, also in later runs; by default those that
         do. ``policies`` : others that steps of stored histories had.
-    horizon : how many steps of this query a total was worked out for. It stays with each user's account: releases of
-        later steps, and of other queries, are refused.
     answer : of several rows of a user in one time bin, or one step, the "last" in time is answered, or the "first". The
         ledger keeps it: a history is not continued under the other rule.
     resume : continue users that the ledger already holds; their stored answers come back unchanged.

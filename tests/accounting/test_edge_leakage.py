@@ -18,7 +18,7 @@ import dphmm
 from dphmm import MarkovModel
 from dphmm._kernels import policy_leakage as kernels
 from dphmm._kernels.policy_leakage import STEP
-from dphmm.accounting import policy_allocation, policy_leakage
+from dphmm.accounting import policy_leakage
 from dphmm.accounting.edge_leakage import NEVER, largest_loss, levels, losses_between
 from dphmm.errors import InvalidInput
 from dphmm.mechanisms import chosen_kind
@@ -277,18 +277,6 @@ class TestPlans:
         assert policy_leakage(model, [Two()], policy).worst == 2.0
         assert largest_loss(Two()) == math.inf
 
-    def test_an_epsilon_for_a_horizon(self, small_city):
-        model, policy, space = small_city
-
-        def plans_of(epsilon):
-            return [dphmm.ReleaseSession(model, policy, space, epsilon=epsilon).plan] * 5
-
-        epsilon = policy_allocation(model, plans_of, policy, 1.0)
-        assert policy_leakage(model, plans_of(epsilon), policy).worst <= 1.0
-        more = epsilon * Fraction(1005, 1000) + Fraction(1, 1000)
-        assert policy_leakage(model, plans_of(more), policy).worst > 1.0
-        assert policy_allocation(model, plans_of, policy, 1e-7) is None
-
 
 def test_levels_are_pairs_reached_by_moving_from_edges():
     moves, _ = walk_of_two()
@@ -330,8 +318,3 @@ def test_what_is_wrong_is_named(changes, field):
     }
     with pytest.raises(InvalidInput, match=f"^{field}: "):
         policy_leakage(**(given | changes))
-
-
-def test_negative_targets_are_refused():
-    with pytest.raises(InvalidInput, match=r"^target: "):
-        policy_allocation(None, lambda epsilon: [], NEIGHBOURS, -1)

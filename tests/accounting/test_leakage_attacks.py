@@ -20,7 +20,7 @@ from dphmm._kernels.policy_leakage import bottleneck, shorten
 from dphmm.accounting import policy_leakage, temporal_allocation, temporal_leakage
 from dphmm.accounting.leakage_step import leakage_step
 from dphmm.errors import DphmmError
-from dphmm.session.budget_plan import BudgetPlan, coming_plans
+from dphmm.session.planned_losses import coming_plans, leakage_of
 from dphmm.session.setting import Setting
 from leakage_programs import exact_ratio, many_digits
 
@@ -220,8 +220,8 @@ def test_no_sequence_loses_more_at_an_edge_than_its_policy_leakage():
     assert worst > 0.999
 
 
-def test_a_total_for_a_number_of_steps_is_kept():
-    """30 maps here, 100 when it was written: `release --total-epsilon`, every answer on and near the map; worst 1."""
+def test_what_plans_of_a_number_of_steps_lose_is_bounded():
+    """30 maps here, 100 when it was written: `inspect --steps`, every answer on and near the map; worst 1."""
     rng, worst, tried = np.random.default_rng(4), 0.0, 0
     for trial in range(30):
         k, steps = int(rng.integers(3, 6)), int(rng.integers(1, 4))
@@ -230,21 +230,21 @@ def test_a_total_for_a_number_of_steps_is_kept():
         model = MarkovModel(rng.dirichlet(np.ones(k)), moves_of(rng, k, trial % 2), space=space, start=start)
         policy = dphmm.policy.radius(space, float(rng.choice([1, 2, 10])))
         choices = {"scope": "component"} if trial % 5 == 2 else {"mechanism": "staircase"} if trial % 3 == 1 else {}
-        target = str(rng.choice([0.5, 1, 2, 4]))
-        setting = Setting.of(model, policy, space, "1", start=start, **choices)
+        epsilon = str(rng.choice([0.25, 0.5, 1, 2]))
+        setting = Setting.of(model, policy, space, epsilon, start=start, **choices)
         try:
-            found = BudgetPlan.allocated(setting, target, steps)
+            plans = coming_plans(setting, steps)
         except DphmmError:
             # A support that one answer cannot hide.
             continue
-        plans = coming_plans(setting.with_epsilon(found.epsilon), steps)
+        bound = leakage_of(model, start, plans, policy).worst
         logs, possible = posteriors(model, [_channel(plan, k) for plan in plans])
         edges = np.asarray(policy.edges())
         for t in range(steps):
             there = edges[possible[t][edges].all(axis=1)]
             if len(there):
                 apart = np.abs(logs[:, t, there[:, 0]] - logs[:, t, there[:, 1]])
-                worst = max(worst, float(np.nanmax(apart)) / float(target))
+                worst = max(worst, float(np.nanmax(apart)) / bound)
         tried += 1
         assert worst <= 1 + 1e-9
     assert tried > 20 and worst > 0.99

@@ -25,7 +25,6 @@ from crafted_bits import keyed_system_bits
 from dphmm.audit import check_released
 from dphmm.batch import Batch
 from dphmm.errors import InvalidInput
-from dphmm.session.budget_plan import BudgetPlan, coming_plans, leakage_of
 from dphmm.storage.released import Published, released_table
 from dphmm.storage.statement import privacy_statement, statement_path, write_statement
 from dphmm.storage.tables import write_table
@@ -474,23 +473,6 @@ def test_what_learning_cost_is_held_against_the_model(tmp_path, people):
         beside.write_text(right)
     verdict = statement(one, lambda stated: stated.update(learning=None))
     assert any("says of learning nothing" in finding for finding in verdict.findings)
-
-
-def test_a_horizon_is_worked_out_again(finished):
-    beside = statement_path(finished.path)
-    setting = Batch(*finished.public).setting
-    worst = leakage_of(MODEL, "before", coming_plans(setting, 8), POLICY).worst
-    plan = BudgetPlan(Fraction(100), 8, Fraction(1), worst)
-    right = json.loads(beside.read_text()) | {"horizon": plan.document()}
-    beside.write_text(json.dumps(right))
-    assert finished.check().findings == ()
-    steps = {"steps": 9}, {"steps": 3}, {"steps": 10**6}
-    others = {"total_epsilon": "1/7"}, {"total_epsilon": "much"}, {"epsilon_per_step": "0.1"}, {"policy_leakage": 0.5}
-    words = {"meaning": "All is safe."}, {"proved_in": "nowhere"}
-    for change in (*steps, *others, *words):
-        beside.write_text(json.dumps(right | {"horizon": right["horizon"] | change}))
-        findings = finished.check().findings
-        assert any("horizon" in finding for finding in findings), change
 
 
 def test_a_file_changed_after_its_statement_is_convicted(finished):

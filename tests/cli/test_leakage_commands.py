@@ -10,7 +10,6 @@ the model or a plan is another one than was released, and where a later run goes
 from __future__ import annotations
 
 import json
-from contextlib import contextmanager
 from fractions import Fraction
 
 import numpy as np
@@ -18,7 +17,6 @@ import pytest
 
 import dphmm
 from dphmm.accounting import losses_per_step, policy_leakage, temporal_leakage
-from dphmm.storage.statement import statement_schema
 
 
 @pytest.fixture(scope="module")
@@ -190,161 +188,3 @@ def test_inspect_refuses_what_is_not_known_yet(town, run, options, expected):
     told = run("inspect", town / "model.npz", *words, code=2)
     assert told.stderr.count("\n") == 1
     assert expected in told.stderr
-
-
-def total_release(town, folder, *more, steps=12, total="2", trajectories="walks.csv"):
-    public = ("--model", town / "model.npz", "--policy", town / "radius.json", "--total-epsilon", total)
-    written = ("-o", folder / "out.csv", "--ledger", folder / "l.db")
-    return ("release", town / trajectories, *public, "--steps", steps, *written, *more)
-
-
-@pytest.mark.slow
-def test_release_finds_the_largest_epsilon_that_keeps_the_total(parts, town, tmp_path, run):
-    import jsonschema
-
-    document = json.loads(run(*total_release(town, tmp_path, "--json")).stdout)
-    statement = json.loads((tmp_path / "out.csv.privacy.json").read_text())
-    jsonschema.validate(statement, statement_schema())
-    horizon = statement["horizon"]
-    assert (horizon["total_epsilon"], horizon["steps"]) == ("2", 12)
-    assert statement["epsilon"] == str(Fraction(horizon["epsilon_per_step"])) == document["epsilon_per_release"]
-
-    def worst(epsilon):
-        session = dphmm.ReleaseSession(*parts, epsilon=epsilon)
-        plans = []
-        for _ in range(12):
-            plans.append(session.plan)
-            session.skip()
-        return policy_leakage(parts[0], plans, parts[1]).worst
-
-    found = Fraction(horizon["epsilon_per_step"])
-    assert worst(found) == horizon["policy_leakage"] <= 2
-    assert worst(found + Fraction(1, 1000)) > 2
-    # A release over time loses more at an edge than its epsilons add up to, or Σε would do.
-    assert horizon["policy_leakage"] > 12 * found
-
-
-def test_no_step_past_the_last_is_released_also_later(town, tmp_path, run):
-    short = run(*total_release(town, tmp_path, steps=11), code=2)
-    assert "at least 12" in short.stderr and short.stderr.count("\n") == 1
-    assert list(tmp_path.iterdir()) == []
-    header, *rows = (town / "walks.csv").read_text().splitlines()
-    first = [row for row in rows if row.startswith("u1")]
-    (tmp_path / "early.csv").write_text("\n".join([header, *first[:6]]) + "\n")
-    (tmp_path / "late.csv").write_text("\n".join([header, *first[6:]]) + "\n")
-    run(*total_release(town, tmp_path, steps=8, trajectories=tmp_path / "early.csv"))
-    (tmp_path / "out.csv").unlink()
-    late = run(*total_release(town, tmp_path, "--resume", steps=8, trajectories=tmp_path / "late.csv"), code=2)
-    # Six rows, but from step 7 of the ledger's count.
-    assert "at least 12" in late.stderr
-    with dphmm.open_ledger(tmp_path / "l.db") as ledger:
-        assert len(ledger.entries("u1", "state")) == 6
-
-
-@pytest.mark.parametrize("dry", [False, True])
-@pytest.mark.parametrize(
-    ("trajectories", "steps", "expected"),
-    [("walks.csv", 11, "at least 12"), ("nameless.csv", 12, "user"), ("timeless.csv", 12, "no times")],
-)
-def test_rows_are_checked_before_an_epsilon_is_searched(
-    town, tmp_path, run, monkeypatch, dry, trajectories, steps, expected
-):
-    written = tmp_path / "written"
-    written.mkdir()
-    (tmp_path / "walks.csv").write_bytes((town / "walks.csv").read_bytes())
-    (tmp_path / "nameless.csv").write_text("t,lat,lon\n2024-05-06T08:00:00Z,50.01,10.01\n")
-    (tmp_path / "timeless.csv").write_text("user,lat,lon\nu1,50.01,10.01\n")
-    monkeypatch.setattr("dphmm.session.budget_plan.BudgetPlan.allocated", lambda *given: pytest.fail("searched"))
-    words = ["--dry-run"] if dry else []
-    told = run(*total_release(town, written, *words, steps=steps, trajectories=tmp_path / trajectories), code=2)
-    assert expected in told.stderr.splitlines()[-1]
-    assert list(written.iterdir()) == []
-
-
-def test_a_ledger_is_looked_at_before_an_epsilon_is_searched(town, tmp_path, run, monkeypatch):
-    run(*total_release(town, tmp_path))
-    (tmp_path / "out.csv").unlink()
-    monkeypatch.setattr("dphmm.session.budget_plan.BudgetPlan.allocated", lambda *given: pytest.fail("searched"))
-    told = run(*total_release(town, tmp_path, "--query", "again"), code=2)
-    assert "the losses of several add up" in told.stderr
-    (tmp_path / "l.db").write_text("no ledger")
-    assert run(*total_release(town, tmp_path), code=2).stderr.startswith("error: ledger: got")
-
-
-def test_the_search_shows_how_far_it_is(parts, town, tmp_path, run, monkeypatch):
-    bars = {}
-
-    @contextmanager
-    def progress(console, label):
-        yield lambda done, total: bars.setdefault(label, []).append((done, total))
-
-    monkeypatch.setattr("dphmm.cli.console.Console.progress", progress)
-    run(*total_release(town, tmp_path, steps=12))
-    assert list(bars) == ["search for epsilon", "release"]
-    # Every step of both directions of time, for every epsilon that is tried.
-    seen = [done for done, _ in bars["search for epsilon"]]
-    assert seen == list(range(1, len(seen) + 1)) and len(seen) % (2 * 12) == 0 and len(seen) > 5 * 2 * 12
-    assert all(done <= total for done, total in bars["search for epsilon"])
-
-
-@pytest.mark.slow
-def test_another_query_about_the_same_people_is_refused(town, tmp_path, run):
-    run(*total_release(town, tmp_path))
-    (tmp_path / "out.csv").unlink()
-    told = run(*total_release(town, tmp_path, "--query", "again"), code=2)
-    assert "the losses of several add up" in told.stderr
-
-
-@pytest.mark.slow
-def test_resumed_with_the_same_total_the_answers_stay(town, tmp_path, run):
-    run(*total_release(town, tmp_path))
-    before = (tmp_path / "out.csv").read_bytes()
-    run(*total_release(town, tmp_path, "--resume"))
-    assert (tmp_path / "out.csv").read_bytes() == before
-    assert json.loads((tmp_path / "out.csv.privacy.json").read_text())["horizon"]["steps"] == 12
-    told = run(*total_release(town, tmp_path, "--resume", total="1"), code=2)
-    assert told.stderr.splitlines()[-1].startswith("error: ") and "epsilon" in told.stderr
-
-
-def test_a_dry_run_tells_the_epsilon_and_draws_nothing(town, tmp_path, run):
-    told = json.loads(run(*total_release(town, tmp_path, "--dry-run", "--json")).stdout)
-    assert told["horizon"]["steps"] == 12
-    assert told["plans"][0]["epsilon"] == str(Fraction(told["horizon"]["epsilon_per_step"]))
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_without_a_total_the_statement_has_no_horizon(town, tmp_path, run, release_of):
-    run(*release_of(town, tmp_path))
-    (path,) = tmp_path.glob("*.privacy.json")
-    assert json.loads(path.read_text())["horizon"] is None
-
-
-@pytest.mark.parametrize(
-    ("more", "code", "expected"),
-    [
-        (["--epsilon", "1"], 2, "--epsilon, or --total-epsilon and --steps"),
-        (["--constraint", "delta=0.1"], 2, "plans that do not depend on answers"),
-        (["--steps", "-3"], 2, "--steps: got -3"),
-        (["--total-epsilon", "-1"], 2, "--total-epsilon: got -1"),
-        (["--total-epsilon", "nan"], 2, "--total-epsilon: got nan"),
-        (["--total-epsilon", "0.0000001"], 2, "2**-20"),
-        (["--total-epsilon", "0.000001"], 1, "no epsilon of 2**-20 or more keeps 12 steps"),
-    ],
-)
-def test_release_refuses_a_total_that_cannot_be_kept(town, tmp_path, run, more, code, expected):
-    told = run(*total_release(town, tmp_path, *more), code=code)
-    assert expected in told.stderr and told.stderr.count("\n") == 1
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        ("-", "--epsilon: got nothing"),
-        ("- --total-epsilon 1", "--steps: got nothing"),
-        ("- --total-epsilon 1 --steps 3", "a stream does not say where it ends"),
-    ],
-)
-def test_a_total_needs_its_steps_and_a_file(town, run, words, expected):
-    told = run("release", *words.split(), "--model", town / "model.npz", "--policy", town / "radius.json", code=2)
-    assert expected in told.stderr and told.stderr.count("\n") == 1

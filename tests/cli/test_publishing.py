@@ -86,8 +86,7 @@ class TestFit:
         refused = ask(*ROWS, code=1)
         assert "would lose 3 of one person, cap 2.5" in refused.stderr
         assert sorted(path.name for path in tmp_path.glob("counts*")) == []
-        ask(*ROWS, "--cap-epsilon", "3", "--raise-cap")
-        assert "--raise-cap raises it" in fit("--cap-epsilon", "4", out="n.npz", code=2).stderr
+        assert "2.5, the cap of all publications" in fit("--cap-epsilon", "4", out="n.npz", code=2).stderr
 
     def test_without_privacy_it_is_stored_as_what_promises_nothing(self, site, tmp_path, run, one_json):
         line = ("--state-column", "state", "--ledger", tmp_path / "ledger.db")
@@ -120,7 +119,6 @@ class TestFit:
     def test_options_of_a_ledger_need_one(self, site, tmp_path, run):
         line = ("fit", site / "visits.csv", "-o", tmp_path / "m.npz", "--state-column", "state")
         assert "--publication: got x; expected --ledger" in run(*line, "--publication", "x", code=2).stderr
-        assert "--raise-cap" in run(*line, "--ledger", tmp_path / "l.db", "--raise-cap", code=2).stderr
         assert "another file than the ledger" in run(*line, "--ledger", tmp_path / "m.npz", code=2).stderr
         hidden = ("--states", 2, "--symbols", "state", "--ledger", tmp_path / "l.db")
         assert "--seed: got nothing" in run(*line[:4], *hidden, code=2).stderr

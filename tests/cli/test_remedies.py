@@ -182,34 +182,6 @@ def test_exposed_states_say_whether_they_are_joined(tmp_path, run):
     assert "0 states are exposed after those without an edge were joined" in told
 
 
-@pytest.mark.slow
-def test_a_release_that_goes_on_is_told_what_works(town, tmp_path, run):
-    header, *rows = (town / "walks.csv").read_text().splitlines()
-    first = [row for name in ("u1", "u2", "u3") for row in [r for r in rows if r.startswith(name)][:4]]
-    (tmp_path / "first.csv").write_text("\n".join([header, *first]) + "\n")
-    files = ("--model", town / "model.npz", "--policy", town / "radius.json")
-    out = ("-o", tmp_path / "out.csv", "--ledger", tmp_path / "l.db", "--quiet")
-    run("release", tmp_path / "first.csv", *files, *out, "--total-epsilon", 2, "--steps", 4)
-    more = ("release", town / "walks.csv", *files, *out, "--resume")
-    remedies = []
-    for steps, option in ((4, "--steps"), (12, "--total-epsilon")):
-        told = run(*more, "--total-epsilon", 2, "--steps", steps, code=2).stderr
-        assert told.startswith(f"error: {option}: got ") and "/" not in told
-        remedies.append(re.search(r"need (--total-epsilon [0-9.]+ --steps 12 --raise-cap)", told)[1])
-    assert remedies[0] == remedies[1]
-    # A run that is refused raises nothing.
-    run(*more, "--total-epsilon", 2, "--steps", 12, "--raise-cap", code=2)
-    # Nobody goes past the steps of a total by leaving it out, or by another query: its statement would be wrong.
-    epsilon = next(row.split(",")[-3] for row in (tmp_path / "out.csv").read_text().splitlines()[1:])
-    for other in (("--query", "work", "-o", tmp_path / "work.csv"), ()):
-        told = run(*more, "--epsilon", epsilon, *other, code=1).stderr
-        assert "horizon: step " in told and "nothing was drawn or spent" in told
-    assert run("account", tmp_path / "l.db").stdout.count("worked out for 4 steps of state alone") == 3
-    run(*more, *remedies[0].split())
-    # Nothing was drawn with another epsilon.
-    assert len({row.split(",")[-3] for row in (tmp_path / "out.csv").read_text().splitlines()[1:]}) == 1
-
-
 def test_tune_tries_a_policy_once_and_knows_the_number_of_states(town, run):
     quick = ("--runs", 2, "--steps", 2, "--epsilon", 1)
     told = run("tune", town / "model.npz", *quick, "--policy", town / "radius.json", "--radius", "1.5km")

@@ -48,7 +48,7 @@ def files(town, *tables):
 
 def release(run, town, *options, code=0, out="out.csv", tables=TABLES, source="rows.csv", **given):
     public = ("--model", town / "model.npz", "--policy", town / "policy.json", "--ledger", town / "ledger.db")
-    epsilon = () if {"--epsilon", "--path-epsilon", "--total-epsilon", "--plan"} & set(options) else ("--epsilon", "1")
+    epsilon = () if {"--epsilon", "--path-epsilon", "--plan"} & set(options) else ("--epsilon", "1")
     target = () if source == "-" else ("-o", town / out)
     rows = source if source == "-" else town / source
     return run("release", rows, *public, *target, *epsilon, *files(town, *tables), *options, code=code, **given)
@@ -387,9 +387,7 @@ def test_an_audit_says_where_nothing_tells_which_step_a_row_is_of(run, tmp_path)
     assert "which steps have choices" not in read(run, tmp_path, "audit", *ledger, tables=TABLES[:2]).stdout
 
 
-def test_a_total_and_a_schedule_have_one_epsilon(run, town):
-    said = release(run, town, "--total-epsilon", "9", "--steps", "9", code=2).stderr
-    assert "--choices: got choices.csv, and --total-epsilon" in said
+def test_a_schedule_has_one_epsilon(run, town):
     promise = ("--path-epsilon", "12", "--per", "1d", "--schedule", "planned")
     assert "epsilon: got 2; expected nothing beside the schedule" in release(run, town, *promise, code=2).stderr
 

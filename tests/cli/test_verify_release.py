@@ -398,7 +398,6 @@ def runs_that_overlap(told):
         (lambda told: told["sequence"].update(couples="yes"), "couples"),
         (lambda told: told["sequence"].pop("couples"), "couples"),
         (lambda told: told.update(learning={"private": True, "epsilon": "1"}), "learning"),
-        (lambda told: told.update(horizon={"steps": 36}), "horizon"),
         (lambda told: told.pop("totals"), "sums"),
         (lambda told: told.pop("plans"), "plans"),
     ],
@@ -541,33 +540,22 @@ def test_an_edited_ledger_is_convicted(folder, verify, change, check):
 
 
 @pytest.fixture(scope="module")
-def promises(world, tmp_path_factory, run):
-    """Folders with a release each: of a promise for each hour, and of a total over twelve steps."""
-    folder = tmp_path_factory.mktemp("promised")
+def promised(world, tmp_path_factory, run):
+    """A folder with a release under a promise for each hour."""
+    folder = shutil.copytree(world / "made", tmp_path_factory.mktemp("promised") / "hourly")
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("hourly", "totalled"):
-            shutil.copytree(world / "made", folder / name)
-            patch.chdir(folder / name)
-            for old in ("released.csv", "released.csv.privacy.json", "ledger.db"):
-                Path(old).unlink()
-            spent = ("--path-epsilon", 12, "--per", "1h")
-            if name == "totalled":
-                # What steps lose together is not computed of a model with jumps.
-                run("model", "grid", *BOX, "--jump", 0, "-o", "model.npz", "--force")
-                spent = ("--total-epsilon", 6, "--steps", 12)
-            run("release", "walks.csv", *PUBLIC, *spent, "-o", "released.csv", "--ledger", "ledger.db")
-            audited(run)
+        patch.chdir(folder)
+        for old in ("released.csv", "released.csv.privacy.json", "ledger.db"):
+            Path(old).unlink()
+        spent = ("--path-epsilon", 12, "--per", "1h")
+        run("release", "walks.csv", *PUBLIC, *spent, "-o", "released.csv", "--ledger", "ledger.db")
+        audited(run)
     return folder
 
 
 @pytest.fixture
-def hourly(promises, tmp_path, monkeypatch):
-    monkeypatch.chdir(shutil.copytree(promises / "hourly", tmp_path / "hourly"))
-
-
-@pytest.fixture
-def totalled(promises, tmp_path, monkeypatch):
-    monkeypatch.chdir(shutil.copytree(promises / "totalled", tmp_path / "totalled"))
+def hourly(promised, tmp_path, monkeypatch):
+    monkeypatch.chdir(shutil.copytree(promised, tmp_path / "hourly"))
 
 
 def lines_of(check, lines):
@@ -636,59 +624,6 @@ def test_another_schedule_in_the_ledger_is_convicted(folder, verify):
     edit_ledger("""UPDATE document SET text = replace(text, '\\"total\\": \\"4\\"', '\\"total\\": \\"9\\"')""")
     code, found = verify(*everything())
     assert code == 1 and lines_of("schedule", found["wrong"])
-
-
-@pytest.mark.usefixtures("totalled")
-def test_what_steps_lose_together_is_not_computed(verify):
-    code, found = verify(*everything())
-    (line,) = found["cannot tell"]
-    assert code == 2 and found["wrong"] == [] and line.startswith("horizon: ") and "`dphmm audit`" in line
-    assert "horizon: the ledger keeps all 3 people to 12 steps of this query" in found["ok"]
-
-
-@pytest.mark.usefixtures("totalled")
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"total_epsilon": "3"},
-        {"steps": 24},
-        {"steps": 11},
-        {"steps": "12"},
-        {"epsilon_per_step": "1/100"},
-        {"policy_leakage": 10.0**9},
-        {"policy_leakage": float("inf")},
-        {"policy_leakage": float("nan")},
-    ],
-)
-def test_another_total_over_steps_is_convicted(verify, change):
-    edit_statement(lambda told: told["horizon"].update(change))
-    code, found = verify(*everything())
-    assert code == 1 and lines_of("horizon", found["wrong"])
-
-
-@pytest.mark.usefixtures("totalled")
-@pytest.mark.parametrize(
-    "change",
-    [
-        "UPDATE account SET horizon = NULL",
-        """UPDATE document SET text = replace(text, '"steps": 12', '"steps": 11')""",
-        """UPDATE document SET text = replace(text, '"query": "state"', '"query": "other"')""",
-    ],
-)
-def test_a_total_that_the_ledger_does_not_keep_is_convicted(verify, change):
-    edit_ledger(change)
-    code, found = verify(*everything())
-    assert code == 1 and lines_of("horizon", found["wrong"])
-
-
-@pytest.mark.usefixtures("totalled")
-def test_a_total_of_more_steps_or_one_that_is_not_stated_cannot_be_told(verify):
-    edit_ledger("""UPDATE document SET text = replace(text, '"steps": 12', '"steps": 24')""")
-    code, found = verify(*everything())
-    assert code == 2 and any("more steps than are stated" in line for line in found["cannot tell"])
-    edit_statement(lambda told: told.update(horizon=None))
-    code, found = verify(*everything())
-    assert code == 2 and lines_of("horizon", found["cannot tell"])
 
 
 @pytest.mark.parametrize("folder", ["made"], indirect=True)

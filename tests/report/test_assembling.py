@@ -230,23 +230,6 @@ def test_another_promise_or_schedule_than_the_ledger_s_is_refused(members, named
     assert "give --ledger" not in said and "4 an hour, enforced by the ledger" in said
 
 
-HORIZON = {
-    "total_epsilon": "0.001", "steps": 12, "epsilon_per_step": "1", "policy_leakage": 0.001, "meaning": "m",
-    "proved_in": "docs/proofs/policy-leakage.md",
-}  # fmt: skip
-
-
-def test_a_total_over_steps_that_the_plans_do_not_keep_is_refused(doctored, world, tmp_path):
-    """And one that no policy confirms is left out."""
-    assert "which says horizon.policy_leakage" in refused(doctored("grid", {"horizon": HORIZON}), tmp_path)
-
-
-def test_a_total_over_steps_that_no_policy_confirms_is_left_out(doctored, tmp_path):
-    folder = doctored("grid", {"horizon": HORIZON, "policy.parameters": None})
-    told = report(folder, tmp_path / "page.html", "--json").stdout
-    assert "12 steps together" not in told and "nothing confirms it, nor a bound on all answers" in told
-
-
 def test_learning_that_the_model_does_not_record_is_refused(doctored, tmp_path):
     learned = json.loads((Path(__file__).parents[1] / "storage/statements/learned.json").read_text())["learning"]
     assert "which says of learning something, and the model says nothing" in refused(

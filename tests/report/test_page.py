@@ -381,20 +381,6 @@ def test_the_delta_set_is_told_as_the_statement_tells_it(page_of):
     assert "answered as its surrogate, the nearest state inside" in said and "the guarantee stays" not in said
 
 
-def test_a_total_over_steps_is_told_as_on_the_terminal(tmp_path):
-    folder = WORLDS["grid"](tmp_path)
-    for old in folder.glob("released*"):
-        old.unlink()
-    public = ("--model", folder / "model.npz", "--policy", folder / "policy.json", "--total-epsilon", 3, "--steps", 12)
-    run("release", folder / "walks.csv", *public, "-o", folder / "released.parquet", "--ledger", folder / "new.db")
-    bound = "12 steps together lose at most 3 at an edge of the policy"
-    said = _Reader(made(folder)).said
-    assert f"No limit for a day; {bound}" in said and f"Of all answers together: {bound}" in said
-    assert "Nothing bounds what all answers tell together" not in said and "Nothing limits" not in said
-    told = report(folder, folder / "other.html")
-    assert bound in " ".join(told.stderr.split())
-
-
 def test_all_answers_are_those_of_the_plan_only_where_they_take_the_whole_promise(report_of):
     """Of a larger promise other queries may spend the rest: the terminal's words, not "all 2"."""
     from dataclasses import replace

@@ -32,7 +32,6 @@ def job_of(folder: Path, **choices: Any) -> BucketJob:
         world=(*WORLD, 1),
         choices=choices,
         resume=False,
-        raised=False,
         history={},
         versions=bucket_module.versions(),
     )

@@ -192,19 +192,17 @@ class TestCaps:
         refused(ledger, lambda: release(ledger, 1, Fraction(1, 10**9)), "cap")
 
     def test_the_cap_of_all_publications(self, ledger):
-        def bind(cap, raised=False):
+        def bind(cap):
             with ledger.transaction() as transaction:
-                transaction.bind_publications(Fraction(cap), raised)
+                transaction.bind_publications(Fraction(cap))
 
         bind(3)
         publish(ledger, FIT)
         refused(ledger, lambda: publish(ledger, replace(FIT, name="more")), "would lose 4 of one person, cap 3")
-        refused(ledger, lambda: bind(5), "^cap_epsilon: got 5; expected 3, .*--raise-cap raises it")
-        refused(ledger, lambda: bind(2, True), "^cap_epsilon: got 2; expected 3, ")
+        for other in (5, 2):
+            refused(ledger, lambda cap=other: bind(cap), f"^cap_epsilon: got {other}; expected 3, .* which stays$")
         bind(3)
-        bind(5, True)
-        publish(ledger, replace(FIT, name="more"))
-        assert ledger.facts()["cap_epsilon"] == 5
+        assert ledger.facts()["cap_epsilon"] == 3
 
 
 class TestGroups:

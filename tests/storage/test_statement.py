@@ -228,14 +228,6 @@ FOLDER = Path(__file__).parent / "statements"
 VERSION = "THE VERSION"
 
 GRID = dphmm.Grid.from_bounds(10.0, 50.0, 10.042, 50.018, cell=1000)
-HORIZON = {
-    "total_epsilon": "2",
-    "steps": 12,
-    "epsilon_per_step": "0.0803",
-    "policy_leakage": 1.9999999999999998,
-    "meaning": "bounds something",
-    "proved_in": "docs/proofs/budget-split.md",
-}
 
 
 def model_of(n: int = 6, step: int | None = None, **provenance: Any) -> dphmm.MarkovModel:
@@ -304,7 +296,6 @@ WRITTEN: dict[str, Callable[[], Any]] = {
     "learned-delta": lambda: released(learned(delta=Fraction(1, 10**6)), scope="component"),
     "learned-of-others": lambda: released(learned(), said=OTHERS),
     "learned-replayable": lambda: released(learned(secure=False)),
-    "horizon": lambda: released(model_of(), said={**OTHERS, "horizon": HORIZON}),
     "long-policy": lambda: released(
         model_of(900),
         dphmm.policy.from_edges([(a, a + 1) for a in range(899)], 900),

@@ -36,7 +36,7 @@ KEPT = {path.stem: json.loads(path.read_text()) for path in sorted(FOLDER.glob("
 QUERIES = [name for name in KEPT if name.startswith("query-")]
 RELEASES = [name for name in KEPT if name not in QUERIES]
 #: Of these every member of a release is an object in one.
-RICHEST = ("horizon", "map", "merged", "learned", "thick")
+RICHEST = ("map", "merged", "learned", "thick")
 #: Members that may hold anything: what a policy is made from.
 FREE = ("policy", "parameters")
 
@@ -189,7 +189,6 @@ FORBIDDEN = {
     "not_protected": (["one", "two", "three", "four"], ["1", "2", "3", "4", ""]),
     "file.name": ("",),
     "file.sha256": ("feed",),
-    "horizon": ({}, "long"),
     "learning": ({}, "much"),
 }
 
@@ -262,7 +261,6 @@ MISTYPED: list[tuple[str, Any, str]] = [
     ("space.states", 1e3, "with space.states 1000.0"),
     ("space.pitch", [1.0, "1"], "with space.pitch [1.0, '1']"),
     ("space.merged", {"count": 1, "pairs": [[1, None]], "meaning": "m"}, "with space.merged.pairs [[1, None]]"),
-    ("horizon", [], "with horizon []"),
     ("file.sha256", 3, "with file.sha256 3"),
 ]
 

@@ -37,7 +37,6 @@ KINDS = {
     },
     "delta": {"constraint": dphmm.DeltaSet(0.02)},
     "choices": {"step_choices": {2: {"epsilon": "0.3"}, 5: {"epsilon": "0.3"}}},
-    "horizon": {"horizon": 30},
 }
 
 

@@ -4,7 +4,7 @@ Describe what happened: ReleaseEvent, SkipEvent, ComposedEvents.
 Add it up: theorem_5_3, theorem_6_3, theorem_7_1, theorem_7_2, neighbouring_paths, each a Guarantee; summarise,
 summarise_ledger, ledger_summary.
 What a whole sequence says about one step: temporal_leakage, temporal_allocation; about a policy edge:
-policy_leakage, policy_allocation, and couplable, where the sum of epsilons bounds it.
+policy_leakage, and couplable, where the sum of epsilons bounds it.
 What one person loses in releases, fits and queries together: Publication, totals.
 Remember it: MemoryLedger here, ``dphmm.open_ledger`` for a file; both are a Ledger of Transactions.
 """
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from dphmm.accounting.edge_leakage import Couplable as Couplable
     from dphmm.accounting.edge_leakage import PolicyLeakage as PolicyLeakage
     from dphmm.accounting.edge_leakage import couplable as couplable
-    from dphmm.accounting.edge_leakage import policy_allocation as policy_allocation
     from dphmm.accounting.edge_leakage import policy_leakage as policy_leakage
     from dphmm.accounting.event import ComposedEvents as ComposedEvents
     from dphmm.accounting.event import Guarantee as Guarantee
@@ -101,7 +100,6 @@ _HOMES = {
     "ledger_summary": "ledger",
     "losses_per_step": "temporal",
     "neighbouring_paths": "event",
-    "policy_allocation": "edge_leakage",
     "policy_leakage": "edge_leakage",
     "replay": "ledger",
     "summarise": "ledger",

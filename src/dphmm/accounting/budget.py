@@ -200,47 +200,6 @@ def sum_above(a: Any, b: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Horizon:
-    """All that a subject may be asked: one query, at its first ``steps`` steps.
-
-    A total of the policy leakage is worked out for so many releases of one query; more of them, or another query, would
-    take it above that. Raises InvalidInput for a number that is none.
-
-    Source: docs/proofs/budget-split.md.
-    """
-
-    query: str
-    steps: int
-
-    def __post_init__(self) -> None:
-        if type(self.steps) is not int or self.steps < 1:
-            raise InvalidInput("horizon", self.steps, "a number of steps, 1 or more")
-
-    def keep(self, subject: str, query: str, t: int) -> None:
-        """Raises BudgetExceeded for a release of another query, or of a later step; nothing has been drawn."""
-        if query != self.query or t > self.steps:
-            raise BudgetExceeded(
-                f"horizon: step {t} of query {query!r} for subject {subject!r}, of whom a total was promised for "
-                f"{self.steps} steps of query {self.query!r} alone; nothing was drawn or spent"
-            )
-
-    def written(self) -> str:
-        """The horizon as a ledger keeps it: JSON with its names in order."""
-        return json.dumps(vars(self), sort_keys=True)
-
-    @classmethod
-    def read(cls, text: str) -> Horizon:
-        """The horizon that `written` wrote. Raises InvalidInput for anything else."""
-        try:
-            found = cls(**json.loads(text))
-        except (TypeError, ValueError, RecursionError):
-            found = None
-        if found is None or type(found.query) is not str or found.written() != text:
-            raise InvalidInput("horizon", "a text that is none", "a horizon as a ledger keeps it")
-        return found
-
-
-@dataclass(frozen=True)
 class Caps:
     """What one subject may spend over all queries and all time; None is no limit.
 
@@ -250,7 +209,6 @@ class Caps:
     epsilon: Fraction | None = None
     cost: Fraction | None = None
     promise: SequencePromise | None = None
-    horizon: Horizon | None = None
 
     def __post_init__(self) -> None:
         if self.epsilon is not None:
@@ -258,8 +216,8 @@ class Caps:
         if self.cost is not None:
             check_exact(self.cost, "cap_cost")
 
-    def joined(self, given: Caps, whose: str, raised: bool = False) -> Caps:
-        """These caps of a subject and those that are given now. ``raised``: a higher cap takes the place of one.
+    def joined(self, given: Caps, whose: str) -> Caps:
+        """The caps of a subject and those that are given now.
 
         Raises InvalidInput for a promise or a cap other than that which there is.
         """
@@ -268,16 +226,14 @@ class Caps:
             expected = f"{_in_full(kept, new)}, which was promised to {whose} and stays for all of its queries"
             raise InvalidInput("promise", _in_full(new, kept), expected)
         return Caps(
-            _one_cap("cap_epsilon", self.epsilon, given.epsilon, whose, raised),
-            _one_cap("cap_cost", self.cost, given.cost, whose, raised),
+            _one_cap("cap_epsilon", self.epsilon, given.epsilon, whose),
+            _one_cap("cap_cost", self.cost, given.cost, whose),
             self.promise or given.promise,
-            _one_horizon(self.horizon, given.horizon, whose, raised),
         )
 
     def within(self, other: Caps) -> Caps:
-        """The lower of each two caps, and this promise and horizon."""
-        lower = _lower(self.epsilon, other.epsilon), _lower(self.cost, other.cost)
-        return Caps(*lower, self.promise, self.horizon)
+        """The lower of each two caps, and this promise."""
+        return Caps(_lower(self.epsilon, other.epsilon), _lower(self.cost, other.cost), self.promise)
 
     def written(self) -> str:
         """The caps as a ledger keeps what changed: JSON with its names in order."""
@@ -285,8 +241,6 @@ class Caps:
         kept = {name: str(cap) for name, cap in caps.items() if cap is not None}
         if self.promise is not None:
             kept["promise"] = self.promise.written()
-        if self.horizon is not None:
-            kept["horizon"] = self.horizon.written()
         return json.dumps(kept, sort_keys=True)
 
 
@@ -329,21 +283,10 @@ class Group:
         return Group(self.name, self.cap, (*self.members, *given.members))
 
 
-def _one_cap(field: str, kept: Fraction | None, given: Fraction | None, whose: str, raised: bool) -> Fraction | None:
-    if given is None or kept is None or given == kept or (raised and given > kept):
-        return kept if given is None else given
-    stays = f"{shown(kept)}, the cap of {whose}, which stays for all of its queries"
-    raise InvalidInput(field, shown(given), stays if raised else f"{stays}; --raise-cap raises it")
-
-
-def _one_horizon(kept: Horizon | None, given: Horizon | None, whose: str, raised: bool) -> Horizon | None:
+def _one_cap(field: str, kept: Fraction | None, given: Fraction | None, whose: str) -> Fraction | None:
     if given is None or kept is None or given == kept:
         return kept if given is None else given
-    if raised and given.query == kept.query and given.steps > kept.steps:
-        return given
-    stays = f"{kept.steps} of query {kept.query!r}, which a total was promised for to {whose}"
-    came = f"{given.steps} of query {given.query!r}"
-    raise InvalidInput("steps", came, stays if raised else f"{stays}; --raise-cap raises it, and the total with it")
+    raise InvalidInput(field, shown(given), f"{shown(kept)}, the cap of {whose}, which stays for all of its queries")
 
 
 def _lower(one: Fraction | None, other: Fraction | None) -> Fraction | None:

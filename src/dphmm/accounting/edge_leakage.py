@@ -18,16 +18,14 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dphmm import _kernels
-from dphmm._checks import EPSILON_MIN
 from dphmm.accounting.budget import float_above, sum_above
-from dphmm.accounting.leakage_step import FAR, SMALLEST, Marginal, MarginalSequence, loss
+from dphmm.accounting.leakage_step import FAR, SMALLEST, Marginal, MarginalSequence
 from dphmm.errors import InvalidInput
 from dphmm.types import BoolArray, FloatArray, IntArray, LosesByAnswers, PairLosses, ReleasePlan
 
@@ -185,42 +183,6 @@ def policy_leakage(
     steps = list(plans_or_losses)
     sweep = _Sweep(sequence, list(sequence.marginals(len(steps))), steps, pairs, most_couplings)
     return sweep.leakage(progress)
-
-
-def policy_allocation(
-    model: Any,
-    plans_of: Callable[[Fraction], Sequence[Any]],
-    edges: Any,
-    target: float,
-    progress: Callable[[int, int], None] | None = None,
-    **sizes: int,
-) -> Fraction | None:
-    """The largest epsilon of three digits found, at most ``target``, with a policy leakage of at most ``target``.
-
-    ``plans_of(epsilon)``: the plans or losses of all steps, which must not depend on any answer. What is returned has
-    been checked; if losses jump with epsilon a larger one may do as well. None where not even 2**-20 does.
-    ``progress``: that of `policy_leakage`, for each epsilon that is tried anew.
-    """
-    most = loss(target, "target")
-
-    def kept(epsilon: Fraction) -> bool:
-        return policy_leakage(model, plans_of(epsilon), edges, progress=progress, **sizes).worst <= most
-
-    scale = Fraction(1)
-    while scale > most:
-        scale /= 10
-    while scale * 10 <= most:
-        scale *= 10
-    while scale * 10 >= EPSILON_MIN:
-        digits = [Fraction(k, 100) * scale for k in range(100, 1000) if EPSILON_MIN <= Fraction(k, 100) * scale <= most]
-        if digits and kept(digits[0]):
-            low, high = 0, len(digits)
-            while high - low > 1:
-                middle = (low + high) // 2
-                low, high = (middle, high) if kept(digits[middle]) else (low, middle)
-            return digits[low]
-        scale /= 10
-    return None
 
 
 class _Sweep:

@@ -76,11 +76,11 @@ class Transaction(Protocol):
         """
         ...
 
-    def bind(self, subject: str, caps: Caps, raised: bool = False) -> Caps:
+    def bind(self, subject: str, caps: Caps) -> Caps:
         """Give a subject's account caps and a promise that stay: every later admission of any query is held to them.
 
-        Returns what the account has then. ``raised``: higher caps take the place of stored ones, which is recorded.
-        Raises InvalidInput for others than are stored, BudgetExceeded where what is stored breaks a promise.
+        Returns what the account has then. Raises InvalidInput for others than are stored, BudgetExceeded where what is
+        stored breaks a promise.
         """
         ...
 
@@ -133,10 +133,10 @@ class Transaction(Protocol):
         """Record the publication that was admitted last, with its result; once."""
         ...
 
-    def bind_publications(self, cap: Fraction, raised: bool = False) -> None:
+    def bind_publications(self, cap: Fraction) -> None:
         """Give all publications together a cap on what one person loses in them, where its records are replaced.
 
-        It stays. ``raised``: a higher cap takes the place of the stored one. Raises InvalidInput for another one.
+        It stays: raises InvalidInput for another one.
         """
         ...
 
@@ -511,7 +511,6 @@ def _subject_document(summary: SubjectSummary, account: LedgerSummary) -> dict[s
         "cap_epsilon": None if summary.caps.epsilon is None else str(summary.caps.epsilon),
         "cap_cost": None if summary.caps.cost is None else str(summary.caps.cost),
         "promise": None if summary.caps.promise is None else _promise_document(summary.caps.promise),
-        "horizon": None if summary.caps.horizon is None else vars(summary.caps.horizon),
         "with_publications": account._person_document(summary.epsilon.value),
         "insecure_releases": summary.insecure,
         "queries": [

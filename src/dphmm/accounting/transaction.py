@@ -162,20 +162,16 @@ class BaseTransaction(ABC):
             elif stored != header.options:
                 raise _other_option(header, stored)
 
-    def bind(self, subject: str, caps: Caps, raised: bool = False) -> Caps:
+    def bind(self, subject: str, caps: Caps) -> Caps:
         """Give a subject's account caps and a promise that stay; what it has then. Raises as the protocol says."""
         with _InUse(self):
             kept = self._caps(subject)
-            after = kept.joined(caps, quoted(subject), raised)
+            after = kept.joined(caps, quoted(subject))
             if after == kept:
                 return kept
             promise = after.promise if kept.promise is None else None
             if promise is not None and not promise.holds(self._epsilons(subject, 1, MOST_STEPS)):
                 raise BudgetExceeded(f"promise: what {quoted(subject)} has spent already breaks {promise}")
-            if after.horizon is not None:
-                for header in self._headers_of(subject):
-                    if last := self._last_step(subject, header.query):
-                        after.horizon.keep(subject, header.query, last)
             self._put_caps(subject, after)
             return after
 
@@ -204,8 +200,6 @@ class BaseTransaction(ABC):
             account = None
             if request.epsilon is not None:
                 held, promise = self._held(request.subject, caps)
-                if held.horizon is not None:
-                    held.horizon.keep(request.subject, request.query, request.t)
                 account, charge = self._account(request.subject), self._charged(held)
                 if charge is EMPTY:
                     account = admit(account, request, held)
@@ -248,9 +242,6 @@ class BaseTransaction(ABC):
                     fresh[known:end] = True
                 if any(asks[known:end]):
                     held, promise = self._held(subject, caps)
-                    if held.horizon is not None:
-                        last_asked = max(t[row] for row in range(known, end) if asks[row])
-                        held.horizon.keep(subject, requests.query, last_asked)
                     account, charge = self._account(subject), self._charged(held)
                     if charge is EMPTY:
                         after = admit_many(account, requests, known, end, held)
@@ -304,16 +295,16 @@ class BaseTransaction(ABC):
             self._charge = None
             return self._add_publication(published)
 
-    def bind_publications(self, cap: Fraction, raised: bool = False) -> None:
+    def bind_publications(self, cap: Fraction) -> None:
         """Give all publications of the ledger together a cap that stays; see the protocol."""
         with _InUse(self):
             check_exact(cap, "cap_epsilon")
             kept = self._fact("cap_epsilon")
-            if kept is not None and cap != kept and not (raised and cap > kept):
-                stays = f"{shown(kept)}, the cap of all publications of this ledger, which stays"
-                raise InvalidInput("cap_epsilon", shown(cap), stays if raised else f"{stays}; --raise-cap raises it")
-            if cap != kept:
+            if kept is None:
                 self._put_fact("cap_epsilon", cap)
+            elif cap != kept:
+                stays = f"{shown(kept)}, the cap of all publications of this ledger, which stays"
+                raise InvalidInput("cap_epsilon", shown(cap), stays)
 
     def bind_groups(self, groups: Mapping[str, str], cap: Fraction) -> None:
         """Put subjects into groups, each of which has the cap from now on; see the protocol."""

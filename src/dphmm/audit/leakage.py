@@ -20,7 +20,7 @@ from dphmm.audit.replay import Answer, Replay
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.graph import PolicyGraph
-from dphmm.session.budget_plan import bounded, leakage_of, started
+from dphmm.session.planned_losses import bounded, leakage_of, started
 from dphmm.session.setting import Setting, Subjects
 from dphmm.states.space import StateSpace
 from dphmm.types import FloatArray, IntArray

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from msgspec import UNSET, structs
+from msgspec import UNSET
 
-from dphmm._checks import exact_number
 from dphmm.accounting.event import LearningEvent
 from dphmm.accounting.ledger import Ledger
 from dphmm.accounting.promise import SequencePromise
@@ -22,7 +20,6 @@ from dphmm.audit.released_rows import Counted
 from dphmm.audit.replay import number_of
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
-from dphmm.session.budget_plan import BudgetPlan, checked_steps, coming_plans, leakage_of
 from dphmm.session.plan import ALGORITHM_VERSION
 from dphmm.session.rounds import promise_of
 from dphmm.session.setting import Setting, Subjects, option_words
@@ -43,9 +40,6 @@ from dphmm.storage.statement import (
 )
 from dphmm.storage.statement_types import ReleaseStatement, SequenceBound, document, member
 
-#: Leakages are sums of floats in an order that a kernel chooses.
-_RELATIVE = 1e-7
-_SLACK = Fraction(1, 10**7)
 _NOTHING = "the privacy statement: there is none beside the file"
 _OTHERS = {"owner": "as the data owner says", "names": "as user names tell", "model": "as the model's file says"}
 #: Members that are compared with what the audit was asked about, not with the file.
@@ -103,7 +97,6 @@ def check_statement(
         _check_sequence(statement.sequence, statement, counted, subjects, kept, findings)
     _check_schedule(statement, counted, setting, findings)
     _check_learning(statement, counted, setting.model, findings)
-    _check_horizon(statement, counted, setting, findings)
     try:
         check_subjects(statement, subjects)
     except InvalidInput as error:
@@ -135,36 +128,23 @@ def check_words(file: ReleasedFile, beside: Path, subjects: Subjects, findings: 
     return []
 
 
-def confirmed(
-    statement: ReleaseStatement,
-    name: str,
-    file: ReleasedFile,
-    model: MarkovModel,
-    setting: Setting | None,
-    ledger: Ledger | None = None,
-) -> ReleaseStatement:
-    """A statement whose learning, horizon, promise and schedule may be shown.
+def require_confirmed(
+    statement: ReleaseStatement, name: str, file: ReleasedFile, model: MarkovModel, ledger: Ledger | None = None
+) -> None:
+    """Raises InvalidInput where the model's record, or the ledger, says otherwise than a statement.
 
-    ``setting``: of the release; None where its policy is not known: nothing then confirms a horizon, which is left out.
     ``ledger``: keeps every user of the file to the promise and the schedule that are stated; without it nothing
     confirms them.
-
-    Raises InvalidInput for what the model's record, the setting or the ledger says otherwise.
     """
     findings, counted = Findings(), Counted()
     # What a person loses together with the learning hangs on exact costs, which a file does not have.
     counted.rows = len(file)
-    for user, rows in file.by_user().items():
-        counted.spent[user] = [(int(file.step[row]), Fraction(0)) for row in rows if file.plans[row]]
     _check_learning(statement, counted, model, findings)
-    if setting is not None:
-        _check_horizon(statement, counted, setting, findings)
     if findings.sentences:
         came = findings.sentences[0].removeprefix("the privacy statement ")
         raise InvalidInput("statement", f"{name}, which {came}", "a privacy statement as dphmm release wrote it")
     if ledger is not None:
         _require_kept(statement, name, file, model, ledger)
-    return statement if setting is not None else structs.replace(statement, horizon=None)
 
 
 def _require_kept(
@@ -228,33 +208,6 @@ def _check_learning(statement: ReleaseStatement, counted: Counted, model: Markov
         for path, said, right in pairs:
             wrong = f"learning.{path} {_short(said)}, and it is {_short(right)}"
             findings.require(said == right, f"the privacy statement says {wrong}")
-
-
-def _check_horizon(statement: ReleaseStatement, counted: Counted, setting: Setting, findings: Findings) -> None:
-    """Whether so many steps at this epsilon lose at most what a statement says they do."""
-    told = statement.horizon
-    if told is None:
-        return
-    last = max((t for spent in counted.spent.values() for t, _ in spent), default=0)
-    wrong = f"horizon.steps {told.steps}, and a subject was asked at step {last}"
-    findings.require(last <= told.steps, f"the privacy statement says {wrong}")
-    try:
-        total = exact_number(told.total_epsilon, "total_epsilon")
-        plans = coming_plans(setting, checked_steps(told.steps))
-        worst = leakage_of(setting.model, setting.options.start, plans, setting.policy).worst
-    except InvalidInput as error:
-        findings.add(f"the privacy statement says a horizon that is none: {_came(error)}")
-        return
-    due = BudgetPlan(total, told.steps, setting.options.epsilon, worst).document()
-    near = abs(told.policy_leakage - worst) <= _RELATIVE * worst
-    wrong = f"horizon.policy_leakage {told.policy_leakage:.6g}, and it is {worst:.6g}"
-    findings.require(near, f"the privacy statement says {wrong}")
-    wrong = f"horizon.total_epsilon {_short(told.total_epsilon)}, and the steps lose {worst:.6g}"
-    findings.require(worst <= total * (1 + _SLACK), f"the privacy statement says {wrong}")
-    for name in ("epsilon_per_step", "meaning", "proved_in"):
-        said = getattr(told, name)
-        wrong = f"horizon.{name} {_short(said)}, and it is {_short(due[name])}"
-        findings.require(said == due[name], f"the privacy statement says {wrong}")
 
 
 def _check_sequence(

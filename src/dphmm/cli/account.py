@@ -180,11 +180,6 @@ def _lines(summary: SubjectSummary) -> list[str]:
             lines.append(f"  capped: no release takes the sum of {what}s of all queries above {in_short(cap)}")
     if summary.caps.promise is not None:
         lines.append(f"  promised: {summary.caps.promise.sentence()} All queries share it")
-    if (horizon := summary.caps.horizon) is not None:
-        query = one_line(horizon.query)
-        lines.append(
-            f"  horizon: a total was worked out for {horizon.steps} steps of {query} alone; no other is released"
-        )
     if summary.insecure:
         lines.append(f"  warning: {summary.insecure} {_INSECURE}")
     if summary.reason:
@@ -303,7 +298,7 @@ def _coupling_words(found: Mapping[str, Any]) -> str:
 
 def _leakage_ending(with_policy: bool) -> list[str]:
     """What the figures are."""
-    from dphmm.session.budget_plan import MEANING, PROOF
+    from dphmm.session.planned_losses import MEANING, PROOF
 
     return [f"{_TEMPORAL} ({_TEMPORAL_PROOF})", *([f"{MEANING} ({PROOF})", _COUPLING] if with_policy else [])]
 

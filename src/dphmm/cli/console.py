@@ -78,7 +78,7 @@ _FIELDS = {
     "window": "--window", "zone": "--zone",
 }  # fmt: skip
 _UNDERSCORED = re.compile(
-    r"\b(cap_epsilon|cap_cost|total_epsilon|min_count|max_speed|assume_utc"
+    r"\b(cap_epsilon|cap_cost|min_count|max_speed|assume_utc"
     r"|(?:user|time|order|trip|state|lat|lon|start|end|label)_column"
     r"|user_from|user_pattern|gap_label|skip_lines|no_times|time_format)\b=?"
 )

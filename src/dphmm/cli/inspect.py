@@ -33,7 +33,7 @@ def inspect(
     squares in answer units (metres on a map); costs are largest losses between any two possible states.
     """
     from dphmm.evaluation.inspection import protection_facts
-    from dphmm.session.budget_plan import planned_losses
+    from dphmm.session.planned_losses import planned_losses
     from dphmm.session.setting import Setting
     from dphmm.storage.models import model_facts, space_facts, state_list
 

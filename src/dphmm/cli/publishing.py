@@ -38,16 +38,15 @@ _OPTIONS = (
         metavar="E",
         help="Of all publications of the ledger, for a person replaced; it stays.",
     ),
-    click.option("--raise-cap", is_flag=True, help="Let a higher --cap-epsilon take the place of the stored one."),
 )
 #: Options that say where a result is put, and nothing about what it is.
 _NOT_ASKED = {
-    "output", "force", "as_json", "quiet", "ledger", "publication", "cap_epsilon", "raise_cap", "data", "trajectories",
+    "output", "force", "as_json", "quiet", "ledger", "publication", "cap_epsilon", "data", "trajectories",
 }  # fmt: skip
 
 
 def ledger_options(command: F) -> F:
-    """--ledger, --publication, --cap-epsilon and --raise-cap."""
+    """--ledger, --publication and --cap-epsilon."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
@@ -56,12 +55,10 @@ def ledger_options(command: F) -> F:
 def check_ledger(given: Mapping[str, Any]) -> None:
     """Refuse options that only a ledger heeds, and a ledger that is the output."""
     if given["ledger"] is None:
-        for name in ("publication", "cap_epsilon", "raise_cap"):
+        for name in ("publication", "cap_epsilon"):
             if given[name]:
                 raise InvalidInput(f"--{name.replace('_', '-')}", given[name], "--ledger with it")
         return
-    if given["raise_cap"] and given["cap_epsilon"] is None:
-        raise InvalidInput("--raise-cap", "it alone", "--cap-epsilon with it")
     new_output(given["output"], [given["ledger"]], True)
     if Path(given["ledger"]) == Path(given["output"]):
         raise InvalidInput("-o", given["output"], "another file than the ledger")
@@ -78,7 +75,7 @@ def opened_ledger(given: Mapping[str, Any]) -> Iterator[Ledger | None]:
     with open_ledger(given["ledger"]) as ledger, ledger.lease(COMMANDS):
         if cap is not None:
             with ledger.transaction() as transaction:
-                transaction.bind_publications(cap, given["raise_cap"])
+                transaction.bind_publications(cap)
         yield ledger
 
 

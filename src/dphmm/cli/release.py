@@ -21,15 +21,11 @@ from dphmm.cli.guarantees import both_rows, coming_rows, covered_rows, whom_warn
 from dphmm.cli.options import CONTEXT, ONE_OF_MANY, messages, output, plan_choices, step_tables
 from dphmm.cli.release_job import (
     Job,
-    budget_plan_rows,
-    check_before_search,
     check_outputs,
-    check_total,
     name_counts,
     note_no_ledger,
     people,
     release_stream,
-    with_budget_plan,
 )
 from dphmm.errors import InvalidInput
 from dphmm.session.releases import Releases
@@ -64,7 +60,6 @@ if TYPE_CHECKING:
 @click.option("--model", required=True, metavar="M", help="The model, as dphmm fit writes it.")
 @click.option("--policy", required=True, metavar="P", help="The policy, as dphmm policy writes it.")
 @click.option("--epsilon", metavar="E", help="The promise of each release given the past: 1, 0.5.")
-@click.option("--total-epsilon", metavar="E", help="Instead: what T steps together may lose at an edge of the policy.")
 @click.option(
     "--path-epsilon",
     metavar="E",
@@ -75,7 +70,7 @@ if TYPE_CHECKING:
     "--steps",
     type=int,
     metavar="T",
-    help="With --total-epsilon or --path-epsilon: how many steps a subject has at most.",
+    help="With --path-epsilon: how many steps a subject has at most.",
 )
 @click.option("--window", type=int, metavar="W", help="With --path-epsilon: any W steps in a row.")
 @click.option("--per", metavar="TIME", help="With --path-epsilon: each block of 1d, 12h or 30min, or of so many steps.")
@@ -117,12 +112,6 @@ if TYPE_CHECKING:
 )
 @click.option("--cap-epsilon", metavar="E", help="Refuse what would bring a subject's sum of epsilons above this.")
 @click.option("--cap-cost", metavar="C", help="Refuse what would bring a subject's sum of costs above this.")
-@click.option(
-    "--raise-cap",
-    is_flag=True,
-    help="Let a higher --cap-epsilon or --cap-cost, or more --steps of a --total-epsilon, take the place of what the "
-    "subjects have; recorded.",
-)
 @click.option("--groups", metavar="FILE", help="A public table (subject, group) of people who are hidden together.")
 @click.option("--cap-group", metavar="E", help="With --groups: refuse what brings a group's sum of epsilons above it.")
 @click.option(
@@ -195,26 +184,22 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
     note_no_ledger(given, console)
     loaded, sha256 = read_rows(job, given)
     rows = loaded.visits
-    check_before_search(job, rows, given)
-    job = with_budget_plan(job, console)
     published = Published()
     owners = people(job, rows, sha256, given, console)
     with open_ledger(given["ledger"]) as ledger, ledger.lease(COMMANDS):
         batch = job.batch(ledger)
         batch.check_rewritten(given["output"])
         batch.check_choices(rows.users)
-        check_total(job, rows, batch.setting.query, ledger)
         whom_warning(job.model, owners, console)
         for warning in [*release_warnings(batch.setting), *unmatched(batch.subjects, rows)]:
             console.warn(warning)
         console.say(work_ahead(rows))
         with _kept(batch, given), console.progress("release") as progress:
-            chunks = batch.run(rows, resume=given["resume"], raised=given["raise_cap"], progress=progress)
+            chunks = batch.run(rows, resume=given["resume"], progress=progress)
             after = sum(
                 _after(chunk, batch.caps.promise) for chunk in batch.written(chunks, given["output"], published)
             )
-    horizon = None if job.budget_plan is None else job.budget_plan.document()
-    statement = batch.statement(published, owners.people, known_by=owners.known_by, horizon=horizon)
+    statement = batch.statement(published, owners.people, known_by=owners.known_by)
     with _kept(batch, given):
         write_statement(given["output"], statement)
         write_rejected(rejected_path(given["output"]), loaded.rejected, given["trajectories"])
@@ -228,14 +213,7 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
     document = _document(batch, published, statement, rejected) | told.document()
     if given["as_json"]:
         print_json({**document, "output": given["output"], "owner_counts": str(owner_path(given["output"]))})
-    console.say(
-        [
-            *told.rows(_NOT_EXPECTED),
-            *_summary(document, given),
-            *both_rows(document["learning"]),
-            *budget_plan_rows(job),
-        ]
-    )
+    console.say([*told.rows(_NOT_EXPECTED), *_summary(document, given), *both_rows(document["learning"])])
     if statement.totals.cost_unbounded_because:
         # A later step may be the first whose cost has no bound.
         console.warn(f"the cost is unbounded: {statement.totals.cost_unbounded_because}")
@@ -468,11 +446,9 @@ def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
     loaded, sha256 = read_rows(job, given)
     rows = loaded.visits
     owners = people(job, rows, sha256, given, console)
-    check_total(job, rows, given["query"])
-    job = with_budget_plan(job, console)
     batch = job.batch(None)
     rejected = by_reason(loaded.rejected)
-    told = release_preview(batch, rows, job.budget_plan)
+    told = release_preview(batch, rows)
     document: dict[str, Any] = {"rows": rows.n_rows + len(loaded.rejected), "rejected": rejected, **told}
     schedule = batch.setting.schedule
     most = "" if schedule is None or schedule.kind == "planned" else "at most "
@@ -503,7 +479,7 @@ def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
         )
         if document["sequence"] is not None:
             lines.append(("over paths", document["sequence"]))
-        lines += [*coming_rows(job.model, owners.people), *budget_plan_rows(job)]
+        lines += coming_rows(job.model, owners.people)
         click.echo("\n".join(aligned(lines)))
     whom_warning(job.model, owners, console)
     for warning in release_warnings(batch.setting):

@@ -2,8 +2,6 @@
 
 `release_stream` serves dphmm release -: lines of standard input, each answered on standard output after it has been
 stored. The privacy statement of a stream is written when it ends, however it ends.
-
-Proof of --total-epsilon E --steps T: docs/proofs/budget-split.md.
 """
 
 from __future__ import annotations
@@ -12,17 +10,15 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
-from fractions import Fraction
+from dataclasses import dataclass, field
 from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from dphmm._checks import exact_epsilon, stated_epsilon, written_fraction
+from dphmm._checks import exact_epsilon, stated_epsilon
 from dphmm.accounting.promise import Schedule, SequencePromise
-from dphmm.accounting.records import in_short, shown
 from dphmm.cli.console import REJECTED, Console, Interrupted, Row, named
 from dphmm.cli.guarantees import coming_rows, covered_rows, whom_warning
 from dphmm.cli.options import loaded_model, loaded_policy, tables_given
@@ -35,13 +31,11 @@ from dphmm.storage.public_tables import read_groups
 from dphmm.storage.tables import table_format
 
 if TYPE_CHECKING:
-    from dphmm.accounting.ledger import Ledger, SessionHeader
+    from dphmm.accounting.ledger import Ledger
     from dphmm.batch import Batch, Released
     from dphmm.markov.model import MarkovModel
     from dphmm.policy.graph import PolicyGraph
     from dphmm.schedule_plan import SchedulePlan
-    from dphmm.session.budget_plan import BudgetPlan
-    from dphmm.session.setting import Setting
     from dphmm.states.space import StateSpace
     from dphmm.states.visit_table import VisitTable
     from dphmm.storage.learned import Whom
@@ -74,9 +68,6 @@ class Job:
     space: StateSpace
     epsilon: Exact | None
     choices: Mapping[str, Any]
-    #: With a total: for how many steps it is. ``epsilon`` is the total until the plan is found.
-    steps: int | None = None
-    budget_plan: BudgetPlan | None = None
     #: What a schedule was chosen from, where it is at hand.
     planned: SchedulePlan | None = None
 
@@ -96,16 +87,11 @@ class Job:
         choices |= asked_tables(given, model, space)
         schedule, planned = asked_schedule(given, (model, policy, space), choices)
         choices |= schedule
-        steps = None if given["total_epsilon"] is None else given["steps"]
-        each = None if given["epsilon"] is None else stated_epsilon(given["epsilon"])
-        job = cls(model, policy, space, each or given["total_epsilon"], choices, steps, planned=planned)
-        setting = job._setting(given)
+        epsilon = None if given["epsilon"] is None else stated_epsilon(given["epsilon"])
+        job = cls(model, policy, space, epsilon, choices, planned)
+        job._check(given)
         # A record of learning that contradicts itself is refused now, not when the statement is written.
         learning_event(model.provenance, given["model"])
-        if job.steps is not None:
-            from dphmm.session.budget_plan import check_public
-
-            check_public(setting)
         return job
 
     def batch(self, ledger: Ledger | None) -> Batch:
@@ -113,12 +99,12 @@ class Job:
         from dphmm.batch import Batch
 
         public = (self.model, self.policy, self.space, self.epsilon)
-        return Batch(*public, ledger=ledger, horizon=self.steps, **self.choices)
+        return Batch(*public, ledger=ledger, **self.choices)
 
-    def _setting(self, given: Mapping[str, Any]) -> Setting:
-        """The setting of the batch. Raises InvalidInput for choices that no batch takes."""
+    def _check(self, given: Mapping[str, Any]) -> None:
+        """Raises InvalidInput for choices that no batch takes."""
         try:
-            return self.batch(None).setting
+            self.batch(None)
         except InvalidInput as error:
             if error.field != "estimates":
                 raise
@@ -204,42 +190,22 @@ def check_outputs(given: Mapping[str, Any]) -> None:
 
 
 def check_asked(given: Mapping[str, Any]) -> None:
-    """An epsilon for each step, a total and for how many steps it is, or a promise over paths."""
-    raised = (given[name] for name in ("cap_epsilon", "cap_cost", "total_epsilon"))
-    if given["raise_cap"] and (given["trajectories"] == "-" or all(cap is None for cap in raised)):
-        expected = "--cap-epsilon, --cap-cost or --total-epsilon with it, and a file as TRAJ"
-        raise InvalidInput("--raise-cap", "it alone", expected)
+    """An epsilon for each step, or a promise over paths."""
     if given["plan"] is not None:
         _check_plan_alone(given)
         return
-    total, steps, path = given["total_epsilon"], given["steps"], given["path_epsilon"]
-    if path is None and given["schedule"] != "every":
+    if given["path_epsilon"] is not None:
+        return
+    if given["schedule"] != "every":
         raise InvalidInput(
             "--schedule", given["schedule"], "--path-epsilon with it: what all answers may lose together"
         )
-    for name in ("window", "per", "zone") if path is None else ():
+    for name in ("steps", "window", "per", "zone"):
         if given[name] is not None:
             raise InvalidInput(f"--{name}", given[name], "--path-epsilon with it: what may be lost there")
-    if path is not None:
-        if total is not None:
-            raise InvalidInput("--total-epsilon", f"{total}, and --path-epsilon", "one of the two")
-        return
-    if given["epsilon"] is not None:
-        if total is not None or steps is not None:
-            option, came = ("--total-epsilon", total) if total is not None else ("--steps", steps)
-            raise InvalidInput(option, f"{came}, and --epsilon", "--epsilon, or --total-epsilon and --steps")
-        return
-    if total is None:
-        others = "--path-epsilon and --steps, --window or --per, or --total-epsilon and --steps"
+    if given["epsilon"] is None:
+        others = "--path-epsilon and --steps, --window or --per"
         raise InvalidInput("--epsilon", "nothing", f"the promise of each release; or {others}")
-    exact_epsilon(total, "--total-epsilon")
-    if steps is None:
-        raise InvalidInput("--steps", "nothing", "how many steps a subject has at most, with --total-epsilon")
-    from dphmm.session.budget_plan import checked_steps
-
-    checked_steps(steps)
-    if given["trajectories"] == "-":
-        raise InvalidInput("--total-epsilon", total, "a file as TRAJ: a stream does not say where it ends")
 
 
 def asked_promise(given: Mapping[str, Any]) -> SequencePromise | None:
@@ -280,9 +246,6 @@ def asked_tables(given: Mapping[str, Any], model: MarkovModel, space: StateSpace
         option = f"--{name}"
         if given[name] is None:
             continue
-        if given["total_epsilon"] is not None:
-            expected = "--epsilon or --path-epsilon with it: a total is found for one epsilon and one beginning"
-            raise InvalidInput(option, f"{Path(given[name]).name}, and --total-epsilon", expected)
         if given["trajectories"] != "-":
             refuse_private(given[name], given["trajectories"], option, columns, called="TRAJ")
     return tables_given(given, model, space)
@@ -290,7 +253,7 @@ def asked_tables(given: Mapping[str, Any], model: MarkovModel, space: StateSpace
 
 def _check_plan_alone(given: Mapping[str, Any]) -> None:
     """A plan has a promise and a schedule of its own."""
-    own = ("epsilon", "total_epsilon", "path_epsilon", "steps", "window", "per", "zone")
+    own = ("epsilon", "path_epsilon", "steps", "window", "per", "zone")
     named = [name for name in own if given[name] is not None]
     named += ["schedule"] * (given["schedule"] != "every")
     if named:
@@ -371,97 +334,6 @@ def _planned_with(options: Mapping[str, str], dimension: int, given: Mapping[str
             raise InvalidInput(f"--{name}", str(given[name]), expected)
     told = {name: options[name] for name in ("constraint", "mechanism", "scope", "flat", "start", "protection")}
     return told | {"thickness": Options.read(options, dimension).thickness}
-
-
-def with_budget_plan(job: Job, console: Console) -> Job:
-    """The job with the largest epsilon that keeps the total, where a total was asked for: that can take minutes."""
-    if job.steps is None or job.epsilon is None:
-        return job
-    from dphmm.session.budget_plan import BudgetPlan, may_take_long
-
-    setting = job.batch(None).setting
-    if may_take_long(setting, job.steps):
-        moves = setting.model.n_transitions / setting.model.n_states
-        console.warn(
-            f"the search for epsilon goes through pairs of {setting.model.n_states:,} states with {moves:,.0f} moves "
-            f"each at {job.steps:,} steps, and may take long; --path-epsilon {job.epsilon} --steps {job.steps}, a "
-            "promise over paths, needs no search"
-        )
-    with console.progress("search for epsilon") as progress:
-        found = BudgetPlan.allocated(setting, str(job.epsilon), job.steps, progress)
-    return replace(job, epsilon=shown(found.epsilon), budget_plan=found)
-
-
-def check_total(job: Job, rows: VisitTable, query: str, ledger: Ledger | None = None) -> None:
-    """Refuse rows past the last step, and people who have answers to another query: both would lose more.
-
-    Without a ledger, by the rows alone: a ledger may know that people began before these rows do.
-    """
-    if job.steps is None:
-        return
-    known = set() if ledger is None else set(ledger.sessions())
-    last = 0
-    drawn: Fraction | None = None
-    for visit in rows:
-        begun = ledger is not None and (visit.user, query) in known
-        header = ledger.header(visit.user, query) if begun and ledger is not None else None
-        if header is not None:
-            drawn = _epsilon_of(header)
-        origin = visit.begins if header is None else int(header.options["origin"].partition("@")[0])
-        last = max(last, rows.steps[visit.rows[-1]] - origin + 1)
-    if last > job.steps:
-        due = f"at least {last}, the last step of some subject"
-        if drawn is not None:
-            due += f"; {_going_on(job, drawn, last)}; or rows up to step {job.steps} only"
-        raise InvalidInput("--steps", job.steps, due)
-    plan = job.budget_plan
-    if plan is not None and drawn is not None and drawn != plan.epsilon:
-        came = f"{in_short(plan.total)}, which is {in_short(plan.epsilon)} a step over {job.steps} steps"
-        raise InvalidInput("--total-epsilon", came, _going_on(job, drawn, job.steps))
-    users = set(rows.users)
-    others = sorted({other for user, other in known if other != query and user in users})
-    if others:
-        came = f"a ledger in which these people have answers to {others[0]!r}"
-        raise InvalidInput("--total-epsilon", came, "one query: the losses of several add up")
-
-
-def _epsilon_of(header: SessionHeader) -> Fraction | None:
-    """What a subject in the ledger was released with; None where that cannot be read, which resuming refuses."""
-    try:
-        return written_fraction(header.options.get("epsilon", ""))
-    except ValueError:
-        return None
-
-
-def _going_on(job: Job, epsilon: Fraction, steps: int) -> str:
-    """What a release can be resumed with to the last of these steps: its epsilon stays, so its total grows."""
-    from dphmm.session.budget_plan import BudgetPlan
-
-    total = BudgetPlan.total_of(job.batch(None).setting, epsilon, steps)
-    stays = f"what is stored was released with {in_short(epsilon)} a step, which stays:"
-    if total is None:
-        return f"{stays} no total is found for {steps} such steps, and rows of earlier steps alone can be released"
-    return f"{stays} {steps} such steps need --total-epsilon {total} --steps {steps} --raise-cap"
-
-
-def check_before_search(job: Job, rows: VisitTable, given: Mapping[str, Any]) -> None:
-    """The same by the ledger that there is, only read: it is asked again when nobody else may write it."""
-    ledger = Path(given["ledger"])
-    if job.steps is None or not ledger.exists() or not ledger.stat().st_size:
-        check_total(job, rows, given["query"])
-        return
-    with open_ledger(ledger, read_only=True) as known:
-        check_total(job, rows, given["query"], known)
-
-
-def budget_plan_rows(job: Job) -> list[Row]:
-    """What was found, for people."""
-    found = job.budget_plan
-    if found is None:
-        return []
-    told = found.document()
-    lost = f"{found.steps} steps lose at most {found.worst:.6g} of {in_short(found.total)}"
-    return [("together", f"{in_short(found.epsilon)} a step: {lost}; {told['meaning']}")]
 
 
 def name_counts(path: Path, given: Mapping[str, Any], console: Console) -> None:

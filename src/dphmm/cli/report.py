@@ -257,7 +257,7 @@ def _made(
 ) -> tuple[Made, list[str]]:
     """What the release was made with, as its statement says and the files confirm; and notes for the page."""
     from dphmm.audit.checked_statement import checked_statement
-    from dphmm.audit.released_statement import confirmed
+    from dphmm.audit.released_statement import require_confirmed
     from dphmm.report.content import Made
     from dphmm.storage.statement import changed_words, load_statement, statement_path
 
@@ -282,11 +282,12 @@ def _made(
     if changed is not None:
         notes.append(f"{one_line(path.name)} was changed since its privacy statement was written.")
         console.warn(changed)
+    subjects = None
     if policy is None:
-        statement = confirmed(statement, name, file, model, None, ledger)
-        return Made(model, space, statement), [*notes, _NO_POLICY]
-    subjects = _subjects(given, path, sha256, file, (model, policy, space), console)
-    statement = confirmed(statement, name, file, model, subjects.setting, ledger)
+        notes.append(_NO_POLICY)
+    else:
+        subjects = _subjects(given, path, sha256, file, (model, policy, space), console)
+    require_confirmed(statement, name, file, model, ledger)
     return Made(model, space, statement, subjects), notes
 
 

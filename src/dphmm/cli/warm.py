@@ -234,7 +234,6 @@ def _questions() -> Iterator[str]:
     yield "inspect map.npz --policy map-radius.json --epsilon 1 --steps 4 --states"
     yield f"account map-radius-support.db --temporal {given}"
     yield "account line-radius-support.db --temporal --model line.npz --policy line-radius.json"
-    yield f"release walks.csv {given} --total-epsilon 4 --steps 8 -o total.parquet --ledger total.db --quiet"
     yield "optimize map.npz --policy map-radius.json --epsilon 1 -o made.npz --quiet"
     yield from _release("made", "map", "map-radius.json", "--mechanism made.npz")
     line = "--model line.npz --policy line-radius.json"

@@ -25,7 +25,6 @@ from dphmm.policy.constraint import Constraint, Support
 from dphmm.policy.graph import PolicyGraph
 from dphmm.sensitivity import exposed_states, sensitivity_hull
 from dphmm.sensitivity.hull import SensitivityHull
-from dphmm.session.budget_plan import BudgetPlan
 from dphmm.session.options import Options
 from dphmm.session.plan import Plan
 from dphmm.session.setting import Setting
@@ -357,9 +356,7 @@ def length_words(value: float, space: StateSpace) -> str:
 _STEPS = 3
 
 
-def release_preview(
-    batch: Batch, rows: Trajectories | VisitTable, budget_plan: BudgetPlan | None = None
-) -> dict[str, Any]:
+def release_preview(batch: Batch, rows: Trajectories | VisitTable) -> dict[str, Any]:
     """What a release of these rows would do: what `dphmm release --dry-run` prints.
 
     How many rows would be released at most, to how many subjects, under which plans of the first steps (as far as they
@@ -369,7 +366,6 @@ def release_preview(
     Parameters
     ----------
     rows : who has rows at which steps.
-    budget_plan : what the epsilon was found from, where it was searched.
 
     Raises
     ------
@@ -400,7 +396,6 @@ def release_preview(
         "covered_distance": covered_document(covered_by_all(batch.subjects.policies, setting.space), most_each),
         "largest_epsilon_sum": str(max(asked) * most_each),
         "learning": learning_of(setting.model),
-        "horizon": None if budget_plan is None else budget_plan.document(),
         "sequence": None if batch.caps.promise is None else batch.caps.promise.sentence(),
     }
 

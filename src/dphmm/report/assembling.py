@@ -237,7 +237,7 @@ def read_report(
     from dphmm.audit.attacks.truth import truth_of
     from dphmm.audit.checked_statement import checked_statement
     from dphmm.audit.findings import Findings
-    from dphmm.audit.released_statement import confirmed
+    from dphmm.audit.released_statement import require_confirmed
 
     if not isinstance(released, (str, os.PathLike)):
         expected = "the path of a released file, which has its privacy statement beside it"
@@ -261,8 +261,7 @@ def read_report(
     subjects = None
     if policy is not None:
         subjects = Subjects(Setting.read(stated_options(statement), model, policy, space))
-    setting = None if subjects is None else subjects.setting
-    statement = confirmed(statement, f"{path.name}.privacy.json", file, model, setting)
+    require_confirmed(statement, f"{path.name}.privacy.json", file, model)
     known = None if truth is None else truth_of(file, truth, model, space, None, member(statement, "answer.name"))
     with shown(progress, "report") as told:
         return release_report(

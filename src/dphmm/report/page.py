@@ -820,8 +820,7 @@ class Content:
         if not report.confirmed:
             return "Without the policy no cap is told."
         if report.promise is None:
-            horizon = report.statement.horizon
-            return "No promise limits the sum." if horizon is None else f"{words.horizon_words(report)}."
+            return "No promise limits the sum."
         if report.elsewhere is None:
             return words.CAP_AS_STATED
         return "The cap is kept by the ledger: an answer that would pass it is refused."

@@ -315,9 +315,6 @@ def guarantee(report: ReleaseReport) -> Guarantee:
                 judged = "often a reader is still wrong" if labels else "far off a reader still is"
                 note += f". Judge {block} by how {judged}"
         note += "."
-    elif promise is None and statement.horizon is not None:
-        of_all = f". Of this file; {more}" if more else ""
-        note = f"No limit for a day; {horizon_words(report)}{of_all}."
     elif not report.confirmed:
         note = (
             "So the statement says. What all answers tell together is not told: give the policy (--policy), without "
@@ -345,14 +342,6 @@ def guarantee(report: ReleaseReport) -> Guarantee:
     return Guarantee(big, words, short, long, note)
 
 
-def horizon_words(report: ReleaseReport) -> str:
-    """What a total over steps bounds, as the terminal says it."""
-    horizon = report.statement.horizon
-    assert horizon is not None
-    total = in_short(horizon.total_epsilon)
-    return f"{horizon.steps:,} steps together lose at most {total} at an edge of the policy"
-
-
 def _odds(sure: str, epsilon: Fraction) -> str:
     return f"{sure}{ODDS}{factor_words(epsilon)}"
 
@@ -367,15 +356,9 @@ def block_words(report: ReleaseReport) -> list[str]:
     pair = f"{which(report)}{possible(report)}"
     moment = f"about {'where somebody is' if report.on_map else 'the state of somebody'} at one moment"
     if promise is None:
-        horizon = report.statement.horizon
         together = "Nothing bounds what all answers tell together."
         if not report.confirmed:
             together = "What all answers tell together is not told: without the policy nothing confirms it."
-        if horizon is not None:
-            together = (
-                f"Of all answers together: {horizon_words(report)}, {moment}, for a reader who believes the model. "
-                "Nothing bounds what they tell of a whole path."
-            )
         sentence = (
             f"Take {pair}: the answer of a moment changes the odds between them, {moment.replace('one', 'that')}, by "
             f"at most the factor of one answer below{', given all answers before it' * (counts.answers > 1)}. "
@@ -722,8 +705,6 @@ def spent(report: ReleaseReport) -> Spent:
         each = "" if report.elsewhere else f"Each answer at {each}. "
         most_spent = f"{in_short(in_all)} of the person with most answers"
         words = f"{each}No promise limits their sum, {most_spent}."
-        if report.statement.horizon is not None:
-            words = f"{each}The sum is {most_spent}; {horizon_words(report)}."
     else:
         block = f" {counts.block}" if counts.block.startswith("a") else f" in {counts.block}" * bool(counts.block)
         if promise.window is not None:

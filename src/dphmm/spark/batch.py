@@ -143,7 +143,6 @@ def release(
     columns: Mapping[str, str] | None = None,
     buckets: int | None = None,
     resume: bool = False,
-    raise_cap: bool = False,
     model_people: str = "unknown",
     holder: str | None = None,
     key: JobKey | None = None,
@@ -161,7 +160,6 @@ def release(
     columns : names of columns by role ("user", "t", "step", "lat", "lon", "state") where they differ.
     buckets : in how many parts a new table keeps its users, each of which one task holds in memory; it stays.
     resume : continue users that the table already holds; their stored rows stay as they are, without estimates too.
-    raise_cap : let a higher cap_epsilon or cap_cost take the place of the stored one of users who get a row now.
     model_people : "others" where the model was made without data of the people released; see the privacy statement.
     holder : a public name of who runs the job, for others who want the table meanwhile.
     key : a replayed key for tests and simulation, whose rows are marked; None for a new one.
@@ -208,7 +206,7 @@ def release(
             if resume and choices.get("estimates", True):
                 _require_estimates(table, before, query)
             history, path = _history(before), str(table.path)
-            job = BucketJob(turn.job, path, world, choices, resume, raise_cap, history, versions())
+            job = BucketJob(turn.job, path, world, choices, resume, history, versions())
             outcomes = _drawn(spark, rows, job, key, placing["buckets"])
             _require_one_context(turn, outcomes)
             _require_no_refusal(outcomes)
@@ -454,8 +452,7 @@ def _raised(refusal: Refusal, more: str = "") -> DphmmError:
     """The error that a task returned."""
     kind = getattr(errors, refusal.kind)
     error: DphmmError = kind.__new__(kind)
-    # Batches are also those of a command.
-    error.args = (refusal.message.replace("--raise-cap", "raise_cap=True") + more,)
+    error.args = (refusal.message + more,)
     if refusal.field:
         vars(error)["field"] = refusal.field
     return error

@@ -103,7 +103,6 @@ class BucketJob:
     world: tuple[Any, ...]
     choices: Mapping[str, Any]
     resume: bool
-    raised: bool
     history: Mapping[int, Sequence[StoredFile]]
     versions: Mapping[str, str]
 
@@ -156,7 +155,7 @@ class BucketJob:
             digest_of(visits),
         )
         batch = self.batch.over(ledger, key.bits(context))
-        batch.check(visits, resume=self.resume, raised=self.raised)
+        batch.check(visits, resume=self.resume)
         attempts = Path(self.table) / "attempts"
         return say_attempt(attempts, self.job, bucket, key.tag(context)), batch
 
@@ -166,7 +165,7 @@ class BucketJob:
         last = {user: ledger.entries(user, query)[-1].through for user, own in ledger.sessions() if own == query}
         parts, refused = list[Releases](), None
         try:
-            for part in batch.run(visits, resume=self.resume, raised=self.raised):
+            for part in batch.run(visits, resume=self.resume):
                 if isinstance(part, Releases):
                     parts.append(part)
         except DphmmError as error:

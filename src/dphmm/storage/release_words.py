@@ -714,9 +714,6 @@ def _most(sure: str) -> str:
 
 def _no_limit(statement: ReleaseStatement, epsilon: Fraction, one: str) -> str:
     """The sentence where no promise bounds a day, or the sequence."""
-    if statement.horizon is not None:
-        total, steps = in_short(statement.horizon.total_epsilon), statement.horizon.steps
-        return f"no limit for a day; {steps:,} steps together lose at most {total} at an edge of the policy"
     over = "a day" if statement.model.step_seconds is not None else "the whole sequence"
     # Public constants have an answer and no epsilon, and steps may have one of their own; a sum may be rounded up.
     count, one_epsilon = Fraction(statement.totals.epsilon_sum) / epsilon, len(set(epsilons_of(statement))) == 1

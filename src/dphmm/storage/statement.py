@@ -11,7 +11,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from importlib.metadata import version
 from pathlib import Path
@@ -71,7 +71,6 @@ from dphmm.storage.statement_types import (
     Choice,
     ChosenSteps,
     Flat,
-    Horizon,
     Learning,
     Mechanism,
     Merged,
@@ -130,7 +129,6 @@ def privacy_statement(
     answer: str | None = None,
     model_people: str = "unknown",
     known_by: str | None = None,
-    horizon: Mapping[str, Any] | None = None,
     sequence: SequencePromise | None = None,
     schedule: Schedule | None = None,
     subjects: Subjects | None = None,
@@ -144,10 +142,10 @@ def privacy_statement(
     keeps `private` and `promise.holds` from being true of a model that was not learned with differential privacy.
     ``known_by``: how that is known, "owner" by default (`dphmm.storage.learned.whom`). Raises InvalidInput for another
     word, and for "same" of a model that was made without data. ``answer``: which of several rows in one step was
-    answered; None where each step had one state. ``horizon``: where epsilon was chosen for a number of steps, that
-    choice. ``sequence``: the promise over paths that every subject of the file was released under.
-    ``schedule``: at which steps they were asked; None for every step. ``subjects``: who begins elsewhere than the model
-    says, and what was chosen for single steps. ``words``: where the noise came from, "system" or "job key".
+    answered; None where each step had one state. ``sequence``: the promise over paths that every subject of the file
+    was released under. ``schedule``: at which steps they were asked; None for every step. ``subjects``: who begins
+    elsewhere than the model says, and what was chosen for single steps. ``words``: where the noise came from, "system"
+    or "job key".
     ``earlier``: the answers of other files that estimates follow from; None where there are none.
 
     Examples
@@ -207,7 +205,6 @@ def privacy_statement(
             earlier_answers=earlier.answers or UNSET,
         ),
         totals=_totals(published, earlier, options, varies),
-        horizon=None if horizon is None else Horizon(**horizon),
         sequence=UNSET
         if sequence is None
         else stated_sequence(

@@ -227,17 +227,6 @@ class Totals(Part, frozen=True, kw_only=True):
     cost_unbounded_because: Annotated[str | None, _is("Null where the sum has a bound.")]
 
 
-class Horizon(Part, frozen=True, kw_only=True):
-    """A total epsilon over a number of steps."""
-
-    total_epsilon: Annotated[Text, _is("What was asked for.")]
-    steps: Annotated[Positive, _is("How many steps of a subject it is for.")]
-    epsilon_per_step: Annotated[Text, _is("What was found for each step.")]
-    policy_leakage: Annotated[float, _rule(minimum=0), _is("The bound at that epsilon.")]
-    meaning: Annotated[Text, _is("What the total bounds.")]
-    proved_in: Annotated[Text, _is("The page of the proof.")]
-
-
 class SequenceBound(Part, frozen=True, kw_only=True):
     """What the releases of one subject promise together."""
 
@@ -376,9 +365,6 @@ class ReleaseStatement(Part, frozen=True, kw_only=True):
     plans: Plans
     published: PublishedCounts
     totals: Totals
-    horizon: Annotated[
-        Horizon | None, _is("Of a release with a total epsilon over a number of steps; null without one.")
-    ]
     sequence: Annotated[
         SequenceBound | UnsetType,
         _is("A promise over the sequence, to which the ledger keeps every subject of the file; absent without one."),

@@ -242,7 +242,7 @@ def _plan_from(text: str) -> PlanRecord:
 
 def _caps_of(text: str) -> Caps:
     told: dict[str, str] = json.loads(text)
-    return caps_from(told.get("cap_epsilon"), told.get("cap_cost"), told.get("promise"), told.get("horizon"))
+    return caps_from(told.get("cap_epsilon"), told.get("cap_cost"), told.get("promise"))
 
 
 class _as_written:

@@ -15,7 +15,6 @@ import pytest
 
 from dphmm import SequencePromise
 from dphmm.accounting import Caps, MemoryLedger, PlanRecord, Request, Requests, SessionHeader
-from dphmm.accounting.budget import Horizon
 from dphmm.errors import BudgetExceeded, DphmmError, InvalidInput
 from dphmm.storage.ledger import open_ledger
 from storing import store
@@ -194,11 +193,11 @@ def test_each_change_raises_the_version_by_one(ledger):
     assert version() == 3
 
 
-def bind(ledger, raised=False, **caps):
+def bind(ledger, **caps):
     with ledger.transaction(["ann"]) as transaction:
         transaction.open_session(SessionHeader("ann", "state", {}))
         transaction.open_session(SessionHeader("ann", "work", {}))
-        return transaction.bind("ann", Caps(**caps), raised)
+        return transaction.bind("ann", Caps(**caps))
 
 
 def capped(ledger, t, query="state", caps=FREE):
@@ -221,17 +220,12 @@ def test_a_cap_stays_for_all_queries_and_for_who_names_none(ledger, field):
 
 
 @pytest.mark.parametrize("other", [Fraction(1, 2), Fraction(2)])
-def test_another_cap_is_refused_and_a_higher_one_can_take_its_place(ledger, other):
+def test_another_cap_is_refused(ledger, other):
     bind(ledger, epsilon=Fraction(1))
     with pytest.raises(InvalidInput, match=r'cap_epsilon: got .* expected 1, the cap of "ann"'):
         bind(ledger, epsilon=other)
-    if other < 1:
-        with pytest.raises(InvalidInput, match="cap_epsilon"):
-            bind(ledger, True, epsilon=other)
-        assert ledger.caps("ann") == Caps(epsilon=Fraction(1))
-        return
-    assert bind(ledger, True, epsilon=other) == Caps(epsilon=other) == ledger.caps("ann")
-    assert [capped(ledger, t) for t in range(1, 6)] == [True, True, True, True, False]
+    assert ledger.caps("ann") == Caps(epsilon=Fraction(1))
+    assert [capped(ledger, t) for t in range(1, 4)] == [True, True, False]
 
 
 def test_a_cap_below_the_given_one_of_a_caller_holds(ledger):
@@ -240,79 +234,10 @@ def test_a_cap_below_the_given_one_of_a_caller_holds(ledger):
     assert capped(ledger, 3)
 
 
-def test_a_horizon_stays_for_all_queries_and_for_who_names_none(ledger):
-    assert bind(ledger, horizon=Horizon("state", 2)).horizon == Horizon("state", 2) == ledger.caps("ann").horizon
-    told = r"horizon: step 1 of query 'work' for subject 'ann', .* 2 steps of query"
-    with pytest.raises(BudgetExceeded, match=told), ledger.transaction(["ann"]) as transaction:
-        transaction.admit(release(1, query="work"), FREE)
-    skip(ledger, 1)
-    assert [capped(ledger, 1, "work"), capped(ledger, 2), capped(ledger, 3)] == [False, True, False]
-    assert ledger.spent("ann").epsilon == HALF and ledger.entries("ann", "work") == []
-
-
-def test_many_rows_past_a_horizon_are_refused_whole(ledger):
-    bind(ledger, horizon=Horizon("state", 2))
-    t = np.arange(1, 4)
-    rows = Requests("state", ["ann"], [release(1)], 0 * t, 0 * t, t, 0 * t + 1)
-    with pytest.raises(BudgetExceeded, match="horizon: step 3"), ledger.transaction(["ann"]) as transaction:
-        transaction.admit_many(rows, FREE)
-    fits = Requests("state", ["ann"], [release(1)], 0 * t[:2], 0 * t[:2], t[:2], 0 * t[:2] + 1)
-    with ledger.transaction(["ann"]) as transaction:
-        transaction.add_many(transaction.admit_many(fits, FREE), t[:2, None])
-    assert ledger.spent("ann").epsilon == 1
-
-
-def test_another_horizon_is_refused_and_a_farther_one_can_take_its_place(ledger):
-    bind(ledger, horizon=Horizon("state", 2))
-    for query, steps in (("state", 1), ("state", 3), ("work", 2)):
-        with pytest.raises(InvalidInput, match=rf"steps: got {steps} of query '{query}'; expected 2 of query 'state'"):
-            bind(ledger, horizon=Horizon(query, steps))
-    for query, steps in (("state", 1), ("work", 3)):
-        with pytest.raises(InvalidInput, match="steps: got"):
-            bind(ledger, True, horizon=Horizon(query, steps))
-    assert bind(ledger, True, horizon=Horizon("state", 3)).horizon == Horizon("state", 3)
-    assert [capped(ledger, t) for t in range(1, 5)] == [True, True, True, False]
-
-
-@pytest.mark.parametrize(("query", "t"), [("state", 3), ("work", 1)])
-def test_a_horizon_comes_too_late_for_who_has_more(ledger, query, t):
-    bind(ledger)
-    for step in range(1, t + 1):
-        assert capped(ledger, step, query)
-    with pytest.raises(BudgetExceeded, match="horizon: step"):
-        bind(ledger, horizon=Horizon("state", 2))
-    assert ledger.caps("ann").horizon is None
-
-
-def test_a_horizon_is_there_after_opening_again_and_checked(tmp_path):
+def test_what_was_given_is_recorded(tmp_path):
     path = tmp_path / "ledger.db"
     with open_ledger(path) as ledger:
-        bind(ledger, horizon=Horizon("state", 2), cost=Fraction(9))
-        assert capped(ledger, 1) and capped(ledger, 2)
-        ledger.check()
-    with open_ledger(path) as ledger:
-        assert ledger.caps("ann") == Caps(cost=Fraction(9), horizon=Horizon("state", 2)) and not capped(ledger, 3)
-    with closing(sqlite3.connect(path)) as connection:
-        assert connection.execute("SELECT value FROM meta WHERE key = 'features'").fetchone() == ("caps horizon",)
-        connection.execute("UPDATE document SET text = replace(text, '2}', '1}') WHERE text LIKE '{\"query\"%'")
-        connection.commit()
-    with open_ledger(path) as ledger, pytest.raises(DphmmError, match=r'releases of "ann" break the promise'):
-        ledger.check()
-
-
-@pytest.mark.parametrize(
-    "text", ["", "[]", '{"query": "state"}', '{"query": 1, "steps": 2}', '{"query": "q", "steps": 0}']
-)
-def test_a_text_that_is_no_horizon_is_refused(text):
-    with pytest.raises(InvalidInput, match="horizon: got"):
-        Horizon.read(text)
-
-
-def test_what_was_raised_is_recorded(tmp_path):
-    path = tmp_path / "ledger.db"
-    with open_ledger(path) as ledger:
-        bind(ledger, epsilon=Fraction(1))
-        bind(ledger, True, epsilon=Fraction(2))
+        bind(ledger, epsilon=Fraction(2))
         bind(ledger, cost=Fraction(7), promise=SequencePromise(9, steps=9))
         ledger.check()
     with open_ledger(path) as ledger:
@@ -323,8 +248,8 @@ def test_what_was_raised_is_recorded(tmp_path):
         )
         told = [(kind, text) for kind, text in rows]
         (features,) = connection.execute("SELECT value FROM meta WHERE key = 'features'").fetchone()
-    assert [kind for kind, _ in told] == ["caps"] * 3
-    assert [text for _, text in told[:2]] == ['{"cap_epsilon": "1"}', '{"cap_epsilon": "2"}']
+    assert [kind for kind, _ in told] == ["caps"] * 2
+    assert told[0][1] == '{"cap_epsilon": "2"}' and '"cap_cost": "7", "cap_epsilon": "2"' in told[1][1]
     assert features == "caps promise"
 
 

@@ -3,7 +3,7 @@
 meta         format, maker, epoch, features that a program must know to use the file, delta and cap of publications
 document     public texts, each once: options of sessions, descriptions of plans
 account      one subject: totals over all queries, a version that every stored fact raises, caps and a promise that stay
-change       what changed an account besides releases: caps and promises given, caps raised; a fence (reserved)
+change       what changed an account besides releases: caps and promises given; a fence (reserved)
 session      one (subject, query) and its public parameters
 plan         each plan once: its plan set as packed bits
 terms        what many rows share: kind, epsilon, cost, and how they were drawn
@@ -34,7 +34,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from dphmm._checks import written_fraction
-from dphmm.accounting.budget import EMPTY, UNLIMITED, Account, Caps, Group, Horizon, quoted, recount
+from dphmm.accounting.budget import EMPTY, UNLIMITED, Account, Caps, Group, quoted, recount
 from dphmm.accounting.ledger import Entry, Kind, PlanRecord, Request
 from dphmm.accounting.promise import SequencePromise
 from dphmm.accounting.publication import Publication, Published
@@ -155,16 +155,15 @@ def account_from(row: Row) -> Account:
 
 
 @lru_cache(maxsize=64)
-def caps_from(epsilon: str | None, cost: str | None, promise: str | None, horizon: str | None = None) -> Caps:
-    """The caps, the promise and the horizon of an account."""
-    if epsilon is cost is promise is horizon is None:
+def caps_from(epsilon: str | None, cost: str | None, promise: str | None) -> Caps:
+    """The caps and the promise of an account."""
+    if epsilon is cost is promise is None:
         return UNLIMITED
     try:
         return Caps(
             None if epsilon is None else written_fraction(epsilon),
             None if cost is None else written_fraction(cost),
             None if promise is None else SequencePromise.read(promise),
-            None if horizon is None else Horizon.read(horizon),
         )
     except (InvalidInput, *_UNREADABLE):
         raise damaged() from None
@@ -273,7 +272,7 @@ def plan_from(row: Row) -> PlanRecord:
 
 FORMAT = 2
 #: What a program must know to use a file that has it, because it would pass a bound or print a smaller total.
-FEATURES: frozenset[str] = frozenset({"caps", "promise", "horizon", "publications", "groups"})
+FEATURES: frozenset[str] = frozenset({"caps", "promise", "publications", "groups"})
 
 _TABLES = {
     "meta": """(
@@ -295,7 +294,6 @@ _TABLES = {
     cap_epsilon TEXT,
     cap_cost TEXT,
     promise INTEGER REFERENCES document (id),
-    horizon INTEGER REFERENCES document (id),
     delta TEXT,
     burnt_until TEXT,
     incomplete INTEGER NOT NULL DEFAULT 0 CHECK (incomplete IN (0, 1)),
@@ -404,10 +402,9 @@ stored_plan AS (
 ),
 stored_account AS (SELECT subject, epsilon, cost_nanos, unbounded FROM account),
 stored_caps AS (
-    SELECT subject, cap_epsilon, cap_cost, promised.text AS promise, farthest.text AS horizon
+    SELECT subject, cap_epsilon, cap_cost, promised.text AS promise
     FROM account LEFT JOIN document AS promised ON promised.id = account.promise
-    LEFT JOIN document AS farthest ON farthest.id = account.horizon
-    WHERE cap_epsilon IS NOT NULL OR cap_cost IS NOT NULL OR account.promise IS NOT NULL OR account.horizon IS NOT NULL
+    WHERE cap_epsilon IS NOT NULL OR cap_cost IS NOT NULL OR account.promise IS NOT NULL
 ),
 stored_snapshot AS (
     SELECT subject, query, t, digest, belief
@@ -499,7 +496,6 @@ def check_pages(connection: sqlite3.Connection, path: Path) -> None:
         raise InvalidInput("ledger", str(path), f"an undamaged ledger ({first}): restore its latest copy")
 
 
-_PAST_HORIZON = "SELECT 1 FROM stored_entry WHERE subject = ? AND epsilon IS NOT NULL AND (query != ? OR t > ?) LIMIT 1"
 _SPENT = "SELECT t, epsilon FROM stored_entry WHERE subject = ? AND epsilon IS NOT NULL"
 #: Sessions, rows and changes raise the version of their account by one each.
 _VERSIONS = """SELECT subject FROM account WHERE version IS NOT
@@ -548,13 +544,9 @@ def _broken_promise(connection: sqlite3.Connection) -> str | None:
     """A subject whose releases, of all its queries, break its promise."""
     for subject, *kept in connection.execute(f"{READING} SELECT * FROM stored_caps").fetchall():
         spent = connection.execute(f"{READING} {_SPENT}", (subject,))
-        caps = caps_from(*kept)
-        if caps.promise is not None and not caps.promise.holds([(t, number_of(epsilon)) for t, epsilon in spent]):
+        promise = caps_from(*kept).promise
+        if promise is not None and not promise.holds([(t, number_of(epsilon)) for t, epsilon in spent]):
             return str(subject)
-        if caps.horizon is not None:
-            within = (subject, caps.horizon.query, caps.horizon.steps)
-            if connection.execute(f"{READING} {_PAST_HORIZON}", within).fetchone() is not None:
-                return str(subject)
     return None
 
 

@@ -67,7 +67,7 @@ _PLANS_AT = (
     "WHERE subject = ? AND t = ? AND query <> ? ORDER BY query"
 )
 _ACCOUNT = "SELECT epsilon, cost_nanos, unbounded FROM stored_account WHERE subject = ?"
-_CAPS = "SELECT cap_epsilon, cap_cost, promise, horizon FROM stored_caps WHERE subject = ?"
+_CAPS = "SELECT cap_epsilon, cap_cost, promise FROM stored_caps WHERE subject = ?"
 _SNAPSHOT = "SELECT t, digest, belief FROM stored_snapshot WHERE subject = ? AND query = ?"
 _PUBLICATIONS = (
     "SELECT name, kind, statement, unit, relation, units_per_person, epsilon, rho, delta, counts "

@@ -62,14 +62,13 @@ _TERMS_TOGETHER = 100
 #: All about some subjects: their accounts, their sessions, and the last step of each.
 _FIND = (
     "SELECT subject, account.id, version, epsilon, cost_nanos, unbounded, cap_epsilon, cap_cost, "
-    "(SELECT text FROM document WHERE document.id = account.promise), "
-    "(SELECT text FROM document WHERE document.id = account.horizon), query, session.id, text, "
+    "(SELECT text FROM document WHERE document.id = account.promise), query, session.id, text, "
     "(SELECT t + steps - 1 FROM release WHERE session = session.id ORDER BY t DESC LIMIT 1), "
     "(SELECT value FROM meta WHERE key = 'features') FROM account "
     "LEFT JOIN session ON session.account = account.id LEFT JOIN document ON document.id = session.options "
     "WHERE subject IN ({}) ORDER BY subject, query"
 )
-_PUT_CAPS = "UPDATE account SET cap_epsilon = ?, cap_cost = ?, promise = ?, horizon = ? WHERE id = ?"
+_PUT_CAPS = "UPDATE account SET cap_epsilon = ?, cap_cost = ?, promise = ? WHERE id = ?"
 _ENTRY = (
     "SELECT t, steps, kind, z, epsilon, cost, secure, constant, hash FROM release "
     "JOIN terms ON terms.id = terms LEFT JOIN plan ON plan.id = plan WHERE session = ? "
@@ -276,13 +275,12 @@ class SqliteTransaction(BaseTransaction):
         if found.id is None:
             raise InvalidInput("subject", quoted(subject), "one with a session in this ledger")
         promise = None if caps.promise is None else self._document(caps.promise.written())
-        horizon = None if caps.horizon is None else self._document(caps.horizon.written())
         capped = caps.epsilon is not None or caps.cost is not None
-        for feature, used in (("caps", capped), ("promise", promise), ("horizon", horizon)):
+        for feature, used in (("caps", capped), ("promise", promise)):
             if used:
                 self._use(feature)
         self._raise_version(subject, 1)
-        row = (number_text(caps.epsilon), number_text(caps.cost), promise, horizon, found.id)
+        row = (number_text(caps.epsilon), number_text(caps.cost), promise, found.id)
         self._connection.execute(_PUT_CAPS, row)
         change = (found.id, found.version, "caps", self._document(caps.written()))
         self._connection.execute(_ADD_CHANGE, change)
