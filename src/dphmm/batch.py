@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dphmm._cached import cached_property
-from dphmm._checks import exact_epsilon, one_of
+from dphmm._checks import one_of
 from dphmm._progress import Progress, shown
-from dphmm.accounting.budget import UNLIMITED, Group, keep_promise, quoted
+from dphmm.accounting.budget import UNLIMITED, keep_promise, quoted
 from dphmm.accounting.ledger import Ledger, SequencePromise
 from dphmm.accounting.promise import Schedule
-from dphmm.accounting.records import Spending, in_short
+from dphmm.accounting.records import Spending
 from dphmm.errors import BudgetExceeded, InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.graph import PolicyGraph
@@ -113,8 +113,6 @@ class Batch:
         ledger: Ledger | None = None,
         cap_epsilon: Exact | None = None,
         cap_cost: Exact | None = None,
-        groups: Mapping[str, str] | None = None,
-        cap_group: Exact | None = None,
         bits: Bits | None = None,
         estimate_loss: str = "squared",
         estimates: bool = True,
@@ -125,8 +123,6 @@ class Batch:
         policies: Sequence[PolicyGraph] = (),
         **choices: Any,
     ) -> None:
-        if (groups is None) != (cap_group is None):
-            raise InvalidInput("groups, cap_group", "one of the two", "both, or none")
         public = (model, policy, space, epsilon_of_step(epsilon, promise, model.step, schedule))
         rule = one_of(answer, ANSWERS, "answer")
         varies = varies or names_chosen(checked_steps(step_choices or {}))
@@ -142,12 +138,9 @@ class Batch:
         self.earlier = Earlier()
         self._resumed: set[str] = set()
         self._engines: dict[Setting, Engine] = {}
-        self._groups = dict(groups or {})
-        self._cap_group = Fraction(0) if cap_group is None else exact_epsilon(cap_group, "cap_group")
 
     def session(self, subject: str, origin: str) -> ReleaseSession:
         """A subject's session from its first step."""
-        self._bind_groups()
         setting = self.subjects.of(subject)
         return ReleaseSession.of(setting, subject=subject, ledger=self.ledger, origin=origin, **self._choices)
 
@@ -158,7 +151,6 @@ class Batch:
 
     def resumed(self, subject: str) -> ReleaseSession:
         """A subject's session from where its history in the ledger ends."""
-        self._bind_groups()
         header = self.ledger.header(subject, self.setting.query)
         assert header is not None
         self._resumed.add(subject)
@@ -200,7 +192,6 @@ class Batch:
         self.report.outside, self.report.same_step = visits.outside, visits.same_step
         self.report.rows, self.report.subjects = visits.n_rows, len(visits)
         sessions = self._checked(visits, resume)
-        self._bind_groups()
         self.earlier = Earlier()
         known, steps, times = self._known(sessions), visits.steps, visits.times
         met: dict[int, tuple[SubjectState, int]] = {}
@@ -413,43 +404,6 @@ class Batch:
                 self._keep_promise(caps.promise, visit.user, asked, origin)
             if kept_cap is not None:
                 self._keep_cap(kept_cap, visit, known, len(asked), steps, self.ledger.spent(visit.user).epsilon)
-        of_user = {visit.user: visit for visit in visits}
-        for group in () if paces else self._groups_then():
-            needs, who = Fraction(0), [member for member in group.members if member in of_user]
-            for user in who:
-                subject, origin = met(of_user[user])
-                t = steps[of_user[user].rows] - origin + 1
-                last = self._passed(user) if user in known else 0
-                coming = t[self._may_ask(subject, t) & (t > last)].tolist()
-                needs += sum((self.subjects.epsilon_at(step + origin - 1) for step in coming), Fraction(0))
-            if who:
-                spent = sum((totals.epsilon for totals in self.ledger.spent_of(group.members)), Fraction(0))
-                if spent + needs > group.cap:
-                    raise BudgetExceeded(
-                        f"cap_group: {len(who)} members of {quoted(group.name)} need {in_short(needs)} for all their "
-                        f"rows; the group has spent {in_short(spent)} of {in_short(group.cap)}, nothing was released; "
-                        "release fewer rows of them"
-                    )
-
-    def _groups_then(self) -> list[Group]:
-        """The ledger's groups as they will be with those of this batch."""
-        found = {group.name: group for group in self.ledger.groups()}
-        for member, name in self._groups.items():
-            given = Group(name, self._cap_group, (member,))
-            found[name] = found[name].joined(given) if name in found else given
-        return list(found.values())
-
-    def _bind_groups(self) -> None:
-        """Groups stay with the ledger once everything has been checked: a run that is refused binds nobody."""
-        if self._groups:
-            with self.ledger.transaction(sorted(self._groups)) as transaction:
-                transaction.bind_groups(self._groups, self._cap_group)
-            self._groups = {}
-
-    def _passed(self, user: str) -> int:
-        """The last step of a stored history."""
-        entries = self.ledger.entries(user, self.setting.query)
-        return entries[-1].through if entries else 0
 
     def steps_of(self, trajectories: Trajectories | VisitTable) -> int:
         """At how many steps users have rows, all users together. Raises InvalidInput as `run`."""
@@ -711,8 +665,6 @@ def release_many(
     model, policy, space, epsilon and the other choices : as `ReleaseSession`.
     estimates : False for z alone: no belief is kept and the estimate columns are absent. Only where plans do not depend
         on answers. Answers, plans and costs stay the same; either form may resume the other.
-    groups, cap_group : {user: group}, public, and what the epsilons of all releases of a group's members may sum to,
-        over all queries. Both stay with the ledger; users can be added to a group later, none can leave one.
     initials : {user: where the user is publicly known to begin}, a state or N probabilities, in place of the model's
         initial distribution. Places that were taken from the table break the promise.
     step_choices : {number of a step: {"epsilon": ..., "policy": ..., "partners": ..., "protection": ...}}: what single

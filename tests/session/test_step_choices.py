@@ -131,25 +131,3 @@ def test_lines_of_a_stream_have_the_choices_of_their_bins():
         epsilons.append(found.release.epsilon)
         plans.append(found.release.plan_hash)
     assert epsilons == [1, 3, 1, 1] and plans[0] != plans[2] and plans[0] == plans[3]
-
-
-@pytest.mark.parametrize(("cap", "fits"), [(9, True), ("8.9", False)])
-def test_a_group_s_cap_counts_all_rows_of_its_members_before_anything_is_drawn(cap, fits):
-    """u: 1 + 1/2 + 2, v: 1/2 + 1 + 1, and w, who has spent 3 before and has no rows now."""
-    ledger = MemoryLedger()
-    group = {"groups": dict.fromkeys("uvw", "home"), "cap_group": cap}
-    released(batch(ledger=ledger, **group), [("w", 13, "a"), ("w", 14, "a")])
-    work = batch(ledger=ledger, **group)
-    if not fits:
-        with pytest.raises(
-            BudgetExceeded, match='2 members of "home" need 6 for all their rows; the group has spent 3'
-        ):
-            released(work)
-        assert ledger.sessions() == [("w", "state")]
-        return
-    released(work, ROWS[:2])
-    # What is stored costs nothing more; what comes again with it is counted once.
-    released(batch(ledger=ledger, **group), resume=True)
-    assert sum(spent.epsilon for spent in ledger.spent_of(["u", "v", "w"])) == 9
-    with pytest.raises(BudgetExceeded, match="need 1 for all their rows; the group has spent 9 of 9"):
-        released(batch(ledger=ledger, **group), [*ROWS, ("v", 16, "f")], resume=True)

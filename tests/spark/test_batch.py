@@ -340,7 +340,6 @@ WRONG = {
         {"ledger": None},
         r"^ledger: got NoneType; expected none",
     ),
-    "groups": ({"user": ["u"], "step": [1], "state": ["a"]}, {"groups": {}}, r"^groups: got dict; expected none"),
     "a choice": ({"user": ["u"], "step": [1], "state": ["a"]}, {"mechanism": "tea"}, r"^mechanism: got tea; "),
 }
 

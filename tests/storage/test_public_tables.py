@@ -4,7 +4,7 @@ Claims: a CSV file without a header keeps its first row, whatever numbers stand 
 repeated names); names stay names; a first row that is neither is refused, as is a column that numbers the rows; an
 array is read without believing its shape. It would fail for a reader that takes any first row of a CSV file for names.
 
-Public tables by name: answers, labels, groups; what is wrong with one is said in one line.
+Public tables by name: answers, labels; what is wrong with one is said in one line.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pytest
 
 import dphmm
 from dphmm.errors import InvalidInput
-from dphmm.storage.public_tables import labels_by_state, listed_names, read_groups, read_numbers, space_of_answers
+from dphmm.storage.public_tables import labels_by_state, listed_names, read_numbers, space_of_answers
 from dphmm.storage.tables import write_table
 
 ROWS = [[3.0, 3.0], [-1.0, 0.5], [2.0, 1e3]]
@@ -170,20 +170,3 @@ def test_every_state_has_one_label(table, text, came):
     with pytest.raises(InvalidInput, match=came) as refused:
         labels_by_state(table(text), dphmm.StateSpace.categories(["a", "b"]))
     assert refused.value.field == "labels"
-
-
-@pytest.mark.parametrize(
-    ("text", "came"),
-    [
-        ("subject,group\nann,\n", "an empty cell"),
-        ("user,group\nann,one\nann,two\n", "a subject in two groups"),
-        ("subject,family\nann,one\n", "columns subject, family"),
-    ],
-)
-def test_a_subject_has_one_group(table, text, came):
-    with pytest.raises(InvalidInput, match=came):
-        read_groups(table(text))
-
-
-def test_groups_are_read_by_name(table):
-    assert read_groups(table("user,group\n'=ann,one\n007,one\n'=ann,one\n")) == {"=ann": "one", "007": "one"}

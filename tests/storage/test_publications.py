@@ -1,4 +1,4 @@
-"""Publications and groups in both ledgers: stored once, counted for everybody, capped before anything is drawn.
+"""Publications in both ledgers: stored once, counted for everybody, capped before anything is drawn.
 
 It could fail where a publication is drawn twice or shown unpaid, where another one takes its name, where a cap is kept
 for releases or publications alone, where a group's cap is kept for each member, or where the file forgets any of it.
@@ -94,7 +94,6 @@ def everything(ledger):
         [(key, ledger.entries(*key), ledger.spent(key[0]), ledger.caps(key[0])) for key in ledger.sessions()],
         [ledger.published(each.name) for each in ledger.publications()],
         ledger.facts(),
-        ledger.groups(),
     )
 
 
@@ -168,6 +167,9 @@ class TestCaps:
         release(ledger, 1, Fraction(3, 2), "bob")
         refused(ledger, lambda: publish(ledger, FIT), 'the account of "bob" over its cap')
         publish(ledger, replace(FIT, relation="replace"))
+        # It is counted beside an account, not in it.
+        release_many(ledger, {"ann": 1})
+        assert ledger.spent("ann").epsilon == 1
 
     def test_without_a_bound_no_cap_can_be_kept(self, ledger):
         begin(ledger, caps=Caps(epsilon=Fraction(9)))
@@ -205,40 +207,6 @@ class TestCaps:
         assert ledger.facts()["cap_epsilon"] == 3
 
 
-class TestGroups:
-    def bind(self, ledger, groups, cap=Fraction(3)):
-        with ledger.transaction() as transaction:
-            transaction.bind_groups(groups, cap)
-
-    def test_members_share_a_cap(self, ledger):
-        for subject in ("ann", "bob", "cid"):
-            begin(ledger, subject)
-        self.bind(ledger, {"ann": "home", "bob": "home", "cid": "alone"})
-        release(ledger, 1, Fraction(2))
-        release(ledger, 1, Fraction(1), "bob")
-        refused(ledger, lambda: release(ledger, 2, Fraction(1, 100), "bob"), '^cap_group: .* group "home" spent 3')
-        release(ledger, 1, Fraction(3), "cid")
-        assert [group.members for group in ledger.groups()] == [("cid",), ("ann", "bob")]
-
-    def test_rows_of_one_table_count_for_each_other(self, ledger):
-        for subject in ("ann", "bob"):
-            begin(ledger, subject)
-        self.bind(ledger, {"ann": "home", "bob": "home"})
-        refused(ledger, lambda: release_many(ledger, {"ann": 2, "bob": 2}), "^cap_group: ")
-        release_many(ledger, {"ann": 2, "bob": 1})
-
-    def test_groups_stay(self, ledger):
-        self.bind(ledger, {"ann": "home"})
-        self.bind(ledger, {"ann": "home"})
-        refused(ledger, lambda: self.bind(ledger, {"ann": "work"}), 'groups: got "ann" in "work"; expected "home"')
-        refused(ledger, lambda: self.bind(ledger, {"ann": "home"}, Fraction(4)), "cap_group: got 4; expected 3")
-        begin(ledger, "bob")
-        release(ledger, 1, Fraction(4), "bob")
-        refused(ledger, lambda: self.bind(ledger, {"bob": "home"}), "have spent 4 already")
-        self.bind(ledger, {"cid": "home"})
-        assert ledger.groups()[0].members == ("ann", "cid")
-
-
 class TestTheFile:
     @pytest.fixture
     def path(self, tmp_path):
@@ -247,8 +215,6 @@ class TestTheFile:
             begin(made, "bob")
             publish(made, FIT, b"first")
             publish(made, NOISY, b"second", Fraction(1, 100))
-            with made.transaction() as transaction:
-                transaction.bind_groups({"ann": "home", "bob": "home"}, Fraction(3))
             release(made, 1, Fraction(3))
             made.check()
         return tmp_path / "ledger.db"
@@ -261,25 +227,21 @@ class TestTheFile:
                 assert made.published("noisy").result == b"second"
                 assert made.published("nobody") is None
                 assert made.facts() == {"delta": Fraction(1, 100)}
-                assert made.groups()[0].members == ("ann", "bob")
         with open_ledger(path) as made:
-            refused(made, lambda: release(made, 1, Fraction(1, 9), "bob"), "cap_group")
             assert publish(made, FIT, b"other") == (made.published("walks"), False)
 
-    @pytest.mark.parametrize("feature", ["publications", "groups"])
-    def test_a_program_that_does_not_know_them_refuses_the_file(self, path, monkeypatch, feature):
-        monkeypatch.setattr(schema, "FEATURES", schema.FEATURES - {feature})
-        with pytest.raises(InvalidInput, match=f"a ledger without '{feature}': upgrade dphmm"):
+    def test_a_program_that_does_not_know_them_refuses_the_file(self, path, monkeypatch):
+        monkeypatch.setattr(schema, "FEATURES", schema.FEATURES - {"publications"})
+        with pytest.raises(InvalidInput, match="a ledger without 'publications': upgrade dphmm"):
             open_ledger(path)
 
-    def test_a_file_without_them_has_no_feature_and_no_table(self, tmp_path):
+    def test_a_file_without_them_has_no_feature(self, tmp_path):
         with open_ledger(tmp_path / "plain.db") as made:
             begin(made)
             release(made, 1)
-            assert (made.publications(), made.groups(), made.facts()) == ([], [], {})
+            assert (made.publications(), made.facts()) == ([], {})
         with closing(sqlite3.connect(tmp_path / "plain.db")) as file:
             assert file.execute("SELECT value FROM meta WHERE key = 'features'").fetchone() == ("",)
-            assert file.execute("SELECT count(*) FROM sqlite_master WHERE name LIKE 'group%'").fetchone() == (0,)
 
     @pytest.mark.parametrize(
         ("change", "told"),
@@ -288,9 +250,8 @@ class TestTheFile:
             ("UPDATE publication SET result = CAST(result || 'x' AS BLOB) WHERE id = 'walks'", "damaged publication"),
             ("UPDATE publication SET epsilon = 'much' WHERE id = 'walks'", "damaged publication"),
             ("DELETE FROM publication WHERE id = 'walks'", "a publication is missing"),
-            ("UPDATE meta SET value = 'groups' WHERE key = 'features'", "does not say so"),
+            ("UPDATE meta SET value = 'caps' WHERE key = 'features'", "does not say so"),
             ("UPDATE meta SET value = 'x' WHERE key = 'delta'", "damaged row"),
-            ("UPDATE group_account SET cap_epsilon = '2'", 'the releases of group "home" pass its cap'),
         ],
     )
     def test_the_check_finds_what_was_changed(self, path, change, told):
@@ -300,12 +261,9 @@ class TestTheFile:
         with open_ledger(path) as made, pytest.raises(DphmmError, match=told):
             made.check()
 
-    def test_one_account_has_one_group_and_one_name_one_publication(self, path):
-        with closing(sqlite3.connect(path)) as file:
-            with pytest.raises(sqlite3.IntegrityError):
-                file.execute("INSERT INTO group_member VALUES ('ann', 1)")
-            with pytest.raises(sqlite3.IntegrityError):
-                file.execute("INSERT INTO publication SELECT * FROM publication WHERE id = 'walks'")
+    def test_one_name_has_one_publication(self, path):
+        with closing(sqlite3.connect(path)) as file, pytest.raises(sqlite3.IntegrityError):
+            file.execute("INSERT INTO publication SELECT * FROM publication WHERE id = 'walks'")
 
 
 class TestFitCountsOnce:

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from dphmm.accounting.event import together as together
     from dphmm.accounting.ledger import Caps as Caps
     from dphmm.accounting.ledger import Entry as Entry
-    from dphmm.accounting.ledger import Group as Group
     from dphmm.accounting.ledger import Ledger as Ledger
     from dphmm.accounting.ledger import LedgerSummary as LedgerSummary
     from dphmm.accounting.ledger import Looked as Looked
@@ -70,7 +69,6 @@ _HOMES = {
     "Couplable": "edge_leakage",
     "Entry": "ledger",
     "Guarantee": "event",
-    "Group": "ledger",
     "Leakage": "temporal",
     "LearningEvent": "event",
     "Ledger": "ledger",

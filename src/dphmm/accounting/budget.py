@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dphmm.accounting.promise import SequencePromise
-from dphmm.accounting.records import Entry, Request, Requests, SessionHeader, Spending, check_exact, check_text, shown
+from dphmm.accounting.records import Entry, Request, Requests, SessionHeader, Spending, check_exact, shown
 from dphmm.errors import BudgetExceeded, InvalidInput
 from dphmm.types import BoolArray, IntArray, Loss
 
@@ -141,17 +141,6 @@ def _exceeded(request: Request, what: str, needs: Loss, spent: Loss, cap: Fracti
     )
 
 
-def keep_group(group: Group, spent: Fraction, needs: Fraction, subject: str, query: str) -> None:
-    """Raises BudgetExceeded where a release would take what its subject's group has ``spent`` over the cap."""
-    if spent + needs > group.cap:
-        left = max(Fraction(0), group.cap - spent)
-        raise BudgetExceeded(
-            f"cap_group: query {quoted(query)} for subject {quoted(subject)} requested {shown(needs)}; group "
-            f"{quoted(group.name)} spent {shown(spent)}, remaining {shown(left)}, cap {shown(group.cap)}; "
-            "nothing was drawn or spent"
-        )
-
-
 def keep_promise(
     promise: SequencePromise, spent: Sequence[Spending], asked: Sequence[Spending], subject: str, query: str
 ) -> None:
@@ -246,41 +235,6 @@ class Caps:
 
 #: No limit at all.
 UNLIMITED = Caps()
-
-
-@dataclass(frozen=True)
-class Group:
-    """Subjects whose paths are hidden together, and what the epsilons of all their releases may sum to.
-
-    Two sets of paths of the members, one path each, neighbouring for every member, lose at most ``cap``. Raises
-    InvalidInput for a cap that is not greater than 0, and for no members.
-
-    Source: docs/proofs/paths.md.
-    """
-
-    name: str
-    cap: Fraction
-    members: tuple[str, ...]
-
-    def __post_init__(self) -> None:
-        check_text(self.name, "groups")
-        if not self.name:
-            raise InvalidInput("groups", "a group without a name", "a name for each group")
-        check_exact(self.cap, "cap_group")
-        if not self.cap:
-            raise InvalidInput("cap_group", 0, "a number greater than 0")
-        if not self.members:
-            raise InvalidInput("groups", f"{self.name}, without members", "at least one subject in a group")
-        for member in self.members:
-            check_text(member, "groups")
-        object.__setattr__(self, "members", tuple(sorted(set(self.members))))
-
-    def joined(self, given: Group) -> Group:
-        """This group and the members that are given now. Raises InvalidInput for another cap."""
-        if given.cap != self.cap:
-            stays = f"{shown(self.cap)}, the cap of group {self.name!r}, which stays"
-            raise InvalidInput("cap_group", shown(given.cap), stays)
-        return Group(self.name, self.cap, (*self.members, *given.members))
 
 
 def _one_cap(field: str, kept: Fraction | None, given: Fraction | None, whose: str) -> Fraction | None:

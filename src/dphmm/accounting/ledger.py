@@ -12,7 +12,7 @@ Proofs: docs/proofs/ledger.md, docs/proofs/account.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -27,7 +27,6 @@ from dphmm.accounting.budget import (
     Admitted,
     AdmittedMany,
     Caps,
-    Group,
     Looked,
     Spent,
     recount,
@@ -46,7 +45,6 @@ __all__ = [
     "AdmittedMany",
     "Caps",
     "Entry",
-    "Group",
     "Kind",
     "Ledger",
     "Looked",
@@ -140,15 +138,6 @@ class Transaction(Protocol):
         """
         ...
 
-    def bind_groups(self, groups: Mapping[str, str], cap: Fraction) -> None:
-        """Put subjects into groups ({subject: group}), whose releases together may have epsilons up to the cap each.
-
-        Groups and caps stay; later calls may add members. A ledger whose transactions run side by side locks all
-        members of a group with each of them. Raises InvalidInput for another group or cap than is stored,
-        BudgetExceeded where the members have spent more already.
-        """
-        ...
-
     def entry(self, subject: str, query: str, t: int) -> Entry | None:
         """A step, stored before or in this transaction."""
         ...
@@ -229,10 +218,6 @@ class Ledger(Protocol):
 
     def facts(self) -> dict[str, Fraction]:
         """What holds of all publications: "delta", where rho terms are converted, and "cap_epsilon"."""
-        ...
-
-    def groups(self) -> list[Group]:
-        """All groups, by name."""
         ...
 
     def sessions(self) -> list[tuple[str, str]]:
@@ -394,22 +379,15 @@ def _subject(subject: str, tallies: list[tuple[str, _Tally]]) -> SubjectSummary:
     return SubjectSummary(subject, tuple(queries), *_guarantees(total, own_policies), reason)
 
 
-GROUP_STATEMENT = (
-    "bounds the loss of any neighbouring paths of all members at once, in their releases (docs/proofs/paths.md); "
-    "publications are not in it"
-)
-
-
 @dataclass(frozen=True)
 class LedgerSummary:
-    """The totals of each subject, the publications and the groups of a ledger; where rho terms are converted, once.
+    """The totals of each subject and the publications of a ledger; where rho terms are converted, once.
 
     ``cap`` is that of the publications, None for none.
     """
 
     subjects: Sequence[SubjectSummary] = ()
     publications: Sequence[Publication] = ()
-    groups: Sequence[Group] = ()
     cap: Fraction | None = None
     delta: Fraction = DELTA
 
@@ -446,15 +424,6 @@ class LedgerSummary:
             "cap_publications": None if self.cap is None else str(self.cap),
             "delta": str(self.delta),
             "anybody": self._person_document(Fraction(0)),
-            "groups": [
-                {
-                    "name": group.name,
-                    "cap_epsilon": str(group.cap),
-                    "members": list(group.members),
-                    "statement": GROUP_STATEMENT,
-                }
-                for group in self.groups
-            ],
         }
 
     def _person_document(self, spent: Loss) -> dict[str, Any]:
@@ -470,7 +439,7 @@ def ledger_summary(ledger: Ledger, subject: str | None = None, delta: Exact | No
 
     Parameters
     ----------
-    subject : one subject only; publications and groups are told all the same.
+    subject : one subject only; publications are told all the same.
     delta : where rho terms of publications are converted. That of the ledger where none is given.
 
     Raises
@@ -485,7 +454,7 @@ def ledger_summary(ledger: Ledger, subject: str | None = None, delta: Exact | No
     """
     subjects, facts = summarise_ledger(ledger, subject), ledger.facts()
     at = facts.get("delta", DELTA) if delta is None else check_delta(exact_number(delta, "delta"), "delta")
-    found = LedgerSummary(subjects, ledger.publications(), ledger.groups(), facts.get("cap_epsilon"), at)
+    found = LedgerSummary(subjects, ledger.publications(), facts.get("cap_epsilon"), at)
     if subject is not None and not subjects:
         raise InvalidInput("subject", subject, "a subject of this ledger")
     return found

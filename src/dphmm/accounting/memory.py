@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dphmm.accounting.budget import EMPTY, UNLIMITED, Account, Caps, Group, Spent, quoted
+from dphmm.accounting.budget import EMPTY, UNLIMITED, Account, Caps, Spent, quoted
 from dphmm.accounting.publication import Publication, Published
 from dphmm.accounting.records import Entry, PlanRecord, Request, Requests, SessionHeader, Spending
 from dphmm.accounting.transaction import BaseTransaction, Turn, checked_lease
@@ -129,8 +129,6 @@ class MemoryLedger:
         self._caps_of: dict[str, Caps] = {}
         self._published: dict[str, Published] = {}
         self._facts: dict[str, Fraction] = {}
-        self._groups: dict[str, Group] = {}
-        self._group_of: dict[str, str] = {}
         self._leases: dict[str, threading.Lock] = {}
 
     @contextmanager
@@ -213,11 +211,6 @@ class MemoryLedger:
         self._require_open()
         return dict(self._facts)
 
-    def groups(self) -> list[Group]:
-        """All groups, by name."""
-        self._require_open()
-        return [self._groups[name] for name in sorted(self._groups)]
-
     def sessions(self) -> list[Key]:
         """All (subject, query), sorted."""
         self._require_open()
@@ -275,8 +268,6 @@ class MemoryTransaction(BaseTransaction):
         self._caps_of: dict[str, Caps] = {}
         self._published: dict[str, Published] = {}
         self._facts: dict[str, Fraction] = {}
-        self._groups: dict[str, Group] = {}
-        self._group_of: dict[str, str] = {}
 
     def keep(self) -> None:
         """Make everything of this transaction part of the ledger: all of it, also if an interrupt comes meanwhile."""
@@ -301,11 +292,9 @@ class MemoryTransaction(BaseTransaction):
             ledger._snapshots.update(self._snapshots)
         ledger._accounts.update(self._accounts)
         ledger._versions.update(self._versions)
-        if self._published or self._facts or self._groups:
+        if self._published or self._facts:
             ledger._published.update(self._published)
             ledger._facts.update(self._facts)
-            ledger._groups.update(self._groups)
-            ledger._group_of.update(self._group_of)
         with ledger._reading:
             for key, steps in self._steps.items():
                 kept = ledger._steps.setdefault(key, steps)
@@ -371,21 +360,6 @@ class MemoryTransaction(BaseTransaction):
     def _put_caps(self, subject: str, caps: Caps) -> None:
         self._caps_of[subject] = caps
         self._raise_version(subject)
-
-    @property
-    def _has_groups(self) -> bool:
-        return bool(self._ledger._groups or self._groups)
-
-    def _group(self, subject: str) -> Group | None:
-        name = self._group_of.get(subject) or self._ledger._group_of.get(subject)
-        return None if name is None else self._group_named(name)
-
-    def _group_named(self, name: str) -> Group | None:
-        return self._groups.get(name) or self._ledger._groups.get(name)
-
-    def _put_group(self, group: Group) -> None:
-        self._groups[group.name] = group
-        self._group_of |= dict.fromkeys(group.members, group.name)
 
     def _publications(self) -> Sequence[Publication]:
         return [each.publication for each in (*self._ledger._published.values(), *self._published.values())]

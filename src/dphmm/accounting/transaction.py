@@ -29,12 +29,10 @@ from dphmm.accounting.budget import (
     Admitted,
     AdmittedMany,
     Caps,
-    Group,
     Looked,
     Spent,
     admit,
     admit_many,
-    keep_group,
     keep_promise,
     quoted,
 )
@@ -207,8 +205,6 @@ class BaseTransaction(ABC):
                     account = admit(account.beside(charge), request, held).without(charge)
                 if promise is not None:
                     self._keep_promise(promise, request.subject, request.query, [(request.t, request.epsilon)])
-                if self._has_groups:
-                    self._keep_group(request.subject, request.query, request.epsilon, {})
             self._admitted = Admitted(request, None, account)
             return self._admitted
 
@@ -249,8 +245,6 @@ class BaseTransaction(ABC):
                         after = admit_many(account.beside(charge), requests, known, end, held).without(charge)
                     if promise is not None:
                         self._keep_promise(promise, subject, requests.query, requests.epsilons(known, end))
-                    if self._has_groups:
-                        self._keep_group(subject, requests.query, after.epsilon - account.epsilon, accounts)
                     accounts[subject] = after
             admitted = AdmittedMany(requests, fresh, np.flatnonzero(fresh & releases), stored, accounts)
             self._admitted = admitted
@@ -305,28 +299,6 @@ class BaseTransaction(ABC):
             elif cap != kept:
                 stays = f"{shown(kept)}, the cap of all publications of this ledger, which stays"
                 raise InvalidInput("cap_epsilon", shown(cap), stays)
-
-    def bind_groups(self, groups: Mapping[str, str], cap: Fraction) -> None:
-        """Put subjects into groups, each of which has the cap from now on; see the protocol."""
-        with _InUse(self):
-            members: dict[str, list[str]] = {}
-            for subject, name in groups.items():
-                found = self._group(subject)
-                if found is not None and found.name != name:
-                    came = f"{quoted(subject)} in {quoted(name)}"
-                    raise InvalidInput("groups", came, f"{quoted(found.name)}, the subject's group, which stays")
-                members.setdefault(name, []).append(subject)
-            for name in sorted(members):
-                kept, given = self._group_named(name), Group(name, cap, tuple(members[name]))
-                group = given if kept is None else kept.joined(given)
-                if group == kept:
-                    continue
-                spent = sum((self._account(member).epsilon for member in group.members), Fraction(0))
-                if spent > cap:
-                    raise BudgetExceeded(
-                        f"cap_group: the members of {quoted(name)} have spent {shown(spent)} already, cap {shown(cap)}"
-                    )
-                self._put_group(group)
 
     def entry(self, subject: str, query: str, t: int) -> Entry | None:
         """A step, stored before or in this transaction."""
@@ -438,14 +410,6 @@ class BaseTransaction(ABC):
                     "every person of this ledger; nothing was drawn or spent"
                 )
 
-    def _keep_group(self, subject: str, query: str, needs: Fraction, accounts: Mapping[str, Account]) -> None:
-        """Refuse the coming releases of a subject where they would pass the cap of its group."""
-        group = self._group(subject)
-        if group is None:
-            return
-        known = (accounts.get(member) or self._account(member) for member in group.members)
-        keep_group(group, sum((account.epsilon for account in known), Fraction(0)), needs, subject, query)
-
     def _delta(self) -> Fraction | None:
         """Where rho terms are converted, as the first publication with one has said."""
         return self._fact("delta")
@@ -518,21 +482,6 @@ class BaseTransaction(ABC):
 
     @abstractmethod
     def _plans_at(self, subject: str, t: int, query: str) -> list[PlanRecord]: ...
-
-    @property
-    @abstractmethod
-    def _has_groups(self) -> bool: ...
-
-    @abstractmethod
-    def _group(self, subject: str) -> Group | None:
-        """The group of a subject."""
-
-    @abstractmethod
-    def _group_named(self, name: str) -> Group | None: ...
-
-    @abstractmethod
-    def _put_group(self, group: Group) -> None:
-        """Record a new group, or one with more members than before."""
 
     @abstractmethod
     def _publications(self) -> Sequence[Publication]:

@@ -13,7 +13,6 @@ from dphmm.accounting.event import LearningEvent, NotPrivateEvent
 from dphmm.accounting.ledger import (
     COST_STATEMENT,
     EPSILON_STATEMENT,
-    GROUP_STATEMENT,
     OWN_POLICIES,
     LedgerSummary,
     ledger_summary,
@@ -201,7 +200,7 @@ def _shown(total: Guarantee) -> str:
 
 
 def _shared_lines(found: LedgerSummary) -> list[str]:
-    """Every publication, what each subject loses in them and in its releases, and the groups."""
+    """Every publication, what each subject loses in them and in its releases."""
     lines = []
     if found.publications:
         rows = [(f"  {one_line(each.name)}", _publication_words(each)) for each in found.publications]
@@ -215,9 +214,6 @@ def _shared_lines(found: LedgerSummary) -> list[str]:
         lines += [f"there: {last.present.statement} ({last.present.citation})"]
     if found.cap is not None:
         lines.append(f"capped: no publication takes what all of them lose of one person above {in_short(found.cap)}")
-    for group in found.groups:
-        total = f"of {len(group.members)} members together, of all queries, at most {in_short(group.cap)}"
-        lines.append(f"group {one_line(group.name)}: epsilons {total}: {GROUP_STATEMENT}")
     return lines
 
 

@@ -112,8 +112,6 @@ if TYPE_CHECKING:
 )
 @click.option("--cap-epsilon", metavar="E", help="Refuse what would bring a subject's sum of epsilons above this.")
 @click.option("--cap-cost", metavar="C", help="Refuse what would bring a subject's sum of costs above this.")
-@click.option("--groups", metavar="FILE", help="A public table (subject, group) of people who are hidden together.")
-@click.option("--cap-group", metavar="E", help="With --groups: refuse what brings a group's sum of epsilons above it.")
 @click.option(
     "--no-estimates",
     is_flag=True,

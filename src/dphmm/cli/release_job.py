@@ -27,7 +27,6 @@ from dphmm.storage.inputs import checked_output
 from dphmm.storage.ledger import COMMANDS, open_ledger
 from dphmm.storage.ledger.connection import ledger_path
 from dphmm.storage.private_tables import owner_counts, owner_path, refuse_private, rejected_path, write_counts
-from dphmm.storage.public_tables import read_groups
 from dphmm.storage.tables import table_format
 
 if TYPE_CHECKING:
@@ -83,7 +82,6 @@ class Job:
         choices |= kept_protection(given)
         choices["estimates"] = not given["no_estimates"]
         choices["promise"] = asked_promise(given)
-        choices |= asked_groups(given)
         choices |= asked_tables(given, model, space)
         schedule, planned = asked_schedule(given, (model, policy, space), choices)
         choices |= schedule
@@ -222,20 +220,6 @@ def asked_promise(given: Mapping[str, Any]) -> SequencePromise | None:
         lengths["per"] = int(lengths["per"])
     zone = {} if given["zone"] is None else {"zone": given["zone"]}
     return SequencePromise(exact_epsilon(given["path_epsilon"], "--path-epsilon"), **lengths, **zone)
-
-
-def asked_groups(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The groups that a public table names, and the cap of each; nothing where there are none."""
-    path, cap = given["groups"], given["cap_group"]
-    if path is None:
-        if cap is not None:
-            raise InvalidInput("--cap-group", cap, "--groups with it: who is hidden together")
-        return {}
-    if cap is None:
-        raise InvalidInput("--cap-group", "nothing", "what the epsilons of a group may sum to, with --groups")
-    if given["trajectories"] != "-":
-        refuse_private(path, given["trajectories"], "--groups", called="TRAJ")
-    return {"groups": read_groups(path, "--groups"), "cap_group": exact_epsilon(cap, "--cap-group")}
 
 
 def asked_tables(given: Mapping[str, Any], model: MarkovModel, space: StateSpace) -> dict[str, Any]:

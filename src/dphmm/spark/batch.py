@@ -62,8 +62,6 @@ _TYPES = {
 _ELSEWHERE = {
     "ledger": "none: the release table is the ledger; dphmm.release_many takes one",
     "bits": "none: words are those of a job key",
-    "groups": "none: members of a group are in several buckets; dphmm.release_many takes groups",
-    "cap_group": "none: members of a group are in several buckets; dphmm.release_many takes groups",
     "progress": "none: Spark shows the progress of its own tasks",
 }
 
@@ -154,7 +152,7 @@ def release(
     ----------
     frame : rows with columns user, t (a timestamp) or step (whole numbers), and state (a name or a number), or lat and
         lon on a map. It must give the same rows whenever it is evaluated: read it from files or a table.
-    model, policy, space, epsilon, query and other choices : as `dphmm.release_many`, without ledger, bits, groups and
+    model, policy, space, epsilon, query and other choices : as `dphmm.release_many`, without ledger, bits and
         progress.
     into : a release table, or a folder for one that all machines reach under this name. It is the ledger.
     columns : names of columns by role ("user", "t", "step", "lat", "lon", "state") where they differ.

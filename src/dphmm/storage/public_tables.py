@@ -5,8 +5,7 @@ What is in such a file is taken to be public.
 `read_numbers` reads files of nothing but numbers, one row a draw: .npy, .parquet, .csv, .csv.gz. `read_matrix`,
 `read_moves` and `read_costs` read weights of moves (each row is divided by its sum) and costs of answers.
 `read_step_choices` and `read_initials` read what a release chooses for single steps, and where subjects begin.
-`space_of_answers`, `labels_by_state`, `listed_names` and `read_groups` read which states there are, their answers and
-labels, and groups of subjects.
+`space_of_answers`, `labels_by_state` and `listed_names` read which states there are, their answers and labels.
 """
 
 from __future__ import annotations
@@ -532,29 +531,6 @@ def listed_names(path: str, field: str, column: str) -> list[str]:
     except InvalidInput:
         expected = "each name once, with no control characters: a list of the names there can be, not data"
         raise InvalidInput(field, f"{path}, with names that cannot be or that repeat", expected) from None
-
-
-def read_groups(path: PathLike, field: str = "groups") -> dict[str, str]:
-    """The group of every subject, by name, from a public table with columns subject (or user) and group.
-
-    Raises InvalidInput for a missing column, an empty cell, and a subject in two groups.
-
-    >>> from pathlib import Path
-    >>> from tempfile import mkdtemp
-    >>> table = Path(mkdtemp()) / "families.csv"
-    >>> _ = table.write_text("subject,group\\nanna,one\\nben,one\\n")
-    >>> read_groups(table)
-    {'anna': 'one', 'ben': 'one'}
-    """
-    named_so = "user" if "user" in column_names(checked_input(path, field)) else "subject"
-    name = Path(path).name
-    found: dict[str, str] = {}
-    for subject, group in zip(*listed_columns(str(path), field, (named_so, "group")), strict=True):
-        if not subject or not group:
-            raise InvalidInput(field, f"{name}, with an empty cell", "a subject and a group in every row")
-        if found.setdefault(subject, group) != group:
-            raise InvalidInput(field, f"{name}, with a subject in two groups", "one group a subject")
-    return found
 
 
 def _by_name(path: str, field: str) -> tuple[list[str], dict[str, list[Any]]]:

@@ -10,7 +10,6 @@ terms        what many rows share: kind, epsilon, cost, and how they were drawn
 release      one step each, UNIQUE (session, t); z as text, because integers may pass 64 bits and labels are text
 snapshot     a belief at a step: a cache that the rows can always replace
 publication  what was published about all persons of a data set, with its result
-group        in two tables, group_account and group_member: who shares a cap; there from the first group on
 
 Decision: docs/adr/0012. Proof: docs/proofs/ledger.md.
 """
@@ -24,7 +23,7 @@ import re
 import sqlite3
 import zlib
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
@@ -34,7 +33,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from dphmm._checks import written_fraction
-from dphmm.accounting.budget import EMPTY, UNLIMITED, Account, Caps, Group, quoted, recount
+from dphmm.accounting.budget import EMPTY, UNLIMITED, Account, Caps, quoted, recount
 from dphmm.accounting.ledger import Entry, Kind, PlanRecord, Request
 from dphmm.accounting.promise import SequencePromise
 from dphmm.accounting.publication import Publication, Published
@@ -217,17 +216,6 @@ def fact_from(text: str) -> Fraction:
         raise damaged() from None
 
 
-def groups_from(rows: Iterable[Row]) -> list[Group]:
-    """Groups of (name, cap, member), by name."""
-    members: dict[tuple[str, str], list[str]] = {}
-    for name, cap, member in rows:
-        members.setdefault((name, cap), []).append(member)
-    try:
-        return [Group(name, number_of(cap), tuple(found)) for (name, cap), found in sorted(members.items())]
-    except (InvalidInput, *_UNREADABLE):
-        raise damaged(what="a damaged group") from None
-
-
 def options_from(text: str) -> dict[str, str]:
     """The options of a session row."""
     try:
@@ -272,7 +260,7 @@ def plan_from(row: Row) -> PlanRecord:
 
 FORMAT = 2
 #: What a program must know to use a file that has it, because it would pass a bound or print a smaller total.
-FEATURES: frozenset[str] = frozenset({"caps", "promise", "publications", "groups"})
+FEATURES: frozenset[str] = frozenset({"caps", "promise", "publications"})
 
 _TABLES = {
     "meta": """(
@@ -370,20 +358,7 @@ _TABLES = {
     CHECK ((loss = 'none') = (relation IS NULL))
 ) WITHOUT ROWID""",
 }
-#: Made with the first group.
-_GROUP_TABLES = {
-    "group_account": """(
-    id INTEGER PRIMARY KEY,
-    name TEXT NOT NULL UNIQUE,
-    cap_epsilon TEXT NOT NULL
-)""",
-    "group_member": """(
-    subject TEXT NOT NULL PRIMARY KEY,
-    group_account INTEGER NOT NULL REFERENCES group_account (id)
-) WITHOUT ROWID""",
-}
 _STATEMENTS = {name: f"CREATE TABLE {name} {columns}" for name, columns in _TABLES.items()}
-_GROUP_STATEMENTS = {name: f"CREATE TABLE {name} {columns}" for name, columns in _GROUP_TABLES.items()}
 
 #: Begins every query that reads: headers, entries, plans, accounts, caps, snapshots and publications as tables.
 READING = """WITH
@@ -416,12 +391,6 @@ stored_publication AS (
 )
 """
 
-#: (name, cap, member) of all groups, where there are any.
-GROUPS = (
-    "SELECT name, cap_epsilon, subject FROM group_account "
-    "JOIN group_member ON group_member.group_account = group_account.id"
-)
-
 
 def prepare(connection: sqlite3.Connection, path: Path) -> None:
     """Make the tables in an empty file; any other must be a ledger of this format."""
@@ -450,12 +419,6 @@ def use_feature(connection: sqlite3.Connection, name: str) -> None:
         connection.execute("UPDATE meta SET value = ? WHERE key = 'features'", (used,))
 
 
-def create_group_tables(connection: sqlite3.Connection) -> None:
-    """The tables of groups, in a transaction of the caller's that writes the feature too."""
-    for statement in _GROUP_STATEMENTS.values():
-        connection.execute(statement)
-
-
 def check_tables(connection: sqlite3.Connection, path: Path) -> None:
     """Raise InvalidInput for what is no ledger, one of another format, and tables made by others."""
     found = _objects(connection)
@@ -471,7 +434,7 @@ def check_tables(connection: sqlite3.Connection, path: Path) -> None:
     if unknown:
         raise InvalidInput("ledger", str(path), f"a ledger without {unknown[0]!r}: upgrade dphmm")
     # A trigger or an altered table could make the account say less than was released.
-    if found != _STATEMENTS | (_GROUP_STATEMENTS if "group_account" in found else {}):
+    if found != _STATEMENTS:
         raise InvalidInput("ledger", str(path), "the tables as dphmm made them; others were added or changed")
 
 
@@ -515,7 +478,6 @@ def check_contents(connection: sqlite3.Connection, path: Path) -> None:
         counted, stored = _counted(connection), _stored(connection)
         broken = _broken_promise(connection)
         _check_publications(connection, path)
-        groups = _groups(connection)
         other = connection.execute(_VERSIONS).fetchone()
     finally:
         connection.execute("ROLLBACK")
@@ -526,9 +488,6 @@ def check_contents(connection: sqlite3.Connection, path: Path) -> None:
             raise DphmmError(f"ledger {path.name}: the account of {quoted(subject)} is not that of its releases")
     if broken is not None:
         raise DphmmError(f"ledger {path.name}: the releases of {quoted(broken)} break the promise of its account")
-    for group in groups:
-        if sum((stored.get(member, EMPTY).epsilon for member in group.members), Fraction(0)) > group.cap:
-            raise DphmmError(f"ledger {path.name}: the releases of group {quoted(group.name)} pass its cap")
     if other is not None:
         raise DphmmError(f"ledger {path.name}: the version of {quoted(other[0])} is not the number of its facts")
 
@@ -563,11 +522,6 @@ def _check_publications(connection: sqlite3.Connection, path: Path) -> None:
         fact_from(value)
     if (numbers or facts) and "publications" not in str(features).split():
         raise DphmmError(f"ledger {path.name}: it has publications and does not say so: restore its latest copy")
-
-
-def _groups(connection: sqlite3.Connection) -> list[Group]:
-    there = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'group_account'").fetchone()
-    return groups_from(connection.execute(GROUPS)) if there else []
 
 
 def _stored(connection: sqlite3.Connection) -> dict[str, Account]:

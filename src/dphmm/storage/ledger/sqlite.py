@@ -14,7 +14,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeVar
 
-from dphmm.accounting.budget import EMPTY, UNLIMITED, Caps, Group, quoted
+from dphmm.accounting.budget import EMPTY, UNLIMITED, Caps, quoted
 from dphmm.accounting.ledger import Entry, PlanRecord, SessionHeader, Spent
 from dphmm.accounting.publication import Publication, Published
 from dphmm.accounting.transaction import Turn
@@ -31,7 +31,6 @@ from dphmm.storage.ledger.connection import (
     watch,
 )
 from dphmm.storage.ledger.schema import (
-    GROUPS,
     READING,
     account_from,
     caps_from,
@@ -41,7 +40,6 @@ from dphmm.storage.ledger.schema import (
     digest_of,
     entry_from,
     fact_from,
-    groups_from,
     hash_stored,
     options_from,
     plan_from,
@@ -200,11 +198,6 @@ class SqliteLedger:
         """What holds of all publications: "delta", where rho terms are converted, and "cap_epsilon"."""
         rows = self._rows("SELECT key, value FROM meta WHERE key IN ('delta', 'cap_epsilon')")
         return {name: fact_from(value) for name, value in rows}
-
-    def groups(self) -> list[Group]:
-        """All groups, by name."""
-        there = self._rows("SELECT 1 FROM sqlite_master WHERE name = 'group_account'")
-        return groups_from(self._rows(GROUPS)) if there else []
 
     def sessions(self) -> list[tuple[str, str]]:
         """All (subject, query), sorted."""

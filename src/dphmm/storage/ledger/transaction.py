@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dphmm.accounting.budget import EMPTY, UNLIMITED, Account, Caps, Group, Looked, quoted
+from dphmm.accounting.budget import EMPTY, UNLIMITED, Account, Caps, Looked, quoted
 from dphmm.accounting.ledger import Entry, PlanRecord, Request, SessionHeader
 from dphmm.accounting.memory import other_plan
 from dphmm.accounting.publication import Publication, Published
@@ -25,17 +25,14 @@ from dphmm.accounting.transaction import BaseTransaction
 from dphmm.errors import DphmmError, InvalidInput
 from dphmm.storage.ledger.connection import damaged, explained
 from dphmm.storage.ledger.schema import (
-    GROUPS,
     Row,
     account_from,
     account_row,
     answer_texts,
     caps_from,
-    create_group_tables,
     digest_of,
     entry_from,
     fact_from,
-    groups_from,
     hash_stored,
     number_of,
     number_text,
@@ -102,12 +99,6 @@ _CAPPED = "SELECT subject FROM account WHERE cap_epsilon IS NOT NULL OR cap_cost
 _DESCRIBED = "id, kind, statement, unit, relation, units_per_person, epsilon, rho, delta, counts"
 PUBLICATIONS = f"SELECT {_DESCRIBED} FROM publication ORDER BY version"
 PUBLISHED = f"SELECT {_DESCRIBED}, version, time, result FROM publication WHERE id = ?"
-_GROUP_OF = (
-    "SELECT name FROM group_member JOIN group_account ON group_account.id = group_member.group_account "
-    "WHERE subject = ?"
-)
-_ADD_GROUP = "INSERT OR IGNORE INTO group_account (name, cap_epsilon) VALUES (?, ?)"
-_ADD_MEMBER = "INSERT OR IGNORE INTO group_member VALUES (?, (SELECT id FROM group_account WHERE name = ?))"
 _ADD_CHANGE = "INSERT INTO change (account, version, kind, document) VALUES (?, ?, ?, ?)"
 _ADD_RELEASE = "INSERT INTO release VALUES (?, ?, ?, ?, ?, ?)"
 _PUT_ACCOUNT = "UPDATE account SET version = ?, epsilon = ?, cost_nanos = ?, unbounded = ? WHERE id = ?"
@@ -294,25 +285,6 @@ class SqliteTransaction(BaseTransaction):
     def _use(self, feature: str) -> None:
         use_feature(self._connection, feature)
         self._used = None
-
-    @property
-    def _has_groups(self) -> bool:
-        return self._uses("groups")
-
-    def _group(self, subject: str) -> Group | None:
-        found = self._connection.execute(_GROUP_OF, (subject,)).fetchone() if self._has_groups else None
-        return None if found is None else self._group_named(found[0])
-
-    def _group_named(self, name: str) -> Group | None:
-        found = groups_from(self._connection.execute(f"{GROUPS} WHERE name = ?", (name,))) if self._has_groups else []
-        return found[0] if found else None
-
-    def _put_group(self, group: Group) -> None:
-        if not self._has_groups:
-            create_group_tables(self._connection)
-            self._use("groups")
-        self._connection.execute(_ADD_GROUP, (group.name, number_text(group.cap)))
-        self._connection.executemany(_ADD_MEMBER, [(member, group.name) for member in group.members])
 
     def _publications(self) -> Sequence[Publication]:
         if self._known is None:
