@@ -19,7 +19,7 @@ def policy_kinds() -> list[str]:
 
 def release_mechanisms() -> list[str]:
     """Every mechanism that a release may draw from."""
-    return list(registry.RELEASE_KINDS)
+    return list(registry.KINDS)
 
 
 def chosen_mechanisms() -> list[str]:

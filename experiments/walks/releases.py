@@ -9,18 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import ClassVar, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dphmm import Belief, InvalidInput, MarkovModel, SensitivityHull
 
+# A mechanism of one's own checks its arguments as those of the package do.
+from dphmm._checks import exact_epsilon
+
 # `smooth` smooths what a session released, and there is no session here.
 from dphmm.markov.filtering import Rows, likeliest_path, marginals
-from dphmm.mechanisms import MECHANISM_CHOICES, KNorm, Laplace, Mechanism, PlanarIsotropic
-
-# A mechanism of one's own checks its arguments as those of the package do.
+from dphmm.mechanisms import MECHANISM_CHOICES, KNorm, Laplace, PlanarIsotropic
 from dphmm.mechanisms.base import hull_field, rows, vector
 from dphmm.policy import DeltaSet, PolicyGraph, Support, complete, radius, transition
 from dphmm.samplers import default_bits
@@ -37,18 +38,15 @@ from dphmm.types import Bits, BoolArray, Exact, FloatArray, IntArray
 from experiments.walks.studies import OTHERS, Fold, Study
 
 
-class PlanarLaplace(Mechanism):
+class PlanarLaplace:
     """Density ∝ exp(-ε|z - answer|/r), r the longest required difference: distance instead of the body's norm.
 
     The mechanism of geo-indistinguishability (Andrés et al., CCS 2013) at ε/r, so that every pair that K asks for loses
     at most ε. In the plane; floats, for comparison.
     """
 
-    name: ClassVar[str] = "planar-laplace"
-    exact: ClassVar[bool] = False
-
     def __init__(self, K: SensitivityHull, epsilon: Exact) -> None:
-        super().__init__(epsilon)
+        self.epsilon = exact_epsilon(epsilon)
         hull = hull_field(K)
         if hull.dimension != 2 or hull.rank == 0:
             raise InvalidInput("K", f"rank {hull.rank} in {hull.dimension} dimensions", "a body in the plane")
@@ -79,7 +77,10 @@ class PlanarLaplace(Mechanism):
 
 
 CONTINUOUS: dict[str, type[KNorm] | type[Laplace] | type[PlanarLaplace]] = {
-    law.name: law for law in (PlanarIsotropic, KNorm, Laplace, PlanarLaplace)
+    "planar-isotropic": PlanarIsotropic,
+    "knorm": KNorm,
+    "laplace": Laplace,
+    "planar-laplace": PlanarLaplace,
 }
 LAWS = (*MECHANISM_CHOICES, *CONTINUOUS)
 
@@ -117,7 +118,7 @@ class ExactLaw:
 class ContinuousLaw:
     """Algorithm 2 of the DPHMM paper with another mechanism on the plan's body."""
 
-    def __init__(self, plan: Plan, frame: Lattice, mechanism: Mechanism) -> None:
+    def __init__(self, plan: Plan, frame: Lattice, mechanism: KNorm | Laplace | PlanarLaplace) -> None:
         self._answers = frame.to_answers(plan.image)
         self._support = plan.constraint.support
         self._mechanism = mechanism

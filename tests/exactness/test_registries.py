@@ -79,7 +79,7 @@ def test_a_drawn_kind_is_the_registered_one(kind):
 
 def test_a_new_kind_and_a_new_mechanism_are_told_of(monkeypatch):
     monkeypatch.setitem(graph.KINDS, "rings", Complete)
-    monkeypatch.setitem(registry.RELEASE_KINDS, "geometric", DiscreteKNorm)
+    monkeypatch.setitem(registry.KINDS, "geometric", DiscreteKNorm)
     assert policies_left_out() == [f"rings is registered and not tried here: add {_POLICY}"]
     assert mechanisms_left_out() == [f"geometric is registered and not tried here: add {_MECHANISM}"]
     # A new table: an entry that is put back would come last, and messages name the kinds in order.

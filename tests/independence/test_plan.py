@@ -138,7 +138,7 @@ def test_no_registered_kind_or_mechanism_is_left_out():
 
 def test_a_new_kind_and_a_new_mechanism_are_told_of(monkeypatch):
     monkeypatch.setitem(graph.KINDS, "rings", Complete)
-    monkeypatch.setitem(registry.RELEASE_KINDS, "geometric", DiscreteKNorm)
+    monkeypatch.setitem(registry.KINDS, "geometric", DiscreteKNorm)
     told = [f"rings is registered and not tried here: add {_POLICY}"]
     assert kinds_and_mechanisms_left_out() == [*told, f"geometric is registered and not tried here: add {_MECHANISM}"]
 

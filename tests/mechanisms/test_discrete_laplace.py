@@ -21,7 +21,7 @@ import dphmm
 from dphmm import policy
 from dphmm.audit.law import Law
 from dphmm.errors import DegenerateHull, InvalidInput
-from dphmm.mechanisms import Constant, DiscreteKNorm, DiscreteLaplace, Staircase, choose, from_description
+from dphmm.mechanisms import Constant, DiscreteKNorm, DiscreteLaplace, Staircase, choose
 from dphmm.mechanisms.discrete_laplace import cross_polytope
 from dphmm.samplers.entropy import ReplayBits
 from naive_mechanisms import hull_of_points
@@ -269,13 +269,3 @@ def test_axes_without_a_common_measure_are_refused():
     pitch = [1.0, 1.0000000371, 1.9999999901]
     with pytest.raises(InvalidInput, match=r"mechanism: got .* common measure; expected .*one pitch"):
         cross_polytope(hull_of_points([(2**27, 1, 1), (1, 2**27 - 1, 0), (0, 0, 1)], pitch))
-
-
-def test_a_described_mechanism_is_made_again_on_its_own_body():
-    """Axes are rounded up once: on the body itself they would be rounded up again."""
-    hull = hull_of_points([(2, 1)], [0.2, 0.3])
-    made = DiscreteLaplace.for_hull(hull, Fraction(1, 3))
-    assert made.hull.widths == (4, 3)
-    assert cross_polytope(made.hull).widths != made.hull.widths
-    again = from_description(made.hull, made.describe())
-    assert type(again) is DiscreteLaplace and again.hull is made.hull and again.describe() == made.describe()

@@ -11,7 +11,8 @@ import pytest
 
 import dphmm
 from dphmm.errors import InvalidInput
-from dphmm.mechanisms import RELEASE_MECHANISMS, Hops, OptimalTable
+from dphmm.mechanisms import Hops, OptimalTable
+from dphmm.mechanisms.registry import KINDS
 
 
 def complete(n):
@@ -126,7 +127,7 @@ def test_a_session_keeps_its_promise_with_it(way):
 
 
 def test_who_asks_for_what_it_is_not_is_told():
-    assert "hops" in RELEASE_MECHANISMS
+    assert "hops" in KINDS
     with pytest.raises(InvalidInput, match="got 401 answers; expected at most 400"):
         Hops(np.arange(401)[:, None], line(401), 1)
     with pytest.raises(InvalidInput, match="policy, space: got 3 states in the policy, 6 in the space"):

@@ -21,7 +21,7 @@ PLANE = dphmm.sensitivity_hull(dphmm.policy.complete(3), np.array([[0, 0], [1, 0
 ONE = [kind(HULL, 1) for kind in (DiscreteKNorm, Staircase, KNorm, Laplace)] + [Constant(POINT, 1)]
 
 
-@pytest.mark.parametrize("mechanism", ONE, ids=lambda mechanism: mechanism.name)
+@pytest.mark.parametrize("mechanism", ONE, ids=lambda mechanism: type(mechanism).__name__)
 def test_a_number_is_a_vector_of_one(mechanism):
     assert mechanism.loss(1.0) == mechanism.loss([1.0])
     one, other = (mechanism.log_likelihood(z, [[0.0], [1.0]]) for z in (1.0, [1.0]))

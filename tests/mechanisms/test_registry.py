@@ -13,21 +13,21 @@ import dphmm.mechanisms
 from dphmm.errors import InvalidInput
 from dphmm.mechanisms import (
     MECHANISM_CHOICES,
-    MECHANISMS,
-    RELEASE_MECHANISMS,
     Constant,
     DiscreteKNorm,
+    KNorm,
+    Laplace,
     LatticeMechanism,
-    Mechanism,
+    NoiseMechanism,
+    PlanarIsotropic,
     Staircase,
     choose,
-    from_description,
-    mechanism,
     mechanism_for,
 )
 from dphmm.mechanisms import registry as module
 from dphmm.mechanisms.knorm import Breakpoints, lattice_body
-from dphmm.mechanisms.registry import KINDS, RELEASE_KINDS
+from dphmm.mechanisms.registry import KINDS
+from dphmm.session.options import Options
 from naive_mechanisms import SHAPES, hull_of_points, shape
 
 
@@ -40,7 +40,8 @@ def test_auto_takes_the_least_expected_error(name, epsilon):
     errors = [DiscreteKNorm(hull, epsilon).expected_error]
     errors += [Staircase(hull, epsilon, g).expected_error for g in offsets]
     chosen = choose(hull, epsilon)
-    assert chosen.expected_error == pytest.approx(from_description(hull, chosen.describe()).expected_error, rel=2e-3)
+    again = Staircase(hull, epsilon, chosen.offset) if isinstance(chosen, Staircase) else DiscreteKNorm(hull, epsilon)
+    assert chosen.expected_error == pytest.approx(again.expected_error, rel=2e-3)
     assert chosen.expected_error <= min(errors) * (1 + 1e-8)
     assert chosen.epsilon == Fraction(str(epsilon))
     if isinstance(chosen, Staircase):
@@ -85,20 +86,23 @@ def test_no_mechanism_is_left_out_of_the_registry():
     found = set()
     for info in pkgutil.iter_modules(dphmm.mechanisms.__path__, "dphmm.mechanisms."):
         for _, cls in inspect.getmembers(importlib.import_module(info.name), inspect.isclass):
-            if issubclass(cls, Mechanism) and not inspect.isabstract(cls):
+            if issubclass(cls, LatticeMechanism) and not inspect.isabstract(cls):
                 found.add(cls)
-    assert found == set(KINDS) and len({cls.name for cls in KINDS}) == len(KINDS)
-    assert [(name, cls) for name, cls in (MECHANISMS | RELEASE_KINDS).items() if cls.name != name] == []
+    assert found == set(KINDS.values()) and len(found) == len(KINDS)
+    assert [(name, cls) for name, cls in KINDS.items() if cls.name != name] == []
     exported = [getattr(dphmm.mechanisms, name) for name in dphmm.mechanisms.__all__]
     assert [cls for cls in found if cls not in exported] == []
 
 
+ON_HULLS = sorted(name for name, kind in KINDS.items() if issubclass(kind, NoiseMechanism))
+
+
 @pytest.mark.replayed_words
-@pytest.mark.parametrize("name", sorted(MECHANISMS))
+@pytest.mark.parametrize("name", ON_HULLS)
 def test_every_mechanism_keeps_the_protocol(name):
     hull = hull_of_points([(0, 0)]) if name == "constant" else shape("disc")
-    made = mechanism(name, hull, "0.5")
-    assert type(made) is MECHANISMS[name] and made.epsilon == Fraction(1, 2)
+    made = mechanism_for(hull, Fraction(1, 2), name)
+    assert type(made) is KINDS[name] and made.epsilon == Fraction(1, 2)
     described = made.describe()
     assert described["name"] == name and described["epsilon"] == "1/2"
     assert all(isinstance(value, str) for value in described.values())
@@ -106,26 +110,15 @@ def test_every_mechanism_keeps_the_protocol(name):
     assert made.loss((0.0, 0.0)) == 0.0 and made.expected_error >= 0.0
     z = made.sample((1.0, 2.0))
     assert made.log_likelihood(z, [(1.0, 2.0), (0.0, 0.0)]).shape == (2,)
-    assert made.exact is isinstance(made, LatticeMechanism) is (name in RELEASE_MECHANISMS)
-    if made.exact:
-        rebuilt = from_description(made.hull, described)
-        assert type(rebuilt) is type(made) and rebuilt.describe() == described
 
 
-def test_descriptions_that_are_not_of_a_release_mechanism_are_refused():
-    hull = shape("disc")
-    for wrong in (
-        {},
-        {"name": "laplace", "epsilon": "1"},
-        {"name": "discrete-knorm"},
-        {"name": "staircase", "epsilon": "1"},
-        {"name": "staircase", "epsilon": "1", "offset": "1/0"},
-        {"name": "discrete-knorm", "epsilon": "much"},
-    ):
-        with pytest.raises(InvalidInput, match="mechanism"):
-            from_description(hull, wrong)
-    with pytest.raises(InvalidInput, match="one of"):
-        mechanism("gauss", hull, 1)
+def test_no_release_takes_a_continuous_mechanism():
+    for kind, name in ((KNorm, "knorm"), (PlanarIsotropic, "planar-isotropic"), (Laplace, "laplace")):
+        assert not issubclass(kind, LatticeMechanism)
+        with pytest.raises(InvalidInput, match=f"mechanism: got {name}; expected one of discrete-knorm, staircase"):
+            mechanism_for(shape("disc"), Fraction(1), name)
+        with pytest.raises(InvalidInput, match=f"mechanism: got {name}; expected one of auto, discrete-knorm"):
+            Options.checked(1, dimension=2, mechanism=name)
 
 
 def test_a_plan_gets_the_mechanism_it_names():
@@ -133,7 +126,7 @@ def test_a_plan_gets_the_mechanism_it_names():
     assert mechanism_for(hull, Fraction(1), "auto") is choose(hull, 1)
     with pytest.raises(InvalidInput, match="mechanism: got optimal-table; expected one of discrete-knorm, staircase"):
         mechanism_for(hull, Fraction(1), "optimal-table")
-    for name in (name for name in MECHANISM_CHOICES[1:] if RELEASE_KINDS[name].made_from == "hull"):
+    for name in (name for name in MECHANISM_CHOICES[1:] if KINDS[name].made_from == "hull"):
         assert mechanism_for(hull, Fraction(1), name).name == name
         assert isinstance(mechanism_for(hull_of_points([(0, 0)]), Fraction(1), name), Constant)
     for made in (DiscreteKNorm(hull, 2), Staircase(hull, 2, 0)):

@@ -27,9 +27,8 @@ from dphmm.audit.first_steps import Compared, compared_with_blocks, compared_wit
 from dphmm.audit.released_file import ReleasedFile
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
-from dphmm.mechanisms import AUTO
+from dphmm.mechanisms import AUTO, registry
 from dphmm.mechanisms.answer_table import is_reference
-from dphmm.mechanisms.registry import RELEASE_MECHANISMS
 from dphmm.policy.graph import KINDS, PolicyGraph
 from dphmm.session.options import CHOICES, Options, checked_varies
 from dphmm.states.space import Labels, StateSpace
@@ -208,7 +207,7 @@ def require_numbers(statement: ReleaseStatement, name: str, rows: Columns, *, wh
         room = by_user.left_out if rows.estimated else 0
         # Other files have answers at steps that this one leaves out, at most; without estimates none of them tells.
         _require(earlier_answers_of(statement) <= room, name, "published.earlier_answers")
-    named = {part for names_of in chosen for part in names_of.split("+")} <= set(RELEASE_MECHANISMS)
+    named = {part for names_of in chosen for part in names_of.split("+")} <= set(registry.KINDS)
     _require(named, name, "mechanism.chosen")
     exact, promise = exact_epsilons(statement), promise_of_statement(statement)
     values, which = np.unique(rows.epsilon, return_inverse=True)

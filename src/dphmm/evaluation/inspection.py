@@ -19,7 +19,8 @@ from dphmm.evaluation.lonely import LonelyCost, Moved, cells_alone, lonely_cost,
 from dphmm.evaluation.remedies import Remedy, remedies
 from dphmm.markov.model import MarkovModel
 from dphmm.markov.stochastic import percent
-from dphmm.mechanisms import MECHANISMS, LatticeMechanism, mechanism
+from dphmm.mechanisms import NoiseMechanism
+from dphmm.mechanisms.registry import KINDS
 from dphmm.policy._radius import Radius
 from dphmm.policy.constraint import Constraint, Support
 from dphmm.policy.graph import PolicyGraph
@@ -198,14 +199,12 @@ def _errors(hull: SensitivityHull, options: Options, bias: float) -> dict[str, A
     ``bias`` is the mean square distance of merged states to their partners, which comes to each.
     """
     errors: dict[str, Any] = {}
-    for name, kind in MECHANISMS.items():
-        if issubclass(kind, LatticeMechanism) and not kind.choosable:
-            continue
-        try:
-            error = math.sqrt(mechanism(name, hull, options.epsilon).expected_error + bias)
-        except (InvalidInput, DphmmError):
-            error = None
-        errors[name if kind.exact else f"{name} (not for release)"] = error
+    for name, kind in KINDS.items():
+        if issubclass(kind, NoiseMechanism) and kind.choosable:
+            try:
+                errors[name] = math.sqrt(kind.for_hull(hull, options.epsilon).expected_error + bias)
+            except (InvalidInput, DphmmError):
+                errors[name] = None
     return errors
 
 

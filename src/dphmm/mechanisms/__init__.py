@@ -5,12 +5,12 @@
 - for few answers, exact too: `OptimalTable`, the best law over the answers for each of them, from a linear program;
 `Hops` for labels: what is further away by edges is named less often (randomised response if all are joined);
 `MadeTable`, made once before and named by its contents
-- continuous floats, for the papers and for simulation: `Laplace`, `KNorm`, `PlanarIsotropic`
-- by name: `MECHANISMS`, `mechanism`, `from_description`
+- continuous floats, for research and not for publication: `Laplace`, `KNorm`, `PlanarIsotropic`
+- by name: `mechanism_for`, `answer_mechanism`
 """
 
 from dphmm.mechanisms.answer_table import MadeTable, make_known
-from dphmm.mechanisms.base import AnswerMechanism, LatticeMechanism, Mechanism, NoiseMechanism
+from dphmm.mechanisms.base import AnswerMechanism, LatticeMechanism, NoiseMechanism
 from dphmm.mechanisms.continuous import KNorm, Laplace, PlanarIsotropic
 from dphmm.mechanisms.discrete_laplace import DiscreteLaplace
 from dphmm.mechanisms.hops import Hops
@@ -18,22 +18,16 @@ from dphmm.mechanisms.knorm import Constant, DiscreteKNorm, Staircase
 from dphmm.mechanisms.registry import (
     AUTO,
     MECHANISM_CHOICES,
-    MECHANISMS,
-    RELEASE_MECHANISMS,
     answer_mechanism,
     choose,
     chosen_kind,
-    from_description,
-    mechanism,
     mechanism_for,
 )
 from dphmm.mechanisms.table import OptimalTable
 
 __all__ = [
     "AUTO",
-    "MECHANISMS",
     "MECHANISM_CHOICES",
-    "RELEASE_MECHANISMS",
     "AnswerMechanism",
     "Constant",
     "DiscreteKNorm",
@@ -43,7 +37,6 @@ __all__ = [
     "Laplace",
     "LatticeMechanism",
     "MadeTable",
-    "Mechanism",
     "NoiseMechanism",
     "OptimalTable",
     "PlanarIsotropic",
@@ -51,8 +44,6 @@ __all__ = [
     "answer_mechanism",
     "choose",
     "chosen_kind",
-    "from_description",
     "make_known",
-    "mechanism",
     "mechanism_for",
 ]

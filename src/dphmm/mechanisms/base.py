@@ -8,14 +8,13 @@ Proof: docs/proofs/promise.md.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dphmm._checks import exact_epsilon, written_fraction
+from dphmm._checks import exact_epsilon
 from dphmm.errors import DphmmError, InvalidInput
 from dphmm.policy.constraint import Constraint
 from dphmm.policy.graph import PolicyGraph
@@ -57,13 +56,27 @@ class Words(NamedTuple):
     not_protected: tuple[str, ...] = ()
 
 
-class Mechanism(ABC):
-    """A mechanism for one sensitivity hull and one ε. Immutable; everything about it is public."""
+class LatticeMechanism(ABC):
+    """A mechanism that answers with lattice points, each with exactly the stated probability: what a release uses.
+
+    Immutable; everything about it is public. A new one is one file that says all of this, a line in
+    `dphmm.mechanisms.registry`, a proof page, and a word in docs/commands.md. Tests that try every mechanism fail then,
+    and say what each of them needs.
+    """
 
     #: What `describe` and the registry call it.
     name: ClassVar[str]
-    #: Whether outputs are lattice points with exactly the stated probabilities: fit for release.
-    exact: ClassVar[bool]
+    #: What it is made from: the hull of what must be hidden, or a plan's answers and the edges between them.
+    made_from: ClassVar[Literal["hull", "answers"]] = "hull"
+    #: Whether its law asks nothing of answers but which they are, so that they may be names.
+    for_labels: ClassVar[bool] = False
+    #: Whether a release may ask for it by name.
+    choosable: ClassVar[bool] = True
+    words: ClassVar[Words] = Words()
+    #: The law that an audit knows how to judge from its integers, where it is not named as the mechanism is.
+    law_name: ClassVar[str | None] = None
+    #: Whether it makes a body of full dimension of a flat hull by itself, so that nothing has to be thickened.
+    fills_space: ClassVar[bool] = False
 
     def __init__(self, epsilon: Exact) -> None:
         self._epsilon = exact_epsilon(epsilon)
@@ -78,17 +91,6 @@ class Mechanism(ABC):
         """E‖noise‖², in answer units squared."""
 
     @abstractmethod
-    def sample(self, answer: ArrayLike, bits: Bits | None = None) -> FloatArray:
-        """A noisy copy of one answer (d,) or of each row (m, d), in answer units. ``bits``: None for secure ones."""
-
-    @abstractmethod
-    def log_likelihood(self, z: ArrayLike, answers: ArrayLike) -> FloatArray:
-        """log P(z | answer) for each row of ``answers`` (N, d), up to a constant common to all.
-
-        -inf where z is impossible.
-        """
-
-    @abstractmethod
     def loss(self, v: ArrayLike) -> float:
         """The largest log-ratio between two answers that differ by v (d,), over everything that can come out."""
 
@@ -99,27 +101,6 @@ class Mechanism(ABC):
     def __repr__(self) -> str:
         parameters = (f"{key}={value}" for key, value in self.describe().items() if key != "name")
         return f"{type(self).__name__}({', '.join(parameters)})"
-
-
-class LatticeMechanism(Mechanism):
-    """A mechanism that answers with lattice points: what a release uses.
-
-    A new one is one file that says all of this, a line in `dphmm.mechanisms.registry`, a proof page, and a word in
-    docs/commands.md. Tests that try every mechanism fail then, and say what each of them needs.
-    """
-
-    exact: ClassVar[bool] = True
-    #: What it is made from: the hull of what must be hidden, or a plan's answers and the edges between them.
-    made_from: ClassVar[Literal["hull", "answers"]] = "hull"
-    #: Whether its law asks nothing of answers but which they are, so that they may be names.
-    for_labels: ClassVar[bool] = False
-    #: Whether a release may ask for it by name.
-    choosable: ClassVar[bool] = True
-    words: ClassVar[Words] = Words()
-    #: The law that an audit knows how to judge from its integers, where it is not named as the mechanism is.
-    law_name: ClassVar[str | None] = None
-    #: Whether it makes a body of full dimension of a flat hull by itself, so that nothing has to be thickened.
-    fills_space: ClassVar[bool] = False
 
     @property
     @abstractmethod
@@ -133,7 +114,7 @@ class LatticeMechanism(Mechanism):
     def sample(self, answer: ArrayLike, bits: Bits | None = None) -> FloatArray:
         """What is published for one answer (d,) or for each row (m, d), in answer units; made in lattice integers.
 
-        Raises InvalidInput for answers that are not on the lattice.
+        ``bits``: None for secure ones. Raises InvalidInput for answers that are not on the lattice.
         """
         table, one = rows(answer, self.frame.dimension, "answer")
         z = self.frame.to_answers(self.answer(self.frame.to_lattice(table), bits))
@@ -145,7 +126,7 @@ class LatticeMechanism(Mechanism):
         point = self.frame.to_lattice(vector(z, d, "z"))
         return self.log_likelihood_lattice(point, self.frame.to_lattice(rows(answers, d, "answers")[0]))
 
-    def prepare(self) -> None:
+    def prepare(self) -> None:  # noqa: B027
         """Compute now what the first draw would.
 
         Where the state decides which mechanism draws, a first draw must not take longer than others.
@@ -207,11 +188,6 @@ class NoiseMechanism(LatticeMechanism):
         """The mechanism that hides the differences in K."""
         return cls(K, epsilon)
 
-    @classmethod
-    def described(cls, K: SensitivityHull, description: Mapping[str, str]) -> Self:
-        """The mechanism that described itself so, on the same hull. Raises KeyError for a missing part."""
-        return cls.for_hull(K, written_epsilon(description))
-
     @property
     def frame(self) -> Lattice:
         """That of the hull."""
@@ -265,19 +241,6 @@ class AnswerMechanism(LatticeMechanism):
         cls, policy: PolicyGraph, space: StateSpace, epsilon: Exact, *, constraint: Constraint
     ) -> AnswerMechanism:
         """The mechanism for the answers of the plan states and the policy's contracted edges between them."""
-
-
-def written_epsilon(description: Mapping[str, str]) -> Fraction:
-    """The epsilon of a description. Raises InvalidInput for what is no fraction."""
-    return described_fraction(description["epsilon"])
-
-
-def described_fraction(text: str) -> Fraction:
-    """A fraction of a description. Raises InvalidInput for another text."""
-    try:
-        return written_fraction(text)
-    except (TypeError, ValueError, ZeroDivisionError):
-        raise InvalidInput("mechanism", text, "a fraction such as 1/2") from None
 
 
 def vector(v: ArrayLike, d: int, field: str = "v") -> FloatArray:

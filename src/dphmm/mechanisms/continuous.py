@@ -1,8 +1,7 @@
-"""The papers' mechanisms in floats, for simulation and comparison: Laplace, K-norm, planar isotropic (CCS 2015, Alg.
-2).
+"""The papers' mechanisms in floats, for research: Laplace, K-norm, planar isotropic (CCS 2015, Alg. 2).
 
-Not for release: the low-order bits of a float sum say what was added (docs/theory.md 5). Use `DiscreteLaplace` and
-`DiscreteKNorm`.
+Not for publication: the low-order bits of a float sum say what was added (docs/theory.md 5). No release takes one;
+`DiscreteLaplace` and `DiscreteKNorm` are exact.
 
 Proofs: docs/proofs/laplace.md, docs/proofs/knorm.md, docs/proofs/planar-isotropic.md.
 """
@@ -10,25 +9,24 @@ Proofs: docs/proofs/laplace.md, docs/proofs/knorm.md, docs/proofs/planar-isotrop
 from __future__ import annotations
 
 import numbers
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dphmm._cached import cached_property
-from dphmm._checks import exact_number
+from dphmm._checks import exact_epsilon, exact_number
 from dphmm.errors import DegenerateHull, InvalidInput
-from dphmm.mechanisms.base import Mechanism, hull_field, rows, vector
+from dphmm.mechanisms.base import hull_field, rows, vector
 from dphmm.samplers.entropy import default_bits
 from dphmm.samplers.uniform import choices, exponentials
 from dphmm.sensitivity.hull import SensitivityHull
 from dphmm.types import Bits, Exact, FloatArray, IntArray
 
 
-class Laplace(Mechanism):
+class Laplace:
     """Independent Laplace noise of scale S_f/ε on every axis: the K-norm mechanism of a cross-polytope.
 
-    Not for release.
+    Floats: not for publication.
 
     Parameters
     ----------
@@ -42,11 +40,8 @@ class Laplace(Mechanism):
     InvalidInput : a sensitivity that is not positive, an ε out of range.
     """
 
-    name: ClassVar[str] = "laplace"
-    exact: ClassVar[bool] = False
-
     def __init__(self, sensitivity: SensitivityHull | Exact, epsilon: Exact, dimension: int | None = None) -> None:
-        super().__init__(epsilon)
+        self.epsilon = exact_epsilon(epsilon)
         if isinstance(sensitivity, (str, numbers.Number)):
             self.sensitivity = float(exact_number(sensitivity, "sensitivity"))
             self._dimension = dimension
@@ -87,27 +82,21 @@ class Laplace(Mechanism):
         given = np.atleast_1d(np.asarray(v, dtype=np.float64))
         return float(np.abs(vector(given, len(given))).sum()) / self._scale
 
-    def describe(self) -> dict[str, str]:
-        return super().describe() | {"sensitivity": repr(self.sensitivity)}
-
     @property
     def _scale(self) -> float:
         return self.sensitivity / float(self.epsilon)
 
 
-class KNorm(Mechanism):
-    """Density ∝ exp(-ε‖z - answer‖_K) on answer + span K (Eq. 1 of the DPHMM paper). Floats: not for release.
+class KNorm:
+    """Density ∝ exp(-ε‖z - answer‖_K) on answer + span K (Eq. 1 of the DPHMM paper). Floats: not for publication.
 
     The exponent of the radius is the rank k of K, not d (Eq. 1 divides by a volume that is 0 for a flat
     hull).
     Raises InvalidInput for a hull of rank 0 or one that is not known exactly.
     """
 
-    name: ClassVar[str] = "knorm"
-    exact: ClassVar[bool] = False
-
     def __init__(self, K: SensitivityHull, epsilon: Exact) -> None:
-        super().__init__(epsilon)
+        self.epsilon = exact_epsilon(epsilon)
         self._hull: SensitivityHull = hull_field(K)
         if K.rank == 0:
             raise InvalidInput("K", "a hull of rank 0", "a hull with an edge; mechanisms.Constant for one answer")
@@ -179,13 +168,12 @@ def boundary(hull: SensitivityHull) -> IntArray:
 
 
 class PlanarIsotropic(KNorm):
-    """K-norm noise drawn in isotropic position, TK with T = E[uuᵀ]^(-1/2), and carried back. Floats: not for release.
+    """K-norm noise drawn in isotropic position, TK with T = E[uuᵀ]^(-1/2), and carried back.
 
+    Floats: not for publication.
     Equal in law to KNorm (docs/theory.md (e)): it changes numerics, not error. Exact second moments instead of the
     paper's samples. Raises DegenerateHull for a flat hull, whose second moment has no inverse.
     """
-
-    name: ClassVar[str] = "planar-isotropic"
 
     def __init__(self, K: SensitivityHull, epsilon: Exact) -> None:
         super().__init__(K, epsilon)

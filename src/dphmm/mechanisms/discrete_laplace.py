@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
 from typing import ClassVar, Self
 
 import numpy as np
 
 from dphmm.errors import InvalidInput
-from dphmm.mechanisms.base import hull_field, written_epsilon
+from dphmm.mechanisms.base import hull_field
 from dphmm.mechanisms.knorm import DiscreteKNorm
 from dphmm.policy._points import LatticeDistance
 from dphmm.sensitivity.exact_hull import MOST_DIMENSIONS_OF_A_HULL, Body, PointDifferences
@@ -53,11 +52,6 @@ class DiscreteLaplace(DiscreteKNorm):
     def for_hull(cls, K: SensitivityHull, epsilon: Exact) -> Self:
         """The mechanism that hides the differences in K, with the cross-polytope around it."""
         return cls(cross_polytope(hull_field(K)), epsilon)
-
-    @classmethod
-    def described(cls, K: SensitivityHull, description: Mapping[str, str]) -> Self:
-        """The mechanism that described itself so, on its own body."""
-        return cls(K, written_epsilon(description))
 
 
 def cross_polytope(K: SensitivityHull) -> SensitivityHull:

@@ -20,7 +20,6 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from bisect import bisect_right
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -33,7 +32,7 @@ from dphmm import _kernels
 from dphmm._cached import cached_property
 from dphmm._checks import exact_number
 from dphmm.errors import InvalidInput
-from dphmm.mechanisms.base import FloatLaw, NoiseMechanism, described_fraction, vector, written_epsilon
+from dphmm.mechanisms.base import FloatLaw, NoiseMechanism, vector
 from dphmm.samplers.body import LatticeBody, LatticeSampler
 from dphmm.samplers.entropy import default_bits
 from dphmm.sensitivity.hull import SensitivityHull
@@ -428,11 +427,6 @@ class Staircase(BodyMechanism):
     def __init__(self, K: SensitivityHull, epsilon: Exact, offset: Exact | None = None) -> None:
         super().__init__(K, epsilon)
         self._offset = self._best_offset() if offset is None else _checked_offset(offset)
-
-    @classmethod
-    def described(cls, K: SensitivityHull, description: Mapping[str, str]) -> Self:
-        """The staircase of that epsilon and offset."""
-        return cls(K, written_epsilon(description), described_fraction(description["offset"]))
 
     @property
     def offset(self) -> Fraction:

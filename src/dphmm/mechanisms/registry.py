@@ -1,4 +1,4 @@
-"""Every mechanism, registered in one place: by name, as a release asks for it, and as it described itself.
+"""Every mechanism that a release draws from, registered in one place.
 
 mechanism="auto" takes the one of least expected error for a hull, from public information alone.
 
@@ -7,16 +7,12 @@ Proofs: docs/proofs/promise.md, docs/proofs/dilations.md.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any
 
 from dphmm._cached import Recent
 from dphmm._checks import exact_epsilon, one_of
-from dphmm.errors import InvalidInput
 from dphmm.mechanisms.answer_table import MadeTable, is_reference, known_table
-from dphmm.mechanisms.base import AnswerMechanism, LatticeMechanism, Mechanism, NoiseMechanism, hull_field
-from dphmm.mechanisms.continuous import KNorm, Laplace, PlanarIsotropic
+from dphmm.mechanisms.base import AnswerMechanism, LatticeMechanism, NoiseMechanism, hull_field
 from dphmm.mechanisms.discrete_laplace import DiscreteLaplace
 from dphmm.mechanisms.hops import Hops
 from dphmm.mechanisms.knorm import Constant, DiscreteKNorm, Staircase, lattice_body, law_sums
@@ -28,45 +24,20 @@ from dphmm.states.lattice import Lattice
 from dphmm.states.space import StateSpace
 from dphmm.types import Exact
 
-#: The order is that of help texts.
-KINDS: tuple[type[Mechanism], ...] = (
-    DiscreteKNorm,
-    Staircase,
-    DiscreteLaplace,
-    OptimalTable,
-    Hops,
-    MadeTable,
-    Constant,
-    KNorm,
-    PlanarIsotropic,
-    Laplace,
-)
-#: The exact ones, fit for release: all others leak through the low digits of floats.
-RELEASE_KINDS: dict[str, type[LatticeMechanism]] = {
-    kind.name: kind for kind in KINDS if issubclass(kind, LatticeMechanism)
+#: By name; the order is that of help texts.
+KINDS: dict[str, type[LatticeMechanism]] = {
+    kind.name: kind for kind in (DiscreteKNorm, Staircase, DiscreteLaplace, OptimalTable, Hops, MadeTable, Constant)
 }
-#: Those that are made for a sensitivity hull.
-MECHANISMS: dict[str, type[Mechanism]] = {
-    kind.name: kind for kind in KINDS if RELEASE_KINDS.get(kind.name, NoiseMechanism).made_from == "hull"
-}
-RELEASE_MECHANISMS: tuple[str, ...] = tuple(RELEASE_KINDS)
 AUTO = "auto"
 #: What a release may ask for.
-MECHANISM_CHOICES: tuple[str, ...] = (AUTO, *(name for name, kind in RELEASE_KINDS.items() if kind.choosable))
+MECHANISM_CHOICES: tuple[str, ...] = (AUTO, *(name for name, kind in KINDS.items() if kind.choosable))
 
 
 def chosen_kind(chosen: str) -> type[LatticeMechanism]:
     """The kind that a choice stands for; "auto" adds noise of one kind or another."""
     if is_reference(chosen):
         return MadeTable
-    return NoiseMechanism if chosen == AUTO else RELEASE_KINDS[chosen]
-
-
-def mechanism(name: str, K: SensitivityHull, epsilon: Exact) -> Mechanism:
-    """The mechanism of that name for a hull. Raises InvalidInput with the names there are."""
-    kind: Any = MECHANISMS[one_of(name, tuple(MECHANISMS), "mechanism")]
-    built: Mechanism = kind.for_hull(K, epsilon) if issubclass(kind, NoiseMechanism) else kind(K, epsilon)
-    return built
+    return NoiseMechanism if chosen == AUTO else KINDS[chosen]
 
 
 def mechanism_for(hull: SensitivityHull, epsilon: Fraction, chosen: str) -> NoiseMechanism:
@@ -79,7 +50,8 @@ def mechanism_for(hull: SensitivityHull, epsilon: Fraction, chosen: str) -> Nois
         return Constant(hull, epsilon)
     if chosen == AUTO:
         return choose(hull, epsilon)
-    return _on_hulls(chosen).for_hull(hull, epsilon)
+    kinds = {name: kind for name, kind in KINDS.items() if issubclass(kind, NoiseMechanism)}
+    return kinds[one_of(chosen, tuple(kinds), "mechanism")].for_hull(hull, epsilon)
 
 
 def answer_mechanism(
@@ -88,26 +60,9 @@ def answer_mechanism(
     """The mechanism of that name for the answers of the plan states and the policy's edges between them."""
     if is_reference(name):
         return known_table(name).for_plan(policy, space, epsilon, constraint)
-    kind = RELEASE_KINDS[name]
+    kind = KINDS[name]
     assert issubclass(kind, AnswerMechanism)
     return kind.for_policy(policy, space, epsilon, constraint=constraint)
-
-
-def from_description(K: SensitivityHull, description: Mapping[str, str]) -> NoiseMechanism:
-    """The release mechanism that described itself so, on the same hull.
-
-    Raises InvalidInput for a description that is not of a release mechanism on hulls.
-    """
-    kind = _on_hulls(description.get("name"))
-    try:
-        return kind.described(K, description)
-    except KeyError as missing:
-        raise InvalidInput("mechanism", description, f"a description with {missing.args[0]}") from None
-
-
-def _on_hulls(name: Any) -> type[NoiseMechanism]:
-    kinds = {name: kind for name, kind in RELEASE_KINDS.items() if issubclass(kind, NoiseMechanism)}
-    return kinds[one_of(name, tuple(kinds), "mechanism")]
 
 
 #: The staircase must be better by more than rounding: where it is not, K-norm costs less for near pairs.
