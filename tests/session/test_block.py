@@ -258,6 +258,7 @@ def resumed_twice(seed, first):
     return told[0]
 
 
+@pytest.mark.slow
 @given(SEEDS, st.integers(1, 6))
 @settings(max_examples=25, deadline=None)
 def test_stored_steps_are_the_same_with_blocks_and_without(seed, first):

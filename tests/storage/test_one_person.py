@@ -529,6 +529,7 @@ def test_fit_and_release_take_the_same_of_others(name, bins, tried_of, tmp_path)
         assert taken_of(case, text(case.header, neighbour), tmp_path, bins) == expected, neighbour
 
 
+@pytest.mark.slow
 def test_steps_that_are_no_time_bins_are_judged_row_by_row(tmp_path):
     """A table with times and steps: a step that is not that of its time is an invalid one, and nobody else's."""
     others = (b"a,2024-05-06T08:00:00Z,5716608,50.01,10.01", b"b,2024-05-06T08:05:00Z,5716609,50.01,10.01")
@@ -615,6 +616,7 @@ ADDED_FILES = {
 FOLDERS = ("x", "0", "00", "100", "=x", "caf\udce9")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("archive", [False, True])
 def test_folders_and_archives(archive, tmp_path):
     """One more folder, whatever its files are and wherever they lie in an archive."""

@@ -614,6 +614,7 @@ def test_every_interleaving_with_a_driver_that_dies(tmp_path, unsynced, steps):
 WORDS = ["begin", "write 0", "write 1", "write 2", "renew", "commit", "clean", "abandon", "take", "take stale"]
 
 
+@pytest.mark.slow
 def test_random_schedules_of_three_drivers_that_die_and_whose_clocks_jump(tmp_path, unsynced):
     """A fence does not depend on clocks: they are wrong by more than any lease, and go back."""
     kinds_seen, committed = set(), 0
@@ -948,6 +949,7 @@ LEFT = {
 }
 
 
+@pytest.mark.slow
 def test_a_driver_killed_at_a_named_point_leaves_nothing_an_open_turn_or_a_commit(tmp_path):
     """Faults 41, 42 and 45: and the next job takes over, cleans and commits."""
     run_python(MANY_DYING, tmp_path, *LEFT)

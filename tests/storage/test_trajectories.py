@@ -525,7 +525,10 @@ MAP = Grid.from_bounds(0.0, 0.0, 0.1, 0.1, cell=4000)
 MINUTE = 60
 
 
-@pytest.fixture(params=[(64, 1), (97, 7), (2**24, 2**18)], ids=["1", "7", "whole"])
+@pytest.fixture(
+    params=[pytest.param((64, 1), marks=pytest.mark.slow), (97, 7), (2**24, 2**18)],
+    ids=["1", "7", "whole"],
+)
 def in_parts(request, monkeypatch):
     """Text is read in blocks of so many bytes, and rows are looked at in parts of so many."""
     block, rows = request.param
@@ -590,7 +593,7 @@ def write(path, rows, in_order):
     path.write_bytes(gzip.compress(text) if path.suffix == ".gz" else text)
 
 
-@pytest.mark.parametrize("name", ["rows.csv", "rows.csv.gz", "rows.parquet"])
+@pytest.mark.parametrize("name", ["rows.csv", pytest.param("rows.csv.gz", marks=pytest.mark.slow), "rows.parquet"])
 @pytest.mark.parametrize(
     ("columns", "seconds"),
     [
