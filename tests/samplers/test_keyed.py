@@ -34,7 +34,7 @@ from crafted_bits import CountedBits
 from dphmm.errors import InvalidInput
 from dphmm.samplers import LatticeBody, LatticeSampler, ReplayBits, SystemBits, entropy
 from dphmm.samplers.entropy import JobKey, KeyedBits, encoded, is_secure
-from dphmm.samplers.weighted import TableSampler
+from dphmm.samplers.table import TableSampler
 from running_example import ANSWERS, EDGES_3B, TRANSITION
 
 #: Keys of the system are replayed here, each test its own.

@@ -17,8 +17,8 @@ from crafted_bits import CountedBits, CraftedBits
 from dphmm.mechanisms import OptimalTable
 from dphmm.policy import radius as within
 from dphmm.samplers import ReplayBits
+from dphmm.samplers.table import TableSampler
 from dphmm.samplers.uniform import WordReader
-from dphmm.samplers.weighted import TableSampler
 
 GRID = np.array([(x, y) for y in range(4) for x in range(4)])
 _ALPHA = 1e-6
@@ -116,12 +116,12 @@ def test_all_paths_draw_the_same_from_the_same_words(epsilon, crafted):
 
 
 def test_parts_as_large_as_are_drawn_at_once_make_no_difference(monkeypatch):
-    from dphmm.samplers import weighted
+    from dphmm.samplers import table
 
     law = made(2).law
     sampler, rows = TableSampler(law.weights, law.bits), np.arange(1000) % 16
     whole = sampler.draw(rows, CraftedBits(5, thresholds(sampler)))
-    monkeypatch.setattr(weighted, "_MOST_AT_ONCE", 7)
+    monkeypatch.setattr(table, "_MOST_AT_ONCE", 7)
     np.testing.assert_array_equal(whole, sampler.draw(rows, CraftedBits(5, thresholds(sampler))))
 
 

@@ -32,8 +32,8 @@ from dphmm.mechanisms.table_program import checked_edges, checked_points, checke
 from dphmm.policy.constraint import Constraint
 from dphmm.policy.graph import PolicyGraph
 from dphmm.samplers.entropy import default_bits
+from dphmm.samplers.table import TableSampler
 from dphmm.samplers.uniform import exp_bracket
-from dphmm.samplers.weighted import TableSampler
 from dphmm.states.lattice import Lattice
 from dphmm.states.space import StateSpace
 from dphmm.types import Bits, BoolArray, Exact, FloatArray, IntArray, Loss, States
