@@ -73,6 +73,7 @@ def test_bad_input_is_one_line(words, message, capsys):
     assert message in told and told.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_the_module_runs_in_a_checkout():
     done = subprocess.run([sys.executable, "-m", "experiments"], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
