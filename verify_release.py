@@ -609,7 +609,7 @@ class Plan:
             self.n = int(told["states"])
             self.chosen = json.loads(self.description)
             self.support, self.plan_set = (frozenset(self._states(bits)) for bits in self.packed)
-            self.cost = math.inf if self.chosen["cost"] == "unbounded" else Fraction(self.chosen["cost"])
+            self.cost = Fraction(self.chosen["cost"])
             self.law = self.chosen["mechanisms"][0]
             self.name, self.epsilon = self.law["name"], Fraction(self.law["epsilon"])
             self.offset = Fraction(self.law.get("offset", "0"))
@@ -653,15 +653,10 @@ class Plan:
     def constant(self) -> bool:
         return bool(self.name == "constant")
 
-    @property
-    def mechanism(self) -> str:
-        """The name of its mechanism; of components that have several, all of them."""
-        return "+".join(sorted({law["name"] for law in self.chosen["mechanisms"]}))
-
     def check_known(self) -> None:
         """Raises Unknown for a law that this program does not compute."""
         if len(self.bodies) != 1 or len(self.chosen["mechanisms"]) != 1:
-            raise Unknown("a law for each component")
+            raise Unknown("several laws")
         if self.name not in ("discrete-knorm", "staircase", "discrete-laplace", "constant"):
             raise Unknown(f"the mechanism {self.name}")
         body = self.bodies[0]
@@ -1004,15 +999,15 @@ class Checker:
     def sums(self) -> None:
         exact = self._exact
         count: dict[str, Fraction] = {}
-        costs: dict[str, Fraction | float] = {}
+        costs: dict[str, Fraction] = {}
         for user, rows in self.file.users.items():
             count[user] = sum((exact.get(self.file.number(row, "epsilon"), Fraction(0)) for row in rows), Fraction(0))
             floats = [self.file.number(row, "cost") for row in rows]
-            bad = not all(value >= 0 for value in floats)
+            bad = not all(0 <= value < math.inf for value in floats)
             if bad:
-                self.report.add("wrong", "cost", f"a cost below 0, user {user!r}")
+                self.report.add("wrong", "cost", f"a cost that is none, user {user!r}")
                 return
-            costs[user] = math.inf if math.inf in floats else sum(map(Fraction, floats), Fraction(0))
+            costs[user] = sum(map(Fraction, floats), Fraction(0))
         most = max(count.values())
         told = fraction(self.stated("totals.epsilon_sum"))
         wrong = f"stated {told}, and it is {most}"
@@ -1021,17 +1016,13 @@ class Checker:
         else:
             self.report.require(told == most, "sum of epsilons", f"most of a person {most}, as stated", wrong)
         largest, text = max(costs.values()), self.stated("totals.cost_sum")
-        if largest == math.inf or text == "unbounded":
-            right = text == "unbounded" and (largest == math.inf or self.earlier > 0)
-            self.report.require(right, "sum of costs", "unbounded, as stated")
-            return
         # Costs in a file are floats, those of the total fractions rounded up to 1e-9.
-        slack = Fraction(largest) / 10**12 + len(self.file.rows) * Fraction(2, NANO)
-        near = abs(fraction(text) - Fraction(largest)) <= slack
-        if self.earlier and fraction(text) >= Fraction(largest) - slack:
+        slack = largest / 10**12 + len(self.file.rows) * Fraction(2, NANO)
+        near = abs(fraction(text) - largest) <= slack
+        if self.earlier and fraction(text) >= largest - slack:
             self.report.cannot("sum of costs", f"stated {text}, with answers of other files")
             return
-        shown = in_text(Fraction(largest))
+        shown = in_text(largest)
         wrong = f"stated {text}, and it is {shown}"
         self.report.require(near, "sum of costs", f"most of a person {shown}, as stated (to 1e-9 a row)", wrong)
 
@@ -1124,7 +1115,7 @@ class Checker:
         if self.model is None or self.policy is None:
             raise Unknown("whether the model couples along the policy: no --model or no --policy")
         varied = {*(self.stated("varied") or {"names": ()})["names"]} - {"epsilon"}
-        other = varied or self.stated("beginnings") is not None or self.stated("flat.name") == "allow"
+        other = varied or self.stated("beginnings") is not None
         known = not other and self.policy.kind == "radius" and self.model.couples()
         wrong = "that the model couples is not known of this model, policy and release, and the statement says so"
         self.report.require(bool(known), "couples", "the model is of those that couple along a radius policy", wrong)
@@ -1315,12 +1306,9 @@ class Checker:
             "space": self.stated("space.sha256"),
             "policy": self.stated("policy.sha256"),
             "constraint": self.stated("constraint.name"),
-            "scope": self.stated("scope.name"),
-            "flat": self.stated("flat.name"),
             "mechanism": self.stated("mechanism.asked"),
             "protection": self.stated("mechanism.protection"),
             "start": self.stated("mechanism.start"),
-            "thickness": json.dumps(self.stated("flat.thickness")),
         }
         varied = set((self.stated("varied") or {"names": []})["names"])
         odd = []
@@ -1341,13 +1329,11 @@ class Checker:
         """How many rows each mechanism answered."""
         asked = [row.cells["plan"] for row in self.file.rows if row.asked]
         if all(plan in plans for plan in asked):
-            self.same(
-                "answers", "mechanism.chosen", dict(sorted(Counter(plans[plan].mechanism for plan in asked).items()))
-            )
+            self.same("answers", "mechanism.chosen", dict(sorted(Counter(plans[plan].name for plan in asked).items())))
 
     def _of_rows(self, plans: dict[str, Plan]) -> None:
         """Epsilon and cost of each row, and exact sums of costs, by its plan."""
-        odd, sums = [], dict[str, Fraction | float]()
+        odd, sums = [], dict[str, Fraction]()
         complete = True
         for row in self.file.rows:
             plan = plans.get(row.cells["plan"])
@@ -1357,30 +1343,27 @@ class Checker:
             epsilon = Fraction(0) if plan.constant else plan.epsilon
             told = self.file.number(row, "epsilon"), self.file.number(row, "cost")
             cost = float(plan.cost)
-            if isinstance(plan.cost, Fraction) and Fraction(cost) < plan.cost:
+            if Fraction(cost) < plan.cost:
                 cost = math.nextafter(cost, math.inf)
             if told != (float(epsilon), cost):
                 odd.append(row.where)
-            nanos = plan.cost if plan.cost == math.inf else Fraction(math.ceil(plan.cost * NANO), NANO)
-            sums[row.user] = sums.get(row.user, Fraction(0)) + nanos
+            sums[row.user] = sums.get(row.user, Fraction(0)) + Fraction(math.ceil(plan.cost * NANO), NANO)
         figure = "epsilon and cost of every answer are those of its plan"
         self.report.require(not odd, "losses", figure, f"they are others: {some(odd)}")
         if complete and sums:
-            most, text = max(sums.values()), self.stated("totals.cost_sum")
-            right = text == "unbounded" if most == math.inf else text != "unbounded" and fraction(text) == most
+            most, told = max(sums.values()), fraction(self.stated("totals.cost_sum"))
             shown = in_text(most)
-            if self.earlier and (text == "unbounded" or (most != math.inf and fraction(text) >= most)):
+            if self.earlier and told >= most:
                 return
-            self.report.require(right, "sum of costs", f"exactly {shown} by the plans", f"stated {text}, not {shown}")
+            self.report.require(
+                told == most, "sum of costs", f"exactly {shown} by the plans", f"stated {in_text(told)}, not {shown}"
+            )
 
     def _support(self, plans: dict[str, Plan]) -> None:
         """The states that a plan says are possible are those that the model leaves possible."""
         assert self.model is not None
         if self.stated("beginnings") is not None:
             self.report.cannot("possible states", "people begin elsewhere than the model says")
-            return
-        if self.stated("flat.name") == "allow":
-            self.report.cannot("possible states", "flat bodies exclude states, answer by answer")
             return
         odd, seen = [], set[tuple[str, int]]()
         for row in self.file.rows:
@@ -1587,8 +1570,8 @@ class Checker:
             return
         if self.model is None or self.plans is None:
             raise Unknown("estimates follow from model and plans: name --model and --plans")
-        if self.stated("beginnings") is not None or self.stated("flat.name") == "allow":
-            raise Unknown("beliefs of people who begin elsewhere, or under flat bodies, are not computed here")
+        if self.stated("beginnings") is not None:
+            raise Unknown("beliefs of people who begin elsewhere are not computed here")
         steps = sum(max(row.step for row in rows) for rows in self.file.users.values())
         work = steps * (len(self.model.data) + self.model.n)
         if work > MOST_PRODUCTS:

@@ -70,7 +70,7 @@ def answers_of(place: Town, states: np.ndarray, epsilon: str, person: np.ndarray
     """Answers of people in some states, each drawn under the plan of the first step."""
     setting = dphmm.ReleaseSession(place.model, place.policy, place.grid, epsilon=epsilon, bits=dphmm.ReplayBits(SEED))
     plan, n = setting.plan, len(states)
-    z = plan.mechanisms[0].answer(plan.image[states], dphmm.ReplayBits(SEED))
+    z = plan.mechanism.answer(plan.image[states], dphmm.ReplayBits(SEED))
     of = np.arange(n) if person is None else person
     names = [f"person {number}" for number in range(int(of.max()) + 1)]
     return Answers([plan], np.zeros(n, np.int64), z, np.arange(n), np.arange(n), of, names, True)

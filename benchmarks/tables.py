@@ -70,7 +70,7 @@ def world(points: np.ndarray, seed: int) -> tuple[dphmm.MarkovModel, dphmm.State
 def named_noise(model: dphmm.MarkovModel, policy, space: dphmm.StateSpace, epsilon: str) -> float:
     """The mean squared distance of what "auto" adds, every output named as the state that is best for it."""
     plan = Setting.of(model, policy, space, epsilon).first_plan()
-    mechanism = plan.mechanisms[0]
+    mechanism = plan.mechanism
     assert isinstance(mechanism, NoiseMechanism)
     points, prior = space.lattice, model.initial
     apart = np.square(points[:, None] - points[None]).sum(axis=2)

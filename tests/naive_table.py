@@ -59,7 +59,7 @@ def least_mean(costs, prior, edges, epsilon):
 
 def ratio_of_states(plan, a, b):
     """The largest quotient of the probabilities of any answer from two states, in fractions."""
-    law = plan.mechanisms[0].law
+    law = plan.mechanism.law
     points = [tuple(p) for p in law.points.tolist()]
     rows = [law.weights[points.index(tuple(plan.image[s].tolist()))].tolist() for s in (a, b)]
     shares = [[Fraction(w, sum(row)) for w in row] for row in rows]

@@ -10,4 +10,4 @@ from dphmm.session.plan import Plan
 def answered(plan: Plan, state: int, bits: Any) -> tuple[int, ...]:
     """The answer to one state of the space, as docs/proofs/promise.md says it: f(g(s)) and the noise of its body."""
     image = plan.lattice[plan.constraint.surrogate[state]]
-    return tuple(plan.mechanisms[plan.body_of[state]].answer(image[None], bits)[0].tolist())
+    return tuple(plan.mechanism.answer(image[None], bits)[0].tolist())

@@ -283,7 +283,7 @@ def uneven(seed=2):
 
 @pytest.mark.parametrize(
     "choices",
-    [{}, {"constraint": "delta=0.2"}, {"flat": "allow"}, {"scope": "component"}, {"cap_epsilon": 100, "cap_cost": 900}],
+    [{}, {"constraint": "delta=0.2"}, {"cap_epsilon": 100, "cap_cost": 900}],
 )
 @pytest.mark.parametrize("chunk", [1, 5, 10**6])
 def test_whatever_the_choices_a_batch_is_its_sessions(parts, choices, chunk, monkeypatch):

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from dphmm import errors
-from dphmm.errors import BudgetExceeded, DegenerateHull, DphmmError, InvalidInput, LedgerBusy, Refused, Unprotectable
+from dphmm.errors import BudgetExceeded, DphmmError, InvalidInput, LedgerBusy, Refused, Unprotectable
 
-EXIT_CODES = {DphmmError: 1, InvalidInput: 2, Refused: 1, Unprotectable: 1, DegenerateHull: 1, BudgetExceeded: 1}
+EXIT_CODES = {DphmmError: 1, InvalidInput: 2, Refused: 1, Unprotectable: 1, BudgetExceeded: 1}
 EXIT_CODES |= {LedgerBusy: 4}
 
 
@@ -50,7 +50,7 @@ def test_the_field_is_a_part_of_the_message():
     assert (error.field, str(error)) == ("epsilon", "epsilon: got -1; expected a number greater than 0")
 
 
-@pytest.mark.parametrize("kind", [Refused, Unprotectable, DegenerateHull, BudgetExceeded, LedgerBusy])
+@pytest.mark.parametrize("kind", [Refused, Unprotectable, BudgetExceeded, LedgerBusy])
 def test_refusals_survive_being_sent_between_processes(kind):
     again = pickle.loads(pickle.dumps(kind("why")))
     assert type(again) is kind and str(again) == "why"

@@ -152,7 +152,7 @@ def test_the_plain_step_moves_the_belief_as_a_session_does(policy):
         assert np.array_equal(prior > 0, session.support)
         assert _near(prior, session.prior.probability)
         # A flat body is thickened by the library; the plain one has none (Qhull would have refused it).
-        assert _near(plan.hull.volume, session.plan.hulls[0].volume)
+        assert _near(plan.hull.volume, session.plan.hull.volume)
         released = session.release(state)
         theirs.posterior = theirs.conditioned(prior, plan, released.z)
         assert _near(theirs.posterior, session.posterior.probability)

@@ -24,7 +24,7 @@ import dphmm
 from dphmm import simulated
 from dphmm.accounting.promise import Schedule
 from dphmm.cli.plan import _when
-from dphmm.errors import DphmmError, InvalidInput
+from dphmm.errors import InvalidInput
 from dphmm.planning import LADDER, LONGER, World
 from dphmm.schedule_plan import SETTLED, _digest, read_plan, save_plan
 from dphmm.session.plan import Position
@@ -892,7 +892,6 @@ BAD = {
     "a block of parts of steps": ({"promise": dphmm.SequencePromise(12, per="90min")}, "per: got 90min"),
     "a block too long": ({"promise": dphmm.SequencePromise(1, per=2**21)}, "per: got 2097152"),
     "too much to simulate": ({"promise": dphmm.SequencePromise(1, window=10**6)}, "window: got 2000000 simulated"),
-    "flat bodies that exclude": ({"flat": "allow"}, "flat: got allow"),
     "a choice that there is not": ({"colour": 1}, "colour: got an unknown choice"),
     "another constraint": ({"constraint": "all"}, "constraint: got all"),
     "another model": ({"model": dphmm.MarkovModel([0.5, 0.5], np.eye(2))}, "space: got 2 states"),
@@ -912,13 +911,6 @@ def test_hours_in_which_no_step_begins():
     model = dphmm.MarkovModel(START, MOVES, space=LINE, step=43200)
     with pytest.raises(InvalidInput, match="hours: got 7-11; expected hours in which a step begins"):
         dphmm.plan(model, NEAR, LINE, DAY, hours="7-11")
-
-
-def test_what_no_release_can_protect_is_refused_as_a_release_would():
-    plane = dphmm.StateSpace([[0, 0], [1, 1], [2, 2]])
-    model = dphmm.MarkovModel(np.full(3, 1 / 3), np.full((3, 3), 1 / 3))
-    with pytest.raises(DphmmError, match="flat"):
-        dphmm.plan(model, dphmm.policy.complete(3), plane, dphmm.SequencePromise(1, steps=4), flat="refuse", people=3)
 
 
 def test_the_error_without_a_file_depends_on_the_model_alone(tmp_path):

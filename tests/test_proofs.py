@@ -24,7 +24,6 @@ from dphmm.mechanisms import KNorm, Laplace, LatticeMechanism, PlanarIsotropic, 
 from dphmm.policy.graph import KINDS
 from dphmm.samplers import LatticeSampler
 from dphmm.sensitivity.protection import METHODS
-from dphmm.session.options import FLAT, SCOPES
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "dphmm"
@@ -184,7 +183,6 @@ def test_every_mechanism_has_a_page_of_its_own():
     ("page", "words"),
     [
         ("protection", [f'`"{method}"`' for method in METHODS]),
-        ("thickening", [f'`flat="{choice}"`' for choice in FLAT if choice != "thicken"]),
         ("hull", [f"- `{kind}`" for kind in KINDS if kind in ("complete", "edges", "radius", "union")]),
         ("hull", [f"`{kind}`" for kind in KINDS]),
         ("composition", [name for name in vars(event) if name.startswith("theorem_")]),
@@ -200,11 +198,6 @@ def test_every_mechanism_has_a_page_of_its_own():
 def test_every_choice_is_on_its_page(page, words):
     assert words
     assert [word for word in words if word not in PAGES[page]] == []
-
-
-def test_every_scope_has_its_page():
-    assert set(SCOPES) == {"global", "component"}
-    assert '("global")' in PAGES["promise"] and '`scope="component"`' in PAGES["components"]
 
 
 def test_the_security_page_leads_to_its_proofs():

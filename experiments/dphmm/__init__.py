@@ -46,7 +46,6 @@ def _all(data: str) -> Iterator[Choices]:
     util, trans, _ = walks.policies(data, OURS)
     yield from (replace(util, mechanism=name, radius=r) for r in _other_radii(data) for name in MECHANISMS)
     for policy in (util, trans):
-        yield replace(policy, scope="component")
         yield from (replace(policy, mechanism=name, delta=walks.DELTA) for name in (PAPERS, OURS))
 
 

@@ -45,7 +45,7 @@ def _as_the_paper(rows: pd.DataFrame) -> pd.DataFrame:
 
 def _defaults(overall: pd.DataFrame) -> pd.DataFrame:
     """Without variations: the policies on their own plan sets, with their own radius."""
-    usual = (overall["scope"] == "global") & (overall["fit"] == OTHERS) & _default_radius(overall)
+    usual = (overall["fit"] == OTHERS) & _default_radius(overall)
     found: pd.DataFrame = overall[usual & (overall["delta"].isna() == (overall["policy"] != "complete"))]
     return found
 
@@ -59,7 +59,7 @@ def _radius(overall: pd.DataFrame) -> pd.DataFrame:
     """Gutil by radius, and DPLS, which has none, beside each."""
     import pandas as pd
 
-    one = overall[(overall["epsilon"] == 1) & (overall["scope"] == "global") & (overall["fit"] == OTHERS)]
+    one = overall[(overall["epsilon"] == 1) & (overall["fit"] == OTHERS)]
     one = one[one["mechanism"].isin((PAPERS_MECHANISM, "auto", "planar-laplace"))]
     util = one[(one["policy"] == UTIL) & one["delta"].isna()]
     lines = [util.assign(method=util["method"] + ", " + util["mechanism"])]

@@ -55,7 +55,6 @@ def name_of(choices: Choices) -> str:
         name = "all possible states" if choices.delta is None else f"DPLS, δ = {choices.delta}"
     else:
         name = choices.policy if choices.delta is None else f"{choices.policy}, δ = {choices.delta}"
-    name += ", by component" if choices.scope == "component" else ""
     return name + (", fitted to everybody" if choices.fit == EVERYBODY else "")
 
 

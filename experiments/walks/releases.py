@@ -134,9 +134,7 @@ def law_of(name: str, plan: Plan, frame: Lattice) -> Law:
     """The law of a plan's answers. A public constant stays one, whatever the mechanism."""
     if name not in CONTINUOUS or plan.constant:
         return ExactLaw(plan, frame)
-    if len(plan.hulls) > 1:
-        raise InvalidInput("mechanism", name, "an exact one: these plans have several bodies")
-    return ContinuousLaw(plan, frame, CONTINUOUS[name](plan.hulls[0], plan.epsilon))
+    return ContinuousLaw(plan, frame, CONTINUOUS[name](plan.hull, plan.epsilon))
 
 
 def planned_with(name: str) -> str:
@@ -157,7 +155,6 @@ class Choices:
     epsilon: str = "1"
     delta: str | None = None
     radius: float | None = None
-    scope: str = "global"
     fit: str = OTHERS
 
     def graph(self, fold: Fold) -> PolicyGraph:
@@ -175,7 +172,6 @@ class Choices:
             start="before",
             constraint=constraint,
             mechanism=mechanism,
-            scope=self.scope,
             protection="nearest",  # Algorithm 1 of the paper
         )
 
@@ -326,10 +322,5 @@ class _Observed:
 
 
 def degree(plan: Plan, state: int, among: BoolArray) -> int:
-    """How many states of a set a state hides among (Def. 5.2), by the body that answers it.
-
-    The state itself, or its surrogate, counts. States that another body answers hide nobody.
-    """
-    body = int(plan.body_of[state])
-    others = np.flatnonzero(among & (plan.body_of == body))
-    return int(plan.mechanisms[body].degrees(plan.image, np.array([state]), others)[0])
+    """How many states of a set a state hides among (Def. 5.2); the state itself, or its surrogate, counts."""
+    return int(plan.mechanism.degrees(plan.image, np.array([state]), np.flatnonzero(among))[0])

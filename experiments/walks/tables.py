@@ -11,7 +11,7 @@ from experiments.walks.cells import READINGS
 if TYPE_CHECKING:
     import pandas as pd
 
-_CHOICES = ("policy", "mechanism", "epsilon", "delta", "radius", "scope", "fit")
+_CHOICES = ("policy", "mechanism", "epsilon", "delta", "radius", "fit")
 WITH_INTERVALS = (
     "error_z",
     "error_estimate",

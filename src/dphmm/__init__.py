@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from dphmm.decoding import smooth as smooth
     from dphmm.dependent._question import query as query
     from dphmm.errors import BudgetExceeded as BudgetExceeded
-    from dphmm.errors import DegenerateHull as DegenerateHull
     from dphmm.errors import DphmmError as DphmmError
     from dphmm.errors import InvalidInput as InvalidInput
     from dphmm.errors import LedgerBusy as LedgerBusy
@@ -126,7 +125,6 @@ _HOMES = {
     "joint_belief": "dphmm.session.smoothing",
     "query": "dphmm.dependent._question",
     "BudgetExceeded": "dphmm.errors",
-    "DegenerateHull": "dphmm.errors",
     "DphmmError": "dphmm.errors",
     "InvalidInput": "dphmm.errors",
     "LedgerBusy": "dphmm.errors",

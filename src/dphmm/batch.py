@@ -692,7 +692,7 @@ def release_many(
     ------
     InvalidInput : rows that cannot be read (nothing is released), a ledger that holds these users without resume, or an
         output that cannot be written, or rewritten.
-    BudgetExceeded, DegenerateHull, Unprotectable : as `ReleaseSession`; what was committed before stays stored. A
+    BudgetExceeded, Unprotectable : as `ReleaseSession`; what was committed before stays stored. A
         promise that all rows together would break is refused before anything is drawn.
 
     Examples

@@ -42,7 +42,7 @@ class OtherQuery:
     """A finished release of another query about the same subjects, for `smooth`.
 
     released : its table, as for `smooth`. space : its answers; those of the first query when None. epsilon : read from
-    the table when None. options : mechanism, scope, flat, thickness, protection, as it was released with. Model,
+    the table when None. options : mechanism, protection, as it was released with. Model,
     policy, start, beginnings and the choices of single steps are those of the first query: a subject has one each.
     """
 
@@ -73,9 +73,6 @@ def smooth(
     *,
     constraint: str | DeltaSet | Support = "support",
     mechanism: str = "auto",
-    scope: str = "global",
-    flat: str = "thicken",
-    thickness: Exact | Sequence[Exact] | None = None,
     protection: str = "auto",
     start: str | None = None,
     initials: Mapping[str, Any] | None = None,
@@ -134,9 +131,6 @@ def smooth(
         epsilon_of(rows) if epsilon is None else epsilon,
         constraint=constraint,
         mechanism=mechanism,
-        scope=scope,
-        flat=flat,
-        thickness=thickness,
         protection=protection,
         start=start,
         varies=names_chosen(checked_steps(step_choices or {})),

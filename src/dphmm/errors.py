@@ -4,7 +4,6 @@ DphmmError
 ├── InvalidInput        exit 2   a field of the caller's is wrong: field, what came, what was expected
 ├── Refused             exit 1   the promise forbids it; decided from public data alone
 │   ├── Unprotectable            no mechanism can protect the plan set as asked
-│   ├── DegenerateHull           the hull is flat and flat="refuse"
 │   └── BudgetExceeded           a cap would be passed; nothing was drawn or spent
 └── LedgerBusy          exit 4   another process holds the ledger, or has the turn of a release table
 
@@ -53,10 +52,6 @@ class Refused(DphmmError):
 
 class Unprotectable(Refused):
     """No state to hide among, from public data alone."""
-
-
-class DegenerateHull(Refused):
-    """The sensitivity hull is flat and ``flat="refuse"`` was asked for."""
 
 
 class BudgetExceeded(Refused):

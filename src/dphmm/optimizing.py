@@ -88,7 +88,7 @@ def optimize(
     plan = setting.planner.plan(all_states, all_states)
     if plan.constant:
         raise InvalidInput("space", "answers that are all the same", "a space with answers that differ")
-    by_hops = plan.mechanisms[0]
+    by_hops = plan.mechanism
     assert isinstance(by_hops, AnswerTable)
     name, costs = _costs(loss, space)
     prior, mean = _by_answer(plan, by_hops, setting.planner.weights, costs)

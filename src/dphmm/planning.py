@@ -116,11 +116,11 @@ def plan(
     people : invented ones; ``seed`` names them and their noise. The same input gives the same plan, but for the last
         digits of its figures: they hang on the linear algebra of the machine.
     progress : a bar on a terminal, or a function that is called with (candidates done, all candidates).
-    choices : constraint, mechanism, scope, flat, start ..., as for a `dphmm.ReleaseSession`.
+    choices : constraint, mechanism, start ..., as for a `dphmm.ReleaseSession`.
 
     Raises
     ------
-    InvalidInput : naming the argument. DegenerateHull, Unprotectable : as the first release would.
+    InvalidInput : naming the argument. Unprotectable : as the first release would.
 
     Examples
     --------
@@ -205,8 +205,6 @@ class World:
         self.setting = Setting.of(model, policy, space, promise.exact, **(choices or {}))
         self._settings: dict[Fraction, Setting] = {}
         self._known_errors: dict[Schedule, Errors] = {}
-        if self.setting.options.flat == "allow":
-            raise InvalidInput("flat", "allow", '"thicken" or "refuse": what is possible would hang on the answers')
         self.length = block_length(promise, model.step)
         self.hours = hours
         self.at = self._allowed() if at is None else np.asarray(at, dtype=np.int64)

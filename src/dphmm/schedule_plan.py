@@ -320,14 +320,14 @@ def _restored(told: Mapping[str, Any], digests: Mapping[str, str], space: StateS
     if told["unit"] != space.unit or not _possible(told["without"], stays, rows):
         raise ValueError("figures that no plan has")
     schedule = Schedule.of_document(told["schedule"])
-    options = Options.read(told["options"], space.dimension, space.has_labels)
+    options = Options.read(told["options"], space.has_labels)
     chosen = [(row.epsilon, row.releases) for row in rows if row.chosen]
     if chosen != [(schedule.exact, schedule.releases)] or options.epsilon != schedule.exact:
         raise ValueError("another schedule than the one that was chosen")
     by_clock = isinstance(schedule.promise.per, str)
     if stays.what != _called(schedule.promise, step) or (told["hours"] is not None and not by_clock):
         raise ValueError("times that the promise does not have")
-    if told["people"] < 2 or options.flat == "allow":
+    if told["people"] < 2:
         raise ValueError("what dphmm plan refuses")
     return SchedulePlan(
         schedule=schedule,

@@ -79,13 +79,10 @@ class LosesByAnswers(Protocol):
 
 
 class ReleasePlan(Protocol):
-    """One release as accounting sees it: the lattice answer (N, d) of every state, and which mechanism (N,) answers."""
+    """One release as accounting sees it: the lattice answer (N, d) of every state, and the mechanism."""
 
     @property
     def image(self) -> IntArray: ...
 
     @property
-    def body_of(self) -> IntArray: ...
-
-    @property
-    def mechanisms(self) -> Sequence[LosesByDifference]: ...
+    def mechanism(self) -> LosesByDifference: ...

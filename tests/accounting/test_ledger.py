@@ -6,7 +6,6 @@ The summary of a whole ledger: it adds no two people up, and refuses whom the le
 from __future__ import annotations
 
 import math
-import re
 from fractions import Fraction
 
 import pytest
@@ -42,11 +41,8 @@ def skip(t: int) -> Entry:
 
 
 def test_an_entry_is_an_event() -> None:
-    header = SessionHeader("ann", "state", {"scope": "component"})
-    expected = ReleaseEvent(Fraction(1, 2), Fraction(2, 3), "component", False, True)
-    assert event_of(entry(1), header) == expected
-    assert event_of(entry(1)) == ReleaseEvent(Fraction(1, 2), Fraction(2, 3), "global", False, True)
-    assert event_of(skip(1), header) == SkipEvent()
+    assert event_of(entry(1)) == ReleaseEvent(Fraction(1, 2), Fraction(2, 3), False, True)
+    assert event_of(skip(1)) == SkipEvent()
 
 
 def test_composed_events_keep_their_order_and_refuse_strangers() -> None:
@@ -55,7 +51,7 @@ def test_composed_events_keep_their_order_and_refuse_strangers() -> None:
     with pytest.raises(InvalidInput, match="events"):
         ComposedEvents(("a release",))  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="cost"):
-        ReleaseEvent(Fraction(1), math.nan, "global", False, True)
+        ReleaseEvent(Fraction(1), math.nan, False, True)
 
 
 def test_a_summary_says_what_its_totals_mean() -> None:
@@ -66,31 +62,14 @@ def test_a_summary_says_what_its_totals_mean() -> None:
     assert query.epsilon.statement.endswith("not a bound for two states of one step")
     assert query.cost.value == Fraction(2 * 666_666_667, 10**9)
     assert query.cost.statement.startswith("Theorem 7.2: bounds the loss of any two histories")
-    assert query.reason is None
     assert subject.insecure == 1
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"scope": "component"}, "^component scope"),
-        ({"scope": "global"}, "^a flat body"),
-        (None, "coset.*component"),
-    ],
-)
-def test_an_unbounded_total_says_why(options: dict[str, str] | None, words: str) -> None:
-    headers = [] if options is None else [SessionHeader("ann", "state", options)]
-    (subject,) = summarise([entry(1), entry(2, math.inf)], headers)
-    assert str(subject.cost).startswith("unbounded")
-    assert subject.reason is not None
-    assert re.search(words, subject.reason)
 
 
 def test_a_subject_is_the_sum_of_its_queries_and_of_its_account() -> None:
     ledger = MemoryLedger()
     with ledger.transaction() as transaction:
         for query, name in (("work", "bob"), ("state", "ann"), ("home", "ann")):
-            transaction.open_session(SessionHeader(name, query, {"scope": "global"}))
+            transaction.open_session(SessionHeader(name, query, {"start": "at"}))
             for t in (1, 2):
                 request = Request(name, query, t, "release", Fraction(1, 7), Fraction(1, 3), PLAN, True, False)
                 store(transaction, request, lambda: (1,), Caps())
@@ -115,7 +94,7 @@ def test_the_summary_of_a_ledger_adds_no_two_people_up() -> None:
     ledger = MemoryLedger()
     with ledger.transaction() as transaction:
         for name, cost, times in (("ann", Fraction(5), 1), ("ben", Fraction(2, 3), 3)):
-            transaction.open_session(SessionHeader(name, "state", {"scope": "global"}))
+            transaction.open_session(SessionHeader(name, "state", {"start": "at"}))
             for t in range(1, times + 1):
                 request = Request(name, "state", t, "release", Fraction(1, 2), cost, PLAN, True, False)
                 store(transaction, request, lambda: (1,), Caps())

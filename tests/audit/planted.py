@@ -16,7 +16,7 @@ from dphmm.sensitivity.hull import hull_of, sensitivity_hull
 def other_body(plan, hull, epsilon=None):
     mechanism = DiscreteKNorm(hull, plan.epsilon if epsilon is None else epsilon)
     cost = mechanism.loss_of_norm(max(hull.norm_fraction(a - b) for a in plan.image for b in plan.image))
-    return replace(plan, hulls=(hull,), mechanisms=(mechanism,), cost=cost)
+    return replace(plan, hull=hull, mechanism=mechanism, cost=cost)
 
 
 def stale_hull(plan, policy, space):
@@ -35,12 +35,12 @@ def misses_a_pair(plan, policy, space):
 
 def epsilon_doubled(plan, policy, space):
     """The right body with twice the ε."""
-    return other_body(plan, plan.hulls[0], 2 * plan.epsilon)
+    return other_body(plan, plan.hull, 2 * plan.epsilon)
 
 
 def shrunk_facet(plan, policy, space):
     """One facet one step too far inside."""
-    hull = plan.hulls[0]
+    hull = plan.hull
     offsets = hull.offsets.copy()
     offsets[0] -= 1
     return other_body(plan, replace(hull, body=replace(hull.body, offsets=offsets)))
@@ -53,7 +53,7 @@ def too_cheap(plan, policy, space):
 
 def another_epsilon(plan, policy, space):
     """Half the noise everywhere, and the plan says so."""
-    return replace(other_body(plan, plan.hulls[0], 2 * plan.epsilon), epsilon=2 * plan.epsilon)
+    return replace(other_body(plan, plan.hull, 2 * plan.epsilon), epsilon=2 * plan.epsilon)
 
 
 def states_forgotten(plan, policy, space):
@@ -76,7 +76,7 @@ def answered_from_elsewhere(plan, policy, space):
 def shows_another_body(plan, policy, space):
     """The hull that is shown is not the one that is sampled."""
     steps = np.diag([9, 9])
-    return replace(plan, hulls=(hull_of(PointDifferences(steps), space.frame),))
+    return replace(plan, hull=hull_of(PointDifferences(steps), space.frame))
 
 
 def partner_dropped(plan, policy, space):

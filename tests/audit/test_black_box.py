@@ -89,7 +89,7 @@ def stale(bits):
     one = session(model=dphmm.MarkovModel(within, np.tile(within, (6, 1)), start="at"), mechanism="discrete-knorm")
     bad = planted.stale_hull(one.plan, POLICY, SPACE)
     (pair,) = one.plan.joins.tolist()
-    return two(bad.mechanisms[0], bits, SPACE.lattice[pair[0]], SPACE.lattice[pair[1]])
+    return two(bad.mechanism, bits, SPACE.lattice[pair[0]], SPACE.lattice[pair[1]])
 
 
 #: Samplers that lose more than ε = 1 on the pair they are given.
@@ -227,9 +227,9 @@ def test_plans_are_sampled_on_their_farthest_pairs():
     verdict = sample_plan(plan, POLICY, SPACE, draws=DRAWS, bits=ReplayBits(4))
     assert len(verdict.pairs) == 2 and verdict.decided and not verdict.convicted
     # `verify` reads what a mechanism says of itself; a sampler that does something else is for this audit.
-    telling = Staircase(plan.hulls[0], 1, plan.mechanisms[0].offset)
+    telling = Staircase(plan.hull, 1, plan.mechanism.offset)
     telling.__dict__["_sampler"] = LatticeSampler.staircase(telling._body, 2 * telling.epsilon, telling.offset)
-    bad = replace(plan, mechanisms=(telling,))
+    bad = replace(plan, mechanism=telling)
     assert not dphmm.audit.verify(bad, POLICY, SPACE).convicted
     assert sample_plan(bad, POLICY, SPACE, draws=DRAWS, bits=ReplayBits(4)).convicted
 

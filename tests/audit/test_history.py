@@ -1,12 +1,10 @@
 """The states that a public history leaves possible, by sets alone.
 
-Claims: sessions whose support is too small are convicted, also at later steps; flat bodies narrow the support as the
-session says; many steps at once lead where one after another does.
+Claims: sessions whose support is too small are convicted, also at later steps; many steps at once lead where one after
+another does.
 """
 
 from __future__ import annotations
-
-import math
 
 import numpy as np
 
@@ -37,21 +35,6 @@ def test_a_plan_of_another_step_is_convicted(monkeypatch):
     assert not verify(one).convicted
     one.release(0)
     assert any("takes them to be impossible" in finding for finding in verify(one).findings)
-
-
-def test_flat_bodies_narrow_the_support_as_the_session_says():
-    """flat="allow": what an answer excludes is excluded here too, by multiplying back."""
-    answers = np.array([[0, 0], [1, 0], [0, 5], [1, 5]])
-    stay = dphmm.MarkovModel(np.full(4, 0.25), np.eye(4))
-    policy = dphmm.policy.from_edges([(0, 1), (2, 3)], 4)
-    one = session(model=stay, policy=policy, space=dphmm.StateSpace(answers), flat="allow")
-    assert verify(one).cost == math.inf
-    one.release(2)
-    assert one.support.tolist() == [False, False, True, True]
-    verdict = verify(one)
-    assert verdict.findings == () and verdict.cost == 1
-    # And a support that keeps too little is convicted.
-    assert verify(one, support=np.array([False, True, True, True])).convicted
 
 
 def test_supports_after_many_steps_are_those_of_one_after_another():

@@ -72,13 +72,12 @@ def test_an_origin_that_is_no_number_is_no_time(tmp_path, origin):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", [{}, {"flat": "allow"}], ids=str)
-def test_a_step_far_away_is_reached_at_once(tmp_path, options):
+def test_a_step_far_away_is_reached_at_once(tmp_path):
     """The supports of a chain that goes round and round come again: they are not moved ten million times."""
     round_and_round = np.kron(np.array([[0, 1, 0], [0, 0, 1], [1, 0, 0]]), np.full((2, 2), 0.5))
     model = dphmm.MarkovModel([0.5, 0.5, 0, 0, 0, 0], round_and_round)
     table = pd.DataFrame([("u0", step, str(step % 3 * 2)) for step in range(6)], columns=["user", "step", "state"])
-    one = Finished(tmp_path, model=model, policy=dphmm.policy.complete(6), table=table, **options)
+    one = Finished(tmp_path, model=model, policy=dphmm.policy.complete(6), table=table)
     frame = one.table.to_pandas()
     begun = time.monotonic()
     for far in (10**7, 10**7 + 1):

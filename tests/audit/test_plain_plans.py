@@ -20,8 +20,6 @@ from dphmm.session.setting import Setting
 OPTIONS = [
     {},
     {"constraint": "delta=0.2"},
-    {"flat": "allow", "mechanism": "discrete-knorm"},
-    {"scope": "component"},
     {"protection": "nearest"},
     {"protection": "min-error", "start": "at"},
     {"mechanism": "discrete-laplace"},

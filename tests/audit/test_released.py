@@ -34,11 +34,8 @@ from running_example import TRANSITION
 OPTIONS = [
     {},
     {"constraint": "delta=0.2"},
-    {"flat": "allow", "mechanism": "discrete-knorm"},
-    {"scope": "component"},
     {"protection": "min-error", "start": "at"},
     {"estimates": False},
-    {"estimates": False, "scope": "component"},
 ]
 
 
@@ -419,7 +416,7 @@ def test_a_statement_that_says_more_or_less_than_is_known_is_convicted(finished,
 @pytest.mark.parametrize(
     "member",
     ["not_protected", "promise.meaning", "promise.assumes", "unit_of_privacy", "model.meaning", "constraint.meaning",
-     "scope.meaning", "flat.meaning", "randomness.meaning", "totals.epsilon_sum_meaning", "totals.of"],
+     "mechanism.meaning", "randomness.meaning", "totals.epsilon_sum_meaning", "totals.of"],
 )  # fmt: skip
 def test_words_that_the_choices_do_not_promise_are_convicted(finished, member):
     """Whatever version of dphmm the statement says that it is of."""
@@ -442,7 +439,7 @@ def test_words_that_the_choices_do_not_promise_are_convicted(finished, member):
 
 @pytest.mark.parametrize(
     "change",
-    [("model", "people_known_by", None), ("flat", "thickness", []), ("software", "version", "whatever")],
+    [("model", "people_known_by", None), ("software", "version", "whatever")],
     ids=lambda change: ".".join(map(str, change[:2])),
 )
 def test_a_member_that_keeps_words_from_being_read_is_convicted(finished, change):

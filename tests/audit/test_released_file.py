@@ -90,7 +90,7 @@ def timed(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"constraint": "delta=0.2"}, {"scope": "component"}, {"flat": "allow"}, {"timed": True},
+    "options", [{}, {"constraint": "delta=0.2"}, {"timed": True},
      {"estimates": False}, {"estimates": False, "timed": True}], ids=str
 )  # fmt: skip
 def test_right_lines_are_acquitted(tmp_path, options):

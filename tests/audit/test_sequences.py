@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import math
 from fractions import Fraction
 
 import numpy as np
@@ -36,7 +35,7 @@ def histories(model, steps):
 
 
 def plans(model, policy, space, epsilon, steps, **options):
-    planner = Planner(policy, space, Options.checked(epsilon, dimension=space.dimension, start=model.start, **options))
+    planner = Planner(policy, space, Options.checked(epsilon, start=model.start, **options))
     for t in range(1, steps + 1):
         support = np.zeros(model.n_states, dtype=bool)
         support[[path[-1] for path in histories(model, t)]] = True
@@ -82,7 +81,7 @@ def test_the_loss_is_that_of_real_answers(seed, mechanism):
     ):
         if plan.constant:
             continue
-        law, window = Law.of(plan.mechanisms[0]), np.arange(-40, 41)[:, None]
+        law, window = Law.of(plan.mechanism), np.arange(-40, 41)[:, None]
         from_a, from_b = (law.exponents(window - plan.image[s]) for s in (a, b))
         total += max(y - x for x, y in zip(from_a, from_b, strict=True))
     assert total == verdict.worst
@@ -112,15 +111,9 @@ def test_an_undercharged_sequence_is_convicted(monkeypatch):
     assert json.loads(json.dumps(verdict.document()))["charged"] == "2"
 
 
-def test_components_are_unbounded():
-    verdict = sequence_loss(everywhere(), POLICY, SPACE, 1, 2, scope="component", mechanism="discrete-knorm")
-    assert verdict.worst == verdict.charged == math.inf and not verdict.convicted
-
-
 def test_plans_that_hang_on_answers_and_large_models_are_refused(monkeypatch):
-    for options in ({"constraint": "delta=0.1"}, {"flat": "allow"}):
-        with pytest.raises(InvalidInput, match="known beforehand"):
-            sequence_loss(MODEL, POLICY, SPACE, 1, 2, **options)
+    with pytest.raises(InvalidInput, match="known beforehand"):
+        sequence_loss(MODEL, POLICY, SPACE, 1, 2, constraint="delta=0.1")
     monkeypatch.setattr(sequences, "_MOST_WORK", 100)
     with pytest.raises(InvalidInput, match="steps"):
         sequence_loss(MODEL, POLICY, SPACE, 1, 2)

@@ -67,7 +67,7 @@ def test_one_subject_for_machines(ledger, run, one_json):
     assert subject["insecure_releases"] == 0
 
 
-def test_replayable_bits_and_unbounded_costs_are_flagged(town, tmp_path, run):
+def test_replayable_bits_are_flagged(town, tmp_path, run):
     model = load_model(town / "model.npz")
     policy = load_policy(town / "radius.json", model=model)
     with open_ledger(tmp_path / "l.db") as opened:
@@ -79,7 +79,6 @@ def test_replayable_bits_and_unbounded_costs_are_flagged(town, tmp_path, run):
             subject="sim",
             ledger=opened,
             bits=ReplayBits(1),
-            scope="component",
         )
         session.release(0)
         session.skip()

@@ -127,7 +127,7 @@ CASES = {
     # release
     "release a mechanism there is not": (RELEASE + " --mechanism gauss", 2, "mechanism"),
     "release a continuous mechanism": (RELEASE + " --mechanism laplace", 2, "mechanism"),
-    "release a scope there is not": (RELEASE + " --scope local", 2, "scope"),
+    "release an option there is not": (RELEASE + " --scope component", 2, "--scope"),
     "release a start there is not": (RELEASE + " --start now", 2, "start"),
     "release over a cap": (
         RELEASE.replace("l.db", "old.db") + " --cap-epsilon 1 --model-people others --quiet",

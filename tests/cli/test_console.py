@@ -35,7 +35,7 @@ from dphmm.cli.console import (
     named,
     on_the_command_line,
 )
-from dphmm.errors import BudgetExceeded, DegenerateHull, InvalidInput
+from dphmm.errors import BudgetExceeded, InvalidInput
 
 
 class Terminal(io.StringIO):
@@ -349,7 +349,6 @@ def test_an_interrupt_of_which_a_library_made_a_wrong_input_stays_one(monkeypatc
             "--constraint: got all; expected support or delta=0.01",
         ),
         (BudgetExceeded("cap_epsilon: user 'a' needs 2"), "--cap-epsilon: user 'a' needs 2"),
-        (DegenerateHull('use flat="thicken", or "allow" to'), "use --flat thicken, or --flat allow to"),
     ],
 )
 def test_arguments_become_options(error, told):

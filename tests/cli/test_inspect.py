@@ -68,17 +68,7 @@ def test_a_dry_run_says_the_same_of_errors(town, tmp_path, run, release_of):
     )
 
 
-def test_component_scope_says_what_it_discloses(site, tmp_path, run, one_json):
-    (tmp_path / "g.csv").write_text("alpha,gamma\nbeta,delta\n")
-    policy = tmp_path / "p.json"
-    run("policy", "edges", site / "model.npz", "-o", policy, "--graph", tmp_path / "g.csv")
-    facts = one_json(run("inspect", site / "model.npz", "--policy", policy, "--scope", "component", "--json"))
-    assert facts["release"]["cost"] is None
-    assert "unbounded" in facts["promise"]["cost"]
-    assert "disclose the component" in facts["promise"]["scope"]
-
-
-def test_a_flat_policy_is_warned_of_and_refused_if_asked(town, tmp_path, run, one_json):
+def test_a_flat_policy_is_warned_of(town, tmp_path, run, one_json):
     from dphmm.storage.models import load_model
 
     space = load_model(town / "model.npz").space
@@ -89,10 +79,6 @@ def test_a_flat_policy_is_warned_of_and_refused_if_asked(town, tmp_path, run, on
     facts = one_json(run("inspect", town / "model.npz", "--policy", policy, "--json"))
     assert "flat" in facts["warnings"][0]
     assert facts["release"]["rank"] == 2
-    refused = one_json(run("inspect", town / "model.npz", "--policy", policy, "--flat", "refuse", "--json"))
-    assert "refused" in refused["warnings"][-1]
-    assert "--flat thicken, or --flat allow" in refused["warnings"][-1]
-    assert "release" not in refused
 
 
 def _same_row(space, i, j):
@@ -100,13 +86,11 @@ def _same_row(space, i, j):
 
 
 def test_options_about_a_policy_need_one(town, run):
-    run("inspect", town / "model.npz", "--scope", "component", code=2)
+    run("inspect", town / "model.npz", "--protection", "merge", code=2)
 
 
 @pytest.mark.parametrize("json", [[], ["--json"]])
-@pytest.mark.parametrize(
-    "options", [[], ["--scope", "component", "--flat", "refuse"], ["--constraint", "delta=0.3"], ["--flat", "allow"]]
-)
+@pytest.mark.parametrize("options", [[], ["--constraint", "delta=0.3"]])
 def test_states_that_a_policy_leaves_exposed(town, tmp_path, run, options, json):
     policy = tmp_path / "tiny.json"
     run("policy", "radius", town / "model.npz", "-o", policy, "--radius", "10m")

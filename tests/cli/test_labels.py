@@ -175,31 +175,6 @@ def test_what_needs_distances_is_refused_in_one_line(portal, tmp_path, run, comm
     assert said in result.stderr and (not said or result.stderr.count("\n") == 1)
 
 
-def test_the_component_is_published_only_where_that_is_said(portal, tmp_path, run):
-    kinds = pd.DataFrame({"state": PAGES, "kind": ["x"] * 5 + ["y"] * 4})
-    kinds.to_csv(tmp_path / "kinds.csv", index=False)
-    policy = tmp_path / "kinds.json"
-    run("policy", "categorical", portal / "m.npz", "-o", policy, "--labels", tmp_path / "kinds.csv")
-    public = ("--model", portal / "m.npz", "--policy", policy)
-    asked = ("release", portal / "visits.csv", "--state-column", "page", *public, "--epsilon", "1")
-    scoped = ("--scope", "component")
-    refused = run(*asked, *scoped, "-o", tmp_path / "r.parquet", "--ledger", tmp_path / "l.db", code=2).stderr
-    assert "every release then publishes the category of the label" in refused
-    allowed = (*scoped, "--flat", "allow")
-    run(*asked, *allowed, "-o", tmp_path / "r.parquet", "--ledger", tmp_path / "l.db")
-    statement = json.loads((tmp_path / "r.parquet.privacy.json").read_text())
-    assert statement["scope"]["meaning"].endswith(
-        "every release publishes the component. Between components nothing is promised."
-    )
-    assert "every release publishes it" in " ".join(statement["not_protected"])
-    assert "for certain: that was allowed" in statement["flat"]["meaning"]
-    kind = dict(zip(PAGES, kinds.kind, strict=True))
-    table, truth = pd.read_parquet(tmp_path / "r.parquet"), pd.read_csv(portal / "visits.csv")
-    assert table.z.map(kind).tolist() == truth.page.map(kind).tolist()
-    told = run("audit", *public, *allowed, "--released", tmp_path / "r.parquet", "--ledger", tmp_path / "l.db").stdout
-    assert "nothing is wrong" in told
-
-
 def test_rows_put_together_are_the_table_that_they_came_from(portal):
     """A batch gives columns, a stream rows of releases: both make the same table."""
     import dphmm

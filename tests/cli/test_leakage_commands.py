@@ -42,7 +42,7 @@ def told(run, town, path, *more, model="model.npz"):
     return json.loads(run(*command).stdout)["leakage"]["subjects"]
 
 
-@pytest.mark.parametrize("choices", [{}, {"start": "at"}, {"constraint": "delta=0.2"}, {"flat": "allow"}], ids=str)
+@pytest.mark.parametrize("choices", [{}, {"start": "at"}, {"constraint": "delta=0.2"}], ids=str)
 def test_account_tells_what_the_library_computes_of_the_same_releases(parts, town, tmp_path, run, choices):
     path = tmp_path / "ledger.db"
     plans = released(parts, path, **choices)
@@ -60,8 +60,7 @@ def test_account_tells_what_the_library_computes_of_the_same_releases(parts, tow
     assert found["policy"]["worst"] == edges.worst
     assert found["policy"]["total"] == [float(np.nanmax(total)) for total in edges.total]
     pairs = dphmm.accounting.couplable(model, policy, 5)
-    unchecked = choices.get("flat") == "allow"
-    expected = (None, None) if unchecked else (pairs.holds, pairs.hops if np.isfinite(pairs.hops) else None)
+    expected = (pairs.holds, pairs.hops if np.isfinite(pairs.hops) else None)
     assert (found["couplable"]["holds"], found["couplable"]["hops"]) == expected
 
 
@@ -121,19 +120,6 @@ def test_account_for_people_has_a_line_for_every_step_and_says_what_it_is(parts,
     assert "step 2" not in one and "policy edges" not in one
 
 
-def test_account_says_unbounded_and_not_a_number_that_is_not_one(parts, town, tmp_path, run):
-    """Neighbours in rows of cells: the noise stays on a row, and tells it for certain."""
-    model, _, space = parts
-    rows = tmp_path / "rows.csv"
-    rows.write_text("state,label\n" + "".join(f'"{name}",{k // 4}\n' for k, name in enumerate(space.names)))
-    run("policy", "categorical", town / "model.npz", "-o", tmp_path / "rows.json", "--labels", rows)
-    policy = dphmm.load_policy(tmp_path / "rows.json", model=model)
-    released((model, policy, space), tmp_path / "l.db", flat="allow")
-    (found,) = told(run, town, tmp_path / "l.db")
-    assert found["temporal"]["worst"] is None and found["temporal"]["supremum"] is None
-    assert "unbounded" in run("account", tmp_path / "l.db", "--temporal", "--model", town / "model.npz").stdout
-
-
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
@@ -179,7 +165,6 @@ def test_inspect_tells_what_releases_to_come_lose(parts, town, run):
             ["--policy", "radius.json", "--steps", "3", "--constraint", "delta=0.1"],
             "plans that do not depend on answers",
         ),
-        (["--policy", "radius.json", "--steps", "3", "--flat", "allow"], "plans that do not depend on answers"),
         (["--steps", "3"], "--policy: got nothing"),
     ],
 )

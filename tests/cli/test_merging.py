@@ -156,8 +156,8 @@ def test_a_release_of_merged_states_through_every_command(farm, tmp_path, run, o
         farm / "merged.json", "--json")  # fmt: skip
 
 
-@pytest.mark.parametrize("choice", [("--constraint", "delta=0.05"), ("--scope", "component")])
-def test_delta_sets_and_components_of_merged_states_pass_the_audit(farm, tmp_path, run, one_json, rows_of, choice):
+def test_delta_sets_of_merged_states_pass_the_audit(farm, tmp_path, run, one_json, rows_of):
+    choice = ("--constraint", "delta=0.05")
     public = ("--model", farm / "model.npz", "--policy", farm / "merged.json")
     told = ("--epsilon", "1", "--ledger", tmp_path / "ledger.db")
     run("release", farm / "walks.csv", *public, *told, "-o", tmp_path / "released.csv", *choice)
@@ -195,17 +195,15 @@ def test_tune_tries_a_policy_on_its_own_space(farm, tmp_path, run, one_json):
     run("inspect", farm / "model.npz", "--policy", tmp_path / "best.json")
 
 
-def test_component_scope_merges_every_state_without_a_neighbour(farm, tmp_path, run, one_json):
-    options = ("--merge-lonely", "--scope", "component", "--radius", "1.5km")
+def test_for_tables_every_state_without_a_neighbour_is_merged(farm, tmp_path, run, one_json):
+    options = ("--merge-lonely", "--isolated", "--radius", "1.5km")
     run("policy", "radius", farm / "model.npz", "-o", tmp_path / "p.json", *options)
     facts = one_json(
-        run("inspect", farm / "model.npz", "--policy", tmp_path / "p.json", "--scope", "component", "--json")
+        run("inspect", farm / "model.npz", "--policy", tmp_path / "p.json", "--mechanism", "optimal-table", "--json")
     )
     assert facts["release"]["joined"] == 0
     refused = run("policy", "radius", farm / "model.npz", "-o", tmp_path / "q.json", *options[1:], code=2)
     assert "--merge-lonely with it" in refused.stderr
-    run("policy", "radius", farm / "model.npz", "-o", tmp_path / "q.json", "--merge-lonely", "--scope", "all",
-        "--radius", "1km", code=2)  # fmt: skip
 
 
 def test_too_few_other_states_are_refused_and_a_complete_policy_has_no_lonely_ones(farm, tmp_path, run):

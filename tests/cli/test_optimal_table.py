@@ -92,8 +92,3 @@ def test_its_page_opens_without_a_complaint(town, table, tmp_path, run):
         tab.press("End", 35)
         assert tab.ask("document.getElementById('step').value === document.getElementById('step').max")
         assert tab.complaints() == []
-
-
-def test_a_scope_is_refused_in_one_line(town, tmp_path, run, release_of):
-    told = run(*release_of(town, tmp_path), "--mechanism", OptimalTable.name, "--scope", "component", code=2)
-    assert "--scope: got component" in told.stderr and len(told.stderr.strip().splitlines()) == 1

@@ -125,7 +125,6 @@ BAD = {
     "too much to simulate": (("--window", 10**6), "--window: got 2000000 simulated steps"),
     "one person": (("--steps", 12, "--people", 1), "--people: got 1"),
     "another policy": (("--steps", 12, "--policy", "nothing.json"), "nothing.json"),
-    "a flat body that excludes": (("--steps", 12, "--flat", "allow"), "--flat: got allow"),
     "another mechanism": (("--steps", 12, "--mechanism", "laplace"), "--mechanism: got laplace"),
     "a picture of another kind": (("--steps", 12, "--plot", "ladder.pdf"), "--plot: got ladder.pdf"),
     "an output in no folder": (("--steps", 12, "-o", "nowhere/plan.json"), "-o"),

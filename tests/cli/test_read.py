@@ -209,7 +209,6 @@ def test_a_planned_schedule_has_regions(folder, run, town):
     ("options", "reason"),
     [
         (("--constraint", "delta=0.2"), "plans follow from earlier answers (constraint delta=0.2)"),
-        (("--flat", "allow"), "plans follow from earlier answers (flat allow)"),
         (("--schedule", "paced"), "earlier answers decided when to ask (schedule paced)"),
     ],
 )

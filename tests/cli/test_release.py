@@ -284,9 +284,7 @@ def test_another_query_of_the_same_people_is_another_answer(town, tmp_path, run,
         assert ledger.spent("u1").epsilon == 24
 
 
-@pytest.mark.parametrize(
-    ("option", "value"), [("--mechanism", "staircase"), ("--scope", "component"), ("--start", "at")]
-)
+@pytest.mark.parametrize(("option", "value"), [("--mechanism", "staircase"), ("--start", "at")])
 def test_choices_reach_the_ledger(town, tmp_path, run, release_of, option, value):
     run(*release_of(town, tmp_path), option, value)
     with open_ledger(tmp_path / "ledger.db") as ledger:

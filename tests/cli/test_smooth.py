@@ -23,7 +23,6 @@ from dphmm.storage.tables import read_table, write_table
 OPTIONS = {
     "plain": [],
     "choices": ["--constraint", "delta=0.05", "--mechanism", "discrete-knorm", "--start", "at"],
-    "components": ["--scope", "component"],
 }
 
 
@@ -58,7 +57,6 @@ def test_equal_to_the_library(name, town, places, tmp_path, run, one_json):
     choices = {
         "plain": {},
         "choices": {"constraint": "delta=0.05", "mechanism": "discrete-knorm", "start": "at"},
-        "components": {"scope": "component"},
     }[name]
     expected = dphmm.smooth(released, model, policy, model.space, 1, **choices)
     assert got.columns.tolist() == expected.columns.tolist()

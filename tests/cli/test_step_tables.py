@@ -333,20 +333,19 @@ def test_words_speak_of_the_policy_of_the_step_where_steps_have_their_own(run, t
     (town / "choices.csv").write_text("t,policy\n2024-05-06T22:10Z,wide.json\n")
     told = {}
     for tables in ((), TABLES[:2]):
-        fresh = ("--ledger", town / f"{len(tables)}.db", "--epsilon", "1", "--scope", "component", "-q")
+        fresh = ("--ledger", town / f"{len(tables)}.db", "--epsilon", "1", "-q")
         release(run, town, *fresh, out=f"{len(tables)}.csv", tables=tables)
         told[bool(tables)] = json.loads((town / f"{len(tables)}.csv.privacy.json").read_text())
     for own, statement in told.items():
         policy = "the step's own policy" if own else "the policy"
         words = " ".join(statement["not_protected"])
-        for due in (f"no edge of {policy} joins", f"joined by {policy} at every step", f"component of {policy}"):
+        for due in (f"no edge of {policy} joins", f"joined by {policy} at every step"):
             assert due in words
-        assert f"connected component of {policy}:" in statement["scope"]["meaning"]
         assert ("its own policy" in statement["totals"]["epsilon_sum_meaning"]) == own
     path = town / "2.csv.privacy.json"
     told[True]["totals"]["epsilon_sum_meaning"] = told[False]["totals"]["epsilon_sum_meaning"]
     path.write_text(json.dumps(told[True]))
-    public = ("--model", town / "model.npz", "--policy", town / "policy.json", "--epsilon", "1", "--scope", "component")
+    public = ("--model", town / "model.npz", "--policy", town / "policy.json", "--epsilon", "1")
     said = run("audit", *public, "--released", town / "2.csv", *files(town, *TABLES[:2]), code=1).stdout
     assert "other words than its choices promise for totals.epsilon_sum_meaning" in said
 

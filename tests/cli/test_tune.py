@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import re
 import shlex
 
@@ -70,11 +69,6 @@ def test_without_targets_nothing_is_recommended(site, run):
     assert "no targets" in told.stderr and "recommended" not in told.stdout
 
 
-def test_an_unbounded_cost_is_said(town, run, one_json):
-    document = one_json(run("tune", town / "model.npz", "--radius", "1km", "--scope", "component", "--json", *QUICK))
-    assert json.dumps(document, allow_nan=False)
-
-
 @pytest.mark.slow
 def test_the_picture(town, tmp_path, run):
     pytest.importorskip("matplotlib")
@@ -97,10 +91,10 @@ def test_an_epsilon_given_twice_is_tried_once(site, run, one_json):
 
 def test_the_release_is_told_of_every_choice(town, tmp_path, run):
     out = tmp_path / "my policy.json"
-    more = ("--target-dop", 2, "-o", out, "--epsilon", 1, "--start", "at", "--scope", "component", *QUICK)
+    more = ("--target-dop", 2, "-o", out, "--epsilon", 1, "--start", "at", *QUICK)
     told = run("tune", town / "model.npz", *more).stderr
     words = shlex.split(told.split("release with ")[1])
-    assert words[:2] == ["--policy", str(out)] and " ".join(words).endswith("--scope component --start at")
+    assert words[:2] == ["--policy", str(out)] and " ".join(words).endswith("--start at")
 
 
 @pytest.mark.parametrize(

@@ -148,7 +148,6 @@ def test_it_agrees_with_the_audit(folder, run, verify):
         ("--constraint", "delta=0.2"),
         ("--mechanism", "discrete-knorm"),
         ("--mechanism", "discrete-laplace"),
-        ("--scope", "component"),
         ("--no-estimates",),
         ("--path-epsilon", "3", "--window", "4"),
     ],
@@ -157,7 +156,7 @@ def test_other_choices_are_right_or_cannot_be_told(folder, run, verify, more):
     spent = () if "--path-epsilon" in more else ("--epsilon", 1)
     Path("ledger.db").unlink()
     run("release", "walks.csv", *PUBLIC, *spent, "-o", "other.csv", "--ledger", "ledger.db", *more)
-    choices = more if more[0] in ("--constraint", "--mechanism", "--scope") else ()
+    choices = more if more[0] in ("--constraint", "--mechanism") else ()
     assert "nothing is wrong" in audited(run, *choices, released="other.csv").stdout
     _, found = verify(*everything("other.csv"))
     assert found["wrong"] == []
@@ -390,7 +389,6 @@ def runs_that_overlap(told):
         (lambda told: told["model"].update(method="geometry"), "model"),
         (lambda told: told["model"].update(step_seconds=60), "model"),
         (lambda told: told["answer"].update(name="first"), "ledger"),
-        (lambda told: told["flat"].update(thickness=["5", "5"]), "plans"),
         (lambda told: told["schedule"].update(at=f"{told['schedule']['at']},13"), "schedule"),
         (lambda told: told["sequence"].update(over="sets"), "promise"),
         (lambda told: told["sequence"].update(window=10**6), "promise"),

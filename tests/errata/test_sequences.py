@@ -111,14 +111,12 @@ def test_erratum_19_a_protectable_graph_with_an_infinite_factor():
         if naive.gauge(points, tuple(ANSWERS[b] - ANSWERS[a])) is None
     }
     assert infinite == {(S1, S2), (S1, S3), (S2, S4), (S3, S4)}
-    session = dphmm.ReleaseSession(
-        dphmm.MarkovModel(np.full(4, 0.25), np.full((4, 4), 0.25)),
-        dphmm.policy.from_edges([(1, 2)], 4),
-        dphmm.StateSpace(ANSWERS[:4]),
-        1,
-        flat="allow",
-    )
-    assert session.plan.cost == math.inf
+    space, policy = dphmm.StateSpace(ANSWERS[:4]), dphmm.policy.from_edges([(1, 2)], 4)
+    flat = dphmm.mechanisms.DiscreteKNorm(dphmm.sensitivity_hull(policy, space), 1)
+    assert flat.largest_loss_among(space.lattice) == math.inf
+    # A release widens the body, and its factor is finite.
+    model = dphmm.MarkovModel(np.full(4, 0.25), np.full((4, 4), 0.25))
+    assert dphmm.ReleaseSession(model, policy, space, 1).plan.cost < math.inf
 
 
 def test_erratum_20_one_prior_is_not_all_priors():

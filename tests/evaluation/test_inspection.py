@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import dphmm
-from dphmm.errors import InvalidInput
+from dphmm.errors import InvalidInput, Unprotectable
 from dphmm.evaluation.inspection import length_words, protection_facts
+from dphmm.session.planner import Planner
 from dphmm.session.setting import Setting
 
 
@@ -28,9 +29,14 @@ def test_figures_are_those_of_the_plan_that_is_made():
     assert told["policy"]["states_without_neighbour"] == 0 and "lonely_states" not in told
 
 
-def test_a_refused_release_is_a_warning_and_has_no_figures():
+def test_a_refused_release_is_a_warning_and_has_no_figures(monkeypatch):
+    def refused(*_):
+        raise Unprotectable("protection: nothing hides a state")
+
     model, space = line([[0, 0], [1, 0], [2, 0]])
-    told = protection_facts(model, dphmm.policy.complete(3), space, 1, flat="refuse")
+    with monkeypatch.context() as patched:
+        patched.setattr(Planner, "plan", refused)
+        told = protection_facts(model, dphmm.policy.complete(3), space, 1)
     assert "release" not in told and "promise" not in told
     assert any(warning.startswith("refused: ") for warning in told["warnings"])
     with pytest.raises(InvalidInput, match="mechanism"):

@@ -64,7 +64,7 @@ def test_without_an_occupancy_states_count_alike():
 
 
 def test_the_cost_is_that_of_joining_and_that_of_merging():
-    options = Options.checked(1, dimension=1, mechanism="discrete-knorm")
+    options = Options.checked(1, mechanism="discrete-knorm")
     cost = lonely_cost(MODEL, NEAR, SPACE, options)
     assert cost.moved == moved_states(MERGED.space, MERGED.pairs, MODEL)
     assert (cost.moved.states, cost.moved.nearest, cost.moved.farthest) == (1, 6.0, 6.0)
@@ -84,7 +84,7 @@ def test_states_that_hide_with_nothing_but_their_own_merged_answer():
     plan = Setting.of(MODEL, MERGED.policy, MERGED.space, 1).first_plan()
     assert only_merged(plan, MERGED.space) == 0
     policy = dphmm.policy.from_edges([(0, 1), (1, 2), (3, 4)], 5)
-    cut = Setting.of(MODEL, policy, MERGED.space, 1, scope="component").first_plan()
+    cut = Setting.of(MODEL, policy, MERGED.space, 1, mechanism="optimal-table").first_plan()
     assert only_merged(cut, MERGED.space) == 2
 
 

@@ -15,9 +15,10 @@ import pytest
 from scipy import stats
 
 import dphmm
-from dphmm.errors import InvalidInput
+from dphmm.errors import InvalidInput, Unprotectable
 from dphmm.evaluation import bootstrap_mean, of_distances
 from dphmm.evaluation.tune import COLUMNS, Targets, Trial, candidate_policies, efficient, sweep, usual_radii
+from dphmm.session.planner import Planner
 from dphmm.simulated import walks
 
 MOVES = np.array([[0.5, 0.5, 0.0, 0.0], [0.25, 0.5, 0.25, 0.0], [0.0, 0.0, 0.25, 0.75], [0.1, 0.0, 0.6, 0.3]])
@@ -59,7 +60,7 @@ def expected_error(epsilon, steps):
     session = dphmm.ReleaseSession(
         MODEL, dphmm.policy.complete(4), SPACE, epsilon, mechanism="discrete-knorm", bits=dphmm.ReplayBits(0)
     )
-    mechanism = session.plan.mechanisms[0]
+    mechanism = session.plan.mechanism
     answers = SPACE.answers
     window = np.arange(-60, 65)[:, None]
     logs = np.array([mechanism.log_likelihood(np.array([z[0]]), SPACE.lattice) for z in window])
@@ -112,18 +113,19 @@ def test_degrees_are_those_of_the_plans():
     policy = dphmm.policy.from_edges([(0, 1), (2, 3)], 4)
     row = sweep(MODEL, SPACE, {"p": policy}, ["1"], ["staircase"], trial=Trial(2, 1)).iloc[0]
     session = dphmm.ReleaseSession(MODEL, policy, SPACE, "1", mechanism="staircase")
-    hull = session.plan.hulls[0]
+    hull = session.plan.hull
     degrees = dphmm.degree_of_protection(hull, SPACE, np.arange(4))
     assert row["least_dop"] == degrees.min()
     assert row["mean_dop"] == pytest.approx(session.prior.probability @ degrees)
 
 
-def test_what_cannot_be_released_is_a_row_with_a_reason():
-    """Two states at one place of the plane, the others elsewhere: a hull of rank 1 that flat="refuse" refuses."""
-    space = dphmm.StateSpace(np.array([[0, 0], [1, 0], [2, 0], [3, 0]]))
-    model = dphmm.MarkovModel(MODEL.initial, MOVES, space=space)
-    table = sweep(model, space, {"c": dphmm.policy.complete(4)}, ["1"], trial=Trial(2, 2), flat="refuse")
-    assert table["refused"].str.contains("rank 1").all()
+def test_what_cannot_be_released_is_a_row_with_a_reason(monkeypatch):
+    def refused(*_):
+        raise Unprotectable("protection: nothing hides a state")
+
+    monkeypatch.setattr(Planner, "plan", refused)
+    table = sweep(MODEL, SPACE, {"c": dphmm.policy.complete(4)}, ["1"], trial=Trial(2, 2))
+    assert table["refused"].str.contains("nothing hides").all()
     assert table[list(COLUMNS[3:-1])].isna().all().all()
     assert Targets(error=1.0).best(table) is None and Targets(error=1.0).nearest(table) is None
     assert not efficient(table).any()

@@ -74,12 +74,8 @@ class Case:
         return len(set(self.images)) == 1
 
     @cached_property
-    def laws(self) -> list[Law]:
-        return [Law.of(mechanism) for mechanism in self.step.plan.mechanisms]
-
-    @cached_property
-    def body_of(self) -> list[int]:
-        return [int(b) for b in self.step.plan.body_of]
+    def law(self) -> Law:
+        return Law.of(self.step.plan.mechanism)
 
     @cached_property
     def fixed_earlier(self) -> list[tuple[int, int]]:
@@ -104,7 +100,7 @@ class Case:
         return pairs(self.edges, self.support, self.surrogate, self.step.plan.joins, partners)
 
     @cached_property
-    def _losses(self) -> dict[tuple[int, Vector], Fraction | None]:
+    def _losses(self) -> dict[Vector, Fraction | None]:
         return {}
 
     def difference(self, a: int, b: int) -> Vector:
@@ -113,13 +109,10 @@ class Case:
 
     def worst(self, a: int, b: int) -> Fraction | None:
         """The worst log-ratio of a against b over all answers; None when unbounded."""
-        law, other = self.laws[self.body_of[a]], self.laws[self.body_of[b]]
-        if self.body_of[a] != self.body_of[b] and not law.same_as(other):
-            return None
-        key = (self.body_of[a], self.difference(a, b))
-        if key not in self._losses:
-            self._losses[key] = law.worst(key[1])
-        return self._losses[key]
+        difference = self.difference(a, b)
+        if difference not in self._losses:
+            self._losses[difference] = self.law.worst(difference)
+        return self._losses[difference]
 
     def rng(self, salt: int) -> np.random.Generator:
         """Directions and outputs to try; a function of the instance."""

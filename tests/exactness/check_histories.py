@@ -79,7 +79,7 @@ def _left(history: History, cases: Sequence[Case]) -> bool:
 def _exponent(case: Case, history: History) -> Fraction | None:
     s = history[case.step.t - 1]
     noise = [int(a) - b for a, b in zip(case.step.z, case.images[s], strict=True)]
-    return case.laws[case.body_of[s]].exponent(noise)
+    return case.law.exponent(noise)
 
 
 def _pair(one: History, other: History, cases: Sequence[Case], charged: Fraction, findings: Findings) -> None:
@@ -103,13 +103,11 @@ def _prior(play: Play, history: History) -> Decimal:
 
 
 def _likelihood(history: History, cases: Sequence[Case], until: int | None = None) -> Decimal:
-    """Pr(all answers up to a step | history), each body with its own normaliser."""
+    """Pr(all answers up to a step | history), up to a constant."""
     total = Decimal(0)
     for case in cases:
         if until is None or case.step.t <= until:
-            number = case.body_of[history[case.step.t - 1]]
-            normaliser = case.step.plan.mechanisms[number].log_normaliser if len(case.laws) > 1 else 0.0
-            total -= decimal(_exponent(case, history)) + Decimal(normaliser)
+            total -= decimal(_exponent(case, history))
     return total.exp()
 
 

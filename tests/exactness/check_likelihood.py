@@ -29,32 +29,26 @@ def _outputs(case: Case) -> list[Vector]:
     """The answer that was given, and others near to and far from the answers of some states."""
     rng = case.rng(3000)
     found = [tuple(int(x) for x in case.step.z)]
-    for number, law in enumerate(case.laws):
-        members = [s for s in case.planned if case.body_of[s] == number]
-        if members:
-            image = case.images[int(rng.choice(members))]
-            found += [tuple(a + b for a, b in zip(image, v, strict=True)) for v in noises(case, law, number)]
+    image = case.images[int(rng.choice(case.planned))]
+    found += [tuple(a + b for a, b in zip(image, v, strict=True)) for v in noises(case, case.law)]
     return [z for z in found if max(map(abs, z)) < _WIDEST]
 
 
 def _exponents(case: Case, z: Vector) -> list[Fraction | None]:
-    found = {}
-    for image, number in zip(case.images, case.body_of, strict=True):
-        if (image, number) not in found:
-            noise = [a - b for a, b in zip(z, image, strict=True)]
-            found[image, number] = case.laws[number].exponent(noise)
-    return [found[key] for key in zip(case.images, case.body_of, strict=True)]
+    found = {image: case.law.exponent([a - b for a, b in zip(z, image, strict=True)]) for image in set(case.images)}
+    return [found[image] for image in case.images]
 
 
 def _agrees(case: Case, findings: Findings, z: Vector) -> None:
-    """log-likelihoods of two states of one body differ by what the law says; -inf exactly where the law has 0."""
+    """log-likelihoods of two states differ by what the law says; -inf exactly where the law has 0."""
     logs = case.step.plan.log_likelihood(np.array(z, dtype=np.int64)).tolist()
-    first: dict[int, tuple[float, Fraction]] = {}
-    for number, log, exponent in zip(case.body_of, logs, _exponents(case, z), strict=True):
+    first: tuple[float, Fraction] | None = None
+    for log, exponent in zip(logs, _exponents(case, z), strict=True):
         findings.require((log == -math.inf) == (exponent is None), case.where, f"z = {z} is possible, or not")
         if exponent is None or log == -math.inf:
             continue
-        base_log, base = first.setdefault(number, (log, exponent))
+        first = (log, exponent) if first is None else first
+        base_log, base = first
         slack = _ABSOLUTE + _RELATIVE * float(max(exponent, base))
         difference = (log - base_log) + float(exponent - base)
         findings.require(abs(difference) <= slack, case.where, f"likelihoods at z = {z} are off by {difference:.3g}")
@@ -63,11 +57,11 @@ def _agrees(case: Case, findings: Findings, z: Vector) -> None:
 def _losses_are_reached(case: Case, findings: Findings) -> None:
     """The worst log-ratio of a pair is one that a lattice point has: the bound on it is no over-estimate."""
     for _, a, b in case.required[:2]:
-        law, worst = case.laws[case.body_of[a]], case.worst(a, b)
-        if worst is None or case.body_of[a] != case.body_of[b]:
+        worst = case.worst(a, b)
+        if worst is None:
             continue
-        further, nearer = law.reached_at(case.difference(a, b))
-        exponents = [law.exponent(x) for x in (further, nearer)]
+        further, nearer = case.law.reached_at(case.difference(a, b))
+        exponents = [case.law.exponent(x) for x in (further, nearer)]
         reached = None not in exponents and exponents[0] - exponents[1] == worst
         findings.require(reached, case.where, f"the loss {worst} of ({a}, {b}) is not reached")
 
@@ -77,7 +71,7 @@ def _odds(case: Case, findings: Findings) -> None:
     prior, posterior = case.step.prior.log_probability, case.step.posterior.log_probability
     exponents = _exponents(case, tuple(int(x) for x in case.step.z))
     for a, b in itertools.combinations(case.possible, 2):
-        if exponents[a] is None or exponents[b] is None or case.body_of[a] != case.body_of[b]:
+        if exponents[a] is None or exponents[b] is None:
             continue
         known = all(math.isfinite(x) for x in (*prior[[a, b]], *posterior[[a, b]]))
         findings.require(known, case.where, f"a belief has lost one of the possible states ({a}, {b})")

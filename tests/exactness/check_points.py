@@ -31,24 +31,24 @@ _SLACK = Decimal(10) ** (8 - DIGITS)
 
 def check_points(case: Case, findings: Findings) -> None:
     _draws_are_the_samplers(case, findings)
-    for number, law in enumerate(case.laws):
-        points = None if law.kind == CONSTANT else _window(law)
-        if points is None:
-            continue
-        findings.counts["enumerated bodies"] += 1
-        findings.counts["enumerated points"] += len(points)
-        with localcontext() as context:
-            context.prec = DIGITS
-            _normalised(case, findings, number, law, points)
-            _levels_are_bracketed(case, findings, number)
-        _sampler_is_the_law_everywhere(case, findings, number, law, points)
+    law = case.law
+    points = None if law.kind == CONSTANT else _window(law)
+    if points is None:
+        return
+    findings.counts["enumerated bodies"] += 1
+    findings.counts["enumerated points"] += len(points)
+    with localcontext() as context:
+        context.prec = DIGITS
+        _normalised(case, findings, law, points)
+        _levels_are_bracketed(case, findings)
+    _sampler_is_the_law_everywhere(case, findings, law, points)
 
 
 def _draws_are_the_samplers(case: Case, findings: Findings) -> None:
     """A release is the answer of the surrogate and what the plain path of the sampler draws from the same bits."""
     plan = case.step.plan
     for s, image in enumerate(case.images):
-        mechanism = plan.mechanisms[case.body_of[s]]
+        mechanism = plan.mechanism
         if mechanism.name != CONSTANT:
             bits = case.instance.bits + s
             noise = mechanism._sampler.draw_plainly(1, dphmm.ReplayBits(bits))[0].tolist()
@@ -74,16 +74,16 @@ def _window(law: Law) -> list[Vector] | None:
     return [v for v, norm in norms if norm is not None and norm <= radius]
 
 
-def _normalised(case: Case, findings: Findings, number: int, law: Law, points: list[Vector]) -> None:
+def _normalised(case: Case, findings: Findings, law: Law, points: list[Vector]) -> None:
     """P(z | a) <= e^eps P(z | b) at every point of the window, for every required pair; and the mass is what beliefs
     use."""
     weights = {v: (-decimal(law.exponent(v))).exp() for v in points}
     total = sum(weights.values())
-    stated = case.step.plan.mechanisms[number].log_normaliser
+    stated = case.step.plan.mechanism.log_normaliser
     off = abs(float(total.ln()) - stated)
-    findings.require(off <= 1e-9, case.where, f"the normaliser of body {number} is off by {off:.3g}")
+    findings.require(off <= 1e-9, case.where, f"the normaliser of the body is off by {off:.3g}")
     allowed = decimal(case.epsilon).exp() * (1 + _SLACK)
-    for v in {case.difference(a, b) for _, a, b in case.required if case.body_of[a] == number}:
+    for v in {case.difference(a, b) for _, a, b in case.required}:
         for x, weight in weights.items():
             other = weights.get(tuple(p + q for p, q in zip(x, v, strict=True)))
             if other is not None and not weight / total <= allowed * (other / total):
@@ -91,9 +91,9 @@ def _normalised(case: Case, findings: Findings, number: int, law: Law, points: l
     findings.require(True, case.where, "")
 
 
-def _levels_are_bracketed(case: Case, findings: Findings, number: int) -> None:
+def _levels_are_bracketed(case: Case, findings: Findings) -> None:
     """The sampler's table holds the cumulative weights exp(-rate·j)·|Box_j| between its bounds, over all levels."""
-    levels = case.step.plan.mechanisms[number]._sampler._levels
+    levels = case.step.plan.mechanism._sampler._levels
     factor = (-decimal(levels.rate)).exp()
     masses, power = [], Decimal(1)
     table = levels.table
@@ -104,18 +104,18 @@ def _levels_are_bracketed(case: Case, findings: Findings, number: int) -> None:
     for j, (low, high) in enumerate(zip(table.low.tolist(), table.high.tolist(), strict=True)):
         so_far += masses[j]
         within = Decimal(low) <= so_far / total <= Decimal(high) + _SLACK and high - low < 1e-9
-        findings.require(within, case.where, f"level {j} of sampler {number} is outside its bounds")
+        findings.require(within, case.where, f"level {j} of the sampler is outside its bounds")
 
 
-def _sampler_is_the_law_everywhere(case: Case, findings: Findings, number: int, law: Law, points: list[Vector]) -> None:
+def _sampler_is_the_law_everywhere(case: Case, findings: Findings, law: Law, points: list[Vector]) -> None:
     """At every point: the exponent of the law, and a place in each box that may propose it."""
-    sampled = SampledLaw(case.step.plan.mechanisms[number]._sampler)
+    sampled = SampledLaw(case.step.plan.mechanism._sampler)
     start = sampled.exponent(points[len(points) // 2])
     zero = law.exponent(points[len(points) // 2])
     same = all(sampled.exponent(v) - start == law.exponent(v) - zero for v in points)
-    findings.require(same, case.where, f"sampler {number} has another law")
+    findings.require(same, case.where, "the sampler has another law")
     held = all(_in_its_box(sampled, v) for v in points)
-    findings.require(held, case.where, f"a point of body {number} is outside the box of its level")
+    findings.require(held, case.where, "a point of the body is outside the box of its level")
 
 
 def _in_its_box(sampled: SampledLaw, v: Vector) -> bool:

@@ -11,7 +11,6 @@ import numpy as np
 from exactness.case import Case
 from exactness.findings import Findings
 from exactness.law import facet_body
-from exactness.required_pairs import components
 
 
 def check_promise(case: Case, findings: Findings) -> None:
@@ -33,9 +32,8 @@ def _public_sets(case: Case, findings: Findings) -> None:
     )
     findings.require(case.plain(plan.constraint.surrogate) == case.surrogate, where, "another surrogate map")
     findings.require([tuple(row) for row in case.plain(plan.image)] == case.images, where, "another answer for a state")
-    findings.require(all(m.epsilon == case.epsilon for m in plan.mechanisms), where, "another epsilon")
-    bodies = [facet_body(hull) for hull in plan.hulls]
-    findings.require([law.body for law in case.laws] == bodies, where, "a plan shows another body than it samples")
+    findings.require(plan.mechanism.epsilon == case.epsilon, where, "another epsilon")
+    findings.require(case.law.body == facet_body(plan.hull), where, "a plan shows another body than it samples")
     if case.step.query.options["constraint"] != "support":
         delta = float(case.step.query.options["constraint"].partition("=")[2])
         mass = math.fsum(case.step.prior.probability[plan_set])
@@ -58,9 +56,8 @@ def _required_pairs(case: Case, findings: Findings) -> None:
 
 
 def _norm_within_one(case: Case, findings: Findings, kind: str, a: int, b: int) -> None:
-    law = case.laws[case.body_of[a]]
-    if law.body.rank:
-        norm = law.body.norm(case.difference(a, b))
+    if case.law.body.rank:
+        norm = case.law.body.norm(case.difference(a, b))
         findings.require(norm is not None and norm <= 1, case.where, f"the {kind} pair ({a}, {b}) has norm {norm}")
 
 
@@ -87,11 +84,6 @@ def _partners(case: Case, findings: Findings) -> None:
         findings.require(a != b and b in case.possible, case.where, f"state {a} has the partner {b}")
     for a, b in case.plain(plan.joins):
         findings.require(a != b and {a, b} <= set(case.planned), case.where, f"joined {a} to {b}")
-    if case.step.query.options["scope"] == "component":
-        edges = case.in_force | {(min(j), max(j)) for j in case.plain(plan.joins)}
-        part = components(case.planned, edges)
-        same = all(case.body_of[s] == case.body_of[part[s]] for s in case.planned)
-        findings.require(same, case.where, "a component with two bodies")
 
 
 def _cost(case: Case, findings: Findings) -> None:

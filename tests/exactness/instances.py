@@ -6,7 +6,6 @@ An instance is plain public data and a walk; nothing of the library is used to m
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -143,15 +142,11 @@ def _options(rng, d, joint):
         "epsilon": str(rng.choice(["0.01", "1/1024", "0.1", "1/3", "0.5", "1", "1.7", "2.5", "10", "100"])),
         "constraint": f"delta={rng.choice([0.05, 0.2, 0.5])}" if narrowed else "support",
         "mechanism": str(rng.choice(MECHANISMS)),
-        "scope": str(rng.choice(["global", "component"], p=[0.7, 0.3])),
-        "flat": str(rng.choice(["thicken", "allow", "refuse"], p=[0.7, 0.28, 0.02])),
         "protection": _protection(rng, d),
         "start": str(rng.choice(["before", "at"])),
     }
-    if rng.random() < 0.1:
-        options["thickness"] = Fraction(str(rng.choice(["1/2", "2", "11"])))
     if joint:
-        options |= {"flat": "thicken", "start": "before"}
+        options |= {"start": "before"}
     return options
 
 

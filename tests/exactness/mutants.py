@@ -77,19 +77,7 @@ def self_connection(monkeypatch):
 def nobody_exposed(monkeypatch):
     """Exposure is tested as "no state at all within the hull", and a state is within its own."""
     monkeypatch.setattr(protection, "exposed_among", lambda *parts: np.zeros(0, dtype=np.int64))
-    monkeypatch.setattr(
-        planner._Step, "_implicit_partners", lambda self, bodies, states: {s: s for s in states.tolist()}
-    )
-
-
-def isolated_left_alone(monkeypatch):
-    """Under component scope only exposed states are joined."""
-    protect = planner.protect
-
-    def exposed_only(*parts, isolated=False, **options):
-        return protect(*parts, **options)
-
-    monkeypatch.setattr(planner, "protect", exposed_only)
+    monkeypatch.setattr(planner, "nearest_covered", lambda hull, image, states, among: states)
 
 
 def support_from_floats(monkeypatch):
@@ -125,7 +113,7 @@ def partners_forgotten(monkeypatch):
 
 def epsilon_charged_as_cost(monkeypatch):
     """A release is charged eps, whatever two plan states lose."""
-    monkeypatch.setattr(planner._Step, "cost", lambda self, bodies: self.options.epsilon)
+    monkeypatch.setattr(planner._Step, "cost", lambda self, body: self.options.epsilon)
 
 
 def charges_rounded_down(monkeypatch):
@@ -145,7 +133,7 @@ def likelihood_of_the_state_itself(monkeypatch):
     def own(self, z):
         images = np.array(self.image)
         images[~self.constraint.plan] += 1
-        return self.mechanisms[0].log_likelihood_lattice(z, images)
+        return self.mechanism.log_likelihood_lattice(z, images)
 
     monkeypatch.setattr(Plan, "log_likelihood", own)
 
@@ -182,10 +170,6 @@ def _anything(instance):
     return True
 
 
-def _by_component(instance):
-    return instance.queries[0].options["scope"] == "component"
-
-
 def _two_queries(instance):
     return len(instance.queries) == 2
 
@@ -206,7 +190,6 @@ MUTANTS = (
     (offset_minus_one, "loses", _anything),
     (self_connection, "is exposed", _anything),
     (nobody_exposed, "is exposed", _anything),
-    (isolated_left_alone, "is exposed", _by_component),
     (support_from_floats, "the support is not what the history leaves", _anything),
     (plans_cached_by_size, "the support is not what the history leaves", _narrowed),
     (partners_forgotten, "the partner pair", _two_queries),

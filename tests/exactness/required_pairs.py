@@ -107,16 +107,3 @@ def pairs(edges: Edges, support: Any, surrogate: list[int], joins: Any, partners
     found += [("partner", int(a), int(b)) for a, b in partners]
     found += [("surrogate", s, g) for s, g in enumerate(surrogate) if s != g]
     return found
-
-
-def components(states: list[int], edges: Edges) -> dict[int, int]:
-    """The lowest-numbered state that each state is connected to."""
-    least = {s: s for s in states}
-    changed = True
-    while changed:
-        changed = False
-        for a, b in edges:
-            low = min(least[a], least[b])
-            changed |= least[a] != low or least[b] != low
-            least[a] = least[b] = low
-    return least

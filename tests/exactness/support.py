@@ -26,5 +26,5 @@ def left_by(case: Case) -> np.ndarray:
     left = case.support.copy()
     for s in case.possible:
         noise = [a - b for a, b in zip(z, case.images[s], strict=True)]
-        left[s] = case.laws[case.body_of[s]].body.coordinates_of(noise) is not None
+        left[s] = case.law.body.coordinates_of(noise) is not None
     return left

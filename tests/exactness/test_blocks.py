@@ -38,7 +38,7 @@ def instance_of(number):
     cells = rng.permutation(side * side)[: instance.n]
     answers = np.stack(np.divmod(cells, side), axis=1) * rng.integers(1, 4, size=2)
     share = str(rng.choice(["1/2", "1"]))
-    choices = {"scope": "global", "constraint": f"delta={rng.choice([0.05, 0.2, 0.5])}"}
+    choices = {"constraint": f"delta={rng.choice([0.05, 0.2, 0.5])}"}
     if query.options["mechanism"] == "discrete-laplace":
         choices["mechanism"] = "auto"
     policy = PolicySpec("radius", {"share": share, "closed": bool(rng.random() < 0.7)})
@@ -61,9 +61,8 @@ def unpacked(block, frame):
         constraint=Constraint(block.supports[0], found.plan[0], surrogate),
         epsilon=plan.epsilon,
         lattice=plan.lattice,
-        hulls=(hull,),
-        mechanisms=(mechanism,),
-        body_of=np.zeros(len(surrogate), dtype=np.int64),
+        hull=hull,
+        mechanism=mechanism,
         joins=NO_PARTNERS,
         partners=NO_PARTNERS,
         joint_edges=NO_PARTNERS,
@@ -101,5 +100,5 @@ def test_plans_of_blocks_keep_the_promise(monkeypatch):
         assert findings.violations == []
         ratios.append(findings.ratio.value)
     assert len(judged) > 40
-    assert {plan.mechanism for plan in judged} == {DiscreteKNorm.name, Staircase.name}
+    assert {plan.mechanism_name for plan in judged} == {DiscreteKNorm.name, Staircase.name}
     assert max(ratios) == 1

@@ -50,7 +50,6 @@ def with_(choices: Choices, **others) -> Choices:
         DPLS,
         with_(DPLS, delta="0.3"),
         with_(UTIL, mechanism="staircase", delta="0.05"),
-        with_(UTIL, scope="component"),
     ],
     ids=name_of,
 )
@@ -97,8 +96,8 @@ def test_continuous_mechanisms_are_bayes_rule(city, choices, mechanism):
             chosen[order[: int(np.searchsorted(np.cumsum(belief[order]), 0.99 - 1e-12)) + 1]] = True
         assert found.plan_size[t] == chosen.sum() and found.support_size[t] == (belief > 0).sum()
         plan = setting.planner.plan(belief > 0, chosen)
-        images = plan.hulls[0].frame.to_answers(plan.image)
-        law = releases.CONTINUOUS[mechanism](plan.hulls[0], 1)
+        images = plan.hull.frame.to_answers(plan.image)
+        law = releases.CONTINUOUS[mechanism](plan.hull, 1)
         z = law.sample(images[state], bits)
         assert found.z[t].tolist() == z.tolist()
         likelihood = np.exp(law.log_likelihood(z, images))
@@ -120,18 +119,9 @@ def test_degrees_are_those_of_definition_5_2(city):
     for choices in (UTIL, DPLS, with_(UTIL, delta="0.1")):
         plan = choices.setting(fold).with_model(fold.known_start(int(walk.cells[0]))).first_plan()
         among = plan.constraint.support
-        expected = dphmm.degree_of_protection(plan.hulls[0], fold.space, plan.constraint)
+        expected = dphmm.degree_of_protection(plan.hull, fold.space, plan.constraint)
         found = [degree(plan, state, among) for state in np.flatnonzero(among).tolist()]
         assert found == expected.tolist() and min(found) >= 2
-
-
-def test_other_components_hide_nobody():
-    """Two pairs that lie between each other: each state hides with its partner, and with nobody of the other pair."""
-    space = dphmm.StateSpace(np.array([[0, 0], [2, 0], [1, 0], [3, 0]]))
-    model = dphmm.MarkovModel(np.full(4, 0.25), np.full((4, 4), 0.25))
-    choice = {"scope": "component", "mechanism": "staircase"}
-    plan = dphmm.ReleaseSession(model, dphmm.policy.from_edges([(0, 1), (2, 3)], 4), space, 1, **choice).plan
-    assert len(plan.hulls) == 2 and [degree(plan, state, np.ones(4, dtype=bool)) for state in range(4)] == [2] * 4
 
 
 def test_noise_hangs_on_the_walk_alone(city):
@@ -221,18 +211,6 @@ class TestStudies:
         found = distances[np.arange(len(far)), fold.state_of[far]]
         np.testing.assert_allclose(found, distances.min(axis=1))
         assert len(far) and (fold.cell_of[fold.state_of[fold.cell_of]] == fold.cell_of).all()
-
-
-def test_several_bodies_have_no_continuous_mechanism(city):
-    chosen = with_(UTIL, scope="component", mechanism="knorm")
-    several = with_(TRANS, policy="Gutil", radius=400.0, scope="component", mechanism="knorm")
-    for choices in (chosen, several):
-        plan = choices.setting(city.fold(0)).planner.plan(*[np.ones(city.fold(0).model.n_states, dtype=bool)] * 2)
-        if len(plan.hulls) > 1:
-            with pytest.raises(InvalidInput, match="mechanism: got knorm; expected an exact one"):
-                releases.law_of("knorm", plan, city.fold(0).space.frame)
-            return
-    pytest.fail("no plan with several bodies to try it on")
 
 
 def test_names_of_methods():

@@ -50,7 +50,7 @@ def delta(value):
 def delta_zero_is_the_support(place):
     for constraint in ("support", "delta=0", "delta=0.0"):
         plan = session(constraint=constraint).plan
-        yield plan.constraint.plan.tolist(), plan.hulls[0].digest
+        yield plan.constraint.plan.tolist(), plan.hull.digest
 
 
 def on_a_delta_set(place):
@@ -66,7 +66,7 @@ def pure(plan):
     assert plan.promised == 1
     image = plan.image
     for a, b in ((0, 2), (0, 1)):
-        assert plan.hulls[0].norm(image[a] - image[b]) <= 1
+        assert plan.hull.norm(image[a] - image[b]) <= 1
 
 
 def says_delta(result, place):

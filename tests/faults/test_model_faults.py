@@ -102,7 +102,7 @@ def without_the_edge(place):
     """The bodies of a policy with an edge to a state that nothing reaches, and without it."""
     chain = MarkovModel([0, 1, 0, 0], [[0, 1, 0, 0], [0, 0.5, 0.25, 0.25], [0, 0, 0.5, 0.5], [0, 0.5, 0, 0.5]])
     bodies = [
-        session(chain, policy.from_edges(edges, 4), [9, 0, 1, 3]).plan.hulls[0].digest
+        session(chain, policy.from_edges(edges, 4), [9, 0, 1, 3]).plan.hull.digest
         for edges in ([(1, 2), (2, 3), (0, 1)], [(1, 2), (2, 3)])
     ]
     assert bodies[0] == bodies[1]

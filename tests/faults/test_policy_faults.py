@@ -26,7 +26,6 @@ from dphmm import (
     sensitivity_hull,
 )
 from dphmm.accounting import MemoryLedger
-from dphmm.errors import DegenerateHull
 from faults.answers import Accepted, Same, judge_call, judge_command, refused
 from faults.catalogue import COMMAND, LIBRARY, cases_of, command, fault, library
 from faults.forging import write_model
@@ -123,7 +122,7 @@ def edge_outside(place):
 def twins(place):
     """Two states of each answer: differences are 0, yet the release must not tell one pair from the other."""
     plan = session(policy.from_edges(PAIRS, 4), [0, 0, 7, 7]).plan
-    assert plan.hulls[0].rank == 1 and not plan.constant
+    assert plan.hull.rank == 1 and not plan.constant
     return plan
 
 
@@ -139,7 +138,7 @@ def square(place):
 
 def thickened(plan):
     """No release can exclude a state: the body has full rank."""
-    assert plan.hulls[0].rank == 2 and not plan.narrows_support
+    assert plan.hull.rank == 2
 
 
 def resumed_under(graph):
@@ -255,26 +254,14 @@ FAULTS = [
     ),
     fault(
         37, "policy neighbours that all have the same answer as each other, in a space where others differ",
-        "the body would be a point: it is widened in every direction, or refused with flat=refuse",
+        "the body would be a point: it is widened in every direction",
         library(twins, Accepted(lambda plan: plan.cost > plan.epsilon)),
-        library(
-            lambda place: session(policy.from_edges(PAIRS, 4), [0, 0, 7, 7], flat="refuse").plan,
-            refused("flat", "rank 0 in 1 dimensions", error=DegenerateHull),
-        ),
     ),
     fault(
         38, "components of the policy whose differences lie along one line",
-        "the body is widened to all directions by default; refused with flat=refuse, from public data alone",
+        "the body is widened to all directions",
         library(lambda place: session(policy.from_edges(PAIRS, 4), SQUARE).plan, Accepted(thickened)),
-        library(
-            lambda place: session(policy.from_edges(PAIRS, 4), SQUARE, flat="refuse").release(0),
-            refused("flat", "rank 1 in 2 dimensions", "thicken", error=DegenerateHull),
-        ),
         command(square, Accepted(lambda result, place: len(place.rows()) == 2)),
-        command(
-            lambda place: square(place) + " --flat refuse",
-            refused("flat", "rank 1 in 2", "--flat thicken", error=DegenerateHull, in_ledger=True),
-        ),
     ),
     fault(
         39, "another policy for a history that has begun", "refused; a stored answer comes back under the old one",

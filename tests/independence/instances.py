@@ -1,6 +1,6 @@
 """Random small instances: a model, a policy, a space and the public choices of a release; and what may be true.
 
-`instance(seed)` is a function of its seed alone. Dimension, policy kind, scope, flat, constraint and mechanism cycle
+`instance(seed)` is a function of its seed alone. Dimension, policy kind, constraint and mechanism cycle
 through all their values, the rest is random, so a run over consecutive seeds meets every choice (held by
 ``test_plan.test_the_seeds_meet_every_choice``).
 """
@@ -21,11 +21,9 @@ from dphmm.session.session import ReleaseSession
 from dphmm.session.setting import Setting
 from dphmm.types import Bits
 
-SCOPES = ("global", "component")
-FLAT = ("thicken", "allow")
 CONSTRAINTS = ("support", "delta=0.1", "delta=0.35")
 MECHANISMS = ("auto", "discrete-knorm", "staircase", "discrete-laplace")
-#: A table is for scope="global" alone: every few of those seeds have one.
+#: Every few seeds have a table.
 TABLES = ("optimal-table", "hops")
 #: A table that was made before is for the support, and needs all states to be possible.
 MADE = "made-table"
@@ -80,14 +78,12 @@ def instance(seed: int, **fixed: Any) -> Instance:
         "epsilon": str(rng.choice(["0.3", "1", "2.5"])),
         "constraint": CONSTRAINTS[max(0, seed % 4 - 1)],
         "mechanism": MECHANISMS[seed % len(MECHANISMS)],
-        "scope": SCOPES[seed // 6 % 2],
-        "flat": FLAT[seed % 5 < 2],
         "protection": str(rng.choice(PROTECTIONS)),
         "estimate_loss": str(rng.choice(LOSSES)),
     }
-    if choices["scope"] == "global" and seed % 7 in (0, 1, 3):
+    if seed // 6 % 2 == 0 and seed % 7 in (0, 1, 3):
         choices["mechanism"] = TABLES[seed % 7 == 1]
-    if choices["scope"] == "global" and choices["constraint"] == "support" and seed % 7 == 5 < seed:
+    if seed // 6 % 2 == 0 and choices["constraint"] == "support" and seed % 7 == 5 < seed:
         model = _everywhere(seed, n)
         policy = POLICIES[tuple(POLICIES)[seed % len(POLICIES)]](rng, model, space)
         named = {"protection": choices["protection"]}

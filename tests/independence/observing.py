@@ -35,9 +35,7 @@ Observation = dict[str, Any]
 Answer = tuple[int, ...]
 #: The released answers and what is computed from them: all that may differ between two truths.
 COMPUTED = ("answers", "estimates", "beliefs")
-#: What only another law of the noise may change: with scope="component" each component has its own.
-OF_THE_LAW = ("noise", "words")
-_SEEN = (*COMPUTED, "plans", "releases", "noise", "laws", "refusals", "totals", "shown")
+_SEEN = (*COMPUTED, "plans", "releases", "noise", "refusals", "totals", "shown")
 
 
 class CountedBits:
@@ -88,9 +86,8 @@ def _one_step(session: ReleaseSession, truth: int | str, steps: int, seen: Obser
     seen["estimates"].append((release.estimate.tolist(), release.estimate_state))
     answered_as = surrogate_of(plan, session, truth)
     # A table adds no noise: what it names is the answer itself. The words that it reads are compared all the same.
-    noise = None if plan.mechanism in (*TABLES, MADE) else (release.z_lattice - plan.image[answered_as]).tolist()
+    noise = None if plan.mechanism_name in (*TABLES, MADE) else (release.z_lattice - plan.image[answered_as]).tolist()
     seen["noise"].append(noise)
-    seen["laws"].append(int(plan.body_of[answered_as]))
     seen["beliefs"].append(session.prior.log_probability.tolist())
 
 
@@ -108,9 +105,8 @@ def described(plan: Plan) -> dict[str, Any]:
         "cost": str(plan.cost),
         "promised": str(plan.promised),
         "image": plan.image.tolist(),
-        "hulls": [hull.digest for hull in plan.hulls],
-        "mechanisms": [mechanism.describe() for mechanism in plan.mechanisms],
-        "body_of": plan.body_of.tolist(),
+        "hull": plan.hull.digest,
+        "mechanism": plan.mechanism.describe(),
         "partners": plan.partners.tolist(),
         "expected_error": plan.expected_error,
         "constant": plan.constant,
@@ -212,6 +208,5 @@ def overheard() -> Iterator[Observation]:
 
 
 def differing(first: Observation, other: Observation, but: Sequence[str] = ()) -> list[str]:
-    """Names of the fields in which two observations differ, where they drew from the same laws of noise or not."""
-    left_out = {"laws", *but, *(OF_THE_LAW if first["laws"] != other["laws"] else ())}
-    return sorted(name for name in first.keys() - left_out if first[name] != other[name])
+    """Names of the fields in which two observations differ."""
+    return sorted(name for name in first.keys() - set(but) if first[name] != other[name])

@@ -59,7 +59,7 @@ def _warn_of_drift(plan: Plan, state: int, bits: Any) -> None:
 
 def _draw_twice_for_drift(plan: Plan, state: int, bits: Any) -> None:
     if not plan.constraint.plan[state]:
-        plan.mechanisms[0].noise(1, bits)
+        plan.mechanism.noise(1, bits)
 
 
 def _refuse_drift(plan: Plan, state: int, bits: Any) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 import dphmm
 from dphmm.accounting.ledger import MemoryLedger
-from dphmm.errors import BudgetExceeded, DegenerateHull, DphmmError, InvalidInput, LedgerBusy, Unprotectable
+from dphmm.errors import BudgetExceeded, DphmmError, InvalidInput, LedgerBusy, Unprotectable
 from dphmm.session.session import ReleaseSession
 from dphmm.storage.ledger import open_ledger
 from independence.observing import CountedBits
@@ -25,8 +25,6 @@ SPACE = dphmm.StateSpace([[0, 0], [1, 0], [2, 0], [3, 1], [4, 0], [2, 3]], names
 MOVES = np.array([[1, 1, 1, 0, 0, 0], [1, 0, 1, 1, 0, 0], [0, 1, 1, 0, 1, 1], *np.eye(N)[3:]], dtype=float)
 MODEL = dphmm.MarkovModel([0.5, 0.5, 0, 0, 0, 0], MOVES / MOVES.sum(axis=1, keepdims=True))
 POLICY = dphmm.policy.from_edges([(0, 1), (1, 2), (4, 5)], N)
-ANYWHERE = dphmm.MarkovModel(np.full(N, 1 / N), np.eye(N))
-TWO_PARTS, APART = dphmm.policy.categorical([0, 0, 0, 1, 1, 1]), {"scope": "component", "flat": "allow"}
 TRUTHS: list[int | str] = [0, 2, 3, 4, 5, "place 1", "place 5", "no such place", -1]
 
 Refusal = Callable[[int | str, Path], None]
@@ -140,15 +138,10 @@ REFUSALS: dict[str, tuple[Refusal, type[BaseException]]] = {
     "cap_epsilon is closed": (_refused(cap_epsilon=0), BudgetExceeded),
     "cap_cost is closed": (_refused(cap_cost=0), BudgetExceeded),
     "cap_cost is passed": (_refused(cap_cost="0.5"), BudgetExceeded),
-    "an unbounded cost": (_refused(cap_cost=1000, model=ANYWHERE, policy=TWO_PARTS, **APART), BudgetExceeded),
-    "a flat hull": (
-        _refused(policy=dphmm.policy.from_edges([(0, 1)], N), flat="refuse", constraint="delta=0.3"),
-        DegenerateHull,
-    ),
     "unprotectable": (_no_partner, Unprotectable),
     "another epsilon": (_after_a_first_release(epsilon=2), InvalidInput),
     "another policy": (_after_a_first_release(policy=dphmm.policy.complete(N)), InvalidInput),
-    "another scope": (_after_a_first_release(scope="component"), InvalidInput),
+    "another protection": (_after_a_first_release(protection="min-error"), InvalidInput),
     "a second query on a δ-set": (_after_a_first_release(query="work", constraint="delta=0.1"), InvalidInput),
     "a step to come": (_other_step(9), InvalidInput),
     "a step that was skipped": (_other_step(2), InvalidInput),

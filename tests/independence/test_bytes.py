@@ -71,9 +71,7 @@ def test_with_the_same_answers_every_byte_is_the_same(shown, kind):
 
 
 @pytest.mark.parametrize("output", ["out.parquet", "out.csv.gz"])
-@pytest.mark.parametrize(
-    "more", [["--constraint", "delta=0.2"], ["--scope", "component", "--mechanism", "staircase"], ["--no-estimates"]]
-)
+@pytest.mark.parametrize("more", [["--constraint", "delta=0.2"], ["--no-estimates"]])
 def test_so_is_every_byte_of_other_formats_and_choices(shown, output, more):
     rows, dimension = KINDS["town"]
     runs = []

@@ -78,7 +78,7 @@ def differing(one, other):
     return {name for name in one.keys() | other.keys() if one.get(name) != other.get(name)}
 
 
-CHOICES = {"plain": (), "delta sets": ("--constraint", "delta=0.2", "--json"), "components": ("--scope", "component")}
+CHOICES = {"plain": (), "delta sets": ("--constraint", "delta=0.2", "--json")}
 
 
 @pytest.mark.parametrize("kind", SPACES)

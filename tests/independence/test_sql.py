@@ -109,9 +109,9 @@ def noted(drawn: list):
     def note(plan, states, answers):
         first = int(plan.constraint.plan.argmax())
         images = plan.image[[state if state >= 0 else first for state in states]]
-        # Components have laws of their own: the component is what their noise may tell. A table adds none.
-        one = len(plan.hulls) == 1 and plan.mechanism not in (*TABLES, MADE)
-        noise = (np.array(answers) - images).tolist() if one else len(answers)
+        # A table adds no noise.
+        table = plan.mechanism_name in (*TABLES, MADE)
+        noise = len(answers) if table else (np.array(answers) - images).tolist()
         drawn.append((plan.hash, noise, answers))
         return answers
 
@@ -132,12 +132,12 @@ def test_a_batch_leaves_the_same_file_and_the_same_noise(batch_of, seed):
 
 def test_a_leak_planted_into_a_batch_is_found(batch_of, monkeypatch):
     """The check can fail: a place nowhere draws once more, so that whoever comes after gets other noise."""
-    case = instance(6, scope="global", flat="thicken", constraint="support", cap_epsilon=None, cap_cost=None)
+    case = instance(6, constraint="support", cap_epsilon=None, cap_cost=None)
     truly = answer.answer_under
 
     def answer_under(plan, states, bits):
         if (states < 0).any():
-            plan.mechanisms[0].noise(1, bits)
+            plan.mechanism.noise(1, bits)
         return truly(plan, states, bits)
 
     monkeypatch.setattr(answer, "answer_under", answer_under)
@@ -191,7 +191,7 @@ def test_a_resumed_session_runs_the_same_statements_for_every_truth(tmp_path):
 def test_a_planted_leak_is_found(file_of, name):
     """The check can fail: a query more, a row more, another cost, for some truths only."""
     plant, field = LEDGER_LEAKS[name]
-    case = instance(6, scope="global", flat="thicken", constraint="delta=0.1", cap_epsilon=None, cap_cost=None)
+    case = instance(6, constraint="delta=0.1", cap_epsilon=None, cap_cost=None)
     with planted(plant):
         assert field in found_in_files(file_of, case)
 

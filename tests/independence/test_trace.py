@@ -3,8 +3,8 @@
 Claim, with kernels as plain Python and with the same past and coming answers: for random instances the lines of the
 package that run from planning to commit, in their order, are the same for all state numbers (drift and -1 among
 them) and for all names (an unknown one among them); for the numbers of states even the instructions are, with short
-circuits and conditional expressions. With scope="component", drawing the noise is compared within a component. In
-batches, where names and places are looked up first, places may take other lines in that look-up alone.
+circuits and conditional expressions. In batches, where names and places are looked up first, places may take other
+lines in that look-up alone.
 
 A trace shows branches, not time: caches, page faults and NumPy's own loops are out of its sight. It would fail for any
 ``if`` on the truth between planning and commit, however silent; the planted one is found.

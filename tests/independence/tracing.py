@@ -29,8 +29,8 @@ from independence.observing import observe, replaced_draws
 from independence.planted import BRANCH_LEAK, planted
 
 _PACKAGE = str(Path(dphmm.__file__).parent)
-#: (file, line, instruction, whether noise was being drawn)
-Place = tuple[str, int, int, bool]
+#: (file, line, instruction)
+Place = tuple[str, int, int]
 Trace = list[Place]
 
 
@@ -38,22 +38,17 @@ def traced(work: Callable[[], Any], instructions: bool = False) -> tuple[Trace, 
     """Everything in the package that runs during some work, in order; and the result of the work."""
     seen: Trace = []
     event_wanted = "opcode" if instructions else "line"
-    drawing: list[FrameType] = []
 
     def inside(frame: FrameType, event: str, argument: Any) -> Any:
         if event == event_wanted:
             at = frame.f_lasti if instructions else 0
-            seen.append((frame.f_code.co_filename[len(_PACKAGE) + 1 :], frame.f_lineno, at, bool(drawing)))
-        elif event == "return" and drawing[-1:] == [frame]:
-            drawing.pop()
+            seen.append((frame.f_code.co_filename[len(_PACKAGE) + 1 :], frame.f_lineno, at))
         return inside
 
     def entering(frame: FrameType, event: str, argument: Any) -> Any:
         if not frame.f_code.co_filename.startswith(_PACKAGE):
             return None
         frame.f_trace_opcodes = instructions
-        if frame.f_code.co_name == "noise":
-            drawing.append(frame)
         return inside
 
     before = sys.gettrace()
@@ -65,13 +60,12 @@ def traced(work: Callable[[], Any], instructions: bool = False) -> tuple[Trace, 
     return seen, result
 
 
-def first_difference(one: Trace, other: Trace, drawn: bool) -> str | None:
-    """Where two traces part, as file:line; None if nowhere. Unless ``drawn``, what ran in drawing is passed over."""
-    left, right = ([place for place in trace if drawn or not place[3]] for trace in (one, other))
-    for a, b in zip(left, right, strict=False):
+def first_difference(one: Trace, other: Trace) -> str | None:
+    """Where two traces part, as file:line; None if nowhere."""
+    for a, b in zip(one, other, strict=False):
         if a != b:
             return f"{a[0]}:{a[1]} or {b[0]}:{b[1]}"
-    return None if len(left) == len(right) else f"after {left[: len(right)][-1:]}"
+    return None if len(one) == len(other) else f"after {one[: len(other)][-1:]}"
 
 
 def compared(case: Instance, steps: Sequence[int]) -> dict[str, Any]:
@@ -79,23 +73,23 @@ def compared(case: Instance, steps: Sequence[int]) -> dict[str, Any]:
 
     ``lines``: numbers of states among themselves, -1 among them; names among themselves, an unknown one among them.
     Plans are made anew for each. ``instructions``: numbers of states alone, plans are shared, so that what is traced
-    is the release itself. Where components have laws of their own, drawing is compared within a component.
+    is the release itself.
     """
     past = observe(case, next(truths_at(case, 0)))["answers"]
     found: dict[str, Any] = {"lines": None, "instructions": None, "events": 0}
     for step in steps:
         for mode in ("lines", "instructions"):
             runs = _traces(case, step, past, mode == "instructions")
-            found["events"] += sum(len(trace) for _, _, trace in runs)
-            for kind, laws, trace in runs:
-                _, its_laws, first = next(run for run in runs if run[0] == kind)
-                found[mode] = found[mode] or first_difference(first, trace, drawn=laws == its_laws)
+            found["events"] += sum(len(trace) for _, trace in runs)
+            for kind, trace in runs:
+                first = next(run for run in runs if run[0] == kind)[1]
+                found[mode] = found[mode] or first_difference(first, trace)
     return found
 
 
-def _traces(case: Instance, step: int, past: Any, instructions: bool) -> list[tuple[str, Any, Trace]]:
+def _traces(case: Instance, step: int, past: Any, instructions: bool) -> list[tuple[str, Trace]]:
     setting = case.setting() if instructions else None
-    runs: list[tuple[str, Any, Trace]] = []
+    runs: list[tuple[str, Trace]] = []
     # What the space remembers of itself is made before, whoever would come first.
     case.space.index_of("")
     for truths in truths_at(case, step):
@@ -105,8 +99,8 @@ def _traces(case: Instance, step: int, past: Any, instructions: bool) -> list[tu
         play = partial(observe, case, truths, given=past, setting=setting)
         if instructions:
             play()
-        trace, seen = traced(play, instructions)
-        runs.append((type(truth).__name__, seen["laws"], trace))
+        trace, _ = traced(play, instructions)
+        runs.append((type(truth).__name__, trace))
     return runs
 
 

@@ -460,8 +460,7 @@ def test_values_of_plan_states_are_those_of_whom_they_stand_for():
 def test_states_are_as_likely_as_the_plan_state_they_are_released_as(mechanism):
     y, x = np.divmod(np.arange(64), 8)
     space = dphmm.StateSpace(np.stack([x, y], axis=1))
-    options = Options.checked(1, dimension=2, constraint="delta=0.1", mechanism=mechanism, scope="global",
-                              flat="thicken", thickness=None, protection="nearest", start="before")  # fmt: skip
+    options = Options.checked(1, constraint="delta=0.1", mechanism=mechanism, protection="nearest", start="before")
     planner = Planner(dphmm.policy.complete(64), space, options)
     support = np.ones(64, dtype=np.bool_)
     plan = planner.plan(support, (x < 4) & (y < 3))

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 import dphmm
 from dphmm import policy
 from dphmm.audit.law import Law
-from dphmm.errors import DegenerateHull, InvalidInput
+from dphmm.errors import InvalidInput
 from dphmm.mechanisms import Constant, DiscreteKNorm, DiscreteLaplace, Staircase, choose
 from dphmm.mechanisms.discrete_laplace import cross_polytope
 from dphmm.samplers.entropy import ReplayBits
@@ -136,12 +136,9 @@ def some_plan(rng):
     initial = rng.random(n) * (rng.random(n) < 0.8)
     initial[: int(not initial.any())] = 1
     model = dphmm.MarkovModel(initial / initial.sum(), np.full((n, n), 1 / n), start="at")
-    choices = {
-        "constraint": str(rng.choice(["support", "delta=0.3"])),
-        "scope": str(rng.choice(["global", "component"])),
-        "flat": str(rng.choice(["thicken", "allow"])),
-    }
-    return dphmm.ReleaseSession(model, graph, space, 1, mechanism="discrete-laplace", **choices), graph, space
+    constraint = str(rng.choice(["support", "delta=0.3"]))
+    mechanism = "discrete-laplace"
+    return dphmm.ReleaseSession(model, graph, space, 1, mechanism=mechanism, constraint=constraint), graph, space
 
 
 @pytest.mark.slow
@@ -157,30 +154,23 @@ def test_every_required_pair_keeps_epsilon_and_degrees_are_the_bodys(seed):
     support = plan.constraint.support
     pairs = [(a, b) for a, b in graph.edges().tolist() if support[a] and support[b]]
     pairs += plan.joins.tolist() + plan.partners.tolist()
-    bodies = {}
-    for number, mechanism in enumerate(plan.mechanisms):
-        if isinstance(mechanism, Constant):
-            continue
-        assert isinstance(mechanism, DiscreteLaplace) and mechanism.hull is plan.hulls[number]
-        widths = [int(w) for w in mechanism.hull.widths]
-        bodies[number] = widths
-        assert mechanism.hull.rank == space.dimension and not mechanism.excludes
+    widths = None
+    if not isinstance(plan.mechanism, Constant):
+        assert isinstance(plan.mechanism, DiscreteLaplace) and plan.mechanism.hull is plan.hull
+        widths = [int(w) for w in plan.hull.widths]
+        assert plan.hull.rank == space.dimension
     for a, b in pairs:
-        number = int(plan.body_of[a])
         v = plan.image[a] - plan.image[b]
-        assert number == plan.body_of[b]
-        assert not v.any() if number not in bodies else norm(bodies[number], v) <= 1
-        if number in bodies:
+        assert not v.any() if widths is None else norm(widths, v) <= 1
+        if widths is not None:
             # Every output near both: the product of one-dimensional laws, in fractions of epsilon.
             box = itertools.product(*(range(-5, 6) for _ in v))
-            worst = max(norm(bodies[number], np.array(x) + v) - norm(bodies[number], x) for x in box)
-            assert worst == plan.mechanisms[number].loss_lattice(v) <= 1
+            worst = max(norm(widths, np.array(x) + v) - norm(widths, x) for x in box)
+            assert worst == plan.mechanism.loss_lattice(v) <= 1
     degrees = plan.degrees()
     for s in np.flatnonzero(support):
-        number = int(plan.body_of[s])
-        mine = [o for o in np.flatnonzero(support) if plan.body_of[o] == number]
-        steps = [plan.image[o] - plan.image[s] for o in mine]
-        inside = [norm(bodies[number], v) <= 1 if number in bodies else not v.any() for v in steps]
+        steps = [plan.image[o] - plan.image[s] for o in np.flatnonzero(support)]
+        inside = [not v.any() if widths is None else norm(widths, v) <= 1 for v in steps]
         assert degrees[s] == sum(inside) >= 2 or plan.constant
     assert not dphmm.audit.verify(session).convicted
 
@@ -196,16 +186,14 @@ def test_an_audit_convicts_a_body_that_is_too_narrow():
 
 
 def test_a_flat_hull_is_not_thickened_before():
-    """Edges along one axis: S is 3, whatever `flat` is; the thickened hull would have given 4."""
+    """Edges along one axis: S is 3; the thickened hull would have given 4."""
     space = dphmm.StateSpace(np.array([[0, 0], [3, 0], [6, 0]]))
     model = dphmm.MarkovModel(np.full(3, 1 / 3), np.full((3, 3), 1 / 3))
     graph = policy.from_edges([(0, 1), (1, 2)], 3)
-    for flat in ("thicken", "allow", "refuse"):
-        plan = dphmm.ReleaseSession(model, graph, space, 1, mechanism="discrete-laplace", flat=flat).plan
-        assert plan.hulls[0].widths == (3, 3)
-        assert not plan.narrows_support and plan.cost == 2
+    plan = dphmm.ReleaseSession(model, graph, space, 1, mechanism="discrete-laplace").plan
+    assert plan.hull.widths == (3, 3) and plan.cost == 2
     other = dphmm.ReleaseSession(model, graph, space, 1, mechanism="discrete-knorm").plan
-    assert other.hulls[0].rank == 2 and len(other.hulls[0].normals) == 2
+    assert other.hull.rank == 2 and len(other.hull.normals) == 2
 
 
 def test_a_single_point_is_a_flat_body_as_every_other_one():
@@ -214,11 +202,9 @@ def test_a_single_point_is_a_flat_body_as_every_other_one():
     model = dphmm.MarkovModel(np.full(4, 1 / 4), np.full((4, 4), 1 / 4))
     graph = policy.from_edges([(0, 1), (2, 3)], 4)
     plan = dphmm.ReleaseSession(model, graph, space, 1, mechanism="discrete-laplace").plan
-    assert plan.mechanism == "discrete-laplace" and not plan.narrows_support
-    with pytest.raises(DegenerateHull):
-        dphmm.ReleaseSession(model, graph, space, 1, mechanism="discrete-laplace", flat="refuse").plan  # noqa: B018
+    assert plan.mechanism_name == "discrete-laplace" and plan.hull.rank == 2
     alone = dphmm.ReleaseSession(model, graph, dphmm.StateSpace(np.zeros((4, 2), dtype=int)), 1)
-    assert alone.plan.mechanism == "constant"
+    assert alone.plan.mechanism_name == "constant"
 
 
 def test_erratum_01_it_errs_less_on_a_long_thin_body_in_space():

@@ -169,9 +169,9 @@ def test_no_pair_of_places_up_to_it_exceeds_the_factor_and_some_beyond_it_do(pla
     inside = (a >= 0) & (b >= 0)
     a, b, apart = a[inside], b[inside], metres_apart(lat, lon, lat2, lon2)[inside]
     everything = np.ones(space.n_states, dtype=bool)
-    plan = Planner(graph, space, Options.checked("1.5", dimension=2)).plan(everything, everything)
+    plan = Planner(graph, space, Options.checked("1.5")).plan(everything, everything)
     steps = space.lattice[a] - space.lattice[b]
-    loss = {step: plan.mechanisms[0].loss_lattice(np.array(step)) for step in set(map(tuple, steps.tolist()))}
+    loss = {step: plan.mechanism.loss_lattice(np.array(step)) for step in set(map(tuple, steps.tolist()))}
     worst = np.array([float(loss[step]) for step in map(tuple, steps.tolist())])
     near = apart <= ground
     assert near.sum() > 300
@@ -188,7 +188,7 @@ def test_the_outputs_themselves_keep_the_factor(mechanism):
     """Not the stated losses: log Pr(z | s) of the plan at many z, for pairs of places up to the distance."""
     grid = dphmm.Grid.from_bounds(13.30, 52.48, 13.34, 52.50, cell=500)
     graph = policy.radius(grid, covers=500)
-    options = Options.checked("1", dimension=2, mechanism=mechanism)
+    options = Options.checked("1", mechanism=mechanism)
     everything = np.ones(grid.n_states, dtype=bool)
     plan = Planner(graph, grid, options).plan(everything, everything)
     rng = np.random.default_rng(3)

@@ -138,5 +138,5 @@ def test_everybody_has_a_neighbour_and_a_release_hides_it():
     model = dphmm.MarkovModel(np.full(n, 1 / n), np.full((n, n), 1 / n))
     plan = dphmm.ReleaseSession(model, graph, grid, 1).plan
     a, b = graph.edges().T
-    losses = [plan.mechanisms[0].loss_lattice(v) for v in grid.lattice[a] - grid.lattice[b]]
+    losses = [plan.mechanism.loss_lattice(v) for v in grid.lattice[a] - grid.lattice[b]]
     assert max(losses) == Fraction(1)

@@ -33,7 +33,7 @@ class World:
     The choices look at answers alone. ``sets`` : plan sets smaller than the support, chosen as freely.
     """
 
-    def __init__(self, seed, mechanism="discrete-knorm", sets=False, scope="global"):
+    def __init__(self, seed, mechanism="discrete-knorm", sets=False):
         random = np.random.default_rng(seed)
         self.n, self.seed, self.sets = int(random.integers(4, 6)), seed, sets
         answers = random.permutation(8)[: self.n]
@@ -45,7 +45,7 @@ class World:
         drawn[1] = [max(pairs, key=lambda pair: abs(answers[pair[0]] - answers[pair[1]]))]
         self.policies = [dphmm.policy.from_edges(edges, self.n) for edges in drawn]
         varies = ("epsilon", "policy", "partners", "protection")
-        choices = {"mechanism": mechanism, "scope": scope, "varies": varies}
+        choices = {"mechanism": mechanism, "varies": varies}
         self.setting = Setting.of(everywhere(self.n), self.policies[0], self.space, 1, **choices)
         self.made = cache(self._made)
 
@@ -101,10 +101,6 @@ def test_neighbours_under_the_policy_of_every_step_lose_at_most_the_sum(mechanis
     excess = [worst_excess(World(seed, mechanism, sets)) for seed in range(2)]
     assert max(excess) <= 1e-9
     assert max(excess) > -1
-
-
-def test_and_with_a_body_for_each_component():
-    assert worst_excess(World(3, scope="component")) <= 1e-9
 
 
 def test_neighbours_under_another_policy_lose_more():

@@ -57,7 +57,7 @@ def test_the_bodies_of_both_queries_cover_the_partner():
 def test_a_second_query_that_one_partner_cannot_serve_is_refused():
     ledger = dphmm.accounting.MemoryLedger()
     released(ledger, FIRST, "first", ["anna"])
-    for choices in ({"constraint": "delta=0.1"}, {"flat": "allow"}, {"edges": [(0, 1)]}):
+    for choices in ({"constraint": "delta=0.1"}, {"edges": [(0, 1)]}):
         with pytest.raises(dphmm.errors.InvalidInput, match="query"):
             released(ledger, SECOND, "second", ["anna"], **choices)
     assert ledger.entries("anna", "second") == []

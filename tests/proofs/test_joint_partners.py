@@ -51,19 +51,16 @@ def loss(plan, a, b):
     """The exact loss of two states under a plan; None when unbounded."""
     if plan.constant:
         return Fraction(0)
-    laws = [Law.of(plan.mechanisms[plan.body_of[s]]) for s in (a, b)]
-    if plan.body_of[a] != plan.body_of[b] and not laws[0].same_as(laws[1]):
-        return None
-    v = tuple((plan.image[a] - plan.image[b]).tolist())
-    bound = laws[0].worst(v)
+    law, v = Law.of(plan.mechanism), tuple((plan.image[a] - plan.image[b]).tolist())
+    bound = law.worst(v)
     if bound is None:
         return None
-    found = worst(laws[0], v)
-    if laws[0].kind == KNORM:
+    found = worst(law, v)
+    if law.kind == KNORM:
         assert found == bound
         return found
     # A staircase may reach its bound outside the window; its own argument says where.
-    one, other = (laws[0].exponent(x) for x in laws[0].reached_at(v))
+    one, other = (law.exponent(x) for x in law.reached_at(v))
     assert found <= bound == one - other
     return bound
 
@@ -155,7 +152,6 @@ def broken(number):
         options = {
             "mechanism": str(rng.choice(["discrete-knorm", "staircase"])),
             "protection": str(rng.choice(["nearest", "min-error"])),
-            "scope": str(rng.choice(["global", "component"], p=[0.85, 0.15])),
         }
         queries.append((answers, Fraction(int(rng.integers(1, 9)), 4), options))
     edges = {tuple(sorted(edge)) for edge in policy.edges().tolist()}
@@ -207,7 +203,7 @@ def plain_partners(plan, policy, pitch):
         joined[a] = b
     found = []
     for s in sorted(planned - touched):
-        law = Law.of(plan.mechanisms[plan.body_of[s]])
+        law = Law.of(plan.mechanism)
         covered = []
         for o in support:
             norm = law.body.norm((plan.image[o] - plan.image[s]).tolist())
@@ -218,7 +214,7 @@ def plain_partners(plan, policy, pitch):
 
 
 def test_partners_are_those_of_a_plain_double_loop():
-    """Over supports, δ-sets, flat hulls, odd pitches and far answers."""
+    """Over supports, δ-sets, thickened hulls, odd pitches and far answers."""
     implicit = far = 0
     for number in range(400):
         rng = np.random.default_rng([41, number])
@@ -227,9 +223,7 @@ def test_partners_are_those_of_a_plain_double_loop():
         pitch = rng.choice([1.0, 0.1, 0.3, 340.0], size=d)
         space = dphmm.StateSpace(rng.integers(0, 5, (n, d)) * scale * pitch, pitch=pitch.tolist())
         policy = dphmm.policy.from_edges(rng.integers(n, size=(int(rng.integers(0, 4)), 2)), n)
-        options = Options.checked(
-            1, dimension=d, mechanism="discrete-knorm", flat=str(rng.choice(["allow", "thicken"])), protection="nearest"
-        )
+        options = Options.checked(1, mechanism="discrete-knorm", protection="nearest")
         support = rng.random(n) < 0.8
         support[rng.integers(n)] = True
         planned = support & (rng.random(n) < 0.7) if rng.random() < 0.5 else support

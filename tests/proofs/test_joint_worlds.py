@@ -34,12 +34,10 @@ STEPS = 3
 
 
 def loss(plan, a, b):
-    """The exact loss of two planned states; inf for two bodies, and off the span of one."""
+    """The exact loss of two planned states; inf off the span of the body."""
     if plan.constant:
         return Fraction(0)
-    if plan.body_of[a] != plan.body_of[b]:
-        return math.inf
-    worst = Law.of(plan.mechanisms[plan.body_of[a]]).worst(tuple((plan.image[a] - plan.image[b]).tolist()))
+    worst = Law.of(plan.mechanism).worst(tuple((plan.image[a] - plan.image[b]).tolist()))
     return math.inf if worst is None else worst
 
 
@@ -130,7 +128,7 @@ class World:
         """The plan of an answer in the ledger, made again from public data and its record."""
         (entry,) = [entry for entry in self.ledger.entries("x", query) if entry.t == t]
         space = self.space[query]
-        options = Options.checked(self.epsilon[query], dimension=space.dimension, **self.options[query])
+        options = Options.checked(self.epsilon[query], **self.options[query])
         partners = recorded_joint_edges(self.ledger.plan(entry.plan_hash))
         plan = Planner(self.policy, space, options).plan(support, support, partners)
         assert plan.hash == entry.plan_hash

@@ -35,10 +35,10 @@ def test_the_sum_of_epsilons_is_no_bound_over_time():
     move[[0, 1, 2, 3, 4, 5], [4, 4, 5, 5, 4, 5]] = 1.0
     model = dphmm.MarkovModel(np.array([0.25] * 4 + [0.0] * 2), move)
     policy = dphmm.policy.from_edges([(0, 1), (2, 3), (4, 5)], 6)
-    planner = Planner(policy, dphmm.StateSpace(answers), Options.checked(1, dimension=1, mechanism="discrete-knorm"))
+    planner = Planner(policy, dphmm.StateSpace(answers), Options.checked(1, mechanism="discrete-knorm"))
     first = np.array([True] * 4 + [False] * 2)
     plans = [planner.plan(first, first), planner.plan(~first, ~first)]
-    assert [plan.mechanism for plan in plans] == ["discrete-knorm"] * 2
+    assert [plan.mechanism_name for plan in plans] == ["discrete-knorm"] * 2
     now = [plan.log_likelihood(np.array([0])) for plan in plans]
     start = np.log(model.initial[:4])
     # z = (0, 0). Given a, the past is p or p'; given b, it is q or q'.
@@ -55,7 +55,7 @@ def test_a_state_outside_the_support_is_its_surrogate_and_no_more():
     answers = np.array([[0], [1], [2], [99], [100], [101]])
     policy = dphmm.policy.from_edges([(0, 1), (2, 3), (4, 5)], 6)
     support = np.array([True, True, False, False, True, True])
-    planner = Planner(policy, dphmm.StateSpace(answers), Options.checked(1, dimension=1, mechanism="discrete-knorm"))
+    planner = Planner(policy, dphmm.StateSpace(answers), Options.checked(1, mechanism="discrete-knorm"))
     plan = planner.plan(support, support)
     assert plan.constraint.surrogate[[2, 3]].tolist() == [1, 4]
     losses = [abs(logs[2] - logs[3]) for z in range(-20, 130) if np.isfinite(logs := plan.log_likelihood([z])).all()]

@@ -25,7 +25,7 @@ LADDER = (Fraction(1, 2), Fraction(1), Fraction(2))
 class World:
     """A policy of edges on a line of states, and a public schedule: what is planned after which answers."""
 
-    def __init__(self, seed, *, mechanism="discrete-knorm", flat="thicken", sets=False):
+    def __init__(self, seed, *, mechanism="discrete-knorm", sets=False):
         random = np.random.default_rng(seed)
         self.n = int(random.integers(3, 5))
         answers = random.permutation(8)[: self.n].reshape(-1, 1)
@@ -34,10 +34,7 @@ class World:
         self.edges = {frozenset(pair) for pair, kept in zip(pairs, chosen, strict=True) if kept}
         policy = dphmm.policy.from_edges([tuple(edge) for edge in self.edges], self.n)
         space = dphmm.StateSpace(answers)
-        self.planners = [
-            Planner(policy, space, Options.checked(epsilon, dimension=1, mechanism=mechanism, flat=flat))
-            for epsilon in LADDER
-        ]
+        self.planners = [Planner(policy, space, Options.checked(epsilon, mechanism=mechanism)) for epsilon in LADDER]
         masks = [mask for mask in product([False, True], repeat=self.n) if any(mask)]
         self.sets = [np.array(mask) for mask in masks] if sets else [np.ones(self.n, dtype=bool)]
         self.seed = seed
@@ -174,9 +171,7 @@ def line():
     world.edges = {frozenset((i, i + 1)) for i in range(3)}
     policy = dphmm.policy.from_edges([tuple(edge) for edge in world.edges], 4)
     space = dphmm.StateSpace(np.arange(4).reshape(-1, 1))
-    world.planners = [
-        Planner(policy, space, Options.checked(e, dimension=1, mechanism="discrete-knorm")) for e in LADDER
-    ]
+    world.planners = [Planner(policy, space, Options.checked(e, mechanism="discrete-knorm")) for e in LADDER]
     world.sets = [np.ones(4, dtype=bool)]
     return world
 

@@ -33,7 +33,7 @@ def scheduled(promise, at, spreads=(), looks=False):
     everything = np.ones(4, dtype=bool)
     policy = dphmm.policy.from_edges([tuple(edge) for edge in world.edges], 4)
     space = dphmm.StateSpace(np.arange(4).reshape(-1, 1))
-    planner = Planner(policy, space, Options.checked(1, dimension=1, mechanism="discrete-knorm"))
+    planner = Planner(policy, space, Options.checked(1, mechanism="discrete-knorm"))
     walk = np.array([[0.8, 0.2, 0, 0], [0.1, 0.8, 0.1, 0], [0, 0.1, 0.8, 0.1], [0, 0, 0.2, 0.8]])
 
     @cache

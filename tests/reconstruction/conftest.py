@@ -39,7 +39,7 @@ def answers_from() -> Callable[..., Answers]:
         for number, plan in enumerate(plans):
             own = given == number
             if own.any():
-                z[own] = plan.mechanisms[0].answer(plan.image[states[own]], dphmm.ReplayBits(seed + number))
+                z[own] = plan.mechanism.answer(plan.image[states[own]], dphmm.ReplayBits(seed + number))
         names = [f"u{number}" for number in range(int(of.max()) + 1)]
         return Answers(plans, given, z, np.arange(n), np.arange(n), of, names, True)
 

@@ -67,14 +67,6 @@ def test_answers_of_a_table_are_outcomes():
         found.numbers(np.array([[3]]))
 
 
-def test_components_have_noise_of_their_own():
-    plan = plan_of([0, 1, 10, 14], [(0, 1), (2, 3)], scope="component", mechanism="discrete-knorm")
-    found = outcome_table(plan)
-    places = found.numbers(np.array([[0], [1], [10], [14]]))
-    narrow, wide = ((1 - math.exp(-1 / w)) / (1 + math.exp(-1 / w)) for w in (1, 4))
-    assert np.diag(found.table[:, places]) == pytest.approx([narrow, narrow, wide, wide], abs=1e-9)
-
-
 def test_a_state_that_is_answered_as_another_has_its_law():
     plan = plan_of([0, 1, 2, 9], [(0, 1), (1, 2)], protection="merge")
     found = outcome_table(plan)

@@ -30,7 +30,7 @@ TRUTH = np.array([0.3, 0.02, 0.1, 0.05, 0.2, 0.03, 0.1, 0.1, 0.1])
 
 def drawn(plan, n, seed=1, truth=TRUTH):
     states = np.random.default_rng(seed).choice(len(truth), n, p=truth)
-    return plan.mechanisms[0].answer(plan.image[states], dphmm.ReplayBits(seed))
+    return plan.mechanism.answer(plan.image[states], dphmm.ReplayBits(seed))
 
 
 def answers(plan, z, person=None, laws=None, plans=None):
@@ -113,10 +113,10 @@ def test_laws_that_hang_on_earlier_answers_are_told_apart():
     n = 20_000
     states = np.random.default_rng(5).integers(0, 2, n)
     bits = dphmm.ReplayBits(5)
-    one = first.mechanisms[0].answer(first.image[states], bits)
+    one = first.mechanism.answer(first.image[states], bits)
     then = np.where(
-        one == 0, precise.mechanisms[0].answer(precise.image[states], bits),
-        nothing.mechanisms[0].answer(nothing.image[states], bits),
+        one == 0, precise.mechanism.answer(precise.image[states], bits),
+        nothing.mechanism.answer(nothing.image[states], bits),
     )  # fmt: skip
     z = np.stack([one, then], axis=1).reshape(-1, 1)
     laws = np.stack([np.zeros(n, dtype=np.int64), np.where(one[:, 0] == 0, 1, 2)], axis=1).reshape(-1)

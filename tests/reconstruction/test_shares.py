@@ -75,7 +75,7 @@ def test_what_no_combination_of_answers_tells_is_refused():
     space = dphmm.StateSpace.labels(["a", "b", "c"])
     model = dphmm.MarkovModel(even(3), np.full((3, 3), 1 / 3))
     plan = session_plan(space, model, dphmm.policy.complete(3))
-    table = plan.mechanisms[0].law.probabilities
+    table = plan.mechanism.law.probabilities
     linear = LinearEstimates([plan], checked_regions({"a": [0]}, space), even(3), space)
     assert linear.why == [""]
     table[:] = 1 / 3

@@ -41,8 +41,7 @@ WORDS = (
     "model.meaning",
     "randomness.meaning",
     "constraint.meaning",
-    "scope.meaning",
-    "flat.meaning",
+    "mechanism.meaning",
 )
 NUMBERS = {
     "totals.cost_sum": "0.001",
@@ -62,7 +61,6 @@ BROKEN = {
     "epsilon": ("x", "1/0"),
     "constraint.name": ("delta=x",),
     "file": ([1], {"sha256": 3}, {"name": "released.parquet"}),
-    "flat.thickness": ("1/0", [[]]),
 }
 
 

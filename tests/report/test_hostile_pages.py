@@ -75,7 +75,6 @@ def test_cells_that_no_release_has_are_refused(column, value, words, doctored, t
 
 MEMBERS = [
     *[{path: NEVER} for path in ("epsilon", "totals.cost_sum", "totals.epsilon_sum")],
-    {"flat.thickness": [NEVER]},
     {"constraint.name": f"delta={NEVER}"},
     *[{path: LIE} for path in ("software.version", "policy.kind", "file.sha256", "model.sha256", "constraint.name")],
     {"policy.parameters": None, "policy.sha256": LIE},

@@ -110,7 +110,7 @@ def test_regions_hold_the_truth_as_often_as_they_say(plans):
     plan = setting.first_plan()
     law = PlainLaw.read_all(json.loads(json.dumps(plain_plans([(plan, setting.planner)]))))[plan.hash]
     truth = rng.choice(6, size=4000, p=prior)
-    z = plan.mechanisms[0].answer(plan.image[truth], dphmm.ReplayBits(6))
+    z = plan.mechanism.answer(plan.image[truth], dphmm.ReplayBits(6))
     held = 0
     for state, answer in zip(truth.tolist(), z, strict=True):
         p = prior * np.exp(law.log_likelihood(SPACE.frame.to_answers(answer), SPACE.answers))
@@ -200,16 +200,10 @@ def test_where_answers_decide_when_to_ask_there_is_no_region():
     assert "if it was drawn from your prior, and no earlier answer decided when to ask;" in line
 
 
-@pytest.mark.parametrize(
-    ("part", "reason"), [({"flat": "allow"}, r"\(flat allow\)"), ({"given": [[0, 1]]}, "edges of another query")]
-)
-def test_other_plans_that_may_follow_from_answers_have_no_region(released, plans, part, reason):
-    flat = {name: text for name, text in part.items() if name == "flat"}
-    given = part.get("given", [])
-    rows, other = with_other_plans(
-        released, plans, options=flat, description={"given_partners": given}, members={"given": given}
-    )
-    with pytest.raises(InvalidInput, match=reason):
+def test_other_plans_that_may_follow_from_answers_have_no_region(released, plans):
+    given = [[0, 1]]
+    rows, other = with_other_plans(released, plans, description={"given_partners": given}, members={"given": given})
+    with pytest.raises(InvalidInput, match="edges of another query"):
         dphmm.read(rows, plans=other, states=SPACE, prior=np.ones(6))
 
 
@@ -407,7 +401,7 @@ def test_rows_have_the_epsilon_of_their_plans(released, plans):
 def test_a_statement_has_the_choices_of_the_plans(plans):
     law = next(iter(PlainLaw.read_all(plans).values()))
     told = SimpleNamespace(
-        varied=UNSET, constraint=SimpleNamespace(name="support"), flat=SimpleNamespace(name=law.flat),
+        varied=UNSET, constraint=SimpleNamespace(name="support"),
         space=SimpleNamespace(sha256=law.space), policy=SimpleNamespace(sha256=law.policy),
     )  # fmt: skip
     _require_choices(told, [law])
@@ -415,9 +409,6 @@ def test_a_statement_has_the_choices_of_the_plans(plans):
     with pytest.raises(InvalidInput, match="statement: got one with another policy, 0000"):
         _require_choices(told, [law])
     told.policy.sha256 = law.policy
-    told.flat.name = "refuse"
-    with pytest.raises(InvalidInput, match="statement: got one with another flat, refuse; expected that of its plans"):
-        _require_choices(told, [law])
 
 
 def test_laws_that_are_not_of_one_body_are_refused():
@@ -453,7 +444,6 @@ KINDS = {
     "varied hours": {"epsilon": 1, "step_choices": {NOON: {"epsilon": 2}, NOON + 1: {"epsilon": 2}}},
     "delta-set": {"epsilon": 1, "constraint": "delta=0.2"},
     "labels": {"epsilon": 1},
-    "component": {"epsilon": 1, "scope": "component"},
     "replayable": {"epsilon": 1},
 }
 
@@ -548,13 +538,12 @@ CONTRADICTED = {
               ("mechanism.chosen", {"staircase": 83}), ("mechanism.chosen", {"perfect": 84}),
               ("randomness.replayable_rows", 84), ("randomness.secure", False), ("promise.holds", False),
               ("private", False), ("private", "yes"), ("not_private_because", ["x"]), ("unknown_because", ["x"]),
-              ("flat.name", "x"), ("scope.name", "x"), ("mechanism.asked", "x"), ("constraint.name", "delta=x"),
+              ("mechanism.asked", "x"), ("constraint.name", "delta=x"),
               ("model.people", "nobody"), ("model.people_known_by", "model")],
     "varied hours": [("varied.chosen", [dict(_OTHER, steps=runs)])
                      for runs in ([[NOON, NOON]], [[NOON + 5, NOON + 6]], [[NOON + 1, NOON]], [[NOON, NOON + 2]])],
     "varied": [("varied.names", ["policy"]), ("varied.names", []), ("epsilon", "3"), ("varied.chosen", [])],
     "resumed": [("totals.epsilon_sum", "7"), ("published.earlier_answers", 16), ("totals.cost_sum", "7")],
-    "component": [("totals.cost_sum", "30")],
     "replayable": [("randomness.secure", True), ("promise.holds", True), ("private", True),
                    ("not_private_because", [])],
 }  # fmt: skip
@@ -578,7 +567,7 @@ def test_a_member_that_rows_or_other_members_contradict_is_refused(kind, tmp_pat
         ("not_protected", []),
         ("not_protected", ["Nothing."] * 5),
         ("totals.epsilon_sum_meaning", "All that anybody learns."),
-        ("flat.meaning", "Nothing is told."),
+        ("mechanism.meaning", "Nothing is told."),
         ("randomness.meaning", "Drawn by hand."),
     ],
 )

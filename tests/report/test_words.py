@@ -189,7 +189,6 @@ def test_what_is_excluded_loses_more_than_the_bound():
     moved = dphmm.MarkovModel(ends, np.eye(9), space=line, jump=Jump.of(0.01, 9))
     assert Setting.of(moved, near, line, 1).excludes_no_state
     assert not Setting.of(moved, near, line, 1, start="at").excludes_no_state
-    assert not Setting.of(moved, near, line, 1, flat="allow").excludes_no_state
 
 
 # -- where the model came from ------------------------------------------------------------------------------------

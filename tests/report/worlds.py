@@ -94,7 +94,7 @@ def delta(folder: Path) -> Path:
 
 
 def components(folder: Path) -> Path:
-    """Two groups of cells that need not be hidden among each other, each with noise of its own."""
+    """Two groups of cells that need not be hidden among each other, two groups of the policy."""
     table(folder / "people.csv", ["user", "t", "lat", "lon"], walks([f"p{i}" for i in range(12)], 24, 3))
     table(folder / "walks.csv", ["user", "t", "lat", "lon"], walks(["u1"], 12, 7))
     run("fit", folder / "people.csv", "-o", folder / "model.npz", "--grid", "1km", "--bbox", BBOX, "--step", "5min")
@@ -104,17 +104,17 @@ def components(folder: Path) -> Path:
     table(folder / "labels.csv", ["state", "label"], [[n, "west" if n[1] in "01" else "east"] for n in names])
     labels = ("--labels", folder / "labels.csv")
     run("policy", "categorical", folder / "model.npz", "-o", folder / "policy.json", *labels)
-    return released(folder, "--scope", "component")
+    return released(folder)
 
 
 def lonely(folder: Path) -> Path:
-    """One policy edge: all other states are joined to a partner by protection, and hulls may stay flat."""
+    """One policy edge: all other states are joined to a partner by protection."""
     table(folder / "people.csv", ["user", "t", "lat", "lon"], walks([f"p{i}" for i in range(12)], 24, 3))
     table(folder / "walks.csv", ["user", "t", "lat", "lon"], walks(["u1", "u2"], 12, 7))
     run("fit", folder / "people.csv", "-o", folder / "model.npz", "--grid", "1km", "--bbox", BBOX, "--step", "5min")
     table(folder / "edges.csv", ["source", "target"], [["x0y0", "x1y0"]])
     run("policy", "edges", folder / "model.npz", "-o", folder / "policy.json", "--graph", folder / "edges.csv")
-    return released(folder, "--flat", "allow")
+    return released(folder)
 
 
 def constant(folder: Path) -> Path:

@@ -107,7 +107,7 @@ def test_a_generator_is_found(text):
 
 
 def plan():
-    planner = Planner(dphmm.policy.from_edges(EDGES_3B, 6), dphmm.StateSpace(ANSWERS), Options.checked(1, dimension=2))
+    planner = Planner(dphmm.policy.from_edges(EDGES_3B, 6), dphmm.StateSpace(ANSWERS), Options.checked(1))
     return planner.plan(np.ones(6, dtype=np.bool_), np.ones(6, dtype=np.bool_))
 
 
@@ -116,7 +116,7 @@ def test_every_release_draws_noise_of_its_own():
     made, state = plan(), 2
     bits = ReplayBits(5)
     answers = np.vstack([answer_under(made, np.array([state]), bits)[0] for _ in range(200)])
-    expected = made.mechanisms[0].noise(200, ReplayBits(5))
+    expected = made.mechanism.noise(200, ReplayBits(5))
     np.testing.assert_array_equal(answers - made.image[state], expected)
     np.testing.assert_array_equal(answer_under(made, np.full(200, state), ReplayBits(5))[0], answers)
     assert len(np.unique(expected, axis=0)) > 10

@@ -15,7 +15,7 @@ import naive
 from dphmm.errors import InvalidInput
 from dphmm.policy.constraint import Constraint
 from dphmm.sensitivity.exact_hull import PolicyDifferences
-from dphmm.sensitivity.hull import largest_norm, thicken
+from dphmm.sensitivity.hull import hull_of, largest_norm, thicken
 
 
 @st.composite
@@ -230,10 +230,10 @@ def test_a_flat_hull_is_thickened_by_a_twentieth_of_its_largest_half_width_in_an
     source = PolicyDifferences.of(dphmm.policy.complete(2), space.lattice, Constraint.of(None, 2))
     flat = dphmm.sensitivity_hull(dphmm.policy.complete(2), space)
     assert flat.rank == 1
-    found, expected = thicken(source, flat), thicken(source, flat, [Fraction(thickness)] * 2)
+    steps = [max(1, math.ceil(Fraction(thickness) / Fraction(p))) for p in pitch]
+    found, expected = thicken(source, flat), hull_of(source.with_points(np.diag(steps)), flat.frame)
     np.testing.assert_array_equal(found.normals, expected.normals)
     np.testing.assert_array_equal(found.offsets, expected.offsets)
-    steps = [max(1, math.ceil(Fraction(thickness) / Fraction(p))) for p in pitch]
     assert found.contains_lattice(np.array([*np.diag(steps), space.lattice[1] - space.lattice[0]])).all()
 
 

@@ -11,7 +11,7 @@ import pytest
 import dphmm
 from dphmm.accounting.ledger import MemoryLedger
 from dphmm.audit.law import Law
-from dphmm.errors import DegenerateHull, InvalidInput
+from dphmm.errors import InvalidInput
 from dphmm.policy import from_edges
 from dphmm.policy.constraint import Constraint
 from dphmm.samplers.entropy import ReplayBits
@@ -68,7 +68,7 @@ def test_of_a_mutual_pair_one_is_merged():
 
 def planner(protection, answers, edges, weights=None, epsilon=1, **choices):
     space = dphmm.StateSpace(answers)
-    options = Options.checked(epsilon, dimension=space.dimension, protection=protection, **choices)
+    options = Options.checked(epsilon, protection=protection, **choices)
     return Planner(from_edges(edges, len(answers)), space, options, weights=weights)
 
 
@@ -112,7 +112,7 @@ def test_the_error_that_auto_weighs_is_that_of_its_definition():
                 errors[name] = None
                 continue
             share = np.where(support, weights, 0) if weights[support].any() else support
-            noise = np.array([m.expected_error for m in plan.mechanisms])[plan.body_of]
+            noise = plan.mechanism.expected_error
             off = ((answers[plan.constraint.surrogate] - answers) ** 2).sum(axis=1)
             errors[name] = float(share @ (noise + off) / share.sum()), len(plan.merged)
         known = [errors[name][0] for name in ("nearest", "merge") if errors[name] is not None]
@@ -144,13 +144,8 @@ def test_the_recorded_split_is_taken():
     assert len(plans) == 1
 
 
-def test_refused_hulls_are_no_candidates():
-    """Without the join the hull is flat."""
+def test_a_protection_that_there_is_not_is_refused():
     answers, edges = [[0, 0], [1, 0], [2, 0], [1, 5]], [(0, 1), (1, 2)]
-    whole = everywhere(4)
-    assert planner("auto", answers, edges, flat="refuse").plan(whole, whole).joins.tolist() == [[3, 1]]
-    with pytest.raises(DegenerateHull):
-        planner("merge", answers, edges, flat="refuse").plan(whole, whole)
     with pytest.raises(InvalidInput, match=r"protection: got best; expected one of auto, merge, nearest"):
         planner("best", answers, edges)
 
@@ -188,17 +183,13 @@ def worst(plans, a, b):
     """The joint loss of two states over the queries of a step, exactly: laws are independent given the state."""
     total = Fraction(0)
     for plan in plans:
-        law = Law.of(plan.mechanisms[plan.body_of[a]])
+        law = Law.of(plan.mechanism)
         own = law.between(plan.image[a], plan.image[b])
-        if plan.body_of[a] != plan.body_of[b]:
-            other = Law.of(plan.mechanisms[plan.body_of[b]])
-            own = own if other.key == law.key else float("inf")
         total = total + own
     return total
 
 
-@pytest.mark.parametrize("scope", ["global", "component"])
-def test_three_queries_of_one_step_keep_every_pair(scope):
+def test_three_queries_of_one_step_keep_every_pair():
     """Every policy edge, and every state with one other, loses at most the sum over all queries; in drawn worlds."""
     generator, met = np.random.default_rng(11), 0
     for number in range(150):
@@ -215,7 +206,7 @@ def test_three_queries_of_one_step_keep_every_pair(scope):
             space = dphmm.StateSpace(generator.integers(0, 12, (n, 2)))
             protection = str(generator.choice(["auto", "merge"]))
             session = dphmm.ReleaseSession(
-                *(model, policy, space, 1), ledger=ledger, subject="a", query=str(query), scope=scope,
+                *(model, policy, space, 1), ledger=ledger, subject="a", query=str(query),
                 mechanism="discrete-knorm", protection=protection, bits=ReplayBits(number),
             )  # fmt: skip
             plan = session.plan

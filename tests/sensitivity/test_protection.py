@@ -267,10 +267,9 @@ def test_thousands_of_small_worlds_keep_their_edges_and_expose_nobody():
     assert min(seen.values()) >= 50, seen
 
 
-@pytest.mark.parametrize("scope", ["global", "component"])
 @pytest.mark.parametrize("delta", [False, True])
-def test_plans_of_merged_worlds_join_nobody_and_answer_pairs_alike(scope, delta):
-    """Any support and plan set: a merged state and its partner have one image and one body; (i) in every body.
+def test_plans_of_merged_worlds_join_nobody_and_answer_pairs_alike(delta):
+    """Any support and plan set: a merged state and its partner have one image; the body holds every edge.
 
     Where everything is possible and planned nobody is joined.
     """
@@ -280,7 +279,7 @@ def test_plans_of_merged_worlds_join_nobody_and_answer_pairs_alike(scope, delta)
         n = len(answers)
         space, policy = space_of(answers, pitch), from_edges(np.array(edges).reshape(-1, 2), n)
         try:
-            merged = merge_lonely(policy, space, scope)
+            merged = merge_lonely(policy, space)
         except Unprotectable:
             continue
         if len(merged.pairs) == 0:
@@ -292,18 +291,17 @@ def test_plans_of_merged_worlds_join_nobody_and_answer_pairs_alike(scope, delta)
             plan_set = support & (rng.random(n) < 0.7)
         if plan_set.sum() < 2:
             continue
-        options = Options.checked("1", dimension=space.dimension, scope=scope)
+        options = Options.checked("1")
         plan = Planner(merged.policy, merged.space, options).plan(support, plan_set)
         assert delta or len(plan.joins) == 0
         for x, p in merged.pairs.tolist():
             if support[x] and support[p]:
-                assert np.array_equal(plan.image[x], plan.image[p]) and plan.body_of[x] == plan.body_of[p]
+                assert np.array_equal(plan.image[x], plan.image[p])
         possible = {s for s in range(n) if support[s]}
         for a, b in edges:
             if {a, b} <= possible and not plan.constant:
                 step = plan.image[b] - plan.image[a]
-                assert plan.body_of[a] == plan.body_of[b]
-                assert plan.hulls[plan.body_of[a]].contains_lattice(step[None])[0]
+                assert plan.hull.contains_lattice(step[None])[0]
         assert not verify(plan, merged.policy, merged.space, support=support).convicted
         checked += 1
     assert checked >= 40
@@ -320,7 +318,7 @@ def test_every_required_pair_keeps_epsilon_in_the_law_itself():
             continue
         if len(merged.pairs) == 0:
             continue
-        options = Options.checked("0.5", dimension=space.dimension)
+        options = Options.checked("0.5")
         everyone = np.ones(n, dtype=bool)
         plan = Planner(merged.policy, merged.space, options).plan(everyone, everyone)
         grid = np.indices((41,) * space.dimension).reshape(space.dimension, -1).T - 16
@@ -338,7 +336,7 @@ def test_exposed_is_needed_isolated_is_not_enough():
     space = StateSpace(np.array([[5, 2], [4, 7], [6, 0], [5, 5]]))
     policy = from_edges([(2, 3)], 4)
     assert lonely_pairs(policy, space).tolist() == []
-    assert lonely_pairs(policy, space, "component").tolist() == [[0, 2], [1, 3]]
+    assert lonely_pairs(policy, space, isolated=True).tolist() == [[0, 2], [1, 3]]
     one = space.merged({0: 2})
     assert exposed_states(policy, space).tolist() == [] and exposed_states(policy, one).tolist() == [1]
 
@@ -360,13 +358,11 @@ def test_too_little_left_is_refused_and_says_so():
     level = StateSpace(np.array([0, 0, 20]))
     with pytest.raises(Unprotectable, match="hides no two answers"):
         lonely_pairs(from_edges([(0, 1)], 3), level)
-    # By component: the partner's component has one answer, another component has not.
+    # For tables: the partner's component has one answer, another component has not.
     mixed, policy = StateSpace(np.array([0, 0, 4, 50, 51])), from_edges([(0, 1), (3, 4)], 5)
     assert lonely_pairs(policy, mixed).tolist() == [[2, 0]]
     with pytest.raises(Unprotectable, match="state 0 would be a partner"):
-        lonely_pairs(policy, mixed, "component")
-    with pytest.raises(InvalidInput, match="scope"):
-        lonely_pairs(policy, mixed, "everywhere")
+        lonely_pairs(policy, mixed, isolated=True)
 
 
 def test_policies_of_every_kind_put_a_merged_state_beside_its_partner():
@@ -397,7 +393,7 @@ def test_policies_of_every_kind_put_a_merged_state_beside_its_partner():
 def test_states_that_a_space_has_merged_are_left_as_they_are():
     space = StateSpace(np.array([0, 1, 10, 30])).merged({2: 3})
     policy = from_edges([(0, 1)], 4)
-    assert exposed_states(policy, space).tolist() == [] and lonely_states(policy, space, "component").tolist() == []
+    assert exposed_states(policy, space).tolist() == [] and lonely_states(policy, space, isolated=True).tolist() == []
     wider = StateSpace(np.array([0, 1, 10, 30, 90])).merged({2: 3})
     assert merge_lonely(from_edges([(0, 1)], 5), wider).space.merges.tolist() == [[2, 3], [4, 3]]
 
@@ -406,12 +402,12 @@ def test_without_lonely_states_nothing_changes():
     """The default is to join: a plan of a space without merges has the hash that it had."""
     space = StateSpace(np.array([[0, 0], [1, 0], [0, 1], [5, 5]]))
     policy = from_edges([(0, 1), (0, 2)], 4)
-    options = Options.checked("1", dimension=2, protection="nearest")
+    options = Options.checked("1", protection="nearest")
     everyone = np.ones(4, dtype=bool)
     plan = Planner(policy, space, options).plan(everyone, everyone)
     assert space.merged({}) is space and space.unmerged is space and space.own_answers is space.answers
     assert plan.joins.tolist() == [[3, 1]]
-    assert plan.hash == "db7c4fc3a4441da2928811e0f5d46a3c2b83fa77924d9520073b04c13e0a5d63"
+    assert plan.hash == "946a73f440e7fb621111a91986a9eadde30926f660b34cce9aad727c6743d00f"
     assert Planner(policy, space.merged({3: 1}), options).plan(everyone, everyone).hash != plan.hash
 
 
@@ -419,7 +415,7 @@ def test_sessions_estimate_where_a_state_is_and_not_where_it_is_answered():
     space = StateSpace(np.array([0, 1, 100]))
     merged = merge_lonely(from_edges([(0, 1)], 3), space)
     model = MarkovModel([0.0, 0.0, 1.0], np.eye(3))
-    session = ReleaseSession(model, merged.policy, merged.space, epsilon=1, bits=ReplayBits(1), flat="thicken")
+    session = ReleaseSession(model, merged.policy, merged.space, epsilon=1, bits=ReplayBits(1))
     released = session.release(2)
     assert released.constant and released.z.tolist() == [1.0] and released.estimate.tolist() == [100.0]
     constraint = Constraint.surrogated(np.array([True, True, True]), np.array([True, False, True]), merged.space)

@@ -52,7 +52,6 @@ class World:
             "constraint": f"delta={rng.choice([0.02, 0.05, 0.2, 0.5])}",
             "mechanism": str(rng.choice(["auto", "discrete-knorm", "staircase"], p=[0.6, 0.2, 0.2])),
             "protection": str(rng.choice(["auto", "nearest", "merge"])),
-            "flat": str(rng.choice(["thicken", "allow"])),
         }
         rows = [
             (f"u{user}", int(step), int(rng.integers(len(points))))

@@ -14,9 +14,9 @@ from single_answers import answered
 POINTS = np.array([[0, 0], [1, 0], [1, 1], [30, 30], [31, 30], [31, 32]])
 
 
-def plan_of(scope="global", plan_set=(True,) * 6):
+def plan_of(plan_set=(True,) * 6):
     space = dphmm.StateSpace(POINTS)
-    planner = Planner(dphmm.policy.radius(space, 2), space, Options.checked(1, dimension=2, scope=scope))
+    planner = Planner(dphmm.policy.radius(space, 2), space, Options.checked(1))
     support = np.ones(6, dtype=np.bool_)
     return planner.plan(support, np.array(plan_set, dtype=np.bool_))
 
@@ -35,18 +35,6 @@ def test_one_by_one_gives_the_same(plan_set):
     assert list(map(tuple, answer_under(plan, states, dphmm.ReplayBits(4))[0].tolist())) == single
 
 
-def test_components_draw_one_after_another():
-    plan = plan_of("component")
-    assert len(plan.mechanisms) > 1
-    states = np.array([0, 5, 2, 3, 1, 4])
-    bits, expected = dphmm.ReplayBits(4), {}
-    for number in range(len(plan.mechanisms)):
-        for row in np.flatnonzero(plan.body_of[states] == number).tolist():
-            expected[row] = answered(plan, int(states[row]), bits)
-    drawn = answer_under(plan, states, dphmm.ReplayBits(4))[0]
-    assert list(map(tuple, drawn.tolist())) == [expected[row] for row in range(len(states))]
-
-
 def test_drift_is_what_lies_outside_the_plan_set():
     plan = plan_of(plan_set=(False, True, True, False, True, False))
     assert drifted(plan, np.array([0, 1, -1, 5, 2, 4])) == 3
@@ -56,7 +44,7 @@ def test_drift_is_what_lies_outside_the_plan_set():
 def test_state_zero_is_a_state_and_not_a_place_without_one():
     """Outside the plan set it is answered from its surrogate, state 3, and not from the lowest plan state."""
     space = dphmm.StateSpace(np.array([[0, 0], [30, 30], [31, 30], [1, 0]]))
-    planner = Planner(dphmm.policy.radius(space, 2), space, Options.checked(1, dimension=2))
+    planner = Planner(dphmm.policy.radius(space, 2), space, Options.checked(1))
     plan = planner.plan(np.ones(4, dtype=np.bool_), np.array([False, True, True, True]))
     z = answer_under(plan, np.array([0, 3, -1, 1]), dphmm.ReplayBits(4))[0] - plan.image[[3, 3, 1, 1]]
     again = answer_under(plan, np.array([3, 3, 3, 3]), dphmm.ReplayBits(4))[0] - plan.image[[3, 3, 3, 3]]

@@ -22,7 +22,7 @@ POLICY, WIDE = dphmm.policy.from_edges([(0, 1), (1, 2), (2, 3), (3, 4)], N), dph
 CHOICES = {4: {"epsilon": Fraction(1, 2)}, 5: {"policy": WIDE, "epsilon": 2}, 6: {"policy": WIDE}}
 INITIALS = {"v": "c"}
 ROWS = [("u", 3, "a"), ("u", 4, "b"), ("u", 6, "b"), ("v", 4, "c"), ("v", 5, "d"), ("v", 7, "e")]
-WAYS = {"support": {}, "component": {"scope": "component", "flat": "allow"}, "delta": {"constraint": "delta=0.001"}}
+WAYS = {"support": {}, "delta": {"constraint": "delta=0.001"}}
 
 
 def released(**way):

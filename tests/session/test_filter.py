@@ -32,7 +32,7 @@ def steps_of(rng, own, users):
         skipped = rng.choice([0, 0, 0, 1, 2, 30], int(rng.integers(1, 12)))
         t = 1 + np.cumsum(np.maximum(skipped, 1)) - np.maximum(skipped, 1)
         # A table names its own answers alone.
-        listed = own.schedule.plan(own.schedule.number(1)).mechanisms[0].table_law is not None
+        listed = own.schedule.plan(own.schedule.number(1)).mechanism.table_law is not None
         z = space.answers[rng.integers(0, space.n_states, len(t))]
         z = z + rng.integers(-2, 3, (len(t), space.dimension)) * (not listed)
         # What is published of a state that is certain is its own answer.

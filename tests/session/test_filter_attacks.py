@@ -1,5 +1,5 @@
-"""Batches of up to 17 subjects against single sessions, over random worlds: policies, delta-sets, components, flat
-bodies, faint beginnings, gaps, every mechanism, and borders of chunks and cores that are drawn too.
+"""Batches of up to 17 subjects against single sessions, over random worlds: policies, delta-sets, faint
+beginnings, gaps, every mechanism, and borders of chunks and cores that are drawn too.
 
 Claims: for every kind of policy and every mechanism, whatever is published of a subject is what a session says that
 knows this subject alone (the same bits; estimates to 1e-12 once a row of floats has dropped something), and not one bit
@@ -17,7 +17,6 @@ import pytest
 import dphmm
 from dphmm.accounting.ledger import MemoryLedger
 from dphmm.batch import Batch, Released
-from dphmm.mechanisms import chosen_kind
 from dphmm.policy import graph
 from dphmm.policy._cliques import Complete
 from dphmm.session import filter as filtering
@@ -66,15 +65,11 @@ def world(rng, kind, mechanism):
     choices = {"mechanism": mechanism}
     for name, values, chance in (
         ("constraint", ["delta=0.01", "delta=0.2", "delta=0.5"], 0.3),
-        ("scope", ["component"], 0.25),
-        ("flat", ["allow"], 0.3),
         ("start", ["at", "before"], 0.4),
         ("estimate_loss", ["state", "euclidean", "squared"], 0.3),
     ):
         if rng.random() < chance:
             choices[name] = str(rng.choice(values))
-    if chosen_kind(mechanism).made_from == "answers":
-        choices["scope"] = "global"
     epsilon = int(rng.choice([2, 4, 8] if small else [1, 2, 8, 30]))
     return model, POLICIES[kind](rng, model, space), space, epsilon, choices
 

@@ -47,7 +47,7 @@ def e_above(x):
 
 def law_of(plan, state):
     """Pr(z | state) of a plan as fractions, by number of the label."""
-    mechanism, image = plan.mechanisms[plan.body_of[state]], plan.image[state]
+    mechanism, image = plan.mechanism, plan.image[state]
     if isinstance(mechanism, Constant):
         return {int(image[0]): Fraction(1)}
     law = mechanism.law
@@ -107,32 +107,15 @@ def test_every_label_can_be_named_whatever_is_true(policy):
     model, graph, space = world(policy)
     plan = Setting.of(model, graph, space, 1).first_plan()
     assert all(set(law_of(plan, state)) == {0, 1, 2, 3} and min(law_of(plan, state).values()) > 0 for state in range(4))
-    assert not plan.narrows_support and plan.cost < math.inf
+    assert plan.cost < math.inf
     assert not verify(plan, graph, space).convicted
 
 
-def test_categories_are_not_told_unless_that_is_asked_for():
+def test_categories_are_not_told():
     model, graph, space = world("categories")
     whole = Setting.of(model, graph, space, 1).first_plan()
     everyone = Setting.of(model, complete(4), space, 1).first_plan()
     assert [law_of(whole, s) for s in range(4)] == [law_of(everyone, s) for s in range(4)]
-    with pytest.raises(InvalidInput, match=r'scope: got component; expected global; or flat="allow" beside it'):
-        Setting.of(model, graph, space, 1, scope="component")
-    told = Setting.of(model, graph, space, 1, scope="component", flat="allow").first_plan()
-    assert [set(law_of(told, state)) for state in range(4)] == [{0, 1}, {0, 1}, {2, 3}, {2, 3}]
-    # e / (e + 1): among two labels, not among four.
-    assert float(law_of(told, 0)[0]) == pytest.approx(math.e / (math.e + 1), abs=1e-8)
-    assert told.cost == math.inf and told.narrows_support and not verify(told, graph, space).convicted
-    assert told.still_possible(np.array([2])).tolist() == [False, False, True, True]
-
-
-def test_a_second_query_is_refused_where_releases_tell_the_category():
-    model, graph, space = world("categories")
-    ledger = MemoryLedger()
-    choices = {"scope": "component", "flat": "allow", "ledger": ledger, "subject": "a", "bits": ReplayBits(b"again")}
-    dphmm.ReleaseSession(model, graph, space, 1, **choices).release(0)
-    with pytest.raises(InvalidInput, match=r"flat: got allow; expected thicken or refuse in both"):
-        dphmm.ReleaseSession(model, graph, space, 1, query="again", **choices).release(0)
 
 
 def test_two_queries_of_a_step_lose_the_sum():
@@ -175,7 +158,7 @@ def test_what_is_drawn_follows_the_table():
     """4,000 draws: each frequency within four standard deviations, which misses once in 4,000 such tests."""
     model, graph, space = world()
     plan = Setting.of(model, graph, space, 1).first_plan()
-    drawn = plan.mechanisms[0].answer(np.full((4000, 1), 2), ReplayBits(b"labels"))[:, 0]
+    drawn = plan.mechanism.answer(np.full((4000, 1), 2), ReplayBits(b"labels"))[:, 0]
     for label, p in law_of(plan, 2).items():
         p = float(p)
         assert abs((drawn == label).mean() - p) < 4 * math.sqrt(p * (1 - p) / 4000)

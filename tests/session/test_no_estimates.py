@@ -46,7 +46,7 @@ WORLDS = {
     "staircase": (EVEN, NEIGHBOURS, SPACE, {"mechanism": "staircase"}),
     "laplace": (WALK, NEIGHBOURS, SPACE, {"mechanism": "discrete-laplace", "protection": "min-error"}),
     "table": (WALK, NEIGHBOURS, SPACE, {"mechanism": "optimal-table"}),
-    "components": (WALK, ROWS, SPACE, {"scope": "component"}),
+    "rows": (WALK, ROWS, SPACE, {}),
     "median": (WALK, NEIGHBOURS, SPACE, {"estimate_loss": "euclidean"}),
     "faint": (FAINT, NEIGHBOURS, SPACE, {"estimate_loss": "state"}),
 }
@@ -117,7 +117,7 @@ def test_so_is_a_session(name):
     assert seen[0] == seen[1]
 
 
-@pytest.mark.parametrize("name", ["growing", "components", "table"])
+@pytest.mark.parametrize("name", ["growing", "rows", "table"])
 def test_so_is_a_stream(name):
     """Lines have no members of estimates; a line of a bin that was answered gets the same line again."""
     model, policy, space, choices = WORLDS[name]
@@ -145,7 +145,7 @@ def test_so_is_a_stream(name):
 FORMS = list(itertools.product([True, False], repeat=3))
 
 
-@pytest.mark.parametrize("name", ["growing", "components", "faint"])
+@pytest.mark.parametrize("name", ["growing", "rows", "faint"])
 def test_a_table_is_resumed_in_every_combination(name):
     """The rows up to step 3, then up to step 9, then all: each part with estimates or without."""
 
@@ -170,7 +170,7 @@ def test_a_table_is_resumed_in_every_combination(name):
                 assert np.allclose(part.filter(like="estimate_"), whole.filter(like="estimate_"), rtol=1e-12, atol=0)
 
 
-@pytest.mark.parametrize("name", ["growing", "components", "faint"])
+@pytest.mark.parametrize("name", ["growing", "rows", "faint"])
 def test_a_session_is_resumed_in_every_combination(name):
     model, policy, space, choices = WORLDS[name]
     states = [0, 6, 12, 13, 24, 18]
@@ -328,13 +328,13 @@ def test_a_long_history_is_not_read_for_new_rows(estimates):
         assert len(found) == len(steps) and ledger.read == reads
 
 
-DEPENDENT = [{"constraint": "delta=0.2"}, {"flat": "allow"}]
+DEPENDENT = [{"constraint": "delta=0.2"}]
 
 
 @pytest.mark.parametrize("choice", DEPENDENT, ids=str)
 def test_where_plans_depend_on_answers_it_is_refused_by_name(choice):
     model, policy, space, _ = WORLDS["growing"]
-    refused = "^estimates: got False; expected True: with delta-sets, or flat bodies that exclude states, plans follow"
+    refused = "^estimates: got False; expected True: with delta-sets plans follow"
     ledger = MemoryLedger()
     with pytest.raises(InvalidInput, match=refused):
         dphmm.ReleaseSession(model, policy, space, 1, subject="a", ledger=ledger, estimates=False, **choice)

@@ -1,7 +1,7 @@
 """How published answers change the odds of an event: equal to sums over every path, whatever the options.
 
-Claims: prior and posterior odds are those that brute force over all paths gives, to 1e-12, for δ-sets, flat bodies that
-exclude states, components, gaps, rows that were not asked, jumps, windows before the first answer and after the last;
+Claims: prior and posterior odds are those that brute force over all paths gives, to 1e-12, for δ-sets, lonely
+states, gaps, rows that were not asked, jumps, windows before the first answer and after the last;
 an event that the model decides is said to be decided; a possible event never becomes impossible by underflow; no loss
 is above the sum of the costs. Fails where a step of the window is missed, where an answer is weighed at another step or
 twice, where the jump is forgotten, or where the plan is another step's.
@@ -26,8 +26,7 @@ N = 3
 CHOICES = {
     "support": {},
     "delta": {"constraint": "delta=0.3"},
-    "components": {"scope": "component"},
-    "allow": {"flat": "allow"},
+    "lonely": {},
     "at": {"start": "at"},
     "graded": {"mechanism": "discrete-knorm"},
     "table": {"mechanism": "optimal-table"},
@@ -44,11 +43,11 @@ def setting_of(name):
     epsilon = choices.pop("epsilon", 1)
     space = dphmm.StateSpace([[0, 0], [2, 1], [1, 3]])
     policy = dphmm.policy.complete(N)
-    if name in ("components", "allow"):
+    if name == "lonely":
         policy = dphmm.policy.from_edges([(0, 1)], N)
     matrix = [[0.7, 0.3, 0], [0.2, 0.5, 0.3], [0, 0.4, 0.6]]
     model = dphmm.MarkovModel([0.6, 0.4, 0.0], matrix, jump=0.05 if name == "jump" else None)
-    options = Options.checked(epsilon, dimension=2, **{"start": model.start, **choices})
+    options = Options.checked(epsilon, **{"start": model.start, **choices})
     return Setting(model, policy, space, options)
 
 
@@ -138,7 +137,7 @@ def test_a_rare_event_keeps_its_odds():
     matrix[np.arange(n), np.arange(n)] = 1 - matrix.sum(axis=1)
     model = dphmm.MarkovModel(np.eye(n)[0], matrix, start="at")
     space = dphmm.StateSpace(np.arange(n))
-    options = Options.checked(1, dimension=1, start="at")
+    options = Options.checked(1, start="at")
     setting = Setting(model, dphmm.policy.radius(space, 1), space, options)
     published = Published("u", np.array([1]), np.zeros((1, 1), dtype=np.int64), [""])
     got = EventWatch(setting, PathEvent.of([n - 1], n, n, n)).odds(published)
@@ -150,7 +149,7 @@ def test_a_rare_event_keeps_its_odds():
 def test_a_decided_event_has_no_loss(states, always, log_odds):
     space = dphmm.StateSpace([0, 1])
     model = dphmm.MarkovModel([1, 0], np.eye(2), start="at")
-    setting = Setting(model, dphmm.policy.complete(2), space, Options.checked(1, dimension=1, start="at"))
+    setting = Setting(model, dphmm.policy.complete(2), space, Options.checked(1, start="at"))
     session = dphmm.ReleaseSession(model, setting.policy, space, 1, bits=dphmm.ReplayBits(1))
     z = session.release(0)
     got = EventWatch(setting, PathEvent.of(states, 2, 1, 3, always)).odds(
@@ -175,7 +174,7 @@ def test_a_long_gap_is_ended_where_nothing_moves():
 
 def test_two_possible_paths_lose_at_most_the_sum_of_their_pairs():
     """The graded form: of every pair of paths, log Pr(z | one) - log Pr(z | other) is within the bound; and near it."""
-    for name in ("support", "delta", "table", "allow", "jump"):
+    for name in ("support", "delta", "table", "lonely", "jump"):
         setting, published, asked = played(name, "some")
         rows = [(step, plan, z) for step, plan, z in asked]
         smoother, reached = Smoother(setting), 0.0

@@ -46,7 +46,7 @@ def session(epsilon=2, policy=POLICY, space=SPACE, model=UNIFORM, **options):
 def worlds():
     """Spaces with equal answers, policies that leave states alone, δ-sets, partners of other queries, flat answers."""
     rng = np.random.default_rng(5)
-    for number in range(24):
+    for number in range(48):
         n = int(rng.integers(3, 10))
         points = rng.integers(-2, 3, (n, 1 + number % 3))
         if number % 4 == 3:
@@ -66,14 +66,12 @@ def worlds():
 
 def planned():
     for policy, space, epsilon, support, chosen, partners in worlds():
-        for flat in ("thicken", "allow"):
-            options = Options.checked(epsilon, dimension=space.dimension, mechanism=NAME, flat=flat)
-            try:
-                plan = Planner(policy, space, options).plan(support, chosen, partners)
-            except Unprotectable:
-                continue
-            if not plan.constant:
-                yield policy, space, plan
+        try:
+            plan = Planner(policy, space, Options.checked(epsilon, mechanism=NAME)).plan(support, chosen, partners)
+        except Unprotectable:
+            continue
+        if not plan.constant:
+            yield policy, space, plan
 
 
 def test_every_required_pair_of_random_plans_keeps_epsilon_and_everybody_has_one():
@@ -98,18 +96,18 @@ def test_the_audit_acquits_random_plans_and_finds_their_degrees():
         most, support = exp_below(plan.epsilon), np.flatnonzero(plan.constraint.support).tolist()
         degrees = [sum(ratio_of_states(plan, a, b) <= most for b in support) for a in support]
         assert found.degrees[support].tolist() == degrees == plan.degrees()[support].tolist()
-        assert min(degrees) >= 2 and plan.narrows_support is False
+        assert min(degrees) >= 2
 
 
 def doctored(plan, change):
     """The plan with a table that was changed after it had been certified."""
-    own = plan.mechanisms[0]
+    own = plan.mechanism
     weights = own.law.weights.copy()
     change(weights)
     other = OptimalTable.__new__(OptimalTable)
     other.__dict__.update({k: v for k, v in own.__dict__.items() if k not in ("_sampler", "_losses")})
     other._law = replace(own.law, weights=weights)
-    return replace(plan, mechanisms=(other,))
+    return replace(plan, mechanism=other)
 
 
 def moved(row, start, end, share):
@@ -157,15 +155,15 @@ def test_black_box_samples_acquit():
 
 def test_it_is_chosen_by_name_and_never_by_auto():
     plan = session().plan
-    assert plan.mechanism == NAME and plan.mechanisms[0].epsilon == 2
-    assert session(mechanism="auto").plan.mechanism != NAME
+    assert plan.mechanism_name == NAME and plan.mechanism.epsilon == 2
+    assert session(mechanism="auto").plan.mechanism_name != NAME
     assert "optimal-table" in repr(plan)
 
 
 def test_only_answers_of_the_plan_come_out_and_beliefs_are_bayes_rule():
     own = session()
     plan = own.plan
-    law = plan.mechanisms[0].law
+    law = plan.mechanism.law
     release = own.release(3)
     z = tuple(release.z_lattice.tolist())
     assert z in {tuple(p) for p in plan.image.tolist()} and release.mechanism == NAME
@@ -199,16 +197,15 @@ def test_a_batch_writes_what_a_session_writes(constraint):
 
 
 def test_a_belief_follows_flat_answers_without_excluding_anybody():
-    """flat="allow" is about noise: a table has no direction, and every state stays possible."""
+    """A table has no direction, and every state stays possible."""
     space = dphmm.StateSpace(np.array([[0, 0], [1, 0], [2, 0], [0, 1], [1, 1], [2, 1]]))
     policy = dphmm.policy.from_edges([(0, 1), (1, 2), (3, 4), (4, 5)], 6)
-    own = session(space=space, policy=policy, flat="allow")
-    assert own.plan.hulls[0].rank == 1 and not own.plan.narrows_support
+    own = session(space=space, policy=policy)
+    assert own.plan.hull.rank == 1
     for state in (0, 1, 5):
         own.release(state)
         assert own.posterior.support.all()
     assert not verify(own).convicted
-    assert session(space=space, policy=policy, flat="refuse").release(0).mechanism == NAME
 
 
 def test_an_answer_that_is_none_of_the_table_s_is_refused_in_one_line():
@@ -254,12 +251,7 @@ def test_what_accounting_takes_pairs_to_lose_is_not_below_what_they_lose():
         assert (losses_between(plan, pairs[:, 0], pairs[:, 1], n) <= float(plan.epsilon)).all()
 
 
-def test_components_and_what_is_too_large_are_refused_in_one_line():
-    with pytest.raises(
-        InvalidInput, match="scope: got component; expected global with mechanism optimal-table"
-    ) as caught:
-        session(scope="component")
-    assert "\n" not in str(caught.value)
+def test_what_is_too_large_is_refused_in_one_line():
     many = dphmm.StateSpace(np.arange(500.0)[:, None])
     chain = dphmm.MarkovModel(np.full(500, 1 / 500), np.full((500, 500), 1 / 500))
     wide = session(model=chain, space=many, policy=dphmm.policy.radius(many, 3))

@@ -30,7 +30,7 @@ def test_a_session_is_resumed_under_its_own_weights_or_not_at_all(tmp_path, monk
         own = dphmm.ReleaseSession(*PARTS, 2, ledger=ledger, **options)
         kept = [own.release(state).z_lattice.tolist() for state in (3, 1)]
         record = json.loads(ledger.plan(own.release(0, t=2).plan_hash).description)
-        assert record["mechanisms"][0]["weights"] == own.plan.mechanisms[0].law.digest
+        assert record["mechanisms"][0]["weights"] == own.plan.mechanism.law.digest
     table._cache.clear()
     with dphmm.open_ledger(path) as ledger:
         resumed = dphmm.ReleaseSession.resume(ledger, "s", *PARTS)

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 
 import numpy as np
 import pytest
@@ -38,18 +37,18 @@ from running_example import ANSWERS, EDGES_3B
 def made(plan_states, partners=(), **chosen):
     """A planner and its plan of some states of the running example, which has states without an edge."""
     policy, space = dphmm.policy.from_edges(EDGES_3B, 6), dphmm.StateSpace(ANSWERS)
-    planner = Planner(policy, space, Options.checked("0.5", dimension=2, **{"protection": "nearest", **chosen}))
+    planner = Planner(policy, space, Options.checked("0.5", **{"protection": "nearest", **chosen}))
     planned = np.isin(np.arange(6), list(plan_states))
     return planner, planner.plan(np.ones(6, dtype=np.bool_), planned, np.array(partners, np.int64).reshape(-1, 2))
 
 
 def description_of(plan):
     return {
-        "mechanisms": [mechanism.describe() for mechanism in plan.mechanisms],
+        "mechanisms": [plan.mechanism.describe()],
         "joins": plan.joins.tolist(),
         "partners": plan.partners.tolist(),
         "given_partners": plan.joint_edges.tolist(),
-        "cost": "unbounded" if plan.cost == math.inf else str(plan.cost),
+        "cost": str(plan.cost),
     }
 
 
@@ -65,15 +64,12 @@ def hash_of(planner, plan):
     parts += [b"".join(int(state).to_bytes(2, "little", signed=True) for state in plan.constraint.surrogate)]
     parts += [int(state).to_bytes(8, "little", signed=True) for state in plan.joint_edges.ravel()]
     inputs = hashlib.sha256(b"".join(parts)).digest()
-    chosen = "".join(hull.digest for hull in plan.hulls) + json.dumps(description_of(plan), sort_keys=True)
+    chosen = plan.hull.digest + json.dumps(description_of(plan), sort_keys=True)
     return hashlib.sha256(inputs + chosen.encode()).hexdigest()
 
 
 CASES = [
     *({"mechanism": mechanism} for mechanism in MECHANISM_CHOICES),
-    {"scope": "component"},
-    {"scope": "component", "mechanism": "staircase"},
-    {"flat": "allow"},
     {"protection": "min-error"},
 ]
 
@@ -94,8 +90,7 @@ def test_the_cases_hold_what_they_are_for():
     plans = [made(range(6), **chosen)[1] for chosen in CASES]
     assert any(len(plan.joins) for plan in plans)
     assert any(len(plan.partners) for plan in plans)
-    assert any(plan.cost == math.inf for plan in plans)
-    assert any(len(plan.mechanisms) > 1 for plan in plans)
+    assert any(plan.constant for plan in [made((2,), **chosen)[1] for chosen in CASES])
 
 
 def test_states_are_written_in_the_narrowest_type_that_holds_their_numbers():
@@ -126,7 +121,7 @@ def test_a_ledger_of_another_version_is_not_continued(monkeypatch):
 
 def plan_of(points, epsilon, radius, plan_set=None, **choices):
     space = dphmm.StateSpace(points)
-    options = Options.checked(epsilon, dimension=space.dimension, **choices)
+    options = Options.checked(epsilon, **choices)
     everywhere = np.ones(len(points), dtype=np.bool_)
     return Planner(dphmm.policy.radius(space, radius), space, options).plan(
         everywhere, everywhere if plan_set is None else plan_set
@@ -219,10 +214,6 @@ def test_what_floats_do_not_hold_is_refused(monkeypatch):
     law = likelihood_of(plan_of(points, 1, 1))
     assert law.at(near) is not None
     assert law.at(far) is None
-    assert Likelihood.of(plan_of(points, 1, 1, scope="component")) is not None
-    islands = np.concatenate([points, points * 3 + 100])
-    assert Likelihood.of(plan_of(islands, 1, 3, scope="component")) is None
-    assert Likelihood.of(plan_of(points * [[1, 0]], 1, 1, flat="allow")) is None
     monkeypatch.setattr("dphmm.session.plan._ROOM", 2.0)
     assert Likelihood.of(plan_of(points, 1, 1)) is None
 
@@ -239,7 +230,7 @@ def test_a_belief_moves_in_one_loop_as_in_two(mechanism, epsilon):
     rng = np.random.default_rng(3)
     points = rng.integers(-6, 7, (30, 2))
     space = dphmm.StateSpace(points)
-    options = Options.checked(epsilon, dimension=2, mechanism=mechanism)
+    options = Options.checked(epsilon, mechanism=mechanism)
     planner = Planner(dphmm.policy.radius(space, 3), space, options)
     everywhere, most = np.ones(30, dtype=np.bool_), rng.random(30) < 0.8
     for support, planned in (
@@ -258,18 +249,14 @@ def test_a_belief_moves_in_one_loop_as_in_two(mechanism, epsilon):
 
 
 def test_what_floats_do_not_hold_is_left_to_logs(monkeypatch):
-    """Far answers, flat bodies, several bodies, beliefs in logs, products that are too small, too large numbers."""
+    """Far answers, beliefs in logs, products that are too small, too large numbers."""
     points = np.stack(np.divmod(np.arange(9), 3), axis=1)
     plan, prior = plan_of(points, 1, 1), beliefs(np.random.default_rng(1), np.ones(9, dtype=np.bool_))
     near, far = np.array([1, 2]), np.array([2**60, 0])
     assert updated(prior, plan, near) is not None
     assert updated(prior, plan, far) is None
     assert updated(prior, plan_of(points, 1000, 1), np.array([40, 40])) is None
-    assert updated(prior, plan_of(points * [[1, 0]], 1, 1, flat="allow"), near) is None
     tail = Belief(np.append(np.full(8, -np.log(8)), -800.0), np.ones(9, dtype=np.bool_))
     assert updated(tail, plan, near) is None
-    islands = np.concatenate([points, points * 3 + 100])
-    wide = beliefs(np.random.default_rng(2), np.ones(18, dtype=np.bool_))
-    assert updated(wide, plan_of(islands, 1, 3, scope="component"), near) is None
     monkeypatch.setattr("dphmm.session.plan._ROOM", 2.0)
     assert updated(prior, plan, near) is None

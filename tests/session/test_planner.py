@@ -48,7 +48,7 @@ def test_every_step_is_planned_on_all_that_can_be_reached_by_it(chance):
 
 def test_a_shared_planner_never_takes_one_set_for_another_of_its_size():
     policy, space = dphmm.policy.from_edges(EDGES_3B, 6), dphmm.StateSpace(ANSWERS)
-    options = Options.checked(1, dimension=2, protection="nearest")
+    options = Options.checked(1, protection="nearest")
     shared = Planner(policy, space, options)
     for size in (2, 3, 5):
         for states in itertools.combinations(range(6), size):
@@ -61,17 +61,13 @@ def test_a_shared_planner_never_takes_one_set_for_another_of_its_size():
 
 
 @pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("scope", ["global", "component"])
-def test_the_hull_is_that_of_the_answers_as_they_are_released(seed, scope):
+def test_the_hull_is_that_of_the_answers_as_they_are_released(seed):
     rng = np.random.default_rng(seed)
     space = dphmm.StateSpace(rng.uniform(-3, 3, (12, 2)), pitch=0.25)
     assert not space.is_lattice
     policy = dphmm.policy.from_edges(rng.integers(0, 12, (10, 2)), 12)
     everywhere = np.ones(12, dtype=np.bool_)
-    plan = Planner(policy, space, Options.checked(1, dimension=2, scope=scope, protection="nearest")).plan(
-        everywhere, everywhere
-    )
+    plan = Planner(policy, space, Options.checked(1, protection="nearest")).plan(everywhere, everywhere)
     np.testing.assert_array_equal(plan.image, space.lattice)
     for a, b in np.vstack([policy.edges(), plan.joins]).tolist():
-        assert plan.body_of[a] == plan.body_of[b]
-        assert plan.hulls[plan.body_of[a]].norm_fraction(space.lattice[a] - space.lattice[b]) <= 1
+        assert plan.hull.norm_fraction(space.lattice[a] - space.lattice[b]) <= 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 
 import numpy as np
 import pytest
@@ -22,8 +21,6 @@ from registered import chosen_mechanisms, left_out, policy_kinds
 SLACK = 1e-9
 KINDS, MECHANISMS = policy_kinds(), chosen_mechanisms()
 #: Where there is a program for many pairs: answers of a span this small, at an epsilon that needs a small window.
-#: What is drawn for answers and not for a body is one body's law.
-SCOPES = {"optimal-table": ["global"], "hops": ["global"]}
 
 
 def listed(pick, answers):
@@ -88,8 +85,7 @@ def made(pick, kind, mechanism):
         return choices[pick(0, len(choices) - 1)]
 
     epsilon = one_of(["0.3", "1", "2.5"])
-    scope = one_of(SCOPES.get(mechanism, ["global", "component"]))
-    return answers, (policy, edges), support, plan, epsilon, mechanism, scope, one_of(["thicken", "allow"])
+    return answers, (policy, edges), support, plan, epsilon, mechanism
 
 
 def drawn(number, kind, mechanism):
@@ -104,8 +100,8 @@ def instances(times):
 
 
 def plan_of(instance):
-    answers, (policy, _), support, plan, epsilon, mechanism, scope, flat = instance
-    options = Options.checked(epsilon, dimension=2, mechanism=mechanism, scope=scope, flat=flat)
+    answers, (policy, _), support, plan, epsilon, mechanism = instance
+    options = Options.checked(epsilon, mechanism=mechanism)
     return Planner(policy, dphmm.StateSpace(answers), options).plan(support, plan)
 
 
@@ -146,10 +142,7 @@ def test_every_required_pair_keeps_epsilon(kind, mechanism):
                 assert losses[a, b] <= float(epsilon) + SLACK
                 hidden += not plan.constant
         if not plan.constant:
-            assert {m.name for m in plan.mechanisms} <= {
-                "constant",
-                *(MECHANISMS if mechanism == "auto" else [mechanism]),
-            }
+            assert plan.mechanism_name in ("constant", *(MECHANISMS if mechanism == "auto" else [mechanism]))
             for s in np.flatnonzero(support):
                 others = [o for o in np.flatnonzero(support) if o != s]
                 assert min(losses[s, o] for o in others) <= float(epsilon) + SLACK
@@ -193,16 +186,14 @@ def test_noise_and_plan_do_not_depend_on_the_true_state():
     A law that is made for answers adds no noise: with the bits fixed, its answer is a function of f(g(s)).
     """
     for instance in instances(2):
-        scope, plan = instance[6], plan_of(instance)
-        additive = all(mechanism.made_from == "hull" for mechanism in plan.mechanisms)
+        plan = plan_of(instance)
+        additive = plan.mechanism.made_from == "hull"
         found = {}
         for state in range(len(plan.image)):
             z, image = answer_under(plan, np.array([state]), dphmm.ReplayBits(7))[0][0], plan.image[state]
-            key, told = (int(plan.body_of[state]), z - image) if additive else (tuple(image), z)
+            key, told = ((), z - image) if additive else (tuple(image), z)
             found.setdefault(key, set()).add(tuple(told))
         assert [values for values in found.values() if len(values) != 1] == []
-        if scope == "global" and additive:
-            assert len(found) == 1
 
 
 def test_a_plan_is_a_function_of_its_inputs():
@@ -216,11 +207,11 @@ def test_other_inputs_give_another_hash():
     answers = np.array([[0, 0], [1, 0], [5, 5], [2, 1]])
     everyone = np.ones(4, dtype=bool)
     three = np.array([True, True, True, False])
-    base = {"epsilon": "1", "mechanism": "auto", "scope": "global", "flat": "thicken", "protection": "nearest"}
+    base = {"epsilon": "1", "mechanism": "auto", "protection": "nearest"}
 
-    def digest(policy=((0, 1),), support=everyone, plan=everyone, answers=answers, thickness=None, **changed):
+    def digest(policy=((0, 1),), support=everyone, plan=everyone, answers=answers, **changed):
         choices = {**base, **changed}
-        options = Options.checked(choices.pop("epsilon"), dimension=2, thickness=thickness, **choices)
+        options = Options.checked(choices.pop("epsilon"), **choices)
         graph = dphmm.policy.from_edges(list(policy), 4)
         return Planner(graph, dphmm.StateSpace(answers), options).plan(support, plan).hash
 
@@ -228,9 +219,6 @@ def test_other_inputs_give_another_hash():
         digest(),
         digest(epsilon="2"),
         digest(mechanism="staircase"),
-        digest(scope="component"),
-        digest(flat="allow"),
-        digest(thickness=3),
         digest(protection="min-error"),
         digest(policy=((0, 2),)),
         digest(support=everyone, plan=three),
@@ -243,7 +231,7 @@ def test_other_inputs_give_another_hash():
 def test_epsilon_is_reached():
     """The bound is tight: a policy edge of norm 1 loses ε exactly."""
     answers = np.array([[0, 0], [3, 0], [0, 2]])
-    options = Options.checked("0.7", dimension=2)
+    options = Options.checked("0.7")
     plan = Planner(dphmm.policy.complete(3), dphmm.StateSpace(answers), options).plan(*[np.ones(3, bool)] * 2)
     assert largest_losses(plan, answers).max() == pytest.approx(0.7, abs=1e-9)
 
@@ -283,18 +271,6 @@ def test_a_float_prior_would_have_lost_states():
         assert np.flatnonzero(session.support).tolist() == list(range(min(n, t + 1)))
         session.release(0)
     assert np.isfinite(session.posterior.log_probability[session.posterior.support]).all()
-
-
-def test_component_scope_prints_unbounded():
-    answers = np.array([[0, 0], [1, 0], [0, 1], [20, 20], [23, 20], [20, 23]])
-    options = Options.checked(1, dimension=2, scope="component")
-    policy = dphmm.policy.categorical([0, 0, 0, 1, 1, 1])
-    plan = Planner(policy, dphmm.StateSpace(answers), options).plan(*[np.ones(6, bool)] * 2)
-    assert len(plan.hulls) == 2
-    assert plan.cost == math.inf
-    whole = Options.checked(1, dimension=2)
-    together = Planner(policy, dphmm.StateSpace(answers), whole).plan(*[np.ones(6, bool)] * 2)
-    assert plan.expected_error < together.expected_error
 
 
 def test_naive_twin_is_the_contracted_graph():

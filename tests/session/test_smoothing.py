@@ -1,10 +1,9 @@
 """Smoothing of finished releases: rebuilt from public data alone, and equal to sums over all paths.
 
 Claims: the likelihoods of every step are those of the plan that released it, whatever the options (δ-sets with their
-surrogates, flat bodies that exclude states, components, gaps, start), so that the last step's marginals are the
+surrogates, thickened bodies, lonely states, gaps, start), so that the last step's marginals are the
 session's own posterior; the whole equals brute force over paths; nothing but the published rows is read. Fails where a
-plan is made from another support, where a gap is one move too long, where a coset is forgotten, or where rows are mixed
-up.
+plan is made from another support, where a gap is one move too long, or where rows are mixed up.
 """
 
 from __future__ import annotations
@@ -32,12 +31,12 @@ CHOICES = {
     "support": {"protection": "nearest"},
     "merged": {},
     "delta": {"constraint": "delta=0.3"},
-    "delta-components": {"constraint": "delta=0.2", "scope": "component"},
-    "components": {"scope": "component"},
-    "allow": {"flat": "allow"},
+    "delta-categories": {"constraint": "delta=0.2"},
+    "categories": {},
+    "rows": {},
     "at": {"start": "at"},
     "graded": {"mechanism": "discrete-knorm"},
-    "thick": {"thickness": 2},
+    "thick": {},
     "small": {"epsilon": "0.05"},
     "large": {"epsilon": 40},
 }
@@ -63,9 +62,9 @@ def scattered():
 
 def parts_of(name):
     space = line() if name == "thick" else scattered()
-    policy = dphmm.policy.categorical([0, 0, 1, 1, 1]) if "component" in name else dphmm.policy.radius(space, 4)
-    if name == "allow":
-        # Two rows of states, edges along the rows only: an answer tells the row.
+    policy = dphmm.policy.categorical([0, 0, 1, 1, 1]) if "categories" in name else dphmm.policy.radius(space, 4)
+    if name == "rows":
+        # Two rows of states, edges along the rows only: the body is widened across them.
         space = dphmm.StateSpace(np.array([[0, 0], [1, 0], [2, 0], [1, 1], [2, 1]]))
         policy = dphmm.policy.from_edges([(0, 1), (1, 2), (3, 4)], N)
     return model_of(), policy, space
@@ -84,7 +83,7 @@ def played(name, gaps, seed=1, steps=4):
             session.skip(gap)
         session.release(int(rng.choice(np.flatnonzero(session.support))))
         posteriors.append(session.posterior.probability)
-    options = Options.checked(epsilon, dimension=space.dimension, **{"start": model.start, **choices})
+    options = Options.checked(epsilon, **{"start": model.start, **choices})
     return session, options, (model, policy, space), posteriors
 
 
@@ -104,13 +103,11 @@ CASES = list(itertools.product(CHOICES, GAPS))
 
 
 def test_the_cases_are_what_they_are_called():
-    """δ-sets leave states out, flat bodies exclude some, components have bodies of their own."""
+    """δ-sets leave states out, flat hulls are thickened."""
     plans = {name: played(name, GAPS["none"])[0].plan for name in CHOICES}
     assert plans["delta"].constraint.contracted and not plans["support"].constraint.contracted
     assert len(plans["merged"].merged) and not len(plans["support"].merged)
-    assert len(plans["components"].mechanisms) == 2
-    assert plans["allow"].narrows_support and not plans["thick"].narrows_support
-    assert (played("allow", GAPS["none"])[3][-1] > 0).sum() < N
+    assert plans["thick"].hull.rank == plans["rows"].hull.rank == 2
 
 
 @pytest.mark.parametrize(("name", "gaps"), CASES)
@@ -148,7 +145,7 @@ def brute(model, start, t, rows):
 
 
 @pytest.mark.parametrize(
-    ("name", "gaps"), [case for case in CASES if case[0] in ("support", "merged", "delta", "allow", "at")]
+    ("name", "gaps"), [case for case in CASES if case[0] in ("support", "merged", "delta", "rows", "at")]
 )
 def test_equal_to_all_paths(name, gaps):
     """The plans' own likelihoods, taken from a second session that replays the first, and every path of the model.
@@ -159,7 +156,7 @@ def test_equal_to_all_paths(name, gaps):
     session, options, parts, _ = played(name, GAPS[gaps], steps=3)
     model, policy, space = parts
     again = dphmm.ReleaseSession(
-        model, policy, space, options.epsilon, constraint=options.constraint, flat=options.flat, start=options.start,
+        model, policy, space, options.epsilon, constraint=options.constraint, start=options.start,
         protection=options.protection, bits=dphmm.ReplayBits(1),
     )  # fmt: skip
     rng, rows = np.random.default_rng(1), []
@@ -189,7 +186,7 @@ def test_a_plan_set_of_one_state():
     for _ in range(3):
         session.release(1)
     assert all(release.constant for release in session.releases)
-    options = Options.checked(1, dimension=1, constraint="delta=0.1")
+    options = Options.checked(1, constraint="delta=0.1")
     parts = (model, dphmm.policy.complete(2), space)
     got = smoother_of(options, parts).smooth(published_of(session), marginals=True)
     assert np.allclose(got.marginals, [[0.95, 0.05]] * 3)
@@ -206,9 +203,9 @@ def test_another_plan_is_refused(name):
     published = published_of(session)
     given = options.written()
     others = [
-        (Options.read({**given, "epsilon": "2"}, 2), (model, policy, space)),
-        (Options.read({**given, "mechanism": "discrete-knorm"}, 2), (model, policy, space)),
-        (Options.read({**given, "constraint": "delta=0.05"}, 2), (model, policy, space)),
+        (Options.read({**given, "epsilon": "2"}), (model, policy, space)),
+        (Options.read({**given, "mechanism": "discrete-knorm"}), (model, policy, space)),
+        (Options.read({**given, "constraint": "delta=0.05"}), (model, policy, space)),
         (options, (model, dphmm.policy.complete(N), space)),
         (options, (dphmm.MarkovModel(np.eye(N)[4], model.transition), policy, space)),
     ]

@@ -374,8 +374,8 @@ def test_a_delta_set_beside_absorbing_states_is_warned_of(absorbing, constraint,
     assert [sentence for sentence in found if "1 absorbing state:" not in sentence] == []
 
 
-def test_a_refused_release_has_no_warnings_and_a_far_cost_has_one():
-    """States 100 apart that no edge joins are told apart; a state without a neighbour on a flat hull is refused."""
+def test_a_far_cost_has_a_warning():
+    """States 100 apart that no edge joins are told apart."""
     space = dphmm.StateSpace(np.array([[0.0], [1.0], [100.0], [101.0]]))
     model = model_of(space)
     setting = Setting.of(model, dphmm.policy.radius(space, 1), space, 1)
@@ -383,8 +383,6 @@ def test_a_refused_release_has_no_warnings_and_a_far_cost_has_one():
     assert far.startswith("the cost of the first step is ") and "no edge of the policy joins" in far
     assert float(setting.first_plan().cost) > 20
     assert release_warnings(Setting.of(model, dphmm.policy.complete(4), space, 1)) == []
-    flat = dphmm.StateSpace(np.array([[0.0, 0.0], [1.0, 0.0], [2.0, 0.0], [3.0, 0.0]]))
-    assert release_warnings(Setting.of(model_of(flat), dphmm.policy.complete(4), flat, 1, flat="refuse")) == []
 
 
 def model_of(space):

@@ -96,7 +96,6 @@ def test_totals_are_those_of_the_rows_and_say_what_they_mean() -> None:
     assert totals["epsilon_sum"] == "1"
     assert "not a bound for two states of one step" in totals["epsilon_sum_meaning"]
     assert "Theorem 7.2" in totals["cost_sum_meaning"]
-    assert totals["cost_unbounded_because"] is None
     batch = Batch(chain(), POLICY, SPACE, "1", bits=dphmm.ReplayBits(0))
     plan = batch.session("x", "0").plan
     assert float(totals["cost_sum"]) == pytest.approx(float(plan.cost) * STEPS / 3)
@@ -126,24 +125,6 @@ def test_replayable_bits_are_not_private() -> None:
     assert "replayable" in statement["not_private_because"][0]
     assert statement["randomness"]["meaning"].startswith("NOT PRIVATE")
     assert statement["randomness"]["replayable_rows"] == 2 * STEPS
-
-
-def test_component_scope_says_that_components_are_disclosed() -> None:
-    statement = stated(scope="component")
-    assert "disclose" in statement["scope"]["meaning"]
-    assert statement["totals"]["cost_sum"] == "unbounded"
-    assert "component" in statement["totals"]["cost_unbounded_because"]
-    assert any("component of the policy" in sentence for sentence in statement["not_protected"])
-    assert [sentence for sentence in stated()["not_protected"] if "component of the policy" in sentence] == []
-
-
-def test_a_flat_body_that_was_allowed_says_what_it_discloses() -> None:
-    statement = stated(flat="allow")
-    assert statement["totals"]["cost_sum"] == "unbounded"
-    assert "flat body" in statement["totals"]["cost_unbounded_because"]
-    assert "for certain" in statement["flat"]["meaning"]
-    assert any("line or plane" in sentence for sentence in statement["not_protected"])
-    assert [sentence for sentence in stated()["not_protected"] if "line or plane" in sentence] == []
 
 
 def test_a_delta_set_says_what_happens_outside_it() -> None:
@@ -178,7 +159,7 @@ def test_whoever_the_model_is_of_must_be_one_of_three_words() -> None:
         stated(people="everybody")
 
 
-@pytest.mark.parametrize("choices", [{}, {"constraint": "delta=0.2"}, {"scope": "component"}])
+@pytest.mark.parametrize("choices", [{}, {"constraint": "delta=0.2"}])
 def test_nothing_depends_on_the_truth(choices: dict[str, Any]) -> None:
     def of(truth: tuple[str, ...]) -> dict[str, Any]:
         # A δ-set follows the answers, so only one step of it is the same for every truth.
@@ -274,9 +255,6 @@ WRITTEN: dict[str, Callable[[], Any]] = {
     "nothing-released": lambda: released(model_of(), steps=0, said=OTHERS),
     "replayable": lambda: released(model_of(), bits=dphmm.ReplayBits(1)),
     "delta-set": lambda: released(model_of(), constraint="delta=0.2", bits=dphmm.ReplayBits(1)),
-    "component": lambda: released(model_of(), scope="component", said=OTHERS),
-    "flat-allowed": lambda: released(model_of(), flat="allow", said=OTHERS),
-    "thick": lambda: released(model_of(), thickness="0.5", said=OTHERS),
     "at-start": lambda: released(model_of(), start="at", protection="min-error", said=OTHERS),
     "merged": lambda: released(model_of(), space=SPACE.merged({3: 4}), said=OTHERS),
     "small-pitch": lambda: released(
@@ -293,7 +271,7 @@ WRITTEN: dict[str, Callable[[], Any]] = {
         model_of(GRID.n_states), dphmm.policy.complete(GRID.n_states), GRID, steps=1, said=OTHERS
     ),
     "learned": lambda: released(learned()),
-    "learned-delta": lambda: released(learned(delta=Fraction(1, 10**6)), scope="component"),
+    "learned-delta": lambda: released(learned(delta=Fraction(1, 10**6))),
     "learned-of-others": lambda: released(learned(), said=OTHERS),
     "learned-replayable": lambda: released(learned(secure=False)),
     "long-policy": lambda: released(

@@ -36,7 +36,7 @@ KEPT = {path.stem: json.loads(path.read_text()) for path in sorted(FOLDER.glob("
 QUERIES = [name for name in KEPT if name.startswith("query-")]
 RELEASES = [name for name in KEPT if name not in QUERIES]
 #: Of these every member of a release is an object in one.
-RICHEST = ("map", "merged", "learned", "thick")
+RICHEST = ("map", "merged", "learned")
 #: Members that may hold anything: what a policy is made from.
 FREE = ("policy", "parameters")
 
@@ -171,8 +171,6 @@ FORBIDDEN = {
     "covered_distance.ground_metres": (-0.5, ""),
     "mechanism.chosen": ({"staircase": 0}, {"staircase": "6"}),
     "mechanism.start": ("later",),
-    "flat.name": ("bend",),
-    "flat.thickness": (["0.5"], [1], "1"),
     "space.states": (0,),
     "space.dimension": (0,),
     "space.pitch": ([], [0], [-1.0], ["1"]),

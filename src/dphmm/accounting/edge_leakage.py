@@ -39,7 +39,7 @@ def losses_between(step: Any, i: IntArray, j: IntArray, n: int) -> FloatArray:
         return np.zeros(len(i))
     if hasattr(step, "loss_between"):
         found = np.asarray(cast(PairLosses, step).loss_between(i, j), dtype=np.float64)
-    elif hasattr(step, "body_of") and hasattr(step, "image"):
+    elif hasattr(step, "mechanism") and hasattr(step, "image"):
         found = _of_plan(cast(ReleasePlan, step), i, j, n)
     else:
         found = _of_matrix(step, n)[i, j]
@@ -96,33 +96,16 @@ def _of_matrix(step: Any, n: int) -> FloatArray:
 
 
 def _of_plan(plan: ReleasePlan, i: IntArray, j: IntArray, n: int) -> FloatArray:
-    """By difference of answers, where one law answers both; unbounded where two do."""
-    image, number = np.asarray(plan.image), _laws(plan)[plan.body_of]
+    """By the two answers, or by their difference alone."""
+    image, mechanism = np.asarray(plan.image), plan.mechanism
     if len(image) != n:
         raise InvalidInput("losses", f"a plan of {len(image)} states", f"one of {n}")
-    found = np.full(len(i), math.inf)
-    for law in np.unique(number).tolist():
-        both = np.flatnonzero((number[i] == law) & (number[j] == law))
-        if len(both) == 0:
-            continue
-        mechanism = plan.mechanisms[law]
-        if isinstance(mechanism, LosesByAnswers):
-            found[both] = mechanism.losses_between(image[i[both]], image[j[both]])
-            continue
-        differences, which = np.unique(image[i[both]] - image[j[both]], axis=0, return_inverse=True)
-        losses = np.array([float_above(mechanism.loss_lattice(v)) for v in differences])
-        found[both] = losses[which.ravel()]
+    if isinstance(mechanism, LosesByAnswers):
+        return mechanism.losses_between(image[i], image[j])
+    differences, which = np.unique(image[i] - image[j], axis=0, return_inverse=True)
+    losses = np.array([float_above(mechanism.loss_lattice(v)) for v in differences])
+    found: FloatArray = losses[which.ravel()]
     return found
-
-
-def _laws(plan: ReleasePlan) -> IntArray:
-    """For each mechanism the first that is equal to it."""
-    known: dict[tuple[Any, ...], int] = {}
-    numbers = []
-    for position, mechanism in enumerate(plan.mechanisms):
-        hull = getattr(getattr(mechanism, "hull", None), "digest", id(mechanism))
-        numbers.append(known.setdefault((hull, *sorted(mechanism.describe().items())), position))
-    return np.array(numbers, dtype=np.int64)
 
 
 #: Couplings looked for at most, about: pairs that only later moves need are then bounded by way of nearer ones.

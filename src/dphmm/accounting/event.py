@@ -33,7 +33,7 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 from dphmm._checks import exact_number, one_of
-from dphmm.accounting.records import Entry, SessionHeader, check_exact, in_short, shown
+from dphmm.accounting.records import Entry, check_exact, in_short, shown
 from dphmm.errors import InvalidInput, Refused
 from dphmm.types import Exact, Loss
 
@@ -43,13 +43,12 @@ class ReleaseEvent:
     """One answer about one step.
 
     ``epsilon``: the DPHMM promise of this release given the past. ``cost``: the mechanism's largest loss over
-    pairs of the plan set. ``scope``: "global" or "component". ``constant``: the answer was public.
+    pairs of the plan set. ``constant``: the answer was public.
     ``secure``: False for any other bits than the package's own system bits.
     """
 
     epsilon: Fraction
     cost: Loss
-    scope: str
     constant: bool
     secure: bool
 
@@ -88,12 +87,11 @@ def leaves(event: Event) -> Iterator[ReleaseEvent | SkipEvent]:
         yield event
 
 
-def event_of(entry: Entry, header: SessionHeader | None = None) -> ReleaseEvent | SkipEvent:
-    """The event that a ledger entry records; the scope stands in the session's header ("global" if not)."""
+def event_of(entry: Entry) -> ReleaseEvent | SkipEvent:
+    """The event that a ledger entry records."""
     if entry.epsilon is None or entry.cost is None:
         return SkipEvent()
-    scope = "global" if header is None else header.options.get("scope", "global")
-    return ReleaseEvent(entry.epsilon, entry.cost, scope, entry.constant, entry.secure)
+    return ReleaseEvent(entry.epsilon, entry.cost, entry.constant, entry.secure)
 
 
 def compose(events: Iterable[Event]) -> ComposedEvents:

@@ -265,14 +265,11 @@ COST_STATEMENT = (
     "Theorem 7.2: bounds the loss of any two histories of possible states; the sum of the costs, "
     "each rounded up to 1e-9"
 )
-COMPONENT_REASON = "component scope: a release can disclose the component of the policy"
-FLAT_REASON = "a flat body with several cosets: a release can exclude states for certain"
-EITHER_REASON = f"{FLAT_REASON}, or {COMPONENT_REASON}"
 
 
 @dataclass(frozen=True)
 class QuerySummary:
-    """The totals of one (subject, query). ``reason`` says why a cost is unbounded; None when it is not."""
+    """The totals of one (subject, query)."""
 
     subject: str
     query: str
@@ -282,7 +279,6 @@ class QuerySummary:
     insecure: int
     epsilon: Guarantee
     cost: Guarantee
-    reason: str | None
 
 
 @dataclass(frozen=True)
@@ -293,7 +289,6 @@ class SubjectSummary:
     queries: tuple[QuerySummary, ...]
     epsilon: Guarantee
     cost: Guarantee
-    reason: str | None
     caps: Caps = UNLIMITED
 
     @property
@@ -303,7 +298,7 @@ class SubjectSummary:
 
 
 def summarise(entries: Iterable[Entry], headers: Iterable[SessionHeader] = ()) -> tuple[SubjectSummary, ...]:
-    """Sum up entries by subject and query, sorted; headers, where given, tell why a cost is unbounded."""
+    """Sum up entries by subject and query, sorted; headers, where given, tell whether steps had their own policy."""
     known = {(header.subject, header.query): header for header in headers}
     tallies: dict[tuple[str, str], _Tally] = {}
     for entry in entries:
@@ -335,7 +330,7 @@ class _Tally:
         self.releases = self.skips = self.constants = self.insecure = 0
 
     def add(self, entry: Entry) -> None:
-        event = event_of(entry, self.header)
+        event = event_of(entry)
         if isinstance(event, ReleaseEvent):
             self.releases += 1
             self.constants += event.constant
@@ -348,15 +343,6 @@ class _Tally:
     def own_policies(self) -> bool:
         """Whether single steps may have had another policy than the session."""
         return self.header is not None and "policy" in self.header.options.get("varies", "").split(",")
-
-    @property
-    def reason(self) -> str | None:
-        if not self.account.unbounded:
-            return None
-        options = {} if self.header is None else self.header.options
-        if options.get("scope") == "component":
-            return COMPONENT_REASON
-        return FLAT_REASON if "scope" in options else EITHER_REASON
 
 
 def _guarantees(account: Account, own_policies: bool) -> tuple[Guarantee, Guarantee]:
@@ -371,12 +357,11 @@ def _subject(subject: str, tallies: list[tuple[str, _Tally]]) -> SubjectSummary:
     for query, tally in tallies:
         epsilon, cost = _guarantees(tally.account, tally.own_policies)
         counts = (tally.releases, tally.skips, tally.constants, tally.insecure)
-        queries.append(QuerySummary(subject, query, *counts, epsilon, cost, tally.reason))
+        queries.append(QuerySummary(subject, query, *counts, epsilon, cost))
         part = tally.account
         total = Account(total.epsilon + part.epsilon, total.nanos + part.nanos, total.unbounded or part.unbounded)
-    reason = next((query.reason for query in queries if query.reason), None)
     own_policies = any(tally.own_policies for _, tally in tallies)
-    return SubjectSummary(subject, tuple(queries), *_guarantees(total, own_policies), reason)
+    return SubjectSummary(subject, tuple(queries), *_guarantees(total, own_policies))
 
 
 @dataclass(frozen=True)
@@ -476,7 +461,6 @@ def _subject_document(summary: SubjectSummary, account: LedgerSummary) -> dict[s
         "subject": summary.subject,
         "epsilon": guarantee_document(summary.epsilon),
         "cost": guarantee_document(summary.cost),
-        "unbounded_because": summary.reason,
         "cap_epsilon": None if summary.caps.epsilon is None else str(summary.caps.epsilon),
         "cap_cost": None if summary.caps.cost is None else str(summary.caps.cost),
         "promise": None if summary.caps.promise is None else _promise_document(summary.caps.promise),
@@ -491,7 +475,6 @@ def _subject_document(summary: SubjectSummary, account: LedgerSummary) -> dict[s
                 "insecure": query.insecure,
                 "epsilon": guarantee_document(query.epsilon),
                 "cost": guarantee_document(query.cost),
-                "unbounded_because": query.reason,
             }
             for query in summary.queries
         ],

@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike
 
 from dphmm._checks import exact_epsilon
 from dphmm._notebook import html_lines
-from dphmm.audit.pairs import Bodies, required_pairs
+from dphmm.audit.pairs import law_of, reached, required_pairs
 from dphmm.errors import InvalidInput
 from dphmm.policy.graph import PolicyGraph
 from dphmm.samplers.entropy import default_bits
@@ -272,11 +272,9 @@ def sample_plan(
 
 def farthest_pairs(plan: Plan, policy: PolicyGraph, most: int) -> list[tuple[int, int]]:
     """The required pairs of largest norm, facet by facet, at most so many."""
-    reaches, _ = Bodies.of(plan.mechanisms, plan.body_of).reached(required_pairs(policy, plan), plan.image)
     found: dict[tuple[int, int], float] = {}
-    for reach in reaches:
-        for a, b, far in reach.farthest():
-            found[a, b] = max(found.get((a, b), 0.0), far)
+    for a, b, far in reached(law_of(plan.mechanism), required_pairs(policy, plan), plan.image).farthest():
+        found[a, b] = max(found.get((a, b), 0.0), far)
     return sorted(found, key=lambda pair: (-found[pair], pair))[:most]
 
 

@@ -81,14 +81,12 @@ _OF_CHOICES = (
     "unit_of_privacy",
     "answer.meaning",
     "constraint.meaning",
-    "scope.meaning",
-    "flat.meaning",
+    "mechanism.meaning",
     "randomness.meaning",
     "not_protected",
     "totals.of",
     "totals.epsilon_sum_meaning",
     "totals.cost_sum_meaning",
-    "totals.cost_unbounded_because",
 )
 _SENTENCES = (
     *_OF_CHOICES,
@@ -114,7 +112,7 @@ def checked_statement(
 
     A covered distance that no policy confirms is left out. Raises InvalidInput where a number is not that of the file.
     """
-    options = _options(statement, name, space.dimension, space.has_labels)
+    options = _options(statement, name, space.has_labels)
     policy = next(iter(policies), None)
     for path, due in _facts(statement, model, space, policy).items():
         _require(member(statement, path) == due, name, path)
@@ -148,7 +146,7 @@ def stated_words(statement: ReleaseStatement, name: str) -> tuple[ReleaseStateme
 
     Raises InvalidInput for choices that no release has.
     """
-    options = _options(statement, name, statement.space.dimension, statement.space.kind == Labels.kind, tables=False)
+    options = _options(statement, name, statement.space.kind == Labels.kind, tables=False)
     model = statement.model
     origin = {"method": model.method, "private": model.private, "privacy": statement.learning}
     found = _with_sentences(statement, name, origin, options)
@@ -401,13 +399,13 @@ def _in_turn(schedule: Schedule | None, steps: IntArray, asked: BoolArray) -> Bo
     return asked == named if schedule.kind == "planned" else named | ~asked
 
 
-def _options(statement: ReleaseStatement, name: str, dimension: int, labels: bool, tables: bool = True) -> Options:
+def _options(statement: ReleaseStatement, name: str, labels: bool, tables: bool = True) -> Options:
     """The choices of a statement; without ``tables`` those of a made table too, whose file was not read."""
     told = stated_options(statement)
     made = told["mechanism"] if is_reference(told["mechanism"]) and not tables else None
     try:
         # No sentence is about what is in a table.
-        options = Options.read(told if made is None else {**told, "mechanism": AUTO}, dimension, labels)
+        options = Options.read(told if made is None else {**told, "mechanism": AUTO}, labels)
         options = options if made is None else dataclasses.replace(options, mechanism=made)
         epsilons_of(statement)
     except (ValueError, ZeroDivisionError, OverflowError) as error:
@@ -454,7 +452,6 @@ def _with_sentences(
         used = {choice for one in varied.chosen for choice in CHOICES if getattr(one, choice) is not None}
         _require(varies == list(checked_varies(varies)) and used <= set(varies), name, "varied.names")
     origin = (provenance, _whom(statement, name, provenance))
-    unbounded = statement.totals.cost_sum == shown(math.inf)
     return replace(
         statement,
         private=promises.verdict(*origin, replayable),
@@ -464,8 +461,7 @@ def _with_sentences(
         unit_of_privacy=promises.UNIT,
         answer=answer,
         constraint=replace(statement.constraint, meaning=promises.constraint_words(options)),
-        scope=replace(statement.scope, meaning=promises.scope_words(options, varies)),
-        flat=replace(statement.flat, meaning=promises.flat_words(options)),
+        mechanism=replace(statement.mechanism, meaning=promises.noise_words(options)),
         randomness=replace(
             statement.randomness, meaning=_randomness_words(statement.randomness, statement.published.rows)
         ),
@@ -475,7 +471,6 @@ def _with_sentences(
             of=whose_totals(earlier_answers_of(statement)),
             epsilon_sum_meaning=promises.epsilon_words(varies),
             cost_sum_meaning=promises.cost_words(),
-            cost_unbounded_because=promises.cost_unbounded_because(options) if unbounded else None,
         ),
     )
 

@@ -6,7 +6,8 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from dphmm.audit.pairs import Bodies
+from dphmm.audit.law import Law, Table
+from dphmm.audit.pairs import law_of
 from dphmm.markov.model import MarkovModel
 from dphmm.session.plan import Plan
 from dphmm.session.session import ReleaseSession
@@ -48,26 +49,22 @@ def moved_through(model: MarkovModel, support: BoolArray, t: int, until: int) ->
     return support
 
 
-_BODIES: WeakKeyDictionary[Plan, Bodies] = WeakKeyDictionary()
+_LAWS: WeakKeyDictionary[Plan, Law | Table] = WeakKeyDictionary()
 
 
-def bodies_of(plan: Plan) -> Bodies:
-    """The laws of a plan, read off once."""
-    if plan not in _BODIES:
-        _BODIES[plan] = Bodies.of(plan.mechanisms, plan.body_of)
-    return _BODIES[plan]
+def law_of_plan(plan: Plan) -> Law | Table:
+    """The law of a plan, read off once."""
+    if plan not in _LAWS:
+        _LAWS[plan] = law_of(plan.mechanism)
+    return _LAWS[plan]
 
 
 def left_possible(plan: Plan, z: IntArray) -> BoolArray:
-    """The states (N,) whose noise can reach z: z - answer in the span of the body that answers the state."""
-    bodies = bodies_of(plan)
-    if all(law.rank == plan.image.shape[1] for law in bodies.laws):
+    """The states (N,) that z may come from: all of them, but of a public constant and of a table."""
+    law = law_of_plan(plan)
+    if law.rank == plan.image.shape[1]:
         return np.ones(len(plan.image), dtype=np.bool_)
-    found = np.zeros(len(plan.image), dtype=np.bool_)
-    for number, law in enumerate(bodies.laws):
-        own = bodies.law_of == number
-        found[own] = law.on_span(z - plan.image[own])
-    return found
+    return law.on_span(z - plan.image)
 
 
 def support_of(session: ReleaseSession) -> BoolArray:
@@ -76,14 +73,8 @@ def support_of(session: ReleaseSession) -> BoolArray:
     model, options = setting.model, setting.options
     support = first_support(model, options.start)
     for t in range(1, session.t):
-        if options.flat == "allow" and session.has_released(t):
-            published = session.released(t)
-            assert published.z_lattice is not None
-            record = session._ledger.plan(published.plan_hash)
-            plan = setting.made_again(support, record)
-            support = support & left_possible(plan, published.z_lattice)
         following = moved(model, support, t + 1)
-        if options.flat != "allow" and model.time_homogeneous and np.array_equal(following, support):
+        if model.time_homogeneous and np.array_equal(following, support):
             break
         support = following
     return support

@@ -174,9 +174,7 @@ class SubjectLeakage:
         return self._policies[key]
 
     def _couplable(self, headers: Sequence[SessionHeader], steps: int) -> dict[str, Any]:
-        """Whether the sum of epsilons bounds the policy leakage; null where answers may have excluded states."""
-        if any(header.options.get("flat") == "allow" for header in headers):
-            return {"holds": None, "hops": None}
+        """Whether the sum of epsilons bounds the policy leakage."""
         key = headers[0].options["start"], steps
         if key not in self._couplings:
             found = couplable(started(self._model, key[0]), self._policy, max(1, steps))

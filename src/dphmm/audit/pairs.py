@@ -10,7 +10,7 @@ counted pair by pair in integers.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import NamedTuple
@@ -247,70 +247,25 @@ class TableReach:
             self.worst = pair
 
 
-class Bodies(NamedTuple):
-    """The laws of a plan, equal ones as one; ``law_of`` (N,) says which of them answers a state."""
-
-    laws: tuple[Law | Table, ...]
-    law_of: IntArray
-
-    @classmethod
-    def of(cls, mechanisms: Sequence[object], body_of: IntArray) -> Bodies:
-        """The laws of mechanisms."""
-        numbers: dict[tuple[object, ...], int] = {}
-        laws: list[Law | Table] = []
-        renumbered = []
-        for mechanism in mechanisms:
-            law = law_of(mechanism)
-            if law.key not in numbers:
-                numbers[law.key] = len(laws)
-                laws.append(law)
-            renumbered.append(numbers[law.key])
-        return cls(tuple(laws), np.array(renumbered, dtype=np.int64)[body_of])
-
-    def reached(self, groups: Iterable[Pairs], images: IntArray) -> tuple[list[Reach | TableReach], Pair | None]:
-        """How far groups of pairs reach in every law, and a pair whose states have two laws, if there is one."""
-        reaches = [TableReach(law) if isinstance(law, Table) else Reach(law) for law in self.laws]
-        mixed: Pair | None = None
-        for group in groups:
-            for number, part in self._parts(group):
-                if isinstance(part, Clique):
-                    reaches[number].add_clique(part.kind, part.members, images)
-                elif number < 0:
-                    mixed = mixed or Pair(part.kind, int(part.a[0]), int(part.b[0]), math.inf, math.inf)
-                else:
-                    reaches[number].add(part.kind, part.a, part.b, images)
-        return reaches, mixed
-
-    def _parts(self, group: Pairs) -> Iterator[tuple[int, Pairs]]:
-        """A group by law; -1 for pairs with two, whose losses have no bound that is worked out here."""
+def reached(law: Law | Table, groups: Iterable[Pairs], images: IntArray) -> Reach | TableReach:
+    """How far groups of pairs reach in a law."""
+    reach = TableReach(law) if isinstance(law, Table) else Reach(law)
+    for group in groups:
         if isinstance(group, Clique):
-            own = self.law_of[group.members]
-            for number in np.unique(own).tolist():
-                yield number, Clique(group.kind, group.members[own == number])
-            if len(own) and (own != own[0]).any():
-                other = group.members[int(np.argmax(own != own[0]))]
-                yield -1, Listed(group.kind, group.members[:1], np.array([other]))
-            return
-        first, second = self.law_of[group.a], self.law_of[group.b]
-        for number in np.unique(first).tolist():
-            own = (first == number) & (second == number)
-            yield number, Listed(group.kind, group.a[own], group.b[own])
-        two = first != second
-        if two.any():
-            yield -1, Listed(group.kind, group.a[two], group.b[two])
+            reach.add_clique(group.kind, group.members, images)
+        else:
+            reach.add(group.kind, group.a, group.b, images)
+    return reach
 
 
 _ROOM = 2**61
 
 
-def degrees(bodies: Bodies, images: IntArray, support: BoolArray, epsilon: Fraction) -> IntArray:
+def degrees(law: Law | Table, images: IntArray, support: BoolArray, epsilon: Fraction) -> IntArray:
     """How many possible states each possible state (N,) loses at most ε against, itself counted; 0 for the others."""
     found = np.zeros(len(images), dtype=np.int64)
-    for number, law in enumerate(bodies.laws):
-        own = np.flatnonzero(support & (bodies.law_of == number))
-        if len(own):
-            points, back, counts = np.unique(images[own], axis=0, return_inverse=True, return_counts=True)
-            found[own] = _among(law, points, counts, epsilon)[back.reshape(-1)]
+    points, back, counts = np.unique(images[support], axis=0, return_inverse=True, return_counts=True)
+    found[support] = _among(law, points, counts, epsilon)[back.reshape(-1)]
     return found
 
 

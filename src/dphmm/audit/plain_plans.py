@@ -106,7 +106,7 @@ def _plain(plan: Plan, planner: Planner) -> dict[str, Any]:
         "plan_set": plan_set.hex(),
         "surrogate": None if np.array_equal(surrogate, own) else surrogate.tolist(),
         "given": plan.joint_edges.tolist(),
-        "bodies": [_body(hull) for hull in plan.hulls],
+        "bodies": [_body(plan.hull)],
         "description": plan.record.description,
     }
 
@@ -127,14 +127,13 @@ class PlainLaw:
     """The law of the answers under one plan, read from its plain form: what somebody without the model computes.
 
     ``policy``: the hash of the policy. ``image`` (N,): the state that each state is answered as. ``offset``: of a
-    staircase, None for a law graded by the norm. ``constraint``, ``flat``: of the options. ``beside``: whether edges of
+    staircase, None for a law graded by the norm. ``constraint``: of the options. ``beside``: whether edges of
     another query's plan were taken over.
     """
 
     space: str
     policy: str
     constraint: str
-    flat: str
     beside: bool
     n_states: int
     image: IntArray
@@ -149,7 +148,7 @@ class PlainLaw:
         """The laws of a document of `plain_plans`, by the hash of their plan.
 
         Raises InvalidInput for another document, for laws that are not computed from a body (tables, `optimal`
-        noise, components and flat bodies), for a plan whose parts are not those of its hash, and for one whose
+        noise), for a plan whose parts are not those of its hash, and for one whose
         description and inputs contradict each other.
         """
         if not isinstance(document, dict) or document.get("kind") != KIND or document.get("format") != FORMAT:
@@ -181,7 +180,7 @@ class PlainLaw:
         normals = np.array(body["normals"], dtype=np.int64)
         # A public constant has a body without any axis, and no noise.
         if names[0] != _CONSTANT and len(body["basis"][0]) != len(body["pitch"]):
-            raise InvalidInput("plans", "a flat body", "a release with --flat thicken")
+            raise InvalidInput("plans", "a flat body", "a body of full dimension, as every release has")
         law, n = chosen["mechanisms"][0], int(told["states"])
         merged = np.arange(n)
         for state, other in chosen.get("merged", []):
@@ -190,7 +189,6 @@ class PlainLaw:
             space=inputs["space"],
             policy=str(inputs["policy"]),
             constraint=str(inputs["options"]["constraint"]),
-            flat=str(inputs["options"]["flat"]),
             beside=len(told["given"]) > 0,
             n_states=n,
             image=merged[_surrogate(told, n)],

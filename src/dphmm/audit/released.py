@@ -124,7 +124,7 @@ def check_released(
     released : a file, whose privacy statement is looked for beside it, or a table. A file may be the lines of a stream
         (.jsonl, .ndjson).
     model, policy, space, epsilon, choices : what it is said to have been released under; the choices are those of
-        `ReleaseSession` (constraint, mechanism, scope, flat, thickness, protection).
+        `ReleaseSession` (constraint, mechanism, protection).
     schedule : at which steps subjects were asked; by default as the privacy statement says, which the ledger has to
         confirm.
     ledger : where its releases were stored; without one rows are checked against each other and the model only. One

@@ -92,7 +92,7 @@ class Counted:
         self.accounts[user] = (epsilon + plan.promised, cost + rounded_up(plan.cost))
         self.spent.setdefault(user, []).append((t, plan.promised))
         self.constants += plan.constant
-        self.mechanisms[plan.mechanism] += 1
+        self.mechanisms[plan.mechanism_name] += 1
 
     @property
     def complete(self) -> bool:

@@ -45,7 +45,7 @@ _OTHERS = {"owner": "as the data owner says", "names": "as user names tell", "mo
 #: Members that are compared with what the audit was asked about, not with the file.
 _GIVEN = frozenset(
     {"query", "epsilon", "policy.sha256", "space.sha256", "model.sha256", "constraint.name", "mechanism.asked"}
-    | {"mechanism.protection", "mechanism.start", "scope.name", "flat.name"}
+    | {"mechanism.protection", "mechanism.start"}
 )
 _OTHER_TOTALS = "whether the totals count what answers of other files spent, as they say: give --ledger"
 NO_BYTES = (
@@ -315,8 +315,6 @@ def _choices(counted: Counted, setting: Setting) -> dict[str, Any]:
         "mechanism.asked": options.mechanism,
         "mechanism.protection": options.protection,
         "mechanism.start": options.start,
-        "scope.name": options.scope,
-        "flat.name": options.flat,
         "plans.count": plans.count,
         "plans.sha256": plans.sha256,
         "plans.hashes": plans.hashes,

@@ -115,13 +115,12 @@ class Replay:
             plan = self._plan(position, support, answer, (where, number_of(origin, answer.t)))
             if plan is None:
                 return None
-            possible = left_possible(plan, answer.z)
-            if not self.findings.require(bool((possible & support).any()), _IMPOSSIBLE, where):
+            if not self.findings.require(bool((left_possible(plan, answer.z) & support).any()), _IMPOSSIBLE, where):
                 return None
             posterior = position.posterior(plan, answer.z)
             found.append(Replayed(plan, estimate(posterior, answers, loss), before))
             position = position.predict(setting.model, posterior)
-            support = self._moved(setting, support & possible if self._narrows else support, answer.t, answer.t + 1)
+            support = self._moved(setting, support, answer.t, answer.t + 1)
         return found
 
     def plans(self, user: str, history: Sequence[Answer]) -> list[Plan] | None:
@@ -142,14 +141,8 @@ class Replay:
             found.append(plan)
         return found
 
-    @property
-    def _narrows(self) -> bool:
-        return self.setting.options.flat == "allow"
-
     def _moved(self, setting: Setting, support: BoolArray, t: int, until: int) -> BoolArray:
-        """The support at a later step; without flat bodies it is one for all subjects who begin alike."""
-        if self._narrows:
-            return moved_through(setting.model, support, t, until)
+        """The support at a later step: one for all subjects who begin alike."""
         before = support.tobytes()
         if before in self._still:
             return support

@@ -18,7 +18,7 @@ from dphmm._notebook import html_lines
 from dphmm.accounting.records import in_short
 from dphmm.audit.history import first_support, moved
 from dphmm.audit.law import Table
-from dphmm.audit.pairs import Bodies
+from dphmm.audit.pairs import law_of
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.graph import PolicyGraph
@@ -86,14 +86,13 @@ def sequence_loss(
 ) -> SequenceVerdict:
     """The exact worst loss of two histories over so many releases, and what is charged for them.
 
-    Choices are those of `ReleaseSession`. Raises InvalidInput for plans that hang on answers (δ-sets, flat bodies
-    allowed), and for a model too large to look at every pair of moves.
+    Choices are those of `ReleaseSession`. Raises InvalidInput for plans that hang on answers (δ-sets), and for a model
+    too large to look at every pair of moves.
     """
     setting = Setting.of(model, policy, space, epsilon, start=start, **choices)
     options = setting.options
     if not setting.has_public_plans:
-        expected = "the support, and no flat bodies: plans that are known beforehand"
-        raise InvalidInput("constraint, flat", f"{options.constraint}, {options.flat}", expected)
+        raise InvalidInput("constraint", str(options.constraint), "the support: plans that are known beforehand")
     moves = int(model.transition.nnz) if model.time_homogeneous else model.n_states**2
     if steps < 1 or moves**2 * steps > _MOST_WORK:
         raise InvalidInput("steps", steps, f"1 or more, and at most {_MOST_WORK} pairs of moves in all")
@@ -107,20 +106,15 @@ def sequence_loss(
 
 
 def losses(plan: Plan) -> list[list[Loss]]:
-    """What every two states (N, N) lose in one release; infinite where they have two laws or share no answer."""
-    bodies, n = Bodies.of(plan.mechanisms, plan.body_of), len(plan.image)
+    """What every two states (N, N) lose in one release; infinite where they share no answer."""
+    law, n = law_of(plan.mechanism), len(plan.image)
     known: dict[tuple[int, ...], Loss] = {}
 
     def loss(a: int, b: int) -> Loss:
-        law = int(bodies.law_of[a])
-        if law != int(bodies.law_of[b]):
-            return math.inf
-        ends = (
-            (plan.image[a], plan.image[b]) if isinstance(bodies.laws[law], Table) else (plan.image[a] - plan.image[b],)
-        )
-        key = (law, *(int(x) for end in ends for x in end))
+        ends = (plan.image[a], plan.image[b]) if isinstance(law, Table) else (plan.image[a] - plan.image[b],)
+        key = tuple(int(x) for end in ends for x in end)
         if key not in known:
-            known[key] = bodies.laws[law].between(plan.image[a], plan.image[b])
+            known[key] = law.between(plan.image[a], plan.image[b])
         return known[key]
 
     return [[loss(a, b) for b in range(n)] for a in range(n)]

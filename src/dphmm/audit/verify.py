@@ -22,7 +22,7 @@ from dphmm._notebook import html_lines
 from dphmm.accounting.records import in_short, shown
 from dphmm.audit.history import first_support, moved, support_of
 from dphmm.audit.law import CONSTANT, Law, Table
-from dphmm.audit.pairs import Bodies, Clique, Pair, Pairs, Reach, TableReach, degrees, has_edge, law_of, required_pairs
+from dphmm.audit.pairs import Clique, Pair, Pairs, Reach, TableReach, degrees, has_edge, law_of, reached, required_pairs
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.constraint import Support
@@ -85,30 +85,29 @@ class _Audit:
         if not self.policy.n_states == self.space.n_states == n:
             came = f"{self.policy.n_states} and {self.space.n_states} states"
             raise InvalidInput("policy, space", came, f"the plan's {n}")
-        bodies = Bodies.of(plan.mechanisms, plan.body_of)
+        law = law_of(plan.mechanism)
         pairs = list(required_pairs(self.policy, plan))
-        reaches, mixed = bodies.reached(pairs, plan.image)
-        worst = _losing_most([mixed, *(reach.worst for reach in reaches)])
-        degree = degrees(bodies, plan.image, plan.constraint.support, self.epsilon)
+        reach = reached(law, pairs, plan.image)
+        degree = degrees(law, plan.image, plan.constraint.support, self.epsilon)
         exposed = self._exposed(degree)
-        factor, cost, cost_pair = self._cost(bodies)
-        enumerated, disagreeing = self._enumerated(bodies, pairs, cost_pair)
+        factor, cost, cost_pair = self._cost(law)
+        enumerated, disagreeing = self._enumerated(law, pairs, cost_pair)
         findings = [
             *self._public_facts(),
-            *(fault for law in bodies.laws for fault in law.faults()),
-            *self._too_much(worst),
+            *law.faults(),
+            *self._too_much(reach.worst),
             *self._partners(pairs),
             *([f"states {_some(exposed)} are exposed: no other possible state hides them"] if len(exposed) else []),
             *self._price(cost),
             *disagreeing,
-            *self._likelihoods(bodies),
+            *self._likelihoods(law),
         ]
         return Verdict(
             epsilon=self.epsilon,
             plan=plan.hash,
             pairs=sum(map(len, pairs)),
-            worst=worst,
-            bodies=tuple(self._certificate(number, reach, bodies) for number, reach in enumerate(reaches)),
+            worst=reach.worst,
+            body=self._certificate(reach),
             degrees=degree,
             exposed=exposed,
             factor=factor,
@@ -129,9 +128,8 @@ class _Audit:
             yield f"states {_some(missing)} are possible, and the plan takes them to be impossible"
         if not np.array_equal(plan.image, self.space.lattice[constraint.surrogate]):
             yield "states are answered from elsewhere than their surrogates"
-        for hull, mechanism in zip(plan.hulls, plan.mechanisms, strict=True):
-            if getattr(mechanism, "hull", hull).digest != hull.digest:
-                yield "the plan shows another body than it samples"
+        if getattr(plan.mechanism, "hull", plan.hull).digest != plan.hull.digest:
+            yield "the plan shows another body than it samples"
         if plan.constant and len(np.unique(plan.image[constraint.support], axis=0)) > 1:
             yield "different answers are released as a public constant"
 
@@ -163,10 +161,9 @@ class _Audit:
         if wrong:
             yield f"the partners of states {_some(np.array(wrong))} are themselves, or impossible"
 
-    def _cost(self, bodies: Bodies) -> tuple[Loss, Loss, tuple[int, int] | None]:
+    def _cost(self, law: Law | Table) -> tuple[Loss, Loss, tuple[int, int] | None]:
         planned = self.plan.constraint.plan_states
-        reaches, mixed = bodies.reached([Clique("planned", planned)], self.plan.image)
-        worst = _losing_most([mixed, *(reach.worst for reach in reaches)])
+        worst = reached(law, [Clique("planned", planned)], self.plan.image).worst
         if worst is None or not worst.norm:
             return Fraction(0), Fraction(0), None
         return worst.norm, worst.loss, (worst.a, worst.b)
@@ -179,13 +176,13 @@ class _Audit:
             promised = in_short(self.plan.promised, down=True)
             yield f"the plan promises {promised} where it may lose {in_short(self.epsilon)}"
 
-    def _certificate(self, number: int, reach: Reach | TableReach, bodies: Bodies) -> Certificate:
+    def _certificate(self, reach: Reach | TableReach) -> Certificate:
         law, worst = reach.law, reach.worst
         kind = TableCertificate if isinstance(law, Table) else Certificate
         return kind(
             mechanism=law.kind,
             epsilon=law.epsilon,
-            states=int((bodies.law_of[self.plan.constraint.support] == number).sum()),
+            states=int(self.plan.constraint.support.sum()),
             rank=law.rank,
             dimension=int(self.plan.image.shape[1]),
             facets=0 if isinstance(law, Table) else len(law.offsets),
@@ -194,11 +191,13 @@ class _Audit:
         )
 
     def _enumerated(
-        self, bodies: Bodies, pairs: list[Pairs], cost_pair: tuple[int, int] | None
+        self, law: Law | Table, pairs: list[Pairs], cost_pair: tuple[int, int] | None
     ) -> tuple[int, list[str]]:
         """Losses of some required differences, from every answer of a window: they must be what the facets say."""
-        count, found = 0, []
-        for law, v in self._differences(bodies, pairs, cost_pair):
+        count, found = 0, list[str]()
+        if isinstance(law, Table) or law.kind == CONSTANT:
+            return count, found
+        for v in self._differences(pairs, cost_pair):
             most = law.enumerated(v, _MOST_POINTS)
             if most is None:
                 continue
@@ -207,10 +206,8 @@ class _Audit:
                 found.append(f"answers that differ by {v.tolist()} lose {most}, and not {law.loss(law.norm(v))}")
         return count, found
 
-    def _differences(
-        self, bodies: Bodies, pairs: list[Pairs], cost_pair: tuple[int, int] | None
-    ) -> Iterator[tuple[Law, IntArray]]:
-        """A few differences, each with the law that answers both of its states."""
+    def _differences(self, pairs: list[Pairs], cost_pair: tuple[int, int] | None) -> Iterator[IntArray]:
+        """A few differences of answers."""
         two = [] if cost_pair is None else [cost_pair]
         for group in pairs:
             if isinstance(group, Clique):
@@ -219,35 +216,27 @@ class _Audit:
                 two += list(zip(group.a[:_MOST_PAIRS].tolist(), group.b[:_MOST_PAIRS].tolist(), strict=True))
         seen: set[tuple[int, ...]] = set()
         for a, b in two:
-            law, v = bodies.laws[bodies.law_of[a]], self.plan.image[a] - self.plan.image[b]
-            key = (int(bodies.law_of[a]), *v.tolist())
-            if isinstance(law, Table) or law.kind == CONSTANT or bodies.law_of[a] != bodies.law_of[b]:
-                continue
+            v = self.plan.image[a] - self.plan.image[b]
+            key = tuple(v.tolist())
             if key in seen or not v.any():
                 continue
             seen.add(key)
-            yield law, v
+            yield v
             if len(seen) == _MOST_DIFFERENCES:
                 return
 
-    def _likelihoods(self, bodies: Bodies) -> Iterator[str]:
+    def _likelihoods(self, law: Law | Table) -> Iterator[str]:
         """What beliefs are told, against the exact exponents, at a few answers: a belief of another law misleads."""
         plan = self.plan
         some = plan.constraint.plan_states[:: max(1, len(plan.constraint.plan_states) // _LIKELIHOODS)]
-        for number, mechanism in enumerate(plan.mechanisms):
-            own = some[plan.body_of[some] == number][:_LIKELIHOODS]
-            for z in plan.image[own]:
-                law = law_of(mechanism)
-                if isinstance(law, Table) and law.faults():
-                    return
-                told = mechanism.log_likelihood_lattice(z, plan.image[own])
-                if not np.allclose(told, law.told(z, plan.image[own]), rtol=1e-9, atol=1e-9):
-                    yield f"beliefs are told another law than that of body {number}"
-                    return
-
-
-def _losing_most(pairs: list[Pair | None]) -> Pair | None:
-    return max((pair for pair in pairs if pair is not None), key=lambda pair: (pair.loss, pair.norm), default=None)
+        if isinstance(law, Table) and law.faults():
+            return
+        images = plan.image[some[:_LIKELIHOODS]]
+        for z in images:
+            told = plan.mechanism.log_likelihood_lattice(z, images)
+            if not np.allclose(told, law.told(z, images), rtol=1e-9, atol=1e-9):
+                yield "beliefs are told another law than that of the body"
+                return
 
 
 def _some(states: IntArray) -> str:
@@ -257,7 +246,7 @@ def _some(states: IntArray) -> str:
 
 @dataclass(frozen=True)
 class Certificate:
-    """One body of a plan.
+    """The body of a plan.
 
     ``met``: facets that a required difference lies on (all of them where no smaller body would do); ``widest``: the
     largest norm of a required difference, at most 1 where the body contains them all.
@@ -300,7 +289,7 @@ class Verdict:
     """The exact audit of a plan; what convicts it is in ``findings``, empty for one that keeps its promise.
 
     epsilon : what was promised. pairs : how many required pairs there are. worst : the one that loses most (None
-    without any). bodies : the certificate of each. degrees (N,) : the degree of protection of every possible state, 0
+    without any). body : its certificate. degrees (N,) : the degree of protection of every possible state, 0
     for the others. exposed : possible states that no other one hides. factor, cost : the largest norm of two plan
     states and what they lose (Theorem 6.3); cost_pair : two that do. enumerated : differences whose loss was found
     again by looking at every answer of a window.
@@ -310,7 +299,7 @@ class Verdict:
     plan: str
     pairs: int
     worst: Pair | None
-    bodies: tuple[Certificate, ...]
+    body: Certificate
     degrees: IntArray
     exposed: IntArray
     factor: Loss
@@ -338,7 +327,7 @@ class Verdict:
         said.append(
             f"  {self.pairs} required pairs; {_worst_line(self.worst)}; promised: epsilon {in_short(self.epsilon)}"
         )
-        said += [f"  {body}" for body in self.bodies]
+        said.append(f"  {self.body}")
         if len(possible):
             least, most = int(possible.min()), int(possible.max())
             after = f"{len(self.exposed)} states are exposed after those without an edge were joined"
@@ -362,19 +351,16 @@ class Verdict:
             "epsilon": str(self.epsilon),
             "required_pairs": self.pairs,
             "worst": None if worst is None else _pair(worst),
-            "bodies": [
-                {
-                    "mechanism": body.mechanism,
-                    "epsilon": str(body.epsilon),
-                    "states": body.states,
-                    "rank": body.rank,
-                    "facets": 2 * body.facets,
-                    "met": 2 * body.met,
-                    "largest_norm": _number(body.widest),
-                    "contains": body.contains,
-                }
-                for body in self.bodies
-            ],
+            "body": {
+                "mechanism": self.body.mechanism,
+                "epsilon": str(self.body.epsilon),
+                "states": self.body.states,
+                "rank": self.body.rank,
+                "facets": 2 * self.body.facets,
+                "met": 2 * self.body.met,
+                "largest_norm": _number(self.body.widest),
+                "contains": self.body.contains,
+            },
             "degree_of_protection": None
             if not len(possible)
             else {"least": int(possible.min()), "mean": float(possible.mean()), "most": int(possible.max())},
@@ -406,7 +392,7 @@ def _cost_line(verdict: Verdict) -> str:
     if verdict.cost_pair is None:
         return "cost 0: all planned states are answered alike"
     a, b = verdict.cost_pair
-    if any(isinstance(body, TableCertificate) for body in verdict.bodies):
+    if isinstance(verdict.body, TableCertificate):
         return f"cost {in_short(verdict.cost)}, between states {a} and {b}"
     factor = f"Theorem 6.3's factor is {in_short(verdict.factor)}"
     return f"cost {in_short(verdict.cost)}: {factor}, between states {a} and {b}"
@@ -424,7 +410,7 @@ def verify_steps(
 ) -> list[tuple[int, Plan, Verdict]]:
     """Verify the distinct plans of the first steps: (the first step of each, the plan, its verdict).
 
-    With a δ-set, or flat bodies allowed, the plans after step 1 hang on what is released: only the first is there.
+    With a δ-set the plans after step 1 hang on what is released: only the first is there.
     Choices are those of `ReleaseSession`.
     """
     if steps < 1:
@@ -434,7 +420,7 @@ def verify_steps(
     support = first_support(model, options.start)
     plan = setting.first_plan()
     found = [(1, plan, verify(plan, policy, space, support=support))]
-    if not isinstance(options.constraint, Support) or options.flat == "allow":
+    if not isinstance(options.constraint, Support):
         return found
     seen = {plan.hash}
     for t in range(2, steps + 1):

@@ -181,8 +181,6 @@ def _lines(summary: SubjectSummary) -> list[str]:
         lines.append(f"  promised: {summary.caps.promise.sentence()} All queries share it")
     if summary.insecure:
         lines.append(f"  warning: {summary.insecure} {_INSECURE}")
-    if summary.reason:
-        lines.append(f"  the cost is unbounded: {summary.reason}")
     return lines
 
 
@@ -284,8 +282,6 @@ def _leakage_lines(document: Mapping[str, Any]) -> list[str]:
 
 def _coupling_words(found: Mapping[str, Any]) -> str:
     """Whether the sum of epsilons is a bound for states too."""
-    if found["holds"] is None:
-        return "not checked: with --flat allow answers may exclude states"
     if found["holds"]:
         return "the model couples along the policy, so the policy leakage is at most the sum of epsilons too"
     far = "states that no number of edges joins" if found["hops"] is None else f"states {found['hops']:.0f} edges apart"

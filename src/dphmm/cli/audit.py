@@ -244,7 +244,7 @@ class _NotMade:
         return {"not_made": self.reason}
 
 
-_CHOICES = ("constraint", "mechanism", "scope", "flat", "start", "protection")
+_CHOICES = ("constraint", "mechanism", "start", "protection")
 _READ = ("released", "model", "policy", "statement", "ledger", "truth", "choices", "initials")
 _OF_A_MODEL = ("released", "plans", "ledger", "truth", "statement", "draws", "choices", "initials")
 

@@ -66,8 +66,6 @@ def _on_the_command_line(warning: str) -> str:
 _DEFAULTS = {
     "constraint": "support",
     "mechanism": "auto",
-    "scope": "global",
-    "flat": "thicken",
     "start": None,
     "protection": None,
 }

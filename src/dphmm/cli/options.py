@@ -105,20 +105,6 @@ def plan_choices(command: F) -> F:
     """What decides a plan besides model and policy, with the release's defaults."""
     for option in (
         click.option(
-            "--flat",
-            metavar="WORD",
-            default="thicken",
-            show_default=True,
-            help="A flat body: thicken it, allow it (discloses the line a state is on) or refuse.",
-        ),
-        click.option(
-            "--scope",
-            metavar="WORD",
-            default="global",
-            show_default=True,
-            help="One body for all (global), or one per component of the policy (component).",
-        ),
-        click.option(
             "--protection",
             metavar="WORD",
             default=None,
@@ -240,8 +226,6 @@ def released_under(command: F) -> F:
         step_tables,
         click.option("--protection", metavar="WORD", help="The same: auto, merge, nearest, min-volume or min-error."),
         click.option("--start", metavar="WORD", help="The same: before or at."),
-        click.option("--flat", metavar="WORD", help="The same: thicken, allow or refuse."),
-        click.option("--scope", metavar="WORD", help="The same: global or component."),
         click.option(
             "--mechanism",
             type=MECHANISM,

@@ -20,7 +20,7 @@ from dphmm.storage.inputs import checked_output, replacing
 if TYPE_CHECKING:
     from dphmm.schedule_plan import SchedulePlan
 
-_CHOICES = ("constraint", "mechanism", "scope", "flat", "start", "protection")
+_CHOICES = ("constraint", "mechanism", "start", "protection")
 #: What other totals the table shows, beside the one that was asked for.
 _SHARES = (Fraction(1, 4), Fraction(1, 2), Fraction(1), Fraction(2))
 #: More times of a day than these are told by how many there are.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from dphmm._checks import exact_number, one_of
+from dphmm._checks import exact_number
 from dphmm.cli.console import Console, named, print_json
 from dphmm.cli.guarantees import covered_rows
 from dphmm.cli.options import CONTEXT, F, force, length, loaded_model, loaded_policy, messages, new_output, output
@@ -33,21 +33,18 @@ class Considered(NamedTuple):
 
 
 def merging(command: F) -> F:
-    """--merge-lonely and --scope."""
-    scope = click.option(
-        "--scope",
-        metavar="WORD",
-        default="global",
-        show_default=True,
-        help="Which states are lonely: those that nothing hides (global), or, for releases with --scope component or "
-        "--mechanism optimal-table, all without a neighbour (component).",
+    """--merge-lonely and --isolated."""
+    isolated = click.option(
+        "--isolated",
+        is_flag=True,
+        help="With --merge-lonely: merge all states without a neighbour, for releases with --mechanism optimal-table.",
     )
     merge = click.option(
         "--merge-lonely",
         is_flag=True,
         help="Answer every lonely state as its nearest other state, instead of joining it, which widens the hull.",
     )
-    return merge(scope(command))
+    return merge(isolated(command))
 
 
 def unmerged_policy(path: str, model: MarkovModel) -> PolicyGraph:
@@ -63,19 +60,17 @@ def considered(policy: PolicyGraph, model: MarkovModel, given: Mapping[str, Any]
     """The policy with its lonely states merged, if that was asked for; else as it is, and what they cost."""
     from dphmm.evaluation.inspection import cost_facts, cost_words
     from dphmm.evaluation.lonely import lonely_cost
-    from dphmm.sensitivity.protection import SCOPES
     from dphmm.session.options import Options
 
     assert model.space is not None
-    one_of(given["scope"], SCOPES, "--scope")
     if given["merge_lonely"]:
-        return _merged(policy, model, given["scope"])
-    if given["scope"] != "global":
-        raise InvalidInput("--scope", given["scope"], "--merge-lonely with it; a release has a --scope of its own")
+        return _merged(policy, model, given["isolated"])
+    if given["isolated"]:
+        raise InvalidInput("--isolated", "it alone", "--merge-lonely with it")
     alone = int((~policy.has_neighbor(None)).sum())
     if not alone:
         return Considered(policy, model.space, [], [], {})
-    options = Options.checked("1", dimension=model.space.dimension, start=model.start)
+    options = Options.checked("1", start=model.start)
     cost = lonely_cost(model, policy, model.space, options)
     warning = (
         f"{alone} of {policy.n_states} states have no neighbour: a release answers each of them that nothing else "
@@ -87,14 +82,14 @@ def considered(policy: PolicyGraph, model: MarkovModel, given: Mapping[str, Any]
     return Considered(policy, model.space, [], warnings, {"lonely": cost_facts(cost)})
 
 
-def _merged(policy: PolicyGraph, model: MarkovModel, scope: str) -> Considered:
+def _merged(policy: PolicyGraph, model: MarkovModel, isolated: bool) -> Considered:
     from dphmm.evaluation.inspection import moved_facts, moved_words
     from dphmm.evaluation.lonely import moved_states
     from dphmm.sensitivity.protection import merge_lonely
 
     assert model.space is not None
     try:
-        found = merge_lonely(policy, model.space, scope)
+        found = merge_lonely(policy, model.space, isolated=isolated)
     except Unprotectable as error:
         raise InvalidInput("--merge-lonely", f"a policy with too few other states ({error})", "none") from None
     if not len(found.pairs):

@@ -116,7 +116,7 @@ if TYPE_CHECKING:
     "--no-estimates",
     is_flag=True,
     help="z alone: no belief is kept and no estimate is written, which is faster. Only where plans do not depend on "
-    "answers: not with a delta-set, not with --flat allow.",
+    "answers: not with a delta-set.",
 )
 @click.option(
     "--resume", is_flag=True, help="Continue subjects that the ledger holds; stored answers stay as they are."
@@ -212,9 +212,6 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
     if given["as_json"]:
         print_json({**document, "output": given["output"], "owner_counts": str(owner_path(given["output"]))})
     console.say([*told.rows(_NOT_EXPECTED), *_summary(document, given), *both_rows(document["learning"])])
-    if statement.totals.cost_unbounded_because:
-        # A later step may be the first whose cost has no bound.
-        console.warn(f"the cost is unbounded: {statement.totals.cost_unbounded_because}")
     name_counts(owner_path(given["output"]), given, console)
     return REJECTED if rejected else 0
 
@@ -494,11 +491,10 @@ def plan_words(plan: Mapping[str, Any], unit: str) -> str:
     """A plan for people."""
     if plan["constant"]:
         return "a public constant: every possible state has the same answer; cost 0"
-    cost = "unbounded" if plan["cost"] is None else in_short(plan["cost"])
     error = f"root mean square error {plan['expected_error']:.4g} {unit}"
     if unit == LABELS_WRONG:
         error = f"{plan['expected_error']:.1%} {unit}"
     return (
         f"{plan['plan_states']} of {plan['possible_states']} possible states, {plan['mechanism']}, "
-        f"{error}, epsilon {in_short(plan['epsilon'])}, cost {cost}"
+        f"{error}, epsilon {in_short(plan['epsilon'])}, cost {in_short(plan['cost'])}"
     )

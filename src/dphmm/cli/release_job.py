@@ -47,8 +47,6 @@ if TYPE_CHECKING:
 _CHOICES = (
     "constraint",
     "mechanism",
-    "scope",
-    "flat",
     "start",
     "protection",
     "cap_epsilon",
@@ -109,9 +107,8 @@ class Job:
             if "schedule" in self.choices and self.choices["schedule"].kind == "paced":
                 expected = "a planned schedule with it: a paced one is decided by estimates"
                 raise InvalidInput("--no-estimates", "it with a paced schedule", expected) from None
-            came = f"it with --constraint {given['constraint']} and --flat {given['flat']}"
-            expected = "--constraint support and --flat thicken or refuse with it: other plans follow from beliefs"
-            raise InvalidInput("--no-estimates", came, expected) from None
+            expected = "--constraint support with it: other plans follow from beliefs"
+            raise InvalidInput("--no-estimates", f"it with --constraint {given['constraint']}", expected) from None
 
     def check_times(self, rows: VisitTable, columns: Sequence[str]) -> None:
         """InvalidInput for a table without times or a column of steps, where the model has time steps."""
@@ -263,12 +260,12 @@ def asked_schedule(
             found = read_plan(given["plan"], *public)
         except InvalidInput as error:
             raise named(error, {"path": "--plan", "plan": "--plan"}) from None
-        return {"schedule": found.schedule, **_planned_with(found.options, public[2].dimension, given)}, found
+        return {"schedule": found.schedule, **_planned_with(found.options, given)}, found
     if given["schedule"] == "every":
         return {}, None
     from dphmm.planning import plan
 
-    names = ("constraint", "mechanism", "scope", "flat", "start", "protection")
+    names = ("constraint", "mechanism", "start", "protection")
     options: dict[str, Any] = {name: choices[name] for name in names if choices.get(name) is not None}
     each = {"epsilon": given["epsilon"]} if given["epsilon"] is not None else {}
     promise = choices["promise"]
@@ -306,18 +303,15 @@ def _kept(given: Mapping[str, Any], option: str) -> str | None:
     return None
 
 
-def _planned_with(options: Mapping[str, str], dimension: int, given: Mapping[str, Any]) -> dict[str, Any]:
+def _planned_with(options: Mapping[str, str], given: Mapping[str, Any]) -> dict[str, Any]:
     """The options of a plan, as the choices of a batch; those of the command line must be the same."""
-    from dphmm.session.options import Options
-
     context = click.get_current_context()
-    for name in ("constraint", "mechanism", "scope", "flat", "start", "protection"):
+    for name in ("constraint", "mechanism", "start", "protection"):
         named = context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
         if named and given[name] != options[name]:
             expected = f"{options[name]}, which the plan was made with; or a plan that is made for {given[name]}"
             raise InvalidInput(f"--{name}", str(given[name]), expected)
-    told = {name: options[name] for name in ("constraint", "mechanism", "scope", "flat", "start", "protection")}
-    return told | {"thickness": Options.read(options, dimension).thickness}
+    return {name: options[name] for name in ("constraint", "mechanism", "start", "protection")}
 
 
 def name_counts(path: Path, given: Mapping[str, Any], console: Console) -> None:

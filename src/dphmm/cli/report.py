@@ -143,7 +143,7 @@ def _summary(made: ReleaseReport, document: Mapping[str, Any]) -> list[Row]:
     return rows + ([("figures", str(len(document["figures"])))] if document["figures"] else [])
 
 
-_NOTHING_ELSE = dict.fromkeys(("epsilon", "constraint", "mechanism", "scope", "flat", "start", "protection"))
+_NOTHING_ELSE = dict.fromkeys(("epsilon", "constraint", "mechanism", "start", "protection"))
 _OPTIONS = {
     "user": "--user",
     "ledger": "--ledger",

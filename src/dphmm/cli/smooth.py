@@ -162,12 +162,9 @@ Public = tuple["MarkovModel", "PolicyGraph", "StateSpace"]
 _DEFAULTS = {
     "constraint": "support",
     "mechanism": "auto",
-    "scope": "global",
-    "flat": "thicken",
-    "thickness": "null",
     "protection": "auto",
 }
-ASKED = ("constraint", "mechanism", "scope", "flat", "start", "protection")
+ASKED = ("constraint", "mechanism", "start", "protection")
 
 
 def release_subjects(

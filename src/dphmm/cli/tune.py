@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -84,7 +83,7 @@ def tune(model: str, as_json: bool, quiet: bool, **given: Any) -> None:
     _check_outputs(model, given, targeted=error is not None or given["target_dop"] is not None)
     policies, spaces = _policies(chain, given["policy"])
     console = Console(quiet=quiet or as_json)
-    choices = {name: given[name] for name in ("mechanism", "constraint", "scope", "flat", "start", "protection")}
+    choices = {name: given[name] for name in ("mechanism", "constraint", "start", "protection")}
     with console.progress("settings") as progress:
         try:
             found = tune_settings(
@@ -206,7 +205,7 @@ def headline(found: Tuning, given: Mapping[str, Any]) -> list[str]:
     if given["output"] is not None:
         chosen = f"--policy {shlex.quote(given['output'])} --epsilon {written(row['epsilon'])} "
         chosen += f"--mechanism {row['mechanism']}"
-        kept = {"constraint": "support", "scope": "global", "flat": "thicken", "start": None, "protection": None}
+        kept = {"constraint": "support", "start": None, "protection": None}
         extra = [f"--{name} {given[name]}" for name, usual in kept.items() if given[name] != usual]
         lines.append(f"written to {given['output']}; release with {' '.join([chosen, *extra])}")
     return lines
@@ -215,14 +214,13 @@ def headline(found: Tuning, given: Mapping[str, Any]) -> list[str]:
 def _numbers(row: Any) -> tuple[str, ...]:
     if row.refused is not None:
         return "refused", "", "", "", "", ""
-    cost = "unbounded" if math.isinf(row.cost) else f"{row.cost:.4g}"
     return (
         f"{row.release_error:.4g}",
         f"{row.estimate_error:.4g}",
         f"{row.estimate_error_high:.4g}",
         f"{int(row.least_dop)}",
         f"{row.mean_dop:.1f}",
-        cost,
+        f"{row.cost:.4g}",
     )
 
 

@@ -205,11 +205,6 @@ def _releases() -> Iterator[str]:
     for mechanism in MECHANISM_CHOICES[1:]:
         model = "line" if mechanism == "optimal-table" else "map"
         yield from _release(mechanism, model, f"{model}-radius.json", f"--mechanism {mechanism}")
-    yield from _release("component", "line", "edges.json", "--scope component --flat allow")
-    for at, (model, policy) in enumerate((("map", "map-radius"), ("line", "categorical"), ("map", "map-complete"))):
-        for constraint in ("support", "delta=0.1"):
-            choices = f"--scope component --constraint {constraint}"
-            yield from _release(f"component{at}-{constraint[:5]}", model, f"{policy}.json", choices)
     yield from _release("categorical", "line", "categorical.json", "--constraint delta=0.1")
     # The two states between have no edge and are hidden by the body that the edge makes.
     yield from _release("far", "line", "far.json", "")

@@ -22,7 +22,7 @@ from dphmm.markov.stochastic import percent
 from dphmm.mechanisms import NoiseMechanism
 from dphmm.mechanisms.registry import KINDS
 from dphmm.policy._radius import Radius
-from dphmm.policy.constraint import Constraint, Support
+from dphmm.policy.constraint import Constraint
 from dphmm.policy.graph import PolicyGraph
 from dphmm.sensitivity import exposed_states, sensitivity_hull
 from dphmm.sensitivity.hull import SensitivityHull
@@ -36,13 +36,12 @@ from dphmm.storage.models import learning_of
 from dphmm.storage.promises import (
     LONELY_PROMISE,
     constraint_words,
-    cost_unbounded_because,
     covered_by_all,
     covered_distance_of,
     covered_document,
     covered_facts,
     edge_promise,
-    scope_words,
+    noise_words,
 )
 from dphmm.storage.release_words import plan_warnings, trapped_belief
 from dphmm.types import Exact
@@ -58,7 +57,7 @@ def protection_facts(
 ) -> dict[str, Any]:
     """What a policy protects at the first step of a model, at which error and cost: what `dphmm inspect` prints.
 
-    ``choices`` are those of a release: constraint, mechanism, scope, flat, start, protection. Nothing is drawn or
+    ``choices`` are those of a release: constraint, mechanism, start, protection. Nothing is drawn or
     spent. The sections are "policy", "first_step", "remedies" (what would lower the error, tried) and "warnings"; where
     the first release is not refused also "release" (errors are root mean squares in answer units; of labels the share
     that is wrong) and "promise"; where there are any, "merged_states" and "lonely_states".
@@ -148,36 +147,34 @@ def _step(policy: PolicyGraph, space: StateSpace, within: Constraint) -> dict[st
 def _warnings(step: Mapping[str, Any], options: Options) -> list[str]:
     said = []
     if 0 < step.get("hull_rank", 0) < step["dimension"]:
-        said.append(f"flat: the hull has rank {step['hull_rank']} of {step['dimension']} (--flat {options.flat})")
+        said.append(f"flat: the hull has rank {step['hull_rank']} of {step['dimension']}")
     return said
 
 
 def _release(plan: Plan, space: StateSpace, options: Options, model: MarkovModel) -> dict[str, Any]:
 
-    hulls = {hull.digest: hull for hull in plan.hulls}
     degrees = plan.degrees()[plan.constraint.support]
     facts: dict[str, Any] = {
-        "bodies": len(plan.hulls),
         "joined": len(plan.joins),
         "answered_as_nearest": len(plan.merged),
     }
-    if len(hulls) == 1 and not space.has_labels:
-        facts |= _hull(plan.hulls[0])
+    if not space.has_labels:
+        facts |= _hull(plan.hull)
     facts["degree_of_protection"] = {
         "least": int(degrees.min()),
         "median": float(np.median(degrees)),
         "most": int(degrees.max()),
     }
-    facts["auto" if options.mechanism == "auto" else "mechanism"] = plan.mechanism
+    facts["auto" if options.mechanism == "auto" else "mechanism"] = plan.mechanism_name
     facts["expected_error"] = shown_error(plan, space, model)
     if space.has_labels:
         facts["share_wrong"] = facts.pop("expected_error")
-    elif len(hulls) == 1 and not plan.constant:
+    elif not plan.constant:
         bias = facts["expected_error"] ** 2 - plan.expected_error
-        facts["expected_errors"] = _errors(plan.hulls[0], options, max(0.0, bias))
+        facts["expected_errors"] = _errors(plan.hull, options, max(0.0, bias))
         if options.made_from == "answers":
-            facts["expected_errors"][plan.mechanism] = facts["expected_error"]
-    facts |= {"epsilon": str(plan.epsilon), "cost": None if plan.cost == math.inf else float(plan.cost)}
+            facts["expected_errors"][plan.mechanism_name] = facts["expected_error"]
+    facts |= {"epsilon": str(plan.epsilon), "cost": float(plan.cost)}
     facts |= {"constant": plan.constant, "plan": plan.hash}
     return facts
 
@@ -211,13 +208,12 @@ def _errors(hull: SensitivityHull, options: Options, bias: float) -> dict[str, A
 def _promise(plan: Plan, options: Options, covered: dict[str, Any] | None) -> dict[str, Any]:
 
     cost = theorem_6_3([plan.cost])
-    because = f"unbounded: {cost_unbounded_because(options)}" if plan.cost == math.inf else cost.statement
     places = covered_distance_of(covered, options.epsilon)
     return {
         "epsilon": f"{edge_promise(shown(options.epsilon))} {LONELY_PROMISE}",
         **({} if places is None else {"places": places.meaning}),
-        "cost": f"{because} ({cost.citation})",
-        "scope": scope_words(options),
+        "cost": f"{cost.statement} ({cost.citation})",
+        "noise": noise_words(options),
         "constraint": constraint_words(options),
     }
 
@@ -406,24 +402,22 @@ def first_plans(setting: Setting) -> list[Plan]:
     for _ in range(_STEPS):
         plan = setting.plan(position)
         plans.append(plan)
-        if plan.narrows_support or not isinstance(setting.options.constraint, Support):
+        if not setting.has_public_plans:
             break
-        # With bodies of full rank the support does not depend on the answers.
         position = position.predict(setting.model, position.prior)
     return plans
 
 
 def _plan_document(step: int, plan: Plan, setting: Setting) -> dict[str, Any]:
-    unbounded = plan.cost == math.inf
     return {
         "step": step,
         "hash": plan.hash,
         "plan_states": int(plan.constraint.plan.sum()),
         "possible_states": int(plan.constraint.support.sum()),
-        "mechanism": plan.mechanism,
+        "mechanism": plan.mechanism_name,
         "expected_error": shown_error(plan, setting.space, setting.model),
         "epsilon": str(plan.epsilon),
-        "cost": None if unbounded else str(plan.cost),
+        "cost": str(plan.cost),
         "joined": len(plan.joins),
         "constant": plan.constant,
     }

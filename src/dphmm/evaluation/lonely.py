@@ -69,8 +69,7 @@ def expected_error(plan: Plan, space: StateSpace, model: MarkovModel) -> float:
     if space.has_labels:
         return float(weights @ wrong_labels(plan) / weights.sum())
     shift = space.answers[plan.constraint.surrogate] - space.own_answers
-    noise = np.array([mechanism.expected_error for mechanism in plan.mechanisms])[plan.body_of]
-    return math.sqrt(float(weights @ (noise + np.square(shift).sum(axis=1)) / weights.sum()))
+    return math.sqrt(float(weights @ (plan.expected_error + np.square(shift).sum(axis=1)) / weights.sum()))
 
 
 def shown_error(plan: Plan, space: StateSpace, model: MarkovModel) -> float:
@@ -94,15 +93,10 @@ def moved_states(space: StateSpace, pairs: IntArray, model: MarkovModel) -> Move
     return Moved(len(pairs), share, float(distance.min()), float(distance.max()))
 
 
-def scope_of(options: Options) -> str:
-    """Which states are lonely under these options: a table hides by its edges alone, as a component does."""
-    return "component" if options.made_from == "answers" else options.scope
-
-
 def lonely_cost(model: MarkovModel, policy: PolicyGraph, space: StateSpace, options: Options) -> LonelyCost | None:
     """What the lonely states cost at the first step; None without any, and where they cannot be merged."""
     try:
-        merging = merge_lonely(policy, space, scope_of(options))
+        merging = merge_lonely(policy, space, isolated=options.made_from == "answers")
     except Unprotectable:
         return None
     if len(merging.pairs) == 0:

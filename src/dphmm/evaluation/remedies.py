@@ -283,7 +283,7 @@ def _numbers_for_names(case: _Case) -> Iterator[Remedy]:
     if all(_is_number(name) for name in names) or not np.array_equal(space.answers[:, 0], np.arange(space.n_states)):
         return
     plan = Setting(case.model, case.policy, space, case.options).first_plan()
-    if not all(isinstance(mechanism, NoiseMechanism) for mechanism in plan.mechanisms):
+    if not isinstance(plan.mechanism, NoiseMechanism):
         return
     n = space.n_states
     # The nearest number to an answer beyond the ends is the end.
@@ -293,7 +293,7 @@ def _numbers_for_names(case: _Case) -> Iterator[Remedy]:
     named = np.clip(np.arange(-_TAIL * n, (1 + _TAIL) * n), 0, n - 1)
     right = float(case.weights @ np.array([shares[named == state, state].sum() for state in range(n)]))
     labels = StateSpace.labels(names)
-    after = case.tried(space=labels, mechanism=Hops.name, scope="global", flat="thicken", thickness=None)
+    after = case.tried(space=labels, mechanism=Hops.name)
     yield Remedy(
         f"states are names and are answered as numbers from 0 to {n - 1}: the nearest name is wrong",
         "fit --answers labels, which answers with names",
@@ -320,7 +320,7 @@ def _stays(case: _Case) -> Iterator[Remedy]:
 
 def _made_table(case: _Case) -> Iterator[Remedy]:
     """Few answers: the best law over them can be made."""
-    if len(np.unique(case.space.lattice, axis=0)) > _FEW_ANSWERS or case.options.scope != "global":
+    if len(np.unique(case.space.lattice, axis=0)) > _FEW_ANSWERS:
         return
     if case.options.made_from != "hull" or case.space.has_labels or case.options.constraint != Support():
         return

@@ -127,14 +127,14 @@ def sweep(
 
     policies : by the name they have in the table.
     spaces : by that name, for policies that are about ``space`` with states merged.
-    options : constraint, scope, flat, start ..., as for a `dphmm.ReleaseSession`.
+    options : constraint, start ..., as for a `dphmm.ReleaseSession`.
 
     ``release_error``, ``estimate_error``: root mean square errors of z and of the Bayes estimate, answer units, of
     labels the shares that are wrong; the second with a 95 % bootstrap interval over walks. Both are expectations given
     the walk's releases, so they are
     far less noisy than the errors themselves. ``least_dop``, ``mean_dop``: the least degree of protection of any
     possible state at any step, and the mean of the degrees that the public belief expects. ``cost``: the largest cost
-    of a step; infinite where it is unbounded. ``joined``: the most states that were joined to a partner.
+    of a step. ``joined``: the most states that were joined to a partner.
     ``refused``: why a setting cannot be released; its numbers are missing then.
 
     Raises InvalidInput for a setting that is malformed.
@@ -208,7 +208,7 @@ class _Seen:
         if self.space.has_labels:
             return float(wrong_labels(plan)[state])
         shift = self.space.answers[plan.constraint.surrogate[state]] - self.space.own_answers[state]
-        return float(plan.mechanisms[plan.body_of[state]].expected_error + shift @ shift)
+        return float(plan.expected_error + shift @ shift)
 
     def facts(self) -> dict[str, Any]:
         mean, low, high = bootstrap_mean(self.estimated)

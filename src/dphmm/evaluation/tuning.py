@@ -143,8 +143,6 @@ def tune(
     runs: int = 20,
     seed: int = 1,
     constraint: str | DeltaSet | Support = "support",
-    scope: str = "global",
-    flat: str = "thicken",
     start: str | None = None,
     protection: str | None = None,
     progress: bool | Progress = True,
@@ -164,7 +162,7 @@ def tune(
     policies : others that are tried too, by name; ``spaces`` : by that name, of those that merge states.
     mechanism : with "auto" both exact mechanisms are tried, of labels the one there is.
     steps, runs, seed : releases of a walk, walks of each setting, and what draws the same walks and noise again.
-    constraint, scope, flat, start, protection : as for `ReleaseSession`.
+    constraint, start, protection : as for `ReleaseSession`.
     progress : show a bar on a terminal, or call (done, total).
 
     Returns
@@ -199,8 +197,6 @@ def tune(
     automatic = mechanism == "auto" and not space.has_labels
     given: dict[str, Any] = {
         "constraint": constraint,
-        "scope": scope,
-        "flat": flat,
         "start": start,
         "protection": protection,
     }

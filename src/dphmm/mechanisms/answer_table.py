@@ -309,10 +309,10 @@ class AnswerTable(AnswerMechanism):
 
     law_name: ClassVar[str | None] = "optimal-table"
     words: ClassVar[Words] = Words(
-        scope="A table: every planned answer has a law of its own over the planned answers. A state is hidden among "
+        noise="A table: every planned answer has a law of its own over the planned answers. A state is hidden among "
         "those that an edge joins it to, and less well among those that more edges lead to; a release can tell "
-        "nearly for certain in which connected part of the policy it is.",
-        flat="A table of answers has no direction: no release excludes a possible state for certain.",
+        "nearly for certain in which connected part of the policy it is. No release excludes a possible state for "
+        "certain.",
         not_protected=(
             "The component of the policy that a subject is in: one release can tell it nearly for certain.",
         ),
@@ -379,10 +379,6 @@ class AnswerTable(AnswerMechanism):
         """0: `log_likelihood` is the log of a probability."""
         return 0.0
 
-    def prepare(self) -> None:
-        """Compute now what the first draw would."""
-        self._sampler.prepare()
-
     def answer(self, images: IntArray, bits: Bits | None = None) -> IntArray:
         """What is named (m, d) for lattice answers (m, d). Raises InvalidInput for one that the table does not have."""
         return np.asarray(self._law.points[self._sampler.draw(self._rows(images), default_bits(bits))])
@@ -397,11 +393,6 @@ class AnswerTable(AnswerMechanism):
     def table_law(self) -> TableLaw:
         """`law`, as the compiled filter asks for it."""
         return self._law
-
-    @property
-    def excludes(self) -> bool:
-        """Never: a table names any of its answers whatever is true."""
-        return False
 
     def possible(self, z: IntArray, images: IntArray) -> BoolArray:
         """All of the answers (N, d) where the lattice point z (d,) is one of the table's, else none."""
@@ -541,10 +532,10 @@ class MadeTable(AnswerTable):
     choosable: ClassVar[bool] = False
     for_labels: ClassVar[bool] = True
     words: ClassVar[Words] = Words(
-        scope="A table that was made before: every answer has a law of its own over the answers. A state is hidden "
+        noise="A table that was made before: every answer has a law of its own over the answers. A state is hidden "
         "among those that an edge joins it to, and less well among those that more edges lead to; a release can tell "
-        "nearly for certain in which connected part of the policy it is.",
-        flat="A table of answers has no direction: no release excludes a possible state for certain.",
+        "nearly for certain in which connected part of the policy it is. No release excludes a possible state for "
+        "certain.",
         not_protected=(
             "The component of the policy that a subject is in: one release can tell it nearly for certain.",
         ),

@@ -47,12 +47,13 @@ class FloatLaw(NamedTuple):
 class Words(NamedTuple):
     """What statements say of releases by one kind of mechanism.
 
-    ``scope``: which states share their noise. ``flat``: instead of what the option does where a hull is flat.
-    ``not_protected``: what is told besides.
+    ``noise``: which law answers each state. ``not_protected``: what is told besides.
     """
 
-    scope: str = "One noise distribution for all states of a step."
-    flat: str | None = None
+    noise: str = (
+        "One noise distribution for all states of a step. Where the answers of policy neighbours differ along one line "
+        "or plane only, the noise is widened to all directions: no release excludes a possible state for certain."
+    )
     not_protected: tuple[str, ...] = ()
 
 
@@ -126,12 +127,6 @@ class LatticeMechanism(ABC):
         point = self.frame.to_lattice(vector(z, d, "z"))
         return self.log_likelihood_lattice(point, self.frame.to_lattice(rows(answers, d, "answers")[0]))
 
-    def prepare(self) -> None:  # noqa: B027
-        """Compute now what the first draw would.
-
-        Where the state decides which mechanism draws, a first draw must not take longer than others.
-        """
-
     @abstractmethod
     def log_likelihood_lattice(self, z: IntArray, images: IntArray) -> FloatArray:
         """`log_likelihood` of the lattice point z (d,) for lattice answers (N, d)."""
@@ -148,11 +143,6 @@ class LatticeMechanism(ABC):
     @abstractmethod
     def largest_loss_among(self, points: IntArray) -> Loss:
         """A bound on the loss of any two lattice answers (n, d) that it was made for."""
-
-    @property
-    @abstractmethod
-    def excludes(self) -> bool:
-        """Whether what comes out can exclude some of the answers for certain."""
 
     @abstractmethod
     def possible(self, z: IntArray, images: IntArray) -> BoolArray:
@@ -202,14 +192,9 @@ class NoiseMechanism(LatticeMechanism):
         """The largest loss between two of the lattice answers (n, d) (Theorem 6.3 with the mechanism's own loss)."""
         return self.loss_of_norm(largest_norm(self.hull, points))
 
-    @property
-    def excludes(self) -> bool:
-        """Whether the body is flat: noise never leaves the line or plane of an answer."""
-        return bool(len(self.hull.equations))
-
     def possible(self, z: IntArray, images: IntArray) -> BoolArray:
         """Which of the lattice answers (N, d) lie on the line or plane of z."""
-        if not self.excludes:
+        if not len(self.hull.equations):
             return np.ones(len(images), dtype=np.bool_)
         return np.asarray(~np.any(((z - images) @ self.hull.equations.T) != 0, axis=1))
 

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from dphmm._cached import cached_property
 from dphmm._checks import exact_epsilon, exact_number
-from dphmm.errors import DegenerateHull, InvalidInput
+from dphmm.errors import InvalidInput
 from dphmm.mechanisms.base import hull_field, rows, vector
 from dphmm.samplers.entropy import default_bits
 from dphmm.samplers.uniform import choices, exponentials
@@ -172,13 +172,13 @@ class PlanarIsotropic(KNorm):
 
     Floats: not for publication.
     Equal in law to KNorm (docs/theory.md (e)): it changes numerics, not error. Exact second moments instead of the
-    paper's samples. Raises DegenerateHull for a flat hull, whose second moment has no inverse.
+    paper's samples. Raises InvalidInput for a flat hull, whose second moment has no inverse.
     """
 
     def __init__(self, K: SensitivityHull, epsilon: Exact) -> None:
         super().__init__(K, epsilon)
         if K.rank < K.dimension:
-            raise DegenerateHull(f"the planar isotropic mechanism needs a hull of full rank; this one has {K.rank}")
+            raise InvalidInput("K", f"a hull of rank {K.rank}", f"rank {K.dimension}: a flat one has no inverse moment")
 
     def noise(self, m: int, bits: Bits | None = None) -> FloatArray:
         """m independent noises (m, d) in answer units."""

@@ -77,10 +77,9 @@ class Hops(AnswerTable):
 
     name: ClassVar[str] = "hops"
     words: ClassVar[Words] = Words(
-        scope="A table: every planned answer has a law of its own over the planned answers. A state hides among those "
+        noise="A table: every planned answer has a law of its own over the planned answers. A state hides among those "
         "that an edge joins it to, and the less well the more edges lead to another; what no edges lead to counts as "
-        "one edge more than the longest way.",
-        flat="A table of answers has no direction: no release excludes a possible state for certain.",
+        "one edge more than the longest way. No release excludes a possible state for certain.",
         not_protected=(
             "States that several edges of the policy lie between, or that no edges lead to: one release tells them "
             "apart better than two states of one edge.",

@@ -247,8 +247,6 @@ _NO_TABLE.setflags(write=False)
 class Sampler(Protocol):
     """Draws m independent noises (m, d), within ±2**62 per axis."""
 
-    def prepare(self) -> None: ...
-
     def draw(self, m: int, bits: Bits) -> IntArray: ...
 
 
@@ -299,10 +297,6 @@ class BodyMechanism(NoiseMechanism):
     @abstractmethod
     def _log_weights(self, y: IntArray) -> FloatArray:
         """log of the unnormalised probability of noises (n, k) in coordinates of the span."""
-
-    def prepare(self) -> None:
-        """Make the sampler now."""
-        self._sampler.prepare()
 
     def noise(self, m: int, bits: Bits | None = None) -> IntArray:
         """m independent noises (m, d) in lattice steps, within ±2**62; add them with `samplers.add_noise`."""

@@ -83,22 +83,17 @@ class OutcomeTable:
 
 
 class _Laws(NamedTuple):
-    """The different laws of a plan: their lattice answers (K, d), the body (K,) of each, and each state's law (N,)."""
+    """The different laws of a plan: their lattice answers (K, d), and each state's law (N,)."""
 
     images: IntArray
-    bodies: IntArray
     law_of: IntArray
 
 
 def law_key(plan: Plan) -> str:
     """What two plans have in common if and only if every state has the same law under both, as they describe it."""
-    told = [mechanism.describe() for mechanism in plan.mechanisms]
-    bodies = [
-        getattr(mechanism, "hull", hull).digest for mechanism, hull in zip(plan.mechanisms, plan.hulls, strict=True)
-    ]
-    sha = hashlib.sha256(json.dumps([told, bodies], sort_keys=True).encode())
+    body = getattr(plan.mechanism, "hull", plan.hull).digest
+    sha = hashlib.sha256(json.dumps([plan.mechanism.describe(), body], sort_keys=True).encode())
     sha.update(np.ascontiguousarray(plan.image, dtype="<i8").tobytes())
-    sha.update(np.ascontiguousarray(plan.body_of, dtype="<i8").tobytes())
     return sha.hexdigest()
 
 
@@ -125,58 +120,30 @@ def outcome_table(plan: Plan) -> OutcomeTable:
     laws = _laws(plan)
     if len(laws.images) > MOST_LAWS:
         raise InvalidInput("regions", f"{len(laws.images):,} states that answers tell apart", f"at most {MOST_LAWS:,}")
-    if all(isinstance(mechanism, AnswerTable) for mechanism in plan.mechanisms):
-        return _of_tables(plan, laws)
-    return _of_boxes(plan, laws)
+    if isinstance(plan.mechanism, AnswerTable):
+        law = plan.mechanism.law
+        table = law.probabilities[law.numbers(laws.images)]
+        return OutcomeTable(table, laws.law_of, law.points[0], 1, (), law.points)
+    assert isinstance(plan.mechanism, NoiseMechanism)
+    return _of_boxes(plan.mechanism, laws)
 
 
 def _laws(plan: Plan) -> _Laws:
-    answered = np.column_stack([plan.body_of, plan.image])
-    rows, law_of = np.unique(answered, axis=0, return_inverse=True)
-    return _Laws(rows[:, 1:], rows[:, 0], law_of.reshape(-1))
+    images, law_of = np.unique(plan.image, axis=0, return_inverse=True)
+    return _Laws(images, law_of.reshape(-1))
 
 
-def _of_tables(plan: Plan, laws: _Laws) -> OutcomeTable:
-    """Outcomes of answer tables: the answers that they can name."""
-    points = np.unique(np.vstack([mechanism.law.points for mechanism in _tables(plan)]), axis=0)
-    table = np.zeros((len(laws.images), len(points)))
-    for number, mechanism in enumerate(_tables(plan)):
-        own, law = np.flatnonzero(laws.bodies == number), mechanism.law
-        columns = _numbers_of(points, law.points)
-        table[np.ix_(own, columns)] = law.probabilities[law.numbers(laws.images[own])]
-    return OutcomeTable(table, laws.law_of, points[0], 1, (), points)
-
-
-def _tables(plan: Plan) -> list[AnswerTable]:
-    return [mechanism for mechanism in plan.mechanisms if isinstance(mechanism, AnswerTable)]
-
-
-def _numbers_of(points: IntArray, some: IntArray) -> IntArray:
-    places = {tuple(point): number for number, point in enumerate(points.tolist())}
-    return np.array([places[tuple(point)] for point in some.tolist()], dtype=np.int64)
-
-
-def _of_boxes(plan: Plan, laws: _Laws) -> OutcomeTable:
+def _of_boxes(mechanism: NoiseMechanism, laws: _Laws) -> OutcomeTable:
     """Outcomes of noise: boxes of lattice points around the answers, and all other points."""
-    near = np.max([_reach(mechanism, _NEAR, laws.images.shape[1]) for mechanism in plan.mechanisms], axis=0)
+    near = _reach(mechanism, _NEAR, laws.images.shape[1])
     low, high = laws.images.min(axis=0) - near, laws.images.max(axis=0) + near
     side = _side(high - low + 1, len(laws.images))
     shape = tuple((-(-(high - low + 1) // side)).tolist())
     table = np.zeros((len(laws.images), math.prod(shape) + 1))
-    # A table of answers beside noise: each of its answers is in the box where it lies.
-    outcomes = OutcomeTable(table, laws.law_of, low, side, shape)
-    for number, mechanism in enumerate(plan.mechanisms):
-        own = np.flatnonzero(laws.bodies == number)
-        if not len(own):
-            continue
-        if isinstance(mechanism, AnswerTable):
-            columns, law = outcomes.numbers(mechanism.law.points), mechanism.law
-            np.add.at(table, (own[:, None], columns[None]), law.probabilities[law.numbers(laws.images[own])])
-        elif isinstance(mechanism, NoiseMechanism):
-            sums = _RunningSums.of(mechanism, low - laws.images[own].max(axis=0), shape, side, laws.images[own])
-            table[own, :-1] = sums.boxes(low - laws.images[own], side, shape)
-            table[own, -1] = np.maximum(0.0, 1.0 - table[own, :-1].sum(axis=1))
-    return outcomes
+    sums = _RunningSums.of(mechanism, low - laws.images.max(axis=0), shape, side, laws.images)
+    table[:, :-1] = sums.boxes(low - laws.images, side, shape)
+    table[:, -1] = np.maximum(0.0, 1.0 - table[:, :-1].sum(axis=1))
+    return OutcomeTable(table, laws.law_of, low, side, shape)
 
 
 def _reach(mechanism: LatticeMechanism, falls: int, d: int) -> IntArray:

@@ -611,7 +611,7 @@ def _require_constants(file: ReleasedFile, stated: int) -> None:
 def _require_chosen(file: ReleasedFile, plans: Mapping[str, Plan], stated: Mapping[str, int]) -> None:
     """Rows by mechanism are those of the plans, where all plans of the file were made again."""
     asked = [plan for plan in file.plans if plan]
-    if set(asked) <= set(plans) and Counter(plans[plan].mechanism for plan in asked) != stated:
+    if set(asked) <= set(plans) and Counter(plans[plan].mechanism_name for plan in asked) != stated:
         came = "a privacy statement with another mechanism.chosen than its plans'"
         raise InvalidInput("statement", came, "the statement as dphmm release wrote it")
 
@@ -674,9 +674,7 @@ def world_of(made: Made, begins: Callable[[int], IntArray] | None = None) -> Wor
     if told is None:
         return None
     promise, schedule = told
-    choices = {
-        name: value for name, value in stated_options(made.statement).items() if name not in ("epsilon", "thickness")
-    }
+    choices = {name: value for name, value in stated_options(made.statement).items() if name != "epsilon"}
     kind = "planned" if schedule.kind == "planned" else "paced"
     # A paced schedule names all steps at which its plan may ask; of a planned one nothing tells the hours.
     at = schedule.at if kind == "paced" else None

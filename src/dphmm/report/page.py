@@ -1340,8 +1340,6 @@ class Content:
             "mechanism": ("MECHANISM" if is_reference(mechanism) else mechanism, "auto"),
             "ledger": ("" if self.report.elsewhere is None else "LEDGER", ""),
             "constraint": (statement.constraint.name, "support"),
-            "scope": (statement.scope.name, "global"),
-            "flat": (statement.flat.name, "thicken"),
             "start": (statement.mechanism.start, self.report.made.model.start),
         }
         more = "".join(f" --{one} {quoted(told)}" for one, (told, default) in options.items() if told != default)
@@ -1366,9 +1364,7 @@ class Content:
             ("epsilon of an answer", epsilon_words(Fraction(s.epsilon))),
             ("policy", s.policy.kind + f": {policy}" * bool(policy)),
             ("constraint", f"{s.constraint.name}. {s.constraint.meaning}"),
-            ("mechanism", s.mechanism.asked + f": {chosen}" * bool(chosen)),
-            ("scope", f"{s.scope.name}. {s.scope.meaning}"),
-            ("flat bodies", f"{s.flat.name}. {s.flat.meaning}"),
+            ("mechanism", s.mechanism.asked + f": {chosen}" * bool(chosen) + f". {s.mechanism.meaning}"),
             ("states", f"{s.space.states:,} ({s.space.kind}{dimensions})"),
             ("model", s.model.meaning),
             ("randomness", s.randomness.meaning),

@@ -234,7 +234,7 @@ def read(
         names in ``state``, and their answers in ``z_0``, ... as in the released file. A table is taken on your word.
     prior : your own prior: probabilities (N,) in the order of the states, a mapping by name, or a table of ``state``
         and ``probability``. States that it does not name have none. It is divided by its sum. It is refused where
-        earlier answers chose plans or steps: with a delta-set, ``flat="allow"``, edges of another query, a paced
+        earlier answers chose plans or steps: with a delta-set, edges of another query, a paced
         schedule, and for rows without an answer of which no statement tells when people are asked.
     coverage : of the region of states, with a prior: a probability above 0 and below 1.
 
@@ -242,7 +242,7 @@ def read(
     ------
     InvalidInput : a file that is no released file, a statement with a number that the rows or another member
         contradict, plans of another release or of a law that is not computed here
-        (tables, flat bodies, components), states that are not those of the plans, a prior that is none, or one for a
+        (tables), states that are not those of the plans, a prior that is none, or one for a
         file whose plans or steps follow from earlier answers.
 
     Examples
@@ -447,16 +447,13 @@ def _not_concluded(
 def _chosen_by_answers(told: ReleaseStatement | None, laws: Sequence[PlainLaw], all_asked: bool) -> str | None:
     """Why earlier answers of a person may have chosen the plan of a step, or whether it is asked; None where none did.
 
-    Proof: docs/proofs/support.md: on the support, with bodies of full rank, plans do not depend on what was released.
+    Proof: docs/proofs/support.md: on the support plans do not depend on what was released.
     """
-    options = {(law.constraint, law.flat) for law in laws}
+    constraints = {law.constraint for law in laws}
     if told is not None:
-        options.add((told.constraint.name, told.flat.name))
-    for constraint, flat in sorted(options):
-        if constraint != "support":
-            return f"plans follow from earlier answers (constraint {constraint})"
-        if flat == "allow":
-            return "plans follow from earlier answers (flat allow)"
+        constraints.add(told.constraint.name)
+    for constraint in sorted(constraints - {"support"}):
+        return f"plans follow from earlier answers (constraint {constraint})"
     if any(law.beside for law in laws):
         return "plans took over edges of another query, which may follow from its answers"
     schedule = None if told is None or told.schedule is UNSET else told.schedule.name
@@ -470,7 +467,7 @@ def _chosen_by_answers(told: ReleaseStatement | None, laws: Sequence[PlainLaw], 
 def _require_choices(told: ReleaseStatement, laws: Sequence[PlainLaw]) -> None:
     """Plans whose hashes are those of the rows are made by the statement's choices. Raises InvalidInput."""
     varied = set() if told.varied is UNSET else set(told.varied.names)
-    stated = {"constraint": told.constraint.name, "flat": told.flat.name, "space": told.space.sha256}
+    stated = {"constraint": told.constraint.name, "space": told.space.sha256}
     stated["policy"] = told.policy.sha256
     for law in laws:
         for name, due in stated.items():

@@ -166,10 +166,6 @@ class LatticeSampler:
     def words_per_attempt(self) -> int:
         return self._body.rank + 1 + (self._last is not None)
 
-    def prepare(self) -> None:
-        """Compute the tables that drawing needs."""
-        _ = self._compiled
-
     def draw(self, m: int, bits: Bits) -> IntArray:
         """m independent noises (m, d), within ±2**62 per axis."""
         out = np.empty((m, self.dimension), dtype=np.int64)

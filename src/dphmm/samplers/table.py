@@ -29,13 +29,10 @@ class TableSampler:
         self._ends = np.cumsum(weights, axis=1, dtype=object)
         self._bits = bits
 
-    def prepare(self) -> None:
-        """Compute the tables that drawing needs, for all rows."""
-        _ = self._thresholds, self._lists
-
     def draw(self, rows: IntArray, bits: Bits) -> IntArray:
         """A column (m,) for each of rows (m,)."""
-        self.prepare()
+        # The tables of all rows, whichever of them are asked for first.
+        _ = self._thresholds, self._lists
         out = np.empty(len(rows), dtype=np.int64)
         words = np.empty(0, dtype=np.uint64)
         done = 0

@@ -18,7 +18,6 @@ import hashlib
 import itertools
 import math
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -380,31 +379,20 @@ def _planar_body(source: Differences) -> Body:
     return Body(normals, offsets, np.vstack([half, -half]), None, exact=True)
 
 
-#: By default a thickened body is at least this fraction of its largest half-width wide on every axis.
+#: A thickened body is at least this fraction of its largest half-width wide on every axis.
 LEAST_RELATIVE_THICKNESS = Fraction(1, 20)
 
 
-def thicken(
-    source: PolicyDifferences, flat: SensitivityHull, thickness: Sequence[Fraction] | None = None
-) -> SensitivityHull:
-    """The hull of the same differences and ± ``thickness`` along each axis (answer units, rounded up to the lattice).
+def thicken(source: PolicyDifferences, flat: SensitivityHull) -> SensitivityHull:
+    """The hull of the same differences, and of a thickness to both sides along each axis.
 
-    Default: the pitch, and at least 5 % of the flat hull's largest half-width.
+    The thickness is the pitch, and at least 5 % of the flat hull's largest half-width.
     """
-    steps = _default_steps(flat) if thickness is None else _given_steps(flat, thickness)
-    return hull_of(source.with_points(np.diag(steps)), flat.frame)
-
-
-def _default_steps(flat: SensitivityHull) -> IntArray:
     pitches = flat.frame.exact_pitch
     widest = max(flat.half_width(row) * pitch for row, pitch in zip(flat.basis, pitches, strict=True))
     least = widest * LEAST_RELATIVE_THICKNESS
-    return np.array([max(1, ceil(least / pitch)) for pitch in pitches], dtype=np.int64)
-
-
-def _given_steps(flat: SensitivityHull, thickness: Sequence[Fraction]) -> IntArray:
-    pitches = flat.frame.exact_pitch
-    return np.array([max(1, ceil(t / p)) for t, p in zip(thickness, pitches, strict=True)], dtype=np.int64)
+    steps = np.array([max(1, ceil(least / pitch)) for pitch in pitches], dtype=np.int64)
+    return hull_of(source.with_points(np.diag(steps)), flat.frame)
 
 
 def l1_sensitivity(

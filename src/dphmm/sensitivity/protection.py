@@ -165,8 +165,8 @@ def protect(
 ) -> Protection:
     """The work of `protectable_graph`, on lattice answers (N, d), keeping the hull that it ends with.
 
-    ``isolated=True`` joins every plan state without a neighbour, exposed or not: needed where each component gets a
-    hull of its own (implicit protection is lost there). ``joins`` are edges fixed beforehand.
+    ``isolated=True`` joins every plan state without a neighbour, exposed or not: needed for tables, which hide by
+    edges alone. ``joins`` are edges fixed beforehand.
     """
     check_sizes(policy, lattice)
     if not callable(method):
@@ -313,9 +313,6 @@ def _alone(policy: PolicyGraph, constraint: Constraint, added: list[tuple[int, .
     return np.setdiff1d(policy.isolated(constraint), np.array(joined, dtype=np.int64))
 
 
-SCOPES = ("global", "component")
-
-
 class Merged(NamedTuple):
     """A policy and a space in which the ``pairs`` (m, 2) of a lonely state and its partner share one answer."""
 
@@ -324,26 +321,25 @@ class Merged(NamedTuple):
     pairs: IntArray
 
 
-def lonely_states(policy: PolicyGraph, space: StateSpace, scope: str = "global") -> IntArray:
+def lonely_states(policy: PolicyGraph, space: StateSpace, isolated: bool = False) -> IntArray:
     """The states (m,) that a release over all states would join to a partner, ascending.
 
-    ``scope="global"``: the exposed states, which have no neighbour and which the hull of the policy hides from no
-    other state. ``scope="component"``: every state without a neighbour; needed for releases of that scope and for
-    tables, where the hull hides nobody. States that the space has merged already, and their partners, are left out.
+    They are the exposed states, which have no neighbour and which the hull of the policy hides from no other state;
+    with ``isolated`` all states without a neighbour: for tables, where the hull hides nobody. States that the space
+    has merged already, and their partners, are left out.
     """
-    componentwise = one_of(scope, SCOPES, "scope") == "component" or space.has_labels
-    found = policy.isolated(None) if componentwise else exposed_states(policy, space)
+    found = policy.isolated(None) if isolated or space.has_labels else exposed_states(policy, space)
     lonely: IntArray = np.setdiff1d(found, space.merges)
     return lonely
 
 
-def lonely_pairs(policy: PolicyGraph, space: StateSpace, scope: str = "global") -> IntArray:
+def lonely_pairs(policy: PolicyGraph, space: StateSpace, isolated: bool = False) -> IntArray:
     """The lonely states and their partners (m, 2): the nearest state that is not merged, ties to the lowest number.
 
     Distances are in answer units. Raises Unprotectable where the states that are left would be published as they are:
-    none is left, or the hull of their policy (with scope="component", of a partner's component) is a single point.
+    none is left, or the hull of their policy (with ``isolated``, of a partner's component) is a single point.
     """
-    lonely = lonely_states(policy, space, scope)
+    lonely = lonely_states(policy, space, isolated)
     if len(lonely) and space.has_labels:
         raise Unprotectable(
             f"merging: no label is nearer than another to the {len(lonely)} that no edge hides; leave them: a release "
@@ -355,7 +351,7 @@ def lonely_pairs(policy: PolicyGraph, space: StateSpace, scope: str = "global") 
     remaining[lonely] = False
     candidates = remaining.copy()
     candidates[space.merges[:, 0]] = False
-    if scope == "component":
+    if isolated:
         candidates[policy.isolated(None)] = False
     if not candidates.any() or sensitivity_hull(policy, space, remaining).rank == 0:
         raise Unprotectable(
@@ -363,15 +359,15 @@ def lonely_pairs(policy: PolicyGraph, space: StateSpace, scope: str = "global") 
             "answers; leave them unmerged: a release joins them"
         )
     partners = nearest_among(space.lattice, space.frame, lonely, np.flatnonzero(candidates))
-    if scope == "component":
+    if isolated:
         _check_bodies(policy, space, remaining, partners)
     return np.stack([lonely, partners], axis=1)
 
 
-def merge_lonely(policy: PolicyGraph, space: StateSpace, scope: str = "global") -> Merged:
+def merge_lonely(policy: PolicyGraph, space: StateSpace, isolated: bool = False) -> Merged:
     """The policy and the space with every lonely state merged into its partner.
 
-    policy : on the states of ``space``. scope : that of the releases, as in `lonely_states`.
+    policy : on the states of ``space``. isolated : for tables, as in `lonely_states`.
 
     A merged state has its partner's answer, its partner as a neighbour, and its partner's neighbours. Every edge of
     ``policy`` keeps its promise, a merged state cannot be told from its partner, and no state becomes lonely that was
@@ -380,7 +376,7 @@ def merge_lonely(policy: PolicyGraph, space: StateSpace, scope: str = "global") 
 
     Raises Unprotectable where too little would be left, as `lonely_pairs`.
     """
-    pairs = lonely_pairs(policy, space, scope)
+    pairs = lonely_pairs(policy, space, isolated)
     if len(pairs) == 0:
         return Merged(policy, space, pairs)
     return Merged(_beside_partners(policy, space, pairs), space.merged(pairs), pairs)

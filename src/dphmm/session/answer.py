@@ -70,19 +70,11 @@ def answer_in_block(block: Block, rows: IntArray, states: IntArray, bits: Bits) 
 def answer_under(plan: Plan, states: IntArray, bits: Bits) -> tuple[IntArray, BoolArray]:
     """`answer` under one plan: look up the answer of each state's surrogate, and let the mechanism answer that.
 
-    A state outside the space is answered as the lowest-numbered plan state. Rows of several bodies are drawn body by
-    body.
+    A state outside the space is answered as the lowest-numbered plan state.
     """
     known = states >= _FIRST_STATE
     number = np.where(known, states, plan.lowest_state)
     drifted = ~(known & plan.plan_set.take(number))
     # Not out of `plan.image`, the answers of all states: where every step has a plan of its own nothing else needs it.
     image = plan.lattice.take(plan.constraint.surrogate.take(number), axis=0)
-    if len(plan.mechanisms) == 1:
-        return plan.mechanisms[0].answer(image, bits), drifted
-    z = np.empty(image.shape, dtype=np.int64)
-    body = plan.body_of.take(number)
-    for one in np.unique(body).tolist():
-        own = body == one
-        z[own] = plan.mechanisms[one].answer(image[own], bits)
-    return z, drifted
+    return plan.mechanism.answer(image, bits), drifted

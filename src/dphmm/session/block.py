@@ -72,13 +72,8 @@ class BlockPlan(Plan):
             record=record,
             request=law.request.under(record, cost),
             hash=record.hash,
-            mechanism=law.name,
+            mechanism_name=law.name,
         )
-
-    @cached_property
-    def mechanism(self) -> str:
-        """The mechanism's name."""
-        return self._made.mechanism
 
     @cached_property
     def _made(self) -> Plan:
@@ -150,7 +145,7 @@ class Blocks:
 
         options, space = planner.options, planner.space
         delta = options.constraint
-        noise = options.scope == "global" and options.mechanism in (AUTO, DiscreteKNorm.name, Staircase.name)
+        noise = options.mechanism in (AUTO, DiscreteKNorm.name, Staircase.name)
         if (
             not noise
             or not isinstance(delta, DeltaSet)
@@ -331,8 +326,8 @@ class Block(NamedTuple):
             if left_open:
                 rest = _Rest(words, bits)
                 plan = self.plans[int(rows[row])]
-                assert plan is not None and isinstance(plan.mechanisms[0], NoiseMechanism)
-                noise[row] = plan.mechanisms[0].noise(1, rest)[0]
+                assert plan is not None and isinstance(plan.mechanism, NoiseMechanism)
+                noise[row] = plan.mechanism.noise(1, rest)[0]
                 words, row = rest.left(), row + 1
         return add_noise(images, noise)
 

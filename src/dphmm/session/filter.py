@@ -2,7 +2,7 @@
 
 The loops are compiled and run on every core, for 8 subjects at once. A row of floats drops what is below
 1e-290 and carries a bound on what that may change. Where the bound does not make an estimate certain to a rounding, and
-where floats do not serve (several bodies in a plan, medians), a `Position` takes the step, as in a session. Until a row
+where floats do not serve (medians), a `Position` takes the step, as in a session. Until a row
 drops something, its bits are those of a session; after that, estimates agree to rounding.
 
 Proof: docs/proofs/support.md.

@@ -9,7 +9,6 @@ Proof: docs/proofs/choices.md.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -34,24 +33,16 @@ if TYPE_CHECKING:
     from dphmm.session.setting import Setting
 
 
-SCOPES = ("global", "component")
-FLAT = ("thicken", "allow", "refuse")
 STARTS = ("before", "at")
 
 
 @dataclass(frozen=True)
 class Options:
-    """What decides a plan besides model, policy and space.
-
-    ``thickness`` is per axis in answer units, None for the default of `dphmm.sensitivity.hull`.
-    """
+    """What decides a plan besides model, policy and space."""
 
     epsilon: Fraction
     constraint: Support | DeltaSet
     mechanism: str = "auto"
-    scope: str = "global"
-    flat: str = "thicken"
-    thickness: tuple[Fraction, ...] | None = None
     protection: str = "auto"
     start: str = "before"
 
@@ -60,12 +51,8 @@ class Options:
         cls,
         epsilon: Exact,
         *,
-        dimension: int,
         constraint: str | DeltaSet | Support = "support",
         mechanism: str | MadeTable = "auto",
-        scope: str = "global",
-        flat: str = "thicken",
-        thickness: Exact | Sequence[Exact] | None = None,
         protection: str = "auto",
         start: str = "before",
         labels: bool = False,
@@ -76,21 +63,14 @@ class Options:
         reference of one that has been read.
         """
         chosen = _mechanism(mechanism)
-        one_of(scope, SCOPES, "scope")
         if labels:
-            chosen = _for_labels(chosen, scope, flat)
+            chosen = _for_labels(chosen)
         if is_reference(chosen):
-            _check_made(chosen, scope, parse_constraint(constraint))
-        elif not labels and scope == "component" and chosen_kind(chosen).made_from == "answers":
-            expected = f"global with mechanism {chosen}: one table keeps the edges of all components"
-            raise InvalidInput("scope", scope, expected)
+            _check_made(chosen, parse_constraint(constraint))
         return cls(
             epsilon=exact_epsilon(epsilon),
             constraint=parse_constraint(constraint),
             mechanism=chosen,
-            scope=scope,
-            flat=one_of(flat, FLAT, "flat"),
-            thickness=_thickness(thickness, dimension),
             protection=one_of(protection, PROTECTIONS, "protection"),
             start=one_of(start, STARTS, "start"),
         )
@@ -100,35 +80,26 @@ class Options:
         """What the mechanism is made from: a "hull", or the plan's "answers" and the edges between them."""
         return chosen_kind(self.mechanism).made_from
 
-    @property
-    def tells_component(self) -> bool:
-        """Whether every release names the component of the policy: a table for each of them."""
-        return self.scope == "component" and self.made_from == "answers"
-
     def written(self) -> dict[str, str]:
         """The options as strings: what a ledger records and compares."""
         return {
             "epsilon": str(self.epsilon),
             "constraint": str(self.constraint),
             "mechanism": self.mechanism,
-            "scope": self.scope,
-            "flat": self.flat,
-            "thickness": json.dumps(None if self.thickness is None else [str(t) for t in self.thickness]),
             "protection": self.protection,
             "start": self.start,
         }
 
     @classmethod
-    def read(cls, written: Mapping[str, str], dimension: int, labels: bool = False) -> Options:
+    def read(cls, written: Mapping[str, str], labels: bool = False) -> Options:
         """The options that a ledger recorded. Raises InvalidInput for others than `written` makes."""
         try:
-            told = {name: written[name] for name in ("constraint", "mechanism", "scope", "flat", "protection", "start")}
-            epsilon, thickness = written_fraction(written["epsilon"]), json.loads(written["thickness"])
-            lengths = None if thickness is None else [written_fraction(t) for t in thickness]
-        except (KeyError, TypeError, ValueError, ZeroDivisionError, RecursionError):
+            told = {name: written[name] for name in ("constraint", "mechanism", "protection", "start")}
+            epsilon = written_fraction(written["epsilon"])
+        except (KeyError, TypeError, ValueError, ZeroDivisionError):
             expected = "those of a ledger or a statement as dphmm wrote it"
             raise InvalidInput("options", "some missing, or not as they are written", expected) from None
-        return cls.checked(epsilon, dimension=dimension, thickness=lengths, labels=labels, **told)
+        return cls.checked(epsilon, labels=labels, **told)
 
 
 def _mechanism(given: str | MadeTable) -> str:
@@ -140,37 +111,20 @@ def _mechanism(given: str | MadeTable) -> str:
     return one_of(given, MECHANISM_CHOICES, "mechanism")
 
 
-def _check_made(mechanism: str, scope: str, constraint: Support | DeltaSet) -> None:
-    """Raises InvalidInput where a made table cannot serve: it has a row for every state, and one for all components."""
+def _check_made(mechanism: str, constraint: Support | DeltaSet) -> None:
+    """Raises InvalidInput where a made table cannot serve: it has a row for every state."""
     table = mechanism[: len(MadeTable.name) + 13]
-    if scope == "component":
-        raise InvalidInput("scope", scope, f"global with {table}: one table keeps the edges of all components")
     if isinstance(constraint, DeltaSet):
         raise InvalidInput("constraint", str(constraint), f"support with {table}: it was made for all states")
 
 
-def _for_labels(mechanism: str, scope: str, flat: str) -> str:
-    """The mechanism of labels. Raises InvalidInput for one that adds noise, and for components that would be told."""
+def _for_labels(mechanism: str) -> str:
+    """The mechanism of labels. Raises InvalidInput for one that adds noise."""
     chosen = Hops.name if mechanism == AUTO else mechanism
     if chosen_kind(chosen).made_from != "answers" or not chosen_kind(chosen).for_labels:
         expected = f"auto or {Hops.name}: the answers are names, to which no noise can be added"
         raise InvalidInput("mechanism", mechanism, expected)
-    if scope == "component" and flat != "allow":
-        expected = 'global; or flat="allow" beside it, because every release then publishes the category of the label'
-        raise InvalidInput("scope", scope, expected)
     return chosen
-
-
-def _thickness(thickness: Exact | Sequence[Exact] | None, dimension: int) -> tuple[Fraction, ...] | None:
-    if thickness is None:
-        return None
-    given = list(thickness) if isinstance(thickness, (list, tuple)) else [thickness] * dimension
-    exact = tuple(exact_number(t, "thickness") for t in given)
-    if len(exact) != dimension:
-        raise InvalidInput("thickness", f"{len(exact)} numbers", f"one, or {dimension}")
-    if any(t <= 0 for t in exact):
-        raise InvalidInput("thickness", str(thickness), "lengths greater than 0, in answer units")
-    return exact
 
 
 def checked_ledger(ledger: Ledger | None) -> Ledger:

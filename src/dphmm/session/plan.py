@@ -11,8 +11,7 @@ predict → constraint and surrogates → contracted policy → protection → b
 logs. A staircase is decided exactly. With v = |normal·(z − image)|, o the offset of a facet and a its allowance, the
 steps to a facet are floor(R), R = (v + o − 1 − a)/o. The kernel has R up to a factor 1 ± 2**-51 and adds 2**-48 of
 it, which passes no integer k > R: k − R is at least 1/o, and R·2**-47 less than that while v + o < 2**46. Plans and
-answers beyond that bound, flat bodies, and several bodies in one plan have none here; `Plan.log_likelihood` serves
-them.
+answers beyond that bound have none here; `Plan.log_likelihood` serves them.
 
 Proofs: docs/proofs/promise.md, docs/proofs/support.md (`still_possible`), docs/proofs/joint-queries.md (partners).
 """
@@ -36,17 +35,16 @@ from dphmm.errors import InvalidInput
 from dphmm.markov.filtering import Belief
 from dphmm.markov.model import MarkovModel
 from dphmm.mechanisms import LatticeMechanism
-from dphmm.mechanisms.base import FloatLaw
 from dphmm.policy.constraint import Constraint, Support, delta_states
 from dphmm.sensitivity.hull import SensitivityHull
-from dphmm.types import BoolArray, FloatArray, IntArray, Loss
+from dphmm.types import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from dphmm.mechanisms.answer_table import TableLaw
     from dphmm.session.options import Options
 
 #: Part of every plan hash: raise it when the same inputs would make another plan.
-ALGORITHM_VERSION = 3
+ALGORITHM_VERSION = 4
 NO_PARTNERS: IntArray = np.zeros((0, 2), dtype=np.int64)
 NO_PARTNERS.setflags(write=False)
 _quoted = json.JSONEncoder().encode
@@ -56,27 +54,25 @@ _quoted = json.JSONEncoder().encode
 class Plan:
     """One step's release, ready but for the true state.
 
-    ``lattice`` (N, d): the lattice answer of every state, which is released as its surrogate's. ``hulls``,
-    ``mechanisms``: one for scope="global", one per component otherwise (of a table, the hull of the pairs that it
-    keeps, which it does not use); ``body_of`` (N,) says which of them answers a state. ``joins`` (m, 2): edges added by
-    protection. ``partners`` (p, 2): for every plan state without an edge, the state it hides with in all queries of
-    this step; ``joint_edges``: those that other queries had fixed before. ``cost``: the largest loss between any two
-    plan states (Theorem 6.3), ``math.inf`` when unbounded. ``inputs``: the SHA-256 of all public inputs.
-    ``merged`` (m, 2): plan states that nothing hides, and the plan states that they are answered as instead of being
-    joined to one; ``constraint`` is without them. ``packed``: the plan set with them, a bit for each state.
-    ``chosen``: what somebody chose for the step alone, as JSON; "" for nothing.
+    ``lattice`` (N, d): the lattice answer of every state, which is released as its surrogate's. ``hull``: the body of
+    the noise of ``mechanism`` (of a table, the hull of the pairs that it keeps, which it does not use). ``joins``
+    (m, 2): edges added by protection. ``partners`` (p, 2): for every plan state without an edge, the state it hides
+    with in all queries of this step; ``joint_edges``: those that other queries had fixed before. ``cost``: the largest
+    loss between any two plan states (Theorem 6.3). ``inputs``: the SHA-256 of all public inputs. ``merged`` (m, 2):
+    plan states that nothing hides, and the plan states that they are answered as instead of being joined to one;
+    ``constraint`` is without them. ``packed``: the plan set with them, a bit for each state. ``chosen``: what somebody
+    chose for the step alone, as JSON; "" for nothing.
     """
 
     constraint: Constraint
     epsilon: Fraction
     lattice: IntArray
-    hulls: tuple[SensitivityHull, ...]
-    mechanisms: tuple[LatticeMechanism, ...]
-    body_of: IntArray
+    hull: SensitivityHull
+    mechanism: LatticeMechanism
     joins: IntArray
     partners: IntArray
     joint_edges: IntArray
-    cost: Loss
+    cost: Fraction
     constant: bool
     inputs: bytes
     packed: bytes
@@ -104,51 +100,31 @@ class Plan:
 
     def log_likelihood(self, z: IntArray) -> FloatArray:
         """log Pr(z | s) (N,) up to a constant common to all states."""
-        if len(self.mechanisms) == 1:
-            return self.mechanisms[0].log_likelihood_lattice(z, self.image)
-        values = np.empty(len(self.image))
-        for number, mechanism in enumerate(self.mechanisms):
-            own = self.body_of == number
-            values[own] = mechanism.log_likelihood_lattice(z, self.image[own]) - mechanism.log_normaliser
-        return values
+        return self.mechanism.log_likelihood_lattice(z, self.image)
 
     def still_possible(self, z: IntArray) -> BoolArray:
-        """The states (N,) of the support that z does not exclude: decided in integers."""
-        possible = self.constraint.support.copy()
-        for number, mechanism in enumerate(self.mechanisms):
-            possible &= mechanism.possible(z, self.image) | (self.body_of != number)
-        return possible
-
-    @property
-    def narrows_support(self) -> bool:
-        """Whether a release can exclude states for certain (a flat hull that was allowed)."""
-        if len(self.mechanisms) > 1 and all(mechanism.made_from == "answers" for mechanism in self.mechanisms):
-            return True
-        return any(mechanism.excludes for mechanism in self.mechanisms)
+        """The states (N,) of the support that z may come from: all of them, or none where the plan never gives z."""
+        return self.constraint.support & self.mechanism.possible(z, self.image)
 
     def degrees(self) -> IntArray:
-        """Degrees of protection (N,), the state itself counted, in the body that answers it; 0 for impossible states.
+        """Degrees of protection (N,), the state itself counted; 0 for impossible states.
 
         Proof: docs/proofs/degree.md.
         """
-        support = self.constraint.support
-        found = np.zeros(len(support), dtype=np.int64)
-        for number, mechanism in enumerate(self.mechanisms):
-            own = np.flatnonzero(support & (self.body_of == number))
-            if len(own):
-                found[own] = mechanism.degrees(self.image, own, own)
+        found = np.zeros(len(self.image), dtype=np.int64)
+        support = np.flatnonzero(self.constraint.support)
+        found[support] = self.mechanism.degrees(self.image, support, support)
         return found
 
     @cached_property
     def hash(self) -> str:
-        """SHA-256 (hex) of all public inputs, of the hulls, and of what was chosen."""
+        """SHA-256 (hex) of all public inputs, of the hull, and of what was chosen."""
         return self.record.hash
 
     @cached_property
     def record(self) -> PlanRecord:
         """What the ledger keeps: the plan set, and what was chosen."""
-        bodies = "".join([hull.digest for hull in self.hulls])
-        return record_of(self.inputs, bodies, self._description(), self.packed, len(self.lattice))
+        return record_of(self.inputs, self.hull.digest, self._description(), self.packed, len(self.lattice))
 
     @cached_property
     def request(self) -> Request:
@@ -157,44 +133,40 @@ class Plan:
 
     def _description(self) -> str:
         """What was chosen: JSON with its names in order. Lists of numbers print as JSON has them."""
-        mechanisms = ", ".join([in_json(mechanism.describe()) for mechanism in self.mechanisms])
+        mechanism = in_json(self.mechanism.describe())
         chosen = f'"chosen": {self.chosen}, ' if self.chosen else ""
         merged = f'"merged": {self.merged.tolist()}, ' if len(self.merged) else ""
         pairs = self.joint_edges.tolist(), self.joins.tolist(), self.partners.tolist()
-        return description_of(self.cost, mechanisms, *pairs, chosen, merged)
+        return description_of(self.cost, mechanism, *pairs, chosen, merged)
 
     @property
     def promised(self) -> Fraction:
         """The ε that a release is charged: none for a public constant, which says nothing."""
         return Fraction(0) if self.constant else self.epsilon
 
-    @property
-    def mechanism(self) -> str:
-        """The mechanism's name; of components that use several, all of them."""
-        if len(self.mechanisms) == 1:
-            return self.mechanisms[0].name
-        return "+".join(sorted({m.name for m in self.mechanisms}))
+    @cached_property
+    def mechanism_name(self) -> str:
+        """The name of the mechanism."""
+        return self.mechanism.name
 
     @property
     def expected_error(self) -> float:
-        """E‖noise‖² in answer units squared; over components, weighted by their plan states."""
-        weights = np.bincount(self.body_of[self.constraint.plan], minlength=len(self.mechanisms))
-        errors = np.array([m.expected_error for m in self.mechanisms])
-        return float(weights @ errors / weights.sum())
+        """E‖noise‖² in answer units squared."""
+        return self.mechanism.expected_error
 
     def __repr__(self) -> str:
-        return f"Plan({self.hash[:12]}, {int(self.constraint.plan.sum())} states, {self.mechanism})"
+        return f"Plan({self.hash[:12]}, {int(self.constraint.plan.sum())} states, {self.mechanism_name})"
 
 
-def record_of(inputs: bytes, bodies: str, description: str, packed: bytes, n_states: int) -> PlanRecord:
-    """The record of a plan: its hash is made of its inputs, the digests of its hulls, and what was chosen."""
-    hashed = hashlib.sha256(inputs + (bodies + description).encode())
+def record_of(inputs: bytes, body: str, description: str, packed: bytes, n_states: int) -> PlanRecord:
+    """The record of a plan: its hash is made of its inputs, the digest of its hull, and what was chosen."""
+    hashed = hashlib.sha256(inputs + (body + description).encode())
     return PlanRecord(hashed.hexdigest(), packed, n_states, description)
 
 
 def description_of(
-    cost: Loss,
-    mechanisms: str,
+    cost: Fraction,
+    mechanism: str,
     joint_edges: Sequence[list[int]] = (),
     joins: Sequence[list[int]] = (),
     partners: Sequence[list[int]] = (),
@@ -203,9 +175,9 @@ def description_of(
 ) -> str:
     """What was chosen for a plan, as JSON."""
     return (
-        f'{{{chosen}"cost": "{"unbounded" if isinstance(cost, float) else cost}", '
+        f'{{{chosen}"cost": "{cost}", '
         f'"given_partners": {list(joint_edges)}, "joins": {list(joins)}, '
-        f'"mechanisms": [{mechanisms}], {merged}"partners": {list(partners)}}}'
+        f'"mechanisms": [{mechanism}], {merged}"partners": {list(partners)}}}'
     )
 
 
@@ -313,7 +285,7 @@ class Likelihood:
     @classmethod
     def of(cls, plan: Plan) -> Likelihood | None:
         """The likelihood of a plan, or None where it is not of the kind that floats serve exactly."""
-        law = _law_of(plan)
+        law = plan.mechanism.float_law
         if law is None:
             return TableLikelihood.of_table(plan)
         normals, inverses, shifts, longest, largest = _kernels.filter.facets_of(*law[:3])
@@ -371,8 +343,8 @@ class TableLikelihood(Likelihood):
 
     @classmethod
     def of_table(cls, plan: Plan) -> TableLikelihood | None:
-        """The likelihood of a plan of one table, else None."""
-        law = plan.mechanisms[0].table_law if len(plan.mechanisms) == 1 else None
+        """The likelihood of a table's plan, else None."""
+        law = plan.mechanism.table_law
         if law is None:
             return None
         rows = np.ascontiguousarray(law.probabilities[law.numbers(plan.image)].T)
@@ -418,7 +390,7 @@ def updated(prior: Belief, plan: Plan, z: IntArray) -> Belief | None:
 
     Nothing is kept for a second answer but of a table: with a plan of its own at every step there is none.
     """
-    law = _law_of(plan)
+    law = plan.mechanism.float_law
     if prior.row is None:
         return None
     if law is None:
@@ -431,11 +403,6 @@ def updated(prior: Belief, plan: Plan, z: IntArray) -> Belief | None:
     facets, falls = law[:3], law[3:]
     fits = _kernels.filter.update(prior.row, prior.support, z, *released, *facets, *falls, _ROOM, posterior, remaining)
     return Belief.of_row(posterior, remaining) if fits else None
-
-
-def _law_of(plan: Plan) -> FloatLaw | None:
-    """The law of a plan of one body, where floats serve it."""
-    return plan.mechanisms[0].float_law if len(plan.mechanisms) == 1 else None
 
 
 class Position(NamedTuple):

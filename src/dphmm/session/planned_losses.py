@@ -43,9 +43,8 @@ def checked_steps(steps: int) -> int:
 def check_public(setting: Setting) -> None:
     """Refuse a setting in which plans depend on what is released."""
     if not setting.has_public_plans:
-        came = f"constraint {setting.options.constraint}, flat {setting.options.flat}"
-        expected = "constraint support, and flat not allow: plans that do not depend on answers"
-        raise InvalidInput("steps", came, expected)
+        expected = "constraint support: plans that do not depend on answers"
+        raise InvalidInput("steps", f"constraint {setting.options.constraint}", expected)
 
 
 def coming_plans(setting: Setting, steps: int) -> list[Plan]:

@@ -1,24 +1,24 @@
 """From the public state of a step to its plan; plans are kept by everything that made them and shared by subjects.
 
-Proofs: docs/proofs/promise.md, docs/proofs/components.md.
+Proof: docs/proofs/promise.md.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import math
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dphmm import _kernels
-from dphmm.errors import DegenerateHull, DphmmError
+from dphmm.errors import DphmmError
 from dphmm.mechanisms import Constant, LatticeMechanism, answer_mechanism, chosen_kind, mechanism_for
 from dphmm.mechanisms.table_program import hops
 from dphmm.policy import complete, from_edges
@@ -39,7 +39,7 @@ from dphmm.sensitivity.protection import (
 from dphmm.session.options import Options, StepChoice
 from dphmm.session.plan import ALGORITHM_VERSION, NO_PARTNERS, Plan
 from dphmm.states.space import StateSpace
-from dphmm.types import BoolArray, IntArray, Loss
+from dphmm.types import BoolArray, IntArray
 
 #: What a plan is made of: packed support, packed plan set, partners, and the joins of a record.
 _Key: TypeAlias = tuple[bytes, bytes, bytes, bytes]
@@ -86,8 +86,6 @@ class Planner:
             shared["weights"] = hashlib.sha256(weights.astype("<i8").tobytes()).hexdigest()
         self._shared = json.dumps(shared, sort_keys=True).encode() + b"\n"
         self._number = narrowest(space.n_states)
-        self._one_body: IntArray = np.zeros(space.n_states, dtype=np.int64)
-        self._one_body.setflags(write=False)
         most = max(16, _MOST_CACHED_STATES // space.n_states)
         self._most_plans = most if isinstance(options.constraint, Support) else min(most, _MOST_CACHED_DELTA_SETS)
         self._plans: OrderedDict[_Key, Plan] = OrderedDict()
@@ -156,24 +154,23 @@ class Planner:
         constraint = Constraint.surrogated(support, plan_set, self.space, by_edges)
         lattice, chosen = self.space.lattice, self._chosen
         policy = self.policy.union(from_edges(partners, len(lattice))) if len(partners) else self.policy
-        step = _Step(policy, self.space, self.options, constraint, lattice, self._one_body, partners, self.weights)
+        step = _Step(policy, self.space, self.options, constraint, lattice, partners, self.weights)
         if choice is not None and choice.joined:
             chosen = {**chosen, "joins": "given"}
             step = step._replace(fixed=choice.fixed(policy, constraint, partners), method=choice.protection)
-        step, bodies = step.protected(split)
+        step, body = step.protected(split)
         return Plan(
             constraint=step.constraint,
             epsilon=self.options.epsilon,
             lattice=lattice,
-            hulls=bodies.hulls,
-            mechanisms=bodies.mechanisms,
-            body_of=bodies.body_of,
-            joins=bodies.joins,
+            hull=body.hull,
+            mechanism=body.mechanism,
+            joins=body.joins,
             merged=step.merged,
-            partners=step.partners(bodies) if not bodies.constant else NO_PARTNERS,
+            partners=step.partners(body) if not body.constant else NO_PARTNERS,
             joint_edges=partners,
-            cost=step.cost(bodies),
-            constant=bodies.constant,
+            cost=step.cost(body),
+            constant=body.constant,
             inputs=self.inputs(key[0], key[1], self.narrow(constraint.surrogate).data, key[2]),
             packed=key[1],
             chosen=json.dumps(chosen, sort_keys=True) if chosen else "",
@@ -204,17 +201,15 @@ class Planner:
         return states.astype(self._number)
 
 
-class _Bodies(NamedTuple):
-    hulls: tuple[SensitivityHull, ...]
-    mechanisms: tuple[LatticeMechanism, ...]
-    body_of: IntArray
+class _Body(NamedTuple):
+    hull: SensitivityHull
+    mechanism: LatticeMechanism
     joins: IntArray
     constant: bool = False
-    tells: bool = False
 
 
 class _Step(NamedTuple):
-    """The parts that the bodies of one plan are made from; ``one_body`` (N,) says that body 0 answers every state.
+    """The parts that the body of one plan is made from.
 
     ``lattice`` (N, d) are the states' answers. A plan state is released as itself. ``fixed`` (m, 2) are edges that
     somebody chose for the step, and ``method`` how others are.
@@ -225,7 +220,6 @@ class _Step(NamedTuple):
     options: Options
     constraint: Constraint
     lattice: IntArray
-    one_body: IntArray
     given: IntArray = NO_PARTNERS
     weights: IntArray | None = None
     fixed: IntArray | None = None
@@ -234,90 +228,56 @@ class _Step(NamedTuple):
     merged: IntArray = NO_PARTNERS
     whole: Constraint | None = None
 
-    def protected(self, split: str | None = None) -> tuple[_Step, _Bodies]:
-        """The step with the states that nothing hides joined to partners or answered as them, and its bodies.
+    def protected(self, split: str | None = None) -> tuple[_Step, _Body]:
+        """The step with the states that nothing hides joined to partners or answered as them, and its body.
 
         ``split``: "merge" or "join" where that was decided before.
         """
         method = self.options.protection if self.method is None else self.method
         asked = split == MERGE or (split is None and method in (AUTO, MERGE))
         if not asked or self.space.has_labels or (self.fixed is not None and len(self.fixed)):
-            return self, self.bodies()
-        isolated = self.options.scope == "component" or self.options.made_from == "answers"
+            return self, self.body()
         if not len(self.policy.isolated(self.constraint)) and not len(self.given):
-            return self, self.bodies()
+            return self, self.body()
         where = self.lattice, self.space.frame, self.constraint
-        pairs = plan_merges(self.policy, *where, isolated, self.given)
+        pairs = plan_merges(self.policy, *where, self.options.made_from == "answers", self.given)
         if not len(pairs):
-            return self, self.bodies()
+            return self, self.body()
         merging = self._replace(constraint=without(self.constraint, pairs), merged=pairs, whole=self.constraint)
         if split == MERGE or method == MERGE:
-            return merging, merging.bodies()
+            return merging, merging.body()
         return _least_error([(self, _tried(self)), (merging, _tried(merging))])
 
-    def bodies(self) -> _Bodies:
+    def body(self) -> _Body:
         if _kernels.points.all_equal(self.lattice, self.constraint.plan_states):
             return self._public_constant()
         if self.options.made_from == "answers":
             return self._of_answers()
-        return self._by_component() if self.options.scope == "component" else self._global()
+        return self._of_hull()
 
-    def _public_constant(self) -> _Bodies:
+    def _public_constant(self) -> _Body:
         """Every answer is the same: it is released as it is, and says nothing."""
         hull = hull_of(PolicyDifferences.of(self.policy, self.space.lattice, self.constraint), self.space.frame)
         mechanism = Constant(hull, self.options.epsilon)
-        return _Bodies((hull,), (mechanism,), self.one_body, NO_PARTNERS, constant=True)
+        return _Body(hull, mechanism, NO_PARTNERS, constant=True)
 
-    def _global(self) -> _Bodies:
+    def _of_hull(self) -> _Body:
+        """Noise in the hull of what must be hidden."""
         protection = self._protection()
-        hull, mechanism = self._mechanism(self._full(protection.hull, protection.source))
-        return _Bodies((hull,), (mechanism,), self.one_body, protection.joins)
+        mechanism = mechanism_for(self._full(protection), self.options.epsilon, self.options.mechanism)
+        return _Body(mechanism.hull, mechanism, protection.joins)
 
-    def _of_answers(self) -> _Bodies:
+    def _of_answers(self) -> _Body:
         """A mechanism over the plan's answers. It hides by its edges alone, so every plan state has one."""
         protection = self._protection(isolated=True)
-        joined = self._joined(protection.joins)
-        if self.options.scope == "component":
-            return self._of_categories(joined, protection)
+        joined = self.policy
+        if len(protection.joins):
+            joined = joined.union(from_edges(protection.joins, len(self.lattice)))
         if self.space.has_labels and _is_of_cliques(joined, self.constraint):
-            # Nobody has been told that the category is published, so it is not: all labels hide one another.
+            # The category of a label is not published: all labels hide one another.
             joined = complete(len(self.lattice))
-        made = self._table(joined, self.constraint)
-        return _Bodies((protection.hull,), (made,), self.one_body, protection.joins)
-
-    def _of_categories(self, joined: PolicyGraph, protection: Protection) -> _Bodies:
-        """One table per connected component, over its own labels: what is released tells the component."""
-        component = joined.components(self.constraint)
-        body_of = component[self.constraint.surrogate]
-        parts = [_part(self.constraint, body_of == number) for number in range(int(component.max()) + 1)]
-        sources = [PolicyDifferences.of(joined, self.space.lattice, part) for part in parts]
-        made = tuple(self._table(joined, part) for part in parts)
-        for mechanism in made:
-            mechanism.prepare()
-        hulls = tuple(hull_of(source, self.space.frame) for source in sources)
-        return _Bodies(hulls, made, body_of, protection.joins, tells=len(parts) > 1)
-
-    def _table(self, joined: PolicyGraph, part: Constraint) -> LatticeMechanism:
-        return answer_mechanism(self.options.mechanism, joined, self.space, self.options.epsilon, part)
-
-    def _by_component(self) -> _Bodies:
-        """One body per connected component; each may use the body of all components where that errs less."""
-        protection = self._protection(isolated=True)
-        joined = self._joined(protection.joins)
-        component = joined.components(self.constraint)
-        whole = self._mechanism(self._full(protection.hull, protection.source))
-        hulls, mechanisms = [], []
-        for number in range(int(component.max()) + 1):
-            part = _part(self.constraint, component[self.constraint.surrogate] == number)
-            source = PolicyDifferences.of(joined, self.space.lattice, part)
-            own = self._mechanism(self._full(hull_of(source, self.space.frame), source))
-            best = own if own[1].expected_error <= whole[1].expected_error else whole
-            hulls.append(best[0])
-            mechanisms.append(best[1])
-        for mechanism in mechanisms:
-            mechanism.prepare()
-        body_of = component[self.constraint.surrogate]
-        return _Bodies(tuple(hulls), tuple(mechanisms), body_of, protection.joins)
+        made = answer_mechanism(self.options.mechanism, joined, self.space, self.options.epsilon, self.constraint)
+        return _Body(protection.hull, made, protection.joins)
 
     def _protection(self, isolated: bool = False) -> Protection:
         where = self.space.lattice, self.space.frame, self.constraint
@@ -328,27 +288,16 @@ class _Step(NamedTuple):
         method = "nearest" if method in (AUTO, MERGE) else method
         return protect(self.policy, *where, method=method, isolated=isolated, joins=self.fixed)
 
-    def _mechanism(self, hull: SensitivityHull) -> tuple[SensitivityHull, LatticeMechanism]:
-        made = mechanism_for(hull, self.options.epsilon, self.options.mechanism)
-        return made.hull, made
-
-    def _full(self, hull: SensitivityHull, source: PolicyDifferences) -> SensitivityHull:
-        if hull.rank == hull.dimension or self.options.flat == "allow":
+    def _full(self, protection: Protection) -> SensitivityHull:
+        hull = protection.hull
+        if hull.rank == hull.dimension:
             return hull
         # Of a single point nothing is made: where answers differ, it is a flat body as every other one.
         if hull.rank and chosen_kind(self.options.mechanism).fills_space:
             return hull
-        if self.options.flat == "refuse":
-            raise DegenerateHull(
-                f"flat: the sensitivity hull has rank {hull.rank} in {hull.dimension} dimensions, so a release would "
-                'tell which line or plane the state is on; use flat="thicken", or "allow" to accept it'
-            )
-        return thicken(source, hull, self.options.thickness)
+        return thicken(protection.source, hull)
 
-    def _joined(self, joins: IntArray) -> PolicyGraph:
-        return self.policy.union(from_edges(joins, len(self.lattice))) if len(joins) else self.policy
-
-    def partners(self, bodies: _Bodies) -> IntArray:
+    def partners(self, body: _Body) -> IntArray:
         """For every plan state without a policy edge, the one state it hides with (corrected Theorem 7.1).
 
         The partner that protection joined it to, or else the nearest state whose difference the hull already covers.
@@ -359,24 +308,16 @@ class _Step(NamedTuple):
             return NO_PARTNERS
         fixed = (
             dict(self.merged.tolist())
-            | {int(a): int(b) for b, a in bodies.joins}
-            | {int(a): int(b) for a, b in bodies.joins}
+            | {int(a): int(b) for b, a in body.joins}
+            | {int(a): int(b) for a, b in body.joins}
         )
         missing = np.array([s for s in alone.tolist() if s not in fixed], dtype=np.int64)
-        fixed |= self._implicit_partners(bodies, missing)
+        image, among = self.lattice.take(self.constraint.surrogate, axis=0), np.flatnonzero(self.constraint.support)
+        fixed |= dict(zip(missing.tolist(), nearest_covered(body.hull, image, missing, among).tolist(), strict=True))
         pairs = [(int(s), fixed[int(s)]) for s in alone]
         return np.array(pairs, dtype=np.int64).reshape(-1, 2)
 
-    def _implicit_partners(self, bodies: _Bodies, states: IntArray) -> dict[int, int]:
-        partners: dict[int, int] = {}
-        for number in np.unique(bodies.body_of[states]).tolist():
-            own = states[bodies.body_of[states] == number]
-            image = self.lattice.take(self.constraint.surrogate, axis=0)
-            found = nearest_covered(bodies.hulls[number], image, own, np.flatnonzero(self.constraint.support))
-            partners |= dict(zip(own.tolist(), found.tolist(), strict=True))
-        return partners
-
-    def error(self, bodies: _Bodies) -> float:
+    def error(self, body: _Body) -> float:
         """The expected squared distance of an answer from the state, over the possible states by weight."""
         support = self.constraint.support
         weights = np.ones(len(support)) if self.weights is None else self.weights.astype(np.float64)
@@ -384,33 +325,21 @@ class _Step(NamedTuple):
         if not weights.any():
             weights = support.astype(np.float64)
         shift = self.space.answers[self.constraint.surrogate] - self.space.own_answers
-        noise = np.array([mechanism.expected_error for mechanism in bodies.mechanisms])[bodies.body_of]
+        noise = body.mechanism.expected_error
         return float(weights @ (noise + np.square(shift).sum(axis=1)) / weights.sum())
 
-    def least_degree(self, bodies: _Bodies) -> int:
+    def least_degree(self, body: _Body) -> int:
         """The least degree of protection of a possible state."""
         image, support = self.lattice.take(self.constraint.surrogate, axis=0), np.flatnonzero(self.constraint.support)
-        found = []
-        for number, mechanism in enumerate(bodies.mechanisms):
-            own = support[bodies.body_of[support] == number]
-            found += [int(mechanism.degrees(image, own, own).min())] if len(own) else []
-        return min(found)
+        return int(body.mechanism.degrees(image, support, support).min())
 
-    def cost(self, bodies: _Bodies) -> Loss:
+    def cost(self, body: _Body) -> Fraction:
         """The largest loss of any two plan states (Theorem 6.3 with the mechanism's own loss)."""
-        if bodies.constant:
-            return self.options.epsilon * 0
-        if bodies.tells:
-            return math.inf
-        if len(bodies.hulls) > 1 and len({hull.digest for hull in bodies.hulls}) > 1:
-            return math.inf
-        return bodies.mechanisms[0].largest_loss_among(self.lattice.take(self.constraint.plan_states, axis=0))
-
-
-def _part(constraint: Constraint, mine: BoolArray) -> Constraint:
-    """The constraint on some of the states (N,) alone."""
-    surrogate = np.where(mine, constraint.surrogate, -1)
-    return Constraint(support=constraint.support & mine, plan=constraint.plan & mine, surrogate=surrogate)
+        if body.constant:
+            return Fraction(0)
+        cost = body.mechanism.largest_loss_among(self.lattice.take(self.constraint.plan_states, axis=0))
+        assert isinstance(cost, Fraction), "a body of full dimension"
+        return cost
 
 
 def _is_of_cliques(policy: PolicyGraph, constraint: Constraint) -> bool:
@@ -429,32 +358,32 @@ def _heaviest(weights: IntArray | None) -> Partner:
     return partner
 
 
-def _tried(step: _Step) -> _Bodies | DphmmError:
-    """The bodies of a step, or why it is refused."""
+def _tried(step: _Step) -> _Body | DphmmError:
+    """The body of a step, or why it is refused."""
     try:
-        return step.bodies()
+        return step.body()
     except DphmmError as error:
         return error
 
 
-def _least_error(candidates: list[tuple[_Step, _Bodies | DphmmError]]) -> tuple[_Step, _Bodies]:
+def _least_error(candidates: list[tuple[_Step, _Body | DphmmError]]) -> tuple[_Step, _Body]:
     """Of two candidates, joins first, the one of least expected error.
 
     Where both err alike, to 1e-9, it is the first; to 1 %, the one whose least degree of protection is larger.
     """
-    made = [(step, bodies) for step, bodies in candidates if isinstance(bodies, _Bodies)]
+    made = [(step, body) for step, body in candidates if isinstance(body, _Body)]
     if not made:
         refused = candidates[0][1]
         assert isinstance(refused, DphmmError)
         raise refused
     if len(made) == 1:
         return made[0]
-    errors = [step.error(bodies) for step, bodies in made]
+    errors = [step.error(body) for step, body in made]
     apart, larger = abs(errors[0] - errors[1]), max(errors)
     if apart <= _SAME_ERROR * larger:
         return made[0]
     if apart <= _NEAR_ERROR * larger:
-        degrees = [step.least_degree(bodies) for step, bodies in made]
+        degrees = [step.least_degree(body) for step, body in made]
         if degrees[0] != degrees[1]:
             return made[int(np.argmax(degrees))]
     return made[int(np.argmin(errors))]

@@ -27,7 +27,7 @@ class Release:
     estimate (d,), estimate_state : what the public belief makes of all releases so far, None where nobody asked for
     estimates. Of labels z and estimate are names, and ``confidence`` is how likely the estimate is.
     epsilon : the promise of this release given the past. cost : the largest loss between any two plan states
-    (Theorem 6.3; inf when unbounded).
+    (Theorem 6.3).
     constant : the answer was a public constant. secure : False for any other bits than the system's.
 
     A step that was not asked has None for z and z_lattice, epsilon and cost 0 and no plan.
@@ -119,7 +119,7 @@ _TERMS: WeakKeyDictionary[Plan, Terms] = WeakKeyDictionary()
 def terms_of(plan: Plan) -> Terms:
     """The terms of a plan, put together once."""
     if plan not in _TERMS:
-        _TERMS[plan] = Terms(plan.promised, plan.cost, plan.hash, plan.mechanism, plan.constant)
+        _TERMS[plan] = Terms(plan.promised, plan.cost, plan.hash, plan.mechanism_name, plan.constant)
     return _TERMS[plan]
 
 

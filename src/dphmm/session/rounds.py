@@ -8,8 +8,7 @@ Words: noise is drawn plan by plan, in the order in which the rows of a round (b
 row by row within one.
 
 Several queries of one subject: the corrected Theorem 7.1 keeps a state without an edge hidden behind one partner. That
-needs the same steps, the same policy and model, partners for every possible state (so no δ-sets), and a support that no
-other query has narrowed (so no flat hulls that are allowed to exclude states).
+needs the same steps, the same policy and model, and partners for every possible state (so no δ-sets).
 
 Rows of many subjects become requests (`Layout`): a release for each new row, and before it a skip where steps lie
 between.
@@ -147,8 +146,6 @@ def check_joint(header: SessionHeader, other: SessionHeader) -> None:
     for options in (header.options, other.options):
         if options.get("constraint") != "support":
             raise InvalidInput("constraint", str(options.get("constraint")), f"support in both, {beside}")
-        if options.get("flat") == "allow":
-            raise InvalidInput("flat", "allow", f"thicken or refuse in both, {beside}")
 
 
 def caps_of(caps: Caps, setting: Setting, origin: str) -> Caps:

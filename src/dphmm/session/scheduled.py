@@ -1,6 +1,6 @@
 """Rounds of a release whose plans do not depend on answers: all rows of a table are one round.
 
-With constraint="support" and bodies of full dimension no answer excludes a state, so what is possible at step t is what
+With constraint="support" no answer excludes a state, so what is possible at step t is what
 the model reaches in t steps, for every subject alike: their plans are shared, and known before anything is drawn.
 
 Proofs: docs/proofs/support.md, docs/proofs/joint-queries.md.

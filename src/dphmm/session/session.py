@@ -56,7 +56,7 @@ def checked_loss(loss: str, estimates: bool, setting: Setting) -> str | None:
     if estimates:
         return loss
     if not setting.has_public_plans or setting.paces:
-        expected = "True: with delta-sets, or flat bodies that exclude states, plans follow from beliefs"
+        expected = "True: with delta-sets plans follow from beliefs"
         if setting.paces:
             expected = "True: with a paced schedule beliefs decide which steps are asked"
         raise InvalidInput("estimates", "False", expected)
@@ -85,7 +85,7 @@ class ReleaseSession:
     initial : where the subject is publicly known to begin, in place of the model's initial distribution: a state, or
         probabilities (N,). A place that was taken from what is to be hidden breaks the promise.
     varies : what may be chosen for single steps, in `release`: of "epsilon", "policy", "partners", "protection".
-    mechanism, scope, flat, thickness, protection, start : see the guide; the defaults are the safe ones.
+    mechanism, protection, start : see the guide; the defaults are the safe ones.
     subject, query : the key of the releases together with t; two sessions of one key share one history.
     ledger : where releases are stored before anyone sees them; in memory when None.
     cap_epsilon, cap_cost : refuse a release that would bring the subject's totals over a cap.
@@ -108,9 +108,6 @@ class ReleaseSession:
         schedule: Schedule | None = None,
         constraint: str | DeltaSet | Support = "support",
         mechanism: str = "auto",
-        scope: str = "global",
-        flat: str = "thicken",
-        thickness: Exact | Sequence[Exact] | None = None,
         protection: str = "auto",
         start: str | None = None,
         initial: Any = None,
@@ -131,9 +128,6 @@ class ReleaseSession:
             schedule=schedule,
             constraint=constraint,
             mechanism=mechanism,
-            scope=scope,
-            flat=flat,
-            thickness=thickness,
             protection=protection,
             start=start,
             varies=varies,
@@ -297,7 +291,7 @@ class ReleaseSession:
 
         Raises
         ------
-        BudgetExceeded, DegenerateHull, Unprotectable : decided from public data, before anything is drawn.
+        BudgetExceeded, Unprotectable : decided from public data, before anything is drawn.
         InvalidInput : another epsilon or policy for a stored step, or a step that is neither stored nor next.
         """
         choice = None
@@ -520,7 +514,7 @@ def _release(
         epsilon=plan.promised,
         cost=plan.cost,
         plan_hash=plan.hash,
-        mechanism=plan.mechanism,
+        mechanism=plan.mechanism_name,
         constant=plan.constant,
         secure=secure,
         confidence=confidence,

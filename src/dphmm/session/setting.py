@@ -102,7 +102,7 @@ class Setting:
                 raise InvalidInput(name, "an unknown choice", f"one of {', '.join(sorted(known))}")
         start = model.start if start is None else start
         each: Any = epsilon if schedule is None else epsilon_of_schedule(epsilon, schedule)
-        options = Options.checked(each, dimension=space.dimension, start=start, labels=space.has_labels, **choices)
+        options = Options.checked(each, start=start, labels=space.has_labels, **choices)
         if is_reference(options.mechanism) and "epsilon" in varies:
             raise InvalidInput(
                 "varies", "epsilon", f"no other epsilon than {shown(options.epsilon)}: the table is for it"
@@ -117,10 +117,10 @@ class Setting:
         and may lose any amount to its own policy neighbours. True of a model with a jump, and of one whose every state
         may be the first and is reached from some state.
         """
+        if self.began:
+            return False
         model = self.model
         everywhere = bool((model.initial > 0).all())
-        if self.began is not None or self.options.flat == "allow":
-            return False
         if model.jump is not None:
             return everywhere or self.options.start == "before"
         reached = everywhere and model.time_homogeneous
@@ -139,7 +139,7 @@ class Setting:
         """The setting whose options a ledger or a statement recorded. ``policies``: others that single steps had."""
         check_same_states(model, policy, space)
         schedule = None if "schedule" not in written else Schedule.read(written["schedule"])
-        options, rule = Options.read(written, space.dimension, space.has_labels), _rule(written.get("answer"))
+        options, rule = Options.read(written, space.has_labels), _rule(written.get("answer"))
         varies = checked_varies(written["varies"].split(",") if "varies" in written else ())
         others = {other.digest: other for other in policies}
         return cls(model, policy, space, options, query, rule, schedule, varies, others)
@@ -210,8 +210,8 @@ class Setting:
 
     @property
     def has_public_plans(self) -> bool:
-        """Whether no answer changes what is planned: on the support, without flat bodies that exclude states."""
-        return isinstance(self.options.constraint, Support) and self.options.flat != "allow"
+        """Whether no answer changes what is planned: on the support."""
+        return isinstance(self.options.constraint, Support)
 
     @property
     def paces(self) -> bool:

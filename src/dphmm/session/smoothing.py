@@ -408,7 +408,7 @@ def _compiled(own: Filter, plans: SharedPlans, published: Published) -> Filtered
 def likelihood_row(plan: Plan, z: IntArray, out: FloatArray, step: str) -> bool:
     """How likely a plan makes an answer from each state (N,), up to a constant; whether ``out`` is in logs.
 
-    Only states that the answer excludes by its coset are impossible: a likelihood that underflows is not.
+    A likelihood that underflows is not impossible.
     """
     possible = plan.still_possible(z)
     fast = likelihood_of(plan)

@@ -18,10 +18,8 @@ from typing import Any
 
 from dphmm.accounting.event import LearningEvent, NotPrivateEvent
 from dphmm.accounting.ledger import (
-    COMPONENT_REASON,
     COST_STATEMENT,
     EPSILON_STATEMENT,
-    FLAT_REASON,
     OWN_POLICIES,
 )
 from dphmm.accounting.promise import Schedule, SequencePromise
@@ -228,37 +226,9 @@ def constraint_words(options: Options) -> str:
     )
 
 
-def scope_words(options: Options, varies: Sequence[str] = ()) -> str:
-    """Whether all states of a step share their noise; ``varies``: what steps may have of their own."""
-    if options.tells_component:
-        return (
-            f"One table per connected component of {_policy(varies)}, over its own answers: every release publishes "
-            "the component. Between components nothing is promised."
-        )
-    if options.scope == "component":
-        return (
-            f"One noise distribution per connected component of {_policy(varies)}: a release can disclose the "
-            "component, and over time releases do. Between components nothing is promised."
-        )
-    return chosen_kind(options.mechanism).words.scope
-
-
-def flat_words(options: Options) -> str:
-    """What happens where the policy's differences do not span all directions."""
-    if options.tells_component:
-        return "Every release excludes the states of all other components for certain: that was allowed."
-    words = chosen_kind(options.mechanism).words.flat
-    if words is not None:
-        return words
-    flat = "Where the answers of policy neighbours differ along one line or plane only, "
-    return (
-        flat
-        + {
-            "thicken": "the noise is widened to all directions: no release excludes a possible state for certain.",
-            "allow": "so does the noise: a release can tell for certain on which line or plane the state is.",
-            "refuse": "nothing is released.",
-        }[options.flat]
-    )
+def noise_words(options: Options) -> str:
+    """Which law answers each state."""
+    return chosen_kind(options.mechanism).words.noise
 
 
 def provenance_words(provenance: Mapping[str, Any], whom: Whom) -> str:
@@ -336,11 +306,6 @@ def randomness_words(replayable: int, rows: int, words: str = SYSTEM_WORDS) -> s
     return "The operating system's secure randomness, sampled exactly on the lattice of answers."
 
 
-def cost_unbounded_because(options: Options) -> str:
-    """Why a sum of costs has no bound."""
-    return COMPONENT_REASON if options.scope == "component" else FLAT_REASON
-
-
 def not_private_because(provenance: Mapping[str, Any], whom: Whom, replayable: int) -> list[str]:
     """The reasons for which the released people have no protection at all; usually none."""
     reasons = []
@@ -375,15 +340,8 @@ def unknown_because(provenance: Mapping[str, Any], whom: Whom, replayable: int) 
 
 def not_protected(options: Options, provenance: Mapping[str, Any], whom: Whom, varies: Sequence[str] = ()) -> list[str]:
     """What these releases do not hide, a sentence each; ``varies``: what steps may have of their own."""
-    policy = _policy(varies)
-    told = _never_protected(policy)
-    if options.tells_component:
-        told.append(f"The component of {policy} that a subject is in: every release publishes it.")
-    elif options.scope == "component":
-        told.append(f"The component of {policy} that a subject is in: releases disclose it over time.")
-    told += () if options.tells_component else chosen_kind(options.mechanism).words.not_protected
-    if options.flat == "allow" and options.made_from == "hull":
-        told.append("Where a hull is flat, the line or plane that the state is on: a release can disclose it for sure.")
+    told = _never_protected("the step's own policy" if "policy" in varies else "the policy")
+    told += chosen_kind(options.mechanism).words.not_protected
     if provenance.get("private") is True:
         told.append(_LEARNED_SHOWS)
     elif whom != NOBODY:
@@ -400,11 +358,6 @@ def _model_shows(provenance: Mapping[str, Any], whom: Whom) -> str:
         "unknown": f"The people whose data the model was made from, who may be among those released: if it was {made}, "
         "it can show their moves.",
     }[whom.people]
-
-
-def _policy(varies: Sequence[str]) -> str:
-    """Whose edges a sentence is about, where steps may have a policy of their own."""
-    return "the step's own policy" if "policy" in varies else "the policy"
 
 
 def _never_protected(policy: str) -> list[str]:

@@ -28,7 +28,7 @@ from dphmm.session.options import Options
 from dphmm.session.plan import Plan
 from dphmm.session.setting import Setting
 from dphmm.states.space import LABELS_WRONG
-from dphmm.storage.promises import cost_unbounded_because, length, places_words
+from dphmm.storage.promises import length, places_words
 from dphmm.storage.statement_types import ReleaseStatement, document, earlier_answers_of, epsilons_of
 
 #: Characters of a line beside its label: a terminal has 80 columns.
@@ -828,7 +828,7 @@ _FAR_ABOVE = 20
 def release_warnings(setting: Setting) -> list[str]:
     """Warnings about a release under a setting, from its first plan; none where that plan will be refused.
 
-    They say which states had to be joined or merged, where the cost is unbounded or far above epsilon, and where a
+    They say which states had to be joined or merged, where the cost is far above epsilon, and where a
     delta-set can end on one absorbing state. Nothing is drawn or stored; the plan stays with the setting.
 
     >>> import dphmm
@@ -860,19 +860,17 @@ def plan_warnings(plan: Plan, options: Options) -> list[str]:
         cost = (
             "and the table keeps these pairs too" if table else "which widens the hull, and so the noise, for everyone"
         )
-        component = " --scope component" if table or options.scope == "component" else ""
+        isolated = " --isolated" if table else ""
         found = "without an edge in" if table else "exposed by"
         partner = "a nearest partner"
-        remedy = f"remedy where it lowers the error, as dphmm inspect says: dphmm policy ... --merge-lonely{component}"
-        if any(getattr(mechanism, "of_labels", False) for mechanism in plan.mechanisms):
+        remedy = f"remedy where it lowers the error, as dphmm inspect says: dphmm policy ... --merge-lonely{isolated}"
+        if getattr(plan.mechanism, "of_labels", False):
             partner, remedy = "another label", "remedy: a policy with an edge for each of them"
         said.append(
             f"{len(plan.joins)} of {int(plan.constraint.plan.sum())} planned states are {found} the policy at the "
             f"first step: each is joined to {partner}, {cost}; {remedy}"
         )
-    if plan.cost == math.inf:
-        said.append(f"the cost is unbounded: {cost_unbounded_because(options)}")
-    elif plan.cost > _FAR_ABOVE * options.epsilon:
+    if plan.cost > _FAR_ABOVE * options.epsilon:
         times = float(plan.cost / options.epsilon)
         said.append(
             f"the cost of the first step is {times:.3g} epsilon: states that are far apart and that no edge of the "

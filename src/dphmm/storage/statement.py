@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import re
 from collections.abc import Sequence
 from fractions import Fraction
@@ -41,21 +40,19 @@ from dphmm.storage.promises import (
     UNIT,
     answer_words,
     constraint_words,
-    cost_unbounded_because,
     cost_words,
     covered_by_all,
     covered_distance_of,
     covered_facts,
     epsilon_words,
-    flat_words,
     merged_words,
+    noise_words,
     not_private_because,
     not_protected,
     promise,
     provenance_words,
     randomness_words,
     schedule_words,
-    scope_words,
     sequence_words,
     unknown_because,
     varied_words,
@@ -70,7 +67,6 @@ from dphmm.storage.statement_types import (
     Beginnings,
     Choice,
     ChosenSteps,
-    Flat,
     Learning,
     Mechanism,
     Merged,
@@ -191,9 +187,8 @@ def privacy_statement(
             chosen=dict(sorted(published.mechanisms.items())),
             protection=options.protection,
             start=options.start,
+            meaning=noise_words(options),
         ),
-        scope=Choice(name=options.scope, meaning=scope_words(options, varies)),
-        flat=_flat(options),
         space=stated_space(space),
         model=stated_model(model, whom),
         learning=_learning(model, published.largest_with(earlier), whom),
@@ -441,9 +436,6 @@ def stated_options(statement: ReleaseStatement) -> dict[str, str]:
         "epsilon": statement.epsilon,
         "constraint": statement.constraint.name,
         "mechanism": statement.mechanism.asked,
-        "scope": statement.scope.name,
-        "flat": statement.flat.name,
-        "thickness": json.dumps(statement.flat.thickness),
         "protection": statement.mechanism.protection,
         "start": statement.mechanism.start,
     }
@@ -511,11 +503,11 @@ def stated_space(space: StateSpace) -> Space:
 def couples(model: MarkovModel, policy: PolicyGraph, options: Options, subjects: Subjects | None) -> Verdict:
     """What a statement says of coupling: true, or "unknown".
 
-    It is not proved where answers exclude states, where steps have edges of their own, and of other beginnings.
+    It is not proved where steps have edges of their own, and of other beginnings.
     """
     if subjects is not None and (subjects.initials or set(subjects.setting.varies) - {"epsilon"}):
         return "unknown"
-    return (options.flat != "allow" and couples_along(model, policy)) or "unknown"
+    return couples_along(model, policy) or "unknown"
 
 
 def stated_sequence(
@@ -534,11 +526,6 @@ def stated_sequence(
         couples=couples,
         proved_in="docs/proofs/paths.md",
     )
-
-
-def _flat(options: Options) -> Flat:
-    thickness = None if options.thickness is None else [str(t) for t in options.thickness]
-    return Flat(name=options.flat, thickness=thickness, meaning=flat_words(options))
 
 
 def stated_model(model: MarkovModel, whom: Whom) -> Model:
@@ -575,12 +562,10 @@ def stated_plans(hashes: set[str]) -> Plans:
 
 def _totals(published: Published, earlier: Earlier, options: Options, varies: Sequence[str]) -> Totals:
     spent = published.largest_with(earlier).spent
-    unbounded = spent.cost == math.inf
     return Totals(
         of=whose_totals(earlier.answers),
         epsilon_sum=shown(spent.epsilon),
         epsilon_sum_meaning=epsilon_words(varies),
         cost_sum=shown(spent.cost),
         cost_sum_meaning=cost_words(),
-        cost_unbounded_because=cost_unbounded_because(options) if unbounded else None,
     )

@@ -98,14 +98,7 @@ class Mechanism(Part, frozen=True, kw_only=True):
     start: Annotated[
         str, _rule(enum=["before", "at"]), _is("Whether the initial distribution is of the step before the first.")
     ]
-
-
-class Flat(Part, frozen=True, kw_only=True):
-    """What happens where the policy's differences do not span all directions."""
-
-    name: Annotated[str, _rule(enum=["thicken", "allow", "refuse"]), _is("As it is written on the command line.")]
-    thickness: Annotated[list[Exact] | None, _is("Of each direction, where it was chosen.")]
-    meaning: Annotated[Text, _is("What the choice means, as a sentence.")]
+    meaning: Annotated[Text, _is("Which law answers each state, as a sentence.")]
 
 
 class Merged(Part, frozen=True, kw_only=True):
@@ -167,7 +160,7 @@ class Model(Part, frozen=True, kw_only=True):
 class Together(Part, frozen=True, kw_only=True):
     """What the model and the releases of one person lose together."""
 
-    epsilon: Annotated[Text, _is('The epsilon of replacing their record plus the sum of costs, or "unbounded".')]
+    epsilon: Annotated[Text, _is("The epsilon of replacing their record plus the sum of costs.")]
     delta: Annotated[Text, _is("The delta of replacing their record.")]
     meaning: Annotated[Text, _is("What that bounds, what is counted and what is not.")]
     costs: Annotated[Text, _is("Whose costs they are.")]
@@ -222,9 +215,8 @@ class Totals(Part, frozen=True, kw_only=True):
     of: Annotated[Text, _is("Whose totals they are.")]
     epsilon_sum: Annotated[Text, _is("A number, exactly where it is short, else rounded up.")]
     epsilon_sum_meaning: Annotated[Text, _is("What the sum of epsilons bounds.")]
-    cost_sum: Annotated[Text, _is('A number, exactly where it is short, else rounded up; or "unbounded".')]
+    cost_sum: Annotated[Text, _is("A number, exactly where it is short, else rounded up.")]
     cost_sum_meaning: Annotated[Text, _is("What the sum of costs bounds.")]
-    cost_unbounded_because: Annotated[str | None, _is("Null where the sum has a bound.")]
 
 
 class SequenceBound(Part, frozen=True, kw_only=True):
@@ -354,8 +346,6 @@ class ReleaseStatement(Part, frozen=True, kw_only=True):
     ]
     constraint: Annotated[Choice, _is("On which states a release is planned.")]
     mechanism: Mechanism
-    scope: Annotated[Choice, _is("Whether all states of a step share their noise.")]
-    flat: Flat
     space: Space
     model: Model
     learning: Annotated[

@@ -21,7 +21,7 @@ from storing import store, store_many
 
 FREE = Caps()
 PLAN = PlanRecord("p1", b"\xf0", 5, '{"epsilon":"1/2"}')
-OPTIONS = {"epsilon": "1/2", "scope": "global"}
+OPTIONS = {"epsilon": "1/2", "start": "at"}
 #: Epsilon and cost of one such release.
 SPENT_ONCE = (Fraction(1, 2), Fraction(4, 3))
 
@@ -136,10 +136,10 @@ def test_a_release_needs_its_session(ledger: Ledger) -> None:
 @pytest.mark.parametrize(
     ("field", "options"),
     [
-        ("epsilon", {"epsilon": "1", "scope": "component"}),
-        ("scope", {"epsilon": "1/2", "scope": "component"}),
-        ("scope", {"epsilon": "1/2"}),
-        ("flat", OPTIONS | {"flat": "allow"}),
+        ("epsilon", {"epsilon": "1", "start": "before"}),
+        ("start", {"epsilon": "1/2", "start": "before"}),
+        ("start", {"epsilon": "1/2"}),
+        ("mechanism", OPTIONS | {"mechanism": "auto"}),
     ],
 )
 def test_a_session_keeps_its_options(ledger: Ledger, field: str, options: dict[str, str]) -> None:

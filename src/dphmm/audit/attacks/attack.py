@@ -18,7 +18,7 @@ from dphmm._notebook import html_lines
 from dphmm.accounting.ledger import Ledger
 from dphmm.audit.attacks.truth import Truth, answer_of, begins_of, truth_of
 from dphmm.audit.findings import Findings
-from dphmm.audit.history import bodies_of
+from dphmm.audit.history import law_of_plan
 from dphmm.audit.pairs import degrees
 from dphmm.audit.released_file import ReleasedFile
 from dphmm.audit.replay import Replay
@@ -354,7 +354,7 @@ class _Degrees:
     def of(self, plan: Plan, state: int) -> int:
         """How many possible states a state is hidden among."""
         if plan.hash not in self._of:
-            self._of[plan.hash] = degrees(bodies_of(plan), plan.image, plan.constraint.support, plan.epsilon)
+            self._of[plan.hash] = degrees(law_of_plan(plan), plan.image, plan.constraint.support, plan.epsilon)
         return int(self._of[plan.hash][state])
 
 
