@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from fractions import Fraction
 
 import numpy as np
 
@@ -111,4 +110,3 @@ WRONG = (
     (partner_is_itself, "are themselves"),
     (false_constant, "public constant"),
 )
-TWO = Fraction(2)

@@ -31,6 +31,7 @@ def report(tmp_path_factory):
     return read_report(folder / "released.parquet", model, dphmm.load_policy(folder / "policy.json", model=model))
 
 
+@pytest.mark.slow
 def test_what_was_spent_is_that_of_a_window(report):
     assert report.largest_of == {"u1": Fraction(4)}
     assert [total for _, blocks in report.spent for _, _, total in blocks] == [12]

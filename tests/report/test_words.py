@@ -74,6 +74,7 @@ def of_folder(folder):
 # -- who stays at one place ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_answers_at_noon_find_who_stays_all_day(noon):
     """What is said is no more than the error of a reader who takes the median of a week's answers."""
     made = of_folder(noon)
@@ -90,6 +91,7 @@ def test_answers_at_noon_find_who_stays_all_day(noon):
     assert second < np.mean(simple) + space.cell / 2
 
 
+@pytest.mark.slow
 def test_who_stays_is_told_alike_by_page_terminal_and_json(noon):
     public = ("--policy", noon / "policy.json", "--force")
     told = json.loads(report(noon, noon / "page.html", *public, "--json").stdout)

@@ -106,6 +106,7 @@ def crowd(people, steps, places, seed):
     return model, found, truth
 
 
+@pytest.mark.slow
 def test_people_with_places_are_smoothed_better():
     model, people, truth = crowd(25, 60, places=True, seed=4)
     places = chosen_places(people, public_base(model))
@@ -118,6 +119,7 @@ def test_people_with_places_are_smoothed_better():
     assert after > 1.05 * before
 
 
+@pytest.mark.slow
 def test_people_who_move_as_the_model_says_have_none():
     model, people, _ = crowd(25, 60, places=False, seed=5)
     assert chosen_places(people, public_base(model)) is None
