@@ -28,7 +28,7 @@ from dphmm.errors import InvalidInput
 from dphmm.planning import LADDER, LONGER, World
 from dphmm.schedule_plan import SETTLED, _digest, read_plan, save_plan
 from dphmm.session.plan import Position
-from dphmm.session.scheduled import PlanSchedule
+from dphmm.session.plan_schedule import PlanSchedule
 from dphmm.session.setting import Setting
 from dphmm.session.smoothing import Published, Smoother
 from dphmm.simulated import (
@@ -301,7 +301,7 @@ def test_estimates_side_by_side_are_those_of_a_session_and_of_a_smoother(start, 
         assert np.allclose(online[person, :, 0], expected[0], atol=1e-9, rtol=0)
         assert np.allclose(smoothed_means[person, :, 0], expected[1], atol=1e-9, rtol=0)
         # A session's own fold and its Smoother, at the steps that were asked.
-        position = Position.first(MODEL, setting.options)
+        position = Position.first(MODEL, setting.options.start)
         for t in schedule.at:
             position = position.skip(MODEL, t - position.t) if t > position.t else position
             plan, z = answers[t]

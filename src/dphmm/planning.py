@@ -45,7 +45,7 @@ from dphmm.schedule_plan import (
 from dphmm.session.answer import answer_under
 from dphmm.session.options import check_begins
 from dphmm.session.plan import Plan
-from dphmm.session.scheduled import PlanSchedule
+from dphmm.session.plan_schedule import PlanSchedule
 from dphmm.session.setting import Setting
 from dphmm.simulated import (
     Errors,

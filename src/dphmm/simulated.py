@@ -23,7 +23,7 @@ from dphmm.policy.constraint import DeltaSet, delta_states
 from dphmm.samplers.entropy import ReplayBits
 from dphmm.session.answer import answer_under
 from dphmm.session.plan import Plan, likelihood_of
-from dphmm.session.scheduled import PlanSchedule
+from dphmm.session.plan_schedule import PlanSchedule
 from dphmm.session.setting import Setting
 from dphmm.states.grid import Grid
 from dphmm.states.hexes import H3

@@ -11,7 +11,6 @@ import pytest
 
 import dphmm
 from dphmm.accounting.ledger import MemoryLedger
-from dphmm.session.options import StepChoice
 from dphmm.session.setting import Setting
 from proofs.test_joint_partners import everywhere, joint
 from registered import chosen_mechanisms
@@ -60,7 +59,7 @@ class World:
         if random.random() < 0.5:
             partners = {alone[0]: alone[-1], alone[1]: alone[0]}
         protection = always_the_last if random.random() < 0.5 else None
-        choice = StepChoice.checked(self.setting, epsilon, policy, partners, protection)
+        choice = self.setting.choice(epsilon, policy, partners, protection)
         return policy, self.setting.under(choice).planner.plan(everything, chosen, choice=choice)
 
     def neighbours(self, policy, plan):

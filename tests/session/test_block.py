@@ -101,7 +101,7 @@ def test_rows_are_the_planner_s_plans_and_laws_its_samplers(seed):
 
 def planned_alone(world, prior):
     options = world.setting.options
-    return world.planner().plan(prior.support, Position(1, prior).plan_set(options))
+    return world.planner().plan(prior.support, Position(1, prior).plan_set(options.constraint))
 
 
 def check_law(block, row, mechanism):

@@ -9,10 +9,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from dphmm.mechanisms.answer_table import AnswerTable
 from dphmm.session import filter as filtering
 from dphmm.session.filter import Filter, FlushedRow, Observations
 from dphmm.session.plan import LABEL
-from dphmm.session.scheduled import PlanSchedule
+from dphmm.session.plan_schedule import PlanSchedule
 from dphmm.session.setting import Setting
 from session.test_tables import LISTED, WORLDS, world
 
@@ -32,7 +33,7 @@ def steps_of(rng, own, users):
         skipped = rng.choice([0, 0, 0, 1, 2, 30], int(rng.integers(1, 12)))
         t = 1 + np.cumsum(np.maximum(skipped, 1)) - np.maximum(skipped, 1)
         # A table names its own answers alone.
-        listed = own.schedule.plan(own.schedule.number(1)).mechanism.table_law is not None
+        listed = isinstance(own.schedule.plan(own.schedule.number(1)).mechanism, AnswerTable)
         z = space.answers[rng.integers(0, space.n_states, len(t))]
         z = z + rng.integers(-2, 3, (len(t), space.dimension)) * (not listed)
         # What is published of a state that is certain is its own answer.

@@ -35,9 +35,9 @@ def expected(prior, steps, space, z):
 
 def test_posteriors_and_cost(replay):
     model, space, options, planner = replay
-    position = Position.first(model, options)
+    position = Position.first(model, options.start)
     assert np.flatnonzero(position.prior.support).tolist() == [1, 3]
-    first = planner.plan(position.prior.support, position.plan_set(options))
+    first = planner.plan(position.prior.support, position.plan_set(options.constraint))
     z = space.frame.to_lattice([1.5, 1.0])
     posterior = position.posterior(first, z)
     due = expected(position.prior.probability, [space.lattice[3] - space.lattice[1]], space, z)
@@ -45,7 +45,7 @@ def test_posteriors_and_cost(replay):
 
     position = position.predict(model, posterior)
     assert np.flatnonzero(position.prior.support).tolist() == [1, 2, 4]
-    second = planner.plan(position.prior.support, position.plan_set(options))
+    second = planner.plan(position.prior.support, position.plan_set(options.constraint))
     graph = planner.policy.union(dphmm.policy.from_edges(second.joins, 6))
     assert graph.edges(second.constraint).tolist() == [[1, 2], [1, 4]]
     z = space.frame.to_lattice([3.0, 1.0])

@@ -25,8 +25,9 @@ from dphmm.errors import InvalidInput
 from dphmm.session import filter as filtering
 from dphmm.session.answer import answer_under
 from dphmm.session.filter import Observations
+from dphmm.session.plan_schedule import PlanSchedule
 from dphmm.session.rounds import Rows
-from dphmm.session.scheduled import PlanSchedule, Steps
+from dphmm.session.scheduled import Steps
 from dphmm.session.setting import Setting
 from dphmm.states.trajectory import Trajectories
 

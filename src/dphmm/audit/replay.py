@@ -192,7 +192,7 @@ class Replay:
 
     def _sets(self, position: Position, recorded: BoolArray | None) -> Iterator[BoolArray]:
         """The plan set of a step; then the recorded one, where it is as good."""
-        yield position.plan_set(self.setting.options)
+        yield position.plan_set(self.setting.options.constraint)
         if recorded is not None and self._as_good(position, recorded):
             yield recorded
 
@@ -201,7 +201,7 @@ class Replay:
         constraint, p = self.setting.options.constraint, position.prior.probability
         if not isinstance(constraint, DeltaSet) or len(plan_set) != len(p):
             return False
-        own = position.plan_set(self.setting.options)
+        own = position.plan_set(self.setting.options.constraint)
         mass = math.fsum(p[plan_set])
         return bool(mass >= 1 - constraint.delta - _MASS) and abs(int(own.sum()) - int(plan_set.sum())) <= 1
 

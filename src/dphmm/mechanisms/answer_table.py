@@ -389,11 +389,6 @@ class AnswerTable(AnswerMechanism):
         numbers = self._rows(images)
         return np.full(len(numbers), -np.inf) if named < 0 else np.asarray(self._law.logs[numbers, named])
 
-    @property
-    def table_law(self) -> TableLaw:
-        """`law`, as the compiled filter asks for it."""
-        return self._law
-
     def possible(self, z: IntArray, images: IntArray) -> BoolArray:
         """All of the answers (N, d) where the lattice point z (d,) is one of the table's, else none."""
         return np.full(len(images), bool(self._law.numbers(np.asarray(z)[None])[0] >= 0))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,9 +24,6 @@ from dphmm.sensitivity.protection import degree_among
 from dphmm.states.lattice import Lattice
 from dphmm.states.space import StateSpace
 from dphmm.types import Bits, BoolArray, Exact, FloatArray, IntArray, Loss
-
-if TYPE_CHECKING:
-    from dphmm.mechanisms.answer_table import TableLaw
 
 
 class FloatLaw(NamedTuple):
@@ -158,11 +155,6 @@ class LatticeMechanism(ABC):
     @property
     def float_law(self) -> FloatLaw | None:
         """The law as the compiled filter reads it; None where floats do not serve it."""
-        return None
-
-    @property
-    def table_law(self) -> TableLaw | None:
-        """The law of a mechanism that names one of listed answers; None of any other."""
         return None
 
 

@@ -21,7 +21,7 @@ from dphmm.policy.graph import PolicyGraph
 from dphmm.report.beliefs import Cells, Levels
 from dphmm.schedule_plan import SchedulePlan, Stays
 from dphmm.session.plan import Plan
-from dphmm.session.scheduled import PlanSchedule
+from dphmm.session.plan_schedule import PlanSchedule
 from dphmm.session.setting import Subjects
 from dphmm.simulated import ModelGuesses, laws_of_steps
 from dphmm.states.grid import Grid

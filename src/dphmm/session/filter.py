@@ -25,12 +25,12 @@ from dphmm.errors import DphmmError
 from dphmm.markov.filtering import SETTLED, Belief
 from dphmm.markov.model import MarkovModel
 from dphmm.session.plan import LABEL, Likelihood, Position, TableLikelihood, estimate
+from dphmm.session.plan_schedule import PlanSchedule
 from dphmm.states.space import StateSpace
 from dphmm.types import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from dphmm._kernels.filter_batch import Batch, Estimates, Flushing, Laws, Steps, Subjects
-    from dphmm.session.scheduled import PlanSchedule
 
 #: Pieces of work for each core, and what is too little to divide (steps times states).
 _PIECES = 2

@@ -12,14 +12,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from dphmm._checks import exact_epsilon, exact_number, one_of, written_fraction
 from dphmm.accounting.ledger import Caps, Ledger, MemoryLedger, PlanRecord, SequencePromise
 from dphmm.accounting.promise import Schedule
-from dphmm.accounting.records import shown
 from dphmm.errors import InvalidInput
 from dphmm.mechanisms import AUTO, MECHANISM_CHOICES, Hops, MadeTable, chosen_kind, make_known
 from dphmm.mechanisms.answer_table import is_reference, known_table
@@ -28,10 +27,6 @@ from dphmm.policy.graph import PolicyGraph
 from dphmm.sensitivity.protection import PROTECTIONS, Partner
 from dphmm.session.plan import chosen_of, damaged
 from dphmm.types import Exact, IntArray
-
-if TYPE_CHECKING:
-    from dphmm.session.setting import Setting
-
 
 STARTS = ("before", "at")
 
@@ -206,46 +201,6 @@ class StepChoice:
     joins: IntArray | None = None
     split: str | None = None
 
-    @classmethod
-    def checked(
-        cls,
-        setting: Setting,
-        epsilon: Exact | None = None,
-        policy: PolicyGraph | None = None,
-        partners: Partners | None = None,
-        protection: str | Partner | None = None,
-    ) -> StepChoice | None:
-        """The choice of a step from what a user passes; None where it is the setting's own.
-
-        Raises InvalidInput naming the field, also for a choice that the setting does not let vary.
-        """
-        given = {"epsilon": epsilon, "partners": partners, "policy": policy, "protection": protection}
-        for name, value in given.items():
-            if value is not None and name not in setting.varies:
-                expected = f'nothing, or a session that was made with varies=("{name}",)'
-                raise InvalidInput(name, "a choice for one step", expected)
-        if epsilon is not None and setting.schedule is not None:
-            expected = f"nothing beside the schedule, whose releases have {shown(setting.schedule.exact)} each"
-            raise InvalidInput("epsilon", str(epsilon), expected)
-        if policy is not None and not isinstance(policy, PolicyGraph):
-            raise InvalidInput("policy", type(policy).__name__, "a PolicyGraph")
-        if policy is not None and policy.n_states != setting.space.n_states:
-            raise InvalidInput("policy", f"{policy.n_states} states", f"the {setting.space.n_states} of the space")
-        if protection is not None and not callable(protection) and protection not in PROTECTIONS:
-            expected = f"{', '.join(PROTECTIONS)}, or a callable (state, others) -> partner"
-            raise InvalidInput("protection", str(protection), expected)
-        if policy is not None:
-            # Whoever reads this step again needs it.
-            setting.policies[policy.digest] = policy
-        exact = None if epsilon is None else exact_epsilon(epsilon)
-        choice = cls(
-            epsilon=None if exact == setting.options.epsilon else exact,
-            policy=None if policy is not None and policy.digest == setting.policy.digest else policy,
-            partners=None if not partners else _numbers_of(setting, partners),
-            protection=None if protection == setting.options.protection else protection,
-        )
-        return None if choice.is_none else choice
-
     @property
     def is_none(self) -> bool:
         """Whether nothing is chosen."""
@@ -336,22 +291,3 @@ def check_same_policy(own: str, other: PlanRecord, default: str, t: int) -> None
     if theirs != own:
         expected = f"{theirs[:12]}, that of another query of this subject at step {t}"
         raise InvalidInput("policy", own[:12], expected)
-
-
-def _numbers_of(setting: Setting, partners: Partners) -> IntArray:
-    if not isinstance(partners, Mapping):
-        raise InvalidInput("partners", type(partners).__name__, "a dictionary {state: partner}")
-    pairs = [(_state(setting, state), _state(setting, partner)) for state, partner in partners.items()]
-    found = np.array(sorted(pairs), dtype=np.int64).reshape(-1, 2)
-    if len(set(found[:, 0].tolist())) < len(found):
-        raise InvalidInput("partners", "a state twice", "one partner for a state")
-    return found
-
-
-def _state(setting: Setting, state: Any) -> int:
-    number = setting.space.index_of(state) if isinstance(state, str) else state
-    if isinstance(number, bool) or not isinstance(number, (int, np.integer)):
-        raise InvalidInput("partners", type(state).__name__, "numbers or names of states")
-    if not 0 <= number < setting.space.n_states:
-        raise InvalidInput("partners", str(state), f"a state: 0 to {setting.space.n_states - 1}, or a name")
-    return int(number)

@@ -23,7 +23,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -35,13 +35,10 @@ from dphmm.errors import InvalidInput
 from dphmm.markov.filtering import Belief
 from dphmm.markov.model import MarkovModel
 from dphmm.mechanisms import LatticeMechanism
-from dphmm.policy.constraint import Constraint, Support, delta_states
+from dphmm.mechanisms.answer_table import AnswerTable, TableLaw
+from dphmm.policy.constraint import Constraint, DeltaSet, Support, delta_states
 from dphmm.sensitivity.hull import SensitivityHull
 from dphmm.types import BoolArray, FloatArray, IntArray
-
-if TYPE_CHECKING:
-    from dphmm.mechanisms.answer_table import TableLaw
-    from dphmm.session.options import Options
 
 #: Part of every plan hash: raise it when the same inputs would make another plan.
 ALGORITHM_VERSION = 4
@@ -344,9 +341,9 @@ class TableLikelihood(Likelihood):
     @classmethod
     def of_table(cls, plan: Plan) -> TableLikelihood | None:
         """The likelihood of a table's plan, else None."""
-        law = plan.mechanism.table_law
-        if law is None:
+        if not isinstance(plan.mechanism, AnswerTable):
             return None
+        law = plan.mechanism.law
         rows = np.ascontiguousarray(law.probabilities[law.numbers(plan.image)].T)
         count, d = law.points.shape
         facets, kind = np.zeros(count), _kernels.filter_batch.LISTED
@@ -412,16 +409,16 @@ class Position(NamedTuple):
     prior: Belief
 
     @classmethod
-    def first(cls, model: MarkovModel, options: Options) -> Position:
+    def first(cls, model: MarkovModel, start: str) -> Position:
         """Before step 1. start="before": the initial distribution describes t = 0, one transition earlier."""
         initial = Belief.initial(model)
-        return cls(1, initial.predict(model, t=1) if options.start == "before" else initial)
+        return cls(1, initial.predict(model, t=1) if start == "before" else initial)
 
-    def plan_set(self, options: Options) -> BoolArray:
+    def plan_set(self, constraint: Support | DeltaSet) -> BoolArray:
         """ΔX_t (N,): the support, or a δ-set of the prior."""
-        if isinstance(options.constraint, Support):
+        if isinstance(constraint, Support):
             return self.prior.support
-        return delta_states(self.prior.probability, self.prior.support, options.constraint.exact)
+        return delta_states(self.prior.probability, self.prior.support, constraint.exact)
 
     def posterior(self, plan: Plan, z: IntArray) -> Belief:
         """The belief given this step's release, too."""

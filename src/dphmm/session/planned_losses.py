@@ -17,7 +17,7 @@ from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.graph import PolicyGraph
 from dphmm.session.plan import Plan
-from dphmm.session.scheduled import PlanSchedule
+from dphmm.session.plan_schedule import PlanSchedule
 from dphmm.session.setting import Setting
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from dphmm.policy.constraint import DeltaSet, Support
 from dphmm.policy.graph import PolicyGraph
 from dphmm.samplers.entropy import default_bits
 from dphmm.sensitivity.protection import Partner
-from dphmm.session.options import Partners, StepChoice, checked_caps, checked_ledger, epsilon_of_step, promise_beside
+from dphmm.session.options import Partners, checked_caps, checked_ledger, epsilon_of_step, promise_beside
 from dphmm.session.plan import ESTIMATE_LOSSES, LABEL, Plan, Position, chosen_of, estimate
 from dphmm.session.releases import NOT_ASKED, Release
 from dphmm.session.rounds import (
@@ -221,7 +221,7 @@ class ReleaseSession:
         """The plan of the coming step: a function of public data."""
         partners = partners_at(self._ledger, self._subject.name, self._t, self._setting)
         support = self.support
-        plan_set = support if self._loss is None else self._position.plan_set(self._setting.options)
+        plan_set = support if self._loss is None else self._position.plan_set(self._setting.options.constraint)
         return self._setting.planner.plan(support, plan_set, partners)
 
     @property
@@ -296,7 +296,7 @@ class ReleaseSession:
         """
         choice = None
         if epsilon is not None or policy is not None or partners is not None or protection is not None:
-            choice = StepChoice.checked(self._setting, epsilon, policy, partners, protection)
+            choice = self._setting.choice(epsilon, policy, partners, protection)
         if t is not None and t != self._t:
             return self._stored(t, epsilon, policy)
         states = np.array([self._state_number(state)])

@@ -30,8 +30,8 @@ from dphmm.markov.model import MarkovModel
 from dphmm.mechanisms.answer_table import is_reference
 from dphmm.policy.constraint import Support
 from dphmm.policy.graph import PolicyGraph
-from dphmm.sensitivity.protection import AUTO, MERGE
-from dphmm.session.options import CHOICES, Options, StepChoice, checked_varies, recorded_choice
+from dphmm.sensitivity.protection import AUTO, MERGE, PROTECTIONS, Partner
+from dphmm.session.options import CHOICES, Options, Partners, StepChoice, checked_varies, recorded_choice
 from dphmm.session.plan import (
     NO_PARTNERS,
     Plan,
@@ -224,12 +224,12 @@ class Setting:
 
     @cached_property
     def _first(self) -> Position:
-        return Position.first(self.model, self.options)
+        return Position.first(self.model, self.options.start)
 
     def plan(self, position: Position, partners: IntArray = NO_PARTNERS, choice: StepChoice | None = None) -> Plan:
         """The plan of the step that a subject stands before; ``partners`` (p, 2) are fixed by its other queries."""
         planner = self.planner if choice is None else self.under(choice).planner
-        return planner.plan(position.prior.support, position.plan_set(self.options), partners, choice)
+        return planner.plan(position.prior.support, position.plan_set(self.options.constraint), partners, choice)
 
     def made_again(self, support: BoolArray, record: PlanRecord) -> Plan:
         """The plan that a record makes on a support (N,), whatever was chosen for its step.
@@ -238,6 +238,44 @@ class Setting:
         """
         choice = self.choice_of(record)
         return self.under(choice).planner.plan(support, plan_states(record), recorded_joint_edges(record), choice)
+
+    def choice(
+        self,
+        epsilon: Exact | None = None,
+        policy: PolicyGraph | None = None,
+        partners: Partners | None = None,
+        protection: str | Partner | None = None,
+    ) -> StepChoice | None:
+        """The choice of a step from what a user passes; None where it is the setting's own.
+
+        Raises InvalidInput naming the field, also for a choice that the setting does not let vary.
+        """
+        given = {"epsilon": epsilon, "partners": partners, "policy": policy, "protection": protection}
+        for name, value in given.items():
+            if value is not None and name not in self.varies:
+                expected = f'nothing, or a session that was made with varies=("{name}",)'
+                raise InvalidInput(name, "a choice for one step", expected)
+        if epsilon is not None and self.schedule is not None:
+            expected = f"nothing beside the schedule, whose releases have {shown(self.schedule.exact)} each"
+            raise InvalidInput("epsilon", str(epsilon), expected)
+        if policy is not None and not isinstance(policy, PolicyGraph):
+            raise InvalidInput("policy", type(policy).__name__, "a PolicyGraph")
+        if policy is not None and policy.n_states != self.space.n_states:
+            raise InvalidInput("policy", f"{policy.n_states} states", f"the {self.space.n_states} of the space")
+        if protection is not None and not callable(protection) and protection not in PROTECTIONS:
+            expected = f"{', '.join(PROTECTIONS)}, or a callable (state, others) -> partner"
+            raise InvalidInput("protection", str(protection), expected)
+        if policy is not None:
+            # Whoever reads this step again needs it.
+            self.policies[policy.digest] = policy
+        exact = None if epsilon is None else exact_epsilon(epsilon)
+        choice = StepChoice(
+            epsilon=None if exact == self.options.epsilon else exact,
+            policy=None if policy is not None and policy.digest == self.policy.digest else policy,
+            partners=None if not partners else _numbers_of(self.space, partners),
+            protection=None if protection == self.options.protection else protection,
+        )
+        return None if choice.is_none else choice
 
     def choice_of(self, record: PlanRecord) -> StepChoice | None:
         """What was chosen for the step of a recorded plan, None for nothing. Raises InvalidInput as `made_again`."""
@@ -435,9 +473,28 @@ class Subjects:
         return own if choice is None or choice.epsilon is None else choice.epsilon
 
 
+def _numbers_of(space: StateSpace, partners: Partners) -> IntArray:
+    if not isinstance(partners, Mapping):
+        raise InvalidInput("partners", type(partners).__name__, "a dictionary {state: partner}")
+    pairs = [(_state(space, state), _state(space, partner)) for state, partner in partners.items()]
+    found = np.array(sorted(pairs), dtype=np.int64).reshape(-1, 2)
+    if len(set(found[:, 0].tolist())) < len(found):
+        raise InvalidInput("partners", "a state twice", "one partner for a state")
+    return found
+
+
+def _state(space: StateSpace, state: Any) -> int:
+    number = space.index_of(state) if isinstance(state, str) else state
+    if isinstance(number, bool) or not isinstance(number, (int, np.integer)):
+        raise InvalidInput("partners", type(state).__name__, "numbers or names of states")
+    if not 0 <= number < space.n_states:
+        raise InvalidInput("partners", str(state), f"a state: 0 to {space.n_states - 1}, or a name")
+    return int(number)
+
+
 def _checked(setting: Setting, step: int, each: Mapping[str, Any]) -> StepChoice | None:
     try:
-        return StepChoice.checked(setting, **each)
+        return setting.choice(**each)
     except InvalidInput as error:
         came, _, expected = str(error).removeprefix(f"{error.field}: got ").rpartition("; expected ")
         raise InvalidInput(f"step_choices, step {step}, {error.field}", came, expected) from None

@@ -28,8 +28,8 @@ from dphmm.session.filter import Filter, Observations
 from dphmm.session.options import StepChoice
 from dphmm.session.own_places import OwnPlaces, Person, person_model
 from dphmm.session.plan import LABEL, NO_PARTNERS, Plan, Position, check_made_again, estimate, likelihood_of, spread
+from dphmm.session.plan_schedule import PlanSchedule
 from dphmm.session.rounds import check_gap, check_joint
-from dphmm.session.scheduled import PlanSchedule
 from dphmm.session.setting import Setting, Subjects, check_header
 from dphmm.states.space import StateSpace
 from dphmm.types import BoolArray, FloatArray, IntArray
@@ -254,7 +254,7 @@ class Smoother:
                 choices.append(None)
                 position = position.predict(model, position.prior)
                 continue
-            support, plan_set = position.prior.support, position.plan_set(options)
+            support, plan_set = position.prior.support, position.plan_set(options.constraint)
             plan, choice = self._drawn_under(position, published, n)
             sets.append((np.packbits(support), np.packbits(plan_set)))
             choices.append(choice)

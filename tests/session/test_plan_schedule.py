@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor, TimeoutError
 import numpy as np
 import pytest
 
-from dphmm.session.scheduled import PlanSchedule
+from dphmm.session.plan_schedule import PlanSchedule
 from dphmm.session.setting import Setting
 from session.test_tables import world
 
