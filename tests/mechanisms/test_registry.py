@@ -118,7 +118,7 @@ def test_no_release_takes_a_continuous_mechanism():
         with pytest.raises(InvalidInput, match=f"mechanism: got {name}; expected one of discrete-knorm, staircase"):
             mechanism_for(shape("disc"), Fraction(1), name)
         with pytest.raises(InvalidInput, match=f"mechanism: got {name}; expected one of auto, discrete-knorm"):
-            Options.checked(1, dimension=2, mechanism=name)
+            Options.checked(1, mechanism=name)
 
 
 def test_a_plan_gets_the_mechanism_it_names():
