@@ -970,7 +970,7 @@ class Checker:
             except Unknown:
                 unseen.append(f"kind and parameters of policy {policy['sha256'][:12]}")
         if unseen:
-            self.report.cannot("chosen steps", f"{some(unseen)}: `dphmm audit --choices` compares them")
+            self.report.cannot("chosen steps", f"{some(unseen)}: `dphmm.audit.check_released` compares them")
         if odd or same:
             figure = f"{same} policies of steps have the hash of their kind and parameters"
             self.report.require(not odd, "chosen steps", figure, f"policies of another hash: {some(odd)}")

@@ -478,6 +478,16 @@ def test_a_cap_of_the_account_refuses_the_table_before_anything_is_drawn(parts):
     assert {user: ledger.spent(user) for user in "uv"} == before
 
 
+def test_a_promise_that_is_given_refuses_the_table_before_anything_is_drawn(parts, monkeypatch):
+    """The last user of a long table would break it, in another transaction than the first."""
+    monkeypatch.setattr("dphmm.batch.CHUNK", 2)
+    ledger = MemoryLedger()
+    rows = rows_of("ababc", [*"uu", *"vvv"], step=np.array([1, 2, 1, 2, 3]))
+    with pytest.raises(BudgetExceeded, match=r"promise: step 3 .* for subject .v. requested 1; 0 is left there"):
+        released(batch(parts, 1, ledger=ledger, promise=dphmm.SequencePromise(2, steps=9)), rows)
+    assert ledger.sessions() == []
+
+
 def test_blocks_of_steps_begin_at_step_1(parts):
     """A statement does not say that a block began before: its rows would seem to break the promise."""
     promise = dphmm.SequencePromise(2, per=4, passed=2)

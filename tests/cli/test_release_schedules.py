@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from contextlib import contextmanager
 
@@ -203,14 +202,6 @@ def test_a_plan_speaks_of_a_file_with_a_whole_block(promise, hours, whole):
     table = VisitTable.of(rows, space, 3600)
     schedule = Schedule(dphmm.SequencePromise(2, **promise), 1, (1, 2))
     assert _whole(table, schedule, 3600) is whole
-
-
-def test_a_plan_says_nothing_of_steps_under_other_policies(folder, plan, run):
-    """Its figures are of its own policy."""
-    times = sorted({row["t"] for row in csv.DictReader((folder / "walks.csv").read_text().splitlines())})
-    (folder / "choices.csv").write_text("t,policy\n" + "".join(f"{t},complete.json\n" for t in times))
-    said = " ".join(release(run, "--plan", "plan.json", "--choices", "choices.csv").stderr.split())
-    assert "off expected" not in said and "still found no plan has computed it for such rows" in said
 
 
 def test_without_a_plan_it_is_said_who_computes_what_is_found(folder, run, one_json):

@@ -25,6 +25,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import choosing
 import dphmm
 from dphmm.markov.model import couples_along_radius
 
@@ -76,6 +77,16 @@ def world(town, tmp_path_factory, run):
 def audited(run, *more, released="released.csv", policy="radius.json", code=0):
     public = ("--model", "model.npz", "--policy", policy, "--released", released, "--ledger", "ledger.db")
     return run("audit", *public, "--plans", "plans.json", *more, code=code)
+
+
+#: Tests run in the folder of their world.
+HERE = Path()
+
+
+def policies_of(times, policy):
+    """Steps at these times under a policy of their own."""
+    own = choosing.public(HERE, policy)[1]
+    return choosing.steps_of(HERE, {time: {"policy": own} for time in times})
 
 
 def everything(released="released.csv", policy="radius.json"):
@@ -167,10 +178,9 @@ def test_other_choices_are_right_or_cannot_be_told(folder, run, verify, more):
 def test_steps_with_a_policy_of_their_own_have_the_epsilon_of_all(folder, run, verify):
     Path("ledger.db").unlink()
     times = sorted({row["t"] for row in csv.DictReader(Path("walks.csv").read_text().splitlines())})
-    Path("choices.csv").write_text(f"t,policy\n{times[0]},radius.json\n{times[1]},radius.json\n")
-    chosen = ("--choices", "choices.csv")
-    run("release", "walks.csv", *PUBLIC, "--epsilon", 1, "-o", "other.csv", "--ledger", "ledger.db", *chosen)
-    assert "nothing is wrong" in audited(run, *chosen, released="other.csv").stdout
+    chosen = policies_of(times[:2], "radius.json")
+    choosing.release(HERE, "other.csv", policy="radius.json", step_choices=chosen)
+    assert not choosing.audit(HERE, "other.csv", policy="radius.json", step_choices=chosen).convicted
     _, found = verify(*everything("other.csv"))
     assert found["wrong"] == [] and any(line.startswith("epsilon") for line in found["ok"])
 
@@ -180,11 +190,10 @@ def test_losses_under_another_policy_of_single_steps_cannot_be_told(folder, run,
     """Of a policy that joins fewer states the file's own edges say nothing, and they are not wrong."""
     Path("ledger.db").unlink()
     times = sorted({row["t"] for row in csv.DictReader(Path("walks.csv").read_text().splitlines())})
-    Path("choices.csv").write_text(f"t,policy\n{times[0]},radius.json\n{times[1]},radius.json\n")
     run("policy", "complete", "model.npz", "-o", "wide.json")
-    wide, chosen = ("--model", "model.npz", "--policy", "wide.json"), ("--choices", "choices.csv")
-    run("release", "walks.csv", *wide, "--epsilon", 1, "-o", "other.csv", "--ledger", "ledger.db", *chosen)
-    assert "nothing is wrong" in audited(run, *chosen, released="other.csv", policy="wide.json").stdout
+    chosen = policies_of(times[:2], "radius.json")
+    choosing.release(HERE, "other.csv", policy="wide.json", step_choices=chosen)
+    assert not choosing.audit(HERE, "other.csv", policy="wide.json", step_choices=chosen).convicted
     _, found = verify(*everything("other.csv", "wide.json"))
     assert found["wrong"] == []
     assert any("plans are of policies of their own" in line for line in found["cannot tell"])
@@ -196,13 +205,12 @@ def test_a_policy_that_steps_had_is_not_called_another(folder, run, verify, left
     """All answers are under the narrow policy; the statement says so of one step, or of none."""
     Path("ledger.db").unlink()
     times = sorted({row["t"] for row in csv.DictReader(Path("walks.csv").read_text().splitlines())})
-    Path("choices.csv").write_text("t,policy\n" + "".join(f"{t},radius.json\n" for t in times))
     run("policy", "complete", "model.npz", "-o", "wide.json")
-    wide, chosen = ("--model", "model.npz", "--policy", "wide.json"), ("--choices", "choices.csv")
+    chosen = policies_of(times, "radius.json")
     for old in ("released.csv", "released.csv.privacy.json"):
         Path(old).unlink()
-    run("release", "walks.csv", *wide, "--epsilon", 1, "-o", "released.csv", "--ledger", "ledger.db", *chosen)
-    audited(run, *chosen, policy="wide.json")
+    choosing.release(HERE, "released.csv", policy="wide.json", step_choices=chosen)
+    choosing.audit(HERE, "released.csv", policy="wide.json", step_choices=chosen)
     assert verify(*everything(policy="wide.json"))[1]["wrong"] == []
 
     def less(told):
@@ -640,12 +648,11 @@ def test_a_policy_of_steps_has_the_hash_of_what_is_said_of_it(folder, run, verif
     Path("ledger.db").unlink()
     times = sorted({row["t"] for row in csv.DictReader(Path("walks.csv").read_text().splitlines())})
     run("policy", "complete", "model.npz", "-o", "wide.json")
-    Path("choices.csv").write_text(f"t,policy\n{times[0]},wide.json\n")
-    chosen = ("--choices", "choices.csv")
+    chosen = policies_of(times[:1], "wide.json")
     for old in ("released.csv", "released.csv.privacy.json"):
         Path(old).unlink()
-    run("release", "walks.csv", *PUBLIC, "--epsilon", 1, "-o", "released.csv", "--ledger", "ledger.db", *chosen)
-    audited(run, *chosen)
+    choosing.release(HERE, "released.csv", policy="radius.json", step_choices=chosen)
+    choosing.audit(HERE, "released.csv", policy="radius.json", step_choices=chosen)
     edit_statement(lambda told: change(told["varied"]["chosen"][0]))
     _, found = verify(*everything())
     words = ("kind and parameters", "hash:", "missing")

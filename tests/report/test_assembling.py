@@ -18,6 +18,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
+import choosing
 import dphmm
 from dphmm.errors import InvalidInput
 from dphmm.planning import World, error_of_known_states
@@ -298,19 +299,16 @@ def test_what_answers_tell_of_places_further_apart_is_of_every_plan(world, tmp_p
     """One person has rows of epsilon 1 alone, others of 3: whoever is shown, it is the most."""
     copied(world("grid"), tmp_path)
     run("policy", "radius", tmp_path / "model.npz", "-o", tmp_path / "policy.json", "--covers", "1km", "--force")
-    table(
-        tmp_path / "choices.csv",
-        ["t", "epsilon"],
-        [[f"2024-05-06T08:{5 * step:02d}:00Z", "3"] for step in range(3, 12)],
-    )
+    times = {f"2024-05-06T08:{5 * step:02d}:00Z": {"epsilon": 3} for step in range(3, 12)}
+    chosen = {"step_choices": choosing.steps_of(tmp_path, times)}
     rows = (tmp_path / "walks.csv").read_text().splitlines()
     short = [row for row in rows if not row.startswith("u1") or row in rows[:4]]
     (tmp_path / "walks.csv").write_text("\n".join(short) + "\n")
-    public = ("--policy", tmp_path / "policy.json", "--choices", tmp_path / "choices.csv")
-    released(tmp_path, "--choices", tmp_path / "choices.csv", smoothed=False)
-    pages = []
+    choosing.release(tmp_path, "released.parquet", **chosen)
+    pages, public = [], (folder_model(tmp_path), folder_policy(tmp_path))
     for user in ("u1", "u2"):
-        report(tmp_path, tmp_path / f"{user}.html", *public, "--user", user)
+        one = dphmm.read_report(tmp_path / "released.parquet", *public, users=[user], progress=False, **chosen)
+        dphmm.write_report(tmp_path / f"{user}.html", one)
         pages.append(
             re.findall(
                 r"apart on the map one answer can multiply the odds by ([0-9,.]+)[;.]",
@@ -416,20 +414,18 @@ def test_a_step_has_the_policy_that_was_chosen_for_it_and_no_other(world, tmp_pa
     run("policy", "radius", tmp_path / "model.npz", "-o", tmp_path / "narrow.json", "--covers", "1km")
     run("policy", "complete", tmp_path / "model.npz", "-o", tmp_path / "policy.json", "--force")
     times = pd.read_csv(tmp_path / "walks.csv").t.drop_duplicates().tolist()
-    public, ledger = ("--policy", tmp_path / "policy.json"), ("--ledger", tmp_path / "ledger.db")
-    table(tmp_path / "choices.csv", ["t", "policy"], [[t, "narrow.json"] for t in times])
-    released(tmp_path, "--choices", tmp_path / "choices.csv", smoothed=False)
-    report(tmp_path, tmp_path / "a.html", *public, *ledger, "--choices", tmp_path / "choices.csv")
+    narrow = {"policy": choosing.public(tmp_path, "narrow.json")[1]}
+    chosen = choosing.steps_of(tmp_path, dict.fromkeys(times, narrow))
+    choosing.release(tmp_path, "released.parquet", step_choices=chosen)
+    public = (tmp_path / "released.parquet", folder_model(tmp_path), folder_policy(tmp_path))
+    dphmm.read_report(*public, progress=False, step_choices=chosen)
     place = tmp_path / "released.parquet.privacy.json"
     told = json.loads(place.read_text())
     (one,) = told["varied"]["chosen"]
     one["steps"] = [[one["steps"][0][0]] * 2]
     place.write_text(json.dumps(told))
-    table(tmp_path / "choices.csv", ["t", "policy"], [[times[0], "narrow.json"]])
-    for more in ((), ledger):
-        choices = ("--choices", tmp_path / "choices.csv")
-        said = report(tmp_path, tmp_path / "b.html", *public, *more, *choices, code=2).stderr
-        assert "got an answer drawn under plan" in said
+    with pytest.raises(InvalidInput, match="got an answer drawn under plan"):
+        dphmm.read_report(*public, progress=False, step_choices=choosing.steps_of(tmp_path, {times[0]: narrow}))
 
 
 def test_nobody_is_nearer_than_who_knows_the_cell(world, tmp_path):

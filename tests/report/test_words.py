@@ -23,6 +23,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+import choosing
 import dphmm
 from dphmm.accounting.budget import Caps
 from dphmm.accounting.edge_leakage import losses_between
@@ -31,6 +32,7 @@ from dphmm.markov.stochastic import Jump
 from dphmm.planning import World
 from dphmm.report import assembling, read_report, words, write_report
 from dphmm.report.page import Content, page
+from dphmm.schedule_plan import read_plan
 from dphmm.session.setting import Setting
 from dphmm.storage.learned import learning, learning_event
 from dphmm.storage.release_words import ONLY_POSSIBLE, ORIGIN, REPLAYABLE, SO_STATED, off, sureness
@@ -125,13 +127,13 @@ def test_of_people_who_begin_where_it_is_known_nothing_is_expected(noon, tmp_pat
     if (noon / "model.npz.people").exists():
         shutil.copy(noon / "model.npz.people", tmp_path / "model.npz.people")
     space = dphmm.load_model(noon / "model.npz").space
-    known = [[f"u{home}", space.names[home]] for home in (0, 5, 7, 14)]
-    begin = ("--initials", table(tmp_path / "initials.csv", ["user", "state"], known))
-    run("release", tmp_path / "walks.csv", "--model", tmp_path / "model.npz", "--policy", tmp_path / "policy.json",
-        "-o", tmp_path / "released.parquet", "--ledger", tmp_path / "ledger.db", "--plan", tmp_path / "plan.json",
-        *begin)  # fmt: skip
-    given = ("--policy", tmp_path / "policy.json", *begin, "--force")
-    told = json.loads(report(tmp_path, tmp_path / "page.html", *given, "--json").stdout)
+    model, policy, _ = choosing.public(tmp_path)
+    begin = {"initials": {f"u{home}": home for home in (0, 5, 7, 14)}}
+    schedule = read_plan(tmp_path / "plan.json", model, policy, space).schedule
+    choosing.release(tmp_path, "released.parquet", epsilon=None, schedule=schedule, **begin)
+    made = dphmm.read_report(tmp_path / "released.parquet", model, policy, progress=False, **begin)
+    dphmm.write_report(tmp_path / "page.html", made)
+    told = made.story.document()
     assert told["still_found"] is None and told["guaranteed"]["only_possible"] is True
     shown = said((tmp_path / "page.html").read_text())
     missing = "What can be found is not computed for people who begin where it is publicly known."

@@ -12,10 +12,9 @@ import click
 
 from dphmm._checks import stated_epsilon
 from dphmm.cli.console import FAILED, Console, Work, one_line, print_json, stage_of
-from dphmm.cli.options import CONTEXT, loaded_model, loaded_policy, plan_choices, step_tables, tables_given
+from dphmm.cli.options import CONTEXT, loaded_model, loaded_policy, plan_choices, refuse_choices
 from dphmm.errors import InvalidInput
 from dphmm.storage.inputs import checked_input, checked_output, replacing
-from dphmm.storage.statement_types import member
 
 
 def _two_files(_: click.Context, __: click.Parameter, files: tuple[str, str] | None) -> tuple[str, str] | None:
@@ -35,7 +34,6 @@ def _two_files(_: click.Context, __: click.Parameter, files: tuple[str, str] | N
     help="The promise of each release, such as 0.5 or 1/12  [default: as the privacy statement of --released says]",
 )
 @plan_choices
-@step_tables
 @click.option("--query", metavar="NAME", default="state", show_default=True, help="The query of the releases.")
 @click.option("--steps", metavar="N", type=int, default=1, show_default=True, help="Verify the plans of so many steps.")
 @click.option("--released", metavar="R", help="Also audit this released file or stream, and the statement beside it.")
@@ -132,7 +130,7 @@ def _public(given: dict[str, Any], progress: Work | None) -> list[tuple[str, Any
     for name in ("model", "policy"):
         if given[name] is None:
             raise InvalidInput(f"--{name}", "nothing", "a file: model and policy go together")
-    for name in ("ledger", "truth", "statement", "choices", "initials", "plans"):
+    for name in ("ledger", "truth", "statement", "plans"):
         if given[name] is not None and given["released"] is None:
             raise InvalidInput(f"--{name}", given[name], "--released with it")
     model, space = loaded_model(given["model"])
@@ -153,16 +151,15 @@ def _public(given: dict[str, Any], progress: Work | None) -> list[tuple[str, Any
     if given["released"] is not None:
         with ExitStack() as held:
             ledger = None if given["ledger"] is None else held.enter_context(opened_to_read(given["ledger"]))
-            tables = tables_given(given, model, space)
-            _check_tables(given, tables)
+            _refuse_choices(given)
             stage_of(progress, "rows of the released file")
-            found = _released(given, public, ledger, choices | tables)
+            found = _released(given, public, ledger, choices)
             parts.append(("released", found))
             if given["plans"] is not None:
                 _write_plans(given, found)
             if given["truth"] is not None:
                 stage_of(progress, "attacks with the truth")
-                parts.append(("attacks", _attacks(given, public, ledger, choices | tables, found.convicted)))
+                parts.append(("attacks", _attacks(given, public, ledger, choices, found.convicted)))
     return parts
 
 
@@ -182,8 +179,8 @@ def _write_plans(given: dict[str, Any], found: Any) -> None:
         temporary.write_text(json.dumps(found.plain_plans(), allow_nan=False) + "\n", encoding="utf-8")
 
 
-def _check_tables(given: dict[str, Any], tables: dict[str, Any]) -> None:
-    """What a statement tells of must be at hand: without it no row can be followed."""
+def _refuse_choices(given: dict[str, Any]) -> None:
+    """Refuse a release with choices for single steps, or beginnings of users, which only a program can name."""
     from dphmm.storage.statement import read_statement, statement_path
 
     path = given["statement"] or statement_path(given["released"])
@@ -193,10 +190,7 @@ def _check_tables(given: dict[str, Any], tables: dict[str, Any]) -> None:
         statement = read_statement(path)
     except InvalidInput:
         return
-    for option, name in (("choices", "varied"), ("initials", "beginnings")):
-        if given[option] is None and member(statement, name) is not None:
-            came = f"nothing, and {Path(path).name} tells of a table"
-            raise InvalidInput(f"--{option}", came, "the public table that the release was made with")
+    refuse_choices(statement, given["released"], "--released")
 
 
 def _attacks(given: dict[str, Any], public: Any, ledger: Any, choices: dict[str, Any], convicted: bool) -> Any:
@@ -245,8 +239,8 @@ class _NotMade:
 
 
 _CHOICES = ("constraint", "mechanism", "start", "protection")
-_READ = ("released", "model", "policy", "statement", "ledger", "truth", "choices", "initials")
-_OF_A_MODEL = ("released", "plans", "ledger", "truth", "statement", "draws", "choices", "initials")
+_READ = ("released", "model", "policy", "statement", "ledger", "truth")
+_OF_A_MODEL = ("released", "plans", "ledger", "truth", "statement", "draws")
 
 
 def _need_nothing_more(given: dict[str, Any]) -> None:

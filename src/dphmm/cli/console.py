@@ -67,14 +67,13 @@ _FIELDS = {
     "answer": "--answer", "cell": "--grid", "constraint": "--constraint", "delimiter": "--delimiter",
     "delta": "--constraint delta",
     "east": "--bbox east", "epsilon": "--epsilon", "mechanism": "--mechanism",
-    "hours": "--hours", "initial": "--initials", "initials": "--initials",
+    "hours": "--hours",
     "max speed": "--max-speed", "north": "--bbox north", "output": "-o", "people": "--people",
     "protection": "--protection", "query": "--query",
     "resolution": "--h3",
     "smoothing": "--smoothing", "source": "SRC", "south": "--bbox south", "start": "--start",
-    "step_choices": "--choices",
     "steps": "--steps",
-    "per": "--per", "promise": "--path-epsilon", "timezone": "--timezone", "varies": "--choices", "west": "--bbox west",
+    "per": "--per", "promise": "--path-epsilon", "timezone": "--timezone", "west": "--bbox west",
     "window": "--window", "zone": "--zone",
 }  # fmt: skip
 _UNDERSCORED = re.compile(

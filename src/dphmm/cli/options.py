@@ -17,6 +17,7 @@ from dphmm.errors import InvalidInput
 from dphmm.states.maps import parse_duration, parse_length, parse_speed
 from dphmm.storage.geo_files import read_zones
 from dphmm.storage.inputs import checked_output
+from dphmm.storage.statement_types import member
 
 if TYPE_CHECKING:
     from dphmm.markov.model import MarkovModel
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from dphmm.states.space import StateSpace
     from dphmm.states.trajectory import Trajectories
     from dphmm.storage.inputs import PathLike
+    from dphmm.storage.statement_types import ReleaseStatement
 
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -201,29 +203,9 @@ def other_queries(command: F) -> F:
     )(command)
 
 
-def step_tables(command: F) -> F:
-    """--choices and --initials: public tables that a release, and whoever reads it again, is given."""
-    for option in (
-        click.option(
-            "--initials",
-            metavar="FILE",
-            help="A public table (user, state, probability) of subjects known to begin elsewhere than the model says.",
-        ),
-        click.option(
-            "--choices",
-            metavar="FILE",
-            help="A public table of what single steps have: step or t, and epsilon, policy (a file), protection, or "
-            "state and partner.",
-        ),
-    ):
-        command = option(command)
-    return command
-
-
 def released_under(command: F) -> F:
-    """What a finished release was made with, where its privacy statement does not say it: --epsilon to --choices."""
+    """What a finished release was made with, where its privacy statement does not say it: --epsilon to --protection."""
     for option in (
-        step_tables,
         click.option("--protection", metavar="WORD", help="The same: auto, merge, nearest, min-volume or min-error."),
         click.option("--start", metavar="WORD", help="The same: before or at."),
         click.option(
@@ -239,27 +221,12 @@ def released_under(command: F) -> F:
     return command
 
 
-def tables_given(given: Mapping[str, Any], model: MarkovModel, space: StateSpace) -> dict[str, Any]:
-    """What the tables of `step_tables` say, as `release_many` takes it; nothing without one."""
-    if given["choices"] is None and given["initials"] is None:
-        return {}
-    from dphmm.storage.public_tables import read_initials, read_step_choices, varied_columns
-
-    found: dict[str, Any] = {}
-    if given["choices"] is not None:
-
-        def policy_of(path: str) -> PolicyGraph:
-            policy, within = loaded_policy(path, model, "--choices")
-            if within.digest != space.digest:
-                came = f"{Path(path).name}, which merges other states than --policy"
-                raise InvalidInput("--choices", came, "policies of one space")
-            return policy
-
-        found["step_choices"] = read_step_choices(given["choices"], space, model.step, policy_of)
-        found["varies"] = varied_columns(given["choices"])
-    if given["initials"] is not None:
-        found["initials"] = read_initials(given["initials"], space)
-    return found
+def refuse_choices(statement: ReleaseStatement, path: str | Path, field: str) -> None:
+    """Refuse a release with choices for single steps, or beginnings of users: a program names both."""
+    for name, argument in (("varied", "step_choices"), ("beginnings", "initials")):
+        if member(statement, name) is not None:
+            came = f"{Path(path).name}, whose statement has {name}"
+            raise InvalidInput(field, came, f"a release without; functions of dphmm in Python take its {argument}")
 
 
 _ORDER = "W,S,E,N: west, south, east, north, in degrees"

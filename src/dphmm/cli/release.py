@@ -18,7 +18,7 @@ import numpy as np
 from dphmm.accounting.records import in_short
 from dphmm.cli.console import REJECTED, Console, Interrupted, Row, aligned, print_json
 from dphmm.cli.guarantees import both_rows, coming_rows, covered_rows, whom_warning
-from dphmm.cli.options import CONTEXT, ONE_OF_MANY, messages, output, plan_choices, step_tables
+from dphmm.cli.options import CONTEXT, ONE_OF_MANY, messages, output, plan_choices
 from dphmm.cli.release_job import (
     Job,
     check_outputs,
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from dphmm.accounting.promise import Schedule, SequencePromise
     from dphmm.batch import Batch
     from dphmm.session.releases import Released
-    from dphmm.session.setting import Subjects
     from dphmm.states.visit_table import UserRows, VisitTable
     from dphmm.storage.release_words import Found, Story
     from dphmm.storage.released import Published
@@ -94,7 +93,6 @@ if TYPE_CHECKING:
 @output("released.parquet", required=False)
 @click.option("--ledger", metavar="FILE", help="Where every release and its cost are stored before anyone sees it.")
 @plan_choices
-@step_tables
 @click.option(
     "--query",
     metavar="NAME",
@@ -189,7 +187,7 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
         batch.check_rewritten(given["output"])
         batch.check_choices(rows.users)
         whom_warning(job.model, owners, console)
-        for warning in [*release_warnings(batch.setting), *unmatched(batch.subjects, rows)]:
+        for warning in release_warnings(batch.setting):
             console.warn(warning)
         console.say(work_ahead(rows))
         with _kept(batch, given), console.progress("release") as progress:
@@ -223,19 +221,6 @@ def read_rows(job: Job, given: Mapping[str, Any]) -> tuple[LoadedVisits, str]:
         loaded = load_visits(path, job.space, job.model.step, given["answer"], state_column=given["state_column"])
         job.check_times(loaded.visits, column_names(path))
         return loaded, sha256
-
-
-def unmatched(subjects: Subjects, rows: VisitTable) -> list[str]:
-    """What public tables choose for steps and users that no row has: a wrong year, another spelling of a name."""
-    said, chosen, begun = [], subjects.chosen.keys(), subjects.initials.keys()
-    if chosen:
-        alone = set(chosen).difference(*(rows.steps_of(*part).tolist() for part in rows.parts()))
-        if alone:
-            said.append(f"--choices: {len(alone)} of its {len(chosen)} steps have no row, {min(alone)} among them")
-    strange = begun - set(rows.users)
-    if strange:
-        said.append(f"--initials: {len(strange)} of its {len(begun)} users have no row, {min(strange)!r} among them")
-    return said
 
 
 def work_ahead(rows: VisitTable) -> list[Row]:
@@ -304,22 +289,19 @@ def _told(job: Job, batch: Batch, statement: ReleaseStatement, rows: VisitTable,
     """The five answers about a release: nothing of them follows from where people are."""
     from dphmm.storage.release_words import story
 
-    # A plan's people begin as the model says, under its choices, and have no steps or answers in other files.
-    others = (
-        statement.beginnings or statement_types.earlier_answers_of(statement) or batch.continues or statement.varied
-    )
+    # A plan's people have no steps or answers in other files.
+    others = statement_types.earlier_answers_of(statement) or batch.continues
     planned = None if others else job.planned
     found = None if planned is None or not _whole(rows, planned.schedule, job.model.step) else planned.found
     if found is not None and planned is not None:
         found = _of_file(found, job, rows, planned.schedule)
-    possible = batch.setting.excludes_no_state and not statement.beginnings
     return story(
         statement,
         batch.caps.promise,
         batch.setting.schedule,
         found,
         batch.caps.epsilon,
-        all_possible=possible,
+        all_possible=batch.setting.excludes_no_state,
         answered=answered,
     )
 
@@ -423,13 +405,11 @@ def _ledger(given: Mapping[str, Any]) -> str:
 
 
 def _tables(given: Mapping[str, Any]) -> str:
-    """The options of the public tables: whoever reads the release again needs them, and the policy."""
+    """The options of a made table: whoever reads the release again needs it, and the policy."""
     from dphmm.mechanisms.answer_table import is_reference
 
-    found = [f" --{name} {quote(given[name])}" for name in ("choices", "initials") if given[name] is not None]
-    if is_reference(given["mechanism"]):
-        found.append(" --mechanism TABLE")
-    return f" --policy {quote(given['policy'])}{''.join(found)}" if found else ""
+    made = is_reference(given["mechanism"])
+    return f" --policy {quote(given['policy'])} --mechanism TABLE" if made else ""
 
 
 def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
@@ -461,10 +441,6 @@ def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
         for plan in document["plans"]:
             lines.append((f"plan of step {plan['step']}", plan_words(plan, document["answer_unit"])))
         sums = most if least_each == most_each else "at most "
-        if batch.subjects.chosen:
-            lines.append(
-                ("choices", f"{len(batch.subjects.chosen)} steps have their own; the plans above are of the others")
-            )
         lines += covered_rows(document["covered_distance"], most_each)
         lines.append(
             (

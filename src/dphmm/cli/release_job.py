@@ -21,12 +21,12 @@ from dphmm._checks import exact_epsilon, stated_epsilon
 from dphmm.accounting.promise import Schedule, SequencePromise
 from dphmm.cli.console import REJECTED, Console, Interrupted, Row, named
 from dphmm.cli.guarantees import coming_rows, covered_rows, whom_warning
-from dphmm.cli.options import loaded_model, loaded_policy, tables_given
+from dphmm.cli.options import loaded_model, loaded_policy
 from dphmm.errors import InvalidInput
 from dphmm.storage.inputs import checked_output
 from dphmm.storage.ledger import COMMANDS, open_ledger
 from dphmm.storage.ledger.connection import ledger_path
-from dphmm.storage.private_tables import owner_counts, owner_path, refuse_private, rejected_path, write_counts
+from dphmm.storage.private_tables import owner_counts, owner_path, rejected_path, write_counts
 from dphmm.storage.tables import table_format
 
 if TYPE_CHECKING:
@@ -80,7 +80,6 @@ class Job:
         choices |= kept_protection(given)
         choices["estimates"] = not given["no_estimates"]
         choices["promise"] = asked_promise(given)
-        choices |= asked_tables(given, model, space)
         schedule, planned = asked_schedule(given, (model, policy, space), choices)
         choices |= schedule
         epsilon = None if given["epsilon"] is None else stated_epsilon(given["epsilon"])
@@ -170,8 +169,7 @@ def check_outputs(given: Mapping[str, Any]) -> None:
     if output is None:
         return
     table_format(output, "-o")
-    named = (ledger, given["choices"], given["initials"])
-    inputs = [given["trajectories"], given["model"], given["policy"], *(path for path in named if path is not None)]
+    inputs = [given["trajectories"], given["model"], given["policy"], *([] if ledger is None else [ledger])]
     for path in (Path(output), statement_path(output), rejected_path(output), owner_path(output)):
         checked_output(path, inputs, "-o")
     if not Path(output).exists():
@@ -217,19 +215,6 @@ def asked_promise(given: Mapping[str, Any]) -> SequencePromise | None:
         lengths["per"] = int(lengths["per"])
     zone = {} if given["zone"] is None else {"zone": given["zone"]}
     return SequencePromise(exact_epsilon(given["path_epsilon"], "--path-epsilon"), **lengths, **zone)
-
-
-def asked_tables(given: Mapping[str, Any], model: MarkovModel, space: StateSpace) -> dict[str, Any]:
-    """What the public tables of steps and of beginnings say. InvalidInput for the private table among them."""
-    if given["choices"] is None and given["initials"] is None:
-        return {}
-    for name, columns in (("choices", None), ("initials", ("user", "state"))):
-        option = f"--{name}"
-        if given[name] is None:
-            continue
-        if given["trajectories"] != "-":
-            refuse_private(given[name], given["trajectories"], option, columns, called="TRAJ")
-    return tables_given(given, model, space)
 
 
 def _check_plan_alone(given: Mapping[str, Any]) -> None:

@@ -24,8 +24,7 @@ from dphmm.cli.options import (
     messages,
     new_output,
     output,
-    step_tables,
-    tables_given,
+    refuse_choices,
 )
 from dphmm.cli.smooth import release_subjects
 from dphmm.errors import InvalidInput
@@ -63,7 +62,6 @@ if TYPE_CHECKING:
 @click.option("--title", metavar="TEXT", help="The heading of the page.")
 @click.option("--figures", metavar="DIR", help="Also write the pictures, as SVG and PNG, to this folder.")
 @made_table
-@step_tables
 @force
 @messages
 def report(**given: Any) -> int:
@@ -80,11 +78,7 @@ def report(**given: Any) -> int:
     from dphmm.report.page import refuse_public_page
 
     console = Console(given["quiet"])
-    inputs = [
-        given[name]
-        for name in ("released", "model", "policy", "ledger", "backdrop", "truth", "choices", "initials")
-        if given[name]
-    ]
+    inputs = [given[name] for name in ("released", "model", "policy", "ledger", "backdrop", "truth") if given[name]]
     new_output(given["output"], inputs, given["force"])
     if Path(given["output"]).suffix.lower() not in (".html", ".htm"):
         raise InvalidInput("-o", given["output"], "a name ending in .html")
@@ -270,8 +264,8 @@ def _made(
     policy = _policy(given, statement, model, space)
     if policy is not None and policy.digest != statement.policy.sha256:
         raise InvalidInput("--policy", f"another policy than {name} names", "the policy of the release")
-    tables = tables_given(given, model, space)
-    policies = [] if policy is None else [policy, *_other_policies(tables, policy)]
+    refuse_choices(statement, path, "RELEASED")
+    policies = [] if policy is None else [policy]
     statement, other = checked_statement(statement, name, file, model, space, policies)
     notes = []
     if other:
@@ -289,12 +283,6 @@ def _made(
         subjects = _subjects(given, path, sha256, file, (model, policy, space), console)
     require_confirmed(statement, name, file, model, ledger)
     return Made(model, space, statement, subjects), notes
-
-
-def _other_policies(tables: Mapping[str, Any], policy: PolicyGraph) -> list[PolicyGraph]:
-    """The policies of single steps."""
-    chosen = (one.get("policy") for one in tables.get("step_choices", {}).values())
-    return list({one.digest: one for one in chosen if one is not None and one.digest != policy.digest}.values())
 
 
 def _as_merged(
@@ -331,8 +319,7 @@ def _subjects(
     from dphmm.storage.released import ReleasedRows
 
     rows = ReleasedRows(file.users, None, file.step, file.lattice, file.epsilon, file.plans)
-    tables = {name: given[name] for name in ("choices", "initials")}
-    return release_subjects(path, sha256, rows, public, _NOTHING_ELSE | tables, console)[0]
+    return release_subjects(path, sha256, rows, public, _NOTHING_ELSE, console)[0]
 
 
 _SUFFIXES = (".svg", ".png")

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from msgspec import UNSET
 
 from dphmm._checks import exact_epsilon, stated_epsilon
 from dphmm.cli.console import Console, Row, print_json
@@ -20,8 +19,8 @@ from dphmm.cli.options import (
     new_output,
     other_queries,
     output,
+    refuse_choices,
     released_under,
-    tables_given,
 )
 from dphmm.errors import InvalidInput
 from dphmm.storage.inputs import checked_input, steady
@@ -70,10 +69,9 @@ def smooth(**given: Any) -> int:
 
     console = Console(given["quiet"])
     path = checked_input(given["released"], "RELEASED")
-    tables = [given[name] for name in ("choices", "initials") if given[name] is not None]
     paths = [checked_input(other, "--with") for other in given["others"]]
     beside = [*paths, *map(statement_path, paths)]
-    inputs = [path, statement_path(path), given["model"], given["policy"], *tables, *beside]
+    inputs = [path, statement_path(path), given["model"], given["policy"], *beside]
     _check_output(given)
     new_output(given["output"], inputs, given["force"])
     model, space = loaded_model(given["model"])
@@ -175,10 +173,10 @@ def release_subjects(
     from dphmm.session.setting import Setting, Subjects
     from dphmm.storage.statement import changed_words, load_statement, statement_path
 
-    beside, statement = statement_path(path), None
-    tables = tables_given(given, public[0], public[2])
+    beside = statement_path(path)
     if beside.exists():
         statement = load_statement(path)
+        refuse_choices(statement, path, "RELEASED")
         stated, source = _stated(statement, beside.name, public), beside.name
         changed = changed_words(statement, beside, path, sha256)
         if changed is not None:
@@ -191,28 +189,7 @@ def release_subjects(
         written["epsilon"] = str(exact_epsilon(stated_epsilon(given["epsilon"])))
     if "epsilon" not in written:
         written["epsilon"] = str(epsilon_of(rows))
-    varies = {"varies": ",".join(tables["varies"])} if tables.get("varies") else {}
-    setting = Setting.read(written | varies, *public)
-    subjects = Subjects(setting, tables.get("initials"), tables.get("step_choices"))
-    if statement is not None:
-        _check_tables(statement, beside.name, subjects)
-    return subjects, source
-
-
-def _check_tables(statement: ReleaseStatement, name: str, subjects: Subjects) -> None:
-    """The public tables must be those that the statement tells of."""
-    from dphmm.storage.statement import check_subjects
-
-    try:
-        check_subjects(statement, subjects)
-    except InvalidInput as error:
-        option = {"step_choices": "--choices", "initials": "--initials"}[error.field]
-        given = subjects.setting.varies if option == "--choices" else subjects.initials
-        told = statement.varied if option == "--choices" else statement.beginnings
-        came = f"another table than {name} tells of" if given else f"nothing, and {name} tells of a table"
-        if told is UNSET:
-            raise InvalidInput(option, f"a table, and {name} tells of none", "nothing") from None
-        raise InvalidInput(option, came, "the public table that the release was made with") from None
+    return Subjects(Setting.read(written, *public)), source
 
 
 def _stated(statement: ReleaseStatement, name: str, public: Public) -> dict[str, str]:

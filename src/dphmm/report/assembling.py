@@ -40,14 +40,20 @@ from dphmm.report.content import (
     Truth,
 )
 from dphmm.session.plan import Plan
-from dphmm.session.setting import Setting, Subjects
+from dphmm.session.setting import Setting, StepChoices, Subjects
 from dphmm.session.smoothing import Published, Smoothed, Smoothers
 from dphmm.simulated import Guesses, ModelGuesses, places_of_states
 from dphmm.states.space import FORBIDDEN, LONGEST_NAME
 from dphmm.states.trajectory import MICROSECONDS
 from dphmm.storage.inputs import PathLike
 from dphmm.storage.release_words import after_sequence_words, every_nth
-from dphmm.storage.statement import load_statement, promise_of_statement, schedule_of_statement, stated_options
+from dphmm.storage.statement import (
+    check_subjects,
+    load_statement,
+    promise_of_statement,
+    schedule_of_statement,
+    stated_options,
+)
 from dphmm.storage.statement_types import earlier_answers_of, epsilons_of, member
 from dphmm.types import BoolArray, FloatArray, IntArray, Loss
 
@@ -210,6 +216,8 @@ def read_report(
     users: Sequence[str] = (),
     truth: Any = None,
     backdrop: Backdrop | None = None,
+    initials: Mapping[str, Any] | None = None,
+    step_choices: StepChoices | None = None,
     progress: bool | Progress = True,
 ) -> ReleaseReport:
     """The report of a released file with its privacy statement beside it, for notebooks and `write_report`.
@@ -220,12 +228,13 @@ def read_report(
     model, policy : those of the release; without a policy nothing is smoothed.
     users : whom to look at, in this order.
     truth : trajectories as they were released, a file or a table: the report is then for the data owner alone.
+    initials, step_choices : those of the release, as `release_many` takes them.
     progress : a bar on a terminal, or a function that is called with (done, total).
 
     Raises
     ------
     InvalidInput : for a title that no name could be; for a file that is no release, or of another model or policy; for
-        one whose steps were chosen by a table, or whose people begin elsewhere: ``dphmm report`` takes those tables.
+        other choices for steps, or other beginnings, than those of the release.
 
     Examples
     --------
@@ -247,20 +256,21 @@ def read_report(
     if space is None:
         raise InvalidInput("model", "one without states", "a model with its space, as load_model reads it")
     statement = load_statement(path)
-    if statement.varied or statement.beginnings:
-        raise InvalidInput(
-            "released", "a release of choices by step or person", "dphmm report, which takes their tables"
-        )
     findings = Findings()
     pairs = member(statement, "space.merged.pairs")
     space = space.merged(pairs) if pairs else space
     file = ReleasedFile.read(path, space, findings)
     if findings.sentences:
         raise InvalidInput("released", findings.sentences[0], "a file as dphmm release wrote it")
-    statement, _ = checked_statement(statement, path.name, file, model, space, [] if policy is None else [policy])
+    chosen = [one["policy"] for one in (step_choices or {}).values() if "policy" in one]
+    policies = [] if policy is None else list({one.digest: one for one in (policy, *chosen)}.values())
+    statement, _ = checked_statement(statement, path.name, file, model, space, policies)
     subjects = None
     if policy is not None:
-        subjects = Subjects(Setting.read(stated_options(statement), model, policy, space))
+        varies = {"varies": ",".join(statement.varied.names)} if statement.varied else {}
+        setting = Setting.read(stated_options(statement) | varies, model, policy, space)
+        subjects = Subjects(setting, initials, step_choices)
+        check_subjects(statement, subjects)
     require_confirmed(statement, f"{path.name}.privacy.json", file, model)
     known = None if truth is None else truth_of(file, truth, model, space, None, member(statement, "answer.name"))
     with shown(progress, "report") as told:
@@ -377,7 +387,7 @@ class _Reading:
         if self._made.subjects is None or not self._made.subjects.chosen or not self._unplaced:
             return ""
         return (
-            "Which answers are of the steps for which something else was chosen (--choices) is as the statement says: "
+            "Which answers are of the steps for which something else was chosen is as the statement says: "
             "rows without times have it from the ledger alone (--ledger)."
         )
 

@@ -1331,12 +1331,15 @@ class Content:
         name = f"./{name}" if name.startswith("-") else name
         statement = self.report.statement
         mechanism = statement.mechanism.asked
+        if statement.varied or statement.beginnings:
+            chosen = ", step_choices=CHOICES" * bool(statement.varied) + ", initials=INITIALS" * bool(
+                statement.beginnings
+            )
+            return f"dphmm.audit.check_released({name!r}, MODEL, POLICY, SPACE, EPSILON{chosen})"
         # (as released, the default of the audit), which takes all other choices from the statement. What the reader has
         # to name is in capitals: files, and the query, whose name nothing confirms here.
         options = {
             "query": ("QUERY" if statement.query != "state" else "", ""),
-            "choices": ("CHOICES" if statement.varied else "", ""),
-            "initials": ("INITIALS" if statement.beginnings else "", ""),
             "mechanism": ("MECHANISM" if is_reference(mechanism) else mechanism, "auto"),
             "ledger": ("" if self.report.elsewhere is None else "LEDGER", ""),
             "constraint": (statement.constraint.name, "support"),

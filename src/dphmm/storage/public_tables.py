@@ -1,10 +1,9 @@
-"""Public tables that an audit, a model or a release takes: numbers, moves, costs, choices for steps, beginnings.
+"""Public tables that an audit or a model takes: numbers, moves, costs, answers and labels.
 
 What is in such a file is taken to be public.
 
 `read_numbers` reads files of nothing but numbers, one row a draw: .npy, .parquet, .csv, .csv.gz. `read_matrix`,
 `read_moves` and `read_costs` read weights of moves (each row is divided by its sum) and costs of answers.
-`read_step_choices` and `read_initials` read what a release chooses for single steps, and where subjects begin.
 `space_of_answers`, `labels_by_state` and `listed_names` read which states there are, their answers and labels.
 """
 
@@ -14,19 +13,17 @@ import re
 import stat
 import tokenize
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dphmm._checks import exact_epsilon, finite_number, stated_epsilon
+from dphmm._checks import finite_number
 from dphmm.errors import InvalidInput
 from dphmm.markov.stochastic import DENSE_STATES, divided, row_sums
-from dphmm.policy.graph import PolicyGraph
 from dphmm.states.space import StateSpace, check_names, ordered_labels
-from dphmm.states.trajectory import MICROSECONDS, not_of_time_bins
-from dphmm.storage.columns import as_text, decimals, is_number, plain_type, zoned_times
+from dphmm.storage.columns import as_text, decimals, is_number, plain_type
 from dphmm.storage.csv_files import first_row, lines_of_records, listed, read_headless
 from dphmm.storage.inputs import PathLike, checked_input, steady
 from dphmm.storage.tables import column_list, column_names, read_table, table_format, to_arrow
@@ -259,102 +256,6 @@ def _rows_divided(weights: Any, names: tuple[str, ...], field: str, stay: float 
     return divided(matrix, sums)
 
 
-#: What a table of steps may have beside step or t.
-_CHOSEN = ("epsilon", "policy", "protection", "state", "partner")
-_ONE = 1e-6
-
-
-def read_step_choices(
-    path: str, space: StateSpace, step: int | None, policy_of: Callable[[str], PolicyGraph], field: str = "--choices"
-) -> dict[int, dict[str, Any]]:
-    """What a table of steps chooses, as `release_many` takes it: {number of a step: {"epsilon": ..., ...}}.
-
-    Columns: ``step``, the number of a step in tables, or ``t``, a time in it (of a model with steps of ``step``
-    seconds); and of ``epsilon``, ``policy`` (a policy file, from the folder of the table), ``protection``, and
-    ``state`` with ``partner``, one pair a row. An empty cell chooses nothing. A step may stand in several rows that do
-    not contradict each other. ``policy_of`` reads a policy file. Raises InvalidInput.
-    """
-    name, texts = Path(path).name, _texts(path, field)
-    own = [column for column in ("step", "t") if column in texts]
-    if len(own) != 1:
-        raise InvalidInput(field, f"{name} with columns {listed(list(texts))}", "step or t, one of the two")
-    _check_columns(field, name, list(texts), (*own, *_CHOSEN))
-    if len(texts) == 1:
-        raise InvalidInput(field, f"{name} with the column {own[0]} alone", f"one of {', '.join(_CHOSEN)} beside it")
-    if ("state" in texts) != ("partner" in texts):
-        raise InvalidInput(field, f"{name} with one of state and partner", "both, or none")
-    steps = _steps(texts["step"], field) if "step" in texts else _bins(texts["t"], step, field)
-    found: dict[int, dict[str, Any]] = {}
-    policies: dict[str, PolicyGraph] = {}
-    for row, number in enumerate(steps):
-        chosen = found.setdefault(number, {})
-        cell = {column: texts[column][row] or None for column in texts}
-        given: dict[str, Any] = {column: cell[column] for column in ("protection",) if cell.get(column)}
-        if cell.get("epsilon"):
-            given["epsilon"] = exact_epsilon(stated_epsilon(str(cell["epsilon"])), f"{field}, epsilon of step {number}")
-        if cell.get("policy"):
-            file = str(checked_input(str(Path(path).parent / str(cell["policy"])), f"{field}, policy of step {number}"))
-            policies[file] = policies.get(file) or policy_of(file)
-            given["policy"] = policies[file]
-        if cell.get("state") or cell.get("partner"):
-            pair = [cell.get("state"), cell.get("partner")]
-            if None in pair or min(space.indices_of([str(one) for one in pair])) < 0:
-                raise InvalidInput(field, f"{name}, step {number} with a pair that is none", "two states of the model")
-            given["partners"] = {pair[0]: pair[1]}
-        for what, value in given.items():
-            before = chosen.get(what)
-            if what == "partners":
-                state, partner = next(iter(value.items()))
-                if (before or {}).get(state, partner) != partner:
-                    raise _twice(field, name, number, "partner for a state")
-                value = {**(before or {}), **value}
-            elif before is not None and before is not value and before != value:
-                raise _twice(field, name, number, what)
-            chosen[what] = value
-    if "step" in texts and step is not None:
-        _check_bins(steps, step, field)
-    return found
-
-
-def varied_columns(path: str) -> list[str]:
-    """The names of what a table of steps may choose, also where no cell does."""
-    columns = set(column_names(path))
-    return sorted({"partners" if one == "partner" else one for one in columns & {*_CHOSEN} - {"state"}})
-
-
-def read_initials(path: str, space: StateSpace, field: str = "--initials") -> dict[str, Any]:
-    """Where a table says that subjects begin: {user: a state number, or probabilities (N,)}.
-
-    Columns ``user`` and ``state``, one row a user; with ``probability`` several, which sum to 1. Raises InvalidInput.
-    """
-    name, texts = Path(path).name, _texts(path, field)
-    _check_columns(field, name, list(texts), ("user", "state", "probability"))
-    for column in ("user", "state"):
-        if column not in texts:
-            raise InvalidInput(field, f"{name} with columns {listed(list(texts))}", f"a column {column}")
-    states = space.indices_of([text or "" for text in texts["state"]])
-    shares = texts.get("probability", ["1"] * len(states))
-    found: dict[str, Any] = {}
-    for number, (user, state, share) in enumerate(zip(texts["user"], states.tolist(), shares, strict=True), start=1):
-        if not user or state < 0:
-            # By its number alone: where the table is a private one by mistake, the state stays out of errors.
-            what = f"{name}, row {number}, without a user and a state of the model"
-            raise InvalidInput(field, what, f"a user and a state such as {space.names[0]} in each row")
-        row = found.setdefault(user, np.zeros(space.n_states))
-        if row[state]:
-            raise InvalidInput(field, f"{name}, with a state of a user twice", "each once")
-        row[state] = _share(share, field, f"{name}, row {number}")
-    for user, row in found.items():
-        if "probability" not in texts and np.count_nonzero(row) > 1:
-            raise InvalidInput(field, f"{name}, with a user in two rows", "one row a user, or a column probability")
-        if abs(row.sum() - 1) > _ONE:
-            raise InvalidInput(
-                field, f"{name}, with probabilities of {user!r} that sum to {row.sum():.9g}", "a sum of 1"
-            )
-        found[user] = int(np.argmax(row)) if np.count_nonzero(row) == 1 else row / row.sum()
-    return found
-
-
 def read_totals(path: PathLike, names: tuple[str, ...], field: str = "like") -> dict[int, FloatArray]:
     """Public totals (N,) of people at each state, by step from 1: a table of state, people and perhaps step.
 
@@ -394,15 +295,6 @@ def totals_of(table: Any, names: tuple[str, ...], field: str, name: str = "a tab
     return {step: np.array([row.get(state, 0.0) for state in range(len(names))]) for step, row in found.items()}
 
 
-def _texts(path: str, field: str) -> dict[str, list[str | None]]:
-    """The cells of a public table by column; a cell that cannot be read is refused, it is not an empty one."""
-    names = column_names(checked_input(path, field))
-    table = read_table(path, text=None)
-    if not table.num_rows:
-        raise InvalidInput(field, f"{Path(path).name}, with no rows", "at least one")
-    return {name: _cells(table.column(name), name, f"{field}, {name}") for name in names}
-
-
 def _cells(column: Any, name: str, field: str) -> list[str | None]:
     import pyarrow as pa
 
@@ -433,34 +325,6 @@ def _steps(cells: Sequence[str | None], field: str) -> list[int]:
     if not all(text.removeprefix("-").isdecimal() and text.isascii() and len(text) < 18 for text in texts):
         raise InvalidInput(field, "a step that is no whole number", "numbers of steps, as in the table")
     return [int(text) for text in texts]
-
-
-def _bins(cells: Sequence[str | None], step: int | None, field: str) -> list[int]:
-    if step is None:
-        raise InvalidInput(field, "a column t, of a model without a time step", "a column step")
-    micros, none = zoned_times(cells, field)
-    if none.any():
-        raise InvalidInput(field, "a t that is no time with a zone", "times such as 2024-05-06T09:00Z")
-    numbers: list[int] = (micros // (step * MICROSECONDS)).tolist()
-    return numbers
-
-
-def _check_bins(steps: Sequence[int], step: int, field: str) -> None:
-    """Refuse numbers that count a subject's steps from 1: they would match no time bin."""
-    wrong = not_of_time_bins(np.array(steps, dtype=np.int64), None, step)
-    if wrong.any():
-        came = f"step {steps[int(np.argmax(wrong))]}, of a model with steps of {step} s"
-        raise InvalidInput(field, came, "numbers of time bins since 1970, or times in them in a column t")
-
-
-def _share(text: str | None, field: str, name: str) -> float:
-    try:
-        share = float(text or "")
-    except ValueError:
-        share = -1.0
-    if not 0 < share <= 1 + _ONE:
-        raise InvalidInput(field, f"{name}, with a probability that is none", "a number above 0, up to 1, in each row")
-    return share
 
 
 def _twice(field: str, name: str, number: int, what: str) -> InvalidInput:

@@ -1,0 +1,50 @@
+"""Releases with choices for single steps, or beginnings of users, which a program makes of the files of a folder."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+import dphmm
+from dphmm.audit import check_released
+
+
+def public(folder: Path, policy: str = "policy.json") -> tuple[Any, Any, Any]:
+    """Model, policy and space."""
+    model = dphmm.load_model(folder / "model.npz")
+    return model, dphmm.load_policy(folder / policy, model=model), model.space
+
+
+def steps_of(folder: Path, chosen: dict[str, dict[str, Any]]) -> dict[int, dict[str, Any]]:
+    """What is chosen for times, by the numbers of their steps."""
+    seconds = dphmm.load_model(folder / "model.npz").step
+    return {int(pd.Timestamp(time).timestamp()) // seconds: choice for time, choice in chosen.items()}
+
+
+def release(
+    folder: Path, out: str, *, epsilon: Any = 1, policy: str = "policy.json", rows: str = "walks.csv", **choices: Any
+) -> Any:
+    """The released table of a file of rows; it is also written, with its statement, and stored in ledger.db."""
+    table = pd.read_csv(folder / rows, dtype={"user": str, "state": str})
+    if "t" in table:
+        table["t"] = pd.to_datetime(table["t"], utc=True)
+    with dphmm.open_ledger(folder / choices.pop("ledger", "ledger.db")) as ledger:
+        return dphmm.release_many(
+            table, *public(folder, policy), epsilon, output=folder / out, ledger=ledger, progress=False, **choices
+        )
+
+
+def audit(
+    folder: Path, out: str, *, ledger: str | None = "ledger.db", policy: str = "policy.json", **choices: Any
+) -> Any:
+    """What an audit finds; the plans that it verified are in plans.json."""
+    given = (folder / out, *public(folder, policy), 1)
+    if ledger is None:
+        return check_released(*given, **choices)
+    with dphmm.open_ledger(folder / ledger, read_only=True) as opened:
+        found = check_released(*given, ledger=opened, **choices)
+    (folder / "plans.json").write_text(json.dumps(found.plain_plans(), allow_nan=False) + "\n", encoding="utf-8")
+    return found
