@@ -31,14 +31,18 @@ from benchmarks.source import File, Package
 ROOT = Path(__file__).parents[1]
 #: The largest figure that a gauge may show; of those in `LEAST` the smallest.
 LIMITS: dict[str, float] = {
-    "code lines": 62_100,
-    "code lines of tests": 75_300,
-    "words of docs": 159_000,
+    "code lines": 59_200,
+    "code lines of tests": 73_000,
+    "words of docs": 127_000,
     "circles of imports": 0,
     "circles with types": 0,
     "imports by computed names": 0,
     "imports in functions": 0,
+    "functions with many parameters": 28,
     "docstrings that begin with a clause, %": 22,
+    "names that say nothing": 1_400,
+    "class names with several meanings": 50,
+    "short private functions used once": 310,
     "modules without a mirrored test": 30,
     "banned words": 0,
     "seeded bugs that are live": 450,
