@@ -33,7 +33,7 @@ ROOT = Path(__file__).parents[1]
 LIMITS: dict[str, float] = {
     "code lines": 59_200,
     "code lines of tests": 73_000,
-    "words of docs": 127_000,
+    "words of docs": 125_000,
     "circles of imports": 0,
     "circles with types": 0,
     "imports by computed names": 0,

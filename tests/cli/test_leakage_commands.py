@@ -1,10 +1,8 @@
-"""What whole sequences say, on the command line: account --temporal, inspect --steps, release --total-epsilon.
+"""Leakage of whole sequences on the command line: account --temporal, inspect --steps.
 
 Claims: `account` prints what the library computes from the costs, the skips, the queries and the plans of the very
-releases that a ledger holds, also where plans hang on answers; `inspect` and `release` do so for plans to come, and
-refuse where these hang on answers; the epsilon that `release` finds keeps the total, the next larger one of three
-digits does not, and no release is made at a step that it was not found for. Fails where a skip, a query, the start of
-the model or a plan is another one than was released, and where a later run goes on past the last step.
+releases that a ledger holds, also where plans hang on answers; `inspect` does so for plans to come, and refuses where
+these hang on answers. Fails where a skip, a query, the start of the model or a plan is another one than was released.
 """
 
 from __future__ import annotations
