@@ -47,16 +47,6 @@ def answers(rows):
     return [(row.user, row.release.t, row.release.z.tolist()) for row in rows]
 
 
-def test_one_session_per_user(parts):
-    work = batch(parts)
-    rows = released(work, rows_of())
-    assert [(row.user, row.release.t) for row in rows] == [("u", 1), ("u", 2), ("u", 3), ("v", 1), ("v", 2)]
-    assert work.ledger.spent("u").epsilon == 3
-    assert work.report.subjects == 2
-    assert work.report.released == 5
-    assert work.report.rows == 5
-
-
 def test_equal_to_sessions_one_by_one(parts):
     rows = released(batch(parts, 5), rows_of())
     bits = dphmm.ReplayBits(5)
@@ -172,25 +162,6 @@ def test_an_epsilon_cap_is_checked_for_all_rows_before_any(parts):
     assert ledger.sessions() == []
 
 
-def test_drift_has_a_row_like_any_other(parts):
-    """Names that no state has are released, and counted for the owner alone."""
-    work = batch(parts)
-    rows = released(work, rows_of("aQcZb"))
-    assert len(rows) == 5
-    assert work.report.drifted == work.report.outside == 2
-
-
-@pytest.mark.replayed_words
-def test_places_outside_the_grid_are_released_from_the_nearest_cell():
-    grid = dphmm.Grid.from_bounds(116.30, 39.90, 116.32, 39.91, cell=340.0)
-    n = grid.n_states
-    model = dphmm.MarkovModel(np.full(n, 1 / n), np.full((n, n), 1 / n))
-    rows = Trajectories.from_labels(["u", "u"], lat=np.array([39.905, 48.0]), lon=np.array([116.31, 2.0]))
-    work = Batch(model, dphmm.policy.complete(n), grid, 1)
-    assert len(released(work, rows)) == 2
-    assert work.report.outside == 1
-
-
 @pytest.mark.replayed_words
 @pytest.mark.parametrize("kind", ["pandas", "polars", "arrow"])
 def test_tables_come_back_in_kind_and_are_not_changed(parts, kind):
@@ -209,27 +180,6 @@ def test_tables_come_back_in_kind_and_are_not_changed(parts, kind):
     assert names == ["user", "step", "z_0", "estimate_0", "estimate", "epsilon", "cost", "plan"]
     assert len(out) == 3
     pd.testing.assert_frame_equal(frame, before)
-
-
-@pytest.mark.replayed_words
-def test_map_columns():
-    grid = dphmm.Grid.from_bounds(116.30, 39.90, 116.32, 39.91, cell=340.0)
-    n = grid.n_states
-    model = dphmm.MarkovModel(np.full(n, 1 / n), np.full((n, n), 1 / n), step=300)
-    frame = pd.DataFrame(
-        {
-            "user": ["u", "u"],
-            "t": pd.to_datetime(["2020-01-01T00:00:10Z", "2020-01-01T00:06:00Z"]),
-            "lat": [39.905, 39.906],
-            "lon": [116.31, 116.311],
-        }
-    )
-    out = dphmm.release_many(frame, model, dphmm.policy.radius(grid, 1000), grid, 1, progress=False)
-    assert {"t", "z_lat", "z_lon", "estimate_lat", "estimate_lon"} <= set(out.columns)
-    assert out["t"].tolist() == list(pd.to_datetime(["2020-01-01T00:00Z", "2020-01-01T00:05Z"]))
-    east, north = grid.answers[:, 0].max(), grid.answers[:, 1].max()
-    assert out["estimate_0"].between(0, east).all()
-    assert out["estimate_1"].between(0, north).all()
 
 
 @pytest.mark.parametrize(
@@ -551,14 +501,6 @@ class TestOutput:
         counts = json.loads((tmp_path / "r.parquet.owner.json").read_text())
         assert (counts["rows"], counts["rows_in_no_state"], counts["new_releases"]) == (3, 1, 3)
         assert (tmp_path / "r.parquet.owner.json").stat().st_mode & 0o077 == 0
-
-    def test_what_takes_released_files_takes_it(self, parts, tmp_path):
-        path = tmp_path / "r.parquet"
-        self.into(parts, path, MemoryLedger(), model_people="others")
-        verdict = dphmm.audit.check_released(path, *parts, 1)
-        assert not verdict.convicted
-        assert verdict.rows == 5
-        assert any("5" in line for line in dphmm.read(path).lines)
 
     def test_a_file_that_is_there_is_rewritten_with_resume_alone(self, parts, tmp_path):
         path, ledger = tmp_path / "r.parquet", MemoryLedger()

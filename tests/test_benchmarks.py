@@ -14,6 +14,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmarks.speed.timing import Spread
+from benchmarks.speed.worlds import GridWorld
 
 ROOT = Path(__file__).parents[1]
 
@@ -24,7 +26,6 @@ def _from_the_root(monkeypatch):
 
 
 def test_a_rate_and_a_ratio_keep_least_below_most():
-    from benchmarks.speed.timing import Spread
 
     slow, fast = Spread.of([4.0, 2.0, 3.0]), Spread.of([0.5, 1.0, 0.75])
     assert slow == Spread(3.0, 2.0, 4.0, 3)
@@ -53,7 +54,6 @@ def test_warm_ups_and_preparing_are_not_timed(monkeypatch):
 
 def test_targets_and_their_column():
     from benchmarks.speed.figures import Figure, at_least, below, table
-    from benchmarks.speed.timing import Spread
 
     half = Spread.of([0.5])
     figures = [
@@ -80,7 +80,6 @@ def test_the_slope_of_a_power_is_its_exponent():
 
 
 def test_walks_use_possible_moves_and_models_are_nine_neighbour():
-    from benchmarks.speed.worlds import GridWorld
 
     world = GridWorld(8)
     matrix = world.model.transition.toarray()
@@ -93,7 +92,6 @@ def test_walks_use_possible_moves_and_models_are_nine_neighbour():
 
 def test_walks_move_as_often_as_the_model_says():
     """All moves of 5,000 steps on nine cells, within 5 standard errors of their expectation: one fixed walk."""
-    from benchmarks.speed.worlds import GridWorld
 
     world = GridWorld(3)
     matrix, path = world.model.transition.toarray(), np.array(world.walk(5000))

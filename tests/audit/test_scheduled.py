@@ -33,7 +33,6 @@ from dphmm.storage.statement import (
 )
 from dphmm.storage.tables import read_table, write_table
 from dphmm.storage.trajectories import trajectories_from_table
-from dphmm.stream import Line, Stream, answered_line
 
 PLANNED = dphmm.Schedule(dphmm.SequencePromise(2, per=4), 1, [2, 4])
 PACED = dphmm.Schedule(dphmm.SequencePromise(3, steps=20), 1, range(1, 21), (0.5, 1.0, 1.5, 1.6, 1.7))
@@ -235,25 +234,3 @@ def test_a_file_without_a_schedule_may_leave_no_row_out(tmp_path):
     statement_path(made.path).unlink()
     verdict = made.check(ledger=False)
     assert any("no schedule that leaves rows out" in finding for finding in verdict.findings), verdict.lines
-
-
-@SCHEDULES
-@pytest.mark.parametrize("answer", ["last", "first"])
-def test_the_lines_of_a_stream_are_acquitted_too(tmp_path, schedule, answer):
-    """Every line is answered, asked or not, and asked again it is the same line."""
-    ledger = dphmm.open_ledger(tmp_path / "ledger.db")
-    choices = {"schedule": schedule, "ledger": ledger, "answer": answer, "bits": keyed_system_bits(3)}
-    stream = Stream(Batch(MODEL, POLICY, SPACE, **choices), False)
-    rng, lines = np.random.default_rng(4), []
-    for _ in range(14):
-        for user in ("a", "b"):
-            line = Line(user, None, None, str(rng.integers(6)))
-            lines += [answered_line(released, SPACE) for released in stream.take(line)]
-    told = [json.loads(line) for line in lines]
-    assert len(told) == 28 and stream.released == sum(line["plan"] is not None for line in told)
-    assert stream.not_asked == sum(line["z_0"] is None for line in told) == 28 - stream.released > 0
-    path = tmp_path / "released.jsonl"
-    path.write_text("".join(line + "\n" for line in lines))
-    for kept in (ledger, None):
-        verdict = check_released(path, MODEL, POLICY, SPACE, 1, ledger=kept, schedule=schedule)
-        assert not verdict.convicted, verdict.lines

@@ -223,12 +223,6 @@ def test_what_goes_together(run, more, words):
     assert words in result.stderr and result.stderr.count("\n") == 1
 
 
-def test_one_file_of_samples_does_not_swallow_the_next_option(run):
-    result = run("audit", "--samples", "a.csv", "--epsilon", "1", code=2)
-    assert result.stderr.startswith("error: --samples: got one file, then --epsilon; expected two files")
-    assert result.stderr.count("\n") == 1
-
-
 def test_bad_input_is_one_line(run, public, released, town, tmp_path):
     cases = [
         (("--ledger", "l.db"), "--released"),

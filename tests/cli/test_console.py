@@ -311,7 +311,6 @@ def test_codes():
 def test_an_interrupt_of_which_a_library_made_a_wrong_input_stays_one(monkeypatch, run, tmp_path, hidden, code):
     """NumPy may turn an interrupt into a TypeError, and a reader of files that into a file that is none."""
     from dphmm.cli import console, leakage
-    from dphmm.errors import InvalidInput
 
     def broken(path):
         console._asked.append(KeyboardInterrupt)

@@ -86,23 +86,6 @@ def test_it_is_a_real_release_with_a_statement(made: tuple[Path, subprocess.Comp
     assert statement["published"] == {"rows": ROWS, "subjects": 2, "public_constants": 0}
 
 
-def test_files_and_ledger_agree(made: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
-    folder, _ = made
-    model = dphmm.load_model(folder / "model.npz")
-    policy = dphmm.load_policy(folder / "policy.json", model=model)
-    statement = load_statement(folder / "released.parquet")
-    assert statement.model.sha256 == model.digest and statement.policy.sha256 == policy.digest
-    table = pq.read_table(folder / "released.parquet")
-    ledger = dphmm.open_ledger(folder / "ledger.db")
-    for subject, query in ledger.sessions():
-        mine = np.array(table.column("user").to_pylist()) == subject
-        entries = ledger.entries(subject, query)
-        z = model.space.frame.to_answers(np.array([entry.z for entry in entries if entry.z is not None]))
-        told = table.column("z_0").to_numpy()[mine]
-        assert len(z) == 6 and np.array_equal(z[:, 0], told[~np.isnan(told)])
-    ledger.close()
-
-
 def test_nobody_s_data_is_in_the_model(made: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
     model = dphmm.load_model(made[0] / "model.npz")
     same = dphmm.MarkovModel.from_geometry(model.space, model.step, "20km/h")
@@ -193,15 +176,6 @@ def test_force_never_deletes_a_ledger_that_no_demo_made(tmp_path: Path, run: Run
         assert len(told.splitlines()) == 1 and "ledger.db" in told
     assert (tmp_path / "ledger.db").read_bytes() == b"precious"
     assert [path.name for path in tmp_path.iterdir()] == ["ledger.db"]
-
-
-@pytest.mark.parametrize(("options", "field"), [(("--people", 0), "people"), (("--days", 0), "days")])
-def test_bad_numbers_are_named_and_nothing_is_written(
-    options: tuple[object, ...], field: str, tmp_path: Path, run: Run
-) -> None:
-    told = run("demo", "--out", tmp_path / "new", *options, code=2).stderr
-    assert field in told and len(told.splitlines()) == 1
-    assert not (tmp_path / "new").exists()
 
 
 def test_a_file_is_not_a_folder(tmp_path: Path, run: Run) -> None:

@@ -19,6 +19,7 @@ import dphmm
 from dphmm.accounting.event import LearningEvent, NoisyCounts, NotPrivateEvent, described, event_from
 from dphmm.storage.learned import COSTS, LEDGER_COSTS, learning_document
 from dphmm.storage.models import load_model
+from dphmm.storage.statement import statement_schema
 
 BBOX = "10.0,50.0,10.056,50.036"
 GRID = ("--grid", "1km", "--bbox", BBOX)
@@ -288,8 +289,6 @@ def learned(site, tmp_path_factory, run):
 def test_a_release_tells_both_guarantees_and_what_they_give_together(learned, tmp_path, run, release_of):
     import jsonschema
 
-    from dphmm.storage.statement import statement_schema
-
     result = run(*release_of(learned, tmp_path, "visits.csv", "complete.json"))
     said = " ".join(result.stderr.split())
     assert "learning epsilon 1, delta 0: bounds the loss of adding or removing" in said
@@ -429,8 +428,6 @@ def test_account_tells_what_both_give_together(learned, tmp_path, run, release_o
 
 def test_nothing_is_together_for_a_model_of_other_people(learned, tmp_path, run, release_of):
     import jsonschema
-
-    from dphmm.storage.statement import statement_schema
 
     arguments = (*release_of(learned, tmp_path, "visits.csv", "complete.json"), "--model-people", "others")
     left_out = "together     left out: the model is of other people than those released, as the data owner says"

@@ -6,6 +6,8 @@ import re
 
 import pytest
 
+from dphmm.storage.models import load_model
+
 
 def test_a_model_alone(town, run, one_json):
     facts = one_json(run("inspect", town / "model.npz", "--json"))
@@ -69,7 +71,6 @@ def test_a_dry_run_says_the_same_of_errors(town, tmp_path, run, release_of):
 
 
 def test_a_flat_policy_is_warned_of(town, tmp_path, run, one_json):
-    from dphmm.storage.models import load_model
 
     space = load_model(town / "model.npz").space
     rows = [f"{space.names[i]},{space.names[j]}" for i in range(16) for j in range(i) if _same_row(space, i, j)]
@@ -106,7 +107,6 @@ def test_nothing_amiss_is_no_warning(town, run, one_json):
 
 
 def test_every_state_by_number_name_answer_and_place(town, run, one_json):
-    from dphmm.storage.models import load_model
 
     space = load_model(town / "model.npz").space
     states = one_json(run("inspect", town / "model.npz", "--states", "--json"))["states"]

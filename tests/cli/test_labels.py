@@ -148,15 +148,6 @@ def test_inspect_and_tune_count_wrong_labels(portal, run):
     assert "hops, 74.6% of labels wrong" in run(*dry).stdout
 
 
-def test_what_is_stored_is_returned_and_another_ledger_refused(portal, published, tmp_path, run):
-    asked = ("release", portal / "visits.csv", "--state-column", "page", *arguments(portal, "--epsilon", "1"))
-    before = pd.read_parquet(published)
-    run(*asked, "-o", published, "--ledger", portal / "l.db", "--resume", "--quiet")
-    assert pd.read_parquet(published).z.tolist() == before.z.tolist()
-    refused = run(*asked, "-o", published, "--ledger", tmp_path / "n.db", "--resume", code=2).stderr
-    assert "expected the ledger that the releases in r.parquet are in" in refused
-
-
 @pytest.mark.parametrize(
     ("command", "said"),
     [

@@ -175,15 +175,6 @@ def test_a_ledger_refuses_the_other_space(farm, tmp_path, run):
     assert "of the history" in other.stderr
 
 
-def test_smoothing_and_auditing_with_the_joined_policy_is_refused(farm, tmp_path, run):
-    merged, joined = farm / "merged.json", farm / "joined.json"
-    model = ("--model", farm / "model.npz")
-    run("release", farm / "walks.csv", *model, "--policy", merged, "--epsilon", "1", "-o", tmp_path / "r.csv",
-        "--ledger", tmp_path / "l.db")  # fmt: skip
-    run("smooth", tmp_path / "r.csv", *model, "--policy", joined, "-o", tmp_path / "s.csv", code=2)
-    run("audit", *model, "--policy", joined, "--epsilon", "1", "--released", tmp_path / "r.csv", code=1)
-
-
 def test_tune_tries_a_policy_on_its_own_space(farm, tmp_path, run, one_json):
     files = [item for name in ("joined", "merged") for item in ("--policy", farm / f"{name}.json")]
     told = one_json(run("tune", farm / "model.npz", *files, "--epsilon", "1", "--mechanism", "discrete-knorm",

@@ -12,7 +12,6 @@ import json
 import pytest
 
 from dphmm.storage.ledger import open_ledger
-from dphmm.storage.tables import read_table, write_table
 
 COLUMNS = ["user", "t", "step", "z_0", "z_1", "z_lat", "z_lon", "epsilon", "cost", "plan"]
 ESTIMATES = {"estimate_0", "estimate_1", "estimate", "estimate_lat", "estimate_lon"}
@@ -75,15 +74,6 @@ def test_a_file_is_continued_and_rewritten_in_either_form(forms, town, tmp_path,
     assert "nothing is wrong" in checked.stdout
 
 
-def test_a_file_of_another_ledger_is_not_rewritten(made, town, tmp_path, run, release_of):
-    (tmp_path / "released.csv").write_bytes((made / "released.csv").read_bytes())
-    run(*release_of(town, tmp_path, rows="people.csv")[:-3], tmp_path / "other.csv", "--ledger", tmp_path / "ledger.db")
-    for more in ((), ("--no-estimates",)):
-        result = run(*release_of(town, tmp_path), "--resume", *more, code=2)
-        assert "a ledger without the releases in released.csv" in result.stderr
-    assert (tmp_path / "released.csv").read_bytes() == (made / "released.csv").read_bytes()
-
-
 def test_where_plans_depend_on_answers_it_is_refused_before_anything_is_read(town, tmp_path, run, release_of):
     arguments = release_of(town, tmp_path, rows="nowhere.csv")
     refused = "error: --no-estimates: got it with --constraint delta=0.05; expected --constraint support with it: "
@@ -123,23 +113,6 @@ def test_lines_of_a_stream_have_no_member_of_an_estimate(town, tmp_path, run, re
     assert found[0] == found[1][:4] and found[1] == found[2]
 
 
-def test_an_audit_convicts_a_changed_file(made, town, public, tmp_path, run):
-    audit = ("audit", *public, "--epsilon", 1, "--ledger", made / "ledger.db", "--released")
-    told = run(*audit, made / "released.csv", "--truth", town / "walks.csv").stdout
-    assert "nothing is wrong" in told and "owner alone" in told
-    header, *rows = (made / "released.csv").read_text().splitlines()
-    cells = rows[4].split(",")
-    cells[3] = str(float(cells[3]) + 1000)
-    for changed, words in (
-        ([header, *rows[:4], ",".join(cells), *rows[5:]], "is not the one in the ledger"),
-        ([header, *rows, rows[-1].replace(",12,", ",13,")], "a row that the ledger does not hold"),
-        ([header, rows[1], rows[0], *rows[2:]], "not in the order of user and step"),
-    ):
-        (tmp_path / "released.csv").write_text("\n".join([*changed, ""]))
-        result = run(*audit, tmp_path / "released.csv", code=1)
-        assert "CONVICTED" in result.stdout and words in result.stdout
-
-
 def test_it_is_smoothed_like_the_release_with_estimates(made, town, public, tmp_path, run, release_of):
     """The ledger writes the same release with estimates: smoothing needs none of them."""
     for name in ("ledger.db", "released.csv"):
@@ -156,11 +129,3 @@ def test_a_page_needs_no_estimates(made, town, tmp_path, run):
     page = ("report", "--model", town / "model.npz", "-o", tmp_path / "page.html")
     run(*page, made / "released.csv", "--policy", town / "radius.json")
     assert "a reader believes" in (tmp_path / "page.html").read_text()
-
-
-def test_parquet_is_audited_and_smoothed_too(made, public, tmp_path, run):
-    whole = tmp_path / "released.parquet"
-    write_table(whole, read_table(made / "released.csv", text=("user", "plan")))
-    audited = run("audit", *public, "--epsilon", 1, "--released", whole, "--ledger", made / "ledger.db")
-    assert "nothing is wrong" in audited.stdout
-    run("smooth", whole, *public, "--epsilon", 1, "-o", tmp_path / "smoothed.csv")

@@ -8,7 +8,6 @@ import json
 
 import pytest
 
-from browser import MISSING, find_browser, running
 from dphmm.mechanisms import OptimalTable
 
 
@@ -43,12 +42,6 @@ def test_the_audit_of_plan_and_file_finds_nothing(town, table, run, one_json):
     )  # fmt: skip
 
 
-def test_another_mechanism_is_another_plan(town, table, run):
-    public = ("--model", town / "model.npz", "--policy", town / "radius.json", "--epsilon", 1)
-    told = run("audit", *public, "--released", table / "released.csv", code=1)
-    assert "plan" in told.stdout + told.stderr
-
-
 def test_inspect_tune_and_smooth_take_it(town, table, tmp_path, run, one_json):
     choice = ("--mechanism", OptimalTable.name)
     public = ("--policy", town / "radius.json", "--epsilon", 1, *choice)
@@ -63,14 +56,6 @@ def test_inspect_tune_and_smooth_take_it(town, table, tmp_path, run, one_json):
     run("smooth", table / "released.csv", *released, *choice, "-o", tmp_path / "smoothed.csv")
 
 
-def test_resume_goes_on(town, tmp_path, run, release_of, rows_of):
-    run(*release_of(town, tmp_path), "--mechanism", OptimalTable.name)
-    first = rows_of(tmp_path / "released.csv")
-    (tmp_path / "released.csv").unlink()
-    run(*release_of(town, tmp_path), "--mechanism", OptimalTable.name, "--resume")
-    assert rows_of(tmp_path / "released.csv") == first
-
-
 def page_of(town, table, folder, run):
     arguments = ("report", table / "released.csv", "--model", town / "model.npz", "--policy", town / "radius.json")
     run(*arguments, "-o", folder / "report.html")
@@ -81,14 +66,3 @@ def page_of(town, table, folder, run):
 def test_its_page_smooths_and_tells_its_mechanism(town, table, tmp_path, run):
     page = page_of(town, table, tmp_path, run).read_text()
     assert "a reader believes" in page and "optimal-table" in page
-
-
-@pytest.mark.skipif(find_browser() is None, reason=MISSING)
-def test_its_page_opens_without_a_complaint(town, table, tmp_path, run):
-    page = page_of(town, table, tmp_path, run)
-    with running(find_browser()) as browser:
-        tab = browser.open(page)
-        tab.ask("document.getElementById('step').focus()")
-        tab.press("End", 35)
-        assert tab.ask("document.getElementById('step').value === document.getElementById('step').max")
-        assert tab.complaints() == []

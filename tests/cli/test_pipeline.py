@@ -15,6 +15,7 @@ import pytest
 from cli.conftest import walk_rows, write_rows
 from dphmm.cli.pipeline import RECORD, STAGES
 from dphmm.storage.ledger.connection import held
+from dphmm.storage.tables import read_table
 
 pytestmark = pytest.mark.replayed_words
 
@@ -87,7 +88,6 @@ def test_new_rows_are_released_beside_answers_that_stay(run, folder):
 
 
 def answers(folder):
-    from dphmm.storage.tables import read_table
 
     table = read_table(folder / "out" / "released.parquet").to_pylist()
     return {(row.pop("user"), row.pop("step")): row for row in table}
@@ -297,7 +297,6 @@ def test_what_is_only_said_of_a_release_is_no_new_question(run, folder, told, se
 
 
 def people_of(folder, name):
-    from dphmm.storage.tables import read_table
 
     return set(read_table(folder / "out" / name).column("user").to_pylist())
 

@@ -96,19 +96,6 @@ def test_periods(town, place, tmp_path, run, one_json):
     assert document["periods"] == 1 and pd.read_parquet(out).period.unique().tolist() == ["10:00"]
 
 
-def test_the_truth_beside_the_rows_changes_no_byte(town, place, tmp_path, run):
-    beside = tmp_path / "beside"
-    beside.mkdir()
-    table = pd.read_csv(place / "released.csv", dtype=str)
-    table.assign(true_state="x0y0").to_csv(beside / "released.csv", index=False)
-    statement = json.loads((place / "released.csv.privacy.json").read_text())
-    (beside / "released.csv.privacy.json").write_text(json.dumps(statement))
-    files = [tmp_path / "one.csv", tmp_path / "other.csv"]
-    for folder, out in zip((place, beside), files, strict=True):
-        run(*population_of(town, folder / "released.csv", "-o", out))
-    assert files[0].read_bytes() == files[1].read_bytes()
-
-
 SCHEDULES = {
     "planned": ["--schedule", "planned"],
     "paced": ["--schedule", "paced"],
@@ -136,21 +123,6 @@ def test_before_a_release(town, run, one_json):
         assert one["standard_error"] == pytest.approx(2 * other["standard_error"]) and one["answerable"] == "yes"
     said = run(*population_of(town, "--before", "100"))
     assert said.stdout.splitlines()[-1] == found["meaning"] and "standard error" in said.stdout
-
-
-def test_a_region_that_the_release_cannot_answer(tmp_path, run, one_json):
-    """A state without a neighbour is answered as another one: told before anything is released."""
-    space = dphmm.StateSpace([0, 1, 2, 9], ["a", "b", "c", "far"])
-    model = dphmm.MarkovModel([0.25] * 4, [[0.25] * 4] * 4, space=space)
-    dphmm.save_model(model, tmp_path / "m.npz")
-    dphmm.save_policy(dphmm.policy.from_edges([(0, 1), (1, 2)], 4), tmp_path / "p.json", space)
-    table = tmp_path / "regions.csv"
-    table.write_text("state,region\nfar,end\n")
-    options = ["--before", "100", "--regions", table, "--protection", "merge"]
-    command = ["population", "--model", tmp_path / "m.npz", "--policy", tmp_path / "p.json", *options]
-    told = "separates states with one law: add c, or leave out far"
-    assert one_json(run(*command, "--json"))["shares"][0]["answerable"] == told
-    assert run(*command).stdout.splitlines()[0] == f"end  not answerable: {told}"
 
 
 WRONG = {

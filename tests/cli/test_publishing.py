@@ -15,6 +15,7 @@ import pytest
 
 import dphmm
 from dphmm.accounting import MemoryLedger
+from dphmm.accounting.publication import total_replaced
 from dphmm.errors import BudgetExceeded, InvalidInput
 from dphmm.storage.ledger import open_ledger
 
@@ -183,7 +184,6 @@ class TestQuery:
         ],
     )  # fmt: skip
     def test_every_question_is_stored_and_given_again(self, tmp_path, monkeypatch, run, line, relation, epsilon):
-        from dphmm.accounting.publication import total_replaced
 
         if line.startswith("svm"):
             pytest.importorskip("sklearn")
@@ -277,21 +277,3 @@ class TestPython:
         dphmm.fit_once(ledger, "walks", fit)
         (one,) = ledger.publications()
         assert (one.unit, one.units, one.bounded) == ("one sequence", None, False)
-
-    def test_an_answer_is_given_again(self):
-        ledger = MemoryLedger()
-        visits = pd.DataFrame({"user": ["ann", "bob"], "step": [1, 1], "state": ["home", "work"]})
-
-        def ask(name="counts", epsilon=1):
-            return dphmm.query(
-                "histogram", visits, "group:2", epsilon, states=["home", "work"], ledger=ledger, publication=name
-            )
-
-        first, again = ask(), ask()
-        assert first.table.equals(again.table) and list(first.table.dtypes) == list(again.table.dtypes)
-        assert (first.epsilon, first.event, first.statement) == (again.epsilon, again.event, again.statement)
-        assert (first.kept.fresh, again.kept.fresh) == (True, False)
-        with pytest.raises(InvalidInput, match="publication: got nothing"):
-            ask(None)
-        with pytest.raises(InvalidInput, match="another "):
-            ask(epsilon=2)

@@ -168,15 +168,6 @@ def test_steps_that_count_rows_are_no_time_bins(town, tmp_path, run, release_of)
     assert sorted(tmp_path.iterdir()) == before
 
 
-def test_steps_that_are_time_bins_are_released_as_times(town, tmp_path, run, release_of, rows_of):
-    (tmp_path / "bins.csv").write_text("user,step,lat,lon\na,5716320,50.01,10.01\na,5716322,50.01,10.01\n")
-    arguments = release_of(town, tmp_path)
-    arguments[1] = str(tmp_path / "bins.csv")
-    run(*arguments)
-    rows = rows_of(tmp_path / "released.csv")
-    assert [(row["t"][:16], row["step"]) for row in rows] == [("2024-05-05 08:00", "1"), ("2024-05-05 08:10", "3")]
-
-
 def test_a_step_that_is_no_time_bin_is_set_aside_and_holds_up_nobody(town, tmp_path, run, release_of, rows_of):
     """Steps as they are counted by hand, in a table of bins or beside times, once refused the release of all."""
     place = "50.01,10.01"
@@ -249,39 +240,11 @@ def test_a_cost_far_above_epsilon_is_told_of(tmp_path, run, release_of):
     assert "epsilon: states" not in run("inspect", model, "--policy", policy).stderr
 
 
-def test_the_plans_of_a_dry_run_are_those_of_the_release(town, tmp_path, run, release_of, rows_of, one_json):
-    planned = one_json(run(*release_of(town, tmp_path), "--dry-run", "--json"))["plans"]
-    run(*release_of(town, tmp_path))
-    rows = rows_of(tmp_path / "released.csv")
-    assert [plan["hash"] for plan in planned] == [row["plan"] for row in rows[:3]]
-
-
-def test_caps_refuse_before_anything_is_drawn(town, tmp_path, run, release_of):
-    result = run(*release_of(town, tmp_path), "--cap-epsilon", "11.9", "--model-people", "others", "--quiet", code=1)
-    assert result.stderr.count("\n") == 1
-    assert "cap" in result.stderr
-    with open_ledger(tmp_path / "ledger.db") as ledger:
-        assert ledger.sessions() == []
-    assert not (tmp_path / "released.csv").exists()
-    run(*release_of(town, tmp_path), "--cap-epsilon", "12")
-
-
 def test_a_ledger_in_use_is_exit_4(town, tmp_path, run, release_of):
     with open_ledger(tmp_path / "ledger.db") as ledger, ledger.lease("commands"):
         result = run(*release_of(town, tmp_path), code=4)
     assert result.stderr.count("\n") == 1
     assert not (tmp_path / "released.csv").exists()
-
-
-def test_another_query_of_the_same_people_is_another_answer(town, tmp_path, run, release_of):
-    run(*release_of(town, tmp_path))
-    other = tmp_path / "other"
-    other.mkdir()
-    arguments = release_of(town, other)
-    arguments[arguments.index("--ledger") + 1] = str(tmp_path / "ledger.db")
-    run(*arguments, "--query", "again")
-    with open_ledger(tmp_path / "ledger.db") as ledger:
-        assert ledger.spent("u1").epsilon == 24
 
 
 @pytest.mark.parametrize(("option", "value"), [("--mechanism", "staircase"), ("--start", "at")])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from time import sleep
 
@@ -68,16 +67,6 @@ def test_errors_name_what_was_typed(tmp_path, monkeypatch, run, words, begins):
     assert run(*words, code=2).stderr.startswith(begins)
 
 
-@pytest.mark.parametrize(
-    ("text", "where"), [('{"a": ', "line 1 column 7"), ('{\n "a" 1\n}', "line 2 column 6"), ("", "line 1 column 1")]
-)
-def test_broken_json_is_placed(town, tmp_path, run, text, where):
-    (tmp_path / "p.json").write_text(text)
-    told = run("inspect", town / "model.npz", "--policy", tmp_path / "p.json", code=2).stderr
-    assert told.startswith("error: --policy /")
-    assert f"p.json: got text that is not valid JSON at {where}; expected a JSON document" in told
-
-
 @pytest.fixture(scope="module")
 def released(town, tmp_path_factory, run, release_of):
     """A folder with released.csv and ledger.db of the town's walks."""
@@ -140,29 +129,6 @@ def test_an_argument_and_a_command_of_a_group_are_named_too(town, tmp_path, run)
     assert told.startswith("error: MODEL: got ") and "n.npz; expected an existing model file" in told
     told = run("policy", "radius", tmp_path / "n.npz", "--radius", "1km", "-o", tmp_path / "p.json", code=2).stderr
     assert told.startswith("error: MODEL: got ") and told.endswith(f": {MODEL}\n")
-
-
-def test_report_of_another_model_blames_the_model(town, released, tmp_path, run):
-    other = tmp_path / "other.npz"
-    run("fit", town / "people.csv", "-o", other, "--grid", "2km", *GRID[2:])
-    told = run("report", released / "released.csv", "--model", other, "-o", tmp_path / "r.html", code=2).stderr
-    ours, theirs = (load_model(path).digest[:12] for path in (other, town / "model.npz"))
-    assert told.startswith(f"error: --model: got other.npz (sha256 {ours}); expected the model that released.csv was")
-    assert f"sha256 {theirs} in released.csv.privacy.json" in told
-
-
-def test_audit_says_both_epsilons_and_what_to_do(town, released, run):
-    files = ("--model", town / "model.npz", "--policy", town / "radius.json")
-    beside = ("--released", released / "released.csv", "--ledger", released / "ledger.db")
-    told = run("audit", *files, *beside, "--epsilon", "0.5", code=1).stdout
-    assert "the privacy statement says epsilon 1, and 0.5 was given: give the audit what was released with" in told
-    assert "the epsilon of the ledger is 1, not 0.5" in told
-    changed = json.loads((released / "released.csv.privacy.json").read_text())
-    changed["published"]["rows"] += 1
-    (released / "other.json").write_text(json.dumps(changed))
-    told = run("audit", *files, *beside, "--epsilon", 1, "--statement", released / "other.json", code=1).stdout
-    # Of what the file itself says there are no two sides.
-    assert "says published.rows 37, and it is 36" in told
 
 
 def test_exposed_states_say_whether_they_are_joined(tmp_path, run):

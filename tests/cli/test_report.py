@@ -79,23 +79,6 @@ def test_csv_and_parquet_give_the_same_data(made, of, tmp_path, run):
     assert "was changed since" in (tmp_path / "b.html").read_text()
 
 
-def test_the_guarantee_is_the_statement_s(made, of, tmp_path, run):
-    from html import escape
-
-    run(*of(made, tmp_path / "report.html"))
-    text, statement = (
-        (tmp_path / "report.html").read_text(),
-        json.loads((made / "released.csv.privacy.json").read_text()),
-    )
-    totals = statement["totals"]
-    for sentence in [
-        *statement["promise"]["meaning"], *statement["not_protected"], statement["promise"]["assumes"],
-        totals["epsilon_sum_meaning"], statement["model"]["meaning"], statement["covered_distance"]["meaning"],
-        statement["constraint"]["meaning"], statement["file"]["sha256"], statement["plans"]["sha256"],
-    ]:  # fmt: skip
-        assert escape(sentence) in text.replace("&#39;", "&#x27;").replace("&#34;", "&quot;")
-
-
 @pytest.mark.slow
 def test_a_ledger_confirms_the_rows_and_changes_no_figure(made, of, tmp_path, run):
     run(*of(made, tmp_path / "a.html"))
@@ -307,12 +290,6 @@ def test_the_ledger_of_another_release_is_refused(made, town, of, tmp_path, run,
     result = run(*of(made, tmp_path / "report.html", "--ledger", tmp_path / "ledger.db"), code=2)
     told = r"error: --ledger: got one that does not hold the release of user 'u1', step \d+; expected the ledger .*\n"
     assert re.fullmatch(told, result.stderr)
-
-
-def test_a_statement_is_needed(made, of, tmp_path, run):
-    shutil.copy(made / "released.csv", tmp_path / "released.csv")
-    result = run(*of(tmp_path, tmp_path / "report.html"), code=2)
-    assert result.stderr.count("\n") == 1 and "released.csv.privacy.json" in result.stderr
 
 
 def test_outputs_are_not_replaced_unasked(made, town, of, tmp_path, run):

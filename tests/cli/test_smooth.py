@@ -201,11 +201,6 @@ def test_refused_in_one_line(name, town, places, tmp_path, run):
     assert result.stdout == "" and not (tmp_path / "out.csv").exists()
 
 
-def test_another_policy_s_file(town, places, tmp_path, run):
-    result = run(*smooth_of(town, places["plain"], tmp_path / "out.csv", policy="complete.json"), code=2)
-    assert "--policy: got another policy than released.csv.privacy.json names" in result.stderr
-
-
 def test_outputs_are_not_replaced_unasked(town, places, tmp_path, run):
     out = tmp_path / "out.csv"
     run(*smooth_of(town, places["plain"], out))

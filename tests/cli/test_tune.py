@@ -38,12 +38,6 @@ def test_json_is_the_table_and_what_was_chosen(town, tmp_path, run, one_json):
     assert chosen.kind == document["recommended"]["policy"].split()[0].removesuffix(".json")
 
 
-def test_the_same_command_prints_the_same(site, run):
-    first, second = (run("tune", site / "model.npz", *QUICK).stdout for _ in range(2))
-    assert first == second
-    assert "answer units" in first
-
-
 def test_out_of_reach_is_said_and_nothing_is_written(town, tmp_path, run):
     out = tmp_path / "p.json"
     told = run("tune", town / "model.npz", "--target-error", "1m", "-o", out, "--epsilon", "0.1", *QUICK, code=1)

@@ -44,14 +44,6 @@ def test_no_ledger_release_or_trajectory_is_opened(town, tmp_path, run, release_
     assert bare.stdout == told.stdout
 
 
-def test_every_choice_that_was_tried_is_in_the_command(town, tmp_path, run):
-    """--start was left out: the release would have been planned for another first step than the one tried."""
-    out = tmp_path / "p.json"
-    told = run("tune", town / "model.npz", "--target-dop", 2, "-o", out, "--start", "at", *QUICK)
-    command = next(line for line in told.stderr.splitlines() if "release with" in line)
-    assert command.endswith(" --start at")
-
-
 def test_two_policies_of_one_name_are_both_tried_or_none(town, tmp_path, run):
     """The second took the first's place without a word."""
     (tmp_path / "other").mkdir()

@@ -40,16 +40,6 @@ def test_where_people_are_changes_nothing():
     assert release_preview(batch(), rows("abca")) == release_preview(batch(), rows("cccc"))
 
 
-def test_rows_that_a_schedule_leaves_out_are_counted():
-    schedule = dphmm.plan(MODEL, POLICY, SPACE, dphmm.SequencePromise(1, steps=3), epsilon="0.5", people=3).schedule
-    planned = Batch(MODEL, POLICY, SPACE, schedule=schedule, ledger=MemoryLedger(), bits=dphmm.ReplayBits(1))
-    told = release_preview(planned, rows("abca"))
-    released = [row.release for part in planned.run(rows("abca")) for row in part]
-    assert told["would_release"] == sum(release.asked for release in released)
-    assert told["not_asked"] == sum(not release.asked for release in released) > 0
-    assert "paths" in told["sequence"]
-
-
 @pytest.mark.parametrize(("choices", "plans"), [({}, 3), ({"constraint": "delta=0.1"}, 1)])
 def test_plans_are_told_as_far_as_they_are_public(choices, plans):
     assert len(first_plans(Setting.of(MODEL, POLICY, SPACE, 1, **choices))) == plans

@@ -264,14 +264,6 @@ def test_malformed_targets_are_one_line(wrong, field):
         Targets(**wrong)
 
 
-def test_the_interval_of_a_mean_covers_it():
-    """Level 95 %: of 400 samples of 40, 356 to 396 intervals must cover (binomial, 1e-4 on each side, and a little less
-    than 95 % because percentile intervals of 40 are short)."""
-    generator = np.random.default_rng(3)
-    found = [bootstrap_mean(generator.normal(1, 2, 40)) for _ in range(400)]
-    assert 356 <= sum(low <= 1.0 <= high for _, low, high in found) <= 396
-
-
 def test_the_mean_of_a_sample_is_that_of_subjects_of_one_row_each():
     sample = np.random.default_rng(4).exponential(3.0, 25)
     assert bootstrap_mean(sample) == pytest.approx(of_distances(sample).mean, rel=1e-12)

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dphmm.dependent import AnyQuery, Coefficients, Friendship, calibrate, exact_loss
-from experiments import NAMES, dependence, experiment
+from experiments import dependence
 from experiments.dependence import leakage, noise, real, tables
 from experiments.dependence.leakage import FRIENDS_QUERY, KERNEL, NORTH, PRIOR, Friends, star_of
 from experiments.dependence.mechanisms import (
@@ -45,10 +45,6 @@ pytestmark = pytest.mark.replayed_words
 
 def _seed(cell=None, number: int = 1) -> np.random.SeedSequence:
     return seed_of(Settings(seed=number), "dependence", cell or {"part": "test"})
-
-
-def test_it_is_registered():
-    assert "dependence" in NAMES and experiment("dependence") is dependence.EXPERIMENT
 
 
 # Scales and true losses.

@@ -8,21 +8,17 @@ real data without saying so.
 from __future__ import annotations
 
 import gzip
-import json
 import warnings
-from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 
-from dphmm.cli.app import app
 from dphmm.evaluation import bootstrap_mean
 from dphmm.markov.hidden import expected_counts, observations
-from experiments import NAMES, experiment, hmm_privacy
+from experiments import hmm_privacy
 from experiments.experiment import Settings, seed_of
 from experiments.hmm_privacy import casino as casino_part
 from experiments.hmm_privacy import real, tables
@@ -48,10 +44,6 @@ def rows() -> list[dict]:
 
 def _frame(rows, cell=CELL) -> pd.DataFrame:
     return pd.DataFrame([{**cell, **row} for row in rows])
-
-
-def test_it_is_registered():
-    assert "hmm-privacy" in NAMES and experiment("hmm-privacy") is hmm_privacy.EXPERIMENT
 
 
 @pytest.mark.slow
@@ -235,22 +227,3 @@ def test_the_real_files_are_read_whole(data_folder):
         found = real._sequences(data_folder / data.file, data)
         assert len(found) == people and max(map(len, found)) == longest
         assert len(np.unique(np.concatenate(found))) == data.symbols
-
-
-@pytest.mark.slow
-def test_the_command_runs_quickly(tmp_path, monkeypatch):
-    """With one epsilon, one figure, and synthetic sequences in place of the real ones."""
-    first = replace(hmm_privacy.EXPERIMENT, figures=hmm_privacy.EXPERIMENT.figures[:1])
-    monkeypatch.setattr(hmm_privacy, "EXPERIMENT", first)
-    monkeypatch.setattr(hmm_privacy, "_FEW", ("1",))
-    monkeypatch.setattr(hmm_privacy, "_FEW_REAL", ("1",))
-    data, folder = tmp_path / "data", tmp_path / "out"
-    data.mkdir()
-    words = ["experiment", "hmm-privacy", "-o", str(folder), "--quick", "--json", "--data", str(_small_data(data))]
-    done = CliRunner().invoke(app, words)
-    assert done.exit_code == 0, done.output
-    assert json.loads(done.stdout)["experiment"] == "hmm-privacy"
-    assert "warning: left out: mvad" in done.stderr
-    page = (folder / "results.md").read_text()
-    assert "paper: last iteration, NOT PRIVATE" in page and "no mvad.csv.gz" in page
-    assert (folder / "last.svg").exists() and (folder / "real.csv").exists()

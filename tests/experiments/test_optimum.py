@@ -7,18 +7,14 @@ wrong cell, for sums that stop too early, and for tables that hide where the goa
 
 from __future__ import annotations
 
-import json
 import math
-from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 from scipy.optimize import linprog
 
-from dphmm.cli.app import app
 from dphmm.mechanisms import DiscreteKNorm, OptimalTable, Staircase
 from dphmm.mechanisms.table_program import Problem
 from dphmm.mechanisms.table_program import optimum as solved
@@ -270,23 +266,6 @@ def test_without_an_edge_additive_noise_is_the_optimum():
                     np.kron(np.eye(n), np.ones(n)), np.ones(n)).fun  # fmt: skip
     weights = 0.25 ** lengths[0].astype(float)
     assert least == pytest.approx(float(weights @ lengths[0] / weights.sum()))
-
-
-@pytest.mark.slow
-def test_the_command_writes_its_tables(tmp_path, monkeypatch):
-    few = [experiment._cell("grid", 4, "1.5", "uniform", "1"), experiment._cell("edge", 4, *experiment._EDGE)]
-    few.append(experiment._cell("grid", 4, "1.5", "peak", "1"))
-    few += [experiment._cell("table", 4, "1.5", prior, "1") for prior in ("uniform", "peak")]
-    made = experiment.EXPERIMENT
-    monkeypatch.setattr(experiment, "EXPERIMENT", replace(made, cells=lambda settings: few, figures=()))
-    folder = tmp_path / "out"
-    done = CliRunner().invoke(app, ["experiment", "optimum", "-o", str(folder), "--quick", "--json"])
-    assert done.exit_code == 0, done.output
-    assert json.loads(done.stdout)["experiment"] == "optimum"
-    page = (folder / "results.md").read_text()
-    assert "## missed" in page and "uniform" in page and methods.DISTANCE_STAIRCASE in page
-    table = pd.read_csv(folder / "best.csv")
-    assert len(table) == 2 and (table["ratio"] >= 1).all()
 
 
 def test_the_world_is_what_it_is_called():

@@ -22,7 +22,7 @@ from matplotlib.axes import Axes
 import dphmm
 from dphmm.errors import InvalidInput
 from dphmm.plot import figures
-from dphmm.plot.figures import COLOURS, Figure, draw, save
+from dphmm.plot.figures import COLOURS, Figure, draw
 
 pytest.importorskip("matplotlib")
 
@@ -59,16 +59,6 @@ def test_without_panels_there_is_one_and_scales_are_as_asked(table):
     (place,) = (place for place in draw(figure, table[table["data"] == "one"]).axes if place.lines)
     assert place.get_xscale() == "log" and place.get_yscale() == "linear" and not place.collections
     assert place.get_xlabel() == "epsilon" and place.get_ylabel() == "error"
-
-
-@pytest.mark.slow
-def test_files_are_the_same_twice(table, tmp_path):
-    written = []
-    for name in ("one", "two"):
-        (tmp_path / name).mkdir()
-        paths = save(FIGURE, table, tmp_path / name)
-        written.append({path.name: path.read_bytes() for path in paths})
-    assert set(written[0]) == {"errors.svg", "errors.png"} and written[0] == written[1]
 
 
 pytest.importorskip("matplotlib")

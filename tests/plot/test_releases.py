@@ -23,7 +23,6 @@ from dphmm.storage.release_words import off
 from report.worlds import WORLDS
 
 pytest.importorskip("matplotlib")
-from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
@@ -262,13 +261,6 @@ def test_what_is_joined_is_the_policy_s(made, ax):
         dphmm.plot.indistinguishable(policy, space, "nowhere", ax=ax)
 
 
-def test_strips_are_for_labels_and_maps_for_the_plane(made, ax):
-    assert isinstance(dphmm.plot.strip(made("labels"), ax=ax), Axes)
-    for chart, name in (("strip", "grid"), ("belief", "labels"), ("belief", "pages")):
-        with pytest.raises(InvalidInput, match="release"):
-            getattr(dphmm.plot, chart)(made(name), ax=Figure().add_subplot())
-
-
 def test_a_step_and_a_person_are_chosen(made, ax):
     report = made("grid")
     dphmm.plot.belief(report, 3, person="u2", ax=ax)
@@ -284,11 +276,6 @@ def test_a_step_and_a_person_are_chosen(made, ax):
 def test_what_is_no_report_is_refused(chart):
     with pytest.raises(InvalidInput, match=r"release|plan"):
         getattr(dphmm.plot, chart)({"a": 1})
-
-
-def test_names_are_no_formulas(made, ax):
-    dphmm.plot.strip(made("labels"), ax=ax)
-    ax.figure.draw_without_rendering()
 
 
 @pytest.mark.parametrize(

@@ -73,15 +73,6 @@ def test_a_user_is_chosen_and_named_plainly(ax):
     assert ax.get_title() == r"One subject: \$x^2\$"
 
 
-def test_other_kinds_of_tables_give_the_same(ax):
-    import pyarrow as pa
-
-    table, _ = released(GRID)
-    first = lines(dphmm.plot.release_map(table, GRID, ax=ax))
-    again = lines(dphmm.plot.release_map(pa.Table.from_pandas(table), GRID, ax=Figure().add_subplot()))
-    assert all(np.array_equal(first[name], again[name]) for name in ("released", "estimate"))
-
-
 def test_the_error_is_the_distance_and_its_mean(ax):
     table, truth = released(GRID, users=("ann", "ben"))
     states = np.arange(2 * STEPS) % GRID.n_states

@@ -10,6 +10,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 import dphmm
 from dphmm.errors import InvalidInput
@@ -87,7 +88,6 @@ def test_intervals_cover_the_people_s_own_share_by_enumeration(people, stay):
 @pytest.mark.parametrize("people", [1, 4, 20, 60])
 def test_intervals_cover_the_population_s_share_exactly(people, stay):
     """How many outcomes name a label is binomial, whatever its share: coverage summed over all counts."""
-    from scipy.stats import binom
 
     estimates = linear_estimates(noisy(2, stay), np.eye(2))
     ends = estimates.min(axis=0), estimates.max(axis=0)
@@ -184,7 +184,6 @@ def test_intervals_of_labels_cover_every_share_by_enumeration(people):
 @pytest.mark.parametrize("people", [30, 60])
 def test_intervals_of_a_population_cover_the_share_of_these_people_too(people):
     """Given where people are their answers are independent, and not alike: sums of two binomials."""
-    from scipy.stats import binom
 
     table = noisy(2, 0.8)
     values, bounds = of_two_states(table)

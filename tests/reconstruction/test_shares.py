@@ -10,12 +10,10 @@ from dataclasses import replace
 from itertools import product
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import dphmm
 from dphmm.reconstruction.answers import outcome_table
-from dphmm.reconstruction.population import expected_errors
 from dphmm.reconstruction.regions import checked_regions
 from dphmm.reconstruction.shares import LinearEstimates, flow_shares, region_shares
 
@@ -37,27 +35,6 @@ def test_what_answers_count_is_unbiased_from_every_state(board):
     (law,) = linear._laws
     expected = (found.table @ law.counts)[found.law_of]
     assert expected == pytest.approx(linear.masks, abs=1e-8)
-
-
-def test_a_region_of_which_the_model_has_a_part_is_not_told_as_a_whole(board):
-    space, model, policy = board(3)
-    names = space.names
-    table = {"state": [names[0], names[1], "nowhere", names[2], "nobody"], "region": ["a", "b", "b", "c", "none"]}
-    released = {"user": [f"u{i}" for i in range(40)], "step": 1, "epsilon": 1.0}
-    released |= {f"z_{axis}": float(value) for axis, value in enumerate(space.answers[0])}
-    released["plan"] = session_plan(space, model, policy).hash
-    found = dphmm.population(
-        pd.DataFrame(released), model, policy, space, regions=pd.DataFrame(table), flows=True, progress=False
-    )
-    rows = found.to_pandas().set_index("region")
-    assert rows.index.tolist() == ["a", "b", "c", "none"] and (rows.answerable == "yes").tolist() == [1, 0, 1, 0]
-    figures = rows[["estimate", "linear", "low", "high", "standard_error"]]
-    assert figures.loc[["b", "none"]].isna().all(axis=None) and figures.loc[["a", "c"]].notna().all(axis=None)
-    assert rows.answerable["b"].startswith("1 of its 2 states is none of the model's: nowhere")
-    assert rows.answerable["none"].startswith("no state of the model: nobody")
-    assert found.notes[0].startswith("regions: 2 names are no states of the model: nowhere, nobody")
-    told = expected_errors(model, policy, space, 1, 100, pd.DataFrame(table))
-    assert [(one.region, one.standard_error is None) for one in told if one.why] == [("b", True), ("none", True)]
 
 
 def test_a_region_that_splits_one_law_is_refused_with_what_would_help():

@@ -27,6 +27,7 @@ import pytest
 import dphmm
 from dphmm.errors import InvalidInput
 from dphmm.report import maps, page, read_report, words, write_report
+from dphmm.report.content import Truth
 from dphmm.report.page import Content
 from dphmm.storage.release_words import off, sureness
 from report.worlds import WORLDS, of_places, released, report, run, table, walks
@@ -333,20 +334,6 @@ def test_tables_of_numbers_are_no_formulas():
     assert "%27%3D1%2B1%2C2" in figure.csv and "%22a%2C%22%22b%22%22%22" in figure.csv
 
 
-def test_the_budget_is_the_ledger_s_where_there_is_one(world, tmp_path):
-    """A second query about the same people is counted; without the ledger the page speaks of its file alone."""
-    import shutil
-
-    folder = tmp_path / "two"
-    shutil.copytree(world("grid"), folder)
-    public = ("--model", folder / "model.npz", "--policy", folder / "policy.json", "--epsilon", 2)
-    other = ("--query", "again", "-o", folder / "again.parquet")
-    run("release", folder / "walks.csv", *public, *other, "--ledger", folder / "ledger.db")
-    alone, said = _Reader(made(folder)).said, _Reader(made(folder, "--ledger", folder / "ledger.db")).said
-    assert "Of this file alone" in alone and "12 of the person with most answers" in alone
-    assert "All files and queries of the ledger count." in said and "36 of the person with most answers" in said
-
-
 def test_the_file_alone_is_what_was_published_and_what_is_believed(tmp_path):
     """The first twelve rows of a sequence whose ledger has twelve more: only what was spent is of the ledger."""
     import shutil
@@ -383,9 +370,6 @@ def test_the_delta_set_is_told_as_the_statement_tells_it(page_of):
 
 def test_all_answers_are_those_of_the_plan_only_where_they_take_the_whole_promise(report_of):
     """Of a larger promise other queries may spend the rest: the terminal's words, not "all 2"."""
-    from dataclasses import replace
-
-    import msgspec
 
     own = report_of("planned")
     assert [name for name, _, _ in words.guarantee(own).long_bars][-1] == "all 2"
@@ -416,7 +400,6 @@ def test_two_states_of_one_step_can_lose_more_as_on_the_terminal(report_of):
     ],
 )
 def test_the_command_to_check_is_safe_to_paste(name, command, report_of):
-    from dataclasses import replace
 
     assert command in _Reader(page(replace(report_of("grid"), name=name))).said
 
@@ -427,7 +410,6 @@ def test_years_are_those_of_the_clock():
 
 
 def test_yearly_shares_begin_in_their_own_year(report_of):
-    from dataclasses import replace
 
     found = report_of("labels")
     moments = [int(np.datetime64(f"{year}-01-01", "s").astype(int)) for year in (2024, 2025)]
@@ -471,7 +453,6 @@ def test_the_picture_of_half_a_day_is_of_its_rows(tmp_path):
 
 
 def words_of(folder):
-    from dphmm.report.page import Content
 
     return Content(of_world(folder)).error_figure
 
@@ -490,7 +471,6 @@ def test_names_on_a_map_do_not_lie_on_each_other(report_of):
 
 def test_a_second_query_is_counted_alike_on_page_terminal_and_json(world, tmp_path):
     """Twelve answers of epsilon 1 and twelve of 2: 36 in all, wherever it is told; and whose sureness is whose."""
-    import json
     import shutil
 
     folder = tmp_path / "two"
@@ -512,8 +492,6 @@ def test_a_second_query_is_counted_alike_on_page_terminal_and_json(world, tmp_pa
 
 def test_a_promise_is_counted_over_the_whole_ledger(tmp_path, report_of):
     """Of 4 an hour one query takes its part and another the rest: page, terminal and --json count both."""
-    import json
-    from dataclasses import replace
 
     own = report_of("planned")
     users = list(own.rows.by_user)
@@ -540,7 +518,6 @@ def test_what_further_places_lose_is_told_of_all_answers_too(report_of):
 
 def test_without_the_policy_no_bound_of_several_answers_is_told(doctored, tmp_path):
     """Page, terminal and --json agree: nothing confirms a promise of a policy that is known by its hash alone."""
-    import json
 
     folder = doctored("planned", {"policy.parameters": None})
     told = report(folder, tmp_path / "page.html", "--json")
@@ -569,7 +546,6 @@ def test_rows_are_compared_with_the_ledger_without_the_policy_too(doctored, worl
 
 
 def test_a_reader_who_is_no_better_than_a_guess_is_no_promise(report_of):
-    from dataclasses import replace
 
     from dphmm.report.content import Leaving
 
@@ -590,7 +566,6 @@ def test_a_reader_who_is_no_better_than_a_guess_is_no_promise(report_of):
 
 def test_what_was_measured_is_told_where_nothing_was_expected(report_of):
     """On the owner's page of a model that is too large to expect anything of."""
-    from dataclasses import replace
 
     from dphmm.report.content import Prospects, Truth
 
@@ -606,7 +581,6 @@ def test_what_was_measured_is_told_where_nothing_was_expected(report_of):
 
 @pytest.mark.parametrize("zone,told", [("+00:00", "in UTC."), ("+02:00", "local: UTC+02:00.")])
 def test_the_foot_says_which_clock_the_page_has(zone, told, report_of):
-    from dataclasses import replace
 
     own = report_of("planned")
     there = replace(own)
@@ -630,10 +604,6 @@ def test_one_row_is_told_of_as_one(tmp_path):
 
 def test_without_the_file_there_is_a_guess_for_each_step(world):
     """Drawn by step; beside what was measured as a mean, with a caption."""
-    from dataclasses import replace
-
-    from dphmm.report.content import Truth
-    from dphmm.report.page import Content
 
     own = of_world(world("planned"))
     steps = own.prospects.expected.steps
@@ -653,7 +623,6 @@ def test_without_the_file_there_is_a_guess_for_each_step(world):
 
 def test_a_cell_is_called_found_where_a_reader_gets_as_near_as_by_knowing_it(world):
     """As near as who knows the cell, within a tenth; of zones see tests/report/test_beliefs.py."""
-    from dataclasses import replace
 
     from dphmm.schedule_plan import Stay
 
@@ -711,9 +680,6 @@ def test_estimates_are_said_to_follow_from_this_file_s_answers(report_of):
 
 
 def test_the_axis_that_people_share_has_its_hours_and_midnights_between():
-    from types import SimpleNamespace
-
-    from dphmm.report.page import Content
 
     def ticks(hours):
         # From 5 May 2024, 4:00 on, a row an hour.
@@ -739,7 +705,6 @@ def later(report, *days):
 
 def test_the_page_opens_at_somebody_with_an_answer(report_of):
     """The first by name has none: a map without an answer says nothing of what was published."""
-    from dphmm.report.page import Content
 
     found = report_of("planned")
     asked = found.rows.asked.copy()
@@ -756,7 +721,6 @@ def test_the_page_opens_at_somebody_with_an_answer(report_of):
 
 def test_the_day_that_is_shown_first_has_most_answers(report_of):
     """Of several such days the one with most rows, and of these the first."""
-    from dphmm.report.page import Content
 
     found = report_of("planned")
     own = found.rows.by_user["u1"]
@@ -776,7 +740,6 @@ def test_the_day_that_is_shown_first_has_most_answers(report_of):
 
 def test_of_more_days_than_can_be_drawn_those_with_an_answer_are(report_of):
     """A year with 3 answers was a chart of 14 empty days."""
-    from dphmm.report.page import Content
 
     answered = {0: 1, 200: 2, 364: 1}
     for days, drawn in ((range(14), 14), (range(365), 3)):
@@ -793,7 +756,6 @@ def test_of_more_days_than_can_be_drawn_those_with_an_answer_are(report_of):
 
 def test_days_have_their_year_where_there_are_several(report_of):
     """The 6th of June of four years was one name four times: nobody could choose or cite a day."""
-    from dphmm.report.page import Content
 
     found = report_of("grid")
     assert not re.search("6 May 20", Content(found).data) and "u1, 6 May<" in page(found)
@@ -818,9 +780,6 @@ def test_days_have_their_year_where_there_are_several(report_of):
 
 def test_columns_of_the_most_say_so(page_of, report_of):
     """The largest day of somebody is not what they had every day."""
-    from types import SimpleNamespace
-
-    from dphmm.report.page import Content
 
     said = _Reader(page_of("grid")).said
     assert "people most answers a day ε, largest day ε in all cap" in said and "answers a day ε a day" not in said
@@ -845,7 +804,6 @@ def test_totals_of_many_days_have_separators(report_of):
 
 def test_the_band_of_errors_is_of_rows(world):
     """Ten people with many rows each: a band of all their rows is not one of people."""
-    from dphmm.report.page import Content
 
     folder = world("grid")
     figure = Content(of_world(folder, truth=folder / "walks.csv")).error_figure
@@ -855,7 +813,6 @@ def test_the_band_of_errors_is_of_rows(world):
 def test_of_many_labels_none_is_left_out(tmp_path):
     """The first twelve by name were drawn and listed, their shares did not sum to 1, and nothing said so."""
     from dphmm.report.content import Share
-    from dphmm.report.page import Content
 
     names = [f"page {number:02d}" for number in range(17)]
     rng = np.random.default_rng(5)
@@ -886,7 +843,6 @@ def test_of_many_labels_none_is_left_out(tmp_path):
 
 
 def test_of_few_labels_all_are_drawn(report_of):
-    from dphmm.report.page import Content
 
     content = Content(report_of("labels"))
     assert (

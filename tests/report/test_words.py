@@ -12,7 +12,6 @@ import hashlib
 import html
 import json
 import re
-import shlex
 import shutil
 from dataclasses import replace
 from fractions import Fraction
@@ -374,14 +373,6 @@ def test_the_cap_of_a_day_has_a_key_of_its_own(noon):
     assert "6 a day, enforced by the ledger" in said((noon / "page.html").read_text())
 
 
-def test_who_starts_anew_is_told_what_that_does(noon):
-    given = ("--model", noon / "model.npz", "--policy", noon / "policy.json", "--plan", noon / "plan.json")
-    again = run(
-        "release", noon / "walks.csv", *given, "-o", noon / "again.parquet", "--ledger", noon / "ledger.db", code=2
-    )
-    assert "expected --resume to continue them: a new ledger would answer the same steps with new noise" in again.stderr
-
-
 def test_a_promise_with_blocks_that_begin_elsewhere_is_told_apart():
     for one, other, told in (
         (dphmm.SequencePromise(4, per=24, passed=3), dphmm.SequencePromise(4, per=24, passed=9),
@@ -454,13 +445,6 @@ def test_a_total_is_over_what_its_promise_is_over():
         (dphmm.SequencePromise(4, per="12h"), "per 12h"),
     ):
         assert words.over_words(promise) == told
-
-
-def test_the_command_that_audits_a_file_quotes_its_name(noon):
-    """A name with a blank or a quote is one argument of a shell, and nothing else."""
-    made = replace(of_folder(noon), name="anna's day; rm x.csv")
-    line = Content(made).check_command
-    assert shlex.split(line)[:4] == ["dphmm", "audit", "--released", "anna's day; rm x.csv"]
 
 
 # -- rows of less than whole blocks ---------------------------------------------------------------------------------

@@ -9,6 +9,8 @@ import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
+from dphmm.storage.ledger import open_ledger
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -33,6 +35,21 @@ def ended(driver: str, folder: Path, *whens: str) -> list[tuple[int, str]]:
         printed = line
     assert len(found) == len(whens), done.stdout + done.stderr
     return found
+
+
+def drawn_by_dying_drivers(driver: str, folder: Path) -> list[str]:
+    """What was drawn by drivers of which one dies before its commit, the next after it, and two more find it stored."""
+
+    def drawn() -> list[str]:
+        return (folder / "drawn").read_text().split()
+
+    ((code, _),) = ended(driver, folder, "before")
+    assert (code, len(drawn())) == (9, 1)
+    with open_ledger(folder / "ledger.db") as ledger:
+        assert ledger.publications() == []
+    after, *others = ended(driver, folder, "after", "never", "never")
+    assert after[0] == 9 and others == [(0, drawn()[1])] * 2
+    return drawn()
 
 
 def in_turn(job: Callable[[str], str], whens: list[str]) -> None:

@@ -28,6 +28,7 @@ from dphmm.spark.counting import Roles
 from dphmm.spark.tasks import TOTALS, ByName, ByNumber, CountRows, PackRows, WithoutValues
 from dphmm.states import Grid
 from plain_rows import N, rows_of, same, sequences_of
+from spark.worlds import Unread
 
 NAMES = ["home", "work", "gym", "café"]
 SPACE = StateSpace.categories(NAMES)
@@ -274,23 +275,6 @@ class TestATask:
 
         least = peak(20)
         assert peak(300) < 1.1 * least + 200_000
-
-
-def typed(name, kind):
-    field = type("Field", (), {})()
-    field.name, field.dataType = name, type(kind, (), {})()
-    return field
-
-
-class Unread:
-    """A frame of which only the names and types of columns may be looked at."""
-
-    def __init__(self, **types):
-        self.schema = type("Schema", (), {"fields": [typed(name, kind) for name, kind in types.items()]})()
-        self.columns = list(types)
-
-    def __getattr__(self, name):
-        raise AssertionError(f"{name} of the frame was used")
 
 
 PLAIN = {"user": "StringType", "step": "LongType", "state": "StringType"}

@@ -34,3 +34,20 @@ def people(count):
 def in_order(frame):
     """The rows of a Spark frame by user and step."""
     return frame.toPandas().sort_values(["user", "step"]).reset_index(drop=True)
+
+
+def typed(name, kind):
+    field = type("Field", (), {})()
+    field.name, field.dataType = name, type(kind, (), {})()
+    return field
+
+
+class Unread:
+    """A frame of which only the names and types of columns may be looked at."""
+
+    def __init__(self, **types):
+        self.schema = type("Schema", (), {"fields": [typed(name, kind) for name, kind in types.items()]})()
+        self.columns = list(types)
+
+    def __getattr__(self, name):
+        raise AssertionError(f"{name} of the frame was used")
