@@ -267,19 +267,6 @@ def test_another_option_is_convicted(finished, changed, words):
     assert without.convicted
 
 
-def test_another_ledger_says_nothing_of_this_file(tmp_path):
-    """Neither what it holds of the same people, nor a sum: half of the rows are enough to be the file's own."""
-    (tmp_path / "other").mkdir()
-    full = pd.DataFrame([("u0", step, str(step % 6)) for step in range(6)], columns=["user", "step", "state"])
-    even = dphmm.MarkovModel(np.full(6, 1 / 6), np.full((6, 6), 1 / 6))
-    one = Finished(tmp_path, model=even, table=full)
-    other = Finished(tmp_path / "other", bits=keyed_system_bits(99), model=even, table=full)
-    one.ledger = other.ledger
-    verdict = one.check()
-    assert len(verdict.findings) == 1 and "does not belong to this file" in verdict.findings[0]
-    assert "the ledger" in verdict.notes[0]
-
-
 def test_sums_of_rows_that_could_not_be_followed_are_not_compared(finished):
     """A statement would be blamed for a row that a ledger lost."""
     finished.ledger.close()

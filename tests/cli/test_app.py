@@ -153,15 +153,6 @@ def test_help_loads_no_heavy_library():
     assert done.stderr == "[]\n"
 
 
-@pytest.mark.slow
-def test_the_module_runs_as_a_program():
-    done = subprocess.run([sys.executable, "-m", "dphmm", "fit"], capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert done.stderr.count("\n") == 1
-    assert "Traceback" not in done.stderr
-
-
 INTERRUPTED_IMPORT = """
 import sys
 

@@ -38,12 +38,6 @@ def test_the_summary_counts_and_warns(town, tmp_path, run, one_json):
     assert "without privacy" in quiet.stderr
 
 
-def test_the_box_is_never_taken_from_the_data(town, tmp_path, run):
-    result = run("fit", town / "people.csv", "-o", tmp_path / "m.npz", "--grid", "1km", code=2)
-    assert "publish the data's extent" in result.stderr
-    assert not (tmp_path / "m.npz").exists()
-
-
 def test_rows_outside_the_box_are_filtered_and_counted(town, tmp_path, run, one_json):
     box = ("--grid", "1km", "--bbox", "10.0,50.0,10.028,50.036")
     counted = one_json(run("fit", town / "people.csv", "-o", tmp_path / "m.npz", *box, "--json"))

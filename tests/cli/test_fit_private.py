@@ -337,13 +337,6 @@ def test_a_dry_run_and_inspect_tell_them_too(learned, tmp_path, run, release_of,
     assert "epsilon 1, delta 0" in run("inspect", learned / "model.npz").stdout
 
 
-def test_a_stream_tells_the_learning_guarantee(learned, tmp_path, run):
-    line = '{"user": "a", "state": "alpha"}\n'
-    options = ("--model", learned / "model.npz", "--policy", learned / "complete.json", "--epsilon", "1")
-    result = run("release", "-", *options, "--ledger", tmp_path / "l.db", input=line)
-    assert "learning" in result.stderr and "together" in result.stderr
-
-
 def test_account_tells_what_a_model_cost(learned, town, tmp_path, run, release_of, one_json):
     assert "epsilon 1, delta 0" in run("account", "--model", learned / "model.npz").stdout
     assert one_json(run("account", "--model", learned / "model.npz", "--json"))["model"]["learning"]["epsilon"] == "1"
@@ -411,19 +404,6 @@ def test_what_was_published_is_told(learned, tmp_path, run, one_json, by_name):
         assert f"{published[0]['name']}: laplace noise, L1 sensitivity 19, scale 19" in said
     model = one_json(run("account", "--model", tmp_path / "m.npz", "--json"))["model"]
     assert model["published"] == published
-
-
-def test_account_tells_what_both_give_together(learned, tmp_path, run, release_of, one_json):
-    run(*release_of(learned, tmp_path, "visits.csv", "complete.json"), "-q")
-    statement = json.loads((tmp_path / "released.csv.privacy.json").read_text())
-    account = ("account", tmp_path / "ledger.db", "--model", learned / "model.npz")
-    document = one_json(run(*account, "--json"))
-    both = document["model"]["learning"]["together"]
-    assert both["epsilon"] == statement["learning"]["together"]["epsilon"]
-    assert float(both["epsilon"]) == pytest.approx(2 + document["totals"]["largest_cost"]["value"])
-    said = run(*account).stdout
-    assert f"together     epsilon {both['epsilon']}, delta 0" in said and "largest total here" in said
-    assert "together  " not in run("account", "--model", learned / "model.npz").stdout
 
 
 def test_nothing_is_together_for_a_model_of_other_people(learned, tmp_path, run, release_of):

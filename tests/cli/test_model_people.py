@@ -229,16 +229,6 @@ def test_a_stream_is_judged_by_who_was_answered(said, users, expected, models, t
     assert result.stderr.count(met) == (expected[2] == "names" and expected[1] == "same")
 
 
-def test_a_stream_with_a_model_nobody_knows_of_says_unknown(models, tmp_path, run):
-    folder = models["not recorded"]
-    people_path(folder / "model.npz").unlink(missing_ok=True)
-    options = ("--model", folder / "model.npz", "--policy", folder / "complete.json", "--epsilon", "1")
-    more = ("--ledger", tmp_path / "l.db", "--statement", tmp_path / "s.json")
-    result = run("release", "-", *options, *more, input=lines("w0"))
-    assert json.loads((tmp_path / "s.json").read_text())["private"] == "unknown"
-    assert "says private: unknown" in result.stderr
-
-
 FITS = {
     "counted": ("--state-column", "state"),
     "hidden": ("--states", "2", "--symbols", "state", "--iterations", "3"),

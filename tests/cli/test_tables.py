@@ -67,31 +67,10 @@ def test_geolife_from_folder_and_archive(geolife_folder, tmp_path, run, one_json
     assert stat.S_IMODE((tmp_path / "a.parquet.rejected.csv").stat().st_mode) == 0o600
 
 
-def test_gowalla(tmp_path, run):
-    (tmp_path / "checkins.txt").write_text(
-        "0\t2010-10-19T23:55:27Z\t30.2\t-97.7\t22847\n0\t2010-10-18T22:17:43Z\t30.3\t-97.8\t420315\n"
-    )
-    result = run("import", "gowalla", tmp_path / "checkins.txt", "-o", tmp_path / "g.parquet")
-    assert result.stdout == ""
-    assert "2 rows" in result.stderr
-    table = pq.read_table(tmp_path / "g.parquet")
-    assert table.column_names == ["user", "t", "lat", "lon"]
-    assert table.column("lat").to_pylist() == [30.3, 30.2]
-
-
 def test_sequences(tmp_path, run):
     (tmp_path / "web.seq").write_text("% comment\nhome news\n\n1 2 1\n2 2\n")
     run("import", "sequences", tmp_path / "web.seq", "-o", tmp_path / "s.parquet", "--quiet")
     assert pq.read_table(tmp_path / "s.parquet").column("state").to_pylist()[:3] == ["home", "news", "home"]
-
-
-def test_empty_cells_of_a_wide_table_are_gaps_and_not_rows_set_aside(tmp_path, run, one_json):
-    (tmp_path / "lives.csv").write_text("id,m1,m2,m3\n1,work,,school\n2,school,work,work\n")
-    result = run(
-        "import", "sequences", tmp_path / "lives.csv", "-o", tmp_path / "s.parquet",
-        "--columns", "m1:m3", "--user-column", "id", "--json",
-    )  # fmt: skip
-    assert one_json(result)["dropped"] == {"missing_state": 1}
 
 
 def test_columns_of_a_table_by_name(tmp_path, run):
@@ -108,14 +87,6 @@ def test_the_source_is_never_replaced(tmp_path, run):
     source.write_text("user,lat,lon\na,1.5,2.5\n")
     run("import", "csv", source, "-o", source, code=2)
     assert source.read_text() == "user,lat,lon\na,1.5,2.5\n"
-
-
-def test_one_time_without_a_zone_is_set_aside(tmp_path, run, one_json, rows_of):
-    rows = "a,2024-05-06T08:00:00Z,1,2\na,2024-05-06T08:05:00,1,2\n"
-    (tmp_path / "x.csv").write_text("user,t,lat,lon\n" + rows)
-    counted = one_json(run("import", "csv", tmp_path / "x.csv", "-o", tmp_path / "t.csv", "--json", code=3))
-    assert counted["dropped"] == {"time_without_zone": 1}
-    assert rows_of(tmp_path / "t.csv.rejected.csv") == [{"line": "3", "reason": "time_without_zone"}]
 
 
 @pytest.mark.parametrize("delimiter", [",", "tab"])

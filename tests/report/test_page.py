@@ -441,17 +441,6 @@ def test_numbers_of_a_chart_have_no_empty_lines(tmp_path):
     assert len(figure.rows) == 5 and all(all(cell for cell in row) for row in figure.rows)
 
 
-def test_the_picture_of_half_a_day_is_of_its_rows(tmp_path):
-    pytest.importorskip("matplotlib")
-    from dphmm import plot
-
-    people = walks([f"p{i}" for i in range(12)], 24, 3)
-    found = of_world(of_places(tmp_path, walks(["u1"], 5, 7), people, GRID, "1.5km"))
-    drawn = np.asarray(plot.error(found).lines[0].get_ydata())
-    assert np.isfinite(drawn).sum() == 5
-    assert drawn[np.isfinite(drawn)] == pytest.approx(found.persons[0].spread)
-
-
 def words_of(folder):
 
     return Content(of_world(folder)).error_figure
@@ -586,20 +575,6 @@ def test_the_foot_says_which_clock_the_page_has(zone, told, report_of):
     there = replace(own)
     there.__dict__["promise"] = replace(own.promise, zone=zone)
     assert f"Times are {told}" in page(there)
-
-
-def test_one_row_is_told_of_as_one(tmp_path):
-    from report.worlds import grid as make
-
-    folder = make(tmp_path, users=("u1",))
-    first = (folder / "walks.csv").read_text().splitlines()[:2]
-    (folder / "one.csv").write_text("\n".join(first) + "\n")
-    public = ("--model", folder / "model.npz", "--policy", folder / "policy.json", "--epsilon", 1)
-    run("release", folder / "one.csv", *public, "-o", folder / "one.parquet", "--ledger", folder / "1.db")
-    run("report", folder / "one.parquet", "--model", folder / "model.npz", "-o", folder / "one.html")
-    said = _Reader((folder / "one.html").read_text()).said.partition("In the words of the privacy statement")[0]
-    for wrong in ("each allows", "in every answer", "1 answer a day", "each answer changes"):
-        assert wrong not in said, said[max(0, said.find(wrong) - 60) :][:120]
 
 
 def test_without_the_file_there_is_a_guess_for_each_step(world):

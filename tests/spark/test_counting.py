@@ -8,7 +8,6 @@ where memory grows with one owner's rows, or where a state is in an error, a pla
 from __future__ import annotations
 
 import gc
-import pickle
 import sys
 import tracemalloc
 from itertools import pairwise
@@ -240,10 +239,6 @@ class TestATask:
         monkeypatch.setitem(sys.modules, "pyspark.worker", sys)
         assert list(task(iter("b"))) == ["b"] and list(task(iter("c"))) == ["c"]
         assert done == ["a", "b", "collect", "freeze", "c"]
-
-    def test_it_can_be_sent(self):
-        task = task_of(Caps(9), states=ByName(tuple(NAMES)))
-        assert pickle.loads(pickle.dumps(task)) == task
 
     @pytest.mark.parametrize("by_step", [False, True])
     def test_one_owner_with_all_rows_needs_no_more_memory_than_a_few_batches(self, monkeypatch, by_step):

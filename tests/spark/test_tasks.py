@@ -18,7 +18,6 @@ windows that overlap share a record, or where memory grows with the rows of one 
 
 from __future__ import annotations
 
-import pickle
 import traceback
 import tracemalloc
 from itertools import pairwise
@@ -199,11 +198,6 @@ def test_buckets_of_edges_out_of_order_are_refused():
         list(OrderEdges()(iter([*batches, *batches])))
 
 
-def test_they_can_be_sent():
-    for task in (TakeEdges(9, 3, 3), OrderEdges(), PackEdges(["ann", "bob"])):
-        assert pickle.loads(pickle.dumps(task)) == task
-
-
 def test_an_error_in_a_task_shows_its_kind_and_place_and_no_value():
     def task(batches):
         yield next(batches)
@@ -216,11 +210,6 @@ def test_an_error_in_a_task_shows_its_kind_and_place_and_no_value():
         next(found)
     told = "".join(traceback.format_exception(raised.value))
     assert "where ann sleeps" not in told.replace('raise ValueError("where ann sleeps")', "")
-
-
-def test_a_task_without_values_can_be_sent():
-    task = pickle.loads(pickle.dumps(WithoutValues(TakeEdges(9, 2, 2))))
-    assert task == WithoutValues(TakeEdges(9, 2, 2))
 
 
 #: Possible keys, and the sizes that are set: many rows of all keys, or of those that occur.
@@ -307,10 +296,6 @@ def test_sizes_of_today():
     keys, totals = np.array([2**18 - 1, 2**18]), np.array([3, 4])
     first, second, *_ = Parts(3600**2 + 3602).rows(keys, totals)
     assert first.column("totals")[0].as_buffer().size == 2**21 == second.column("totals")[0].as_buffer().size
-
-
-def test_it_can_be_sent(parts):
-    assert pickle.loads(pickle.dumps(AddTotals(parts))) == AddTotals(parts)
 
 
 SPANS = [

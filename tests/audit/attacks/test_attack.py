@@ -20,7 +20,7 @@ import pandas as pd
 import pytest
 
 import dphmm
-from audit.small import MODEL, POLICY, SPACE, everywhere, session
+from audit.small import MODEL, POLICY, SPACE, session
 from audit.test_released import walks
 from crafted_bits import keyed_system_bits
 from dphmm.audit import Adversary, attack
@@ -151,10 +151,6 @@ def test_names_that_are_no_state_are_left_out_of_the_measures():
     out = released(truth.assign(state=["nowhere", *truth["state"][1:]]), 1)
     report = attack(out, truth.assign(state=["nowhere", *truth["state"][1:]]), MODEL, POLICY, SPACE, 1)
     assert report.outside == 1 and len(report["tracker"].t) == len(truth) - 1
-
-
-def test_everywhere_is_what_it_says():
-    assert everywhere(3).transition.toarray().tolist() == np.full((3, 3), 1 / 3).tolist()
 
 
 def test_intervals_resample_subjects_and_not_their_answers():

@@ -229,10 +229,3 @@ def test_a_fit_says_the_share_of_rows_in_no_state(tmp_path):
     told = run("fit", tmp_path / "names.csv", "-o", tmp_path / "h.npz", *hidden, "--json")
     assert json.loads(told.stdout)["share_outside"] == 0.25
     assert "4 rows left out: outside, 25.0 % of those that count" in told.stderr
-
-
-def test_a_private_fit_says_nothing_of_it(tmp_path):
-    table(tmp_path / "people.csv", ["user", "t", "lat", "lon"], walks(["a", "b"], 12, 7))
-    fit = ("--grid", "1km", "--bbox", BBOX, "--step", "5min", "--epsilon", 1, "--max-length", 12)
-    said = run("fit", tmp_path / "people.csv", "-o", tmp_path / "m.npz", *fit, "--json")
-    assert "outside" not in said.stdout + said.stderr
