@@ -166,8 +166,6 @@ class Release:
             except ValueError as error:
                 raise Unreadable(f"{self.path}: got line {n} that is no answer ({error}); expected JSON") from None
             cells = {name: "" if value is None else value for name, value in members.items()}
-            if members.get("cost", "") is None:
-                cells["cost"] = "inf"
             columns = columns or list(cells)
             row = self._row(n, cells)
             # A step that was asked again has the same answer, and counts once.
@@ -222,7 +220,7 @@ def read_json(path: Path) -> Any:
 
 
 def fraction(text: Any) -> Fraction:
-    """An exact number of a statement. Raises Unknown for "unbounded" and for a number that was shortened."""
+    """An exact number of a statement. Raises Unknown for a number that was shortened."""
     if text is None:
         raise TypeError("a member that is missing")
     try:
@@ -237,12 +235,12 @@ def spelled(name: str, text: str) -> bool:
         return re.fullmatch(r"(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00))?", text) is not None
     if text == "" or not (name in ("epsilon", "cost", "confidence") or re.match("(z|estimate)_", name)):
         return True
-    if not re.fullmatch(r"-?\d+(\.\d+)?(e[-+]?\d+)?|-?inf|nan", text):
+    if not re.fullmatch(r"-?\d+(\.\d+)?(e[-+]?\d+)?", text):
         return False
     short = repr(float(text))
     if "e" in short or "e" in text:
         # Writers differ in where they begin to write powers of ten.
-        return "inf" in text or "nan" in text or Decimal(text) == Decimal(short)
+        return Decimal(text) == Decimal(short)
     return text in (short, short.removesuffix(".0"))
 
 
@@ -1513,7 +1511,7 @@ class Checker:
             "SELECT a.subject, s.query, r.t, r.steps, r.z, p.hash, t.epsilon, t.cost, t.secure FROM release r "
             "JOIN session s ON s.id = r.session JOIN account a ON a.id = s.account "
             "JOIN terms t ON t.id = r.terms LEFT JOIN plan p ON p.id = r.plan",
-            "SELECT subject, epsilon, cost_nanos, unbounded, cap_epsilon, cap_cost FROM account",
+            "SELECT subject, epsilon, cost_nanos, cap_epsilon, cap_cost FROM account",
         )
         stored = {
             (user, t + steps - 1): (z, plan, secure)
@@ -1541,25 +1539,23 @@ class Checker:
 
     def _accounts(self, told: list[Any], accounts: list[Any]) -> None:
         """Each account is the sum of its releases, over all queries, and within its caps."""
-        sums: dict[str, list[Any]] = defaultdict(lambda: [Fraction(0), 0, False])
+        sums: dict[str, list[Any]] = defaultdict(lambda: [Fraction(0), 0])
         for user, _, _, _, z, _, epsilon, cost, _ in told:
             if z is None:
                 continue
             own = sums[user]
             own[0] += Fraction(epsilon)
-            free = cost in ("unbounded", "inf")
-            own[1] += 0 if free else math.ceil(Fraction(cost) * NANO)
-            own[2] = own[2] or free
+            own[1] += math.ceil(Fraction(cost) * NANO)
         odd, over, most = [], [], Fraction(0)
-        for user, epsilon, nanos, unbounded, cap_epsilon, cap_cost in accounts:
+        for user, epsilon, nanos, cap_epsilon, cap_cost in accounts:
             if user not in self.file.users:
                 continue
             own = sums[user]
             most = max(most, own[0])
-            if (Fraction(epsilon), int(nanos), bool(unbounded)) != tuple(own):
+            if (Fraction(epsilon), int(nanos)) != tuple(own):
                 odd.append(repr(user))
             passed = cap_epsilon is not None and own[0] > Fraction(cap_epsilon)
-            passed = passed or (cap_cost is not None and (own[2] or Fraction(own[1], NANO) > Fraction(cap_cost)))
+            passed = passed or (cap_cost is not None and Fraction(own[1], NANO) > Fraction(cap_cost))
             over += [repr(user)] * bool(passed)
         figure = f"each account is the sum of its releases; most epsilon {most}"
         self.report.require(not odd, "account", figure, f"other sums: {some(odd)}")

@@ -15,7 +15,6 @@ Proof: docs/proofs/ledger.md.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -293,7 +292,7 @@ def answered_line(released: Released, space: StateSpace) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Times as text, an unbounded cost as null."""
+    """Times as text."""
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
-    return None if isinstance(value, float) and math.isinf(value) else value
+    return value

@@ -37,7 +37,7 @@ GOOD = Request("ann", "state", 1, "release", Fraction(1), Fraction(2), PLAN, Tru
         ("epsilon", {"epsilon": Fraction(1, 2**1024)}),
         ("cost", {"cost": None}),
         ("cost", {"cost": math.nan}),
-        ("cost", {"cost": -math.inf}),
+        ("cost", {"cost": math.inf}),
         ("cost", {"cost": 1.5}),
         ("plan", {"plan": None}),
         ("plan", {"plan": "p1"}),

@@ -1,6 +1,6 @@
 """The lines of a stream are audited as they were printed: right ones are acquitted, each tampering is convicted.
 
-Claims: interleaved subjects, steps asked for again, gaps and an unbounded cost are no fault; a changed answer, a line
+Claims: interleaved subjects, steps asked for again and gaps are no fault; a changed answer, a line
 that the ledger does not hold, a step answered in two ways, a member too many, other spaces or digits, a time that is
 not the step's, and a statement of other lines are; what is no answer is refused by its line, without a word of it. A
 table of the same lines gets the same verdict. It would fail for a reader that believes a line, or that needs a table.
@@ -151,7 +151,6 @@ def test_a_table_of_the_lines_has_the_same_verdict(timed):
         (7, {"user": "zed"}, "whom the ledger does not know"),
         (2, {"estimate": "nowhere"}, "a likeliest state that does not follow"),
         (2, {"cost": 0.0}, "epsilon or cost"),
-        (2, {"cost": None}, "epsilon or cost"),
         (2, {"speed": 3}, "members that no answer has"),
         (8, {"z_0": 77.0}, "answered twice, and not alike"),
         (2, {"z_0": 3}, "not written as a stream writes it"),
@@ -231,8 +230,8 @@ def test_what_is_no_answer_is_refused_by_its_line(streamed, name):
     [
         {"user": 3}, {"user": ""}, {"user": "\ud800"}, {"user": None}, {"plan": 7}, {"estimate": ["x"]}, {"step": 0},
         {"step": 1.0}, {"step": True}, {"step": 2**63}, {"z_0": "1"}, {"z_0": None}, {"z_0": True}, {"z_0": 10**400},
-        {"epsilon": {}}, {"cost": "inf"}, {"t": 7}, {"t": "2024-05-06T08:00:00"}, {"t": "0001-01-01T00:00:00Z"},
-        {"t": "9999-12-31T23:59:59-23:00"}, {"t": None},
+        {"epsilon": {}}, {"cost": "inf"}, {"cost": None}, {"t": 7}, {"t": "2024-05-06T08:00:00"},
+        {"t": "0001-01-01T00:00:00Z"}, {"t": "9999-12-31T23:59:59-23:00"}, {"t": None},
     ],
     ids=str,
 )  # fmt: skip

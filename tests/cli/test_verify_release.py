@@ -536,6 +536,7 @@ def test_a_norm_between_two_steps_of_a_staircase_loses_the_whole_step(program, n
         ("UPDATE release SET z = '0,0' WHERE t = 3", "ledger"),
         ("DELETE FROM release WHERE t = 3", "ledger"),
         ("UPDATE terms SET secure = 0", "ledger"),
+        ("UPDATE terms SET cost = 'inf'", "ledger"),
     ],
 )
 def test_an_edited_ledger_is_convicted(folder, verify, change, check):

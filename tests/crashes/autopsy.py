@@ -144,8 +144,7 @@ def _rows_of(file: Path) -> tuple[Escape, ...]:
 def _escape(row: dict[str, Any]) -> Escape:
     if "key" in row:
         subject, t, query = row["key"]
-        cost = math.inf if row["cost"] == "inf" else Fraction(row["cost"])
-        return Escape((subject, t, query), tuple(row["z"]), Fraction(row["epsilon"]), cost)
+        return Escape((subject, t, query), tuple(row["z"]), Fraction(row["epsilon"]), Fraction(row["cost"]))
     z = world.lattice(space(), [float(row["z_0"]), float(row["z_1"])])
     # A file shows a cost as the float not below it: what was charged lies above the float before.
     least = Fraction(math.nextafter(float(row["cost"]), 0))

@@ -23,7 +23,6 @@ from fractions import Fraction
 from typing import TypeAlias
 
 Key: TypeAlias = tuple[str, int, str]
-Cost: TypeAlias = Fraction | float
 KINDS = ("double", "unstored", "unspent", "overcharged", "cap", "order", "reference", "file")
 NANO = 10**9
 
@@ -35,7 +34,7 @@ class Escape:
     key: Key
     z: tuple[int, ...]
     epsilon: Fraction
-    cost: Cost
+    cost: Fraction
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,7 @@ class Row:
 
     z: tuple[int, ...] | None
     epsilon: Fraction
-    cost: Cost
+    cost: Fraction
     through: int
     plan: str | None = None
 
@@ -54,7 +53,7 @@ class View:
     """What a ledger says: its rows, and what it says that each subject has spent (epsilon, cost)."""
 
     rows: Mapping[Key, Row]
-    spent: Mapping[str, tuple[Fraction, Cost]]
+    spent: Mapping[str, tuple[Fraction, Fraction]]
 
 
 @dataclass(frozen=True)
@@ -163,12 +162,10 @@ def _judge_money(escaped: list[Escape], view: View, caps: Mapping[str, Fraction]
             findings.add("cap", subject, "it spent more than its cap")
 
 
-def _total(charges: Mapping[Key, tuple[Fraction, Cost]], subject: str) -> tuple[Fraction, Cost]:
+def _total(charges: Mapping[Key, tuple[Fraction, Fraction]], subject: str) -> tuple[Fraction, Fraction]:
     """Sums of a subject: epsilon exact, each cost rounded up to 1e-9."""
     mine = [charge for key, charge in charges.items() if key[0] == subject]
     epsilon = sum((charge[0] for charge in mine), Fraction(0))
-    if any(charge[1] == math.inf for charge in mine):
-        return epsilon, math.inf
     return epsilon, sum((Fraction(math.ceil(charge[1] * NANO), NANO) for charge in mine), Fraction(0))
 
 

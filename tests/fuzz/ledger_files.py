@@ -36,7 +36,7 @@ _ODD_SQL = (
 _TABLES = {
     "meta": ("key", "value"),
     "document": ("id", "digest", "text"),
-    "account": ("id", "subject", "version", "epsilon", "cost_nanos", "unbounded"),
+    "account": ("id", "subject", "version", "epsilon", "cost_nanos"),
     "session": ("id", "account", "query", "options"),
     "plan": ("id", "hash", "n_states", "states", "description"),
     "terms": ("id", "kind", "epsilon", "cost", "secure", "constant"),

@@ -144,8 +144,7 @@ class World:
             possible = np.flatnonzero(plans[0].constraint.support).tolist()
             assert all(np.flatnonzero(plan.constraint.support).tolist() == possible for plan in plans)
             promised = sum((plan.promised for plan in plans), Fraction(0))
-            costs = [plan.cost for plan in plans]
-            cost = math.inf if math.inf in costs else sum(costs, Fraction(0))
+            cost = sum((plan.cost for plan in plans), Fraction(0))
             edges = {tuple(edge) for edge in self.policy.edges().tolist()}
             for a in possible:
                 lost = {b: sum(loss(plan, a, b) for plan in plans) for b in possible if b != a}
@@ -158,8 +157,7 @@ class World:
         every = [plan for asked in self.plans for _, plan in asked]
         if spent.epsilon != sum((plan.promised for plan in every), Fraction(0)):
             found.append("epsilon")
-        nanos = [math.inf if plan.cost == math.inf else Fraction(math.ceil(plan.cost * 10**9), 10**9) for plan in every]
-        if spent.cost != (math.inf if math.inf in nanos else sum(nanos, Fraction(0))):
+        if spent.cost != sum((Fraction(math.ceil(plan.cost * 10**9), 10**9) for plan in every), Fraction(0)):
             found.append("cost")
         return found
 

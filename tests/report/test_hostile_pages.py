@@ -62,7 +62,8 @@ CELLS = [
     ("estimate_0", 1e308, "an estimate beyond all states"),
     ("estimate_0", -1e300, "an estimate beyond all states"),
     ("plan", LIE, "a plan that is no hash"),
-    ("cost", float("nan"), "NaN"),
+    ("cost", float("nan"), "cost: got 90 cells that cannot be read"),
+    ("cost", float("inf"), "cost: got 90 cells that cannot be read"),
     ("cost", -1.0, "below 0"),
     ("z_0", 2.0**54, "too far away"),
 ]

@@ -1,7 +1,7 @@
 """What a plan's hash and a ledger's record of it are made of, by a twin that builds both from the plan's parts.
 
-Claims. The record is canonical JSON of what was chosen, for every mechanism, for joined states, partners, unbounded
-costs. The hash covers version, space, policy, options, support, plan set, surrogates and given partners, the bodies and
+Claims. The record is canonical JSON of what was chosen, for every mechanism, for joined states and partners.
+The hash covers version, space, policy, options, support, plan set, surrogates and given partners, the bodies and
 the record. A ledger of another version of the algorithm is not continued, and the refusal says so. It could fail for
 a text that only looks like JSON, for a part that is left out (two plans under one hash), and for numbers of states
 that are written too narrowly to be told apart.

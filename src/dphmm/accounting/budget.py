@@ -22,7 +22,7 @@ import numpy as np
 from dphmm.accounting.promise import SequencePromise
 from dphmm.accounting.records import Entry, Request, Requests, SessionHeader, Spending, check_exact, shown
 from dphmm.errors import BudgetExceeded, InvalidInput
-from dphmm.types import BoolArray, IntArray, Loss
+from dphmm.types import BoolArray, IntArray
 
 NANO = 10**9
 #: Bits of the exact total of epsilon: decimals never come near, adversarial fractions are stopped in time.
@@ -34,7 +34,7 @@ class Spent:
     """Totals of a subject over all queries: epsilon exact; cost a sum of costs, each rounded up to 1e-9."""
 
     epsilon: Fraction
-    cost: Loss
+    cost: Fraction
 
 
 class Account(NamedTuple):
@@ -42,28 +42,25 @@ class Account(NamedTuple):
 
     epsilon: Fraction
     nanos: int
-    unbounded: bool
 
-    def plus(self, epsilon: Fraction, cost: Loss) -> Account:
+    def plus(self, epsilon: Fraction, cost: Fraction) -> Account:
         """The account after one more release."""
         return self.plus_times(epsilon, cost, 1)
 
-    def plus_times(self, epsilon: Fraction | None, cost: Loss | None, count: int) -> Account:
+    def plus_times(self, epsilon: Fraction | None, cost: Fraction | None, count: int) -> Account:
         """The account after so many releases of one kind; skips have neither epsilon nor cost."""
         if epsilon is None or cost is None:
             return self
         total = _sum(*self.epsilon.as_integer_ratio(), *epsilon.as_integer_ratio(), count)
-        if isinstance(cost, float):
-            return Account(total, self.nanos, True)
-        return Account(total, self.nanos + count * nanos_up(cost), self.unbounded)
+        return Account(total, self.nanos + count * nanos_up(cost))
 
     def beside(self, other: Account) -> Account:
         """Both accounts together."""
-        return Account(self.epsilon + other.epsilon, self.nanos + other.nanos, self.unbounded or other.unbounded)
+        return Account(self.epsilon + other.epsilon, self.nanos + other.nanos)
 
     def without(self, other: Account) -> Account:
-        """The account that makes this one beside the ``other``, which is bounded."""
-        return Account(self.epsilon - other.epsilon, self.nanos - other.nanos, self.unbounded)
+        """The account that makes this one beside the ``other``."""
+        return Account(self.epsilon - other.epsilon, self.nanos - other.nanos)
 
     def within(self, caps: Caps) -> bool:
         """Whether it passes no cap, and its exact epsilon stays of reasonable length."""
@@ -75,7 +72,7 @@ class Account(NamedTuple):
 
     def over_cost(self, caps: Caps) -> bool:
         """Whether it passes the cap on cost."""
-        return caps.cost is not None and (self.unbounded or self.nanos > nanos_down(caps.cost))
+        return caps.cost is not None and self.nanos > nanos_down(caps.cost)
 
     @property
     def too_long(self) -> bool:
@@ -85,7 +82,7 @@ class Account(NamedTuple):
     @property
     def spent(self) -> Spent:
         """The totals in the units of the records."""
-        return Spent(self.epsilon, math.inf if self.unbounded else Fraction(self.nanos, NANO))
+        return Spent(self.epsilon, Fraction(self.nanos, NANO))
 
 
 @lru_cache(maxsize=2**12)
@@ -94,11 +91,11 @@ def _sum(above: int, below: int, more_above: int, more_below: int, count: int) -
     return Fraction(above, below) + count * Fraction(more_above, more_below)
 
 
-EMPTY = Account(Fraction(0), 0, False)
+EMPTY = Account(Fraction(0), 0)
 
 
 def nanos_up(cost: Fraction) -> int:
-    """A finite cost in units of 1e-9, rounded up."""
+    """A cost in units of 1e-9, rounded up."""
     numerator, denominator = cost.as_integer_ratio()
     return -(-numerator * NANO // denominator)
 
@@ -123,17 +120,15 @@ def admit(account: Account, request: Request, caps: Caps) -> Account:
     if caps.epsilon is not None and after.over_epsilon(caps):
         raise _exceeded(request, "epsilon", request.epsilon, account.epsilon, caps.epsilon)
     if caps.cost is not None and after.over_cost(caps):
-        needs = request.cost
-        if not isinstance(needs, float):
-            needs = Fraction(nanos_up(needs), NANO)
+        needs = Fraction(nanos_up(request.cost), NANO)
         raise _exceeded(request, "cost", needs, account.spent.cost, Fraction(nanos_down(caps.cost), NANO))
     if after.too_long:
         raise InvalidInput("epsilon", "a total with a very long fraction", "epsilons with few digits, as 0.1")
     return after
 
 
-def _exceeded(request: Request, what: str, needs: Loss, spent: Loss, cap: Fraction) -> BudgetExceeded:
-    remaining = max(Fraction(0), cap - spent) if isinstance(spent, Fraction) else Fraction(0)
+def _exceeded(request: Request, what: str, needs: Fraction, spent: Fraction, cap: Fraction) -> BudgetExceeded:
+    remaining = max(Fraction(0), cap - spent)
     return BudgetExceeded(
         f"{what}: step {request.t} of query {quoted(request.query)} for subject {quoted(request.subject)} "
         f"requested {shown(needs)}; spent {shown(spent)}, remaining {shown(remaining)}, cap {shown(cap)}; "

@@ -48,14 +48,13 @@ class ReleaseEvent:
     """
 
     epsilon: Fraction
-    cost: Loss
+    cost: Fraction
     constant: bool
     secure: bool
 
     def __post_init__(self) -> None:
         check_exact(self.epsilon, "epsilon")
-        if not (isinstance(self.cost, float) and self.cost == math.inf):
-            check_exact(self.cost, "cost")
+        check_exact(self.cost, "cost")
 
 
 @dataclass(frozen=True)
@@ -246,7 +245,7 @@ def learned(events: LearningEvent | Iterable[LearningEvent]) -> Guarantee:
     return _guarantee(value, delta, given, statement, "docs/proofs/learning.md, 1")
 
 
-def together(event: LearningEvent, sum_cost: Exact | Loss) -> Guarantee:
+def together(event: LearningEvent, sum_cost: Exact) -> Guarantee:
     """What a privately learned model and one person's releases with it lose together.
 
     For any two lives of that person: the fit's loss for *replacing* their record (twice the epsilon of adding or
@@ -257,8 +256,6 @@ def together(event: LearningEvent, sum_cost: Exact | Loss) -> Guarantee:
     replaced = event.for_replacement()
     whose = "one person" if event.unit == "owner" else f"one person with one sequence{_SEVERAL}"
     statement = f"bounds the loss of any two lives of {whose}, in the model and in that person's releases together"
-    if isinstance(sum_cost, float) and sum_cost == math.inf:
-        return Guarantee(math.inf, statement, "docs/proofs/learning.md, 4")
     cost = exact_number(sum_cost, "sum_cost")
     if cost < 0:
         raise InvalidInput("sum_cost", sum_cost, "0 or more")

@@ -359,7 +359,7 @@ def _subject(subject: str, tallies: list[tuple[str, _Tally]]) -> SubjectSummary:
         counts = (tally.releases, tally.skips, tally.constants, tally.insecure)
         queries.append(QuerySummary(subject, query, *counts, epsilon, cost))
         part = tally.account
-        total = Account(total.epsilon + part.epsilon, total.nanos + part.nanos, total.unbounded or part.unbounded)
+        total = total.beside(part)
     own_policies = any(tally.own_policies for _, tally in tallies)
     return SubjectSummary(subject, tuple(queries), *_guarantees(total, own_policies))
 

@@ -195,7 +195,7 @@ class Total(NamedTuple):
     def charge(self) -> Account:
         """What it takes of an account; it must have a bound."""
         assert isinstance(self.epsilon, Fraction)
-        return Account(self.epsilon, nanos_up(self.epsilon), False)
+        return Account(self.epsilon, nanos_up(self.epsilon))
 
 
 NOTHING = Terms(Fraction(0), Fraction(0), Fraction(0))

@@ -89,7 +89,7 @@ class Request:
     t: int
     kind: Kind
     epsilon: Fraction | None
-    cost: Loss | None
+    cost: Fraction | None
     plan: PlanRecord | None
     secure: bool
     constant: bool
@@ -102,7 +102,7 @@ class Request:
         t: int,
         kind: Kind,
         epsilon: Fraction | None,
-        cost: Loss | None,
+        cost: Fraction | None,
         plan: PlanRecord | None,
         secure: bool,
         constant: bool,
@@ -161,8 +161,7 @@ class Request:
         check_exact(self.epsilon, "epsilon")
         if not (self.epsilon or self.constant):
             raise InvalidInput("epsilon", 0, "a number greater than 0")
-        if not (isinstance(self.cost, float) and self.cost == math.inf):
-            check_exact(self.cost, "cost")
+        check_exact(self.cost, "cost")
 
 
 def _check_step(t: int) -> None:
@@ -179,7 +178,7 @@ class Entry(NamedTuple):
     kind: Kind
     z: tuple[int, ...] | None
     epsilon: Fraction | None
-    cost: Loss | None
+    cost: Fraction | None
     plan_hash: str | None
     secure: bool
     constant: bool

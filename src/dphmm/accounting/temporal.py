@@ -113,15 +113,13 @@ def losses_per_step(entries: Iterable[Entry]) -> FloatArray:
     The cost of a release bounds every pair of states (Theorem 6.3); its epsilon bounds policy edges only. Costs of
     several queries about one step add up; skipped steps lose 0.
     """
-    costs: dict[int, Fraction | float] = {}
+    costs: dict[int, Fraction] = {}
     last, subjects = 0, set()
     for entry in entries:
         subjects.add(entry.subject)
         last = max(last, entry.through)
         if entry.cost is not None:
-            known = costs.get(entry.t, Fraction(0))
-            unbounded = isinstance(known, float) or isinstance(entry.cost, float)
-            costs[entry.t] = math.inf if unbounded else known + entry.cost
+            costs[entry.t] = costs.get(entry.t, Fraction(0)) + entry.cost
     if len(subjects) > 1:
         raise InvalidInput("entries", f"{len(subjects)} subjects", "entries of one subject")
     return np.array([float_above(costs.get(t, Fraction(0))) for t in range(1, last + 1)], dtype=np.float64)

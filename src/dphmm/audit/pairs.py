@@ -276,25 +276,9 @@ def _among(law: Law | Table, points: IntArray, counts: IntArray, epsilon: Fracti
         return np.asarray(np.maximum(kept @ counts, counts))
     if law.kind == CONSTANT or not law.rank:
         return counts
-    from_first = points - points[0]
-    y = law.y_of(from_first)
-    # Two points are in one coset of the span if and only if what their coordinates leave over is the same.
-    coset = _numbered(from_first - exact(y, law.basis.T))
-    values = exact(y, law.normals.T)
+    values = exact(law.y_of(points - points[0]), law.normals.T)
     limits = [math.floor(offset * _norm_of(law, epsilon)) for offset in law.offsets.tolist()]
-    found = np.zeros(len(points), dtype=np.int64)
-    for number in range(int(coset.max()) + 1):
-        own = np.flatnonzero(coset == number)
-        found[own] = _counted(values[own], limits, counts[own])
-    return found
-
-
-def _numbered(rows: IntArray) -> IntArray:
-    """Numbers (n,) that are equal for equal rows; Python integers are rows too."""
-    if not rows.any():
-        return np.zeros(len(rows), dtype=np.int64)
-    numbers: dict[tuple[int, ...], int] = {}
-    return np.array([numbers.setdefault(tuple(row), len(numbers)) for row in rows.tolist()], dtype=np.int64)
+    return _counted(values, limits, counts)
 
 
 def _norm_of(law: Law, epsilon: Fraction) -> Fraction:

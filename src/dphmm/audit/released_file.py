@@ -93,7 +93,7 @@ class ReleasedFile:
             estimate=estimate,
             estimate_name=names,
             epsilon=numbers_of(table, "epsilon"),
-            cost=numbers_of(table, "cost", infinite=True),
+            cost=numbers_of(table, "cost"),
             plans=plans,
             streamed=_is_path(released) and is_json_lines(released),
             timed="t" in table.column_names,
@@ -293,16 +293,7 @@ def _no_notes(path: Path, findings: Findings) -> None:
         findings.add("notes in the Parquet file beside its columns", ", ".join(keys))
 
 
-def numbers_of(table: pa.Table, name: str, infinite: bool = False) -> FloatArray:
-    if infinite:
-        import pyarrow as pa
-
-        column = table.column(name)
-        if pa.types.is_floating(column.type):
-            found = np.asarray(column.to_numpy(), dtype=np.float64)
-            if np.isnan(found).any():
-                raise InvalidInput(name, "NaN or an empty cell", "a number in every row, as released")
-            return found
+def numbers_of(table: pa.Table, name: str) -> FloatArray:
     values, bad = decimals(table.column(name), name)
     if bad.any():
         raise InvalidInput(name, f"{int(bad.sum())} cells that cannot be read", "a number in every row, as released")
@@ -459,8 +450,6 @@ def _value(name: str, value: Any, where: str) -> Any:
         if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= _LARGEST:
             raise InvalidInput(where, "a step that is none", "whole numbers from 1, as they were released")
         return value
-    if name == "cost" and value is None:
-        return math.inf
     return _number(value, name, where)
 
 
@@ -494,10 +483,10 @@ def _time(value: Any, where: str) -> datetime:
 
 
 def _written(value: Any) -> Any:
-    """A value as the stream writes it: times as text, an unbounded cost as null."""
+    """A value as the stream writes it: times as text."""
     if isinstance(value, datetime):
         return value.isoformat().replace("+00:00", "Z")
-    return None if value == math.inf else value
+    return value
 
 
 def _listed(names: list[str]) -> str:

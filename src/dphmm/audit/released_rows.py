@@ -72,7 +72,7 @@ class Counted:
         self.rows = self.replayed = self.not_asked = self.constants = self.replayable = 0
         self.plans: set[str] = set()
         self.mechanisms: Counter[str] = Counter()
-        self.accounts: dict[str, tuple[Fraction, Fraction | float]] = {}
+        self.accounts: dict[str, tuple[Fraction, Fraction]] = {}
         #: What each user's rows spent at which steps, and what step 1 of a user stands for.
         self.spent: dict[str, list[Spending]] = {}
         self.origins: dict[str, str] = {}
@@ -105,7 +105,7 @@ class Counted:
         return self.complete and not self.untold
 
     @property
-    def largest(self) -> tuple[Fraction, Fraction | float]:
+    def largest(self) -> tuple[Fraction, Fraction]:
         """The largest sum of epsilons, and of costs, of any one subject."""
         sums = list(self.accounts.values())
         for user, account in (self.earlier.accounts if self.earlier is not None else {}).items():
@@ -115,9 +115,9 @@ class Counted:
         return max((total for total, _ in sums), default=Fraction(0)), max((c for _, c in sums), default=Fraction(0))
 
 
-def rounded_up(cost: Fraction | float) -> Fraction | float:
+def rounded_up(cost: Fraction) -> Fraction:
     """A cost as a ledger adds it up: in 1e-9, never less than it is."""
-    return cost if isinstance(cost, float) else Fraction(math.ceil(cost * _NANO), _NANO)
+    return Fraction(math.ceil(cost * _NANO), _NANO)
 
 
 @dataclass(eq=False)
@@ -276,8 +276,7 @@ class RowsAudit:
         told = (float(file.epsilon[row]), float(file.cost[row]))
         if plan is not None:
             cost = float(plan.cost)
-            exact = isinstance(plan.cost, float) or Fraction(cost) >= plan.cost
-            cost = cost if exact else math.nextafter(cost, math.inf)
+            cost = cost if Fraction(cost) >= plan.cost else math.nextafter(cost, math.inf)
             self.findings.require(told == (float(plan.promised), cost), "epsilon or cost other than the plan's", where)
         if not followed:
             return

@@ -39,7 +39,7 @@ class SequenceVerdict:
     ``first`` and ``second``, that really occurs. ``epsilons`` is the sum of the epsilons, which bounds nothing.
     """
 
-    charged: Loss
+    charged: Fraction
     worst: Loss
     epsilons: Fraction
     first: tuple[int, ...]
@@ -67,7 +67,7 @@ class SequenceVerdict:
         """The verdict for machines."""
         return {
             "convicted": self.convicted,
-            "charged": None if self.charged == math.inf else str(self.charged),
+            "charged": str(self.charged),
             "worst": None if self.worst == math.inf else str(self.worst),
             "epsilons": str(self.epsilons),
             "histories": [list(self.first), list(self.second)],
@@ -99,9 +99,7 @@ def sequence_loss(
     plans, supports = _plans(setting, steps)
     tables = [losses(plan) for plan in plans]
     worst, first, second = _worst_histories(model, tables, supports)
-    charged: Loss = Fraction(0)
-    for plan in plans:
-        charged = charged + plan.cost
+    charged = sum((plan.cost for plan in plans), Fraction(0))
     return SequenceVerdict(charged, worst, sum((plan.promised for plan in plans), Fraction(0)), first, second)
 
 

@@ -99,7 +99,9 @@ def account(
         raise InvalidInput("--delta", delta, "a ledger with it")
     found = LedgerSummary() if ledger is None else _read_ledger(ledger, subject, delta)
     if learned is not None and event is not None and found.subjects:
-        learned["learning"] = learning_document(event, found.largest()[1].value, LEDGER_COSTS)
+        cost = found.largest()[1].value
+        assert isinstance(cost, Fraction)
+        learned["learning"] = learning_document(event, cost, LEDGER_COSTS)
     leaks: list[dict[str, Any]] = []
     lines = [] if ledger is None else [*_subject_lines(found), *_ending(found)]
     lines += _shared_lines(found)

@@ -90,7 +90,7 @@ class Tuning:
         )
 
     def document(self) -> dict[str, Any]:
-        """Everything for JSON; a missing number is null, an unbounded cost "unbounded"."""
+        """Everything for JSON; a missing number is null."""
         rows = [{str(name): _plain(value) for name, value in row.items()} for row in self.table.to_dict("records")]
         for row, mark in zip(rows, efficient(self.table).tolist(), strict=True):
             row["efficient"] = mark
@@ -292,6 +292,4 @@ def written(epsilon: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, float):
-        return None if math.isnan(value) else "unbounded" if math.isinf(value) else value
-    return value
+    return None if isinstance(value, float) and math.isnan(value) else value

@@ -68,7 +68,7 @@ class Columns:
         return cls(table, rows, step[rows], "all subjects" if user is None else user, str(users[0]))
 
     def numbers(self, name: str) -> FloatArray:
-        """A column of numbers at the rows; infinite for a cost without bound."""
+        """A column of numbers at the rows."""
         if name not in self.table.column_names:
             raise InvalidInput("released", "a table without the column " + name, "a released table")
         import pyarrow as pa
@@ -213,14 +213,12 @@ def spent(released: Any, *, user: str | None = None, ax: Axes | None = None) -> 
     """The sums of costs and of epsilons over one subject's steps; ``user`` is the first row's by default.
 
     The sum of costs bounds the loss of any two histories (Theorem 7.2), the sum of epsilons that of two neighbouring
-    paths (docs/proofs/paths.md). The line of the costs ends at a cost without bound.
+    paths (docs/proofs/paths.md).
     """
     columns = Columns.of(released, user if user is not None else Columns.of(released, None).first_user)
     ax = plain(axes(ax))
-    with np.errstate(invalid="ignore"):
-        cost = np.cumsum(columns.numbers("cost"))
-    bounded = np.where(np.isfinite(cost), cost, np.nan)
-    ax.plot(columns.step, bounded, color=BLACK, marker=alone(cost), label="sum of costs")
+    cost = np.cumsum(columns.numbers("cost"))
+    ax.plot(columns.step, cost, color=BLACK, marker=alone(cost), label="sum of costs")
     ax.plot(
         columns.step,
         np.cumsum(columns.numbers("epsilon")),

@@ -5,7 +5,6 @@ The truth is looked at only where it is given, and then for the errors and marks
 
 from __future__ import annotations
 
-import math
 import os
 import re
 from collections import Counter
@@ -18,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from dphmm._progress import Progress, shown
+from dphmm.accounting.budget import float_above
 from dphmm.accounting.ledger import Entry, Ledger
 from dphmm.accounting.promise import Schedule, SequencePromise
 from dphmm.audit.released_file import ReleasedFile
@@ -55,7 +55,7 @@ from dphmm.storage.statement import (
     stated_options,
 )
 from dphmm.storage.statement_types import earlier_answers_of, epsilons_of, member
-from dphmm.types import BoolArray, FloatArray, IntArray, Loss
+from dphmm.types import BoolArray, FloatArray, IntArray
 
 #: Up to so many rows everybody can be looked at; of more, so many people.
 MOST_ROWS, FEW_PEOPLE = 20_000, 20
@@ -603,7 +603,7 @@ def _require_times(file: ReleasedFile, made: Made, ledger: Ledger | None) -> Non
 
 def _require_spent(file: ReleasedFile, plans: dict[str, Plan]) -> None:
     """Epsilon and cost of every row whose plan was made again, of whatever person, are the plan's."""
-    due = {plan.hash: (float(plan.promised), _float_above(plan.cost)) for plan in plans.values()}
+    due = {plan.hash: (float(plan.promised), float_above(plan.cost)) for plan in plans.values()}
     for row, (plan, *told) in enumerate(zip(file.plans, file.epsilon.tolist(), file.cost.tolist(), strict=True)):
         if tuple(told) != due.get(plan, tuple(told)):
             came = f"an epsilon or a cost that is not its plan's, of {file.where(row)}"
@@ -624,12 +624,6 @@ def _require_chosen(file: ReleasedFile, plans: Mapping[str, Plan], stated: Mappi
     if set(asked) <= set(plans) and Counter(plans[plan].mechanism_name for plan in asked) != stated:
         came = "a privacy statement with another mechanism.chosen than its plans'"
         raise InvalidInput("statement", came, "the statement as dphmm release wrote it")
-
-
-def _float_above(cost: Loss) -> float:
-    """The least float that is not below a cost."""
-    near = float(cost)
-    return near if isinstance(cost, float) or Fraction(near) >= cost else math.nextafter(near, math.inf)
 
 
 def _elsewhere(ledger: Ledger, rows: Rows, query: str) -> tuple[dict[str, list[tuple[int, Fraction]]], int]:

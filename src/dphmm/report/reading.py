@@ -285,7 +285,7 @@ def read(
             steps,
             _times(table),
             numbers_of(table, "epsilon"),
-            numbers_of(table, "cost", infinite=True),
+            numbers_of(table, "cost"),
             [plan or "" for plan in plans_of_rows],
             any(name.startswith("estimate") for name in table.column_names),
         )

@@ -11,7 +11,7 @@ Proof: docs/proofs/composition.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
@@ -28,7 +28,7 @@ from dphmm.markov.model import MarkovModel
 from dphmm.session.rounds import check_gap
 from dphmm.session.setting import Setting, Subjects
 from dphmm.session.smoothing import Published, Smoother, Steps
-from dphmm.types import BoolArray, FloatArray, IntArray, Loss, States
+from dphmm.types import BoolArray, FloatArray, IntArray, States
 
 if TYPE_CHECKING:
     from dphmm.session.smoothing import JointSteps
@@ -92,15 +92,14 @@ class EventOdds:
     """What one subject's published answers say of an event.
 
     ``prior``: under the public model alone, ``posterior``: given all answers. ``answers``: how many were asked.
-    ``cost``: the sum of the costs of their plans, which bounds the loss of any event (Theorem 7.2); ``math.inf`` where
-    there is no bound.
+    ``cost``: the sum of the costs of their plans, which bounds the loss of any event (Theorem 7.2).
     """
 
     subject: str
     prior: Odds
     posterior: Odds
     answers: int
-    cost: Loss
+    cost: Fraction
 
     @property
     def loss(self) -> float | None:
@@ -142,7 +141,7 @@ class EventWatch:
         posterior = _followed(model, start, event, _answers(published, steps, {t for t, _ in plans}))
         if (first, last) not in self._priors:
             self._priors[first, last] = _followed(model, start, event, iter(()))
-        cost = _sum_of_costs(plan.cost for _, plan in plans)
+        cost = sum((plan.cost for _, plan in plans), Fraction(0))
         return EventOdds(published.subject, self._priors[first, last], posterior, len(plans), cost)
 
 
@@ -264,12 +263,3 @@ def _same(one: FloatArray, other: FloatArray) -> bool:
         return False
     a, b = one[possible], other[possible]
     return bool((np.abs(a - b) <= _SETTLED * np.spacing(np.maximum(np.abs(a), np.abs(b)))).all())
-
-
-def _sum_of_costs(costs: Iterable[Loss]) -> Loss:
-    total = Fraction(0)
-    for cost in costs:
-        if isinstance(cost, float):
-            return math.inf
-        total += cost
-    return total

@@ -74,11 +74,10 @@ def planned_losses(setting: Setting, steps: int) -> dict[str, Any]:
     """What a release at every one of these steps loses, in three ways."""
     plans = coming_plans(setting, checked_steps(steps))
     found = leakage_of(setting.model, setting.options.start, plans, setting.policy)
-    costs = [plan.cost for plan in plans]
     return {
         "steps": steps,
         "epsilon_sum": shown(sum((plan.promised for plan in plans), Fraction(0))),
-        "cost_sum": None if math.inf in costs else float(sum(costs)),
+        "cost_sum": float(sum(plan.cost for plan in plans)),
         "policy_leakage": bounded(found.worst),
         "policy_leakage_of_first_and_last": [bounded(_worst(found.total[t])) for t in (0, -1)],
         "meaning": f"{MEANING} ({PROOF})",

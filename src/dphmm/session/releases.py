@@ -16,7 +16,7 @@ import numpy as np
 from dphmm.accounting.budget import EMPTY, Account
 from dphmm.accounting.records import Entry
 from dphmm.session.plan import Plan
-from dphmm.types import BoolArray, FloatArray, IntArray, Loss
+from dphmm.types import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +39,7 @@ class Release:
     estimate: Any
     estimate_state: int | None
     epsilon: Fraction
-    cost: Loss
+    cost: Fraction
     plan_hash: str
     mechanism: str
     constant: bool
@@ -54,7 +54,7 @@ class Release:
         estimate: Any,
         estimate_state: int | None,
         epsilon: Fraction,
-        cost: Loss,
+        cost: Fraction,
         plan_hash: str,
         mechanism: str,
         constant: bool,
@@ -95,7 +95,7 @@ class Terms(NamedTuple):
     """What the releases of one plan have in common."""
 
     epsilon: Fraction
-    cost: Loss
+    cost: Fraction
     plan_hash: str
     mechanism: str
     constant: bool

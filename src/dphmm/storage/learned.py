@@ -6,8 +6,8 @@ model. Releasing: the answers about a person, given the model. ``together`` boun
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 from msgspec import UNSET, structs
@@ -18,7 +18,6 @@ from dphmm.accounting.records import in_short, shown
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import GEOMETRY
 from dphmm.storage.statement_types import Learning, Together, document
-from dphmm.types import Loss
 
 NOT_COVERED = (
     "What was chosen before the fit and is taken to be public: the file's name, states and symbols, step, box, caps, "
@@ -66,7 +65,7 @@ def learning_event(provenance: Mapping[str, Any], field: str = "privacy") -> Lea
     return event
 
 
-def learning(event: LearningEvent, sum_cost: Loss | None = None, costs: str = COSTS) -> Learning:
+def learning(event: LearningEvent, sum_cost: Fraction | None = None, costs: str = COSTS) -> Learning:
     """The guarantee of a fit; with the sum of one person's costs also what both lose together.
 
     ``costs``: whose costs they are.
@@ -85,7 +84,7 @@ def learning(event: LearningEvent, sum_cost: Loss | None = None, costs: str = CO
     )
 
 
-def learning_document(event: LearningEvent, sum_cost: Loss | None = None, costs: str = COSTS) -> dict[str, Any]:
+def learning_document(event: LearningEvent, sum_cost: Fraction | None = None, costs: str = COSTS) -> dict[str, Any]:
     """The same for JSON."""
     return document(learning(event, sum_cost, costs))
 
@@ -143,23 +142,19 @@ def replacing_epsilon(event: LearningEvent) -> str:
     return shown(event.for_replacement().epsilon)
 
 
-def _together(event: LearningEvent, sum_cost: Loss, costs: str) -> Together:
+def _together(event: LearningEvent, sum_cost: Fraction, costs: str) -> Together:
     both: Guarantee = together(event, sum_cost)
-    unbounded = both.value == math.inf
     holds = f"{both.statement} ({both.citation})"
-    if unbounded:
-        holds = f"{_NO_BOUND} {holds}"
     if event.delta:
         holds += f". {_IN_ADVANCE}"
     return Together(
-        epsilon="unbounded" if unbounded else shown(both.value),
+        epsilon=shown(both.value),
         delta=shown(event.delta),
         meaning=f"{holds}. {_COUNTED[costs]}, between histories that the model leaves possible; {_NOT_COUNTED}",
         costs=costs,
     )
 
 
-_NO_BOUND = "the cost of a step has no bound, so there is no number, for the other steps neither, that"
 _IN_ADVANCE = "With this delta it holds where a cap has bounded the sum of costs in advance"
 
 

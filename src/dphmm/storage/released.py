@@ -5,12 +5,10 @@ Nothing in a released table depends on the truth but z and what z gives.
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -18,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphmm._checks import written_fraction
-from dphmm.accounting.budget import EMPTY, Account
+from dphmm.accounting.budget import EMPTY, Account, float_above
 from dphmm.errors import InvalidInput
 from dphmm.session.releases import NOT_ASKED, Earlier, Released, Releases
 from dphmm.states.space import Labels, StateSpace
@@ -26,7 +24,7 @@ from dphmm.storage.columns import as_text, decimals, integers
 from dphmm.storage.csv_files import listed
 from dphmm.storage.inputs import PathLike
 from dphmm.storage.tables import column_list, column_names, read_batches, to_arrow
-from dphmm.types import BoolArray, FloatArray, IntArray, Loss
+from dphmm.types import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,7 +36,7 @@ def released_table(rows: Sequence[Released], space: StateSpace) -> Any:
     """An Arrow table of released rows; columns as in the contract of released.parquet.
 
     user, t (UTC; absent without times), step, z_0.. and estimate_0.. in answer units, estimate (state name), for maps
-    z_lat, z_lon, estimate_lat, estimate_lon, then epsilon, cost (inf when unbounded) and plan. Of labels in place of
+    z_lat, z_lon, estimate_lat, estimate_lon, then epsilon, cost and plan. Of labels in place of
     numbers: z and estimate (names), and confidence (how likely the estimate is). Without estimates their columns are
     absent. A row that was not asked has null for z and plan, and 0 for epsilon and cost.
     """
@@ -54,7 +52,7 @@ def released_table(rows: Sequence[Released], space: StateSpace) -> Any:
     else:
         columns |= _answers(releases, space)
     columns["epsilon"] = _each([float(term.epsilon) for term in releases.terms], float, releases.term)
-    columns["cost"] = _each([_rounded_up(term.cost) for term in releases.terms], float, releases.term)
+    columns["cost"] = _each([float_above(term.cost) for term in releases.terms], float, releases.term)
     hashes = [term.plan_hash or None for term in releases.terms]
     columns["plan"] = pa.array(_each(hashes, object, releases.term), pa.string())
     return pa.table(columns)
@@ -97,14 +95,6 @@ def _answers(releases: Releases, space: StateSpace) -> dict[str, Any]:
 
 def _each(values: Sequence[Any], dtype: type, numbers: IntArray) -> Any:
     return np.array(values, dtype=dtype)[numbers]
-
-
-def _rounded_up(cost: Loss) -> float:
-    """A cost as a float that is not below it."""
-    if isinstance(cost, float):
-        return cost
-    near = float(cost)
-    return near if Fraction(near) >= cost else math.nextafter(near, math.inf)
 
 
 #: Of so many different totals it is known which users share them.
@@ -170,7 +160,7 @@ def as_released(table: pa.Table) -> pa.Table:
 class Counted(msgspec.Struct, frozen=True):
     """What some rows of a file add up to, as data: parts that share no user make a `Published` (`Published.of_parts`).
 
-    ``epsilon``, ``nanos`` and ``unbounded`` are those of `Published.largest`.
+    ``epsilon`` and ``nanos`` are those of `Published.largest`.
     """
 
     rows: int
@@ -182,7 +172,6 @@ class Counted(msgspec.Struct, frozen=True):
     subjects: int
     epsilon: str
     nanos: str
-    unbounded: bool
 
 
 class Published:
@@ -210,7 +199,7 @@ class Published:
             together.mechanisms.update(part.mechanisms)
             together.plans.update(part.plans)
             subjects, largest = together._elsewhere
-            account = Account(written_fraction(part.epsilon), int(part.nanos), part.unbounded)
+            account = Account(written_fraction(part.epsilon), int(part.nanos))
             together._elsewhere = subjects + part.subjects, _largest((largest, account))
         return together
 
@@ -227,7 +216,6 @@ class Published:
             subjects=self.subjects,
             epsilon=str(largest.epsilon),
             nanos=str(largest.nanos),
-            unbounded=largest.unbounded,
         )
 
     def add(self, rows: Iterable[Released]) -> None:
@@ -293,7 +281,6 @@ def _largest(accounts: Collection[Account]) -> Account:
     return Account(
         max(account.epsilon for account in accounts),
         max(account.nanos for account in accounts),
-        any(account.unbounded for account in accounts),
     )
 
 

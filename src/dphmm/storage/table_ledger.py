@@ -33,7 +33,7 @@ from dphmm.session.releases import NOT_ASKED, Releases
 from dphmm.storage.commit_log import Committed
 from dphmm.storage.inputs import PathLike
 from dphmm.storage.ledger import open_ledger
-from dphmm.storage.ledger.schema import caps_from, loss_of, number_of, number_text
+from dphmm.storage.ledger.schema import caps_from, number_of, number_text
 from dphmm.storage.release_table import ReleaseTable, check_file
 from dphmm.storage.released import run_starts
 from dphmm.types import IntArray
@@ -215,7 +215,7 @@ def _term(text: str, plans: Mapping[str, PlanRecord]) -> Request:
         t=1,
         kind="release",
         epsilon=Fraction(number_of(told["epsilon"])),
-        cost=loss_of(told["cost"]),
+        cost=number_of(told["cost"]),
         plan=plans[told["plan"]],
         secure=told["secure"] is True,
         constant=told["constant"] is True,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -66,7 +65,7 @@ def test_a_stored_step_is_returned_whatever_would_be_drawn(ledger: Ledger) -> No
 
 def test_what_is_stored_comes_back_equal(ledger: Ledger) -> None:
     open_all(ledger)
-    odd = replace(release(3), cost=math.inf, secure=False)
+    odd = replace(release(3), cost=Fraction(10**9, 7), secure=False)
     constant = replace(release(4), cost=Fraction(0), constant=True)
     huge = (2**80, -(10**300), 0)
     with ledger.transaction() as transaction:
@@ -81,10 +80,10 @@ def test_what_is_stored_comes_back_equal(ledger: Ledger) -> None:
     assert ledger.entries("ann", "state") == stored
     assert stored[0].z == huge
     assert (stored[1].kind, stored[1].z, stored[1].plan_hash) == ("skip", None, None)
-    assert (stored[2].cost, stored[2].secure, stored[2].plan_hash) == (math.inf, False, "p1")
+    assert (stored[2].cost, stored[2].secure, stored[2].plan_hash) == (Fraction(10**9, 7), False, "p1")
     assert (stored[3].constant, stored[3].cost) == (True, 0)
     assert ledger.plan("p1") == PLAN
-    assert ledger.spent("ann") == Spent(Fraction(3, 2), math.inf)
+    assert ledger.spent("ann") == Spent(Fraction(3, 2), Fraction(1_333_333_334 + 142_857_142_857_142_858, 10**9))
 
 
 @pytest.mark.parametrize(
@@ -114,7 +113,7 @@ def test_bits_cost_and_constancy_are_not_compared(ledger: Ledger) -> None:
     open_all(ledger)
     with ledger.transaction() as transaction:
         first = store(transaction, release(1), lambda: (1,), FREE)
-        again = replace(release(1), secure=False, cost=math.inf, constant=True)
+        again = replace(release(1), secure=False, cost=Fraction(5), constant=True)
         assert store(transaction, again, never, FREE) == first
 
 
@@ -416,15 +415,15 @@ def test_a_look_finds_all_that_is_stored_about_each_subject(ledger: Ledger) -> N
     with ledger.transaction() as transaction:
         store(transaction, release(1), lambda: (1,), FREE)
         store(transaction, replace(skip(2), steps=7), never, FREE)
-        store(transaction, replace(release(1, query="work"), cost=math.inf), lambda: (1,), FREE)
+        store(transaction, replace(release(1, query="work"), cost=Fraction(5)), lambda: (1,), FREE)
         store(transaction, release(1, subject="bob", query="work"), lambda: (1,), FREE)
 
     def header(subject: str, query: str) -> SessionHeader:
         return SessionHeader(subject, query, OPTIONS)
 
-    half = Account(Fraction(1, 2), 1_333_333_334, False)
-    unbounded = Account(Fraction(1), half.nanos, True)
-    ann = Looked(header("ann", "state"), 8, (header("ann", "home"), header("ann", "work")), unbounded, 3 + 3)
+    half = Account(Fraction(1, 2), 1_333_333_334)
+    both = half.plus(Fraction(1, 2), Fraction(5))
+    ann = Looked(header("ann", "state"), 8, (header("ann", "home"), header("ann", "work")), both, 3 + 3)
     bob = Looked(None, 0, (header("bob", "work"),), half, 1 + 1)
     cid, eve = Looked(header("cid", "state"), 0, (), EMPTY, 1), Looked(None, 0, (), EMPTY, 0)
     with ledger.transaction() as transaction:
@@ -444,7 +443,7 @@ def test_a_look_finds_all_that_is_stored_about_each_subject(ledger: Ledger) -> N
         assert transaction.look(["ann"], "state")[0].last == transaction.last_step("ann", "state") == 10
     with pytest.raises(InvalidInput, match="ended"):
         transaction.look(["ann"], "state")
-    assert ledger.spent("ann") == Spent(Fraction(3, 2), math.inf)
+    assert ledger.spent("ann") == both.plus(*SPENT_ONCE).spent
 
 
 def test_every_stored_fact_raises_the_version_of_its_subject_by_one(ledger: Ledger) -> None:

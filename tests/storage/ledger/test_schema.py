@@ -116,6 +116,7 @@ def test_a_damaged_page_is_found_on_opening(path: Path) -> None:
     [
         ("UPDATE terms SET epsilon = 'x'", lambda ledger: ledger.entries("ann", "state")),
         ("UPDATE terms SET cost = '1/0'", lambda ledger: ledger.entries("ann", "state")),
+        ("UPDATE terms SET cost = 'inf'", lambda ledger: ledger.entries("ann", "state")),
         ("UPDATE terms SET kind = 'skip', epsilon = NULL, cost = NULL", lambda ledger: ledger.entries("ann", "state")),
         ("UPDATE terms SET kind = 'decide'", lambda ledger: ledger.entries("ann", "state")),
         ("UPDATE release SET z = NULL, plan = NULL", lambda ledger: ledger.entries("ann", "state")),
@@ -138,9 +139,8 @@ def test_a_damaged_row_is_one_line(path: Path, statement: str, read: Callable[[S
     [
         "UPDATE account SET epsilon = '0'",
         "UPDATE account SET cost_nanos = '1'",
-        "UPDATE account SET unbounded = 1",
         "DELETE FROM account",
-        "INSERT INTO account VALUES (9, 'eve', 0, '1', '0', 0, NULL, NULL, NULL, NULL, NULL, 0, NULL)",
+        "INSERT INTO account VALUES (9, 'eve', 0, '1', '0', NULL, NULL, NULL, NULL, NULL, 0, NULL)",
         "UPDATE account SET version = version + 1",
         "UPDATE account SET version = 3",
         "INSERT INTO session (account, query, options) VALUES (1, 'work', 1)",

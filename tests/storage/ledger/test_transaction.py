@@ -23,7 +23,7 @@ from storing import store, store_many
 
 SUBJECTS, QUERIES = ("ann", "bob"), ("state", "work")
 PLANS = [PlanRecord(f"p{k}", bytes([k << 4]), 5, f"[{k}]") for k in range(3)]
-COSTS = [Fraction(1, 3), Fraction(2), Fraction(0), Fraction(1, 10**12), math.inf]
+COSTS = [Fraction(1, 3), Fraction(2), Fraction(0), Fraction(1, 10**12), Fraction(10**9, 7)]
 
 subjects, queries = st.sampled_from(SUBJECTS), st.sampled_from(QUERIES)
 epsilons = st.sampled_from([Fraction(1, 10), Fraction(1, 3), Fraction(2)])
@@ -57,12 +57,10 @@ class Reference:
         other.entries = {key: list(entries) for key, entries in self.entries.items()}
         return other
 
-    def spent(self, subject: str) -> tuple[Fraction, Fraction | float]:
+    def spent(self, subject: str) -> tuple[Fraction, Fraction]:
         mine = [e for (s, _), entries in self.entries.items() if s == subject for e in entries]
         epsilon = sum((e.epsilon for e in mine if e.epsilon is not None), Fraction(0))
         costs = [e.cost for e in mine if e.cost is not None]
-        if math.inf in costs:
-            return epsilon, math.inf
         return epsilon, sum((Fraction(math.ceil(c * 10**9), 10**9) for c in costs), Fraction(0))
 
     def store(self, request: Request, z: tuple[int, ...], limits: Caps) -> Entry | str:
@@ -86,10 +84,9 @@ class Reference:
         if request.epsilon is not None and request.cost is not None:
             if limits.epsilon is not None and epsilon + request.epsilon > limits.epsilon:
                 return "BudgetExceeded"
-            if limits.cost is not None:
-                rounded = request.cost if request.cost == math.inf else math.ceil(request.cost * 10**9)
-                if cost * 10**9 + rounded > math.floor(limits.cost * 10**9):
-                    return "BudgetExceeded"
+            rounded = math.ceil(request.cost * 10**9)
+            if limits.cost is not None and cost * 10**9 + rounded > math.floor(limits.cost * 10**9):
+                return "BudgetExceeded"
         entry = Entry(
             *(*key, request.t, request.kind, z if request.kind == "release" else None),
             *(request.epsilon, request.cost, plan_hash, request.secure, request.constant, request.steps),

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import re
 import sqlite3
 import zlib
@@ -40,29 +39,22 @@ from dphmm.accounting.publication import Publication, Published
 from dphmm.accounting.records import Requests
 from dphmm.errors import DphmmError, InvalidInput
 from dphmm.storage.ledger.connection import damaged
-from dphmm.types import IntArray, Loss
+from dphmm.types import IntArray
 
 Row: TypeAlias = tuple[Any, ...]
 #: What reading a row of wrong content raises; the content itself is in no message.
 _UNREADABLE = (ValueError, TypeError, AttributeError, ZeroDivisionError, RecursionError)
 
 
-def number_text(value: Loss | None) -> str | None:
-    """An exact number as text: ``3``, ``1/3`` or ``inf``."""
-    if value is None:
-        return None
-    return "inf" if isinstance(value, float) else str(value)
+def number_text(value: Fraction | None) -> str | None:
+    """An exact number as text: ``3`` or ``1/3``."""
+    return None if value is None else str(value)
 
 
 @lru_cache(maxsize=4096)
 def number_of(text: str) -> Fraction:
     """The exact finite number of its text."""
     return written_fraction(text)
-
-
-def loss_of(text: str) -> Loss:
-    """The exact number of its text, which may be infinite."""
-    return math.inf if text == "inf" else number_of(text)
 
 
 def digest_of(text: str | bytes) -> bytes:
@@ -129,26 +121,26 @@ def entry_from(subject: str, query: str, row: Row) -> Entry:
 @lru_cache(maxsize=4096)
 def _terms_of(
     kind: Kind, skips: bool, epsilon: str | None, cost: str | None, secure: int, constant: int, plan: str | bytes | None
-) -> tuple[Fraction | None, Loss | None, str | None, bool, bool]:
+) -> tuple[Fraction | None, Fraction | None, str | None, bool, bool]:
     """Epsilon, cost, hash, secure and constant of an entry: what many entries share. Damaged ones are refused."""
     nothing = [value is None for value in (epsilon, cost, plan)]
     if kind not in ("release", "skip") or [skips, *nothing] != [kind == "skip"] * 4:
         raise damaged()
     if epsilon is None or cost is None or plan is None:
         return None, None, None, bool(secure), bool(constant)
-    return number_of(epsilon), loss_of(cost), hash_text(plan), bool(secure), bool(constant)
+    return number_of(epsilon), number_of(cost), hash_text(plan), bool(secure), bool(constant)
 
 
 def account_row(account: Account) -> Row:
-    """The row (epsilon, cost_nanos, unbounded)."""
-    return str(account.epsilon), str(account.nanos), int(account.unbounded)
+    """The row (epsilon, cost_nanos)."""
+    return str(account.epsilon), str(account.nanos)
 
 
 def account_from(row: Row) -> Account:
-    """The account of (epsilon, cost_nanos, unbounded)."""
-    epsilon, nanos, unbounded = row
+    """The account of (epsilon, cost_nanos)."""
+    epsilon, nanos = row
     try:
-        return Account(written_fraction(epsilon), int(nanos), bool(unbounded))
+        return Account(written_fraction(epsilon), int(nanos))
     except _UNREADABLE:
         raise damaged() from None
 
@@ -278,7 +270,6 @@ _TABLES = {
     version INTEGER NOT NULL CHECK (version >= 0),
     epsilon TEXT NOT NULL,
     cost_nanos TEXT NOT NULL,
-    unbounded INTEGER NOT NULL CHECK (unbounded IN (0, 1)),
     cap_epsilon TEXT,
     cap_cost TEXT,
     promise INTEGER REFERENCES document (id),
@@ -375,7 +366,7 @@ stored_plan AS (
     SELECT plan.id AS id, hash, n_states, states, text AS description
     FROM plan JOIN document ON document.id = plan.description
 ),
-stored_account AS (SELECT subject, epsilon, cost_nanos, unbounded FROM account),
+stored_account AS (SELECT subject, epsilon, cost_nanos FROM account),
 stored_caps AS (
     SELECT subject, cap_epsilon, cap_cost, promised.text AS promise
     FROM account LEFT JOIN document AS promised ON promised.id = account.promise

@@ -64,7 +64,7 @@ _PLANS_AT = (
     "SELECT hash, n_states, states, description FROM stored_entry JOIN stored_plan USING (hash) "
     "WHERE subject = ? AND t = ? AND query <> ? ORDER BY query"
 )
-_ACCOUNT = "SELECT epsilon, cost_nanos, unbounded FROM stored_account WHERE subject = ?"
+_ACCOUNT = "SELECT epsilon, cost_nanos FROM stored_account WHERE subject = ?"
 _CAPS = "SELECT cap_epsilon, cap_cost, promise FROM stored_caps WHERE subject = ?"
 _SNAPSHOT = "SELECT t, digest, belief FROM stored_snapshot WHERE subject = ? AND query = ?"
 _PUBLICATIONS = (
@@ -74,7 +74,7 @@ _PUBLICATIONS = (
 _PUBLISHED = "SELECT * FROM stored_publication WHERE name = ?"
 _HEADERS_OF = "SELECT subject, query, options FROM stored_header WHERE subject IN ({}) ORDER BY subject, query"
 _SESSIONS_OF = "SELECT subject, query FROM stored_header WHERE subject IN ({}) ORDER BY subject, query"
-_SPENT_OF = "SELECT subject, epsilon, cost_nanos, unbounded FROM stored_account WHERE subject IN ({})"
+_SPENT_OF = "SELECT subject, epsilon, cost_nanos FROM stored_account WHERE subject IN ({})"
 
 
 def open_ledger(path: str | os.PathLike[str], *, timeout: float = 30.0, read_only: bool = False) -> SqliteLedger:

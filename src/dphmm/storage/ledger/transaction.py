@@ -58,7 +58,7 @@ _TERMS_TOGETHER = 100
 
 #: All about some subjects: their accounts, their sessions, and the last step of each.
 _FIND = (
-    "SELECT subject, account.id, version, epsilon, cost_nanos, unbounded, cap_epsilon, cap_cost, "
+    "SELECT subject, account.id, version, epsilon, cost_nanos, cap_epsilon, cap_cost, "
     "(SELECT text FROM document WHERE document.id = account.promise), query, session.id, text, "
     "(SELECT t + steps - 1 FROM release WHERE session = session.id ORDER BY t DESC LIMIT 1), "
     "(SELECT value FROM meta WHERE key = 'features') FROM account "
@@ -89,7 +89,7 @@ _FIND_TERMS = (
     "AND terms.secure = wanted.secure AND terms.constant = wanted.constant"
 )
 _ADD_TERMS = "INSERT INTO terms (id, kind, epsilon, cost, secure, constant) VALUES (?, ?, ?, ?, ?, ?)"
-_ADD_ACCOUNT = "INSERT INTO account (subject, version, epsilon, cost_nanos, unbounded) VALUES (?, 0, ?, ?, ?)"
+_ADD_ACCOUNT = "INSERT INTO account (subject, version, epsilon, cost_nanos) VALUES (?, 0, ?, ?)"
 _EPSILONS = (
     "SELECT t, terms.epsilon FROM session JOIN release ON release.session = session.id JOIN terms ON terms.id = terms "
     "WHERE session.account = ? AND t BETWEEN ? AND ? AND terms.epsilon IS NOT NULL"
@@ -101,7 +101,7 @@ PUBLICATIONS = f"SELECT {_DESCRIBED} FROM publication ORDER BY version"
 PUBLISHED = f"SELECT {_DESCRIBED}, version, time, result FROM publication WHERE id = ?"
 _ADD_CHANGE = "INSERT INTO change (account, version, kind, document) VALUES (?, ?, ?, ?)"
 _ADD_RELEASE = "INSERT INTO release VALUES (?, ?, ?, ?, ?, ?)"
-_PUT_ACCOUNT = "UPDATE account SET version = ?, epsilon = ?, cost_nanos = ?, unbounded = ? WHERE id = ?"
+_PUT_ACCOUNT = "UPDATE account SET version = ?, epsilon = ?, cost_nanos = ? WHERE id = ?"
 _PUT_SNAPSHOT = "INSERT OR REPLACE INTO snapshot VALUES (?, ?, ?, ?)"
 #: Of a row that is added, what is read back of it.
 _T_AND_Z = itemgetter(1, 3)
@@ -189,8 +189,8 @@ class SqliteTransaction(BaseTransaction):
             if type(version) is not int:
                 raise damaged()
             if subject.id is None:
-                subject.id, subject.version, subject.account = row, version, account_from(tuple(account[:3]))
-                subject.caps = caps_from(*account[3:])
+                subject.id, subject.version, subject.account = row, version, account_from(tuple(account[:2]))
+                subject.caps = caps_from(*account[2:])
             if session is not None:
                 header = SessionHeader(name, query, options_from(options))
                 subject.sessions[query] = _Session(session, header, last or 0)
