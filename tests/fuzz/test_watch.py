@@ -125,7 +125,6 @@ def test_every_module_that_opens_files_for_reading_is_known():
     assert found == {
         "_kernels/compiled.py",  # what it compiled itself
         "audit/plain_plans.py",  # read_plain_laws
-        "accounting/budget.py",  # the budget plans of accounts that a ledger recorded
         "accounting/promise.py",  # the promises and schedules that a ledger recorded
         "audit/released_statement.py",  # a policy's own description, in the form that JSON gives it
         "cli/pipeline.py",  # pipelines and what ran of them: tests/cli/test_pipeline.py spoils them
@@ -136,7 +135,6 @@ def test_every_module_that_opens_files_for_reading_is_known():
         "markov/model.py",  # its own provenance
         "audit/checked_statement.py",  # a policy's own description, in the form that JSON gives it
         "policy/_edges.py",  # from_edge_list, from_node_link, from_graphml
-        "session/options.py",  # the options that a ledger recorded
         "session/plan.py",  # the plans that a ledger recorded
         "spark/bucket.py",  # the committed files of a release table, by their digests
         "storage/commit_log.py",  # the log of a release table: tests/storage/test_commit_log.py spoils it
