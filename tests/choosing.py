@@ -6,10 +6,28 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 import dphmm
 from dphmm.audit import check_released
+
+POINTS = np.stack(np.divmod(np.arange(9), 3), axis=1)
+_NEAR = np.abs(POINTS[:, None] - POINTS).max(axis=2) <= 1
+
+
+def town(folder: Path, last: int, step: int | None = 3600) -> pd.DataFrame:
+    """Rows of two people, the last ones so many hours after the first, for a model and a policy in the folder."""
+    space = dphmm.StateSpace(POINTS)
+    moves = _NEAR / _NEAR.sum(axis=1, keepdims=True)
+    dphmm.save_model(dphmm.MarkovModel(np.full(9, 1 / 9), moves, step=step, space=space), folder / "model.npz")
+    dphmm.save_policy(dphmm.policy.radius(space, 1), folder / "policy.json", space)
+    rows = [
+        (user, pd.Timestamp("2024-05-06T21:30Z") + pd.Timedelta(hours=hour), str(state))
+        for user in "ab"
+        for hour, state in ((0, 4), (1, 3), (2, 0), (3, 1), (4, 1), (last, 7))
+    ]
+    return pd.DataFrame(rows, columns=["user", "t", "state"])
 
 
 def public(folder: Path, policy: str = "policy.json") -> tuple[Any, Any, Any]:

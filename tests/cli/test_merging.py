@@ -7,7 +7,6 @@ costs or something is said where nothing does, and where --merge-rare counts or 
 
 from __future__ import annotations
 
-import csv
 import json
 import math
 import re
@@ -17,6 +16,7 @@ import jsonschema
 import numpy as np
 import pytest
 
+from cli.conftest import walk_rows, write_rows
 from dphmm.errors import InvalidInput
 from dphmm.markov.trajectories import fit_trajectories
 from dphmm.states.grid import Grid
@@ -29,24 +29,6 @@ FIT = ("--grid", "1km", "--bbox", BOX, "--step", "5min")
 HEADER = ["user", "t", "lat", "lon"]
 
 
-def town_rows(users, seed):
-    """Rows of walkers on 4 x 4 cells of the town, twelve each."""
-    rng = np.random.default_rng(seed)
-    rows = []
-    for user in users:
-        cell = rng.integers(0, 4, 2)
-        for step in range(12):
-            cell = np.clip(cell + rng.integers(-1, 2, 2), 0, 3)
-            lat, lon = 50.0 + (cell[1] + 0.5) * 0.0089, 10.0 + (cell[0] + 0.5) * 0.0139
-            rows.append([user, f"2024-05-06T08:{5 * step:02d}:00Z", f"{lat:.6f}", f"{lon:.6f}"])
-    return rows
-
-
-def write_rows(path, header, rows):
-    with path.open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerows([header, *rows])
-
-
 def farm_rows(user, steps):
     """On a farm 15 km east of the town, with a walk to the town at both ends."""
     places = [10.048, *[10.25] * (steps - 2), 10.048]
@@ -57,9 +39,9 @@ def farm_rows(user, steps):
 def farm(tmp_path_factory, run):
     """people.csv, walks.csv, model.npz, joined.json and merged.json; only the farm has no neighbour."""
     folder = tmp_path_factory.mktemp("farm")
-    people = town_rows([f"p{i}" for i in range(12)], 3)
+    people = walk_rows(tuple(f"p{i}" for i in range(12)), seed=3)
     write_rows(folder / "people.csv", HEADER, people + farm_rows("f", 8))
-    write_rows(folder / "walks.csv", HEADER, town_rows(["u1", "u2", "u3"], 7) + farm_rows("g", 8))
+    write_rows(folder / "walks.csv", HEADER, walk_rows() + farm_rows("g", 8))
     run("fit", folder / "people.csv", "-o", folder / "model.npz", *FIT, "--max-speed", "none")
     run("policy", "radius", folder / "model.npz", "-o", folder / "joined.json", "--radius", "1.5km")
     run("policy", "radius", folder / "model.npz", "-o", folder / "merged.json", "--radius", "1.5km", "--merge-lonely")

@@ -47,6 +47,12 @@ def first(arguments):
     return [*arguments, "--answer", "first"]
 
 
+def started(*arguments, stderr=subprocess.PIPE):
+    """A stream in a process of its own, whose lines are written and read as they come."""
+    command = [sys.executable, "-m", "dphmm", *map(str, arguments)]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, text=True)
+
+
 def answers(result):
     return [json.loads(line) for line in result.stdout.splitlines()]
 
@@ -197,13 +203,7 @@ def test_bad_lines_are_answered_by_number_and_reason_and_lose_nothing_else(town,
 
 @pytest.mark.slow
 def test_a_line_is_stored_before_it_is_printed_even_if_killed(town, tmp_path, stream_of, run):
-    process = subprocess.Popen(
-        [sys.executable, "-m", "dphmm", *first(stream_of(town, tmp_path))],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
+    process = started(*first(stream_of(town, tmp_path)), stderr=subprocess.DEVNULL)
     seen = []
     for clock in ("08:00:00", "08:05:00", "08:10:00"):
         process.stdin.write(place("u", clock))
@@ -232,13 +232,7 @@ def test_an_output_file_is_not_for_streams(town, tmp_path, run, stream_of):
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_stream_that_is_stopped_has_answered_closed_bins_and_not_the_open_one(town, tmp_path, run, stream_of, number):
     arguments = stream_of(town, tmp_path)
-    process = subprocess.Popen(
-        [sys.executable, "-m", "dphmm", *arguments, "--statement", str(tmp_path / "s.json")],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    process = started(*arguments, "--statement", tmp_path / "s.json")
     lines = [place("u", "08:00:00"), place("v", "08:01:00"), place("v", "08:06:00"), place("w", "08:07:00")]
     process.stdin.write("".join(lines))
     process.stdin.flush()
@@ -270,13 +264,7 @@ def test_a_stream_that_is_stopped_has_answered_closed_bins_and_not_the_open_one(
 def test_a_reader_that_goes_away_ends_it_quietly_and_nothing_is_lost(town, tmp_path, run, stream_of):
     """What head does: every line that was read of is stored, and so is one that nobody read."""
     lines = "".join(place("u", f"08:{minute:02d}:00") for minute in range(0, 60, 5))
-    process = subprocess.Popen(
-        [sys.executable, "-m", "dphmm", *first(stream_of(town, tmp_path)), "--quiet", "--model-people", "others"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    process = started(*first(stream_of(town, tmp_path)), "--quiet", "--model-people", "others")
     process.stdin.write(lines[: lines.index("\n") + 1])
     process.stdin.flush()
     seen = json.loads(process.stdout.readline())

@@ -6,32 +6,20 @@ import json
 import re
 from fractions import Fraction
 
-import numpy as np
 import pandas as pd
 import pytest
 
+import choosing
 import dphmm
 from dphmm import SequencePromise
 
 pytestmark = pytest.mark.replayed_words
 
-POINTS = np.stack(np.divmod(np.arange(9), 3), axis=1)
-NEAR = np.abs(POINTS[:, None] - POINTS).max(axis=2) <= 1
-
 
 @pytest.fixture
 def town(tmp_path):
     """A model of hourly steps and no origin that could be private, a policy, and two people over two days."""
-    space = dphmm.StateSpace(POINTS)
-    moves = NEAR / NEAR.sum(axis=1, keepdims=True)
-    dphmm.save_model(dphmm.MarkovModel(np.full(9, 1 / 9), moves, step=3600, space=space), tmp_path / "model.npz")
-    dphmm.save_policy(dphmm.policy.radius(space, 1), tmp_path / "policy.json", space)
-    rows = [
-        (user, pd.Timestamp("2024-05-06T21:30Z") + pd.Timedelta(hours=hour), str(state))
-        for user in "ab"
-        for hour, state in ((0, 4), (1, 3), (2, 0), (3, 1), (4, 1), (9, 7))
-    ]
-    pd.DataFrame(rows, columns=["user", "t", "state"]).to_csv(tmp_path / "rows.csv", index=False)
+    choosing.town(tmp_path, 9).to_csv(tmp_path / "rows.csv", index=False)
     return tmp_path
 
 

@@ -16,8 +16,6 @@ import pandas as pd
 import pytest
 
 import dphmm
-from dphmm.cli import smooth
-from dphmm.cli.app import app
 from dphmm.storage.tables import read_table, write_table
 
 OPTIONS = {
@@ -212,19 +210,6 @@ def test_outputs_are_not_replaced_unasked(town, places, tmp_path, run):
         assert run(*smooth_of(town, folder, path, "--force"), code=2).stderr.count("\n") == 1
         assert path.read_bytes() == before
     assert run(*smooth_of(town, folder, tmp_path / "out.txt"), code=2).stderr.startswith("error: -o")
-
-
-def test_interrupted_nothing_is_written(town, places, tmp_path, monkeypatch):
-    from click.testing import CliRunner
-
-    def stop(*_, **__):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(smooth, "release_subjects", stop)
-    arguments = smooth_of(town, places["plain"], tmp_path / "out.csv")
-    result = CliRunner().invoke(app, [str(arg) for arg in arguments])
-    assert result.exit_code == 130 and result.stderr.startswith("interrupted")
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_own_places_are_chosen_by_answers_left_out(town, places, tmp_path, run, one_json):

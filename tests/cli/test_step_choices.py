@@ -17,25 +17,14 @@ from dphmm.storage.statement import stated_varied
 
 pytestmark = pytest.mark.replayed_words
 
-POINTS = np.stack(np.divmod(np.arange(9), 3), axis=1)
-NEAR = np.abs(POINTS[:, None] - POINTS).max(axis=2) <= 1
 INITIALS = {"b": 4}
 
 
 @pytest.fixture
 def town(tmp_path):
     """A model of hourly steps, two policies and two people."""
-    space = dphmm.StateSpace(POINTS)
-    moves = NEAR / NEAR.sum(axis=1, keepdims=True)
-    dphmm.save_model(dphmm.MarkovModel(np.full(9, 1 / 9), moves, step=3600, space=space), tmp_path / "model.npz")
-    dphmm.save_policy(dphmm.policy.radius(space, 1), tmp_path / "policy.json", space)
-    dphmm.save_policy(dphmm.policy.complete(9), tmp_path / "wide.json", space)
-    rows = [
-        (user, pd.Timestamp("2024-05-06T21:30Z") + pd.Timedelta(hours=hour), str(state))
-        for user in "ab"
-        for hour, state in ((0, 4), (1, 3), (2, 0), (3, 1), (4, 1), (6, 7))
-    ]
-    pd.DataFrame(rows, columns=["user", "t", "state"]).to_csv(tmp_path / "walks.csv", index=False)
+    choosing.town(tmp_path, 6).to_csv(tmp_path / "walks.csv", index=False)
+    dphmm.save_policy(dphmm.policy.complete(9), tmp_path / "wide.json", choosing.public(tmp_path)[2])
     return tmp_path
 
 
@@ -225,10 +214,7 @@ def test_on_a_delta_set_a_named_partner_is_not_promised_where_the_step_does_not_
 
 def test_an_audit_says_where_nothing_tells_which_step_a_row_is_of(tmp_path):
     """Without times and ledger the choice of one step was taken for another step's, and the audit did not say so."""
-    space = dphmm.StateSpace(POINTS)
-    moves = NEAR / NEAR.sum(axis=1, keepdims=True)
-    dphmm.save_model(dphmm.MarkovModel(np.full(9, 1 / 9), moves, space=space), tmp_path / "model.npz")
-    dphmm.save_policy(dphmm.policy.radius(space, 1), tmp_path / "policy.json", space)
+    choosing.town(tmp_path, 6, step=None)
     (tmp_path / "walks.csv").write_text("user,step,state\na,5,1\na,6,2\na,7,5\n")
     choices = {"step_choices": {6: {"epsilon": Fraction(1, 3)}}}
     choosing.release(tmp_path, "out.csv", **choices)
@@ -238,7 +224,7 @@ def test_an_audit_says_where_nothing_tells_which_step_a_row_is_of(tmp_path):
 
 
 def test_shares_of_several_states_and_pairs_of_one_step(town):
-    space = dphmm.StateSpace(POINTS)
+    space = dphmm.StateSpace(choosing.POINTS)
     dphmm.save_policy(dphmm.policy.from_edges([(2, 3)], 9), town / "policy.json", space)
     shares = np.zeros(9)
     shares[[4, 5]] = 0.25, 0.75

@@ -83,6 +83,10 @@ def audited(run, *more, released="released.csv", policy="radius.json", code=0):
 HERE = Path()
 
 
+def times_of(file):
+    return sorted({row["t"] for row in csv.DictReader(Path(file).read_text().splitlines())})
+
+
 def policies_of(times, policy):
     """Steps at these times under a policy of their own."""
     own = choosing.public(HERE, policy)[1]
@@ -177,7 +181,7 @@ def test_other_choices_are_right_or_cannot_be_told(folder, run, verify, more):
 @pytest.mark.parametrize("folder", ["made"], indirect=True)
 def test_steps_with_a_policy_of_their_own_have_the_epsilon_of_all(folder, run, verify):
     Path("ledger.db").unlink()
-    times = sorted({row["t"] for row in csv.DictReader(Path("walks.csv").read_text().splitlines())})
+    times = times_of("walks.csv")
     chosen = policies_of(times[:2], "radius.json")
     choosing.release(HERE, "other.csv", policy="radius.json", step_choices=chosen)
     assert not choosing.audit(HERE, "other.csv", policy="radius.json", step_choices=chosen).convicted
@@ -189,7 +193,7 @@ def test_steps_with_a_policy_of_their_own_have_the_epsilon_of_all(folder, run, v
 def test_losses_under_another_policy_of_single_steps_cannot_be_told(folder, run, verify):
     """Of a policy that joins fewer states the file's own edges say nothing, and they are not wrong."""
     Path("ledger.db").unlink()
-    times = sorted({row["t"] for row in csv.DictReader(Path("walks.csv").read_text().splitlines())})
+    times = times_of("walks.csv")
     run("policy", "complete", "model.npz", "-o", "wide.json")
     chosen = policies_of(times[:2], "radius.json")
     choosing.release(HERE, "other.csv", policy="wide.json", step_choices=chosen)
@@ -204,7 +208,7 @@ def test_losses_under_another_policy_of_single_steps_cannot_be_told(folder, run,
 def test_a_policy_that_steps_had_is_not_called_another(folder, run, verify, left):
     """All answers are under the narrow policy; the statement says so of one step, or of none."""
     Path("ledger.db").unlink()
-    times = sorted({row["t"] for row in csv.DictReader(Path("walks.csv").read_text().splitlines())})
+    times = times_of("walks.csv")
     run("policy", "complete", "model.npz", "-o", "wide.json")
     chosen = policies_of(times, "radius.json")
     for old in ("released.csv", "released.csv.privacy.json"):
@@ -417,7 +421,7 @@ def test_an_edited_statement_is_convicted(folder, verify, change, check):
 @pytest.mark.parametrize("folder", ["planned"], indirect=True)
 def test_epsilons_of_chosen_steps_are_looked_at_one_by_one(folder, verify):
     """Right where all rows are of chosen steps; wrong where half of them are not, and have the same epsilon."""
-    times = sorted({row["t"] for row in csv.DictReader(Path("released.csv").read_text().splitlines())})
+    times = times_of("released.csv")
     seconds = json.loads(Path("released.csv.privacy.json").read_text())["model"]["step_seconds"]
     bins = [int(datetime.fromisoformat(t).replace(tzinfo=UTC).timestamp()) // seconds for t in times]
 
@@ -647,7 +651,7 @@ def test_another_schedule_in_the_ledger_is_convicted(folder, verify):
 )
 def test_a_policy_of_steps_has_the_hash_of_what_is_said_of_it(folder, run, verify, change, word):
     Path("ledger.db").unlink()
-    times = sorted({row["t"] for row in csv.DictReader(Path("walks.csv").read_text().splitlines())})
+    times = times_of("walks.csv")
     run("policy", "complete", "model.npz", "-o", "wide.json")
     chosen = policies_of(times[:1], "wide.json")
     for old in ("released.csv", "released.csv.privacy.json"):

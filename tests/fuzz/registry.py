@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -256,60 +256,34 @@ def town() -> Any:
     return dphmm.Grid.from_bounds(10.0, 50.0, 10.01, 50.01, cell=200.0)
 
 
-_POINTS = json.dumps(
-    {
-        "type": "FeatureCollection",
-        "features": [
-            {
-                "type": "Feature",
-                "properties": {"user": "u1", "t": MOMENT},
-                "geometry": {"type": "Point", "coordinates": [10.0, float(DIGITS)]},
-            }
-        ],
-    }
-).encode()
+def _features(features: Iterable[tuple[Any, Any]], **more: object) -> bytes:
+    """A GeoJSON file of properties with their geometry."""
+    members = [{"type": "Feature", "properties": properties, "geometry": geometry} for properties, geometry in features]
+    return json.dumps({"type": "FeatureCollection", **more, "features": members}).encode()
+
+
+_POINTS = _features([({"user": "u1", "t": MOMENT}, {"type": "Point", "coordinates": [10.0, float(DIGITS)]})])
 #: Features of every kind that the reader tells apart, and coordinates that are no degrees.
-_FEATURES = json.dumps(
-    {
-        "type": "FeatureCollection",
-        "crs": {"type": "name", "properties": {"name": "EPSG:25833"}},
-        "features": [
-            {"type": "Feature", "properties": properties, "geometry": geometry}
-            for properties, geometry in (
-                (
-                    {"user": "u1", "t": MOMENT, "trip": 1, "n": 1.0},
-                    {"type": "Point", "coordinates": [39e4, 5.82e6]},
-                ),
-                (
-                    {"user": 7, "t": "2024-05-06T08:03:41", "trip": None},
-                    {"type": "Point", "coordinates": [1e400, 0]},
-                ),
-                ({"user": True, "t": [1], "more": {"a": "b"}}, {"type": "LineString", "coordinates": [[0, 1], [1, 2]]}),
-                (None, None),
-                ({"user": "u1", "t": 1714982400}, {"type": "Point", "coordinates": ["392000", None]}),
-            )
-        ],
-    }
-).encode()
+_FEATURES = _features(
+    [
+        ({"user": "u1", "t": MOMENT, "trip": 1, "n": 1.0}, {"type": "Point", "coordinates": [39e4, 5.82e6]}),
+        ({"user": 7, "t": "2024-05-06T08:03:41", "trip": None}, {"type": "Point", "coordinates": [1e400, 0]}),
+        ({"user": True, "t": [1], "more": {"a": "b"}}, {"type": "LineString", "coordinates": [[0, 1], [1, 2]]}),
+        (None, None),
+        ({"user": "u1", "t": 1714982400}, {"type": "Point", "coordinates": ["392000", None]}),
+    ],
+    crs={"type": "name", "properties": {"name": "EPSG:25833"}},
+)
 _GPX = (
     '<gpx version="1.1" creator="x" xmlns="http://www.topografix.com/GPX/1/1"><trk><trkseg>'
     f'<trkpt lat="{DIGITS}" lon="13.35"><time>{MOMENT}</time></trkpt></trkseg></trk></gpx>'
 ).encode()
 #: Cells that the polygons lie on.
 _CELLS = dphmm.Grid.from_bounds(0.1, 0.1, 1.9, 0.9, 20_000.0)
-_ZONES = json.dumps(
-    {
-        "type": "FeatureCollection",
-        "features": [
-            {
-                "type": "Feature",
-                "properties": {"id": name},
-                "geometry": {"type": "Polygon", "coordinates": [[[x, 0], [x + 1, 0], [x + 1, 1], [x, 1], [x, 0]]]},
-            }
-            for x, name in enumerate("ab")
-        ],
-    }
-).encode()
+_ZONES = _features(
+    ({"id": name}, {"type": "Polygon", "coordinates": [[[x, 0], [x + 1, 0], [x + 1, 1], [x, 1], [x, 0]]]})
+    for x, name in enumerate("ab")
+)
 _CAB = b"%s -122.42 0 1211023883\n37.77 -122.42 1 1211023796\n" % DIGITS.encode()
 _PORTO = (
     b'"TRIP_ID","TAXI_ID","TIMESTAMP","MISSING_DATA","POLYLINE"\n'
