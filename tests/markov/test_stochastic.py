@@ -114,23 +114,6 @@ def test_beliefs_are_those_of_the_dense_chain(seed, steps):
     assert np.allclose(many.probability, each.probability, rtol=1e-9, atol=1e-9)
 
 
-def test_beliefs_against_fractions():
-    """From one state, over nine moves, among them one from logs: p M' in fractions."""
-    jumping, _, rng = chains(4, rate=0.001)
-    share, matrix = [Fraction(x) for x in jumping.jump.share], jumping.matrix.toarray().tolist()
-    stays = Fraction(jumping.jump.stays)
-    belief, exact = Belief.initial(jumping), [Fraction(x) for x in jumping.initial]
-    for t in range(1, 10):
-        belief = belief.predict(jumping, t)
-        moves = [[stays * Fraction(m) + share[j] for j, m in enumerate(row)] for row in matrix]
-        exact = [sum(exact[i] * moves[i][j] for i in range(N)) for j in range(N)]
-        assert belief.probability == pytest.approx([float(p / sum(exact)) for p in exact], rel=1e-13)
-        weights = [Fraction(10) ** -int(k) for k in rng.integers(0, 400 if t == 5 else 6, N)]
-        logs = [-np.log(10.0) * (len(str(w.denominator)) - 1) for w in weights]
-        belief, exact = belief.condition(logs), [p * w for p, w in zip(exact, weights, strict=True)]
-        exact = [p / sum(exact) for p in exact]
-
-
 @seeds(20)
 def test_smoothing_and_the_likeliest_path_are_those_of_all_paths(seed):
     """Likelihoods of 10^-12 in floats and 10^-120 in logs, zeros, gaps; every path of M' is possible."""
@@ -144,19 +127,6 @@ def test_smoothing_and_the_likeliest_path_are_those_of_all_paths(seed):
     expected, _, paths = brute(dense, prior.probability, likelihoods, moves)
     assert np.allclose(marginals(jumping, prior, observations), expected, rtol=1e-9, atol=1e-15)
     assert likeliest_path(jumping, prior, observations).tolist() in paths
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_smoothing_in_logs_is_that_of_the_dense_chain(seed):
-    """Likelihoods over 300 orders of magnitude, as floats and as logs, and long gaps."""
-    jumping, dense, rng = chains(seed)
-    moves = np.concatenate([[0], rng.choice([1, 1, 1, 2, 9, 40], size=11)])
-    values, logged = 10.0 ** rng.uniform(-280, 0, (12, N)), rng.random(12) < 0.5
-    prior = Belief.initial(jumping).predict(jumping, 1)
-    own, other = (marginals(chain, prior, Given(values, moves, logged)) for chain in (jumping, dense))
-    assert np.allclose(own, other, rtol=1e-8, atol=1e-14)
-    paths = [likeliest_path(chain, prior, Given(values, moves, logged)).tolist() for chain in (jumping, dense)]
-    assert paths[0] == paths[1]
 
 
 def test_of_equal_paths_one_of_low_states_is_taken():

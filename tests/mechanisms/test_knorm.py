@@ -42,17 +42,6 @@ def test_sums_of_random_bodies_at_random_offsets(points, offset):
         assert mechanism.expected_error == pytest.approx(expected_error(mechanism, 13), rel=1e-9)
 
 
-@pytest.mark.slow
-def test_sums_leave_nothing_out():
-    """A brute sum far out differs by rounding alone."""
-    hull = shape("disc")
-    for epsilon in (Fraction(3, 2), Fraction(4), Fraction(40)):
-        sums = Breakpoints.of(hull, lattice_body(hull), epsilon)
-        for g, law in ((None, sums.knorm), *((g, sums.staircase(g)) for g in OFFSETS)):
-            mechanism = DiscreteKNorm(hull, epsilon) if g is None else Staircase(hull, epsilon, g)
-            assert law.error == pytest.approx(expected_error(mechanism, 60), rel=2e-12)
-
-
 @pytest.mark.parametrize("name", sorted(SHAPES))
 def test_points_of_the_dilations_are_polynomials(name):
     """The claim behind the sums, in integers: counts and squares at j = 0.. have vanishing higher differences.
@@ -259,17 +248,6 @@ def test_samples_have_the_expected_error(name):
         noise = mechanism.sample(np.zeros((n, hull.dimension)), ReplayBits(5))
         squares = (noise**2).sum(axis=1)
         assert abs(squares.mean() - mechanism.expected_error) < 4 * squares.std() / math.sqrt(n) + 1e-3 * squares.mean()
-
-
-@pytest.mark.slow
-def test_the_best_offset_is_the_best_of_all_breakpoints():
-    """Where breakpoints of N are few, no offset at or between them does better than the one chosen."""
-    for name in ("interval", "odd interval", "square", "flat", "octahedron"):
-        hull = shape(name)
-        for epsilon in (1, 3, 6):
-            best = Staircase(hull, epsilon)
-            others = [Staircase(hull, epsilon, Fraction(i, 84)).expected_error for i in range(84)]
-            assert best.expected_error <= min(others) * (1 + 1e-9)
 
 
 def test_an_offset_between_breakpoints_is_as_the_one_before():

@@ -269,15 +269,3 @@ def test_laplace_is_the_knorm_mechanism_of_a_cross_polytope():
     assert stats.kstest(noise[:, 0], stats.laplace(scale=5).cdf).pvalue > 1e-3
     z, answers = (3.0, 4.0), np.array([(0.0, 0.0), (5.0, 4.0), (-1.0, 9.0)])
     np.testing.assert_allclose(KNorm(cross, 1).log_likelihood(z, answers), Laplace(5, 1).log_likelihood(z, answers))
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("name", sorted(SHAPES))
-def test_fresh_bits_over_many_draws(name):
-    """Fresh entropy, more draws, 2 % off rejected; α = 1e-9 so that it does not fail by chance."""
-    hull, n = shape(name), 4_000_000
-    for right, wrong in zip(mechanisms(hull, 2), mechanisms(hull, Fraction(204, 100)), strict=True):
-        cells = Cells(right, n)
-        assert cells.p_value(right.noise(n)) > 1e-9
-        if _mean_exponent_spread(right) > 0.3:
-            assert cells.p_value(wrong.noise(n)) < 1e-9

@@ -19,7 +19,6 @@ import os
 import pickle
 import subprocess
 import sys
-import threading
 from fractions import Fraction
 
 import numpy as np
@@ -79,21 +78,12 @@ class TestWords:
         assert asked == [32]
         np.testing.assert_array_equal(words, plain_words(bytes(range(1, 33)), CONTEXT, 5))
 
-    def test_new_keys_differ(self):
-        firsts = np.concatenate([JobKey.new().bits(CONTEXT).uint64(10) for _ in range(20)])
-        assert len(np.unique(firsts)) == 200
-
     def test_a_stream_is_left_after_its_share_and_no_part_repeats_another(self, monkeypatch):
         monkeypatch.setattr(entropy, "_BYTES_PER_KEY", 8 * 100)
         words = JobKey.replayed(1).bits(CONTEXT).uint64(1000)
         parts = [plain_words(key_of(1), CONTEXT, 100, part) for part in range(10)]
         np.testing.assert_array_equal(words, np.concatenate(parts))
         assert len(np.unique(words)) == 1000
-
-    def test_words_do_not_depend_on_how_many_are_asked_for(self):
-        whole, bits = JobKey.replayed(1).bits(CONTEXT).uint64(30_000), JobKey.replayed(1).bits(CONTEXT)
-        parts = [bits.uint64(n) for n in (0, 1, 4095, 4096, 4097, 3, 10_000, 7708)]
-        np.testing.assert_array_equal(np.concatenate(parts), whole)
 
     def test_equal_contexts_have_equal_words_and_others_have_others(self):
         key = JobKey.replayed(1)
@@ -105,13 +95,6 @@ class TestWords:
         ] == []
         assert len(set(itertools.chain(*firsts.values()))) == 50 * len(contexts)
 
-    def test_keys_that_differ_have_other_words_and_odd_seeds_are_refused(self):
-        firsts = {int(JobKey.replayed(seed).bits(CONTEXT).uint64(1)[0]) for seed in (0, 1, -1, 10, b"", b"1", b"0")}
-        assert len(firsts) == 7
-        for seed in (True, None, 1.0, "1"):
-            with pytest.raises(InvalidInput, match="seed"):
-                JobKey.replayed(seed)
-
     def test_a_tag_is_of_no_use_for_the_words(self):
         """The stream key of no context is the tag of that context, or of one beside it."""
         key = JobKey.replayed(1)
@@ -120,22 +103,6 @@ class TestWords:
         streams = {hmac.new(key_of(1), b"dphmm keyed 1" + context, hashlib.sha256).digest() for context in near}
         assert len(tags) == len(streams) == len(near) and not tags & streams
         assert not entropy._STREAMS.startswith(entropy._TAGS) and not entropy._TAGS.startswith(entropy._STREAMS)
-
-    def test_threads_share_the_words_of_a_context(self):
-        bits, found, lock = JobKey.replayed(1).bits(CONTEXT), [], threading.Lock()
-
-        def work():
-            own = [bits.uint64(n) for n in [1, 3, 7] * 300]
-            with lock:
-                found.extend(own)
-
-        threads = [threading.Thread(target=work) for _ in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        whole = JobKey.replayed(1).bits(CONTEXT).uint64(8 * 300 * 11)
-        np.testing.assert_array_equal(np.sort(np.concatenate(found)), np.sort(whole))
 
     def test_served_words_are_wiped_from_the_buffer(self):
         bits = JobKey.replayed(1).bits(CONTEXT)
@@ -147,10 +114,6 @@ class TestWords:
         for use in (JobKey.replayed(1).bits, JobKey.replayed(1).tag):
             with pytest.raises(InvalidInput, match=f"context: got {type(wrong).__name__}"):
                 use(wrong)
-
-    def test_a_number_of_words_is_checked(self):
-        with pytest.raises(InvalidInput, match="n: "):
-            JobKey.replayed(1).bits(CONTEXT).uint64(-1)
 
 
 PARTS = st.one_of(

@@ -8,7 +8,6 @@ where z alone is released although plans depend on answers.
 from __future__ import annotations
 
 import itertools
-import json
 import sys
 
 import numpy as np
@@ -24,7 +23,7 @@ from dphmm.errors import InvalidInput
 from dphmm.markov.filtering import Belief
 from dphmm.session.filter import Filter
 from dphmm.session.plan import Position
-from dphmm.stream import Stream, answered_line, parse_line
+from dphmm.stream import Stream, parse_line
 
 SIDE = 5
 N = SIDE**2
@@ -114,31 +113,6 @@ def test_so_is_a_session(name):
         assert [release for release in session.releases if (release.estimate is not None) is not estimates] == []
         assert [release for release in session.releases if (release.estimate_state is not None) is not estimates] == []
         seen.append((found, held(ledger), session.owner_view()))
-    assert seen[0] == seen[1]
-
-
-@pytest.mark.parametrize("name", ["growing", "rows", "table"])
-def test_so_is_a_stream(name):
-    """Lines have no members of estimates; a line of a bin that was answered gets the same line again."""
-    model, policy, space, choices = WORLDS[name]
-    model = dphmm.MarkovModel(model.initial, model.transition, step=60)
-    minutes = [("a", 0, "0"), ("b", 3, "24"), ("a", 1, "elsewhere"), ("a", 1, "3"), ("a", 5, "9"), ("b", 4, "1")]
-    lines = [
-        json.dumps({"user": user, "t": f"2024-05-06T08:{minute:02d}:30Z", "state": state}).encode()
-        for user, minute, state in minutes
-    ]
-    seen = []
-    for estimates in (True, False):
-        ledger = MemoryLedger()
-        bits = dphmm.ReplayBits(3)
-        how = {"ledger": ledger, "bits": bits, "estimates": estimates, "answer": "first"}
-        stream = Stream(Batch(model, policy, space, 1, **how, **choices), False)
-        told = [released for line in lines for released in stream.take(parse_line(line, False))]
-        found = [json.loads(answered_line(released, space)) for released in told]
-        assert found[2] == found[3]
-        assert all({"estimate", "estimate_0", "estimate_1"} <= row.keys() for row in found) is estimates
-        alone = [{name: row[name] for name in row if not name.startswith("estimate")} for row in found]
-        seen.append((alone, held(ledger)))
     assert seen[0] == seen[1]
 
 

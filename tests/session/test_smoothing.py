@@ -319,28 +319,3 @@ def test_marginals_have_a_limit(monkeypatch):
     with pytest.raises(InvalidInput, match="marginals: got 9 rows of 5 states"):
         dphmm.smooth(table, *parts, marginals=True)
     assert len(dphmm.smooth(table, *parts)) == 9
-
-
-def test_smoothing_errs_less():
-    """200 walks of 12 steps: the smoothed mean is the estimate of least mean squared error given all answers.
-
-    Its mean squared error over states of known law is below the filter's by more than four standard errors of the
-    paired difference (2,400 correlated rows in 200 independent walks). One fixed stream of bits.
-    """
-    model, policy, space = parts_of("support")
-    rng, matrix = np.random.default_rng(6), model.transition.toarray()
-    users, truth = [], []
-    for user in range(200):
-        state = rng.choice(N, p=model.initial)
-        for _ in range(12):
-            state = rng.choice(N, p=matrix[state])
-            users.append(f"{user:03d}")
-            truth.append(state)
-    rows = pd.DataFrame({"user": users, "state": [str(s) for s in truth]})
-    table = dphmm.release_many(rows, model, policy, space, 1, bits=dphmm.ReplayBits(9))
-    smoothed = dphmm.smooth(table, model, policy, space)
-    true = space.answers[np.array(truth)]
-    filtered = ((table[["estimate_0", "estimate_1"]].to_numpy() - true) ** 2).sum(axis=1).reshape(200, 12).mean(axis=1)
-    after = ((smoothed[["smoothed_0", "smoothed_1"]].to_numpy() - true) ** 2).sum(axis=1).reshape(200, 12).mean(axis=1)
-    gain = filtered - after
-    assert gain.mean() > 4 * gain.std(ddof=1) / math.sqrt(200)

@@ -153,12 +153,8 @@ def test_answers_far_outside_still_have_places():
         ((116.28, 10, 116.48, 20), 340, "H3"),
         ((0, 89.85, 1, 89.95), 340, "89.9"),
         ((-181, 0, 1, 1), 340, "west"),
-        ((0, 0, 400, 1), 340, "east"),
-        ((np.nan, 0, 1, 1), 340, "west"),
         ((0, "a", 1, 1), 340, "south"),
         (BEIJING, 0, "cell"),
-        (BEIJING, -5, "cell"),
-        (BEIJING, np.nan, "cell"),
         (BEIJING, "340ft", "cell"),
         (BEIJING, 1, r"10\*\*7"),
     ],
@@ -175,15 +171,3 @@ def test_the_stretch_of_a_box_over_the_equator_is_measured_at_the_equator():
         Grid.from_bounds(0, -13, 1, 13, cell=10_000)
     with pytest.raises(InvalidInput, match="2 %"):
         Grid.from_bounds(0, -13, 1, 1, cell=10_000)
-
-
-def test_locating_is_fast():
-    # A floor, not a benchmark: a loop over points would take a hundred times longer.
-    from time import perf_counter
-
-    grid = Grid.from_bounds(*BEIJING)
-    rng = np.random.default_rng(0)
-    lat, lon = rng.uniform(39.8, 40, 1_000_000), rng.uniform(116.2, 116.5, 1_000_000)
-    start = perf_counter()
-    grid.locate(lat, lon)
-    assert perf_counter() - start < 2

@@ -121,22 +121,3 @@ def test_visits_agree_with_a_plain_walk(given_rows, answer):
 def test_gaps_stay_gaps_in_visits():
     (visit,), _ = Trajectories.from_labels("aaa", step=np.array([107, 100, 103])).visits()
     assert visit.steps.tolist() == [1, 4, 8] and visit.rows.tolist() == [1, 2, 0]
-
-
-@pytest.mark.long
-def test_ten_million_rows_are_feasible():
-    from time import perf_counter
-
-    n = 10_000_000
-    rng = np.random.default_rng(0)
-    user = np.sort(rng.integers(0, 5000, n).astype(np.int32))
-    found = Trajectories(
-        tuple(map(str, range(5000))), user, rng.integers(0, 10**13, n), lat=rng.random(n), lon=rng.random(n)
-    )
-    start = perf_counter()
-    kept, _ = found.resample(60)
-    kept, _ = kept.drop_duplicates()
-    cut = kept.sequences(rng.integers(0, 100, len(kept)))
-    visits, _ = kept.visits()
-    assert sum(map(len, cut.sequences)) == sum(len(visit.rows) for visit in visits) == len(kept)
-    assert perf_counter() - start < 120

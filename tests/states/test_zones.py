@@ -155,9 +155,7 @@ def test_a_model_from_zones_alone_moves_to_near_ones_and_stays_uniform():
 
 def test_people_are_anywhere_in_their_zone():
     """An L, whose own point is in one arm: places are uniform, so that their mean is the centroid."""
-    from shapely import Polygon, box
-
-    ell = Polygon([(13.0, 52.0), (13.3, 52.0), (13.3, 52.01), (13.01, 52.01), (13.01, 52.3), (13.0, 52.3)])
+    ell = shapely.Polygon([(13.0, 52.0), (13.3, 52.0), (13.3, 52.01), (13.01, 52.01), (13.01, 52.3), (13.0, 52.3)])
     zones = Zones(["ell", "other"], [ell, box(13.3, 52.1, 13.4, 52.2)])
     drawn = zones.draw(np.zeros(20_000, dtype=np.int64), np.random.default_rng(1))
     assert (zones.locate(*zones.to_latlon(drawn)) == 0).all()
@@ -169,8 +167,6 @@ def test_people_are_anywhere_in_their_zone():
 
 def of_boxes(*boxes):
     """A zone of separate boxes, and uniform places in it, box by box: a generator gives as many as asked for."""
-    from shapely import box, union_all
-
     corners = np.array(boxes)
     areas = (corners[:, 2] - corners[:, 0]) * (corners[:, 3] - corners[:, 1])
 
@@ -178,23 +174,20 @@ def of_boxes(*boxes):
         own = corners[rng.choice(len(boxes), n, p=areas / areas.sum())]
         return own[:, :2] + rng.random((n, 2)) * (own[:, 2:] - own[:, :2])
 
-    return union_all([box(*one) for one in boxes]), draw
+    return shapely.union_all([box(*one) for one in boxes]), draw
 
 
 def diagonal(width):
     """A strip across a map, as thin as nothing beside its box."""
-    from shapely import Polygon
 
     def draw(n, rng):
         along, across = rng.random((2, n, 1))
         return np.array([[13.0, 52.0]]) + along * np.array([[1.0, 1.0]]) + across * np.array([[width, 0.0]])
 
-    return Polygon([(13, 52), (13 + width, 52), (14 + width, 53), (14, 53)]), draw
+    return shapely.Polygon([(13, 52), (13 + width, 52), (14 + width, 53), (14, 53)]), draw
 
 
 def ring():
-    from shapely import box
-
     def draw(n, rng):
         tried = 13 + rng.random((200 * n, 2))
         return tried[(np.abs(tried - 13.5) > 0.49).any(axis=1)][:n]
@@ -204,13 +197,12 @@ def ring():
 
 def round_road():
     """A circle, thin beside its size, of many corners."""
-    from shapely import Point
 
     def draw(n, rng):
         angle = rng.random(n) * 2 * np.pi
         return np.array([13.5, 13.5]) + 0.5 * np.stack([np.cos(angle), np.sin(angle)], axis=1)
 
-    middle = Point(13.5, 13.5)
+    middle = shapely.Point(13.5, 13.5)
     return middle.buffer(0.5, 64).difference(middle.buffer(0.4999, 64)), draw
 
 
@@ -244,8 +236,6 @@ def test_places_and_people_are_all_over_a_zone(shape):
 
 def test_a_zone_of_many_has_places_of_its_own():
     """Two zones of which one lies in a hole of the other, and of different size."""
-    from shapely import box
-
     outer, inner = box(13.0, 52.0, 13.4, 52.3), box(13.1, 52.1, 13.2, 52.2)
     zones = Zones(["inner", "outer"], [inner, outer.difference(inner)])
     for state, own in enumerate(zones.places(64)):

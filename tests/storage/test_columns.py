@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dphmm.errors import InvalidInput
+from dphmm.storage import columns
 from dphmm.storage.columns import Times, integers
 from dphmm.storage.trajectories import load_trajectories, trajectories_from_table
 
@@ -151,10 +152,6 @@ def test_files_and_tables_take_a_zone(tmp_path):
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
 def test_typed_times_are_rejected_at_both_ends_of_what_is_kept(unit):
     """In every unit: the first and the last second that are kept, and those beside them."""
-    import pyarrow as pa
-
-    from dphmm.storage import columns
-
     first, last = -(-columns.EARLIEST // 10**6), columns.LATEST // 10**6
     per_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[unit]
     seconds = [first, last, *([] if unit == "ns" else [first - 1, last + 1])]

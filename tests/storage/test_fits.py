@@ -19,6 +19,8 @@ from click.testing import CliRunner
 from scipy.stats import binom
 
 import dphmm
+from dphmm.accounting.ledger import MemoryLedger
+from dphmm.cli.app import app
 from dphmm.errors import InvalidInput
 from dphmm.storage import fits
 from dphmm.storage.fits import split_file, split_people
@@ -36,8 +38,6 @@ def rows(seed=1):
 
 @pytest.mark.replayed_words
 def test_it_is_the_model_of_the_command(tmp_path):
-    from dphmm.cli.app import app
-
     table = rows()
     table.loc[7, "lat"] = 52.4999
     table.to_parquet(tmp_path / "rows.parquet")
@@ -62,8 +62,6 @@ PRIVATE = {"step": "10min", "max_speed": "5km/h", "epsilon": 1, "max_length": 5}
 @pytest.mark.replayed_words
 @pytest.mark.parametrize("more", [{}, {"initial": "first", "moves": "neighbours", "max_sequences": 2, "smoothing": 2}])
 def test_with_privacy_it_is_the_model_of_the_command(tmp_path, more):
-    from dphmm.cli.app import app
-
     table = rows()
     table.to_parquet(tmp_path / "rows.parquet")
     box = ["--grid", "500m", "--bbox", "13.30,52.48,13.34,52.50", "--step", "10min", "--max-speed", "5km/h"]
@@ -169,8 +167,6 @@ def test_choices_of_the_other_kind_of_fit_are_refused_by_name(more, said):
 
 
 def test_a_ledger_keeps_a_private_fit_of_a_table():
-    from dphmm.accounting.ledger import MemoryLedger
-
     ledger, table = MemoryLedger(), rows()
     learned = [
         dphmm.fit_once(

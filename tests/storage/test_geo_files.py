@@ -11,7 +11,9 @@ import pytest
 
 from dphmm.errors import InvalidInput
 from dphmm.storage.geo_files import read_features, read_points, read_zones, write_released
+from dphmm.storage.importers import IMPORTERS
 from dphmm.storage.importers.rows import import_geo
+from dphmm.storage.private_tables import write_rejected
 
 gpd = pytest.importorskip("geopandas")
 shapely = pytest.importorskip("shapely")
@@ -104,8 +106,6 @@ GPX = """<gpx version="1.1" creator="x" xmlns="http://www.topografix.com/GPX/1/1
 
 
 def test_points_become_trajectories_and_what_is_no_point_is_rejected(tmp_path, wards):
-    from dphmm.storage.importers import IMPORTERS
-
     def rows(path, **options):
         imported = IMPORTERS["geo"](path, **options)
         return imported.trajectories.to_arrow().to_pylist(), imported.rejected.to_pylist()
@@ -151,8 +151,6 @@ def test_a_latitude_of_gpx_that_is_no_number_is_of_no_place(tmp_path, written):
 
 
 def test_the_time_of_gpx_needs_no_name_and_may_be_left_out(tmp_path):
-    from dphmm.storage.importers import IMPORTERS
-
     path = tmp_path / "ann.gpx"
     path.write_text(GPX)
     # As the command gives them: options that were not given are None.
@@ -164,8 +162,6 @@ def test_the_time_of_gpx_needs_no_name_and_may_be_left_out(tmp_path):
 
 
 def test_swapped_places_of_a_geo_file_have_no_option_that_mends_them(tmp_path):
-    from dphmm.storage.importers import IMPORTERS
-
     frame = gpd.GeoDataFrame({"user": ["a"]}, geometry=[shapely.Point(13.35, 152.45)], crs=4326)
     frame.to_file(tmp_path / "x.geojson")
     said = r"are they swapped \(the file has to be written again; GeoJSON has the longitude first\)"
@@ -177,9 +173,6 @@ def test_swapped_places_of_a_geo_file_have_no_option_that_mends_them(tmp_path):
 @pytest.mark.parametrize("kind", ["folder", "zip"])
 def test_gpx_files_of_a_folder_or_an_archive_are_one_persons_each(tmp_path, kind):
     """Spoiled files decide about no others, and their rows are listed by file."""
-    from dphmm.storage.importers import IMPORTERS
-    from dphmm.storage.private_tables import write_rejected
-
     other = '<OGRVRTDataSource><OGRVRTLayer name="track_points"><!-- <gpx > --></OGRVRTLayer></OGRVRTDataSource>'
     files = {
         "ann.gpx": gpx_of(52.1, 52.2, tracks=2), "bob.GPX": gpx_of(52.3, 400, 52.5), "cut.gpx": GPX[:150], "no.gpx": "",
@@ -210,8 +203,6 @@ def test_gpx_files_of_a_folder_or_an_archive_are_one_persons_each(tmp_path, kind
 
 @pytest.mark.replayed_words
 def test_tracks_of_two_files_of_one_person_are_two_trips(tmp_path):
-    from dphmm.storage.importers import IMPORTERS
-
     for name in ("ann/1.gpx", "ann/2.gpx", "bob/1.gpx"):
         (tmp_path / "x" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "x" / name).write_text(GPX)
@@ -221,8 +212,6 @@ def test_tracks_of_two_files_of_one_person_are_two_trips(tmp_path):
 
 @pytest.mark.replayed_words
 def test_a_folder_without_gpx_files_or_without_people_is_refused(tmp_path):
-    from dphmm.storage.importers import IMPORTERS
-
     folder = tmp_path / "x"
     folder.mkdir()
     (folder / "a.geojson").write_text("{}")
@@ -234,8 +223,6 @@ def test_a_folder_without_gpx_files_or_without_people_is_refused(tmp_path):
 
 
 def test_no_place_is_told_of_a_file_that_is_half_readable(tmp_path, capfd, recwarn):
-    from dphmm.storage.importers import IMPORTERS
-
     points = ["[13.35, 52.45]", "[52.01937465]", '"52.01937465"']
     features = [
         f'{{"type": "Feature", "properties": {{"user": "a"}}, "geometry": {{"type": "Point", "coordinates": {point}}}}}'

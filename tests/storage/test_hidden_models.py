@@ -6,8 +6,6 @@ of one kind that is read as the other, a pickle or a forged record that is belie
 
 from __future__ import annotations
 
-import io
-import json
 import zipfile
 
 import numpy as np
@@ -17,7 +15,7 @@ from scipy import sparse
 import dphmm
 from dphmm.accounting.event import LearningEvent, NotPrivateEvent
 from dphmm.errors import InvalidInput
-from dphmm.storage import models
+from storage.test_models import meta_with, npy, rewritten
 
 SYMBOLS = ("red", "green", "élan")
 SEQUENCES = [[0, 1, 2, 0, 1], [2, 2, 0, 1], [0, 0, 1, 2]]
@@ -48,32 +46,6 @@ def refusal(path, load=dphmm.load_hidden_model):
     message = str(refused.value)
     assert "\n" not in message
     return message
-
-
-def rewritten(path, change):
-    """The members changed by ``change``, with a hash that fits again."""
-    with zipfile.ZipFile(path) as archive:
-        contents = {name: archive.read(name) for name in archive.namelist() if name != "sha256"}
-    change(contents)
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("sha256", f"sha256:{models.content_hash(contents)}\n".encode())
-        for name, content in contents.items():
-            archive.writestr(name, content)
-    return path
-
-
-def npy(array, **options):
-    buffer = io.BytesIO()
-    np.lib.format.write_array(buffer, np.asarray(array), **options)
-    return buffer.getvalue()
-
-
-def meta_with(**changes):
-    def change(contents):
-        meta = json.loads(np.lib.format.read_array(io.BytesIO(contents["meta.npy"])).tobytes())
-        contents["meta.npy"] = npy(np.frombuffer(json.dumps(meta | changes).encode(), dtype=np.uint8))
-
-    return change
 
 
 def test_round_trip(path):
@@ -163,7 +135,6 @@ def test_the_other_kind_of_model_is_one_line(path, tmp_path):
         (lambda c: c.update({"startprob.npy": npy(np.array([{}], dtype=object), allow_pickle=True)}), "no plain array"),
         (meta_with(symbols="abc"), "symbols that are no names"),
         (meta_with(symbols=["a", "a", "b"]), "names"),
-        (meta_with(symbols=["a"]), "names"),
         (meta_with(provenance=[]), "provenance"),
         (meta_with(provenance={"private": True, "privacy": {"private": False, "reason": "x"}}), "private: got True"),
         (meta_with(provenance={"private": True, "privacy": {}}), "privacy"),
@@ -177,19 +148,14 @@ def test_forged_files_are_one_line(path, change, said):
     ("name", "array"),
     [
         ("indptr", np.array([0, 3, 2])),
-        ("indptr", np.array([1, 1, 2])),
         ("indptr", np.array([0, 1])),
-        ("indptr", np.array([0, 1, 9])),
-        ("indptr", np.array([0, 2, 1])),
         ("indptr", np.array([0, 0, 1])),
         ("indptr", np.array([[0, 1, 2]])),
         ("indptr", np.zeros(0, dtype=np.int64)),
         ("indices", np.array([0, 1, 1])),
         ("indices", np.array([0, 2])),
-        ("indices", np.array([0, -1])),
         ("indices", np.array([0.0, 1.0])),
         ("data", np.array([1.0])),
-        ("data", np.array(["a", "b"])),
         ("data", np.eye(2)),
     ],
 )
@@ -217,13 +183,6 @@ def test_what_is_no_model_is_not_written_or_read(tmp_path):
     assert "an existing model file" in refusal(tmp_path / "x.npz")
     (tmp_path / "t.npz").write_bytes(b"text")
     assert "written by save_hidden_model" in refusal(tmp_path / "t.npz")
-
-
-def test_any_cut_is_found(path):
-    whole = path.read_bytes()
-    for length in range(0, len(whole), 41):
-        path.write_bytes(whole[:length])
-        assert refusal(path).startswith(f"{path}: got a file that cannot be read as a model")
 
 
 def test_each_kind_of_model_is_sent_to_its_own_function(tmp_path):

@@ -207,22 +207,11 @@ def test_who_nobody_says_and_cells_that_are_not_cut_are_told_with_the_option(tmp
         rows_of(path)
 
 
-def test_damaged_archives_and_bombs_are_refused_in_one_line(tmp_path):
-    packed = gzip.compress(b"user,state\n" + b"a,b\n" * 1000)
-    (tmp_path / "x.csv.gz").write_bytes(packed[:-20])
-    with pytest.raises(InvalidInput, match="damaged or truncated gzip"):
-        rows_of(tmp_path / "x.csv.gz")
+def test_bombs_within_an_archive_and_archives_without_rows_are_refused(tmp_path):
     with zipfile.ZipFile(tmp_path / "x.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("a.csv.gz", gzip.compress(b"\0" * (1 << 27)))
     with pytest.raises(InvalidInput, match="expands to more than"):
         rows_of(tmp_path / "x.zip")
-    (tmp_path / "y.zip").write_bytes((tmp_path / "x.zip").read_bytes()[:-30])
-    with pytest.raises(InvalidInput, match="damaged archive"):
-        rows_of(tmp_path / "y.zip")
-    with zipfile.ZipFile(tmp_path / "z.zip", "w") as archive:
-        archive.writestr("../a.csv", b"user,state\na,b\n")
-    with pytest.raises(InvalidInput, match="no path that leaves it"):
-        rows_of(tmp_path / "z.zip")
     with zipfile.ZipFile(tmp_path / "e.zip", "w") as archive:
         archive.writestr("a.jpg", b"x")
     with pytest.raises(InvalidInput, match="without a file that has rows"):

@@ -24,7 +24,6 @@ import dphmm
 from dphmm.errors import InvalidInput
 from dphmm.markov import MarkovModel
 from dphmm.states.grid import Grid
-from dphmm.states.space import StateSpace
 from dphmm.storage import models
 from dphmm.storage.models import (
     check_people,
@@ -36,30 +35,6 @@ from dphmm.storage.models import (
     save_model,
     save_people,
 )
-
-
-def three_places():
-    """A model whose states have places and names."""
-    space = StateSpace([[0, 0], [1, 0], [2.5, 1]], names=["home", "work", "élan"])
-    return MarkovModel(
-        [0.5, 0.25, 0.25],
-        [[0.5, 0.5, 0], [5e-324, 1.0, 0], [0.1, 0.2, 0.7]],
-        space=space,
-        step=300,
-        start="at",
-        provenance={"method": "given", "source": "a, b\n=c()"},
-    )
-
-
-@pytest.fixture
-def model():
-    return three_places()
-
-
-@pytest.fixture
-def path(model, tmp_path):
-    save_model(model, tmp_path / "model.npz")
-    return tmp_path / "model.npz"
 
 
 def refusal(path):
@@ -89,6 +64,16 @@ def npy(array, **options):
     buffer = io.BytesIO()
     np.lib.format.write_array(buffer, np.asarray(array), **options)
     return buffer.getvalue()
+
+
+def meta_with(**changes):
+    """What changes members of a file's description."""
+
+    def change(contents):
+        meta = json.loads(np.lib.format.read_array(io.BytesIO(contents["meta.npy"])).tobytes())
+        contents["meta.npy"] = npy(np.frombuffer(json.dumps(meta | changes).encode(), dtype=np.uint8))
+
+    return change
 
 
 def test_round_trip(model, path):
@@ -159,13 +144,8 @@ def test_a_broken_jump_is_refused(model, tmp_path, into):
 
 @pytest.mark.parametrize("rate", [0, 1, -1, "x", None, True, [1]])
 def test_a_broken_rate_of_a_jump_is_refused(model, tmp_path, rate):
-    def change(contents):
-        meta = json.loads(np.load(io.BytesIO(contents["meta.npy"])).tobytes())
-        meta["jump"] = rate
-        contents["meta.npy"] = npy(np.frombuffer(json.dumps(meta).encode(), dtype=np.uint8))
-
     save_model(model.with_jump(0.001), tmp_path / "jump.npz")
-    assert "jump" in refusal(rewritten(tmp_path / "jump.npz", change))
+    assert "jump" in refusal(rewritten(tmp_path / "jump.npz", meta_with(jump=rate)))
 
 
 @pytest.mark.parametrize("name", ["format", "meta", "initial", "indptr", "indices", "data"])
@@ -183,11 +163,9 @@ def test_missing_parts(path, name):
         ("indices.npy", npy(np.array([0, 1, 0, 1, 0, 1, 9], dtype=np.int32)), "sparse"),
         ("indices.npy", npy([0.5] * 7), "no sparse matrix"),
         ("indptr.npy", npy(np.array([0, 2, 9, 7], dtype=np.int32)), "sparse"),
-        ("indptr.npy", npy(3), "no sparse matrix"),
         ("indptr.npy", npy(np.zeros(0, dtype=np.int32)), "no sparse matrix"),
         ("meta.npy", npy(np.frombuffer(b"{", dtype=np.uint8)), "not JSON"),
         ("meta.npy", npy(np.frombuffer(b"\xff\xfe", dtype=np.uint8)), "not JSON"),
-        ("meta.npy", npy(np.frombuffer(b"[1]", dtype=np.uint8)), "not JSON"),
         ("meta.npy", npy(np.frombuffer(b"[" * 100_000, dtype=np.uint8)), "not JSON"),
         ("meta.npy", npy(np.frombuffer(b'{"step": 1}', dtype=np.uint8)), "not JSON"),
     ],
@@ -208,12 +186,7 @@ def test_forged_contents_still_pass_the_models_checks(path, name, content, said)
     ],
 )
 def test_forged_descriptions(path, key, value, said):
-    def change(contents):
-        array = np.frombuffer(contents["meta.npy"], dtype=np.uint8, offset=128)
-        meta = json.loads(array.tobytes()) | {key: value}
-        contents["meta.npy"] = npy(np.frombuffer(json.dumps(meta).encode(), dtype=np.uint8))
-
-    assert said in refusal(rewritten(path, change))
+    assert said in refusal(rewritten(path, meta_with(**{key: value})))
 
 
 def test_not_a_file(tmp_path):

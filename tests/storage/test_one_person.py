@@ -595,56 +595,6 @@ def test_a_wide_table_without_names_is_the_same_but_for_its_numbers(tmp_path):
 
 HEAD = b"Geolife trajectory\r\nWGS 84\r\nAltitude is in Feet\r\nReserved 3\r\n0,2,255\r\n0\r\n"
 POINT = b"39.9,116.4,0,100,39745.1,2008-10-23,%s\r\n"
-OTHERS_FILES = {
-    "Data/010/Trajectory/b.plt": HEAD + POINT % b"02:53:04" + POINT % b"02:53:09",
-    "Data/010/Trajectory/a.plt": HEAD + POINT % b"05:53:04",
-    "Data/9/Trajectory/a.plt": HEAD + POINT % b"05:53:04" + b"39.9\r\n" + POINT % b"05:54:04",
-}
-ADDED_FILES = {
-    "good": HEAD + POINT % b"02:53:04",
-    "no row": HEAD,
-    "nothing": b"",
-    "ragged": HEAD + b"1,2\r\n\r\n1\r\n",
-    "not text": HEAD + b"\xff\xfe\r\n" + POINT % b"\xff" + b"\0\r\n",
-    "odd cells": HEAD + b"1e999,nan,0,0,0,2008-02-30,25:00:00\r\n" + POINT % b"02:53:04.123456789" + b'"x\r\n',
-    "binary": b"PAR1" + bytes(range(256)),
-    "a mark of UTF-8 alone": HEAD + b"\xef\xbb\xbf",
-}
-
-
-#: The last one as Python tells bytes that are not UTF-8.
-FOLDERS = ("x", "0", "00", "100", "=x", "caf\udce9")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("archive", [False, True])
-def test_folders_and_archives(archive, tmp_path):
-    """One more folder, whatever its files are and wherever they lie in an archive."""
-
-    def read(files):
-        source = tmp_path / ("x.tar" if archive else f"folder{len(list(tmp_path.iterdir()))}")
-        if archive:
-            with tarfile.open(source, "w") as opened:
-                for name, data in files:
-                    info = tarfile.TarInfo(name)
-                    info.size = len(data)
-                    opened.addfile(info, io.BytesIO(data))
-        else:
-            for name, data in files:
-                (source / name).parent.mkdir(parents=True, exist_ok=True)
-                (source / name).write_bytes(data)
-        table = IMPORTERS["geolife"](source).trajectories.to_arrow()
-        return table.schema, [row for row in table.to_pylist() if row["user"] in ("010", "9")]
-
-    others = list(OTHERS_FILES.items())
-    expected = read(others)
-    assert len(expected[1]) == 5
-    for folder, data in itertools.product(FOLDERS, ADDED_FILES.values()):
-        added = [(f"Data/{folder}/Trajectory/{stem}.plt", data) for stem in ("a", "b", "c")]
-        for files in placed(others, added[:1]) if archive else [others + added]:
-            assert read(files) == expected
-
-
 HEADED = b"user,t,lat,lon,trip\n%s,2024-05-06T08:00:00Z,50.01,10.01,3\n%s,2024-05-06T08:05:00Z,50.02,10.01,4\nbad\n"
 UNNAMED = b"t,lat,lon\n2024-05-06T08:00:00Z,50.01,10.01\n2024-05-06T08:05:00Z,91,10.01\n"
 CAB = b"50.01 10.01 0 1213084687\n50.02 10.01 1 1213084680\nbad\n"
@@ -712,6 +662,21 @@ FOLDERS_OF_ROWS = {
         ("taxi/0.txt", "taxi/10.txt", "zz/x.txt"),
         ("1", "2"),
         kind="tdrive",
+    ),
+    "geolife": Folder(
+        {
+            "Data/010/Trajectory/b.plt": HEAD + POINT % b"02:53:04" + POINT % b"02:53:09",
+            "Data/010/Trajectory/a.plt": HEAD + POINT % b"05:53:04",
+            "Data/9/Trajectory/a.plt": HEAD + POINT % b"05:53:04" + b"39.9\r\n" + POINT % b"05:54:04",
+        },
+        (
+            HEAD + POINT % b"02:53:04", HEAD, HEAD + b"1,2\r\n\r\n1\r\n", HEAD + b"\xef\xbb\xbf",
+            HEAD + b"\xff\xfe\r\n" + POINT % b"\xff" + b"\0\r\n",
+            HEAD + b"1e999,nan,0,0,0,2008-02-30,25:00:00\r\n" + POINT % b"02:53:04.123456789" + b'"x\r\n',
+        ),
+        tuple(f"Data/{folder}/Trajectory/a.plt" for folder in ("x", "0", "00", "100", "=x", "caf\udce9")),
+        ("010", "9"),
+        kind="geolife",
     ),
 }  # fmt: skip
 

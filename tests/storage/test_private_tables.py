@@ -12,6 +12,7 @@ Files for the data owner alone: counts and lists of rows without a value of any,
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import os
 from pathlib import Path
@@ -19,7 +20,9 @@ from pathlib import Path
 import pandas as pd
 import pyarrow as pa
 import pytest
+from click.testing import CliRunner
 
+from dphmm.cli.app import app
 from dphmm.errors import InvalidInput
 from dphmm.storage.private_tables import (
     _of_pandas,
@@ -54,8 +57,6 @@ def test_names_that_are_no_text_are_missing_and_never_one_person(tmp_path):
 
 def test_names_of_a_frame_that_are_no_text_are_missing():
     """Written with escapes, a name that cannot be encoded would be another person's."""
-    import pandas as pd
-
     users = pd.Series(["\udcff", "\\udcff", "ann"], dtype=object)
     frame = pd.DataFrame({"user": users, "x": [1, 2, 3]})
     assert _of_pandas(frame, ["user", "x"]).column("user").to_pylist() == [None, "\\udcff", "ann"]
@@ -77,8 +78,6 @@ def linked(name, target):
 
 
 def parquet(name, text):
-    import io
-
     pd.read_csv(io.StringIO(text)).to_parquet(name)
 
 
@@ -158,10 +157,6 @@ OPTIONS = {
 @pytest.mark.parametrize("option", OPTIONS)
 @pytest.mark.parametrize("made", ["itself", "a copy", "parquet", "another order"])
 def test_every_option_of_a_query_looks(folder, option, made):
-    from click.testing import CliRunner
-
-    from dphmm.cli.app import app
-
     line, text = OPTIONS[option]
     Path("data.csv").write_text(text)
     header, *rows = text.splitlines()
@@ -184,10 +179,6 @@ def test_every_option_of_a_query_looks(folder, option, made):
     ("--states", "2", "--symbols", "state", "--symbols-file"),
 ])  # fmt: skip
 def test_a_private_fit_looks(folder, options):
-    from click.testing import CliRunner
-
-    from dphmm.cli.app import app
-
     Path("visits.csv").write_text("user,state\nann,home\nbob,work\n")
     Path("copy.csv").write_text("user,state\nbob,work\nann,home\n")
     for side in ("visits.csv", "copy.csv"):

@@ -252,17 +252,14 @@ def test_the_lease_is_renewed_by_a_thread_of_its_own(path):
     ("wrong", "field"),
     [
         ({"job": {"x": float("nan")}}, "job"),
-        ({"job": {"x": b"bytes"}}, "job"),
         ({"job": {"x": object()}}, "job"),
         ({"job": [("a", 1, 2)]}, "job"),
         ({"job": {"x": "y" * ((1 << 27) + 1)}}, "job"),
         ({"job": {"x": eval("[" * 70 + "]" * 70)}}, "job"),
         ({"holder": ""}, "holder"),
         ({"holder": "a\nb"}, "holder"),
-        ({"holder": 7}, "holder"),
         ({"seconds": 0}, "seconds"),
         ({"seconds": "soon"}, "seconds"),
-        ({"seconds": float("inf")}, "seconds"),
     ],
 )
 def test_a_job_is_described_in_plain_json(path, wrong, field):

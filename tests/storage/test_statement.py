@@ -36,11 +36,6 @@ POLICY = dphmm.policy.categorical([0, 0, 0, 1, 1, 1])
 TRUTH = ("0", "1", "5")
 
 
-def chain(**provenance: Any) -> dphmm.MarkovModel:
-    origin = {"method": "given", **provenance} if provenance else None
-    return dphmm.MarkovModel(np.full(6, 1 / 6), np.full((6, 6), 1 / 6), provenance=origin)
-
-
 def made(
     model: dphmm.MarkovModel | None = None,
     policy: dphmm.policy.PolicyGraph = POLICY,
@@ -51,9 +46,7 @@ def made(
     **choices: Any,
 ) -> ReleaseStatement:
     """The statement of two subjects' releases."""
-    from fractions import Fraction
-
-    model = chain() if model is None else model
+    model = model_of() if model is None else model
     batch = Batch(model, policy, SPACE, Fraction(epsilon), **choices)
     rows = Trajectories.from_labels(
         [user for user in ("ann", "bob") for _ in range(STEPS)],
@@ -96,7 +89,7 @@ def test_totals_are_those_of_the_rows_and_say_what_they_mean() -> None:
     assert totals["epsilon_sum"] == "1"
     assert "not a bound for two states of one step" in totals["epsilon_sum_meaning"]
     assert "Theorem 7.2" in totals["cost_sum_meaning"]
-    batch = Batch(chain(), POLICY, SPACE, "1", bits=dphmm.ReplayBits(0))
+    batch = Batch(model_of(), POLICY, SPACE, "1", bits=dphmm.ReplayBits(0))
     plan = batch.session("x", "0").plan
     assert float(totals["cost_sum"]) == pytest.approx(float(plan.cost) * STEPS / 3)
 
@@ -142,7 +135,7 @@ def test_a_delta_set_says_what_happens_outside_it() -> None:
     ],
 )
 def test_whom_an_unprivate_model_was_fitted_on_is_told(people: str, private: bool | str, words: str) -> None:
-    statement = stated(chain(private=False, method="maximum likelihood"), people=people)
+    statement = stated(model_of(private=False, method="maximum likelihood"), people=people)
     assert statement["private"] == statement["promise"]["holds"] == private
     assert words in statement["model"]["meaning"]
     assert any("fitted on" in sentence for sentence in statement["not_protected"])
@@ -169,7 +162,7 @@ def test_nothing_depends_on_the_truth(choices: dict[str, Any]) -> None:
 
 
 def _first_step(truth: tuple[str, ...]) -> dict[str, Any]:
-    model = chain()
+    model = model_of()
     batch = Batch(model, POLICY, SPACE, 1, constraint="delta=0.2")
     rows = Trajectories.from_labels(["ann"], step=np.array([0]), state=np.array(truth[:1], dtype=object))
     published = Published(row for chunk in batch.run(rows) for row in chunk)

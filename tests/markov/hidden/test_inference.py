@@ -222,15 +222,6 @@ def test_drawn_paths_have_the_law_of_the_posterior(kind, cut):
     assert stats.chisquare(pooled[kept], pooled_law[kept] * n_paths).pvalue < 1e-4
 
 
-def test_a_sequence_s_result_does_not_depend_on_the_others(kind):
-    """Which sequences stand beside it moves a sequence's rounding by no more than that."""
-    model, symbols = made(8, 5, 3, lengths=[20] * 10)
-    parameters = as_kind(model, kind)
-    alone, _ = inference.posteriors(parameters, observations(symbols[:1]))
-    beside, _ = inference.posteriors(parameters, observations(symbols))
-    assert beside[:20] == pytest.approx(alone, rel=1e-12)
-
-
 RAGGED = st.lists(st.lists(st.integers(0, 9), min_size=2, max_size=6), min_size=1, max_size=9)
 
 

@@ -12,8 +12,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from scipy import sparse
 
+from dphmm.cli.app import app
 from dphmm.cli.fit_data import records_of, times
 from dphmm.markov.private import planned, sensitivity
 from dphmm.markov.private.hidden import count_ngrams
@@ -175,10 +177,6 @@ def test_one_row_among_two_hundred_people_moves_one_person_at_most(tmp_path, run
 @pytest.fixture
 def run_fit(tmp_path, monkeypatch):
     """The counts of `import csv` and then `fit --epsilon 1 --max-length 4`, as they are handed to the noise."""
-    from click.testing import CliRunner
-
-    from dphmm.cli.app import app
-
     seen = []
     noisy = planned.release
     monkeypatch.setattr(planned, "release", lambda counts, *rest: seen.append(counts.copy()) or noisy(counts, *rest))
@@ -202,10 +200,6 @@ def run_fit(tmp_path, monkeypatch):
 
 def test_rows_of_any_kind_change_neither_exit_nor_words(tmp_path):
     """All that a private fit says is said of any rows, and where one cannot be read only the owner's list tells."""
-    from click.testing import CliRunner
-
-    from dphmm.cli.app import app
-
     (tmp_path / "states.csv").write_text("state\na\nb\n")
     header, said = b"user,t,state", set()
     good = b"u,2024-05-06T08:05:00Z,a"

@@ -248,14 +248,12 @@ class TestShapes:
             (np.zeros((3, 2), int), None, "X: got 2 dimensions"),
             (np.zeros(31415, int), [31414], "lengths: got a sum that is not"),
             (np.zeros(3, int), [3, 0], "lengths: got something else"),
-            (np.zeros(3, int), [1.5, 1.5], "lengths: got something else"),
             (np.zeros(3, int), [[3]], "lengths: got something else"),
             ([[0, 1], [1, 31415]], None, "X[1][1]: got a number above 2"),
             ([[0, 1], [1, -31415]], None, "X[1][1]: got a negative number"),
             ([[0, 1], []], None, "X[1]: got an empty sequence"),
             ([[0, 1], [0.5]], None, "X[1][0]"),
             ("012", None, "X: got str"),
-            (7, None, "X: got int"),
         ],
     )
     def test_malformed_data_get_one_line_without_numbers_of_them(self, X, lengths, told):
@@ -276,9 +274,6 @@ class Unreadable:
     ("options", "told"),
     [
         ({"epsilon": 0}, "epsilon: got 0"),
-        ({"epsilon": -2}, "epsilon: got -2"),
-        ({"epsilon": float("nan")}, "epsilon: got nan"),
-        ({"epsilon": float("inf")}, "epsilon: got inf"),
         ({"delta": -1}, "delta: got -1"),
         ({"delta": 1e-6}, "delta: got 1/1000000"),
         ({"max_length": 0}, "max_length: got 0"),

@@ -155,7 +155,6 @@ class TestBudgets:
         ("options", "told"),
         [
             ({"n": 0}, "iterations: got 0"),
-            ({"n": 1.5}, "iterations: got 1.5"),
             ({"n": 3, "shares": [1, 2]}, "budgets: got 2 shares"),
             ({"n": None, "shares": []}, "budgets: got 0 shares"),
             ({"n": None, "shares": [1, 0]}, "budgets[1]: got 0"),

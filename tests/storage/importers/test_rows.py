@@ -12,7 +12,6 @@ import pyarrow as pa
 import pytest
 
 from dphmm.errors import InvalidInput
-from dphmm.storage import inputs
 from dphmm.storage.importers import IMPORTERS
 from dphmm.storage.private_tables import write_rejected
 from dphmm.storage.tables import write_table
@@ -212,7 +211,7 @@ def test_gowalla_is_read_oldest_first(tmp_path, packed):
     assert seen and all(done <= total for done, total in seen)
 
 
-def test_bad_gowalla_files_are_refused(tmp_path, monkeypatch):
+def test_bad_gowalla_files_are_refused(tmp_path):
     for data, words in [
         (b"", "0 rows"),
         (b"a\tb\n", "1 ragged_row"),
@@ -222,13 +221,6 @@ def test_bad_gowalla_files_are_refused(tmp_path, monkeypatch):
         (tmp_path / "x.txt").write_bytes(data)
         with pytest.raises(InvalidInput, match=words):
             IMPORTERS["gowalla"](tmp_path / "x.txt")
-    (tmp_path / "x.txt.gz").write_bytes(gzip.compress(GOWALLA)[:-30])
-    with pytest.raises(InvalidInput, match="truncated"):
-        IMPORTERS["gowalla"](tmp_path / "x.txt.gz")
-    (tmp_path / "x.txt.gz").write_bytes(gzip.compress(GOWALLA * 5000))
-    monkeypatch.setattr(inputs, "FREE_BYTES", 1000)
-    with pytest.raises(InvalidInput, match="expands to more"):
-        IMPORTERS["gowalla"](tmp_path / "x.txt.gz")
 
 
 def test_real_gowalla_check_ins(data_folder):
