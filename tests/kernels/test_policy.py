@@ -38,6 +38,16 @@ from dphmm.session.planner import Planner
 from random_seeds import seeds
 
 
+@seeds(20)
+def test_plan_states_and_others_are_those_of_the_masks(seed):
+    rng = np.random.default_rng(seed)
+    support, plan = rng.random(9) < 0.6, rng.random(9) < 0.5
+    states, others, impossible = policy.planned(support, plan)
+    assert states.tolist() == np.flatnonzero(plan).tolist()
+    assert others == bool((support & ~plan).any())
+    assert impossible == next((state for state in range(9) if plan[state] and not support[state]), -1)
+
+
 @pytest.mark.parametrize("cap", [1, 2, 5])
 def test_an_edge_counts_while_both_ends_have_room(cap):
     rng = np.random.default_rng(cap)

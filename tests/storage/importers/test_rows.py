@@ -93,13 +93,8 @@ def test_geolife_is_read_in_place(tmp_path, kind):
     rows, report, rejected = IMPORTERS["geolife"](source, progress=lambda done, total: seen.append((done, total)))
     assert rows.users == ("000", "001")
     assert rows.user.tolist() == [0, 0, 0, 1, 1]
-    assert rows.lat.tolist() == [39.1, 39.2, 39.3, 39.5, 39.6] and rows.lon.tolist() == [
-        116.1,
-        116.2,
-        116.3,
-        116.5,
-        116.6,
-    ]
+    assert rows.lat.tolist() == [39.1, 39.2, 39.3, 39.5, 39.6]
+    assert rows.lon.tolist() == [116.1, 116.2, 116.3, 116.5, 116.6]
     assert rows.trip.tolist() == [0, 0, 1, 0, 0]
     assert rows.time[0] == np.datetime64("2008-10-23T02:53:04", "us").astype(np.int64)
     assert report.files == 4 and report.rows == 7 and report.kept == 5 and report.users == 2

@@ -64,23 +64,13 @@ def test_wide_tables_have_a_person_a_row_and_a_step_a_column(tmp_path):
     (tmp_path / "x.csv").write_text(WIDE)
     rows, report, rejected = IMPORTERS["sequences"](tmp_path / "x.csv", columns="Jul.93:a:b", user_column="id")
     assert rows.users == ("7", "9")
-    assert rows.state.tolist() == ["school", "school", "work", "FE", "FE"] and rows.step.tolist() == [
-        0,
-        1,
-        0,
-        1,
-        2,
-    ]
+    assert rows.state.tolist() == ["school", "school", "work", "FE", "FE"]
+    assert rows.step.tolist() == [0, 1, 0, 1, 2]
     assert report.rows == 9 and report.dropped == {"missing_state": 1, "missing_user": 3} and report.users == 2
     assert rejected.to_pylist() == [{"row": 3, "reason": "missing_user"}]
     unnamed = IMPORTERS["sequences"](tmp_path / "x.csv", columns="a:b:end").trajectories
-    assert unnamed.users == ("1", "2", "3") and unnamed.state.tolist() == [
-        "work",
-        "FE",
-        "school",
-        "work",
-        "work",
-    ]
+    assert unnamed.users == ("1", "2", "3")
+    assert unnamed.state.tolist() == ["work", "FE", "school", "work", "work"]
     cut = rows.sequences(np.array([0, 0, 1, 2, 2]))
     assert [s.tolist() for s in cut.sequences] == [[0, 0], [1, 2, 2]]
 
