@@ -1,23 +1,15 @@
 """Products of rows of records: dense or sparse, one row or many, they are those of the matrix.
 
-Fails where rows beyond a multiple of 8 are left out, where columns are taken for rows, or where an entry that is stored
-as 0 counts as possible.
-
-The likeliest path of a chain, one move at a time, is that of a record; paths are drawn in proportion.
-
-Both loops are held against all paths written out. Fails where one of them takes a row for a column, forgets the symbol
-of the first position, or follows pointers of another position; or where a state of probability 0 is drawn.
+Fails where rows beyond a multiple of 8 are left out, where columns are taken for rows, where an entry that is stored as
+0 counts as possible, and where a state of probability 0 is drawn.
 """
 
 from __future__ import annotations
-
-from itertools import product
 
 import numpy as np
 import pytest
 from scipy import sparse
 
-import naive_hmm
 from dphmm._kernels import hmm
 from dphmm._kernels.hmm import Matrix, times
 from dphmm.markov.hidden import Parameters, expected_counts, observations
@@ -49,57 +41,6 @@ def test_a_transition_that_became_impossible_stays_so_in_logs():
     found = expected_counts(Parameters(np.array([1.0, 0.0]), moves, emission), observations([[0, 1, 0, 1, 0]]))
     assert found.transition.toarray() == pytest.approx(np.array([[0.0, 2.0], [2.0, 0.0]]))
     assert found.log_likelihood == pytest.approx(2 * np.log(1e-300), rel=1e-13)
-
-
-S, V, T = 4, 3, 6
-
-
-def logs(values):
-    with np.errstate(divide="ignore"):
-        return np.log(values)
-
-
-def made(seed):
-    rng = np.random.default_rng(seed)
-    initial, transition, emission = naive_hmm.random_model(rng, S, V, zeros=0.3)
-    # A symbol that every state can emit keeps some path possible.
-    return initial, transition, emission, rng.integers(0, V, T)
-
-
-def of_record(initial, transition, emission, symbols):
-    """`best_paths` and `trace` over a dense matrix."""
-    none = np.zeros(0, dtype=np.int64)
-    best, pointers, path = logs(initial), np.zeros((T, S), dtype=np.int64), np.empty(T, dtype=np.int64)
-    moves = Matrix(logs(transition), none, none, np.zeros(0))
-    assert hmm.best_paths(best, moves, logs(np.ascontiguousarray(emission.T)), symbols, 1, pointers) == -1
-    hmm.trace(pointers, int(np.argmax(best)), path)
-    return path
-
-
-def of_chain(initial, transition, emission, symbols):
-    """`observe`, `viterbi` and `trace_moves` over compressed columns, one move between observations."""
-    columns = sparse.csc_array(transition)
-    table, logged = logs(np.ascontiguousarray(emission.T)), np.ones(V, dtype=bool)
-    row = logs(initial)
-    assert hmm.observe(row, table[symbols[0]], True) > -np.inf
-    pointers, path = np.zeros((T - 1, S), dtype=np.int32), np.zeros(T, dtype=np.int64)
-    cycles, ends = np.zeros((T - 1, 2), dtype=np.int64), np.zeros(T - 1, dtype=np.int64)
-    matrix = (columns.indptr.astype(np.uint64), columns.indices.astype(np.uint64), logs(columns.data), np.zeros(0), 0.0)
-    moves = np.ones(T - 1, dtype=np.int64)
-    count, reached, moved = hmm.viterbi(*matrix, table, logged, symbols[1:], moves, row, 0, pointers, cycles, ends)
-    assert (count, reached, moved) == (T - 1, T - 1, 0)
-    path[0] = hmm.trace_moves(pointers, cycles, ends, count, int(np.argmax(row)), path[1:])
-    return path
-
-
-@pytest.mark.parametrize("find", [of_record, of_chain])
-@pytest.mark.parametrize("seed", range(6))
-def test_no_path_is_likelier(seed, find):
-    *model, symbols = made(seed)
-    every = [naive_hmm.path_probability(*model, symbols, path) for path in product(range(S), repeat=T)]
-    found = find(*model, symbols)
-    assert max(every) > 0
-    assert naive_hmm.path_probability(*model, symbols, found) == pytest.approx(max(every), rel=1e-12)
 
 
 def test_an_entry_is_picked_where_the_uniform_number_falls():

@@ -1,4 +1,4 @@
-"""Answers to many states are the answers to each by itself: the same words, the same answers, one rule for drift."""
+"""Answers to many states are the answers to each by itself: the same words, the same answers."""
 
 from __future__ import annotations
 
@@ -21,10 +21,6 @@ def plan_of(plan_set=(True,) * 6):
     return planner.plan(support, np.array(plan_set, dtype=np.bool_))
 
 
-def drifted(plan, states):
-    return int(answer_under(plan, states, dphmm.ReplayBits(1))[1].sum())
-
-
 @pytest.mark.parametrize("plan_set", [(True,) * 6, (False, True, True, False, True, False)])
 def test_one_by_one_gives_the_same(plan_set):
     plan = plan_of(plan_set=plan_set)
@@ -33,20 +29,3 @@ def test_one_by_one_gives_the_same(plan_set):
     lowest = int(np.argmax(plan.constraint.plan))
     single = [answered(plan, state if state >= 0 else lowest, bits) for state in states.tolist()]
     assert list(map(tuple, answer_under(plan, states, dphmm.ReplayBits(4))[0].tolist())) == single
-
-
-def test_drift_is_what_lies_outside_the_plan_set():
-    plan = plan_of(plan_set=(False, True, True, False, True, False))
-    assert drifted(plan, np.array([0, 1, -1, 5, 2, 4])) == 3
-    assert drifted(plan, np.array([], dtype=np.int64)) == 0
-
-
-def test_state_zero_is_a_state_and_not_a_place_without_one():
-    """Outside the plan set it is answered from its surrogate, state 3, and not from the lowest plan state."""
-    space = dphmm.StateSpace(np.array([[0, 0], [30, 30], [31, 30], [1, 0]]))
-    planner = Planner(dphmm.policy.radius(space, 2), space, Options.checked(1))
-    plan = planner.plan(np.ones(4, dtype=np.bool_), np.array([False, True, True, True]))
-    z = answer_under(plan, np.array([0, 3, -1, 1]), dphmm.ReplayBits(4))[0] - plan.image[[3, 3, 1, 1]]
-    again = answer_under(plan, np.array([3, 3, 3, 3]), dphmm.ReplayBits(4))[0] - plan.image[[3, 3, 3, 3]]
-    assert z.tolist() == again.tolist()
-    assert drifted(plan, np.array([0, 1])) == 1 and drifted(plan, np.array([-1, 3])) == 1
