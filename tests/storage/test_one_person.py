@@ -813,18 +813,6 @@ def test_objects_of_pandas_are_text_cell_by_cell():
     assert users([1, 1.0, "1", "1.0"]) == ["1", "1", "1", "1.0"]
 
 
-def test_releases_of_a_frame_are_of_its_rows():
-    """The steps, times and states that a release takes of a frame, with somebody else's odd rows in it."""
-    base = pd.DataFrame({"user": ["a", "a"], "state": ["b", "c"]}, dtype=object)
-    expected = trajectories_from_table(base).trajectories
-    for user, state in itertools.product(("x", 7, 1.5, None), ("b", 3, None, float("nan"))):
-        more = pd.concat([pd.DataFrame({"user": [user], "state": [state]}, dtype=object), base], ignore_index=True)
-        found = trajectories_from_table(more).trajectories
-        mine = np.array([found.users[u] == "a" for u in found.user])
-        assert found.state[mine].tolist() == expected.state.tolist()
-        assert found.step[mine].tolist() == expected.step.tolist()
-
-
 def test_times_of_a_library_are_read_cell_by_cell():
     """pandas would take the format of the first text for all of them, and nothing of those that have another one."""
     others = ["2008-10-23 05:53:05", "2008-10-23T05:53:06.5"]
