@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from dphmm import DphmmError, InvalidInput
+
+# The bar of the commands: an experiment takes minutes.
 from dphmm._progress import shown
 from dphmm.plot.figures import can_draw
 from experiments import NAMES, experiment

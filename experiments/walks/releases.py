@@ -22,6 +22,8 @@ from dphmm._checks import exact_epsilon
 # `smooth` smooths what a session released, and there is no session here.
 from dphmm.markov.filtering import Rows, likeliest_path, marginals
 from dphmm.mechanisms import MECHANISM_CHOICES, KNorm, Laplace, PlanarIsotropic
+
+# The answer loop of these mechanisms is here: no session takes them.
 from dphmm.mechanisms.base import hull_field, rows, vector
 from dphmm.policy import DeltaSet, PolicyGraph, Support, complete, radius, transition
 from dphmm.samplers import default_bits

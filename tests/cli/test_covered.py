@@ -181,15 +181,6 @@ def test_sentences_of_a_statement_are_not_repeated(released, town, tmp_path, run
     assert "1,000 m apart on the map" in page
 
 
-@pytest.mark.slow
-def test_a_statement_of_before_has_none(released, town, tmp_path, run):
-    undo = changed(released, lambda statement: statement.pop("covered_distance"))
-    try:
-        assert "1,000 m apart" in page_of(released, town, tmp_path, run, "--policy", town / "radius.json")
-    finally:
-        undo()
-
-
 def test_words_for_every_kind_of_distance():
     grid = dphmm.Grid.from_bounds(10.0, 50.0, 10.056, 50.036, cell=1000)
     one = Fraction(1)
