@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dphmm._kernels.lattice import continued, points_of, polynomial_sums
 from dphmm.mechanisms import DiscreteKNorm, KNorm, Laplace, PlanarIsotropic, Staircase, choose
 from dphmm.mechanisms import knorm as module
-from dphmm.mechanisms.knorm import Breakpoints, Continuous, lattice_body, law_sums, series
+from dphmm.mechanisms.knorm import Breakpoints, Continuous, lattice_body, law_sums
 from dphmm.samplers import ReplayBits
 from naive_mechanisms import SHAPES, expected_error, exponents, hull_of_points, norm_table, shape
 
@@ -216,15 +216,6 @@ def test_normalisers_are_the_brute_force_sums(name):
     origin = np.zeros(hull.dimension, dtype=np.int64)
     likelihoods = [float(np.exp(kinds[0].log_likelihood_lattice(origin, vectors)).sum())]
     assert math.log(likelihoods[0]) == pytest.approx(kinds[0].log_normaliser, abs=1e-8)
-
-
-@pytest.mark.parametrize("p", [0, 1, 2, 5, 8])
-@pytest.mark.parametrize("g", [0.0, 0.25, 0.9])
-@pytest.mark.parametrize("epsilon", [0.05, 1.0, 6.0])
-def test_series_of_polynomials(p, g, epsilon):
-    direct = math.fsum(math.exp(-epsilon * j) * (j + g) ** p for j in range(4000))
-    values = np.array([[(j + g) ** p] for j in range(p + 1)])
-    assert series(values, epsilon)[0] == pytest.approx(direct, rel=1e-12)
 
 
 def test_small_and_large_epsilon_have_finite_errors():

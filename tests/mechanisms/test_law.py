@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dphmm.mechanisms import DiscreteKNorm, KNorm, Laplace, PlanarIsotropic, Staircase, choose
-from dphmm.samplers import ReplayBits, SystemBits
+from dphmm.mechanisms import DiscreteKNorm, KNorm, Laplace, PlanarIsotropic, Staircase
+from dphmm.samplers import ReplayBits
 from naive_mechanisms import SHAPES, exponents, hull_of_points, norm_table, shape
 
 #: What draws by default replays words here, each test its own.
@@ -206,15 +206,6 @@ def test_large_epsilon_stays_at_the_answer():
         assert np.abs(noise).max() == level_0
         if level_0 == 2:
             assert stats.chisquare(np.unique(noise, return_counts=True)[1]).pvalue > 1e-3
-
-
-def test_noise_is_symmetric_and_independent_of_its_neighbours():
-    mechanism = choose(shape("example"), 1)
-    noise = mechanism.noise(300_000, SystemBits())
-    spread = noise.std(axis=0)
-    assert (np.abs(noise.mean(axis=0)) < 6 * spread / math.sqrt(len(noise))).all()
-    lagged = (noise[1:] * noise[:-1]).mean(axis=0) / spread**2
-    assert (np.abs(lagged) < 6 / math.sqrt(len(noise))).all()
 
 
 # Continuous mechanisms--

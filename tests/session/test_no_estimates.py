@@ -144,34 +144,6 @@ def test_a_table_is_resumed_in_every_combination(name):
                 assert np.allclose(part.filter(like="estimate_"), whole.filter(like="estimate_"), rtol=1e-12, atol=0)
 
 
-@pytest.mark.parametrize("name", ["growing", "rows", "faint"])
-def test_a_session_is_resumed_in_every_combination(name):
-    model, policy, space, choices = WORLDS[name]
-    states = [0, 6, 12, 13, 24, 18]
-
-    def resumed(forms):
-        ledger, bits, found = MemoryLedger(), dphmm.ReplayBits(8), []
-        dphmm.ReleaseSession(model, policy, space, 1, subject="x", ledger=ledger, bits=bits, **choices).release(0)
-        loss = {name: value for name, value in choices.items() if name == "estimate_loss"}
-        for number, estimates in enumerate(forms):
-            how = {"bits": bits, "estimates": estimates, **loss}
-            session = dphmm.ReleaseSession.resume(ledger, "x", model, policy, space, **how)
-            found += [session.release(state) for state in states[2 * number : 2 * number + 2]]
-            session.skip(number + 1)
-            found += session.releases
-        return found, ledger
-
-    reference, expected = resumed(FORMS[0])
-    for forms in FORMS[1:]:
-        found, ledger = resumed(forms)
-        assert held(ledger) == held(expected)
-        assert [of_answers(release) for release in found] == [of_answers(release) for release in reference]
-        for release, whole in zip(found, reference, strict=True):
-            if release.estimate is not None:
-                assert release.estimate.tolist() == whole.estimate.tolist()
-                assert release.estimate_state == whole.estimate_state
-
-
 def test_beliefs_catch_up_with_answers_that_were_released_without_them():
     """After a long part without estimates, a snapshot of a belief from before it is of an earlier step."""
     model, policy, space, _ = WORLDS["growing"]
@@ -257,15 +229,6 @@ def test_no_belief_is_moved(name, no_belief_moves):
     resumed = session.resumed("a")
     resumed.skip(3)
     assert resumed.release(4).estimate is None and resumed.released(1).estimate_state is None
-
-
-def test_the_check_for_beliefs_can_fail(no_belief_moves):
-    model, policy, space, _ = WORLDS["growing"]
-    with pytest.raises(AssertionError, match="a belief was moved"):
-        table(WORLDS["growing"], FRAME, estimates=True)
-    session = dphmm.ReleaseSession(model, policy, space, 1, bits=dphmm.ReplayBits(1))
-    with pytest.raises(AssertionError, match="a belief was moved"):
-        session.release(0)
 
 
 class Counted(MemoryLedger):

@@ -55,13 +55,6 @@ def test_sequences_agree_with_a_plain_walk(given_rows, hold):
     assert cut.counts["same_step"] == len(given_rows) - len({(u, s) for u, s in zip(users, steps, strict=True)})
 
 
-def test_a_users_many_trips_are_one_owner():
-    found = Trajectories.from_labels("aaab", step=np.arange(4), trip=np.array([0, 0, 1, 0]))
-    cut = found.sequences(np.array([5, 6, 7, 8]))
-    assert [s.tolist() for s in cut.sequences] == [[5, 6], [7], [8]]
-    assert cut.owners.tolist() == [0, 0, 1]
-
-
 def test_rows_far_apart_in_time_are_cut():
     times = np.array([0, 100, 500, 550]) * SECOND
     found = Trajectories.from_labels("aaaa", time=times)
@@ -77,13 +70,6 @@ def test_rows_without_steps_are_steps_in_the_order_of_time():
     assert found.steps().tolist() == [2, 0, 1, 1, 0]
     assert [s.tolist() for s in found.sequences(np.arange(5)).sequences] == [[1, 3, 0], [4, 2]]
     assert Trajectories.from_labels("aba").steps().tolist() == [0, 0, 1]
-
-
-def test_a_point_outside_is_not_a_hole_to_fill():
-    found = Trajectories.from_labels("aaa", step=np.arange(3))
-    cut = found.sequences(np.array([1, -1, 1]), hold=5)
-    assert [s.tolist() for s in cut.sequences] == [[1], [1]]
-    assert cut.counts == {"outside": 1}
 
 
 @pytest.mark.parametrize("hold", [-1, 0.5, True])
@@ -116,8 +102,3 @@ def test_visits_agree_with_a_plain_walk(given_rows, answer):
         assert list(zip(visit.steps.tolist(), visit.rows.tolist(), strict=True)) == expected
         kept += len(expected)
     assert counts["same_step"] == len(given_rows) - kept
-
-
-def test_gaps_stay_gaps_in_visits():
-    (visit,), _ = Trajectories.from_labels("aaa", step=np.array([107, 100, 103])).visits()
-    assert visit.steps.tolist() == [1, 4, 8] and visit.rows.tolist() == [1, 2, 0]

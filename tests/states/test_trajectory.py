@@ -173,17 +173,6 @@ def test_the_speed_filter_agrees_with_a_plain_loop():
     assert counts["too_fast"] == n - len(expected) > 50
 
 
-def test_one_outlier_costs_one_point_and_users_are_apart():
-    found = make("aaab", [0, 10, 20, 21], lat=[39.9, 45.0, 39.9, 0.0], lon=[116.0] * 4)
-    kept, counts = found.drop_faster_than(40)
-    assert kept.time.tolist() == [0, 20 * SECOND, 21 * SECOND] and counts == {"too_fast": 1}
-
-
-def test_two_places_at_one_time_cannot_be():
-    kept, _ = make("aaa", [0, 0, 0], lat=[39.9, 39.91, 39.9], lon=[116.0] * 3).drop_faster_than(40)
-    assert kept.lat.tolist() == [39.9, 39.9]
-
-
 def test_counts_are_small_frozen_mappings():
     counts = Counts({"b": 2, "a": 0}) + Counts({"a": 1, "b": 1})
     assert dict(counts) == {"a": 1, "b": 3} and counts.total == 4 and counts["c"] == 0

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy import sparse
 
 import naive_hmm
 from dphmm import CategoricalHMM
@@ -111,15 +110,3 @@ def test_what_is_asked_of_a_fitted_model():
     assert np.array_equal(ours.predict(x, lengths), theirs.predict(x, lengths))
     assert np.abs(ours.predict_proba(x, lengths) - theirs.predict_proba(x, lengths)).max() <= 1e-10
     assert ours.get_stationary_distribution() == pytest.approx(theirs.get_stationary_distribution(), abs=1e-9)
-
-
-@pytest.mark.slow
-def test_a_sparse_matrix_learns_what_a_dense_one_does():
-    model, x, lengths = data(9, n_states=12, zeros=0.7)
-    ours, theirs = pair(model, n_iter=6, tol=-1.0, transmat_prior=1 + np.random.default_rng(0).random((12, 12)))
-    ours.transmat_ = sparse.csr_array(model[1])
-    ours.fit(x, lengths)
-    assert sparse.issparse(ours.transmat_)
-    assert ours.transmat_.nnz == np.count_nonzero(model[1])
-    ours.transmat_ = ours.transmat_.toarray()
-    assert_equal(ours, theirs.fit(x, lengths))
