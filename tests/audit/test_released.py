@@ -26,7 +26,7 @@ from dphmm.audit import check_released
 from dphmm.batch import Batch
 from dphmm.errors import InvalidInput
 from dphmm.storage.released import Published, released_table
-from dphmm.storage.statement import privacy_statement, statement_path, write_statement
+from dphmm.storage.statement import statement_path, write_statement
 from dphmm.storage.tables import write_table
 from dphmm.storage.trajectories import trajectories_from_table
 from running_example import TRANSITION
@@ -79,8 +79,7 @@ class Finished:
         rows = [row for chunk in batch.run(loaded) for row in chunk]
         self.table = released_table(rows, space)
         write_table(self.path, self.table)
-        parts = {"model": model, "policy": policy, "space": space, "options": batch.setting.options}
-        write_statement(self.path, privacy_statement(Published(rows), **parts, model_people=people))
+        write_statement(self.path, batch.statement(Published(rows), people))
 
     def check(self, released=None, ledger=True, **changed):
         what = self.path if released is None else released

@@ -22,7 +22,7 @@ from dphmm.audit import check_released
 from dphmm.batch import Batch, Released
 from dphmm.errors import InvalidInput
 from dphmm.storage.released import Published
-from dphmm.storage.statement import privacy_statement, save_statement
+from dphmm.storage.statement import save_statement
 from dphmm.stream import Stream, answered_line
 
 GRID = dphmm.Grid(10.0, 50.0, 10.056, 50.036, 1000)
@@ -56,8 +56,7 @@ class Streamed:
             self.lines.append(answered_line(told, stream.batch.setting.space) + "\n")
         # The first step of b is asked for again.
         self.lines.append(self.lines[1])
-        parts = {"model": self.public[0], "policy": self.public[1], "space": space, "options": batch.setting.options}
-        self.statement = privacy_statement(published, **parts, model_people="others")
+        self.statement = batch.statement(published, "others")
         self.state()
 
     def state(self):

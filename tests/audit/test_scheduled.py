@@ -25,7 +25,6 @@ from dphmm.session.smoothing import Published as Answers
 from dphmm.session.smoothing import Smoother
 from dphmm.storage.released import Published, released_table
 from dphmm.storage.statement import (
-    privacy_statement,
     read_statement,
     schedule_of_statement,
     statement_path,
@@ -63,9 +62,7 @@ class Finished:
         rows = [row for chunk in batch.run(loaded) for row in chunk]
         self.table = released_table(rows, SPACE)
         write_table(self.path, self.table)
-        parts = {"model": MODEL, "policy": POLICY, "space": SPACE, "options": batch.setting.options}
-        parts |= {"sequence": batch.caps.promise, "schedule": schedule, "model_people": "others"}
-        write_statement(self.path, privacy_statement(Published(rows), **parts))
+        write_statement(self.path, batch.statement(Published(rows), "others"))
 
     def check(self, released=None, ledger=True, **changed):
         what = self.path if released is None else released
