@@ -16,11 +16,11 @@ import pytest
 
 import dphmm
 from dphmm.errors import InvalidInput
-from dphmm.report import maps, page, read_report
+from dphmm.report import maps, page
 from dphmm.report.page import Content
 from dphmm.report.palette import LABELS, ROLES
 from dphmm.storage.release_words import off
-from report.worlds import WORLDS
+from report.worlds import WORLDS, read
 
 pytest.importorskip("matplotlib")
 from matplotlib.colors import to_hex
@@ -41,10 +41,7 @@ def made(tmp_path_factory):
             folders[name] = WORLDS[name](tmp_path_factory.mktemp(name))
         folder = folders[name]
         if (name, truth) not in found:
-            model = dphmm.load_model(folder / "model.npz")
-            policy = dphmm.load_policy(folder / "policy.json", model=model)
-            options = {"truth": folder / "walks.csv"} if truth else {}
-            found[name, truth] = read_report(folder / "released.parquet", model, policy, **options)
+            found[name, truth] = read(folder, **({"truth": folder / "walks.csv"} if truth else {}))
         return found[name, truth]
 
     return of

@@ -27,7 +27,7 @@ from dphmm.report.page import Content, page
 from dphmm.simulated import ModelGuesses, laws_of_steps, places_of_states
 from dphmm.storage.release_words import NO_BLOCKS, OTHER_TIMES
 from naive import nearest_to_all
-from report.worlds import released, report, run, table
+from report.worlds import public, read, released, report, run, table
 
 pytestmark = pytest.mark.usefixtures("few_invented_people")
 
@@ -271,9 +271,7 @@ def copied(folder, into):
 
 def chosen(folder, *users):
     """The report of a folder, made for some users."""
-    model = dphmm.load_model(folder / "model.npz")
-    policy = dphmm.load_policy(folder / "policy.json", model=model)
-    return dphmm.read_report(folder / "released.parquet", model, policy, users=users)
+    return read(folder, users=users)
 
 
 @pytest.mark.slow
@@ -305,9 +303,9 @@ def test_what_answers_tell_of_places_further_apart_is_of_every_plan(world, tmp_p
     short = [row for row in rows if not row.startswith("u1") or row in rows[:4]]
     (tmp_path / "walks.csv").write_text("\n".join(short) + "\n")
     choosing.release(tmp_path, "released.parquet", **chosen)
-    pages, public = [], (folder_model(tmp_path), folder_policy(tmp_path))
+    pages = []
     for user in ("u1", "u2"):
-        one = dphmm.read_report(tmp_path / "released.parquet", *public, users=[user], progress=False, **chosen)
+        one = read(tmp_path, users=[user], progress=False, **chosen)
         dphmm.write_report(tmp_path / f"{user}.html", one)
         pages.append(
             re.findall(
@@ -347,7 +345,7 @@ def test_steps_that_come_once_are_not_drawn_over_one_another(planned, tmp_path):
     )
     found = chosen(folder)
     rows = pq.read_table(folder / "released.parquet").to_pandas()
-    decoded = dphmm.smooth(rows, *(model := folder_model(folder), folder_policy(folder)), model.space, progress=False)
+    decoded = dphmm.smooth(rows, *public(folder), found.space, progress=False)
     due = (1 - decoded.probability).groupby(decoded.step).mean()
     curves, ticks = Content(found).error_curves
     assert len(curves.expected) == 40 and ticks[-1][1] in ("40", "step 40")
@@ -400,14 +398,6 @@ def test_steps_of_seven_hours_are_drawn_from_the_first(tmp_path):
     assert curves.expected == pytest.approx(found.spreads[np.argsort(found.rows.step)], abs=1e-12)
 
 
-def folder_model(folder):
-    return dphmm.load_model(folder / "model.npz")
-
-
-def folder_policy(folder):
-    return dphmm.load_policy(folder / "policy.json", model=folder_model(folder))
-
-
 def test_a_step_has_the_policy_that_was_chosen_for_it_and_no_other(world, tmp_path):
     """All answers are under the narrow policy; the statement is edited to say so of the first step alone."""
     copied(world("grid"), tmp_path)
@@ -417,15 +407,15 @@ def test_a_step_has_the_policy_that_was_chosen_for_it_and_no_other(world, tmp_pa
     narrow = {"policy": choosing.public(tmp_path, "narrow.json")[1]}
     chosen = choosing.steps_of(tmp_path, dict.fromkeys(times, narrow))
     choosing.release(tmp_path, "released.parquet", step_choices=chosen)
-    public = (tmp_path / "released.parquet", folder_model(tmp_path), folder_policy(tmp_path))
-    dphmm.read_report(*public, progress=False, step_choices=chosen)
+    given = (tmp_path / "released.parquet", *public(tmp_path))
+    dphmm.read_report(*given, progress=False, step_choices=chosen)
     place = tmp_path / "released.parquet.privacy.json"
     told = json.loads(place.read_text())
     (one,) = told["varied"]["chosen"]
     one["steps"] = [[one["steps"][0][0]] * 2]
     place.write_text(json.dumps(told))
     with pytest.raises(InvalidInput, match="got an answer drawn under plan"):
-        dphmm.read_report(*public, progress=False, step_choices=choosing.steps_of(tmp_path, {times[0]: narrow}))
+        dphmm.read_report(*given, progress=False, step_choices=choosing.steps_of(tmp_path, {times[0]: narrow}))
 
 
 def test_nobody_is_nearer_than_who_knows_the_cell(world, tmp_path):
@@ -460,8 +450,7 @@ def test_a_reader_guesses_the_place_that_is_near_and_not_the_mean_of_two_towns(t
     """What is expected of rows, and what is measured: no more than the weighted median errs, far less than the mean."""
     folder = two_towns(tmp_path)
     found = chosen(folder)
-    model = dphmm.load_model(folder / "model.npz")
-    policy = dphmm.load_policy(folder / "policy.json", model=model)
+    model, policy = public(folder)
     rows = pq.read_table(folder / "released.parquet").to_pandas()
     smoothed = dphmm.smooth(rows, model, policy, model.space, marginals=True, progress=False)
     marginals = np.stack(smoothed.marginals.to_numpy())

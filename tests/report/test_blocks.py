@@ -19,10 +19,10 @@ import numpy as np
 import pytest
 
 import dphmm
-from dphmm.report import page, read_report
+from dphmm.report import page
 from dphmm.report.content import passed_without_times
 from dphmm.report.page import Content
-from report.worlds import WORLDS, released, table, walks
+from report.worlds import WORLDS, read, released, table, walks
 
 ROOT = Path(dphmm.__file__).parents[2]
 #: Rows of u1, five minutes each: from the first hour of the planned world, in which steps of a block are from 1.
@@ -50,8 +50,7 @@ def made(tmp_path_factory):
         hours = walks(["u1"], 24, 7)
         table(folder / "walks.csv", ["user", "t", "lat", "lon"], [hours[step - 1] for step in KINDS[kind](at)])
         released(folder, "--plan", folder / "plan.json", epsilon=None)
-        model = dphmm.load_model(folder / "model.npz")
-        return read_report(folder / "released.parquet", model, dphmm.load_policy(folder / "policy.json", model=model))
+        return read(folder)
 
     return of
 

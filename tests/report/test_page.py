@@ -26,11 +26,12 @@ import pytest
 
 import dphmm
 from dphmm.errors import InvalidInput
-from dphmm.report import maps, page, read_report, words, write_report
+from dphmm.report import maps, page, words, write_report
 from dphmm.report.content import Truth
 from dphmm.report.page import Content
 from dphmm.storage.release_words import off, sureness
-from report.worlds import WORLDS, of_places, released, report, run, table, walks
+from report.worlds import WORLDS, of_places, read, released, report, run, table, walks
+from report.worlds import public as world_of
 
 #: Commands and files draw here: each test replays words of its own.
 pytestmark = [pytest.mark.slow, pytest.mark.replayed_words, pytest.mark.usefixtures("few_invented_people")]
@@ -78,13 +79,6 @@ def made(folder, *options, policy=True):
     return out.read_text()
 
 
-def of_world(folder, **options):
-    """The report of a world."""
-    model = dphmm.load_model(folder / "model.npz")
-    policy = dphmm.load_policy(folder / "policy.json", model=model)
-    return read_report(folder / "released.parquet", model, policy, **options)
-
-
 @pytest.fixture(scope="module")
 def page_of(world):
     """page_of("grid"): the page of a world for everybody, made once."""
@@ -94,7 +88,7 @@ def page_of(world):
 @pytest.fixture(scope="module")
 def report_of(world):
     """report_of("grid"): the report of a world, made once; it is replaced and never changed."""
-    return cache(lambda name: of_world(world(name)))
+    return cache(lambda name: read(world(name)))
 
 
 @pytest.mark.parametrize("name", WORLDS)
@@ -154,7 +148,7 @@ def test_figures_agree_to_the_digit(name, world):
     for value in (found["error"], found["error_without"], *(stay["error"] for stay in found["stays"]["found"])):
         assert off(value, "m") in said and off(value, "m") in terminal
     assert told["guaranteed"]["one_answer"]["sureness"] in said and f"{told['published']['answers']} answers" in said
-    own = of_world(folder).story.document() if name != "delta" else None
+    own = read(folder).story.document() if name != "delta" else None
     assert own is None or own["still_found"] == {**found, "words": own["still_found"]["words"]}
 
 
@@ -164,7 +158,7 @@ def test_the_plan_before_and_the_page_after_expect_the_same(world, monkeypatch):
     folder = world("planned")
     public = (folder / "model.npz", "--policy", folder / "policy.json", "--path-epsilon", 4, "--per", "1h")
     plan = json.loads(run("plan", *public, "--json").stdout)["plan"]
-    found = of_world(folder)
+    found = read(folder)
     schedule = {**plan["schedule"]}
     own = found.schedule.document()
     ladder = {(row["epsilon"], row["releases"]): row["smoothed"] for row in plan["ladder"]}
@@ -256,7 +250,7 @@ def _umask():
 def test_the_measured_error_is_the_mean_over_rows_in_a_state(world):
     """By hand, from the files."""
     folder = world("grid")
-    found = of_world(folder, truth=folder / "walks.csv")
+    found = read(folder, truth=folder / "walks.csv")
     true = pd.read_csv(folder / "walks.csv")
     smoothed = pq.read_table(folder / "smoothed.parquet").to_pandas()
     space = found.space
@@ -271,7 +265,7 @@ def test_the_measured_error_is_the_mean_over_rows_in_a_state(world):
 def test_shares_of_labels_are_those_of_plain_arithmetic(world):
     """Randomised response over four labels, inverted by hand."""
     folder = world("labels")
-    found = of_world(folder)
+    found = read(folder)
     table_ = pq.read_table(folder / "released.parquet").to_pandas()
     stay = np.e / (np.e + 3)
     counts = table_[table_.step == 1].z.value_counts()
@@ -295,8 +289,7 @@ def test_a_release_that_nobody_was_asked_for_says_so(tmp_path):
     run("policy", "radius", folder / "model.npz", "-o", folder / "policy.json", "--radius", "1.5km")
     public = ("--model", folder / "model.npz", "--policy", folder / "policy.json")
     promise = dphmm.SequencePromise(1, per="1h")
-    model = dphmm.load_model(folder / "model.npz")
-    policy = dphmm.load_policy(folder / "policy.json", model=model)
+    model, policy = world_of(folder)
     plan = dphmm.plan(model, policy, model.space, promise, epsilon=1, people=5)
     assert plan.schedule.at[0] > 3
     dphmm.save_plan(plan, folder / "plan.json")
@@ -443,7 +436,7 @@ def test_numbers_of_a_chart_have_no_empty_lines(tmp_path):
 
 def words_of(folder):
 
-    return Content(of_world(folder)).error_figure
+    return Content(read(folder)).error_figure
 
 
 def test_names_on_a_map_do_not_lie_on_each_other(report_of):
@@ -580,7 +573,7 @@ def test_the_foot_says_which_clock_the_page_has(zone, told, report_of):
 def test_without_the_file_there_is_a_guess_for_each_step(world):
     """Drawn by step; beside what was measured as a mean, with a caption."""
 
-    own = of_world(world("planned"))
+    own = read(world("planned"))
     steps = own.prospects.expected.steps
     curves, _ = Content(own).error_curves
     place = (own.rows.step - 1) % steps
@@ -601,7 +594,7 @@ def test_a_cell_is_called_found_where_a_reader_gets_as_near_as_by_knowing_it(wor
 
     from dphmm.schedule_plan import Stay
 
-    own = of_world(world("planned"))
+    own = read(world("planned"))
     assert 0.36 < own.least_off / own.space.unmerged.cell < 0.40
     expected = own.prospects.expected
     near, far = 1.05 * own.least_off, 1.2 * own.least_off
@@ -781,7 +774,7 @@ def test_the_band_of_errors_is_of_rows(world):
     """Ten people with many rows each: a band of all their rows is not one of people."""
 
     folder = world("grid")
-    figure = Content(of_world(folder, truth=folder / "walks.csv")).error_figure
+    figure = Content(read(folder, truth=folder / "walks.csv")).error_figure
     assert "Band: 8 of 10 rows. " in figure.caption and "8 of 10 people" not in figure.caption
 
 
@@ -798,7 +791,7 @@ def test_of_many_labels_none_is_left_out(tmp_path):
     run("policy", "complete", tmp_path / "model.npz", "-o", tmp_path / "policy.json")
     released(tmp_path, epsilon=6)
     equal = [np.full(17, value) for value in (1 / 17, 0.0, 0.5)]
-    found = replace(of_world(tmp_path), shares=[Share(step, 6, *equal) for step in (1, 2)])
+    found = replace(read(tmp_path), shares=[Share(step, 6, *equal) for step in (1, 2)])
     content, told = Content(found), pq.read_table(tmp_path / "released.parquet").to_pandas().z.value_counts()
     often = sorted(names, key=lambda name: (-told.get(name, 0), name))
     assert often[0] == "page 16"
@@ -842,7 +835,7 @@ def test_rows_after_a_whole_sequence_are_told_of(tmp_path, report_of):
     released(tmp_path, "--plan", tmp_path / "plan.json", epsilon=None, smoothed=False)
     told = "7 of 35 rows are after step 10, the last of the sequence that the total is of: they have no answer."
     assert told in made(tmp_path)
-    found = of_world(tmp_path)
+    found = read(tmp_path)
     within, all_asked = np.minimum(found.rows.step, 10), np.ones(len(found.rows), dtype=bool)
     assert _after_sequence(replace(found.rows, step=within), found.made) == ""
     assert _after_sequence(replace(found.rows, asked=all_asked), found.made) == ""

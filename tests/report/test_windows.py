@@ -16,7 +16,7 @@ import pytest
 import dphmm
 from dphmm.report import page, read_report, words
 from dphmm.report.page import Content
-from report.worlds import WORLDS, released, table, walks
+from report.worlds import WORLDS, read, released, table, walks
 
 
 @pytest.fixture(scope="module")
@@ -27,8 +27,7 @@ def report(tmp_path_factory):
         old.unlink()
     table(folder / "walks.csv", ["user", "t", "lat", "lon"], walks(["u1"], 12, 7))
     released(folder, "--path-epsilon", "4", "--window", "4")
-    model = dphmm.load_model(folder / "model.npz")
-    return read_report(folder / "released.parquet", model, dphmm.load_policy(folder / "policy.json", model=model))
+    return read(folder)
 
 
 @pytest.mark.slow

@@ -36,7 +36,7 @@ from dphmm.session.setting import Setting
 from dphmm.storage.learned import learning, learning_event
 from dphmm.storage.release_words import ONLY_POSSIBLE, ORIGIN, REPLAYABLE, SO_STATED, off, sureness
 from dphmm.storage.tables import read_table, write_table
-from report.worlds import BBOX, released, report, run, table
+from report.worlds import BBOX, read, released, report, run, table
 
 #: Commands and files draw here: each test replays words of its own.
 pytestmark = pytest.mark.replayed_words
@@ -66,19 +66,13 @@ def noon(tmp_path_factory):
     return released(folder, "--plan", folder / "plan.json", epsilon=None)
 
 
-def of_folder(folder):
-    """The report of a folder's file."""
-    model = dphmm.load_model(folder / "model.npz")
-    return read_report(folder / "released.parquet", model, dphmm.load_policy(folder / "policy.json", model=model))
-
-
 # -- who stays at one place ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
 def test_answers_at_noon_find_who_stays_all_day(noon):
     """What is said is no more than the error of a reader who takes the median of a week's answers."""
-    made = of_folder(noon)
+    made = read(noon)
     assert set((made.rows.step[made.rows.asked] - 1) % 24) == {12} and made.rows.asked.sum() == 4 * DAYS
     found = made.found
     (one, first), (seven, second) = found.stays
@@ -311,7 +305,7 @@ def test_times_of_other_days_than_the_ledgers_are_refused(noon, tmp_path):
 
 
 def test_of_one_answer_a_block_the_bound_is_on_every_chart(noon, tmp_path):
-    made = of_folder(noon)
+    made = read(noon)
     bars = words.guarantee(made).long_bars
     assert [(name, text) for name, _, text in bars] == [
         ("0 answers", "50 %, odds × 1"),
@@ -328,10 +322,7 @@ def test_of_one_answer_a_block_the_bound_is_on_every_chart(noon, tmp_path):
 
 def test_whatever_shows_the_truth_of_real_people_says_so(noon, tmp_path):
     """Downloads, notebooks and pictures leave the page whose banner says it."""
-    model = dphmm.load_model(noon / "model.npz")
-    policy = dphmm.load_policy(noon / "policy.json", model=model)
-    public = of_folder(noon)
-    owners = read_report(noon / "released.parquet", model, policy, truth=noon / "walks.csv")
+    public, owners = read(noon), read(noon, truth=noon / "walks.csv")
     mark = "OWNER ONLY: "
     for made, marked in ((public, False), (owners, True)):
         assert (mark in made._repr_html_()) is marked
@@ -391,7 +382,7 @@ def test_a_promise_with_blocks_that_begin_elsewhere_is_told_apart():
 
 def test_the_parts_of_a_chart_of_stays_are_named_below_it(noon):
     """A word inside the shaded strip read as the name of the line above it, which ended without a reason."""
-    made = of_folder(noon)
+    made = read(noon)
     figure = Content(made).nights_figure
     assert "Shaded: less than one cell, 1,000 m." in figure.caption
     assert "inside one" not in str(figure.drawings[0]) and "an answer at every step" in str(figure.drawings[0])
@@ -402,8 +393,7 @@ def test_the_parts_of_a_chart_of_stays_are_named_below_it(noon):
 def test_labels_have_a_key_and_few_people_are_told_to_be_few(world):
     """Strips of a phone have no room for names; shares of a handful of people are anything."""
     folder = world("labels")
-    model = dphmm.load_model(folder / "model.npz")
-    made = read_report(folder / "released.parquet", model, dphmm.load_policy(folder / "policy.json", model=model))
+    made = read(folder)
     content = Content(made)
     assert content.label_key == list(enumerate(made.space.names))
     drawn = page(made)
@@ -417,7 +407,7 @@ def test_labels_have_a_key_and_few_people_are_told_to_be_few(world):
 
 def test_what_helps_is_told_in_the_blocks_that_the_stays_are_of(noon):
     """Two blocks of a week are not helped by fewer days."""
-    made = of_folder(noon)
+    made = read(noon)
     for what, helps in (("day", "fewer days, a smaller budget"), ("week", "fewer weeks, a smaller budget"),
                         ("sequence", "a shorter sequence, a smaller budget")):  # fmt: skip
         found = replace(made.prospects.expected.found, what=what)
@@ -428,7 +418,7 @@ def test_what_helps_is_told_in_the_blocks_that_the_stays_are_of(noon):
 
 def test_the_set_of_a_page_that_is_not_private_names_its_reader(noon):
     """With the seed of the noise the true state is read off: a factor without that reader would be false."""
-    made = of_folder(noon)
+    made = read(noon)
     replayable = msgspec.structs.replace(made.statement.randomness, secure=False)
     statement = msgspec.structs.replace(made.statement, randomness=replayable)
     other = replace(made, made=replace(made.made, statement=statement))
@@ -463,7 +453,7 @@ def short(noon, tmp_path_factory):
 
 def test_one_short_record_takes_from_nobody_what_is_found_of_who_stays(noon, short):
     """Four people have whole weeks: that a fifth has one row hides nothing of theirs."""
-    whole, made = of_folder(noon), of_folder(short)
+    whole, made = read(noon), read(short)
     assert made.some_whole and made.found.stays == whole.found.stays
     spoken = said(page(made))
     assert (
@@ -479,7 +469,7 @@ def test_one_short_record_takes_from_nobody_what_is_found_of_who_stays(noon, sho
 
 
 def test_a_model_learned_with_replayable_noise_is_not_called_private(noon):
-    made = of_folder(noon)
+    made = read(noon)
     learned = dphmm.MarkovModel.fit_private(
         [[0, 1, 0], [1, 1, 0]], 2, epsilon=1, max_length=3, bits=dphmm.ReplayBits(1)
     )
@@ -498,7 +488,7 @@ def test_answers_of_windows_are_counted_in_windows(tmp_path):
     dphmm.save_policy(dphmm.policy.complete(4), tmp_path / "policy.json", space=model.space)
     table(tmp_path / "walks.csv", ["user", "step", "state"], [["anna", step, step % 4] for step in range(1, 13)])
     folder = released(tmp_path, "--path-epsilon", 4, "--window", 4, epsilon=None)
-    made = of_folder(folder)
+    made = read(folder)
     assert made.answers_of == {"anna": 4} and made.most_answers == 4 and made.in_all == 12
     told = words.spent(made)
     assert told.big == "4 of 4 in any 4 steps"
@@ -511,7 +501,7 @@ def test_answers_of_windows_are_counted_in_windows(tmp_path):
 @pytest.mark.parametrize(("kind", "told"), [("planned", 300), ("paced", 12)])
 def test_the_page_says_how_many_stayed(kind, told, noon, tmp_path):
     """As many as were followed: of a paced schedule no more than there are invented people."""
-    own = of_folder(noon)
+    own = read(noon)
     world = assembling.world_of(own.made)
     spreads = (0.0,) if kind == "paced" else ()
     schedule = dphmm.Schedule(world.promise, own.schedule.exact, [13], spreads)

@@ -11,8 +11,10 @@ from unittest.mock import patch
 import numpy as np
 from click.testing import CliRunner, Result
 
+import dphmm
 from crafted_bits import keyed_system_bits
 from dphmm.cli.app import app
+from dphmm.report import read_report
 
 BBOX = "10.0,50.0,10.056,50.036"
 EVIL = "<img src=x onerror=alert(1)>&\"'"
@@ -148,15 +150,19 @@ def planned(folder: Path) -> Path:
     return released(folder, "--plan", folder / "plan.json", epsilon=None)
 
 
+def of_names(folder: Path, visits: list[list[Any]], *fit: object) -> Path:
+    """A release of states by name, of which every two are joined."""
+    table(folder / "walks.csv", ["user", "state"], visits)
+    run("fit", folder / "walks.csv", "-o", folder / "model.npz", "--state-column", "state", *fit)
+    run("policy", "complete", folder / "model.npz", "-o", folder / "policy.json")
+    return released(folder)
+
+
 def pages(folder: Path, names: tuple[str, ...] = ("alpha", "beta", "gamma", "delta")) -> Path:
     """Pages of a site without times, numbered in order: answers of one number."""
     rng = np.random.default_rng(5)
     visits = [[f"v{user}", names[page]] for user in range(6) for page in rng.integers(0, len(names), 15)]
-    table(folder / "walks.csv", ["user", "state"], visits)
-    ordinal = ("--state-column", "state", "--answers", "ordinal")
-    run("fit", folder / "walks.csv", "-o", folder / "model.npz", *ordinal)
-    run("policy", "complete", folder / "model.npz", "-o", folder / "policy.json")
-    return released(folder)
+    return of_names(folder, visits, "--answers", "ordinal")
 
 
 def hostile(folder: Path) -> Path:
@@ -165,11 +171,7 @@ def hostile(folder: Path) -> Path:
     rng = np.random.default_rng(5)
     users = (EVIL, TRAP, "$x^2$", "'+alert(4)+'")
     visits = [[user, names[page]] for user in users for page in rng.integers(0, len(names), 15)]
-    table(folder / "walks.csv", ["user", "state"], visits)
-    ordinal = ("--state-column", "state", "--answers", "ordinal")
-    run("fit", folder / "walks.csv", "-o", folder / "model.npz", *ordinal)
-    run("policy", "complete", folder / "model.npz", "-o", folder / "policy.json")
-    return released(folder)
+    return of_names(folder, visits, "--answers", "ordinal")
 
 
 def labels(folder: Path) -> Path:
@@ -177,10 +179,7 @@ def labels(folder: Path) -> Path:
     names = (EVIL, TRAP, "{{7*7}}", "javascript:alert(3)")
     rng = np.random.default_rng(5)
     visits = [[f"v{user}", names[page]] for user in range(4) for page in rng.integers(0, len(names), 15)]
-    table(folder / "walks.csv", ["user", "state"], visits)
-    run("fit", folder / "walks.csv", "-o", folder / "model.npz", "--state-column", "state")
-    run("policy", "complete", folder / "model.npz", "-o", folder / "policy.json")
-    return released(folder)
+    return of_names(folder, visits)
 
 
 #: Names that are something else to JavaScript, HTML, CSS, JSON, templates or TeX; all of them are legal here.
@@ -198,11 +197,7 @@ def odd(folder: Path) -> Path:
     """States and people with the oddest names that a release takes."""
     rng = np.random.default_rng(5)
     visits = [[user, ODD[page]] for user in ODD for page in [*rng.integers(0, len(ODD), 2), ODD.index(user)]]
-    table(folder / "walks.csv", ["user", "state"], visits)
-    ordinal = ("--state-column", "state", "--answers", "ordinal")
-    run("fit", folder / "walks.csv", "-o", folder / "model.npz", *ordinal)
-    run("policy", "complete", folder / "model.npz", "-o", folder / "policy.json")
-    return released(folder)
+    return of_names(folder, visits, "--answers", "ordinal")
 
 
 def solid(folder: Path) -> Path:
@@ -212,11 +207,7 @@ def solid(folder: Path) -> Path:
     answers = [[name, *rng.integers(0, 6, 3).tolist()] for name in names]
     table(folder / "answers.csv", ["state", "pay", "hours", "rank"], answers)
     visits = [[f"v{user}", names[job]] for user in range(3) for job in rng.integers(0, len(names), 15)]
-    table(folder / "walks.csv", ["user", "state"], visits)
-    given = ("--state-column", "state", "--answers", folder / "answers.csv")
-    run("fit", folder / "walks.csv", "-o", folder / "model.npz", *given)
-    run("policy", "complete", folder / "model.npz", "-o", folder / "policy.json")
-    return released(folder)
+    return of_names(folder, visits, "--answers", folder / "answers.csv")
 
 
 WORLDS: dict[str, Callable[[Path], Path]] = {
@@ -239,12 +230,21 @@ def report(folder: Path, out: Path, *options: object, code: int = 0) -> Result:
     return run("report", folder / "released.parquet", "--model", folder / "model.npz", "-o", out, *options, code=code)
 
 
+def public(folder: Path) -> tuple[Any, Any]:
+    """The model and the policy of a world."""
+    model = dphmm.load_model(folder / "model.npz")
+    return model, dphmm.load_policy(folder / "policy.json", model=model)
+
+
+def read(folder: Path, **options: Any) -> Any:
+    """The report of a world."""
+    return read_report(folder / "released.parquet", *public(folder), **options)
+
+
 def wide(folder: Path) -> Path:
     """30,000 cells: too many to be drawn one by one."""
     import pandas as pd
     from scipy import sparse
-
-    import dphmm
 
     grid = dphmm.Grid.from_bounds(10.0, 50.0, 10.0 + 200 * 0.00279, 50.0 + 150 * 0.001798, 200.0)
     n, across = grid.n_states, grid.columns
