@@ -1,6 +1,6 @@
 """Policies of nearest states: all ties, whatever the order and however far; floats within their tolerance; refusals.
 
-Brute force over random lattices is in test_questions.py. Needs to fail for: a tie that is cut where k are enough, a
+Brute force over random lattices is in test_graph.py. Needs to fail for: a tie that is cut where k are enough, a
 distance told from floats, an order of states that decides, a pitch that is taken for a float.
 """
 

@@ -8,8 +8,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from crafted_bits import CountedBits, CraftedBits
 from dphmm.samplers.body import NOISE_BOUND, LatticeBody, LatticeSampler, add_noise
@@ -70,19 +68,6 @@ def test_one_call_for_many_is_many_calls_for_one(name):
         np.testing.assert_array_equal(np.vstack([sampler.draw(1, bits) for _ in range(500)]), whole)
         bits = ReplayBits(2)
         np.testing.assert_array_equal(np.vstack([sampler.draw(n, bits) for n in (0, 3, 100, 396, 1)]), whole)
-
-
-@settings(max_examples=40, deadline=None)
-@given(
-    st.integers(0, 2**32),
-    st.sampled_from(sorted(BODIES)),
-    st.fractions(Fraction(1, 500), 20, max_denominator=1000),
-    st.fractions(0, Fraction(99, 100), max_denominator=100),
-)
-def test_the_paths_agree_at_any_epsilon_and_offset(seed, name, epsilon, offset):
-    shape = body(*BODIES[name])
-    for sampler in (LatticeSampler.knorm(shape, epsilon), LatticeSampler.staircase(shape, epsilon, offset)):
-        np.testing.assert_array_equal(sampler.draw(40, ReplayBits(seed)), sampler.draw_plainly(40, ReplayBits(seed)))
 
 
 def threshold_words(sampler):

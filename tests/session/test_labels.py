@@ -154,16 +154,6 @@ def test_surrogates_are_nearest_by_edges_and_not_by_number(policy, planned, expe
     assert plan.constraint.surrogate.tolist() == expected
 
 
-def test_what_is_drawn_follows_the_table():
-    """4,000 draws: each frequency within four standard deviations, which misses once in 4,000 such tests."""
-    model, graph, space = world()
-    plan = Setting.of(model, graph, space, 1).first_plan()
-    drawn = plan.mechanism.answer(np.full((4000, 1), 2), ReplayBits(b"labels"))[:, 0]
-    for label, p in law_of(plan, 2).items():
-        p = float(p)
-        assert abs((drawn == label).mean() - p) < 4 * math.sqrt(p * (1 - p) / 4000)
-
-
 def released(policy="complete", users=3, steps=4, **choices):
     model, graph, space = world(policy)
     generator = np.random.default_rng(7)

@@ -110,8 +110,6 @@ def _promise(total):
     [
         ({"12": {"epsilon": 1}}, "step_choices: got 12; expected numbers of steps"),
         ({12: {"colour": 1}}, "step_choices of step 12: got colour; expected one of epsilon"),
-        ({12: {"epsilon": -1}}, "epsilon: got -1"),
-        ({12: {"policy": dphmm.policy.complete(3)}}, "policy: got 3 states"),
         ({12: {"partners": {"e": "z"}}}, "partners: got z"),
     ],
 )

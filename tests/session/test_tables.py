@@ -177,19 +177,6 @@ def test_beliefs_do_not_depend_on_how_the_work_is_divided(name, chunk, cores, mo
     assert told(run(batch_of(name, ledger), rows, resume=True)) == expected
 
 
-def test_tails_are_reached():
-    """The world of that name leaves floats and comes back to them; else the tests above would say little."""
-    model, policy, space, epsilon, choices = world("tails")
-    session = dphmm.ReleaseSession(model, policy, space, epsilon, bits=dphmm.ReplayBits(1), **choices)
-    kinds = []
-    for state in [*range(1, 150), *range(150, 0, -1)]:
-        session.release(state)
-        kinds.append(session.prior.row is None)
-    assert any(kinds)
-    assert not all(kinds)
-    assert np.array_equal(session.support, np.arange(400) <= 300)
-
-
 def test_floats_agree_with_logs_and_lose_no_state():
     """The tails again, against a filter that is in logs throughout: were floats trusted too long, states would go."""
     model, policy, space, epsilon, _ = world("tails")
