@@ -513,19 +513,6 @@ def test_how_large_noise_is_in_nine_of_ten(scale):
     assert _mostly(NoisyCounts("counts", "gaussian", Fraction(1), scale)) == ""
 
 
-def test_noise_that_can_be_replayed_is_stated_as_none(place):
-    from dphmm.storage.publications import query_statement
-    from dphmm.storage.statement_types import document
-
-    answered = dphmm.dependent.query(
-        "histogram", np.array([0, 1, 1]), "independent", 1, n_states=2, bits=dphmm.ReplayBits(3)
-    )
-    said = document(query_statement(answered.event, dependence={}, domain={}))
-    assert said["private"] is said["promise"]["holds"] is False
-    assert said["epsilon"] is said["per_record"]["epsilon"] is None
-    assert "replayable" in said["not_private_because"][0] and said["unknown_because"] == []
-
-
 @pytest.mark.parametrize(
     ("question", "options", "expected"),
     [
