@@ -1,11 +1,13 @@
-"""A model with a space of its own, and its file."""
+"""A model with a space of its own and its file, and ledgers of both kinds."""
 
 from __future__ import annotations
 
 import pytest
 
+from dphmm.accounting import MemoryLedger
 from dphmm.markov import MarkovModel
 from dphmm.states.space import StateSpace
+from dphmm.storage.ledger import open_ledger
 from dphmm.storage.models import save_model
 
 
@@ -27,3 +29,9 @@ def model():
 def path(model, tmp_path):
     save_model(model, tmp_path / "model.npz")
     return tmp_path / "model.npz"
+
+
+@pytest.fixture(params=["memory", "file"])
+def ledger(request, tmp_path):
+    with MemoryLedger() if request.param == "memory" else open_ledger(tmp_path / "ledger.db", timeout=5) as made:
+        yield made

@@ -43,12 +43,6 @@ NOISY = Publication("noisy", "fit", "digest", PERSON, "add-remove", rho=Fraction
 OPEN = Publication("open", "fit", "digest", PERSON)
 
 
-@pytest.fixture(params=["memory", "file"])
-def ledger(request, tmp_path):
-    with MemoryLedger() if request.param == "memory" else open_ledger(tmp_path / "ledger.db") as made:
-        yield made
-
-
 def publish(ledger, publication, result=b"result", delta=None):
     """The stored publication and whether it was drawn now."""
     with ledger.transaction() as transaction:

@@ -24,12 +24,6 @@ PLAN = PlanRecord("p1", b"\xf0", 5, "{}")
 HALF = Fraction(1, 2)
 
 
-@pytest.fixture(params=["memory", "file"])
-def ledger(request, tmp_path):
-    with MemoryLedger() if request.param == "memory" else open_ledger(tmp_path / "ledger.db") as made:
-        yield made
-
-
 def release(t, epsilon=HALF, query="state", subject="ann"):
     return Request(subject, query, t, "release", epsilon, epsilon, PLAN, True, False)
 
