@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gzip
 import warnings
+from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
 
@@ -18,6 +19,7 @@ import pytest
 
 from dphmm.evaluation import bootstrap_mean
 from dphmm.markov.hidden import expected_counts, observations
+from experiments import __main__ as command
 from experiments import hmm_privacy
 from experiments.experiment import Settings, seed_of
 from experiments.hmm_privacy import casino as casino_part
@@ -227,3 +229,19 @@ def test_the_real_files_are_read_whole(data_folder):
         found = real._sequences(data_folder / data.file, data)
         assert len(found) == people and max(map(len, found)) == longest
         assert len(np.unique(np.concatenate(found))) == data.symbols
+
+
+@pytest.mark.slow
+def test_it_runs_from_data_to_its_page(tmp_path, monkeypatch, capsys):
+    """With one epsilon, one figure, and synthetic sequences in place of the real ones."""
+    first = replace(hmm_privacy.EXPERIMENT, figures=hmm_privacy.EXPERIMENT.figures[:1])
+    monkeypatch.setattr(hmm_privacy, "EXPERIMENT", first)
+    monkeypatch.setattr(hmm_privacy, "_FEW", ("1",))
+    monkeypatch.setattr(hmm_privacy, "_FEW_REAL", ("1",))
+    data, folder = tmp_path / "data", tmp_path / "out"
+    data.mkdir()
+    assert command.main(["hmm-privacy", "-o", str(folder), "--quick", "--data", str(_small_data(data))]) == 0
+    assert "warning: left out: mvad" in capsys.readouterr().err
+    page = (folder / "results.md").read_text()
+    assert "paper: last iteration, NOT PRIVATE" in page and "no mvad.csv.gz" in page
+    assert (folder / "last.svg").exists() and (folder / "real.csv").exists()

@@ -8,6 +8,7 @@ wrong cell, for sums that stop too early, and for tables that hide where the goa
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -20,6 +21,7 @@ from dphmm.mechanisms.table_program import Problem
 from dphmm.mechanisms.table_program import optimum as solved
 from dphmm.policy import radius as within
 from dphmm.sensitivity import sensitivity_hull
+from experiments import __main__ as command
 from experiments import optimum as experiment
 from experiments.experiment import Settings, seed_of
 from experiments.optimum import mechanisms as methods
@@ -272,3 +274,18 @@ def test_the_world_is_what_it_is_called():
     peak = world(7, "peak")
     assert peak.prior.sum() == pytest.approx(1) and int(np.argmax(peak.prior)) == 24
     assert isinstance(peak, World) and peak.lengths[0, 48] == pytest.approx(6 * math.sqrt(2))
+
+
+@pytest.mark.slow
+def test_it_writes_its_tables(tmp_path, monkeypatch):
+    few = [experiment._cell("grid", 4, "1.5", "uniform", "1"), experiment._cell("edge", 4, *experiment._EDGE)]
+    few.append(experiment._cell("grid", 4, "1.5", "peak", "1"))
+    few += [experiment._cell("table", 4, "1.5", prior, "1") for prior in ("uniform", "peak")]
+    made = experiment.EXPERIMENT
+    monkeypatch.setattr(experiment, "EXPERIMENT", replace(made, cells=lambda settings: few, figures=()))
+    folder = tmp_path / "out"
+    assert command.main(["optimum", "-o", str(folder), "--quick"]) == 0
+    page = (folder / "results.md").read_text()
+    assert "## missed" in page and "uniform" in page and methods.DISTANCE_STAIRCASE in page
+    table = pd.read_csv(folder / "best.csv")
+    assert len(table) == 2 and (table["ratio"] >= 1).all()

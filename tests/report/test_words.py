@@ -12,6 +12,7 @@ import hashlib
 import html
 import json
 import re
+import shlex
 import shutil
 from dataclasses import replace
 from fractions import Fraction
@@ -435,6 +436,13 @@ def test_a_total_is_over_what_its_promise_is_over():
         (dphmm.SequencePromise(4, per="12h"), "per 12h"),
     ):
         assert words.over_words(promise) == told
+
+
+def test_the_command_that_audits_a_file_quotes_its_name(noon):
+    """A name with a blank or a quote is one argument of a shell, and nothing else."""
+    made = replace(read(noon), name="anna's day; rm x.csv")
+    line = Content(made).check_command
+    assert shlex.split(line)[:4] == ["dphmm", "audit", "--released", "anna's day; rm x.csv"]
 
 
 # -- rows of less than whole blocks ---------------------------------------------------------------------------------
