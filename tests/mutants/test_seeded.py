@@ -15,6 +15,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -64,7 +65,7 @@ def does_not_fit(mutant):
     """Why a bug cannot be planted in the code of today, in words."""
     try:
         changed = mutant.changed(ROOT).items()
-        same = [name for name, text in changed if _tree(text) == _tree((ROOT / name).read_text())]
+        same = [name for name, text in changed if _tree(text) == _own_tree(name)]
     except (DoesNotApply, SyntaxError) as wrong:
         return [f"{mutant.number}: {wrong}"]
     return [f"{mutant.number} changes nothing in {name}" for name in same]
@@ -72,6 +73,11 @@ def does_not_fit(mutant):
 
 def _tree(text):
     return ast.dump(ast.parse(text))
+
+
+@cache
+def _own_tree(name):
+    return _tree((ROOT / name).read_text())
 
 
 def killers_not_there(mutant):
@@ -109,6 +115,7 @@ def collected(tests):
     return names | {name.partition("[")[0] for name in names}, done.stdout + done.stderr if done.returncode else ""
 
 
+@pytest.mark.slow
 def test_killers_with_parameters_are_collected(killers):
     """A name alone is read from the file; parameters are known only to pytest, and a changed one is no test at all."""
     named = next(killer for mutant in MUTANTS for killer in mutant.killers if "[" in killer)

@@ -190,6 +190,7 @@ def test_sizes_must_fit(kind):
         assert "\n" not in str(caught.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("surrogates", ["themselves", "nearest", "any"])
 @pytest.mark.parametrize("kind", MAKERS)
 def test_one_pass_over_a_whole_grid(kind, surrogates):

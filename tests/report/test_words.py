@@ -40,7 +40,7 @@ from dphmm.storage.tables import read_table, write_table
 from report.worlds import BBOX, read, released, report, run, table
 
 #: Commands and files draw here: each test replays words of its own.
-pytestmark = pytest.mark.replayed_words
+pytestmark = [pytest.mark.replayed_words, pytest.mark.slow]
 DAYS = 7
 
 
@@ -70,7 +70,6 @@ def noon(tmp_path_factory):
 # -- who stays at one place ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_answers_at_noon_find_who_stays_all_day(noon):
     """What is said is no more than the error of a reader who takes the median of a week's answers."""
     made = read(noon)
@@ -87,7 +86,6 @@ def test_answers_at_noon_find_who_stays_all_day(noon):
     assert second < np.mean(simple) + space.cell / 2
 
 
-@pytest.mark.slow
 def test_who_stays_is_told_alike_by_page_terminal_and_json(noon):
     public = ("--policy", noon / "policy.json", "--force")
     told = json.loads(report(noon, noon / "page.html", *public, "--json").stdout)
