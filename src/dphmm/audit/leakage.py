@@ -20,7 +20,7 @@ from dphmm.audit.replay import Answer, Replay
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.graph import PolicyGraph
-from dphmm.session.planned_losses import bounded, leakage_of, started
+from dphmm.session.planned_losses import bounded, leakage_of
 from dphmm.session.setting import Setting, Subjects
 from dphmm.states.space import StateSpace
 from dphmm.types import FloatArray, IntArray
@@ -143,7 +143,7 @@ class SubjectLeakage:
     def _temporal_leakage(self, start: str, losses: FloatArray) -> dict[str, Any]:
         key = (start, losses.tobytes())
         if key not in self._temporal:
-            found = temporal_leakage(started(self._model, start), losses)
+            found = temporal_leakage(self._model.starting(start), losses)
             self._temporal[key] = {
                 "cost": _listed(losses),
                 "backward": _listed(found.backward),
@@ -177,7 +177,7 @@ class SubjectLeakage:
         """Whether the sum of epsilons bounds the policy leakage."""
         key = headers[0].options["start"], steps
         if key not in self._couplings:
-            found = couplable(started(self._model, key[0]), self._policy, max(1, steps))
+            found = couplable(self._model.starting(key[0]), self._policy, max(1, steps))
             self._couplings[key] = {"holds": found.holds, "hops": bounded(found.hops)}
         return self._couplings[key]
 

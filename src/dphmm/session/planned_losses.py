@@ -62,12 +62,7 @@ def leakage_of(model: MarkovModel, start: str, steps: Sequence[Any], policy: Pol
         raise InvalidInput("policy", came, f"fewer: {_MOST_NUMBERS} numbers at most")
     from dphmm.accounting.edge_leakage import policy_leakage
 
-    return policy_leakage(started(model, start), steps, edges)
-
-
-def started(model: MarkovModel, start: str) -> MarkovModel:
-    """The model, its initial distribution taken as of before, or at, step 1."""
-    return model.starting(start)
+    return policy_leakage(model.starting(start), steps, edges)
 
 
 def planned_losses(setting: Setting, steps: int) -> dict[str, Any]:

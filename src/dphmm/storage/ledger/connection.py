@@ -136,8 +136,6 @@ def held(path: Path, name: str = COMMANDS, *, whose: str = "ledger") -> Iterator
 
     ``whose``: what else than a ledger the file is of.
     """
-    # It loads asyncio, which only commands that write need.
-
     lock = FileLock(f"{path}.{checked_lease(name)}.lock", timeout=0)
     try:
         lock.acquire()
