@@ -21,6 +21,8 @@ FAIR = [[0.5, 0.5], [0.5, 0.5]]
         (lambda: Tree([-1, 0], [0.2, 0.3, 0.5], FAIR), "rows"),
         (lambda: Star(0, [0.5, 0.5], FAIR), "leaves"),
         (lambda: Coefficients([[1, 1.5], [0, 1]]), r"coefficients\[0, 1\]"),
+        (lambda: Coefficients([[1, -0.1], [0, 1]]), r"coefficients\[0, 1\]"),
+        (lambda: Coefficients([[1, np.nan], [0, 1]]), r"coefficients\[0, 1\]"),
         (lambda: Coefficients(np.ones((2, 3))), "square"),
         (lambda: Friendship([[0.0], [1.0]], [(0, 5)], 3), "unknown user 5"),
         (lambda: Friendship([[0.0], [1.0]], [(1, 1)], 3), "themselves"),
@@ -31,10 +33,12 @@ FAIR = [[0.5, 0.5], [0.5, 0.5]]
         (lambda: JointTable([[0, -1]], [1.0]), "from 0"),
         (lambda: Chain([[0.5, 0.6], [0.5, 0.5]], 3), r"transition\[0\]"),
         (lambda: Chain(FAIR), "length"),
+        (lambda: Chain(FAIR, 0), "length"),
         (lambda: Chain(FAIR, 3, start=[0.5, 0.6]), "start"),
         (lambda: Chain([FAIR, FAIR]), "start"),
         (lambda: Chain([FAIR, FAIR], 7, start=[0.5, 0.5]), "length"),
         (lambda: Chain(np.eye(2), 3), "2 closed classes"),
+        (lambda: Chain(FAIR, 3, start="somewhere"), "start"),
     ],
 )
 def test_bad_models_get_one_clear_line(make, told):

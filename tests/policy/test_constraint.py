@@ -160,6 +160,7 @@ def bools(*values):
         (bools(1, 0), bools(1, 1), np.array([0, 1]), "plan"),
         (bools(1, 0), bools(1, 0), np.array([0, 1]), "surrogate"),
         (bools(1, 0), bools(1, 0), np.array([0, -2]), "surrogate"),
+        (bools(1, 0), bools(1, 0), np.array([0, 2]), "surrogate"),
         (bools(1, 0), bools(1), np.array([0, -1]), "plan"),
         (bools(1, 0), np.array([1, 0]), np.array([0, -1]), "plan"),
         (bools(1, 0), bools(1, 0), np.array([0.0, -1.0]), "surrogate"),

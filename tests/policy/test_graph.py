@@ -144,6 +144,7 @@ def test_brute_force(kind, seed):
         assert graph.neighbors(i, constraint).tolist() == near
     has = graph.has_neighbor(constraint)
     assert has.tolist() == [any(i in edge for edge in expected) for i in range(n)]
+    assert graph.isolated(constraint).tolist() == np.flatnonzero(constraint.plan & ~has).tolist()
     assert graph.components(constraint).tolist() == naive.components(expected, constraint).tolist()
     check_hull(graph, expected, points, constraint, rng)
     check_hull(graph, expected, points + 7, constraint, rng)

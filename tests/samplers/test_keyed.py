@@ -115,6 +115,12 @@ class TestWords:
             with pytest.raises(InvalidInput, match=f"context: got {type(wrong).__name__}"):
                 use(wrong)
 
+    @pytest.mark.parametrize("bits", [JobKey.replayed(1).bits(CONTEXT), ReplayBits(1)], ids=repr)
+    @pytest.mark.parametrize("wrong", [-1, True, 1.0])
+    def test_a_number_of_words_is_checked(self, bits, wrong):
+        with pytest.raises(InvalidInput, match="n: "):
+            bits.uint64(wrong)
+
 
 PARTS = st.one_of(
     st.binary(max_size=4), st.text(max_size=3), st.integers(), st.sampled_from([0, -1, 127, 128, -128, -129, 255, 256])

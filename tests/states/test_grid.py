@@ -153,6 +153,7 @@ def test_answers_far_outside_still_have_places():
         ((116.28, 10, 116.48, 20), 340, "H3"),
         ((0, 89.85, 1, 89.95), 340, "89.9"),
         ((-181, 0, 1, 1), 340, "west"),
+        ((0, 0, 400, 1), 340, "east"),
         ((0, "a", 1, 1), 340, "south"),
         (BEIJING, 0, "cell"),
         (BEIJING, "340ft", "cell"),

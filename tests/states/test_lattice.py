@@ -61,6 +61,7 @@ def test_a_point_off_the_lattice_is_refused_without_being_named(answer):
     ("pitch", "origin"),
     [
         ([0.0], [0.0]),
+        ([-1.0], [0.0]),
         ([np.nan], [0.0]),
         ([1.0], [np.inf]),
         ([1, 1], [0]),

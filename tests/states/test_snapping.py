@@ -108,6 +108,7 @@ def test_large_coordinates_near_together_are_exact():
         ([1e308, -1e308], "rescale"),
         ([0.0, 5e-324], "float64"),
         ([2**60], r"2\*\*53"),
+        ([-(2**63)], r"2\*\*53"),
         ([0, 2**29], "steps across"),
     ],
 )

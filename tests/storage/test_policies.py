@@ -130,6 +130,8 @@ def test_what_could_not_be_loaded_is_not_saved(path):
     [
         ({"format": 3}, "format 3.*upgrade"),
         ({"format": True}, "format"),
+        ({"format": 0}, "format 0"),
+        ({"format": "1"}, "format"),
         ({"kind": "secret"}, "one of categorical, complete"),
         ({"parameters": {}}, "n_states"),
         ({"parameters": {"n_states": -1}}, "N: got -1"),
@@ -141,6 +143,7 @@ def test_what_could_not_be_loaded_is_not_saved(path):
         ({"more": 1}, "more"),
         ({"merges": [[0, 1]]}, "merges"),
         ({"format": 2}, "merges"),
+        ({"format": 2, "merges": []}, "pairs of a merged state"),
         ({"format": 2, "merges": [[0, 1, 2]]}, "pairs of a merged state"),
         ({"format": 2, "merges": [[True, 0]]}, "pairs of a merged state"),
         ({"format": 2, "merges": {"0": 1}}, "pairs of a merged state"),

@@ -258,6 +258,7 @@ def test_the_lease_is_renewed_by_a_thread_of_its_own(path):
         ({"job": {"x": eval("[" * 70 + "]" * 70)}}, "job"),
         ({"holder": ""}, "holder"),
         ({"holder": "a\nb"}, "holder"),
+        ({"holder": 7}, "holder"),
         ({"seconds": 0}, "seconds"),
         ({"seconds": "soon"}, "seconds"),
     ],

@@ -166,6 +166,7 @@ def beyond_the_last_column():
     ("attributes", "field"),
     [
         ({"startprob_": [0.5, 0.6]}, "startprob_"),
+        ({"startprob_": [1.5, -0.5]}, "startprob_"),
         ({"startprob_": [np.nan, 1.0]}, "startprob_"),
         ({"startprob_": [1.0]}, "startprob_"),
         ({"startprob_": ["a", "b"]}, "startprob_"),

@@ -328,6 +328,7 @@ class TestCaps:
             ([[0]], None, Caps(3, 2), "owners: got None"),
             ([[0], [1]], ["a"], Caps(3, 2), "owners: got another number"),
             ([[0], [1]], ["a", None], Caps(3), "owners: got a missing owner"),
+            ([[0], [1]], ["a", float("nan")], Caps(3), "owners: got a missing owner"),
             ([[0], [1]], [["a"], ["b"]], Caps(3), "owners: got an owner that cannot"),
             ([[0], [1]], "ab", Caps(3), "owners: got str"),
             ([], ["a"], Caps(3), "owners: got another number"),

@@ -724,6 +724,7 @@ def test_none_at_all(ledger: Ledger) -> None:
         ([(0, 0, 1, 1), (0, 0, 3, 1)], "t"),
         ([(1, 0, 1, 1), (0, 0, 1, 1)], "t"),
         ([(2, 0, 1, 1)], "requests"),
+        ([(0, 3, 1, 1)], "requests"),
     ],
 )
 def test_columns_that_cannot_be_meant(rows: list[tuple[int, int, int, int]], field: str) -> None:
