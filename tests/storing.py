@@ -3,9 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 
-from dphmm.accounting import Caps, Entry, Request, Requests, StoredMany, Transaction
+from dphmm.accounting import Caps, Entry, Ledger, PlanRecord, Request, Requests, SessionHeader, StoredMany, Transaction
 from dphmm.types import IntArray
+
+FREE = Caps()
+PLAN = PlanRecord("p1", b"\xf0", 5, '{"epsilon":"1/2"}')
+OPTIONS = {"epsilon": "1/2", "start": "at"}
+
+
+def release(t: int, *, subject: str = "ann", query: str = "state", plan: PlanRecord = PLAN) -> Request:
+    return Request(subject, query, t, "release", Fraction(1, 2), Fraction(4, 3), plan, True, False)
+
+
+def never(wanted: IntArray | None = None) -> tuple[int, ...]:
+    raise AssertionError("drew although it must not")
+
+
+def open_all(ledger: Ledger, *keys: tuple[str, str]) -> None:
+    """Begin a session of each (subject, query), or of the state of ann alone."""
+    with ledger.transaction() as transaction:
+        for subject, query in keys or [("ann", "state")]:
+            transaction.open_session(SessionHeader(subject, query, OPTIONS))
 
 
 def store(transaction: Transaction, request: Request, draw: Callable[[], tuple[int, ...]], caps: Caps) -> Entry:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import zipfile
 
 import numpy as np
 import pandas as pd
@@ -14,6 +13,7 @@ from dphmm.storage.geo_files import read_features, read_points, read_zones, writ
 from dphmm.storage.importers import IMPORTERS
 from dphmm.storage.importers.rows import import_geo
 from dphmm.storage.private_tables import write_rejected
+from storage.importers.test_rows import write_folder, write_zip
 
 gpd = pytest.importorskip("geopandas")
 shapely = pytest.importorskip("shapely")
@@ -178,15 +178,11 @@ def test_gpx_files_of_a_folder_or_an_archive_are_one_persons_each(tmp_path, kind
         "ann.gpx": gpx_of(52.1, 52.2, tracks=2), "bob.GPX": gpx_of(52.3, 400, 52.5), "cut.gpx": GPX[:150], "no.gpx": "",
         "other.gpx": other, "notes.txt": "x", ".hidden.gpx": GPX,
     }  # fmt: skip
-    source = tmp_path / ("people" if kind == "folder" else "people.zip")
+    written = {f"people/{name}": text.encode() for name, text in files.items()}
     if kind == "folder":
-        source.mkdir()
-        for name, text in files.items():
-            (source / name).write_text(text)
+        source = write_folder(tmp_path, written) / "people"
     else:
-        with zipfile.ZipFile(source, "w") as archive:
-            for name, text in files.items():
-                archive.writestr(f"people/{name}", text)
+        source = write_zip(tmp_path / "people.zip", written)
     found = IMPORTERS["geo"](source, user_from="file-name", time_column=None, user_pattern=None)
     rows = found.trajectories
     assert rows.users == ("ann", "bob") and rows.lat.tolist() == [52.1, 52.1, 52.2, 52.2, 52.3, 52.5]
@@ -203,10 +199,8 @@ def test_gpx_files_of_a_folder_or_an_archive_are_one_persons_each(tmp_path, kind
 
 @pytest.mark.replayed_words
 def test_tracks_of_two_files_of_one_person_are_two_trips(tmp_path):
-    for name in ("ann/1.gpx", "ann/2.gpx", "bob/1.gpx"):
-        (tmp_path / "x" / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "x" / name).write_text(GPX)
-    rows = IMPORTERS["geo"](tmp_path / "x", user_from="folder-name").trajectories
+    source = write_folder(tmp_path / "x", dict.fromkeys(("ann/1.gpx", "ann/2.gpx", "bob/1.gpx"), GPX.encode()))
+    rows = IMPORTERS["geo"](source, user_from="folder-name").trajectories
     assert rows.users == ("ann", "bob") and sorted(rows.trip.tolist()) == [0, 0, 0, 0, 1, 1]
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import gzip
 import io
-import tarfile
-import zipfile
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,6 +14,7 @@ from hypothesis import strategies as st
 from dphmm.errors import InvalidInput
 from dphmm.storage.csv_files import TextLayout, TextMember, lines_of_records, opened
 from dphmm.storage.layouts import Layout, lines_by_file, looks_like_times, read_source
+from storage.importers.test_rows import write_folder, write_tar, write_zip
 
 CABS = Layout().changed(
     names="lat,lon,occupied,t", delimiter="space", comment="#", skip_lines=2, user_from="file-name",
@@ -46,17 +45,8 @@ def test_a_row_of_text_of_another_kind_is_read_in_place(tmp_path):
 def test_folders_archives_and_packed_members_are_the_same_rows(tmp_path):
     texts = {"d/new_a.txt": b"x\ny\n1 2 0 1213084687\nbad\n", "d/new_b.txt": b"x\ny\n", "d/_cabs.txt": b"z",
              "e/new_a.txt.gz": gzip.compress(b"x\ny\n3 4 0 1213084688\n5 400 0 1213084688\n")}  # fmt: skip
-    with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
-        for name, data in texts.items():
-            archive.writestr(name, data)
-    with tarfile.open(tmp_path / "x.tar.gz", "w:gz") as tar:
-        for name, data in texts.items():
-            info = tarfile.TarInfo(name)
-            info.size = len(data)
-            tar.addfile(info, io.BytesIO(data))
-            (tmp_path / "x" / name).parent.mkdir(parents=True, exist_ok=True)
-            (tmp_path / "x" / name).write_bytes(data)
-    found = [rows_of(tmp_path / name, CABS) for name in ("x.zip", "x.tar.gz", "x")]
+    sources = write_zip(tmp_path / "x.zip", texts), write_tar(tmp_path / "x.tar.gz", texts)
+    found = [rows_of(source, CABS) for source in (*sources, write_folder(tmp_path / "x", texts))]
     assert found[0][0] == found[1][0] == found[2][0]
     assert [(row["user"], row["lat"]) for row in found[0][0]] == [("a", 1.0), ("a", 3.0)]
     assert found[0][1] == [("d/new_a.txt", 2, "ragged_row"), ("e/new_a.txt.gz", 2, "invalid_place")]
@@ -208,14 +198,10 @@ def test_who_nobody_says_and_cells_that_are_not_cut_are_told_with_the_option(tmp
 
 
 def test_bombs_within_an_archive_and_archives_without_rows_are_refused(tmp_path):
-    with zipfile.ZipFile(tmp_path / "x.zip", "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("a.csv.gz", gzip.compress(b"\0" * (1 << 27)))
     with pytest.raises(InvalidInput, match="expands to more than"):
-        rows_of(tmp_path / "x.zip")
-    with zipfile.ZipFile(tmp_path / "e.zip", "w") as archive:
-        archive.writestr("a.jpg", b"x")
+        rows_of(write_zip(tmp_path / "x.zip", {"a.csv.gz": gzip.compress(b"\0" * (1 << 27))}))
     with pytest.raises(InvalidInput, match="without a file that has rows"):
-        rows_of(tmp_path / "e.zip")
+        rows_of(write_zip(tmp_path / "e.zip", {"a.jpg": b"x"}))
 
 
 LINES = st.lists(st.text(alphabet="a1 \t;#-=", max_size=8), max_size=8)

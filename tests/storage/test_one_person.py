@@ -16,8 +16,6 @@ import gzip
 import io
 import itertools
 import re
-import tarfile
-import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -40,6 +38,7 @@ from dphmm.storage.trajectories import (
     trajectories_from_table,
 )
 from neighbouring_files import first_neighbours, neighbours, placed, text
+from storage.importers.test_rows import write_folder, write_tar, write_zip
 
 #: Names that only the added person has; a row whose name cannot be read is nobody's.
 ODD_NAMES = (b"x", b"7", b"007", b"1.0", b"1e3", b"NA", b"=x", b"'x", b"-1", b"zz", b"nan", b"\xc3\xa9", b'"x ""y"""')
@@ -550,18 +549,23 @@ ODD_SEQUENCES = (
 )  # fmt: skip
 
 
+def by_number(path, data, **options):
+    """(step, state) of each person, who is the number of a line."""
+    path.write_bytes(data)
+    rows = IMPORTERS["sequences"](path, **options).trajectories
+    found: dict[int, list[Any]] = {}
+    for user, step, state in zip(rows.user, rows.step, rows.state, strict=True):
+        found.setdefault(int(rows.users[user]), []).append((int(step), state))
+    return found
+
+
 @pytest.mark.parametrize("named", [True, False])
 def test_sequences_without_names_of_people_are_the_same_but_for_their_numbers(named, tmp_path):
     """A person is the number of the line: one line more moves the numbers after it, and nothing else."""
     others = (b"1 3 2", b"2", b"3 3")
 
     def read(lines):
-        (tmp_path / "x.seq").write_bytes((SEQUENCE if named else b"") + text(b"", lines))
-        rows = IMPORTERS["sequences"](tmp_path / "x.seq", names=named).trajectories
-        found: dict[int, list[Any]] = {}
-        for user, step, state in zip(rows.user, rows.step, rows.state, strict=True):
-            found.setdefault(int(rows.users[user]), []).append((int(step), state))
-        return found
+        return by_number(tmp_path / "x.seq", (SEQUENCE if named else b"") + text(b"", lines), names=named)
 
     expected = read(others)
     assert sorted(expected) == [1, 2, 3]
@@ -579,12 +583,7 @@ def test_a_wide_table_without_names_is_the_same_but_for_its_numbers(tmp_path):
     others = (b"work,,school", b"1,1.0,work")
 
     def read(lines):
-        (tmp_path / "x.csv").write_bytes(text(b"m1,m2,m3", lines))
-        rows = IMPORTERS["sequences"](tmp_path / "x.csv", columns="m1:m3").trajectories
-        found: dict[int, list[Any]] = {}
-        for user, step, state in zip(rows.user, rows.step, rows.state, strict=True):
-            found.setdefault(int(rows.users[user]), []).append((int(step), state))
-        return found
+        return by_number(tmp_path / "x.csv", text(b"m1,m2,m3", lines), columns="m1:m3")
 
     expected = read(others)
     for line in (b"x,y,z", b"x", b"x,y,z,w", b"\xff,y,z", b"1.0,1,x", b",,"):
@@ -683,22 +682,9 @@ FOLDERS_OF_ROWS = {
 
 def packed(kind, files, folder):
     """A folder, or an archive in the order of the files."""
-    source = folder / {"zip": "x.zip", "tar": "x.tar"}.get(kind, f"folder{len(list(folder.iterdir()))}")
     if kind == "folder":
-        for name, data in files:
-            (source / name).parent.mkdir(parents=True, exist_ok=True)
-            (source / name).write_bytes(data)
-    elif kind == "zip":
-        with zipfile.ZipFile(source, "w") as archive:
-            for name, data in files:
-                archive.writestr(name, data)
-    else:
-        with tarfile.open(source, "w") as tar:
-            for name, data in files:
-                info = tarfile.TarInfo(name)
-                info.size = len(data)
-                tar.addfile(info, io.BytesIO(data))
-    return source
+        return write_folder(folder / f"folder{len(list(folder.iterdir()))}", dict(files))
+    return write_zip(folder / "x.zip", dict(files)) if kind == "zip" else write_tar(folder / "x.tar", dict(files), "w")
 
 
 @pytest.mark.parametrize("kind", ["folder", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("zip", "tar"))])

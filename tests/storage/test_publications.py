@@ -23,7 +23,7 @@ import numpy as np
 import pytest
 
 import dphmm
-from dphmm.accounting import Caps, MemoryLedger, PlanRecord, Publication, Request, Requests, SessionHeader
+from dphmm.accounting import Caps, MemoryLedger, Publication, Request, Requests, SessionHeader
 from dphmm.errors import BudgetExceeded, DphmmError, InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.markov.private import count_transitions, fit_counts
@@ -33,10 +33,8 @@ from dphmm.samplers.entropy import ReplayBits
 from dphmm.storage.ledger import open_ledger, schema
 from dphmm.storage.publications import fit_counts_once, model_of, query_statement
 from storage.test_statement import FOLDER, text_of
-from storing import store
+from storing import FREE, PLAN, store
 
-FREE = Caps()
-PLAN = PlanRecord("p1", b"\xf0", 5, "{}")
 PERSON = "all sequences of one person"
 FIT = Publication("walks", "fit", "digest", PERSON, "add-remove", epsilon=Fraction(1), counts=True)
 NOISY = Publication("noisy", "fit", "digest", PERSON, "add-remove", rho=Fraction(1, 8), counts=True)

@@ -25,162 +25,51 @@ from dphmm.errors import InvalidInput
 from dphmm.states import Trajectories
 from dphmm.storage.released import Published
 from dphmm.storage.statement import load_statement, privacy_statement, save_statement, write_statement
-from dphmm.storage.statement_types import ReleaseStatement, document
+from dphmm.storage.statement_types import document
 
 pytestmark = pytest.mark.replayed_words
 
-STEPS = 3
 #: Two lines of three places: neighbours along a line, two lines apart.
 SPACE = dphmm.StateSpace(np.array([[0, 0], [1, 0], [2, 0], [0, 9], [2, 9], [4, 9]]))
 POLICY = dphmm.policy.categorical([0, 0, 0, 1, 1, 1])
-TRUTH = ("0", "1", "5")
-
-
-def made(
-    model: dphmm.MarkovModel | None = None,
-    policy: dphmm.policy.PolicyGraph = POLICY,
-    *,
-    truth: tuple[str, ...] = TRUTH,
-    people: str = "unknown",
-    epsilon: str = "1/3",
-    **choices: Any,
-) -> ReleaseStatement:
-    """The statement of two subjects' releases."""
-    model = model_of() if model is None else model
-    batch = Batch(model, policy, SPACE, Fraction(epsilon), **choices)
-    rows = Trajectories.from_labels(
-        [user for user in ("ann", "bob") for _ in range(STEPS)],
-        step=np.tile(np.arange(STEPS), 2),
-        state=np.array([*truth, *truth[::-1]], dtype=object),
-    )
-    published = Published()
-    for chunk in batch.run(rows):
-        published.add(chunk)
-    return privacy_statement(
-        published, model=model, policy=policy, space=SPACE, options=batch.setting.options, model_people=people
-    )
-
-
-def stated(*args: Any, **choices: Any) -> dict[str, Any]:
-    """The same for JSON."""
-    return document(made(*args, **choices))
-
-
-def written(statement: ReleaseStatement, folder: Path) -> dict[str, Any]:
-    """The statement as it lies beside a file."""
-    release = folder / "released.csv"
-    release.write_text("user\n")
-    path = write_statement(release, statement)
-    assert path.name == "released.csv.privacy.json"
-    found: dict[str, Any] = json.loads(path.read_text())
-    return found
-
-
-def everything_said(statement: dict[str, Any]) -> str:
-    return json.dumps(statement)
 
 
 def test_totals_are_those_of_the_rows_and_say_what_they_mean() -> None:
-    statement = stated()
-    assert statement["epsilon"] == "1/3"
-    assert statement["published"] == {"rows": 2 * STEPS, "subjects": 2, "public_constants": 0}
-    assert sum(statement["mechanism"]["chosen"].values()) == 2 * STEPS
+    statement = document(released(model_of(), steps=3))
+    assert statement["published"] == {"rows": 6, "subjects": 2, "public_constants": 0}
+    assert sum(statement["mechanism"]["chosen"].values()) == 6
     totals = statement["totals"]
     assert totals["epsilon_sum"] == "1"
     assert "not a bound for two states of one step" in totals["epsilon_sum_meaning"]
     assert "Theorem 7.2" in totals["cost_sum_meaning"]
-    batch = Batch(model_of(), POLICY, SPACE, "1", bits=dphmm.ReplayBits(0))
-    plan = batch.session("x", "0").plan
-    assert float(totals["cost_sum"]) == pytest.approx(float(plan.cost) * STEPS / 3)
+    plan = Batch(model_of(), POLICY, SPACE, "1", protection="nearest", bits=dphmm.ReplayBits(0)).session("x", "0").plan
+    assert float(totals["cost_sum"]) == pytest.approx(float(plan.cost))
 
 
 def test_plans_are_named_by_hash() -> None:
-    plans = stated()["plans"]
+    plans = document(released(model_of()))["plans"]
     assert plans["count"] == len(plans["hashes"]) >= 1
     assert plans["sha256"] == hashlib.sha256("\n".join(sorted(plans["hashes"])).encode()).hexdigest()
 
 
-def test_a_secure_release_promises_each_release_given_the_past() -> None:
-    statement = stated(people="others")
-    assert statement["private"] is statement["promise"]["holds"] is statement["randomness"]["secure"] is True
-    assert statement["not_private_because"] == statement["unknown_because"] == []
-    assert "given everything released" in statement["unit_of_privacy"]
-    assert "exp(1/3)" in statement["promise"]["meaning"][0]
-    said = everything_said(statement)
-    for never in ("Who is in the data", "how often", "outside the support", "knows more than the model"):
-        assert never in said
-
-
-def test_replayable_bits_are_not_private() -> None:
-    statement = stated(bits=dphmm.ReplayBits(1))
-    assert statement["private"] is statement["promise"]["holds"] is False
-    assert statement["unknown_because"] == []
-    assert "replayable" in statement["not_private_because"][0]
-    assert statement["randomness"]["meaning"].startswith("NOT PRIVATE")
-    assert statement["randomness"]["replayable_rows"] == 2 * STEPS
-
-
-def test_a_delta_set_says_what_happens_outside_it() -> None:
-    meaning = stated(constraint="delta=0.2")["constraint"]["meaning"]
-    assert "surrogate" in meaning and "contracted" in meaning
-    assert "surrogate" not in stated()["constraint"]["meaning"]
-
-
-@pytest.mark.parametrize(
-    ("people", "private", "words"),
-    [
-        ("same", False, "no bound holds"),
-        ("unknown", "unknown", "among those it was fitted on"),
-        ("others", True, "other people"),
-    ],
-)
-def test_whom_an_unprivate_model_was_fitted_on_is_told(people: str, private: bool | str, words: str) -> None:
-    statement = stated(model_of(private=False, method="maximum likelihood"), people=people)
-    assert statement["private"] == statement["promise"]["holds"] == private
-    assert words in statement["model"]["meaning"]
-    assert any("fitted on" in sentence for sentence in statement["not_protected"])
-
-
-def test_a_given_model_is_not_called_fitted() -> None:
-    statement = stated()
-    assert statement["model"]["private"] is None
-    assert statement["model"]["meaning"].startswith("Given")
-
-
 def test_whoever_the_model_is_of_must_be_one_of_three_words() -> None:
     with pytest.raises(InvalidInput, match="model_people"):
-        stated(people="everybody")
+        released(model_of(), said={"model_people": "everybody"})
 
 
-@pytest.mark.parametrize("choices", [{}, {"constraint": "delta=0.2"}])
-def test_nothing_depends_on_the_truth(choices: dict[str, Any]) -> None:
-    def of(truth: tuple[str, ...]) -> dict[str, Any]:
-        # A δ-set follows the answers, so only one step of it is the same for every truth.
-        return stated(truth=truth, **choices) if "constraint" not in choices else _first_step(truth)
-
-    assert of(("0", "0", "0")) == of(("5", "3", "nowhere"))
-
-
-def _first_step(truth: tuple[str, ...]) -> dict[str, Any]:
-    model = model_of()
-    batch = Batch(model, POLICY, SPACE, 1, constraint="delta=0.2")
-    rows = Trajectories.from_labels(["ann"], step=np.array([0]), state=np.array(truth[:1], dtype=object))
-    published = Published(row for chunk in batch.run(rows) for row in chunk)
-    return document(
-        privacy_statement(published, model=model, policy=POLICY, space=SPACE, options=batch.setting.options)
-    )
-
-
-def test_parameters_of_a_policy_are_given_unless_they_are_long() -> None:
-    edges = dphmm.policy.from_edges([(0, 1), (3, 4)], 6)
-    assert stated(policy=edges)["policy"]["parameters"] is not None
-    statement = stated()
-    assert statement["policy"]["kind"] == POLICY.kind
-    assert statement["policy"]["sha256"] == POLICY.digest
+# A δ-set follows the answers, so only one step of it is the same for every truth.
+@pytest.mark.parametrize(("steps", "choices"), [(3, {}), (1, {"constraint": "delta=0.2"})])
+def test_nothing_depends_on_the_truth(steps: int, choices: dict[str, Any]) -> None:
+    truths = (["0", "0", "0"], ["5", "3", "nowhere"])
+    one, other = (document(released(model_of(), steps=steps, truth=truth, **choices)) for truth in truths)
+    assert one == other
 
 
 def test_the_written_statement_names_its_file(tmp_path: Path) -> None:
-    found = written(made(), tmp_path)
+    (tmp_path / "released.csv").write_text("user\n")
+    path = write_statement(tmp_path / "released.csv", released(model_of()))
+    assert path.name == "released.csv.privacy.json"
+    found = json.loads(path.read_text())
     assert found["file"] == {"name": "released.csv", "sha256": hashlib.sha256(b"user\n").hexdigest()}
     assert document(load_statement(tmp_path / "released.csv")) == found
 
@@ -221,12 +110,13 @@ def released(
     space: dphmm.StateSpace = SPACE,
     *,
     steps: int = 2,
+    truth: list[str] | None = None,
     said: dict[str, Any] | None = None,
     **options: Any,
 ) -> Any:
     """The statement of a release of two people, one of whom is in no state at the end."""
     batch = Batch(model, policy, space, Fraction(1, 3), **{"protection": "nearest", **options})
-    first = [space.names[0], *["nowhere"] * (steps - 1)] if steps else []
+    first = ([space.names[0], *["nowhere"] * (steps - 1)] if truth is None else truth)[:steps]
     rows = Trajectories.from_labels(
         [user for user in ("ann", "bob") for _ in range(steps)],
         step=np.tile(np.arange(steps), 2),

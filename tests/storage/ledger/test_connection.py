@@ -15,19 +15,15 @@ from pathlib import Path
 
 import pytest
 
-from dphmm.accounting import Caps, PlanRecord, Request, SessionHeader
 from dphmm.errors import InvalidInput
 from dphmm.storage.ledger import SqliteLedger, open_ledger
-from storing import store
-
-PLAN = PlanRecord("p", b"\x80", 2, "{}")
+from storing import FREE, open_all, release, store
 
 
 def keep(ledger: SqliteLedger, t: int) -> None:
+    open_all(ledger)
     with ledger.transaction() as transaction:
-        transaction.open_session(SessionHeader("ann", "state", {}))
-        request = Request("ann", "state", t, "release", Fraction(1, 2), Fraction(4, 3), PLAN, True, False)
-        store(transaction, request, lambda: (t,), Caps())
+        store(transaction, release(t), lambda: (t,), FREE)
 
 
 @pytest.fixture

@@ -14,31 +14,14 @@ from dphmm.accounting import Caps, Ledger, Looked, MemoryLedger, PlanRecord, Req
 from dphmm.accounting.budget import EMPTY, Account
 from dphmm.errors import BudgetExceeded, InvalidInput
 from dphmm.types import IntArray
-from storing import store, store_many
+from storing import FREE, OPTIONS, PLAN, never, open_all, release, store, store_many
 
-FREE = Caps()
-PLAN = PlanRecord("p1", b"\xf0", 5, '{"epsilon":"1/2"}')
-OPTIONS = {"epsilon": "1/2", "start": "at"}
 #: Epsilon and cost of one such release.
 SPENT_ONCE = (Fraction(1, 2), Fraction(4, 3))
 
 
-def release(t: int, *, subject: str = "ann", query: str = "state", plan: PlanRecord = PLAN) -> Request:
-    return Request(subject, query, t, "release", Fraction(1, 2), Fraction(4, 3), plan, True, False)
-
-
 def skip(t: int) -> Request:
     return Request("ann", "state", t, "skip", None, None, None, True, False)
-
-
-def never() -> tuple[int, ...]:
-    raise AssertionError("drew although it must not")
-
-
-def open_all(ledger: Ledger, *keys: tuple[str, str]) -> None:
-    with ledger.transaction() as transaction:
-        for subject, query in keys or [("ann", "state")]:
-            transaction.open_session(SessionHeader(subject, query, OPTIONS))
 
 
 def test_a_stored_step_is_returned_whatever_would_be_drawn(ledger: Ledger) -> None:
@@ -264,7 +247,7 @@ def test_transactions_do_not_nest_and_end(ledger: Ledger) -> None:
         transaction.open_session(SessionHeader("ann", "state", OPTIONS))
     uses: list[Callable[[], object]] = [
         lambda: store(transaction, release(1), never, FREE),
-        lambda: store_many(transaction, columns([(0, 0, 1, 1)]), never_many, FREE),
+        lambda: store_many(transaction, columns([(0, 0, 1, 1)]), never, FREE),
         lambda: transaction.admit(release(1), FREE),
         lambda: transaction.admit_many(columns([(0, 0, 1, 1)]), FREE),
         lambda: transaction.open_session(SessionHeader("bob", "state", OPTIONS)),
@@ -282,14 +265,16 @@ def test_transactions_do_not_nest_and_end(ledger: Ledger) -> None:
 
 def test_one_hash_is_one_plan(ledger: Ledger) -> None:
     open_all(ledger)
-    other = replace(PLAN, plan_states=b"\x0f")
+    first = replace(PLAN, plan_states=b"\x0f")
     with ledger.transaction() as transaction:
-        store(transaction, release(1), lambda: (1,), FREE)
-        store(transaction, release(2, plan=replace(PLAN)), lambda: (1,), FREE)
+        store(transaction, release(1, plan=first), lambda: (1, 1), FREE)
+        store(transaction, release(2, plan=replace(first)), lambda: (1, 1), FREE)
     for _ in range(2):
         with pytest.raises(InvalidInput, match=r"^plan: .*another"), ledger.transaction() as transaction:
-            store(transaction, release(3, plan=other), lambda: (1,), FREE)
-    assert ledger.plan("p1") == PLAN
+            store(transaction, release(3), lambda: (1, 1), FREE)
+    with pytest.raises(InvalidInput, match=r"^plan: .*another"), ledger.transaction() as transaction:
+        store_many(transaction, columns([(0, 0, 3, 1)]), numbered, FREE)
+    assert ledger.plan("p1") == first and len(ledger.entries("ann", "state")) == 2
 
 
 def test_many_plans_in_one_transaction(ledger: Ledger) -> None:
@@ -339,6 +324,8 @@ def test_what_is_unknown(ledger: Ledger) -> None:
     with ledger.transaction() as transaction:
         assert transaction.entry("ann", "state", 1) is None
         assert transaction.last_step("ann", "state") == 0
+        nothing = store_many(transaction, columns([]), never, FREE)
+        assert len(nothing.z) == len(nothing.fresh) == 0
         transaction.open_session(SessionHeader("ann", "state", OPTIONS))
         assert [transaction.entry("ann", "state", t) for t in (-1, 0, 1)] == [None] * 3
 
@@ -578,10 +565,6 @@ def numbered(wanted: IntArray) -> IntArray:
     return np.stack([wanted, -wanted], axis=1)
 
 
-def never_many(wanted: IntArray) -> IntArray:
-    raise AssertionError("drew although it must not")
-
-
 MANY = [(0, 0, 1, 1), (0, 2, 2, 4), (0, 1, 6, 1), (1, 1, 1, 1), (1, 0, 2, 1)]
 
 
@@ -618,7 +601,7 @@ def test_many_draw_once_and_only_for_what_is_new(ledger: Ledger) -> None:
         store_many(transaction, columns(MANY[:2]), numbered, FREE)
     with ledger.transaction() as transaction:
         stored = store_many(transaction, columns(MANY), draw, FREE)
-        again = store_many(transaction, columns(MANY), never_many, Caps(epsilon=Fraction(0)))
+        again = store_many(transaction, columns(MANY), never, Caps(epsilon=Fraction(0)))
     assert asked == [[2, 3, 4]]
     assert stored.fresh.tolist() == [False, False, True, True, True]
     assert not again.fresh.any()
@@ -630,9 +613,9 @@ def test_what_refuses_one_of_many_refuses_all(ledger: Ledger, rows: list[tuple[i
     open_all(ledger, ("ann", "state"), ("bob", "state"))
     with ledger.transaction() as transaction:
         with pytest.raises(InvalidInput, match=r"^t: got 2; expected 1, the next step"):
-            store_many(transaction, columns(rows), never_many, FREE)
+            store_many(transaction, columns(rows), never, FREE)
         with pytest.raises(InvalidInput, match="opened"):
-            store_many(transaction, columns([(0, 0, 1, 1)], ("eve",)), never_many, FREE)
+            store_many(transaction, columns([(0, 0, 1, 1)], ("eve",)), never, FREE)
         store(transaction, release(1), lambda: (3,), FREE)
     assert [entry.z for entry in ledger.entries("ann", "state")] == [(3,)]
     assert ledger.entries("bob", "state") == []
@@ -644,7 +627,7 @@ def test_many_compare_public_parameters_of_stored_steps(ledger: Ledger, field: s
     with ledger.transaction() as transaction:
         store(transaction, release(1), lambda: (12345, 1), FREE)
     with pytest.raises(InvalidInput, match="as step 1 was stored") as caught, ledger.transaction() as transaction:
-        store_many(transaction, columns([(0, term, 1, 1), (0, 0, 2, 1)]), never_many, FREE)
+        store_many(transaction, columns([(0, term, 1, 1), (0, 0, 2, 1)]), never, FREE)
     assert caught.value.field == field
     assert "12345" not in str(caught.value)
 
@@ -658,7 +641,7 @@ def test_caps_of_many_hold_for_each_subject_and_all_before_the_draw(ledger: Ledg
     one_by_one = r'step 2 of query "state" for subject "bob" requested 0\.5; spent 1, remaining 0, cap 1'
     with ledger.transaction() as transaction:
         with pytest.raises(BudgetExceeded, match=one_by_one):
-            store_many(transaction, columns(rows), never_many, caps)
+            store_many(transaction, columns(rows), never, caps)
         assert transaction.spent("ann").epsilon == 0
         store_many(transaction, columns(rows[:3]), numbered, caps)
     assert ledger.spent("ann").epsilon == ledger.spent("bob").epsilon == 1
@@ -698,21 +681,6 @@ def test_an_exception_undoes_many(ledger: Ledger) -> None:
         raise KeyboardInterrupt
     assert ledger.entries("ann", "state") == ledger.entries("bob", "state") == []
     assert ledger.spent("ann") == Spent(Fraction(0), Fraction(0))
-
-
-def test_many_of_one_hash_are_of_one_plan(ledger: Ledger) -> None:
-    open_all(ledger)
-    with ledger.transaction() as transaction:
-        store(transaction, release(1, plan=replace(PLAN, plan_states=b"\x0f")), lambda: (1, 1), FREE)
-    with pytest.raises(InvalidInput, match=r"^plan: .*another"), ledger.transaction() as transaction:
-        store_many(transaction, columns([(0, 0, 2, 1)]), numbered, FREE)
-    assert len(ledger.entries("ann", "state")) == 1
-
-
-def test_none_at_all(ledger: Ledger) -> None:
-    with ledger.transaction() as transaction:
-        stored = store_many(transaction, columns([]), never_many, FREE)
-    assert len(stored.z) == len(stored.fresh) == 0
 
 
 @pytest.mark.parametrize(

@@ -14,13 +14,11 @@ import numpy as np
 import pytest
 
 from dphmm import SequencePromise
-from dphmm.accounting import Caps, MemoryLedger, PlanRecord, Request, Requests, SessionHeader
+from dphmm.accounting import Caps, MemoryLedger, Request, Requests, SessionHeader
 from dphmm.errors import BudgetExceeded, DphmmError, InvalidInput
 from dphmm.storage.ledger import open_ledger
-from storing import store
+from storing import FREE, PLAN, store
 
-FREE = Caps()
-PLAN = PlanRecord("p1", b"\xf0", 5, "{}")
 HALF = Fraction(1, 2)
 
 

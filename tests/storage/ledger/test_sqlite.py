@@ -16,19 +16,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dphmm.accounting import Caps, PlanRecord, Request, Requests, SessionHeader
+from dphmm.accounting import Caps, PlanRecord, Requests, SessionHeader
 from dphmm.errors import DphmmError, InvalidInput, LedgerBusy
 from dphmm.storage.ledger import SqliteLedger, open_ledger, schema
 from dphmm.storage.ledger import transaction as transaction_module
 from dphmm.storage.ledger.connection import use_wal
 from dphmm.types import IntArray
-from storing import store, store_many
-
-PLAN = PlanRecord("p1", b"\xf0", 5, "{}")
-
-
-def release(t: int, plan: PlanRecord = PLAN) -> Request:
-    return Request("ann", "state", t, "release", Fraction(1, 2), Fraction(4, 3), plan, True, False)
+from storing import FREE, open_all, release, store, store_many
 
 
 def big_plan(t: int) -> PlanRecord:
@@ -37,10 +31,11 @@ def big_plan(t: int) -> PlanRecord:
 
 
 def fill(path: Path, steps: int) -> None:
-    with open_ledger(path) as ledger, ledger.transaction() as transaction:
-        transaction.open_session(SessionHeader("ann", "state", {}))
-        for t in range(1, steps + 1):
-            store(transaction, release(t, big_plan(t)), lambda t=t: (t,), Caps())  # type: ignore[misc]
+    with open_ledger(path) as ledger:
+        open_all(ledger)
+        with ledger.transaction() as transaction:
+            for t in range(1, steps + 1):
+                store(transaction, release(t, plan=big_plan(t)), lambda t=t: (t,), FREE)  # type: ignore[misc]
 
 
 @pytest.fixture
@@ -51,8 +46,7 @@ def path(tmp_path: Path) -> Path:
 @pytest.fixture
 def ledger(path: Path) -> Iterator[SqliteLedger]:
     with open_ledger(path, timeout=5) as made:
-        with made.transaction() as transaction:
-            transaction.open_session(SessionHeader("ann", "state", {}))
+        open_all(made)
         yield made
 
 
@@ -109,7 +103,7 @@ def test_the_sql_says_nothing_but_public_values(tmp_path: Path) -> None:
                     transaction.open_session(SessionHeader("ann", "state", {"epsilon": "1/2"}))
                     for t in (1, 2):
                         store(transaction, release(t), lambda: answers[state], Caps(cost=Fraction(9)))
-                    store(transaction, release(1), lambda: answers[state], Caps())
+                    store(transaction, release(1), lambda: answers[state], FREE)
 
             said[state] = "\n".join(traced(ledger, work)).replace(z, "Z")
             content = b"".join(file.read_bytes() for file in folder.iterdir())
@@ -159,7 +153,7 @@ def test_many_that_the_file_does_not_hold_as_written_are_not_shown(
 
     def work() -> None:
         with ledger.transaction() as transaction, contextlib.suppress(DphmmError):
-            store_many(transaction, many_of(9), doubled, Caps())
+            store_many(transaction, many_of(9), doubled, FREE)
 
     assert "failed before" in refusal(work, DphmmError)
     assert ledger.entries("ann", "state") == []
@@ -176,10 +170,10 @@ def test_reopening_gives_the_same_bytes_of_record(path: Path) -> None:
     with open_ledger(path) as ledger:
         ledger.check()
         assert [ledger.entries("ann", "state"), ledger.spent("ann"), ledger.plan("p7")] == before
+        open_all(ledger)
         with ledger.transaction() as transaction:
-            transaction.open_session(SessionHeader("ann", "state", {}))
             for entry in before[0]:  # type: ignore[union-attr]
-                again = release(entry.t, ledger.plan(entry.plan_hash or ""))
+                again = release(entry.t, plan=ledger.plan(entry.plan_hash or ""))
                 assert store(transaction, again, lambda: (0,), Caps(epsilon=Fraction(0))) == entry
         assert list(ledger._reader().iterdump()) == dump
     assert sorted(file.name for file in path.parent.iterdir()) == ["ledger.db"]
@@ -210,10 +204,11 @@ def test_a_row_takes_few_bytes(path: Path, plans: int, most: int) -> None:
     rng = np.random.default_rng(0)
     description = '{"cost": "11", "given_partners": [], "joins": [], "mechanisms": [], "partners": []}'
     made = [PlanRecord(rng.bytes(32).hex(), rng.bytes(18), 144, description) for _ in range(plans)]
-    with open_ledger(path) as ledger, ledger.transaction() as transaction:
-        transaction.open_session(SessionHeader("ann", "state", {}))
-        for t in range(1, 3001):
-            store(transaction, release(t, made[t % plans]), lambda t=t: (t % 99, -(t % 77)), Caps())  # type: ignore[misc]
+    with open_ledger(path) as ledger:
+        open_all(ledger)
+        with ledger.transaction() as transaction:
+            for t in range(1, 3001):
+                store(transaction, release(t, plan=made[t % plans]), lambda t=t: (t % 99, -(t % 77)), FREE)  # type: ignore[misc]
     assert (path.stat().st_size - empty) / 3000 <= most
 
 
@@ -280,7 +275,7 @@ def test_a_file_that_turns_read_only_lets_nothing_out(ledger: SqliteLedger) -> N
 
     def work() -> None:
         with ledger.transaction() as transaction:
-            entry = store(transaction, release(1), lambda: (1,), Caps())
+            entry = store(transaction, release(1), lambda: (1,), FREE)
         shown.append(entry)
 
     assert "can be written" in refusal(work)
@@ -301,7 +296,7 @@ def test_a_full_disk_lets_nothing_out_and_a_retry_is_safe(ledger: SqliteLedger) 
     def work() -> None:
         with ledger.transaction() as transaction:
             for t, plan in plans.items():
-                store(transaction, release(t, plan), lambda t=t: drawn.append(t) or (t,), Caps())  # type: ignore[misc]
+                store(transaction, release(t, plan=plan), lambda t=t: drawn.append(t) or (t,), FREE)  # type: ignore[misc]
 
     assert "disk is full" in refusal(work, DphmmError)
     assert 1 < len(drawn) < 20
@@ -322,10 +317,10 @@ def test_a_transaction_that_failed_cannot_go_on(ledger: SqliteLedger) -> None:
         with ledger.transaction() as transaction:
             with pytest.raises(DphmmError, match="disk is full"):
                 for t in range(1, 21):
-                    store(transaction, release(t, big_plan(t)), lambda: (1,), Caps())
+                    store(transaction, release(t, plan=big_plan(t)), lambda: (1,), FREE)
             # Nor may it hide why it failed.
             with pytest.raises(DphmmError, match="disk is full"):
-                store(transaction, release(1), lambda: (1,), Caps())
+                store(transaction, release(1), lambda: (1,), FREE)
             # Leaving normally must not commit what is left of it.
 
     assert "disk is full" in refusal(work, DphmmError)
@@ -337,9 +332,9 @@ def test_an_interrupt_right_after_the_beginning_locks_nobody_out(ledger: SqliteL
     # Ctrl-C can come when BEGIN has been executed and the block has not been entered.
     ledger._begun()
     with ledger.transaction() as transaction:
-        store(transaction, release(1), lambda: (7,), Caps())
+        store(transaction, release(1), lambda: (7,), FREE)
     with open_ledger(path, timeout=0.1) as other, other.transaction() as transaction:
-        store(transaction, release(2), lambda: (8,), Caps())
+        store(transaction, release(2), lambda: (8,), FREE)
     assert [entry.z for entry in ledger.entries("ann", "state")] == [(7,), (8,)]
 
 
@@ -353,7 +348,7 @@ def test_a_file_held_by_another_is_busy(ledger: SqliteLedger, path: Path) -> Non
         other.execute("ROLLBACK")
         other.close()
         with waiting.transaction() as transaction:
-            store(transaction, release(1), lambda: (1,), Caps())
+            store(transaction, release(1), lambda: (1,), FREE)
 
 
 def test_a_thread_waits_no_longer_than_the_timeout(path: Path) -> None:
@@ -420,8 +415,7 @@ def test_one_command_at_a_time(path: Path) -> None:
         with one.lease("commands"):
             for other in (one, two):
                 assert "another dphmm command" in refusal(lambda o=other: o.lease("commands").__enter__(), LedgerBusy)  # type: ignore[misc]
-            with two.transaction() as transaction:
-                transaction.open_session(SessionHeader("ann", "state", {}))
+            open_all(two)
         with two.lease("commands"):
             pass
 
