@@ -88,7 +88,7 @@ def test_published_times_are_starts_of_steps_and_the_last_row_of_a_step_wins(par
 def test_known_users_need_resume_and_then_keep_their_answers(parts):
     ledger = MemoryLedger()
     first = released(batch(parts, 1, ledger=ledger), rows_of())
-    with pytest.raises(InvalidInput, match="resume"):
+    with pytest.raises(InvalidInput, match="resume to continue them: a new ledger would answer the same steps"):
         released(batch(parts, 2, ledger=ledger), rows_of())
     longer = rows_of("abcabfe", ["u", "u", "u", "v", "v", "u", "w"])
     work = batch(parts, 3, ledger=ledger)
@@ -160,6 +160,14 @@ def test_an_epsilon_cap_is_checked_for_all_rows_before_any(parts):
     with pytest.raises(BudgetExceeded, match="cap_epsilon"):
         released(batch(parts, ledger=ledger, cap_epsilon=2), rows_of())
     assert ledger.sessions() == []
+
+
+def test_drift_has_a_row_like_any_other(parts):
+    """Names that no state has are released, and counted for the owner alone."""
+    work = batch(parts)
+    rows = released(work, rows_of("aQcZb"))
+    assert len(rows) == 5
+    assert work.report.drifted == work.report.outside == 2
 
 
 @pytest.mark.replayed_words

@@ -304,6 +304,10 @@ def test_another_epsilon_or_policy_is_convicted(finished):
     for public in ((model, policy, space, Fraction(1, 2)), (model, dphmm.policy.complete(6), space, 1)):
         assert check_released(finished.table, *public, ledger=finished.ledger).convicted
         assert check_released(finished.table, *public).convicted
+    asked = *finished.public[:3], Fraction(1, 2)
+    told = "\n".join(check_released(finished.path, *asked, ledger=finished.ledger).lines)
+    assert "says epsilon 1, and 0.5 was given: give the audit what was released with" in told
+    assert "the epsilon of the ledger is 1, not 0.5" in told
 
 
 def statement(finished, change):

@@ -315,6 +315,11 @@ def test_what_does_not_match_is_refused_in_one_line(call, message):
     assert "\n" not in str(refused.value)
 
 
+def test_other_names_are_not():
+    with pytest.raises(AttributeError, match="no attribute 'accuracy'"):
+        _ = evaluation.accuracy
+
+
 def test_the_page_s_example_runs(capsys):
     (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "measures.md").read_text(), re.DOTALL)
     exec(compile(code, "measures.md", "exec"), {})

@@ -484,6 +484,15 @@ def test_without_scripts_the_first_screen_is_there(name, browser, page):
     assert tab.ask("[...document.querySelectorAll('input, select')].every((e) => !e.getClientRects().length)")
 
 
+def test_an_injected_script_would_not_run(browser, page, tmp_path):
+    """The page's own policy stops what escaping might one day let through."""
+    path = tmp_path / "page.html"
+    path.write_text(page("grid").read_text().replace("<main>", "<main><script>window.bad = 1</script><p onclick='1'>"))
+    tab = browser.open(path)
+    assert tab.ask("window.bad === undefined")
+    assert any("Content Security Policy" in complaint for complaint in tab.complaints())
+
+
 def test_the_keyboard_reaches_everything(browser, page):
     """Tab goes through every control, link and detail that can be seen, and each shows where it is."""
     tab = browser.open(page("planned"), **LOOKS["desktop"])
