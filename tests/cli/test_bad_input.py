@@ -48,6 +48,22 @@ CASES = {
     "fit a speed in words": (f"fit people.csv -o m.npz {GRID} --max-speed fast", 2, "--max-speed"),
     "fit negative smoothing": (f"fit people.csv -o m.npz {GRID} --smoothing -1", 2, "smoothing"),
     "fit smoothing that is no number": (f"fit people.csv -o m.npz {GRID} --smoothing 1_0", 2, "--smoothing"),
+    "fit smoothing beyond all floats": (
+        f"fit people.csv -o m.npz {GRID} --smoothing 1e999",
+        2,
+        "--smoothing: got 1e999",
+    ),
+    "fit a box beyond all floats": (
+        "fit people.csv -o m.npz --grid 1km --bbox 1e999,50,11,51",
+        2,
+        "--bbox W: got 1e999",
+    ),
+    "fit a speed beyond all floats": (
+        f"fit people.csv -o m.npz {GRID} --max-speed {'9' * 350}m/s",
+        2,
+        "--max-speed: got 9999",
+    ),
+    "fit cells of next to nothing": (f"fit people.csv -o m.npz --grid 0.{'0' * 350}1m --bbox 10,50,11,51", 2, "--grid"),
     "fit cells of hardly more": (
         f"fit people.csv -o m.npz --grid 0.{'0' * 315}1m --bbox 10,50,11,51",
         2,
@@ -85,6 +101,11 @@ CASES = {
     "policy for no model": ("policy complete none.npz -o p.json", 2, "existing model"),
     "policy for a text": ("policy complete walks.csv -o p.json", 2, "walks.csv"),
     "policy for half a model": ("policy complete half.npz -o p.json", 2, "half.npz"),
+    "policy of a radius of next to nothing": (
+        f"policy radius model.npz -o p.json --radius 0.{'0' * 390}1m",
+        2,
+        "--radius: got 1/1000",
+    ),
     "policy of a graph in another format": ("policy edges model.npz -o p.json --graph g.dot", 2, ".graphml"),
     "policy of an unknown state": ("policy edges model.npz -o p.json --graph edges.csv", 2, "row 2"),
     "policy without labels": ("policy categorical model.npz -o p.json", 2, "--labels"),

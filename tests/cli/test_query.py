@@ -320,6 +320,7 @@ CASES = {
         HISTOGRAM + " --dependence group:3 --max-rows-per-user 4",
         "--max-rows-per-user: got 4; expected none with group:3, which says 3",
     ),
+    "a group of no rows": (HISTOGRAM + " --dependence group --max-rows-per-user 0", "--max-rows-per-user: got 0"),
     "a group of edges": (DEGREE + " --dependence group", "--dependence: got group; expected group:K"),
     "a friend who is nobody": (
         HISTOGRAM + " --max-rows-per-user 3 --dependence friends:nobody.csv",
@@ -333,6 +334,10 @@ CASES = {
         HISTOGRAM + " --max-rows-per-user 3 --dependence friends:self.csv",
         "--dependence friends:self.csv, line 3: got a loop; expected pairs of different people",
     ),
+    "a friend of oneself in a text": (
+        KMEANS + " --max-rows-per-user 3 --dependence friends:self.txt",
+        "self.txt, row 2: got a loop",
+    ),
     "friends in a text of anything": (
         KMEANS + " --max-rows-per-user 3 --dependence friends:bad.txt",
         "bad.txt, with a line that is not two names",
@@ -342,11 +347,15 @@ CASES = {
     "a chain for points": (KMEANS + " --dependence markov:m.npz", "says nothing of these records"),
     "an unbounded attribute": (KMEANS.replace(" --box 0:10,0:10", ""), "unbounded numbers cannot be protected"),
     "a box upside down": (KMEANS.replace("0:10,0:10", "0:10,10:0"), "LOW < HIGH"),
+    "a box for one of two columns": (KMEANS.replace("0:10,0:10", "0:10"), "each of 2 columns"),
     "a box beyond all floats": (KMEANS.replace("0:10,0:10", "0:10,0:1e400"), "--box: got 1e400"),
     "no start": (KMEANS.partition(" --start")[0], "--start: got nothing"),
+    "a start of another dimension": (KMEANS.replace("1,1;9,9", "1;9"), "--start: got 1;9"),
+    "no rounds": (KMEANS + " --iterations 0", "--iterations: got 0"),
     "a column that is not there": (KMEANS.replace("--columns x,y", "--columns x,z"), "--columns: got z"),
     "people that nobody counted": (DEGREE.replace(" --people 5", ""), "--people: got nothing"),
     "no level": (DEGREE.replace(" --level edge", ""), "--level: got nothing"),
+    "no cap": (DEGREE.replace(" --cap 3", ""), "--cap: got nothing"),
     "friends of edges": (DEGREE + " --dependence friends:friends.csv", "not in a list of friends"),
     "edges in two of three columns": (
         DEGREE.replace("edges", "three"),
@@ -357,14 +366,18 @@ CASES = {
         "three.csv: id, a, b; expected two",
     ),
     "an end in no column": (DEGREE + " --columns a,z", "--columns: got z; expected a column of edges.csv: a, b"),
+    "an end alone": (DEGREE + " --columns a", "--columns: got a; expected two columns"),
     "people who are no number": (DEGREE.replace("--people 5", "--people 1e3"), "--people: got 1e3; expected a number"),
+    "a missing table of people": (DEGREE.replace("--people 5", "--people none.csv"), "--people: got none.csv"),
     "classes that nobody named": (SVM.replace(" --classes no,yes", ""), "--classes: got nothing"),
     "no regularisation": (SVM + " --regularisation 0", "--regularisation: got 0"),
     "a label among the features": (SVM.replace("--label c", "--label x"), "--label: got x; expected a column that"),
     "three classes": (SVM.replace("no,yes", "no,yes,maybe"), "--classes: got no,yes,maybe; expected two"),
     "data of another suffix": (KMEANS.replace("points.csv", "edges.txt"), "DATA: got edges.txt"),
+    "a missing start": (KMEANS.replace("1,1;9,9", "none.csv"), "--start: got none.csv"),
     "a start that is the data": (KMEANS.replace("1,1;9,9", "points.csv"), "--start: got points.csv"),
     "a start outside the box": (KMEANS.replace("9,9", "9,11"), "--start: got 1,1;9,11; expected centroids within"),
+    "a missing table of states": (HISTOGRAM.replace("home,work,gym", "none.csv"), "--states: got none.csv"),
     "a folder of states": (HISTOGRAM.replace("home,work,gym", "."), "--states: got ., a file or a folder"),
     "bins for rows that are numbered": (HISTOGRAM + " --step 5min", "--step: got 5min; expected no --step"),
     "another format": (HISTOGRAM + " -o out.xlsx", "-o: got out.xlsx"),
@@ -380,6 +393,7 @@ def test_bad_input_is_one_line_and_no_file(place, run, name):
     (place / "none.txt").write_text("# nobody knows anybody\n")
     (place / "bad.txt").write_text(f"1 2\n{CANARY} 3 4\n")
     (place / "self.csv").write_text("a,b\nann,bob\ncid,cid\n")
+    (place / "self.txt").write_text("# who whom\nann bob\ncid cid\n")
     (place / "three.csv").write_text("id,a,b\n0,1,2\n1,3,4\n")
     before = {path: path.read_bytes() for path in place.iterdir()}
     told = run("query", *line.split(), *(() if " -o " in line else OUT), *quiet_dependence(line), code=2)
