@@ -48,6 +48,7 @@ def test_quantities_are_exact(parse, written, value):
         0,
         True,
         None,
+        float("nan"),
     ],
 )
 def test_other_quantities_are_refused(parse, written):

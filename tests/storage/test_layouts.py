@@ -197,9 +197,11 @@ def test_who_nobody_says_and_cells_that_are_not_cut_are_told_with_the_option(tmp
         rows_of(path)
 
 
-def test_bombs_within_an_archive_and_archives_without_rows_are_refused(tmp_path):
+def test_archives_that_expand_too_far_lead_elsewhere_or_have_no_rows_are_refused(tmp_path):
     with pytest.raises(InvalidInput, match="expands to more than"):
         rows_of(write_zip(tmp_path / "x.zip", {"a.csv.gz": gzip.compress(b"\0" * (1 << 27))}))
+    with pytest.raises(InvalidInput, match="no path that leaves it"):
+        rows_of(write_zip(tmp_path / "z.zip", {"../a.csv": b"user,state\na,b\n"}))
     with pytest.raises(InvalidInput, match="without a file that has rows"):
         rows_of(write_zip(tmp_path / "e.zip", {"a.jpg": b"x"}))
 
