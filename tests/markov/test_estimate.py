@@ -111,12 +111,6 @@ def test_dropped_and_smoothed_are_said():
     )
 
 
-def test_sequences_are_not_joined():
-    model, report = fit([[0, 1], [2, 0], [1]], 3)
-    assert report.n_transitions == 2
-    assert not model.transition[1, 2]
-
-
 def test_initial_kinds():
     sequences = [[0, 1, 1, 2], [0, 2], [1, 0]]
     by_kind = {kind: fit(sequences, 4, initial=kind)[0] for kind in ("occupancy", "first", "uniform")}

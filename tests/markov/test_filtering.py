@@ -138,16 +138,6 @@ def test_corridor_never_loses_a_possible_state():
     assert np.count_nonzero(floats) < 100
 
 
-def test_far_below_the_smallest_double():
-    model = MarkovModel([1, 0, 0], [[1.0, 5e-324, 0], [0, 1.0, 5e-324], [0, 0, 1.0]])
-    belief = Belief.initial(model)
-    for t in range(1, 3):
-        belief = belief.predict(model, t)
-    assert belief.support.all()
-    assert belief.log_probability[2] == pytest.approx(2 * math.log(5e-324))
-    assert belief.probability[2] == 0.0
-
-
 def test_running_example(example):
     """THEORY 10: from s1, after one move, s2 and s4 with probability one half each."""
     belief = Belief.initial(example).predict(example, 1)

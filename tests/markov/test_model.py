@@ -55,18 +55,6 @@ def test_running_example(example, example_matrix):
     assert example.notes == ()
 
 
-def test_zeros_are_not_moves_and_the_smallest_number_is():
-    rows, columns = [0, 0, 0, 1, 1], [0, 1, 0, 0, 1]
-    given_sparse = sparse.coo_array(([0.25, 0.5, 0.25, 0.0, 1.0], (rows, columns)), shape=(2, 2))
-    model = MarkovModel([1, 0], given_sparse)
-    assert model.transition.toarray().tolist() == [[0.5, 0.5], [0, 1]]
-    assert model.n_transitions == 3
-    assert not model.reach([1])[0]
-    tiny = MarkovModel([1, 0], [[1.0, 5e-324], [0.0, 1.0]])
-    assert tiny.reach([0]).all()
-    assert tiny.transition.toarray()[0, 1] == 5e-324
-
-
 @pytest.mark.parametrize("form", ["csr", "csc", "coo", "lil", "dok", "bsr", "dia"])
 def test_every_sparse_form_gives_the_same_model(form, example, example_matrix):
     assert MarkovModel(example.initial, sparse.csr_array(example_matrix).asformat(form)).digest == example.digest

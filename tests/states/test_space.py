@@ -132,9 +132,6 @@ def test_arrays_cannot_be_changed_and_input_is_left_alone():
     ("names", "field"),
     [
         (["a"], "1 names"),
-        (["a", "a"], r"names\[1\]"),
-        (["a", "b\0"], r"names\[1\]"),
-        (["a", "\u202eb"], r"names\[1\]"),
         (["a", ""], r"names\[1\]"),
         (["a", "x" * 201], r"names\[1\]"),
         (["a", 1], r"names\[1\]"),

@@ -30,12 +30,6 @@ def read(*written, **options):
     return micros, [next((reason for reason, bad in marks.items() if bad[i]), "") for i in range(len(written))]
 
 
-def test_one_time_without_a_zone_among_others_is_set_aside():
-    micros, why = read(ZONED, "2024-05-06T08:00:00", "never")
-    assert why == ["", "time_without_zone", "invalid_time"]
-    assert micros[1:].tolist() == [0, 0]
-
-
 #: Every kind of cell: several zones, none, digits that are cut off, no such moment, clocks that were changed, no time.
 CELLS = (
     ZONED, "2024-05-06 08:00+02", "2024-05-06T08:00:00.25-0330", "2024-05-06T08:00:00.123456789Z",

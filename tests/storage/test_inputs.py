@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-import tarfile
-import zipfile
-
 import pytest
 
 from dphmm.errors import InvalidInput
@@ -19,22 +16,6 @@ def test_members_that_leave_the_archive_are_refused(tmp_path, name):
     for source in (write_tar(tmp_path / "x.tar.gz", {name: b""}), write_zip(tmp_path / "x.zip", {name: b""})):
         with pytest.raises(InvalidInput, match="leaves"):
             IMPORTERS["geolife"](source)
-
-
-def test_links_and_devices_in_archives_are_refused(tmp_path):
-    for kind in (tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.FIFOTYPE):
-        with tarfile.open(tmp_path / "x.tar", "w") as archive:
-            info = tarfile.TarInfo("Data/000/Trajectory/a.plt")
-            info.type, info.linkname = kind, "/etc/passwd"
-            archive.addfile(info)
-        with pytest.raises(InvalidInput, match="link or device"):
-            IMPORTERS["geolife"](tmp_path / "x.tar")
-    with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
-        link = zipfile.ZipInfo("Data/000/Trajectory/a.plt")
-        link.external_attr = 0o120777 << 16
-        archive.writestr(link, "/etc/passwd")
-    with pytest.raises(InvalidInput, match="link"):
-        IMPORTERS["geolife"](tmp_path / "x.zip")
 
 
 def test_links_in_folders_are_refused(tmp_path):

@@ -157,12 +157,6 @@ def test_missing_parts(path, name):
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
-        ("initial.npy", npy([0.5, 0.5, 0.5]), "initial: got sum 1.5"),
-        ("data.npy", npy([0.5, 0.5, 0.5, 0.5, 0.1, 0.2, 0.6]), "transition[2]: got row sum"),
-        ("data.npy", npy(["a"] * 7), "transition"),
-        ("indices.npy", npy(np.array([0, 1, 0, 1, 0, 1, 9], dtype=np.int32)), "sparse"),
-        ("indices.npy", npy([0.5] * 7), "no sparse matrix"),
-        ("indptr.npy", npy(np.array([0, 2, 9, 7], dtype=np.int32)), "sparse"),
         ("indptr.npy", npy(3), "no sparse matrix"),
         ("indptr.npy", npy(np.zeros(0, dtype=np.int32)), "no sparse matrix"),
         ("meta.npy", npy(np.frombuffer(b"{", dtype=np.uint8)), "not JSON"),

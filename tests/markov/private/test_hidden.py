@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import warnings
 from fractions import Fraction
 
 import numpy as np
@@ -127,12 +126,6 @@ class TestNotPrivate:
         assert "NOT PRIVATE" in iterations.__doc__ and "NOT PRIVATE" in fit_private.__doc__
         assert "NOT PRIVATE" in iterations.paper_last_not_private.__doc__
 
-    def test_no_other_method_gives_such_an_event_or_a_warning(self):
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            for method in PRIVATE:
-                assert isinstance(fit(method=method).privacy_, LearningEvent)
-
 
 class TestWhatComesOut:
     @pytest.mark.parametrize("method", PRIVATE)
@@ -163,11 +156,6 @@ class TestWhatComesOut:
         assert hmm.monitor_.history and hmm.monitor_.history != exact
         hmm = fit(model().fit(DATA), method="every-iteration")
         assert not hasattr(hmm, "monitor_")
-
-    def test_a_later_fit_without_privacy_takes_the_event_away(self):
-        hmm = fit()
-        hmm.fit(DATA)
-        assert not hasattr(hmm, "privacy_")
 
     def test_the_order_of_people_changes_nothing(self):
         for method in PRIVATE:
