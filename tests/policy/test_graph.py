@@ -258,23 +258,6 @@ def test_answers_in_too_many_columns_are_left_to_asking():
     assert policy.complete(40).hull_candidates(points % 7) is not None
 
 
-@pytest.mark.parametrize("kind", MAKERS)
-def test_flat_and_empty_support(kind):
-    rng = np.random.default_rng(1)
-    points = np.zeros((5, 2), dtype=np.int64)
-    graph, _ = MAKERS[kind](rng, points)
-    value, difference = graph.extreme_difference(np.array([1, 1]), points, None)
-    assert (value, difference.tolist()) == (0, [0, 0])
-    assert graph.spanning_differences(points).shape == (0, 2)
-    nothing = Constraint.of(np.zeros(5, dtype=bool), 5)
-    assert graph.edges(nothing).shape == (0, 2)
-    assert not graph.has_neighbor(nothing).any()
-    assert graph.components(nothing).tolist() == [-1] * 5
-    assert graph.extreme_difference(np.array([1, 1]), points, nothing)[0] == 0
-    assert graph.extreme_difference(np.array([1, 1]), points + [[0, 1]] * 5, nothing)[0] == 0
-    assert graph.neighbors(0, nothing).tolist() == []
-
-
 def test_listing_is_bounded(monkeypatch):
     with pytest.raises(InvalidInput, match="pairs of states"):
         policy.complete(20_000).edges()
@@ -383,22 +366,6 @@ def test_sparse_cells_answer_like_dense_ones(seed):
                 target = dense.points[cell] + sign * offset
                 places = np.flatnonzero((dense.points == target).all(axis=1))
                 assert ([] if other < 0 else [other]) == places.tolist()
-
-
-def test_sparse_policy_answers_like_a_dense_one():
-    rng = np.random.default_rng(4)
-    points = np.argwhere(rng.random((9, 9)) < 0.4)
-    dense, sparse = policy.radius(points, 2), policy.radius(points, 2)
-    sparse.cells.table = sparse.cells.table[:0]
-    space = StateSpace(points)
-    plan = rng.random(len(points)) < 0.5
-    for constraint in (Constraint.of(plan, len(points)), Constraint.surrogated(None, plan, space)):
-        assert np.array_equal(dense.edges(constraint), sparse.edges(constraint))
-        assert np.array_equal(dense.components(constraint), sparse.components(constraint))
-        assert np.array_equal(dense.has_neighbor(constraint), sparse.has_neighbor(constraint))
-        for direction in rng.integers(-5, 6, (10, 2)):
-            one = dense.extreme_difference(direction, points, constraint)[0]
-            assert one == sparse.extreme_difference(direction, points, constraint)[0]
 
 
 def test_projection_is_wide_only_when_it_must_be():

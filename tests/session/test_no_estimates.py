@@ -265,12 +265,9 @@ def test_a_long_history_is_not_read_for_new_rows(estimates):
         assert len(found) == len(steps) and ledger.read == reads
 
 
-DEPENDENT = [{"constraint": "delta=0.2"}]
-
-
-@pytest.mark.parametrize("choice", DEPENDENT, ids=str)
-def test_where_plans_depend_on_answers_it_is_refused_by_name(choice):
+def test_where_plans_depend_on_answers_it_is_refused_by_name():
     model, policy, space, _ = WORLDS["growing"]
+    choice = {"constraint": "delta=0.2"}
     refused = "^estimates: got False; expected True: with delta-sets plans follow"
     ledger = MemoryLedger()
     with pytest.raises(InvalidInput, match=refused):

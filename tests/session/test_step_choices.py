@@ -14,12 +14,8 @@ from dphmm.batch import Batch
 from dphmm.errors import BudgetExceeded, InvalidInput
 from dphmm.states.trajectory import Trajectories
 from dphmm.stream import Stream, parse_line
+from session.test_options import MODEL, POLICY, SPACE, WALK, WIDE
 
-N = 6
-SPACE = dphmm.StateSpace(np.array([0, 1, 2, 4, 7, 11])[:, None], names=list("abcdef"))
-WALK = 0.6 * np.eye(N) + 0.2 * np.eye(N, k=1) + 0.2 * np.eye(N, k=-1)
-MODEL = dphmm.MarkovModel(np.full(N, 1 / N), WALK / WALK.sum(axis=1, keepdims=True))
-POLICY, WIDE = dphmm.policy.from_edges([(0, 1), (2, 3)], N), dphmm.policy.complete(N)
 #: By the number of the step in the table, wherever a user begins.
 CHOICES = {12: {"epsilon": "0.5"}, 13: {"policy": WIDE, "epsilon": 2}, 14: {"partners": {"e": "f"}}, 99: {"epsilon": 9}}
 ROWS = [("u", 11, "a"), ("u", 12, "b"), ("u", 13, "b"), ("v", 12, "e"), ("v", 14, "e"), ("v", 15, "f")]

@@ -44,6 +44,14 @@ def test_every_state_is_answered_from_its_surrogate():
         np.testing.assert_array_equal(drawn - noise, ANSWERS[surrogate])
 
 
+@pytest.mark.parametrize("plan_set", [np.ones(6, dtype=np.bool_), PLAN_SET])
+def test_many_are_answered_as_one_by_one(plan_set):
+    made, states, bits = plan(plan_set), np.array([0, 5, 2, -1, 3, 3, 1, -1, 4]), dphmm.ReplayBits(4)
+    lowest = int(np.argmax(plan_set))
+    single = [answered(made, state if state >= 0 else lowest, bits) for state in states.tolist()]
+    assert list(map(tuple, answer_under(made, states, dphmm.ReplayBits(4))[0].tolist())) == single
+
+
 def test_drift_is_all_that_is_outside_the_plan_set():
     assert [drifted(plan(), np.array([state])) for state in (-1, 0, 1, 2, 3, 4, 5)] == [1, 1, 0, 0, 0, 0, 1]
     everybody = plan(plan_set=np.ones(6, dtype=np.bool_))

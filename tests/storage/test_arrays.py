@@ -66,27 +66,6 @@ def test_format_must_be_a_number(path, number):
     assert "format number" in refusal(rewritten(path, lambda c: c.update({"format.npy": npy(number)})))
 
 
-class Canary:
-    """Unpickling this would create a file."""
-
-    def __init__(self, path):
-        self.path = path
-
-    def __reduce__(self):
-        return (open, (str(self.path), "w"))
-
-
-def test_pickles_are_not_loaded(path, tmp_path):
-    payload = npy(np.array([Canary(tmp_path / "ran")], dtype=object), allow_pickle=True)
-    for name in ("initial.npy", "format.npy", "space/lattice.npy"):
-        copy = tmp_path / "copy.npz"
-        copy.write_bytes(path.read_bytes())
-        assert "no plain array" in refusal(rewritten(copy, lambda c, name=name: c.update({name: payload})))
-    path.write_bytes(payload)
-    assert "cannot be read" in refusal(path)
-    assert not (tmp_path / "ran").exists()
-
-
 def header(text):
     line = text.encode() + b" \n"
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(line)) + line

@@ -163,10 +163,14 @@ def test_a_column_that_is_not_there_is_named(tmp_path, suffix):
 def test_paths_that_are_no_tables_are_refused(tmp_path):
     (tmp_path / "folder.csv").mkdir()
     (tmp_path / "x.txt").write_text("a")
+    (tmp_path / "x.pkl").write_text("a")
     for path, words in [
         (tmp_path / "missing.csv", "exists"),
         (tmp_path / "folder.csv", "folder"),
+        ("/dev/zero", "device or a pipe"),
         (tmp_path / "x.txt", ".parquet, .csv or .csv.gz"),
+        (tmp_path / "x.pkl", "pickles are never loaded"),
+        (str(tmp_path / "a\0.csv"), "NUL"),
     ]:
         with pytest.raises(InvalidInput, match=words):
             read_table(path)

@@ -60,29 +60,6 @@ def test_what_is_stored_comes_back_equal(ledger: Ledger) -> None:
     assert ledger.spent("ann") == Spent(Fraction(3, 2), Fraction(1_333_333_334 + 142_857_142_857_142_858, 10**9))
 
 
-@pytest.mark.parametrize(
-    ("field", "other"),
-    [
-        ("kind", skip(1)),
-        ("epsilon", replace(release(1), epsilon=Fraction(1))),
-        ("plan", release(1, plan=replace(PLAN, hash="p2"))),
-    ],
-)
-def test_a_stored_step_asked_with_other_public_parameters_is_refused(
-    ledger: Ledger, field: str, other: Request
-) -> None:
-    open_all(ledger)
-    with ledger.transaction() as transaction:
-        store(transaction, release(1), lambda: (12345,), FREE)
-    with (
-        pytest.raises(InvalidInput, match="as step 1 was stored") as caught,
-        ledger.transaction() as transaction,
-    ):
-        store(transaction, other, never, FREE)
-    assert caught.value.field == field
-    assert "12345" not in str(caught.value)
-
-
 def test_bits_cost_and_constancy_are_not_compared(ledger: Ledger) -> None:
     open_all(ledger)
     with ledger.transaction() as transaction:
@@ -99,11 +76,6 @@ def test_steps_come_in_order(ledger: Ledger, t: int) -> None:
         ledger.transaction() as tx,
     ):
         store(tx, release(t), never, FREE)
-
-
-def test_a_release_needs_its_session(ledger: Ledger) -> None:
-    with pytest.raises(InvalidInput, match=r"^query: .*opened"), ledger.transaction() as transaction:
-        store(transaction, release(1), never, FREE)
 
 
 @pytest.mark.parametrize(
@@ -140,18 +112,6 @@ def test_caps_hold_over_all_queries_of_a_subject(ledger: Ledger) -> None:
     assert ledger.spent("ann").epsilon == 1
     assert ledger.spent("bob").epsilon == Fraction(1, 2)
     assert [e.kind for e in ledger.entries("ann", "state")] == ["release", "skip"]
-
-
-def test_caps_are_exact(ledger: Ledger) -> None:
-    open_all(ledger)
-    tenth = replace(release(1), epsilon=Fraction(1, 10), cost=Fraction(1, 10))
-    caps = Caps(epsilon=Fraction(3, 10), cost=Fraction(3, 10))
-    for t in (1, 2, 3):
-        with ledger.transaction() as transaction:
-            store(transaction, replace(tenth, t=t), lambda: (1,), caps)
-    with pytest.raises(BudgetExceeded), ledger.transaction() as transaction:
-        store(transaction, replace(tenth, t=4), never, caps)
-    assert ledger.spent("ann") == Spent(Fraction(3, 10), Fraction(3, 10))
 
 
 def test_an_exception_undoes_the_whole_transaction(ledger: Ledger) -> None:
@@ -672,15 +632,6 @@ def test_a_stored_answer_that_columns_cannot_hold_refuses_all(ledger: Ledger, ke
             store_many(transaction, columns([(0, 0, 1, 1), (0, 0, 2, 1)]), numbered, FREE)
         assert transaction.last_step("ann", "state") == 1
     assert ledger.spent("ann").epsilon == Fraction(1, 2)
-
-
-def test_an_exception_undoes_many(ledger: Ledger) -> None:
-    open_all(ledger, ("ann", "state"), ("bob", "state"))
-    with pytest.raises(KeyboardInterrupt), ledger.transaction() as transaction:
-        store_many(transaction, columns(MANY), numbered, FREE)
-        raise KeyboardInterrupt
-    assert ledger.entries("ann", "state") == ledger.entries("bob", "state") == []
-    assert ledger.spent("ann") == Spent(Fraction(0), Fraction(0))
 
 
 @pytest.mark.parametrize(

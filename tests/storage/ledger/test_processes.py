@@ -51,22 +51,31 @@ def path(tmp_path: Path) -> Path:
 
 
 DYING = """
-point, t = sys.argv[2], int(sys.argv[3])
+import numpy as np
+from dphmm.accounting import Requests
+point, t, count = sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 starts = {"insert": "INSERT INTO release", "account": "UPDATE account", "commit": "COMMIT"}
 ledger = open_ledger(path)
+inserts = [0]
 def watch(statement):
-    if point in starts and statement.startswith(starts[point]):
+    inserts[0] += statement.startswith("INSERT INTO release")
+    if point in starts and statement.startswith(starts[point]) and (point != "insert" or inserts[0] == min(count, 37)):
         die()
 ledger._writer().set_trace_callback(watch)
-def draw():
+def draw(*wanted):
     if point == "draw":
         die()
-    return (random.randrange(10**9),)
+    return np.random.default_rng().integers(0, 10**9, (len(wanted[0]), 1)) if wanted else (random.randrange(10**9),)
+steps = np.arange(1, count + 1)
+many = Requests("state", ["ann"], [release(1)], steps * 0, steps * 0, steps, steps * 0 + 1)
 with ledger.transaction() as transaction:
-    entry = store(transaction, release(t), draw, Caps())
+    if count > 1:
+        z = store_many(transaction, many, draw, Caps()).z[:, 0].tolist()
+    else:
+        z = store(transaction, release(t), draw, Caps()).z
 if point == "committed":
     die()
-print(entry.z[0], flush=True)
+print(*z, flush=True)
 die()
 """
 
@@ -78,7 +87,7 @@ def test_killed_at_named_points_a_step_has_one_answer_and_is_spent(path: Path) -
     with open_ledger(path) as ledger:
         open_all(ledger)
     for t, point in enumerate(points * 2, start=1):
-        killed = start(DYING, path, point, t)
+        killed = start(DYING, path, point, t, 1)
         shown, errors = killed.communicate()
         assert killed.returncode == -9, errors
         with open_ledger(path) as ledger:
@@ -95,40 +104,13 @@ def test_killed_at_named_points_a_step_has_one_answer_and_is_spent(path: Path) -
             assert ledger.spent("ann").epsilon == Fraction(t, 2)
 
 
-DYING_OF_MANY = """
-import numpy as np
-from dphmm.accounting import Requests
-point = sys.argv[2]
-starts = {"insert": "INSERT INTO release", "account": "UPDATE account", "commit": "COMMIT"}
-ledger = open_ledger(path)
-inserts = [0]
-def watch(statement):
-    inserts[0] += statement.startswith("INSERT INTO release")
-    if point in starts and statement.startswith(starts[point]) and (point != "insert" or inserts[0] == 37):
-        die()
-ledger._writer().set_trace_callback(watch)
-def draw(wanted):
-    if point == "draw":
-        die()
-    return np.random.default_rng().integers(0, 10**9, (len(wanted), 1))
-steps = np.arange(1, 101)
-many = Requests("state", ["ann"], [release(1)], steps * 0, steps * 0, steps, steps * 0 + 1)
-with ledger.transaction() as transaction:
-    stored = store_many(transaction, many, draw, Caps())
-if point == "committed":
-    die()
-print(*stored.z[:, 0].tolist(), flush=True)
-die()
-"""
-
-
 @pytest.mark.slow
 @pytest.mark.replayed_words
 def test_killed_at_named_points_many_are_stored_all_or_none(path: Path) -> None:
     with open_ledger(path) as ledger:
         open_all(ledger)
     for point in ("draw", "insert", "account", "commit", "committed", "shown", "shown"):
-        killed = start(DYING_OF_MANY, path, point)
+        killed = start(DYING, path, point, 1, 100)
         shown, errors = killed.communicate()
         assert killed.returncode == -9, errors
         with open_ledger(path) as ledger:
