@@ -69,28 +69,23 @@ class World:
             found[a, b] = found[b, a] = True
         return found
 
-    def outcomes(self):
-        """Of every outcome the policies, the plans, and the log-likelihoods (T, N)."""
-        for z in product(WINDOW, repeat=STEPS):
-            steps = [self.made(z[:t]) for t in range(STEPS)]
-            told = [plan.log_likelihood(np.array([z[t]])) for t, (_, plan) in enumerate(steps)]
-            yield steps, np.array(told)
 
-
-def worst_excess(world, step_policy=None):
-    """The largest loss of two neighbouring paths minus the sum of the epsilons, over all outcomes.
+def worst_excess(world, step_policy=None, earlier=()):
+    """The largest loss of two neighbouring paths minus the sum of the epsilons, over all outcomes after some answers.
 
     A path and its neighbour are chosen step by step, so the largest sum is the sum of the largest. ``step_policy``: the
     policy whose edges count in place of the step's own.
     """
-    worst = -np.inf
-    for steps, told in world.outcomes():
-        lost = 0.0
-        for (policy, plan), row in zip(steps, told, strict=True):
-            # An answer that neither of two states can give is no outcome of theirs.
-            differ = world.neighbours(step_policy or policy, plan) & (row[:, None] != row)
-            lost += float(np.subtract(row[:, None], row, where=differ, out=np.zeros(differ.shape)).max())
-        worst = max(worst, lost - float(sum(plan.promised for _, plan in steps)))
+    if len(earlier) == STEPS:
+        return 0.0
+    policy, plan = world.made(earlier)
+    neighbours, worst = world.neighbours(step_policy or policy, plan), -np.inf
+    for z in WINDOW:
+        told = plan.log_likelihood(np.array([z]))
+        # An answer that neither of two states can give is no outcome of theirs.
+        differ = neighbours & (told[:, None] != told)
+        lost = float(np.subtract(told[:, None], told, where=differ, out=np.zeros(differ.shape)).max())
+        worst = max(worst, lost - float(plan.promised) + worst_excess(world, step_policy, (*earlier, z)))
     return worst
 
 

@@ -55,12 +55,10 @@ def brought(task, batches):
     """Rows as Spark brings them to a task: packed by two tasks, by bucket, in batches of 300 packed rows."""
     given = list(batches)
     packed = [batch for own in (given[::2], given[1::2]) for batch in PackRows(task)(iter(own))]
-    rows = sorted((batch.slice(k, 1) for batch in packed for k in range(len(batch))), key=bucket_of)
-    return pa.Table.from_batches(rows).combine_chunks().to_batches(max_chunksize=300) if rows else []
-
-
-def bucket_of(row):
-    return row.column("bucket")[0].as_py()
+    if not packed:
+        return []
+    rows = pa.Table.from_batches(packed)
+    return rows.take(np.argsort(rows["bucket"], kind="stable")).combine_chunks().to_batches(max_chunksize=300)
 
 
 def given_back(task, batches):
