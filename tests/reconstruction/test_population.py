@@ -79,10 +79,11 @@ def test_flows_of_a_period_begin_in_it_and_end_with_the_next_answer(board):
 
 def test_the_estimates_of_few_people_leave_everything_open(board):
     _space, model, policy, table, _ = released(board, people=1, steps=1, epsilon=1)
-    found = dphmm.population(table, model, policy, regions={"row": range(4)})
+    found = dphmm.population(table, model, policy, regions={"row": range(4)}, flows=True)
     (one,) = found.regions
     assert one.low == 0 and one.high == 1
     assert any("say nothing: 1 of 1" in note for note in found.notes)
+    assert any(note.startswith("no flows: nobody has two answers") for note in found.notes)
     assert one.standard_error is None
 
 
@@ -197,6 +198,7 @@ def test_errors_before_want_people_and_regions_that_can_be_answered(board):
     found = expected_errors(model, lone, space, 1, 10, {"far": [3], "all": range(4)}, protection="merge")
     assert "separates states with one law" in found[0].why and found[0].standard_error is None
     assert found[1].standard_error == pytest.approx(0, abs=1e-6)
+    assert expected_errors(model, lone, space, 1, 10, {"far": [3]}, protection="merge")[0] == found[0]
 
 
 def test_a_table_and_a_page_of_the_result(board):

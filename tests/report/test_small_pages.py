@@ -109,3 +109,9 @@ def test_one_row_has_no_slider_and_no_charts_over_time(pages, name):
     for page in pages(name):
         assert "One noisy" in page or "constant" in page
         assert 'id="step"' not in page and "Budget: spent and left" not in page and "and when</h2>" not in page
+
+
+def test_one_row_is_told_of_as_one(pages):
+    said = pages("one row")[0].partition("In the words of the privacy statement")[0]
+    assert "this one allows" in said
+    assert not re.search("each allows|in every answer|1 answer a day|each answer changes", said)
