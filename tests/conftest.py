@@ -19,9 +19,9 @@ from system_words import hooks
 
 CPU = Path(__file__).parents[1] / "build" / "tests-cpu.txt"
 
-# The same examples on every run and every machine; `--hypothesis-profile=searching` looks for new ones.
-hypothesis.settings.register_profile("everyday", derandomize=True)
-hypothesis.settings.register_profile("searching", derandomize=False)
+# The same examples on every run and machine, however slow it is; `--hypothesis-profile=searching` looks for new ones.
+hypothesis.settings.register_profile("everyday", derandomize=True, deadline=None)
+hypothesis.settings.register_profile("searching", derandomize=False, deadline=None)
 hypothesis.settings.load_profile("everyday")
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dphmm.accounting import Caps, PlanRecord, Request
@@ -19,14 +19,12 @@ amounts = st.fractions(min_value=0, max_value=1000, max_denominator=10**12)
 
 
 @given(amounts)
-@settings(max_examples=100, deadline=None)
 def test_spends_round_up_and_caps_down_by_less_than_one_nano(amount: Fraction) -> None:
     assert 0 <= Fraction(nanos_up(amount), NANO) - amount < Fraction(1, NANO)
     assert 0 <= amount - Fraction(nanos_down(amount), NANO) < Fraction(1, NANO)
 
 
 @given(st.lists(amounts.filter(bool), min_size=1, max_size=12), amounts)
-@settings(max_examples=100, deadline=None)
 def test_what_is_admitted_fits_the_cap(costs: list[Fraction], cap: Fraction) -> None:
     account, admitted = EMPTY, Fraction(0)
     for cost in costs:

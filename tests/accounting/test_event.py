@@ -313,7 +313,7 @@ def test_theorem_7_1_refuses_nonsense() -> None:
 
 
 @given(st.lists(losses, max_size=6))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_theorem_7_2_is_the_sum_in_any_order(costs: list[Fraction | float]) -> None:
     total = Fraction(0)
     for cost in costs:

@@ -100,7 +100,6 @@ def test_a_wrong_draw_is_refused_without_being_shown(wrong: object) -> None:
 
 
 @given(st.integers(-(10**12), 10**12), st.integers(0, 12))
-@settings(max_examples=100, deadline=None)
 def test_decimals_are_shown_exactly(digits: int, places: int) -> None:
     value = Fraction(digits, 10**places)
     assert Fraction(Decimal(shown(value))) == value
@@ -115,7 +114,7 @@ def test_what_is_no_short_decimal() -> None:
 
 
 @given(st.fractions(min_value=0, max_value=10**6), st.booleans())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_a_number_for_people_errs_on_the_side_it_should(value: Fraction, down: bool) -> None:
     told = Fraction(in_short(value, down))
     assert told <= value if down else told >= value

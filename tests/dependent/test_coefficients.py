@@ -162,7 +162,7 @@ def test_tight_for_positively_correlated_binary_chains(seed):
     assert calibrate(model, Sum([0, 1]), 1).true_epsilon == pytest.approx(1, abs=1e-6)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 10**6), st.floats(0.05, 20.0))
 def test_more_noise_never_loses_more(seed, scale):
     rng = np.random.default_rng(seed)

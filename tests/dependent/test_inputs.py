@@ -180,13 +180,11 @@ ANY = {
 }  # fmt: skip
 
 
-@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("question", ANY)
 def test_no_cell_decides(numbers, question):
     assert 0 < judged(numbers, ANY[question], ["yes" if question == "labels" else 1, *BAD]) <= 1
 
 
-@pytest.mark.filterwarnings("error")
 def test_users_and_times_that_are_none(numbers):
     """Such a record is none, whatever it was; the records of others stay, of the same person too."""
     bad = [None, float("nan"), float("inf"), -1, 0.5, "x", 2**70]

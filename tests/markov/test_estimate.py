@@ -41,7 +41,7 @@ def naive_rows(sequences, n, smooth=0, min_count=1):
     return [[x / sum(row) for x in row] for row in rows]
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(sequences_of, st.sampled_from([0, 0.5, 3]), st.integers(1, 3))
 def test_fit_is_the_definition(case, smooth, min_count):
     n, sequences = case
@@ -73,7 +73,7 @@ def test_fit_is_the_definition(case, smooth, min_count):
     assert [note for note in model.notes if "rescaled" in note] == []
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(sequences_of)
 def test_table_and_sort_count_alike(case):
     n, sequences = case
@@ -267,7 +267,7 @@ def test_provenance_says_where_the_model_is_from_and_not_who():
     }
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(sequences_of)
 def test_keep_visited_only_renames(case):
     n, sequences = case

@@ -92,7 +92,7 @@ def test_immutable(example):
     assert MarkovModel(example.initial, example.transition).digest == digest
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(integer_rows(), st.data())
 def test_reach_is_boolean_matrix_powers(counts, data):
     model = model_of(counts)
@@ -104,7 +104,7 @@ def test_reach_is_boolean_matrix_powers(counts, data):
         assert (reached == (power > 0)).all()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(integer_rows())
 def test_notes_against_transitive_closure(counts):
     n = len(counts)
@@ -124,7 +124,7 @@ def test_notes_against_transitive_closure(counts):
     assert (said[0].startswith(f"{missed} state")) if missed else not said
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(integer_rows())
 def test_predecessors_are_the_columns(counts):
     model = model_of(counts)

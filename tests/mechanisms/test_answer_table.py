@@ -97,7 +97,7 @@ def test_every_pair_counts_to_the_last_integer(rows, right):
         require_certified(*ask)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.data())
 def test_the_certificate_decides_as_brute_force_in_fractions_does(data):
     """Small integers, so that right ones come too: both decide alike, edge by edge, output by output."""

@@ -58,7 +58,7 @@ def some(rng, d, one_pitch=False):
 @pytest.mark.slow
 @pytest.mark.parametrize("d", [1, 2, 3, 4])
 @given(seed=st.integers(0, 2**32 - 1))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_the_body_is_the_cross_polytope_of_the_l1_sensitivity(d, seed):
     rng = np.random.default_rng(seed)
     points, pitch, hull = some(rng, d)
@@ -84,7 +84,7 @@ def geometric(epsilon, s, x):
 
 @pytest.mark.parametrize("d", [1, 2, 3])
 @given(seed=st.integers(0, 2**32 - 1))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_the_law_is_a_product_of_two_sided_geometric_laws(d, seed):
     """Likelihoods, normaliser and error; epsilon is large, so that the sums over the lattice are short."""
     rng = np.random.default_rng(seed)
@@ -143,7 +143,7 @@ def some_plan(rng):
 
 @pytest.mark.slow
 @given(seed=st.integers(0, 2**32 - 1))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_every_required_pair_keeps_epsilon_and_degrees_are_the_bodys(seed):
     rng = np.random.default_rng(seed)
     try:

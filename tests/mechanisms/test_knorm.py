@@ -31,7 +31,7 @@ def test_sums_are_the_brute_force_sums(name, epsilon):
         assert mechanism.expected_error == pytest.approx(expected_error(mechanism, radius), rel=1e-9)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     st.lists(st.tuples(st.integers(-3, 3), st.integers(-3, 3)).filter(any), min_size=1, max_size=3),
     st.fractions(0, Fraction(9, 10), max_denominator=10),
@@ -75,7 +75,7 @@ def test_a_body_whose_corners_are_not_lattice_points_has_no_such_polynomials():
     assert np.any(np.diff(counts, n=3))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(st.tuples(st.integers(-9, 9), st.integers(-9, 9)).filter(any), min_size=1, max_size=6),
     st.sampled_from([Fraction(1, 3), Fraction(1), Fraction(5)]),
@@ -89,7 +89,7 @@ def test_breakpoints_are_all_the_fractions_of_the_norm(points, epsilon):
     assert sums.best_staircase()[0] in found
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     st.lists(st.tuples(*[st.integers(-4, 4)] * 2).filter(any), min_size=1, max_size=4)
     | st.lists(st.tuples(*[st.integers(-2, 2)] * 3).filter(any), min_size=1, max_size=4),
@@ -121,7 +121,7 @@ def _before(values, degree):
     return -sum(terms)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.integers(1, 3),
     st.lists(st.integers(0, 99), min_size=7, max_size=7),

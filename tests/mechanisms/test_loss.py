@@ -19,7 +19,7 @@ offsets = st.fractions(0, Fraction(9, 10), max_denominator=10)
 epsilons = st.fractions(Fraction(1, 10), 5, max_denominator=10)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(points, min_size=1, max_size=4), epsilons, offsets)
 def test_no_required_pair_loses_more_than_epsilon_and_one_loses_all_of_it(required, epsilon, offset):
     hull = hull_of_points(required)
@@ -30,7 +30,7 @@ def test_no_required_pair_loses_more_than_epsilon_and_one_loses_all_of_it(requir
             assert loss <= mechanism.loss_lattice(v) <= epsilon
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(points, min_size=1, max_size=3), points, offsets)
 def test_the_stated_loss_of_any_pair_is_the_enumerated_one(required, v, offset):
     hull = hull_of_points(required)

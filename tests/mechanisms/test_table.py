@@ -52,7 +52,7 @@ def test_a_prior_that_is_sure_costs_nothing():
     assert least <= 1e-9 and 0 <= made.mean_cost <= 1e-9
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.data())
 def test_edges_lose_at_most_epsilon_and_the_least_mean_is_reached(data):
     points = np.array(data.draw(answers))

@@ -56,7 +56,6 @@ def test_tiny_probabilities_keep_their_order():
 
 
 @given(st.lists(st.integers(0, 20), min_size=1, max_size=7).filter(any), st.integers(0, 19))
-@settings(max_examples=100, deadline=None)
 def test_delta_states_are_the_fewest(weights, percent):
     delta = Fraction(percent, 20)
     total = sum(weights)
@@ -216,7 +215,7 @@ WAYS = {
 
 @pytest.mark.parametrize("way", WAYS)
 @given(seed=st.integers(0, 2**32 - 1))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_nearest_by_brute_force(way, seed):
     rng = np.random.default_rng(seed)
     n, d = int(rng.integers(1, 20)), int(rng.integers(1, 4))
@@ -236,7 +235,6 @@ def test_nearest_by_brute_force(way, seed):
 
 
 @given(seed=st.integers(0, 2**32 - 1))
-@settings(max_examples=100, deadline=None)
 def test_nearest_in_a_crowded_plane(seed):
     """Many states in a small box, so that parabolas touch, cross and tie in every way; uneven units too."""
     from dphmm.policy import constraint

@@ -129,7 +129,7 @@ def check_hull(graph, expected, lattice, constraint, rng):
 
 @pytest.mark.parametrize("kind", MAKERS)
 @given(seed=st.integers(0, 2**32 - 1))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_brute_force(kind, seed):
     rng = np.random.default_rng(seed)
     points = random_points(rng)
@@ -300,7 +300,7 @@ def test_of_a_box_of_lattice_points_the_corners_are_left():
 
 
 @given(seed=st.integers(0, 2**32 - 1))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_convex_chain_and_polygons(seed):
     from scipy.spatial import ConvexHull
 
@@ -328,7 +328,7 @@ def test_convex_chain_and_polygons(seed):
 
 
 @given(seed=st.integers(0, 2**32 - 1))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_occurring_offsets_by_transform(seed):
     rng = np.random.default_rng(seed)
     d = int(rng.integers(1, 4))
@@ -350,7 +350,7 @@ def test_large_radius_uses_the_transform(monkeypatch):
 
 
 @given(seed=st.integers(0, 2**32 - 1))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_sparse_cells_answer_like_dense_ones(seed):
     rng = np.random.default_rng(seed)
     points = rng.integers(0, 8, (10, 2))

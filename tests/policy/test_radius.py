@@ -45,7 +45,7 @@ def test_states_with_equal_answers_are_nearest():
 
 
 @given(seed=st.integers(0, 2**32 - 1))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_the_order_of_states_decides_nothing(seed):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 20))

@@ -169,7 +169,7 @@ def test_there_is_no_last_level():
     assert abs(log_mass + 448 * math.log(2)) < 15
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(st.fractions(Fraction(1, 1000), 1000), min_size=1, max_size=4),
     st.fractions(0, Fraction(999, 1000), max_denominator=1000),
@@ -187,7 +187,7 @@ def determinant(matrix):
     return round(float(np.linalg.det(np.array(matrix, dtype=float))))
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(st.integers(1, 5), st.randoms(use_true_random=False))
 def test_reduced_coordinates_are_unimodular(k, random):
     points = np.array([[random.randint(-50, 50) for _ in range(k)] for _ in range(k + 4)]) + np.eye(k + 4, k) * 200
@@ -213,7 +213,7 @@ def test_thin_diagonals_fill_their_boxes_after_reduction():
         assert volume / math.prod(2 * w for w in widths) > 0.5 / math.factorial(k) / 2 ** (k - 2)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(st.tuples(st.integers(-40, 40), st.integers(-40, 40)), min_size=2, max_size=6), st.integers(0, 3))
 def test_planar_bodies_are_the_same_in_reduced_coordinates(points, slant):
     """Lattice points keep their products with the normals; no coordinate is larger than said; boxes are filled."""

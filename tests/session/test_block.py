@@ -42,7 +42,7 @@ def twice(world, bits, **extra):
 
 
 @given(SEEDS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_a_table_is_the_same_with_blocks_and_without(seed):
     twice(World.numbered(seed), lambda: dphmm.ReplayBits(seed))
 
@@ -56,7 +56,7 @@ def test_blocks_decide_most_rows_of_these_worlds_and_leave_some():
 
 
 @given(SEEDS)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_words_that_leave_a_decision_open_are_read_in_the_same_order(seed):
     """Words at both ends of the interval leave the level, a coordinate or the last acceptance open."""
     ends = [[2**64 - 1], [0], [2**64 - 1] * 4, [0, 2**64 - 1, 0, 2**64 - 1]]
@@ -78,7 +78,7 @@ def priors_of(world, rng, n=12):
 
 
 @given(SEEDS)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_rows_are_the_planner_s_plans_and_laws_its_samplers(seed):
     world = World.numbered(seed)
     planner = world.planner()
@@ -260,7 +260,7 @@ def resumed_twice(seed, first):
 
 @pytest.mark.slow
 @given(SEEDS, st.integers(1, 6))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_stored_steps_are_the_same_with_blocks_and_without(seed, first):
     resumed_twice(seed, first)
 

@@ -146,7 +146,7 @@ def plans(draw, mechanism):
     return plan, z
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(plans("staircase"))
 def test_steps_of_a_staircase_are_exact(case):
     plan, z = case
@@ -169,7 +169,7 @@ def test_several_answers_are_each_of_them(mechanism, plan_set):
     assert law.of_answers(np.concatenate([answers, [[2**60, 0]]])) is None
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(plans("discrete-knorm"))
 def test_norms_are_right_to_rounding(case):
     plan, z = case

@@ -49,7 +49,7 @@ def test_locating_agrees_with_a_plain_loop(box):
         assert space.locate(lat, lon).tolist() == [locate_plainly(space, a, o) for a, o in zip(lat, lon, strict=True)]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.floats(-180, 180),
     st.floats(-89, 89),

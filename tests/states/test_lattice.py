@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dphmm.errors import InvalidInput
@@ -15,7 +15,6 @@ origins = st.floats(-1e4, 1e4)
 integers = st.integers(-(2**20), 2**20)
 
 
-@settings(max_examples=100, deadline=None)
 @given(pitches, origins, st.lists(integers, min_size=1, max_size=5))
 def test_points_go_to_answers_and_back(pitch, origin, points):
     frame = Lattice(np.array([pitch]), np.array([origin]))

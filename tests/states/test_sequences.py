@@ -42,7 +42,6 @@ rows = st.lists(
 )
 
 
-@settings(max_examples=100, deadline=None)
 @given(rows, st.integers(0, 3))
 def test_sequences_agree_with_a_plain_walk(given_rows, hold):
     users, steps, trips, states = ([row[k] for row in given_rows] for k in range(4))
@@ -84,7 +83,7 @@ def test_states_must_fit_the_rows(states):
         Trajectories.from_labels("a").sequences(states)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(st.tuples(st.sampled_from("abc"), st.integers(-20, 20)), max_size=25), st.sampled_from(["last", "first"])
 )

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from dphmm.errors import InvalidInput
@@ -25,7 +25,6 @@ def fewest_steps_plainly(values):
     raise AssertionError("ceil(50 span / gap) steps always serve")
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.floats(-50, 50), min_size=2, max_size=6, unique=True))
 def test_the_pitch_is_the_largest_that_serves(values):
     values = [v + 0.0 for v in values]

@@ -96,7 +96,7 @@ def test_clocks_put_forward_or_back_are_set_aside_with_a_reason():
     ]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.sampled_from(["Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kolkata"]),
     st.datetimes(dt.datetime(1980, 1, 1), dt.datetime(2030, 1, 1)).map(lambda t: t.replace(microsecond=0)),

@@ -116,7 +116,6 @@ def test_with_privacy_a_damaged_arrow_table_is_refused_as_such():
         dphmm.fit(table.set_column(0, "user", column), **public)
 
 
-@pytest.mark.filterwarnings("error")
 def test_with_privacy_no_shape_decides_whether_a_frame_is_refused():
     """Columns beside points elsewhere, and shapes none of which is a point, raised, and told of somebody's place."""
     geopandas = pytest.importorskip("geopandas")

@@ -11,7 +11,7 @@ import re
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dphmm.errors import InvalidInput
@@ -74,7 +74,6 @@ TEXTS = {
 
 @pytest.mark.parametrize("kind", TEXTS)
 @pytest.mark.parametrize("suffix", [".csv", ".csv.gz"])
-@settings(deadline=None)
 @given(cells=st.lists(st.tuples(HOSTILE, FLOATS), min_size=1, max_size=6), name=HOSTILE)
 def test_ids_and_numbers_come_back_as_they_went_in(tmp_path_factory, kind, suffix, cells, name):
     path = tmp_path_factory.getbasetemp() / f"ids-{kind}{suffix}"

@@ -83,7 +83,7 @@ columns = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.data(), columns, st.sampled_from(SUFFIXES))
 def test_trajectories_come_back(tmp_path_factory, data, shape, suffix):
     n = data.draw(st.integers(1, 6))

@@ -148,7 +148,7 @@ def test_wrong_weights_are_refused(weights, message):
         expected_counts(start, observations(symbols), weights)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     symbols=st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=12), min_size=1, max_size=8),
     n_states=st.integers(1, 4),

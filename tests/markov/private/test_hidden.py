@@ -18,7 +18,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
@@ -328,7 +328,6 @@ def test_the_public_names_are_there():
     assert dphmm.accounting.together is together
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=7), max_size=6), st.integers(2, 4))
 def test_words_are_counted_inside_sequences_only(data, order):
     found = count_ngrams(kept_records(data, 3, Caps(5)), 3, order).reshape((3,) * order)

@@ -74,7 +74,7 @@ def nearest_plainly(row):
     return np.maximum(row - c, 0)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(ROWS)
 def test_each_row_is_the_nearest_of_its_total(rows):
     values, indptr = laid_flat(rows)
@@ -84,7 +84,6 @@ def test_each_row_is_the_nearest_of_its_total(rows):
     assert (found >= 0).all()
 
 
-@settings(max_examples=100, deadline=None)
 @given(ROWS, st.floats(0, 10), st.floats(0, 10), st.floats(0, 0.5))
 def test_rows_sum_to_one_and_stay_above_the_floor(rows, prior, least, floor):
     values, indptr = laid_flat(rows)
