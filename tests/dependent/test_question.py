@@ -357,6 +357,10 @@ def test_exact_counts_show_nothing_and_are_not_written():
             write(counts)
 
 
+def never():
+    raise AssertionError("it was counted")
+
+
 @pytest.mark.replayed_words
 def test_counts_of_elsewhere_are_drawn_once_for_a_name():
     """Also where somebody else stores the name while they are counted; a stored name counts nothing."""
@@ -374,9 +378,6 @@ def test_counts_of_elsewhere_are_drawn_once_for_a_name():
     assert found.table.equals(stored[0].table) and len(ledger.publications()) == 1
     assert (found.kept.fresh, stored[0].kept.fresh) == (False, True)
 
-    def never():
-        raise AssertionError("it was counted")
-
     again = question.answer_counts(never, ledger, "visits")
     assert again.table.equals(found.table) and not again.kept.fresh and again.statement == found.statement
     with pytest.raises(InvalidInput, match=r"^publication: got nothing"):
@@ -390,9 +391,6 @@ def test_a_cap_refuses_before_anything_is_counted():
     question = REGISTERED["degree"](
         pd.DataFrame({"a": [], "b": []}), "independent", 2, {"people": 3, "level": "node", "cap": 1}
     )
-
-    def never():
-        raise AssertionError("it was counted")
 
     with pytest.raises(BudgetExceeded, match="nothing was drawn or spent"):
         question.answer_counts(never, ledger, "edges")

@@ -40,7 +40,7 @@ COUNTS = st.integers(2, 6).flatmap(
 )
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(COUNTS, st.floats(-9e-10, 9e-10))
 def test_rows_are_divided_by_their_exact_sum_once(counts, error):
     rows = counts / counts.sum(axis=1, keepdims=True) * (1 + error)
@@ -97,7 +97,7 @@ def chains(seed, rate=None, n=N, uniform=False):
     return jumping, dphmm.MarkovModel(first, dense), rng
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 10**6), st.integers(1, 30))
 def test_beliefs_are_those_of_the_dense_chain(seed, steps):
     jumping, dense, rng = chains(seed)

@@ -1,4 +1,7 @@
-"""fit_trajectories against plain loops over dictionaries, and what it leaves out, counts and records."""
+"""fit_trajectories against plain loops over dictionaries, and what it leaves out, counts and records.
+
+The share of moves that a model of all others calls impossible: against models fitted without each person.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import dphmm
 from dphmm.errors import InvalidInput
-from dphmm.markov.trajectories import Source, fit_trajectories
+from dphmm.markov.trajectories import Source, fit, fit_trajectories, share_unseen
 from dphmm.states.grid import Grid
 from dphmm.states.space import StateSpace
 from dphmm.states.trajectory import MICROSECONDS, Trajectories
@@ -59,7 +63,7 @@ def naive_counts(given_rows, trajectories, hold):
     return {pair: count for pair, count in moves.items() if count}
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(rows, st.integers(0, 2))
 def test_transitions_are_those_of_plain_loops(given_rows, hold):
     trajectories = placed(given_rows)
@@ -150,3 +154,45 @@ def test_steps_of_their_own_must_be_the_bins_of_the_times():
     assert fit_trajectories(good, GRID, step=STEP)[1].report.n_transitions == 1
     with pytest.raises(InvalidInput):
         fit_trajectories(good, GRID, step=2 * STEP)
+
+
+def plain(sequences, owners, n, smoothing, support, min_count, space):
+    """Each person left out in turn, and a model fitted to the others."""
+    impossible = total = 0
+    for person in np.unique(owners):
+        others = [s for s, owner in zip(sequences, owners, strict=True) if owner != person]
+        own = [s for s, owner in zip(sequences, owners, strict=True) if owner == person]
+        possible = np.zeros((n, n), dtype=bool)
+        if smoothing:
+            model, _ = fit(others, n, smoothing, "uniform", min_count, smoothing_support=support, space=space)
+            possible = model.transition.toarray() > 0
+        else:
+            counts = np.zeros((n, n), dtype=int)
+            for s in others:
+                np.add.at(counts, (s[:-1], s[1:]), 1)
+            possible = counts >= min_count
+        for s in own:
+            impossible += int((~possible[s[:-1], s[1:]]).sum())
+            total += len(s) - 1
+    return impossible / total if total else 0.0
+
+
+@pytest.mark.parametrize(("smoothing", "support"), [(0.0, None), (0.5, "neighbours"), (0.5, None)])
+@pytest.mark.parametrize("min_count", [1, 2])
+def test_it_is_what_models_without_each_person_say(smoothing, support, min_count):
+    generator = np.random.default_rng(4)
+    space = dphmm.Grid.from_bounds(13.0, 52.0, 13.03, 52.02, cell=700)
+    n = space.n_states
+    met = 0
+    for _ in range(10):
+        sequences = [generator.integers(0, n, int(generator.integers(1, 9))) for _ in range(12)]
+        owners = generator.integers(0, 6, 12)
+        got = share_unseen(sequences, owners, space, smoothing, support, min_count)
+        assert got == pytest.approx(plain(sequences, owners, n, smoothing, support, min_count, space), abs=1e-6)
+        met += got > 0
+    assert met == (0 if smoothing and support is None else 10)
+
+
+def test_no_move_is_no_share():
+    space = dphmm.StateSpace([0, 1, 2])
+    assert share_unseen([np.array([1]), np.array([], dtype=int)], np.array([0, 1]), space) == 0.0

@@ -1,4 +1,10 @@
-"""Likelihoods against the definition, exactly where a ceiling decides, and sampling in answer units."""
+"""Likelihoods against the definition, exactly where a ceiling decides, and sampling in answer units.
+
+In one dimension a number and a vector of one number are the same answer, for every mechanism.
+
+Claim: ``loss``, ``log_likelihood`` and ``sample`` take 3.0 and [3.0] alike where d = 1, and refuse a bare number where
+d = 2. It would fail where the shortcut for numbers also caught, or no longer caught, vectors of one.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import dphmm
 from dphmm.errors import InvalidInput
 from dphmm.mechanisms import Constant, DiscreteKNorm, DiscreteLaplace, KNorm, Laplace, PlanarIsotropic, Staircase
 from dphmm.mechanisms import knorm as module
@@ -24,7 +31,7 @@ from naive_mechanisms import SHAPES, exponent, hull_of_points, norm, shape
 pytestmark = pytest.mark.replayed_words
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.sampled_from(sorted(SHAPES)),
     st.lists(st.integers(-30, 30), min_size=3, max_size=3),
@@ -220,3 +227,27 @@ def test_more_draws_use_new_words():
     assert len(set(draws)) == 50
     assert mechanism.noise(3, ReplayBits(9)).ravel().tolist() == list(draws[0])
     assert len({tuple(mechanism.noise(3).ravel()) for _ in range(20)}) == 20
+
+
+SPACE = dphmm.StateSpace([[0.0], [1.0], [3.0]])
+HULL = dphmm.sensitivity_hull(dphmm.policy.complete(3), SPACE)
+POINT = dphmm.sensitivity_hull(dphmm.policy.from_edges([], 3), SPACE)
+PLANE = dphmm.sensitivity_hull(dphmm.policy.complete(3), np.array([[0, 0], [1, 0], [0, 1]]))
+ONE = [kind(HULL, 1) for kind in (DiscreteKNorm, Staircase, KNorm, Laplace)] + [Constant(POINT, 1)]
+
+
+@pytest.mark.parametrize("mechanism", ONE, ids=lambda mechanism: type(mechanism).__name__)
+def test_a_number_is_a_vector_of_one(mechanism):
+    assert mechanism.loss(1.0) == mechanism.loss([1.0])
+    one, other = (mechanism.log_likelihood(z, [[0.0], [1.0]]) for z in (1.0, [1.0]))
+    np.testing.assert_array_equal(one, other)
+    first, second = (mechanism.sample(answer, ReplayBits(1)) for answer in (3.0, [3.0]))
+    np.testing.assert_array_equal(first, second)
+    assert first.shape == (1,)
+
+
+@pytest.mark.parametrize("kind", [DiscreteKNorm, Staircase, KNorm])
+def test_a_number_is_no_vector_of_two(kind):
+    for call in (lambda m: m.loss(1.0), lambda m: m.log_likelihood(1.0, [[0.0, 0.0]]), lambda m: m.sample(1.0)):
+        with pytest.raises(InvalidInput, match="shape"):
+            call(kind(PLANE, 1))

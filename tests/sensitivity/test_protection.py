@@ -5,10 +5,16 @@ Lonely states merged into a nearest state, against a brute force on small random
 Nothing of the sensitivity package decides here: hulls are unions of triangles in integers. Fails where an edge of the
 policy loses its place in the hull, where a merged state and its partner are answered differently, where another state
 becomes exposed, where a partner is not the nearest state that stays, and where a merge is made that publishes answers.
+
+Degrees of protection against a twin in Python integers: random bodies, large and thin, points far from the origin
+and from each other, states asked for that are not counted and counted twice.
+
+It would fail for rows of a body that are cut off at the picture's border, and for 64 bits that do not suffice.
 """
 
 from __future__ import annotations
 
+import random
 from fractions import Fraction
 
 import numpy as np
@@ -31,6 +37,7 @@ from dphmm.session.options import Options
 from dphmm.session.planner import Planner
 from dphmm.session.session import ReleaseSession
 from dphmm.states.space import StateSpace
+from naive_mechanisms import hull_of_points
 from random_seeds import seeds
 
 
@@ -45,7 +52,7 @@ def instances(draw, span=5):
 
 
 @given(instances())
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 def test_degree_equals_the_definition(instance):
     answers, edges, states = instance
     within = [(a, b) for a, b in edges if a in states and b in states]
@@ -55,7 +62,7 @@ def test_degree_equals_the_definition(instance):
 
 
 @given(instances(), st.booleans())
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 def test_algorithm_1(instance, recheck):
     answers, edges, states = instance
     policy = dphmm.policy.from_edges(edges, len(answers))
@@ -68,7 +75,7 @@ def test_algorithm_1(instance, recheck):
 
 
 @given(instances(span=4))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_algorithm_3(instance):
     answers, edges, states = instance
     policy = dphmm.policy.from_edges(edges, len(answers))
@@ -220,6 +227,18 @@ def space_of(answers, pitch):
     return StateSpace(answers * np.array([float(p) for p in pitch]), pitch=[float(p) for p in pitch])
 
 
+def merged_worlds(seed, how_many):
+    """The worlds in which a state is merged: answers, edges, and what merging makes of their policy and space."""
+    for answers, edges, pitch in worlds(seed, how_many):
+        space, policy = space_of(answers, pitch), from_edges(np.array(edges).reshape(-1, 2), len(answers))
+        try:
+            merged = merge_lonely(policy, space)
+        except Unprotectable:
+            continue
+        if len(merged.pairs):
+            yield answers, edges, merged
+
+
 def test_thousands_of_small_worlds_keep_their_edges_and_expose_nobody():
     """(i), (ii) and (iii) of docs/proofs/merging.md, and which states are merged into which."""
     seen = {"merged": 0, "refused": 0, "mutual": 0, "shared": 0, "tied": 0, "lonely_next_to_lonely": 0, "kept": 0}
@@ -275,15 +294,8 @@ def test_plans_of_merged_worlds_join_nobody_and_answer_pairs_alike(delta):
     """
     rng = np.random.default_rng(5 + delta)
     checked = 0
-    for answers, edges, pitch in worlds(23, 500):
+    for answers, edges, merged in merged_worlds(23, 500):
         n = len(answers)
-        space, policy = space_of(answers, pitch), from_edges(np.array(edges).reshape(-1, 2), n)
-        try:
-            merged = merge_lonely(policy, space)
-        except Unprotectable:
-            continue
-        if len(merged.pairs) == 0:
-            continue
         support = np.ones(n, dtype=bool)
         plan_set = support.copy()
         if delta:
@@ -309,19 +321,12 @@ def test_plans_of_merged_worlds_join_nobody_and_answer_pairs_alike(delta):
 
 def test_every_required_pair_keeps_epsilon_in_the_law_itself():
     """Losses of all pairs from the exact law of the noise: an edge at most epsilon, a merged pair exactly 0."""
-    for answers, edges, pitch in worlds(31, 400):
-        n = len(answers)
-        space, policy = space_of(answers, pitch), from_edges(np.array(edges).reshape(-1, 2), n)
-        try:
-            merged = merge_lonely(policy, space)
-        except Unprotectable:
-            continue
-        if len(merged.pairs) == 0:
-            continue
+    for answers, edges, merged in merged_worlds(31, 400):
         options = Options.checked("0.5")
-        everyone = np.ones(n, dtype=bool)
+        everyone = np.ones(len(answers), dtype=bool)
         plan = Planner(merged.policy, merged.space, options).plan(everyone, everyone)
-        grid = np.indices((41,) * space.dimension).reshape(space.dimension, -1).T - 16
+        dimension = answers.shape[1]
+        grid = np.indices((41,) * dimension).reshape(dimension, -1).T - 16
         logs = np.array([plan.log_likelihood(z + plan.image[0]) for z in grid])
         finite = np.isfinite(logs).all(axis=1)
         assert finite.any()
@@ -436,3 +441,32 @@ def test_a_history_goes_on_with_the_same_merges_alone():
             ReleaseSession.resume(ledger, "a", model, merged.policy, other)
     again = ReleaseSession.resume(ledger, "a", model, merged.policy, space.merged(merged.pairs))
     assert again.t == 2 and again.release(0, t=1).z.tolist() == first.z.tolist()
+
+
+def inside(hull, v):
+    if any(sum(a * c for a, c in zip(row, v, strict=True)) for row in hull.equations.tolist()):
+        return False
+    y = [sum(a * c for a, c in zip(row, v, strict=True)) for row in hull.coordinates.tolist()]
+    facets = zip(hull.normals.tolist(), hull.offsets.tolist(), strict=True)
+    return all(abs(sum(a * c for a, c in zip(n, y, strict=True))) <= b for n, b in facets)
+
+
+def test_degrees_are_those_of_every_pair():
+    """300 bodies of up to 2**30 steps with up to 80 points, as far out as 2**61."""
+    rng = random.Random(8)
+    for _ in range(300):
+        m = rng.choice([1, 3, 10, 60, 10**4, 10**9, 2**30])
+        hull = hull_of_points([(rng.randint(-m, m), rng.randint(-m, m)) for _ in range(rng.randint(2, 5))])
+        far, wide, high = rng.choice([0, 10**6, -(2**40), -(2**61)]), rng.choice([1, 5, 60]), rng.choice([1, 60])
+        image = np.array([[far + rng.randint(0, wide), -far + rng.randint(0, high)] for _ in range(rng.randint(1, 80))])
+        if rng.random() < 0.2:
+            image[rng.randrange(len(image))] += rng.choice([1000, -5000, 2**50])
+        states = range(len(image))
+        targets = np.array(sorted(rng.sample(states, rng.randint(0, len(image)))), dtype=np.int64)
+        among = np.array(sorted(rng.choices(states, k=rng.randint(0, len(image)))), dtype=np.int64)
+        points = image.tolist()
+        expected = [
+            sum(inside(hull, [b - a for a, b in zip(points[i], points[j], strict=True)]) for j in among.tolist())
+            for i in targets.tolist()
+        ]
+        assert degree_among(hull, image, targets, among).tolist() == expected

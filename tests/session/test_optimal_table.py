@@ -6,11 +6,17 @@ comes out is an answer of the plan, and beliefs are Bayes' rule on its integers;
 states; plans are hashed over the weights and resumed under them alone; an audit that reads the integers for itself
 acquits, and convicts a doctored table. It would fail for a table that forgets surrogates or joins, a belief of another
 law, a hash of ε and name alone.
+
+Mechanisms whose weights come from a float solver: a session is resumed under its own weights or not at all.
+
+It would fail for a plan whose hash is of ε and name alone: on a machine that solves otherwise, old answers would be
+followed by weights that they were not drawn from.
 """
 
 from __future__ import annotations
 
 import itertools
+import json
 import math
 from dataclasses import replace
 from fractions import Fraction
@@ -23,7 +29,7 @@ from dphmm.accounting.edge_leakage import losses_between
 from dphmm.audit import sample_plan, sequence_loss, verify
 from dphmm.batch import Batch
 from dphmm.errors import InvalidInput, Unprotectable
-from dphmm.mechanisms import OptimalTable
+from dphmm.mechanisms import OptimalTable, table
 from dphmm.session.answer import answer_under
 from dphmm.session.options import Options
 from dphmm.session.planner import Planner
@@ -251,9 +257,32 @@ def test_what_accounting_takes_pairs_to_lose_is_not_below_what_they_lose():
         assert (losses_between(plan, pairs[:, 0], pairs[:, 1], n) <= float(plan.epsilon)).all()
 
 
-def test_what_is_too_large_is_refused_in_one_line():
-    many = dphmm.StateSpace(np.arange(500.0)[:, None])
-    chain = dphmm.MarkovModel(np.full(500, 1 / 500), np.full((500, 500), 1 / 500))
-    wide = session(model=chain, space=many, policy=dphmm.policy.radius(many, 3))
-    with pytest.raises(InvalidInput, match="answers: got 500 answers; expected at most 400"):
-        wide.release(3)
+def test_a_session_is_resumed_under_its_own_weights_or_not_at_all(tmp_path, monkeypatch):
+    path, options = tmp_path / "ledger.db", {"subject": "s", "mechanism": "optimal-table", "bits": dphmm.ReplayBits(1)}
+    with dphmm.open_ledger(path) as ledger:
+        own = dphmm.ReleaseSession(*(UNIFORM, POLICY, SPACE), 2, ledger=ledger, **options)
+        kept = [own.release(state).z_lattice.tolist() for state in (3, 1)]
+        record = json.loads(ledger.plan(own.release(0, t=2).plan_hash).description)
+        assert record["mechanisms"][0]["weights"] == own.plan.mechanism.law.digest
+    table._cache.clear()
+    with dphmm.open_ledger(path) as ledger:
+        resumed = dphmm.ReleaseSession.resume(ledger, "s", *(UNIFORM, POLICY, SPACE))
+        assert resumed.t == 3 and resumed.release(0, t=1).z_lattice.tolist() == kept[0]
+        before = resumed.plan.hash
+    solve = table.optimum
+
+    def solved_elsewhere(problem, epsilon, bounded_at):
+        """As well, and with another solution."""
+        found = solve(problem, epsilon, bounded_at)
+        return replace(found, law=0.9 * found.law + 0.1 / len(found.law))
+
+    try:
+        table._cache.clear()
+        monkeypatch.setattr(table, "optimum", solved_elsewhere)
+        assert dphmm.ReleaseSession(*(UNIFORM, POLICY, SPACE), 2, **options).plan.hash != before
+        with dphmm.open_ledger(path) as ledger:
+            with pytest.raises(InvalidInput, match="made from the record"):
+                dphmm.ReleaseSession.resume(ledger, "s", *(UNIFORM, POLICY, SPACE))
+            assert len(ledger.entries("s", "state")) == 2
+    finally:
+        table._cache.clear()

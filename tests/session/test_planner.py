@@ -43,6 +43,7 @@ def test_every_step_is_planned_on_all_that_can_be_reached_by_it(chance):
         np.testing.assert_array_equal(constraint.support, reached)
         np.testing.assert_array_equal(constraint.plan, reached)
         session.release(0)
+    assert np.isfinite(session.posterior.log_probability[session.posterior.support]).all()
     assert session.prior.log_probability[40] < 40 * np.log(chance) + 40  # unlikely indeed
 
 

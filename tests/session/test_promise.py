@@ -257,21 +257,5 @@ def test_sequences_lose_at_most_the_sum_of_costs(seed):
         assert each[0][first[0], second[0]] + each[1][first[1], second[1]] <= total + SLACK
 
 
-def test_a_float_prior_would_have_lost_states():
-    """docs/theory.md 3: on a corridor the support is reachability, whatever the belief's floats say."""
-    n = 301
-    moves = np.zeros((n, n))
-    for i in range(n):
-        for j in (i - 1, i, i + 1):
-            moves[i, min(max(j, 0), n - 1)] += 1 / 3
-    space = dphmm.StateSpace(np.arange(n)[:, None])
-    model = dphmm.MarkovModel(np.eye(n)[0], moves)
-    session = dphmm.ReleaseSession(model, dphmm.policy.radius(space, 1), space, 1, bits=dphmm.ReplayBits(1))
-    for t in range(1, 61):
-        assert np.flatnonzero(session.support).tolist() == list(range(min(n, t + 1)))
-        session.release(0)
-    assert np.isfinite(session.posterior.log_probability[session.posterior.support]).all()
-
-
 def test_naive_twin_is_the_contracted_graph():
     assert naive.contracted_edges([(0, 1), (1, 2)], [True] * 3, [0, 0, 2]) == [(0, 2)]

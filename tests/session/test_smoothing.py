@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import inspect
 import itertools
-import math
 
 import numpy as np
 import pandas as pd
@@ -23,6 +22,7 @@ from dphmm.session import smoothing
 from dphmm.session.options import Options
 from dphmm.session.setting import Setting
 from dphmm.session.smoothing import Published, Smoother
+from markov.test_filtering import brute
 
 N = 5
 #: Skips before some steps; the first release of "late" is at step 2.
@@ -122,28 +122,6 @@ def test_the_last_step_is_the_session_s_posterior(name, gaps):
         assert np.allclose(got.mean[-1], session.releases[count - 1].estimate, rtol=1e-12, atol=1e-12)
 
 
-def brute(model, start, t, rows):
-    """Marginals and likeliest paths at the steps ``t`` from every path from the initial distribution on."""
-    matrix, n = model.transition.toarray(), model.n_states
-    before = 1 if start == "before" else 0
-    at = [step - 1 + before for step in t]
-    weights, best, paths = np.zeros((len(t), n)), -math.inf, []
-    for path in itertools.product(range(n), repeat=at[-1] + 1):
-        p = model.initial[path[0]]
-        for a, b in itertools.pairwise(path):
-            p *= matrix[a, b]
-        if p == 0:
-            continue
-        p *= math.prod(rows[k][path[a]] for k, a in enumerate(at))
-        for k, a in enumerate(at):
-            weights[k, path[a]] += p
-        if p > best * (1 + 1e-9):
-            best, paths = p, []
-        if p >= best * (1 - 1e-9):
-            paths.append([path[a] for a in at])
-    return weights / weights.sum(axis=1, keepdims=True), paths
-
-
 @pytest.mark.parametrize(
     ("name", "gaps"), [case for case in CASES if case[0] in ("support", "merged", "delta", "rows", "at")]
 )
@@ -168,8 +146,10 @@ def test_equal_to_all_paths(name, gaps):
         rows.append(np.where(possible, np.exp(np.where(possible, plan.log_likelihood(release.z_lattice), 0)), 0))
         again.release(int(rng.choice(np.flatnonzero(again.support))))
     t = [release.t for release in session.releases]
+    # A path begins a move before step 1, or at it.
+    moves = np.diff([step - (options.start == "at") for step in t], prepend=0)
     got = smoother_of(options, parts).smooth(published_of(session), marginals=True)
-    expected, paths = brute(model, options.start, t, rows)
+    expected, _, paths = brute(model, model.initial, rows, moves)
     assert np.allclose(got.marginals, expected, rtol=1e-9, atol=1e-14)
     assert np.allclose(got.mean, expected @ space.answers)
     assert got.state.tolist() == np.argmax(expected, axis=1).tolist()

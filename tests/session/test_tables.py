@@ -6,16 +6,20 @@ session to 1e-12 (docs/adr/0013).
 It could fail where the compiled loop over many subjects differs from a session's own steps: after gaps, on supports
 that still grow, in tails where floats give way to logs, for plans that floats do not serve, at the seams between
 transactions, pieces of work and cores.
+
+The schedule of public plans: what threads that share one find.
+
+It would fail where a step is found twice, or where a plan is looked up after another thread has dropped it.
 """
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor, TimeoutError
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import sparse
 
 import dphmm
 from dphmm._kernels.filter import predict_logs
@@ -30,14 +34,7 @@ from dphmm.session.rounds import Rows
 from dphmm.session.scheduled import Steps
 from dphmm.session.setting import Setting
 from dphmm.states.trajectory import Trajectories
-
-
-def corridor(n, start):
-    """A lazy walk from one end: the support grows by a cell a step."""
-    side = np.full(n - 1, 0.25)
-    middle = np.full(n, 0.5)
-    middle[[0, -1]] = 0.75
-    return dphmm.MarkovModel(np.eye(n)[start], sparse.diags_array([side, middle, side], offsets=[-1, 0, 1]))
+from markov.test_filtering import corridor
 
 
 def world(name):
@@ -268,10 +265,7 @@ def test_only_one_row_is_kept_whatever_the_number_of_subjects(monkeypatch):
 
     n = 5000
     space = dphmm.StateSpace(np.arange(n)[:, None])
-    side = np.full(n - 1, 0.25)
-    middle = np.full(n, 0.5)
-    middle[[0, -1]] = 0.75
-    model = dphmm.MarkovModel(np.full(n, 1 / n), sparse.diags_array([side, middle, side], offsets=[-1, 0, 1]))
+    model = dphmm.MarkovModel(np.full(n, 1 / n), corridor(n).transition)
     monkeypatch.setattr(filtering, "cores", lambda: 2)
     names = [f"u{k}" for k in range(600) for _ in range(2)]
     rows = Trajectories.from_labels(names, state=np.array(["7", "8"] * 600, dtype=object))
@@ -321,3 +315,54 @@ def test_a_gap_that_would_take_hours_is_refused_before_anything_is_drawn():
     session = dphmm.ReleaseSession(model, dphmm.policy.complete(2), dphmm.StateSpace([0, 1]), 1)
     with pytest.raises(InvalidInput, match="t: got a gap of"):
         session.skip(2**40)
+
+
+def schedule_of(name):
+    model, policy, space, epsilon, _ = world(name)
+    return PlanSchedule(Setting.of(model, policy, space, epsilon))
+
+
+@pytest.mark.parametrize("name", ["tails", "two phases", "grid"])
+def test_a_step_that_two_threads_look_for_is_found_once(name, monkeypatch):
+    """The second thread asks while the first one is between finding a support and adding it."""
+    steps = np.arange(1, 40)
+    expected = schedule_of(name).numbers(steps)
+    schedule, reach, others = schedule_of(name), type(schedule_of(name)._model).reach, []
+    with ThreadPoolExecutor(1) as pool:
+
+        def reach_slowly(model, *args):
+            found = reach(model, *args)
+            if not others:
+                others.append(pool.submit(schedule.numbers, steps))
+                with pytest.raises(TimeoutError):
+                    others[0].result(timeout=0.2)
+            return found
+
+        monkeypatch.setattr(type(schedule._model), "reach", reach_slowly)
+        assert schedule.numbers(steps).tolist() == expected.tolist()
+        assert others[0].result().tolist() == expected.tolist()
+    supports = [schedule.support(int(t)).tobytes() for t in steps]
+    assert supports == [schedule_of(name).support(int(t)).tobytes() for t in steps]
+
+
+def test_a_plan_that_another_thread_drops_meanwhile_is_found_all_the_same():
+    schedule = schedule_of("tails")
+    planner = schedule._setting.planner
+    planner._most_plans = 1
+    first, second = (schedule.support(t) for t in (1, 2))
+    plan = planner.plan(first, first)
+    kept = planner._plans
+
+    class Dropping(type(kept)):
+        """Another thread plans the second step right after the first one was found."""
+
+        def get(self, key):
+            found = kept.get(key)
+            if found is plan:
+                planner._plans = kept
+                planner.plan(second, second)
+            return found
+
+    planner._plans = Dropping(kept)
+    assert planner.plan(first, first) is plan
+    assert list(planner._plans.values()) == [plan]

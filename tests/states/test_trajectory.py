@@ -1,6 +1,9 @@
+"""Which times a release publishes: time bins of steps that are bins, and never those of rows that were only counted."""
+
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import fields
 
 import numpy as np
@@ -10,7 +13,7 @@ from hypothesis import strategies as st
 
 from dphmm.errors import InvalidInput
 from dphmm.states import Counts, Trajectories
-from dphmm.states.trajectory import _DTYPES
+from dphmm.states.trajectory import _DTYPES, MICROSECONDS, public_times
 
 SECOND = 1_000_000
 
@@ -56,7 +59,7 @@ def test_nothing_private_in_the_repr():
     assert repr(found) == "Trajectories(rows=1, users=1, columns=user, time, lat, lon, state)"
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(rows)
 def test_sorting_is_stable_by_user_and_time(given_rows):
     found = make([u for u, _ in given_rows], [t for _, t in given_rows], step=np.arange(len(given_rows)))
@@ -77,7 +80,7 @@ def test_sorting_falls_back_to_steps_and_leaves_sorted_rows_alone():
     assert found.sort()[0] is found
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(
         st.tuples(st.sampled_from("ab"), st.sampled_from([0.0, -0.0, 1.5, math.nan]), st.sampled_from("xy")),
@@ -106,7 +109,7 @@ def test_exact_duplicates_are_dropped_and_the_first_stays(given_rows):
     assert counts == Counts({"duplicate": len(given_rows) - len(expected)})
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(rows, st.integers(1, 20), st.sampled_from(["last", "first"]))
 def test_resampling_agrees_with_a_dict(given_rows, width, answer):
     found = make([u for u, _ in given_rows], [t for _, t in given_rows], trip=np.arange(len(given_rows)))
@@ -191,3 +194,25 @@ def test_an_empty_set_of_trajectories_works():
 
 def test_every_column_has_a_type():
     assert [field.name for field in fields(Trajectories)] == ["users", *_DTYPES]
+
+
+NAMES = np.array(["a", "b"], dtype=object)
+
+
+def rows(step):
+    owners = np.zeros(len(step), dtype=np.int32)
+    return Trajectories(users=("u",), user=owners, step=np.array(step), state=NAMES)
+
+
+def test_steps_of_a_timed_model_are_bins_since_1970():
+    bins = [5_600_000, 5_600_001]
+    np.testing.assert_array_equal(public_times(rows(bins), 300), np.array(bins) * 300 * MICROSECONDS)
+    assert public_times(rows([0, 1]), None) is None
+
+
+@pytest.mark.parametrize("step", [[0, 5_600_000], [105_119, 5_600_000]])
+def test_rows_that_were_only_counted_are_refused(step):
+    """105,120 bins of five minutes are the year 1970."""
+    with pytest.raises(InvalidInput, match=re.escape("make times in 1970; expected times (dphmm import csv with")):
+        public_times(rows(step), 300)
+    public_times(rows([105_120, 5_600_000]), 300)

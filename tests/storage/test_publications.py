@@ -2,27 +2,18 @@
 
 It could fail where a publication is drawn twice or shown unpaid, where another one takes its name, where a cap is kept
 for releases or publications alone, where a group's cap is kept for each member, or where the file forgets any of it.
-
-The statement beside the answer of a query: its bytes, and when it promises nothing or says that nobody knows.
-
-It would fail for another order of members or another word, and for a statement that promises what replayable noise, an
-unproved mechanism or a model of the same people takes away.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from fractions import Fraction
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-import dphmm
 from dphmm.accounting import Caps, MemoryLedger, Publication, Request, Requests, SessionHeader
 from dphmm.errors import BudgetExceeded, DphmmError, InvalidInput
 from dphmm.markov.model import MarkovModel
@@ -31,9 +22,10 @@ from dphmm.markov.private.planned import PlannedFit
 from dphmm.markov.private.sensitivity import Caps as RecordCaps
 from dphmm.samplers.entropy import ReplayBits
 from dphmm.storage.ledger import open_ledger, schema
-from dphmm.storage.publications import fit_counts_once, model_of, query_statement
-from storage.test_statement import FOLDER, text_of
+from dphmm.storage.publications import fit_counts_once, model_of
 from storing import FREE, PLAN, store
+
+pytestmark = pytest.mark.replayed_words
 
 PERSON = "all sequences of one person"
 FIT = Publication("walks", "fit", "digest", PERSON, "add-remove", epsilon=Fraction(1), counts=True)
@@ -269,7 +261,6 @@ class TestFitCountsOnce:
     def unasked(self):
         raise AssertionError("the data were counted")
 
-    @pytest.mark.replayed_words
     def test_it_is_the_fit_and_is_stored_before_it_is_given(self, ledger):
         model = fit_counts_once(ledger, "walks", self.planned(bits=ReplayBits(1)), self.COUNTS)
         assert model.digest == fit_counts(self.COUNTS(), 1, bits=ReplayBits(1))[0].digest
@@ -277,7 +268,6 @@ class TestFitCountsOnce:
         assert model_of(stored.result).digest == model.digest
         assert stored.publication.statement and ledger.publications() == [stored.publication]
 
-    @pytest.mark.replayed_words
     def test_the_same_id_gives_the_stored_model_and_counts_nothing(self, ledger):
         model = fit_counts_once(ledger, "walks", self.planned(), self.COUNTS)
         assert ledger.publications()[0].epsilon == 1
@@ -287,7 +277,6 @@ class TestFitCountsOnce:
         other = fit_counts_once(ledger, "more", self.planned(), self.COUNTS)
         assert other.digest != model.digest and len(ledger.publications()) == 2
 
-    @pytest.mark.replayed_words
     @pytest.mark.parametrize(
         "other",
         [
@@ -301,14 +290,12 @@ class TestFitCountsOnce:
         asked = self.planned(**other)
         refused(ledger, lambda: fit_counts_once(ledger, "walks", asked, self.unasked), r"^publication: got \"walks\"")
 
-    @pytest.mark.replayed_words
     def test_a_cap_refuses_before_anything_is_counted(self, ledger):
         with ledger.transaction() as transaction:
             transaction.bind_publications(Fraction(1))
         asked = self.planned()
         refused(ledger, lambda: fit_counts_once(ledger, "walks", asked, self.unasked), "nothing was drawn or spent")
 
-    @pytest.mark.replayed_words
     def test_no_transaction_is_open_while_counting(self, ledger):
         def count():
             publish(ledger, replace(FIT, name="other"))
@@ -317,7 +304,6 @@ class TestFitCountsOnce:
         fit_counts_once(ledger, "walks", self.planned(), count)
         assert [each.name for each in ledger.publications()] == ["other", "walks"]
 
-    @pytest.mark.replayed_words
     def test_of_two_that_count_at_once_one_draws(self, ledger):
         first = []
 
@@ -330,13 +316,11 @@ class TestFitCountsOnce:
         assert second.digest == first[0].digest and len(ledger.publications()) == 1
         planned.learned(self.COUNTS())  # its noise had not been drawn
 
-    @pytest.mark.replayed_words
     def test_what_counting_raises_leaves_nothing(self, ledger):
         with pytest.raises(ZeroDivisionError):
             fit_counts_once(ledger, "walks", self.planned(), lambda: 1 / 0)
         assert ledger.publications() == []
 
-    @pytest.mark.replayed_words
     @pytest.mark.parametrize("after", [False, True])
     def test_whoever_dies_around_the_commit_leaves_one_answer(self, ledger, monkeypatch, after):
         """Before it nothing is stored, and nothing was shown; after it the id gives what was stored."""
@@ -371,47 +355,3 @@ class TestFitCountsOnce:
         assert len(ledger.publications()) == int(after)
         again = fit_counts_once(ledger, "walks", self.planned(), self.unasked if after else self.COUNTS)
         assert (again.digest == MarkovModel(**drawn[0]._asdict()).digest) == after
-
-
-pytestmark = pytest.mark.replayed_words
-
-GIVEN = {"given": "independent", "meaning": "no record depends on another one, as the data owner says"}
-
-
-def answered(dependence: Any, given: dict[str, Any], secure: bool = True, **more: Any) -> Any:
-    """The statement of a histogram."""
-    bits = None if secure else dphmm.ReplayBits(3)
-    answer = dphmm.dependent.query("histogram", np.array([0, 1, 1]), dependence, 1, n_states=2, bits=bits)
-    return query_statement(answer.event, dependence=given, domain={"states": 2, "windows": [1, 3], "box": None}, **more)
-
-
-WRITTEN: dict[str, Callable[[], Any]] = {
-    "query-independent": lambda: answered("independent", GIVEN),
-    "query-group": lambda: answered(("group", 2), {"given": "group", "meaning": "two"}, unit="rows", by_person=True),
-    "query-replayable": lambda: answered("independent", {}, secure=False),
-    "query-same-model": lambda: answered("independent", GIVEN, model_people="same", not_protected=["The box."]),
-    "query-unknown-model": lambda: answered("independent", GIVEN, model_people="unknown"),
-    "query-other-model": lambda: answered("independent", GIVEN, model_people="others"),
-}
-
-
-def test_the_bytes_of_a_statement_are_what_they_were(tmp_path: Path) -> None:
-    changed = [
-        name for name, kind in WRITTEN.items() if text_of(kind(), tmp_path) != (FOLDER / f"{name}.json").read_text()
-    ]
-    assert changed == []
-
-
-def test_what_is_promised_rests_on_the_noise_and_on_the_people_of_the_model() -> None:
-    """False outweighs unknown, and neither has an epsilon that a reader could take for a promise."""
-    found = {
-        (secure, people): answered("independent", GIVEN, secure, model_people=people)
-        for secure in (True, False)
-        for people in (None, "others", "unknown", "same")
-    }
-    for (secure, people), statement in found.items():
-        due = False if not secure or people == "same" else "unknown" if people == "unknown" else True
-        assert statement.private == statement.promise.holds == due, (secure, people)
-        assert (statement.epsilon is None) is (due is False), (secure, people)
-        assert bool(statement.not_private_because) is (due is False), (secure, people)
-        assert (statement.per_record.epsilon is None) is not secure, (secure, people)

@@ -3,6 +3,11 @@
 Claims about its files: a statement of each kind of release has exactly the bytes that it had before it was written from
 types, but for the version. It would fail for another order of members, another form of a number or of a letter, a
 member left out or added, and for a sentence where it is not true.
+
+The statement beside the answer of a query: its bytes, and when it promises nothing or says that nobody knows.
+
+It would fail for another order of members or another word, and for a statement that promises what replayable noise, an
+unproved mechanism or a model of the same people takes away.
 """
 
 from __future__ import annotations
@@ -23,6 +28,7 @@ from dphmm.accounting.event import LearningEvent, NoisyCounts, described
 from dphmm.batch import Batch
 from dphmm.errors import InvalidInput
 from dphmm.states import Trajectories
+from dphmm.storage.publications import query_statement
 from dphmm.storage.released import Published
 from dphmm.storage.statement import load_statement, privacy_statement, save_statement, write_statement
 from dphmm.storage.statement_types import document
@@ -127,6 +133,16 @@ def released(
     return privacy_statement(published, **public, **(said or {}))
 
 
+GIVEN = {"given": "independent", "meaning": "no record depends on another one, as the data owner says"}
+
+
+def answered(dependence: Any, given: dict[str, Any], secure: bool = True, **more: Any) -> Any:
+    """The statement of a histogram."""
+    bits = None if secure else dphmm.ReplayBits(3)
+    answer = dphmm.dependent.query("histogram", np.array([0, 1, 1]), dependence, 1, n_states=2, bits=bits)
+    return query_statement(answer.event, dependence=given, domain={"states": 2, "windows": [1, 3], "box": None}, **more)
+
+
 OTHERS = {"model_people": "others"}
 WRITTEN: dict[str, Callable[[], Any]] = {
     "plain": lambda: released(model_of()),
@@ -157,6 +173,12 @@ WRITTEN: dict[str, Callable[[], Any]] = {
     "learned-delta": lambda: released(learned(delta=Fraction(1, 10**6))),
     "learned-of-others": lambda: released(learned(), said=OTHERS),
     "learned-replayable": lambda: released(learned(secure=False)),
+    "query-independent": lambda: answered("independent", GIVEN),
+    "query-group": lambda: answered(("group", 2), {"given": "group", "meaning": "two"}, unit="rows", by_person=True),
+    "query-replayable": lambda: answered("independent", {}, secure=False),
+    "query-same-model": lambda: answered("independent", GIVEN, model_people="same", not_protected=["The box."]),
+    "query-unknown-model": lambda: answered("independent", GIVEN, model_people="unknown"),
+    "query-other-model": lambda: answered("independent", GIVEN, model_people="others"),
     "long-policy": lambda: released(
         model_of(900),
         dphmm.policy.from_edges([(a, a + 1) for a in range(899)], 900),
@@ -187,3 +209,18 @@ def test_a_stream_is_told_by_a_dash(tmp_path: Path) -> None:
     save_statement(tmp_path / "said.json", statement, "-", "ab" * 32)
     end = '  "file": {\n    "name": "-",\n    "sha256": "' + "ab" * 32 + '"\n  }\n}\n'
     assert (tmp_path / "said.json").read_text().endswith(end)
+
+
+def test_what_is_promised_rests_on_the_noise_and_on_the_people_of_the_model() -> None:
+    """False outweighs unknown, and neither has an epsilon that a reader could take for a promise."""
+    found = {
+        (secure, people): answered("independent", GIVEN, secure, model_people=people)
+        for secure in (True, False)
+        for people in (None, "others", "unknown", "same")
+    }
+    for (secure, people), statement in found.items():
+        due = False if not secure or people == "same" else "unknown" if people == "unknown" else True
+        assert statement.private == statement.promise.holds == due, (secure, people)
+        assert (statement.epsilon is None) is (due is False), (secure, people)
+        assert bool(statement.not_private_because) is (due is False), (secure, people)
+        assert (statement.per_record.epsilon is None) is not secure, (secure, people)
