@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import struct
 import zipfile
 
@@ -54,6 +55,11 @@ def test_any_changed_byte_is_found_or_harmless(model, path, data):
     except InvalidInput as refused:
         assert "\n" not in str(refused)
         assert str(path) in str(refused)
+
+
+def test_changed_contents_name_both_hashes(path):
+    rewritten(path, lambda c: c.update({"initial.npy": npy([0.25, 0.5, 0.25])}), rehash=False)
+    assert re.search(r"got contents with SHA-256 \w{16}; expected contents with SHA-256 \w{16}: it was", refusal(path))
 
 
 def test_newer_format_is_refused_whatever_else_it_holds(path):

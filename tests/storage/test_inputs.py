@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import tarfile
+
 import pytest
 
 from dphmm.errors import InvalidInput
 from dphmm.storage import inputs
 from dphmm.storage.importers import IMPORTERS
+from faults import spoiled_files as spoiled
 from storage.importers.test_rows import plt, point, write_folder, write_tar, write_zip
 
 
@@ -16,6 +19,14 @@ def test_members_that_leave_the_archive_are_refused(tmp_path, name):
     for source in (write_tar(tmp_path / "x.tar.gz", {name: b""}), write_zip(tmp_path / "x.zip", {name: b""})):
         with pytest.raises(InvalidInput, match="leaves"):
             IMPORTERS["geolife"](source)
+
+
+def test_links_and_devices_in_archives_are_refused(tmp_path):
+    (tmp_path / "x.tar").write_bytes(spoiled.tar_with(tarfile.CHRTYPE, spoiled.PLT, "/etc"))
+    (tmp_path / "x.zip").write_bytes(spoiled.zip_with_link(spoiled.PLT, "/etc/passwd"))
+    for name in ("x.tar", "x.zip"):
+        with pytest.raises(InvalidInput, match="a link"):
+            IMPORTERS["geolife"](tmp_path / name)
 
 
 def test_links_in_folders_are_refused(tmp_path):

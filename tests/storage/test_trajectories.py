@@ -207,6 +207,8 @@ def test_bad_rows_are_set_aside_with_a_reason_and_no_value(tmp_path):
 def test_users_that_have_no_good_row_are_no_users(tmp_path):
     loaded = csv(tmp_path, "user,t,lat,lon\nb,never,1,1\na,2008-10-23T02:53:04Z,1,1\n")
     assert loaded.trajectories.users == ("a",)
+    with pytest.raises(InvalidInput, match="got 0 rows; expected at least one row with its columns"):
+        csv(tmp_path, "user,t,lat,lon\n")
 
 
 def test_a_place_that_exists_is_kept_wherever_it_is(tmp_path):
@@ -312,6 +314,9 @@ def test_whole_floats_and_integers_are_one_kind_of_user(tmp_path):
     write_table(tmp_path / "x.parquet", pa.table({"user": [3.0, 4.5, None], "state": ["a", "b", "c"]}))
     loaded = load_trajectories(tmp_path / "x.parquet")
     assert loaded.trajectories.users == ("3",) and set(reasons(loaded).values()) == {"missing_user"}
+    write_table(tmp_path / "x.parquet", pa.table({"user": [True], "state": ["a"]}))
+    with pytest.raises(InvalidInput, match="user: got a column of type bool"):
+        load_trajectories(tmp_path / "x.parquet")
 
 
 def frame():
