@@ -330,6 +330,8 @@ def test_a_model_without_data_says_so_only_while_it_is_one():
         ({"max_speed": 0}, "more than 0"),
         ({"step": "0min"}, "step"),
         ({"stay": 1}, "stay"),
+        ({"stay": -0.1}, "stay"),
+        ({"stay": "x"}, "stay"),
         ({"jump": 1}, "jump"),
         ({"space": dphmm.StateSpace(np.arange(3)[:, None])}, "a Grid, an H3 or Zones"),
         ({"space": grid("50km")}, "one cell"),

@@ -158,6 +158,7 @@ def test_forged_files_are_one_line(path, change, said):
         ("indices", np.array([0, -1])),
         ("indices", np.array([0.0, 1.0])),
         ("data", np.array([1.0])),
+        ("data", np.array(["a", "b"])),
         ("data", np.eye(2)),
     ],
 )

@@ -142,6 +142,7 @@ def test_simulated_sequences_have_the_model_s_law():
         ({"params": "stm"}, "params"),
         ({"init_params": 3}, "init_params"),
         ({"random_state": "seed"}, "random_state"),
+        ({"random_state": -1}, "random_state"),
         ({"n_features": 0}, "n_features"),
         ({"n_features": 2}, "X, sequence 0, position 0 (from 0)"),
         ({"checkpoint": "always"}, "checkpoint"),
