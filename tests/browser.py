@@ -207,3 +207,9 @@ def running(path: str) -> Iterator[Browser]:
                 process.wait()
             os.close(from_browser[0])
             os.close(to_browser[1])
+
+
+def quiet(tab: Tab, path: Path) -> None:
+    """Nothing was complained of, and nothing asked for but the page."""
+    assert tab.complaints() == []
+    assert [url for url in tab.requests() if not url.startswith("data:")] == [path.resolve().as_uri()]

@@ -22,6 +22,7 @@ import numpy as np
 import pytest
 
 import dphmm
+from commands import run, walk_rows, write_rows
 from dphmm.accounting import MemoryLedger
 from dphmm.batch import Batch
 from dphmm.report.assembling import outcome_table
@@ -31,7 +32,6 @@ from dphmm.states.trajectory import Trajectories
 from dphmm.storage.learned import Whom
 from dphmm.storage.released import Published
 from dphmm.stream import Stream, StreamStatement, parse_line
-from report.worlds import run, table, walks
 
 PROGRAM = Path(__file__).resolve().parents[1] / "verify_release.py"
 MEMBER = "earlier_answers"
@@ -146,11 +146,11 @@ def test_the_total_bounds_what_a_later_file_tells_of_two_paths():
 
 def folder_of(tmp_path, **choices):
     """Two hours of walks released into two files, by one ledger."""
-    table(tmp_path / "people.csv", ["user", "t", "lat", "lon"], walks([f"p{i}" for i in range(12)], 24, 3))
-    header, every = ["user", "t", "lat", "lon"], walks(["u1", "u2"], 8, 7)
-    table(tmp_path / "first.csv", header, [row for row in every if row[1] < "2024-05-06T08:20"])
-    table(tmp_path / "second.csv", header, [row for row in every if row[1] >= "2024-05-06T08:20"])
-    table(tmp_path / "both.csv", header, every)
+    write_rows(tmp_path / "people.csv", ["user", "t", "lat", "lon"], walk_rows([f"p{i}" for i in range(12)], 24, 3))
+    header, every = ["user", "t", "lat", "lon"], walk_rows(["u1", "u2"], 8, 7)
+    write_rows(tmp_path / "first.csv", header, [row for row in every if row[1] < "2024-05-06T08:20"])
+    write_rows(tmp_path / "second.csv", header, [row for row in every if row[1] >= "2024-05-06T08:20"])
+    write_rows(tmp_path / "both.csv", header, every)
     bbox = ("--bbox", "10.0,50.0,10.056,50.036")
     run("fit", tmp_path / "people.csv", "-o", tmp_path / "model.npz", "--grid", "1km", *bbox, "--step", "5min")
     run("policy", "radius", tmp_path / "model.npz", "-o", tmp_path / "policy.json", "--radius", "1.5km")
@@ -228,11 +228,13 @@ def audited(folder, name, *more, code=0):
     return run("audit", "--released", folder / f"{name}.out.csv", *public(folder), *more, code=code)
 
 
-def verified(program, capsys, folder, name):
-    (folder / "p.json").unlink(missing_ok=True)
-    run("audit", "--released", folder / f"{name}.out.csv", *public(folder), "--plans", folder / "p.json")
-    given = ("--model", folder / "model.npz", "--policy", folder / "policy.json", "--plans", folder / "p.json")
-    code = program.main([str(argument) for argument in (folder / f"{name}.out.csv", *given)])
+def verified(program, capsys, folder, name, honest=None):
+    """With the plans of the same file, or of an honest one: an audit of the other one convicts it."""
+    honest = honest or folder
+    (honest / "p.json").unlink(missing_ok=True)
+    run("audit", "--released", honest / f"{name}.out.csv", *public(honest), "--plans", honest / "p.json")
+    given = (folder / f"{name}.out.csv", *public(folder), "--plans", honest / "p.json")
+    code = program.main([str(argument) for argument in given])
     return code, capsys.readouterr().out
 
 
@@ -272,22 +274,14 @@ def test_an_estimate_that_does_not_follow_is_refused(name, folder, tmp_path, pro
     into = doctored(folder, tmp_path, name, cells=forged)
     assert "an estimate that does not follow from the answers, of" in reported(into, name, code=2).stderr
     assert "an estimate that does not follow from the answers" in audited(into, name, code=1).stdout
-    code, said = verified_only(program, capsys, folder, into, name)
+    code, said = verified(program, capsys, into, name, folder)
     assert code == 1 and "they do not follow" in said
     # No step is left out, so no other file can have answers between.
     excused = doctored(folder, tmp_path / "excused", name, {f"published.{MEMBER}": 3}, forged)
     assert f"published.{MEMBER}" in reported(excused, name, code=2).stderr
     assert "an estimate that does not follow" in audited(excused, name, code=1).stdout
-    code, said = verified_only(program, capsys, folder, excused, name)
+    code, said = verified(program, capsys, excused, name, folder)
     assert code == 1 and "room for 0 between the rows" in said
-
-
-def verified_only(program, capsys, honest, folder, name):
-    """With the plans of the honest file: an audit of the other one convicts it."""
-    verified(program, capsys, honest, name)
-    given = ("--model", folder / "model.npz", "--policy", folder / "policy.json", "--plans", honest / "p.json")
-    code = program.main([str(argument) for argument in (folder / f"{name}.out.csv", *given)])
-    return code, capsys.readouterr().out
 
 
 def test_with_the_ledger_a_forged_estimate_of_a_second_file_is_convicted(folder, tmp_path):

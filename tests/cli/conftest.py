@@ -9,51 +9,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-Run = Callable[..., Result]
+import commands
+from commands import BBOX, Run, walk_rows, write_rows
 
-BBOX = "10.0,50.0,10.056,50.036"
 PAGES = ("alpha", "beta", "gamma", "delta")
 
 
 @pytest.fixture(scope="session")
 def run() -> Run:
     """Run a command: run("fit", path, "--h3", 8, code=2); the exit code is checked."""
-    from dphmm.cli.app import app
-
-    def invoke(*args: object, code: int = 0, input: str | None = None) -> Result:
-        result = CliRunner().invoke(app, [str(arg) for arg in args], input=input)
-        if result.exception is not None and not isinstance(result.exception, SystemExit):
-            raise result.exception
-        assert result.exit_code == code, result.stderr
-        return result
-
-    return invoke
-
-
-def walk_rows(users: tuple[str, ...] = ("u1", "u2", "u3"), steps: int = 12, seed: int = 7) -> list[list[Any]]:
-    """Rows user, t, lat, lon of walkers on a 4 x 4 grid of 1 km cells, one every five minutes."""
-    rng = np.random.default_rng(seed)
-    rows: list[list[Any]] = []
-    for user in users:
-        cell = rng.integers(0, 4, 2)
-        for step in range(steps):
-            cell = np.clip(cell + rng.integers(-1, 2, 2), 0, 3)
-            lat, lon = 50.0 + (cell[1] + 0.5) * 0.0089, 10.0 + (cell[0] + 0.5) * 0.0139
-            clock = f"2024-05-06T{8 + step // 12:02d}:{5 * (step % 12):02d}:00Z"
-            rows.append([user, clock, f"{lat:.6f}", f"{lon:.6f}"])
-    return rows
-
-
-def write_rows(path: Path, header: list[str], rows: list[list[Any]]) -> Path:
-    """A CSV file."""
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(header)
-        writer.writerows(rows)
-    return path
+    return commands.run
 
 
 @pytest.fixture(scope="session")
@@ -85,9 +54,9 @@ def site(tmp_path_factory: pytest.TempPathFactory, run: Run) -> Path:
 
 @pytest.fixture(scope="session")
 def release_of() -> Callable[..., list[str]]:
-    """The arguments of a release in a folder: release_of(town, out) + more."""
+    """The arguments of a release in a folder, or of rows elsewhere: release_of(town, out) + more."""
 
-    def arguments(folder: Path, out: Path, rows: str = "walks.csv", policy: str = "radius.json") -> list[str]:
+    def arguments(folder: Path, out: Path, rows: str | Path = "walks.csv", policy: str = "radius.json") -> list[str]:
         return [
             "release", str(folder / rows), "--model", str(folder / "model.npz"),
             "--policy", str(folder / policy), "--epsilon", "1",
@@ -95,6 +64,53 @@ def release_of() -> Callable[..., list[str]]:
         ]  # fmt: skip
 
     return arguments
+
+
+@pytest.fixture(scope="session")
+def released(
+    town: Path, tmp_path_factory: pytest.TempPathFactory, run: Run, release_of: Callable[..., list[str]]
+) -> Path:
+    """A folder with released.csv of the town's walks, its statement and ledger.db; no test changes them."""
+    folder = tmp_path_factory.mktemp("released")
+    run(*release_of(town, folder))
+    return folder
+
+
+#: Choices of a release, by the name of its folder in `places`.
+CHOICES = {"plain": {}, "choices": {"constraint": "delta=0.05", "mechanism": "discrete-knorm", "start": "at"}}
+
+
+def options_of(name: str) -> list[str]:
+    """The same choices on the command line."""
+    return [word for option, value in CHOICES[name].items() for word in (f"--{option}", value)]
+
+
+@pytest.fixture(scope="session")
+def places(
+    town: Path, tmp_path_factory: pytest.TempPathFactory, run: Run, release_of: Callable[..., list[str]]
+) -> dict[str, Path]:
+    """A folder for each set of choices, with released.csv of the town's walks, twelve steps from 08:00 on."""
+    folders = {name: tmp_path_factory.mktemp(name) for name in CHOICES}
+    for name, folder in folders.items():
+        run(*release_of(town, folder), *options_of(name))
+    return folders
+
+
+def altered(folder: Path, out: Path, change: Callable[[Any, Any], Any]) -> Path:
+    """A copy of a release with its statement, whose rows or statement are changed."""
+    out.mkdir(exist_ok=True)
+    table = pd.read_csv(folder / "released.csv", dtype=str)
+    statement = json.loads((folder / "released.csv.privacy.json").read_text())
+    found = change(table, statement)
+    (table if found is None else found).to_csv(out / "released.csv", index=False)
+    (out / "released.csv.privacy.json").write_text(json.dumps(statement))
+    return out
+
+
+@pytest.fixture
+def names(tmp_path: Path) -> Path:
+    """A list of the site's pages, which are public."""
+    return write_rows(tmp_path / "names.csv", ["state"], [[name] for name in PAGES])
 
 
 @pytest.fixture(scope="session")

@@ -8,8 +8,6 @@ import sqlite3
 import zipfile
 from pathlib import Path
 
-import pytest
-
 import dphmm
 from dphmm.storage.statement import statement_schema
 from dphmm.storage.trajectories import REASONS
@@ -23,15 +21,8 @@ def section(title):
     return set(re.findall(r"`([^`]+)`", text))
 
 
-@pytest.fixture(scope="module")
-def files(town, tmp_path_factory, run, release_of):
-    folder = tmp_path_factory.mktemp("files")
-    run(*release_of(town, folder))
-    return folder
-
-
-def test_columns_of_released_tables(files, rows_of):
-    assert set(rows_of(files / "released.csv")[0]) <= section("Released")
+def test_columns_of_released_tables(released, rows_of):
+    assert set(rows_of(released / "released.csv")[0]) <= section("Released")
 
 
 def test_members_of_a_model(town):
@@ -46,8 +37,8 @@ def test_members_of_a_policy(town):
     assert set(json.loads((town / "radius.json").read_text())) <= section("Policy")
 
 
-def test_tables_of_a_ledger(files):
-    with sqlite3.connect(files / "ledger.db") as connection:
+def test_tables_of_a_ledger(released):
+    with sqlite3.connect(released / "ledger.db") as connection:
         tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         columns = {row[1] for table in tables for row in connection.execute(f"PRAGMA table_info({table})")}
     connection.close()

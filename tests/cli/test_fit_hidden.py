@@ -201,16 +201,14 @@ PRIVATE_REFUSED = (
 )
 
 
-@pytest.mark.parametrize(("options", "said"), REFUSED, ids=[said for _, said in REFUSED])
-def test_refusals_are_one_line(site, tmp_path, run, options, said):
-    result = run("fit", site / "visits.csv", "-o", tmp_path / "h.npz", *options, code=2)
-    assert said in result.stderr and result.stderr.count("\n") == 1
-    assert not (tmp_path / "h.npz").exists()
-
-
-@pytest.mark.parametrize(("options", "said"), PRIVATE_REFUSED, ids=[said for _, said in PRIVATE_REFUSED])
-def test_refusals_of_private_fits_are_one_line(site, tmp_path, run, private, options, said):
-    result = run("fit", site / "visits.csv", "-o", tmp_path / "h.npz", *private, *options, code=2)
+@pytest.mark.parametrize(
+    ("alone", "options", "said"),
+    [*((True, *row) for row in REFUSED), *((False, *row) for row in PRIVATE_REFUSED)],
+    ids=[said for _, said in (*REFUSED, *PRIVATE_REFUSED)],
+)
+def test_refusals_are_one_line(site, tmp_path, run, private, alone, options, said):
+    given = options if alone else (*private, *options)
+    result = run("fit", site / "visits.csv", "-o", tmp_path / "h.npz", *given, code=2)
     assert said in result.stderr and result.stderr.count("\n") == 1
     assert not (tmp_path / "h.npz").exists()
 

@@ -15,20 +15,14 @@ import numpy as np
 import pytest
 
 import dphmm
+from commands import BBOX
 from dphmm.accounting.event import LearningEvent, NoisyCounts, NotPrivateEvent, described, event_from
 from dphmm.storage.learned import COSTS, LEDGER_COSTS, learning_document
 from dphmm.storage.models import load_model
 from dphmm.storage.statement import statement_schema
 
-BBOX = "10.0,50.0,10.056,50.036"
 GRID = ("--grid", "1km", "--bbox", BBOX)
 PRIVATE = ("--epsilon", "1", "--max-length", "20")
-
-
-@pytest.fixture
-def names(tmp_path):
-    (tmp_path / "names.csv").write_text("state\nalpha\nbeta\ngamma\ndelta\n")
-    return tmp_path / "names.csv"
 
 
 @pytest.fixture
@@ -415,13 +409,6 @@ def test_nothing_is_together_for_a_model_of_other_people(learned, tmp_path, run,
     jsonschema.validate(statement, statement_schema())
     assert statement["learning"]["together"] is None
     assert "other people than those released" in statement["learning"]["not_covered"][-1]
-
-
-def test_a_stream_tells_nothing_together_for_a_model_of_other_people(learned, tmp_path, run):
-    options = ("--model", learned / "model.npz", "--policy", learned / "complete.json", "--epsilon", "1")
-    more = ("--ledger", tmp_path / "l.db", "--model-people", "others")
-    said = run("release", "-", *options, *more, input='{"user": "a", "state": "alpha"}\n').stderr
-    assert "left out: the model is of other people" in said and "the sum of a person's costs" not in said
 
 
 def test_a_record_without_a_member_names_the_file_and_the_remedy(learned, tmp_path, run, release_of, private_hidden):

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cli.conftest import write_rows
+from commands import write_rows
 from dphmm.storage.models import load_model
 from dphmm.storage.released import released_table, text_columns
 from dphmm.storage.tables import read_table

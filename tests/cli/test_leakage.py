@@ -13,19 +13,7 @@ import pandas as pd
 import pytest
 
 import dphmm
-
-CHOICES = {"plain": {}, "choices": {"constraint": "delta=0.05", "mechanism": "discrete-knorm", "start": "at"}}
-OPTIONS = {"plain": [], "choices": ["--constraint", "delta=0.05", "--mechanism", "discrete-knorm", "--start", "at"]}
-
-
-@pytest.fixture(scope="module")
-def places(town, tmp_path_factory, run, release_of):
-    """A release of the town's walks, twelve steps from 08:00 on, for each set of options."""
-    folders = {}
-    for name, options in OPTIONS.items():
-        folders[name] = tmp_path_factory.mktemp(name)
-        run(*release_of(town, folders[name]), *options)
-    return folders
+from cli.conftest import CHOICES
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ import jsonschema
 import numpy as np
 import pytest
 
-from cli.conftest import walk_rows, write_rows
+from commands import walk_rows, write_rows
 from dphmm.errors import InvalidInput
 from dphmm.markov.trajectories import fit_trajectories
 from dphmm.states.grid import Grid

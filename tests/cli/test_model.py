@@ -13,9 +13,8 @@ import numpy as np
 import pytest
 
 import dphmm
+from commands import BBOX, write_rows
 from dphmm.storage.models import load_model
-
-from .conftest import BBOX, write_rows
 
 GRID = ("--bbox", BBOX, "--cell", "1km", "--step", "5min", "--max-speed", "20km/h")
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cli.conftest import write_rows
+from commands import write_rows
 from dphmm.mechanisms import answer_table
 from dphmm.storage.made_tables import load_table
 from dphmm.storage.models import load_model, read_arrays, write_arrays

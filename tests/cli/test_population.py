@@ -15,26 +15,18 @@ import pytest
 import dphmm
 
 
-@pytest.fixture(scope="module")
-def place(town, tmp_path_factory, run, release_of):
-    """A folder with released.csv of the town's walks."""
-    folder = tmp_path_factory.mktemp("population")
-    run(*release_of(town, folder))
-    return folder
-
-
 def population_of(town, *more, policy="radius.json"):
     return ["population", *more, "--model", town / "model.npz", "--policy", town / policy]
 
 
-def test_equal_to_the_library(town, place, tmp_path, run, one_json):
+def test_equal_to_the_library(town, released, tmp_path, run, one_json):
     out = tmp_path / "density.csv"
-    result = run(*population_of(town, place / "released.csv", "-o", out, "--json"))
+    result = run(*population_of(town, released / "released.csv", "-o", out, "--json"))
     got = pd.read_csv(out)
     model = dphmm.load_model(town / "model.npz")
     policy = dphmm.load_policy(town / "radius.json", model=model)
-    released = pd.read_csv(place / "released.csv", dtype={"estimate": str})
-    expected = dphmm.population(released, model, policy, epsilon=1)
+    rows = pd.read_csv(released / "released.csv", dtype={"estimate": str})
+    expected = dphmm.population(rows, model, policy, epsilon=1)
     pd.testing.assert_frame_equal(got, expected.to_pandas(), rtol=1e-12, check_dtype=False)
     document = one_json(result)
     assert (document["people"], document["answers"], document["regions"]) == (3, 36, len(got))
@@ -44,12 +36,12 @@ def test_equal_to_the_library(town, place, tmp_path, run, one_json):
     assert {path.name for path in tmp_path.iterdir()} == {"density.csv"}
 
 
-def test_regions_flows_and_states(town, place, tmp_path, run):
+def test_regions_flows_and_states(town, released, tmp_path, run):
     table = tmp_path / "regions.csv"
     table.write_text("state,region\nx0y0,left\nx0y1,left\nx3y3,right\n")
     files = [tmp_path / name for name in ("density.csv", "flows.csv", "states.csv")]
     options = [word for pair in zip(("-o", "--flows", "--states"), files, strict=True) for word in pair]
-    said = run(*population_of(town, place / "released.csv", "--regions", table, *options))
+    said = run(*population_of(town, released / "released.csv", "--regions", table, *options))
     assert "costs no privacy" in said.stderr and "left" in said.stdout and "standard error" in said.stdout
     regions, flows, states = map(pd.read_csv, files)
     assert regions.region.tolist() == ["left", "right"]
@@ -57,17 +49,17 @@ def test_regions_flows_and_states(town, place, tmp_path, run):
     assert states.share.sum() == pytest.approx(1) and {"state", "lat", "lon"} < set(states.columns)
 
 
-def test_states_and_polygons_that_the_model_does_not_have_are_told(town, place, tmp_path, run, one_json):
+def test_states_and_polygons_that_the_model_does_not_have_are_told(town, released, tmp_path, run, one_json):
     out, table, zones = (tmp_path / name for name in ("density.csv", "regions.csv", "zones.geojson"))
     table.write_text("state,region\nx0y0,left\nx0yO,left\nx3y3,right\nx9y9,gone\n")
     options = ["--regions", table, "-o", out, "--force"]
-    said = run(*population_of(town, place / "released.csv", *options, "--quiet"))
+    said = run(*population_of(town, released / "released.csv", *options, "--quiet"))
     warning = "warning: regions: 2 names are no states of the model: x0yO, x9y9; not answerable for it: left, gone"
     assert said.stderr.splitlines() == [warning]
     rows = pd.read_csv(out).set_index("region")
     assert rows.answerable["right"] == "yes" and rows.estimate.notna().tolist() == [False, True, False]
     assert rows.answerable["left"].startswith("1 of its 2 states is none of the model's: x0yO")
-    assert "left   not answerable: 1 of its 2" in run(*population_of(town, place / "released.csv", *options)).stdout
+    assert "left   not answerable: 1 of its 2" in run(*population_of(town, released / "released.csv", *options)).stdout
     before = one_json(run(*population_of(town, "--before", "100", "--regions", table, "--json")))
     assert [share["answerable"] == "yes" for share in before["shares"]] == [False, True, False]
     assert before["notes"] == [warning.removeprefix("warning: ")]
@@ -82,17 +74,17 @@ def test_states_and_polygons_that_the_model_does_not_have_are_told(town, place, 
         for name, (w, s, e, n) in boxes.items()
     ]
     zones.write_text(json.dumps({"features": features}))
-    said = run(*population_of(town, place / "released.csv", "--regions", zones, "-o", out, "--force"))
+    said = run(*population_of(town, released / "released.csv", "--regions", zones, "-o", out, "--force"))
     assert "warning: regions: not answerable, as the map does not have them whole: far, half\n" in said.stderr
     rows = pd.read_csv(out).set_index("region")
     assert rows.index.tolist() == ["town", "far", "half"] and rows.linear.notna().tolist() == [True, False, False]
     assert rows.answerable["half"].endswith("use a model of a larger map")
 
 
-def test_periods(town, place, tmp_path, run, one_json):
+def test_periods(town, released, tmp_path, run, one_json):
     out = tmp_path / "density.parquet"
     options = ["--per", "hour-of-day", "--zone", "+02:00", "-o", out, "--json"]
-    document = one_json(run(*population_of(town, place / "released.csv", *options)))
+    document = one_json(run(*population_of(town, released / "released.csv", *options)))
     assert document["periods"] == 1 and pd.read_parquet(out).period.unique().tolist() == ["10:00"]
 
 
@@ -142,20 +134,20 @@ WRONG = {
 
 
 @pytest.mark.parametrize("what", WRONG)
-def test_one_line_and_nothing_written(what, town, place, tmp_path, run):
+def test_one_line_and_nothing_written(what, town, released, tmp_path, run):
     given, words = WRONG[what]
-    names = {"released": place / "released.csv", "out": tmp_path / "density.csv", "missing": tmp_path / "none.csv"}
+    names = {"released": released / "released.csv", "out": tmp_path / "density.csv", "missing": tmp_path / "none.csv"}
     result = run(*population_of(town, *(word.format(**names) for word in given)), code=2)
     assert words in result.stderr and result.stderr.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_output_that_exists_stays(town, place, tmp_path, run):
+def test_an_output_that_exists_stays(town, released, tmp_path, run):
     out = tmp_path / "density.csv"
     out.write_text("mine")
-    run(*population_of(town, place / "released.csv", "-o", out), code=2)
+    run(*population_of(town, released / "released.csv", "-o", out), code=2)
     assert out.read_text() == "mine"
-    run(*population_of(town, place / "released.csv", "-o", out, "--force", "--quiet"))
+    run(*population_of(town, released / "released.csv", "-o", out, "--force", "--quiet"))
     assert out.read_text().startswith('"period","region",')
 
 

@@ -24,12 +24,6 @@ SEQUENCES = [np.array([0, 1, 1]), np.array([1, 0])]
 
 
 @pytest.fixture
-def names(tmp_path):
-    (tmp_path / "names.csv").write_text("state\nalpha\nbeta\ngamma\ndelta\n")
-    return tmp_path / "names.csv"
-
-
-@pytest.fixture
 def fit(site, names, tmp_path, run):
     """A private fit into model.npz, stored in ledger.db."""
 

@@ -74,6 +74,12 @@ def ask(run, place):
     return asked
 
 
+@pytest.fixture
+def of_chain(site):
+    """A question about visits whose records depend on each other as the model says."""
+    return f"histogram {site / 'visits.csv'} --epsilon 1 --times 20 --dependence markov:{site / 'model.npz'}"
+
+
 def table():
     return pd.read_csv("out.csv")
 
@@ -161,15 +167,13 @@ def test_friends_of_friends_of_friends_share_a_budget(ask, place, noiseless):
 
 
 @pytest.mark.slow
-def test_a_chain_leaves_a_record_what_the_library_says(site, tmp_path, run, noiseless):
+def test_a_chain_leaves_a_record_what_the_library_says(site, ask, of_chain, noiseless):
     chain = dphmm.dependent.Chain(dphmm.load_model(site / "model.npz"), 20)
     wanted = dphmm.dependent.calibrate(chain, dphmm.dependent.AnyQuery(1), 1, exact=False)
-    out = tmp_path / "out.csv"
-    told = run("query", "histogram", site / "visits.csv", "--epsilon", "1", "--times", "20", "-o", out,
-               "--dependence", f"markov:{site / 'model.npz'}")  # fmt: skip
+    told = ask(of_chain)
     assert noiseless == [2 / wanted.per_record]
     assert wanted.per_record < 1
-    said = json.loads((tmp_path / "out.csv.privacy.json").read_text())
+    said = statement()
     assert said["mechanism"]["name"] == "markov"
     assert "recursion" in said["proved"]["by"]
     # The model was fitted to these very visits, without privacy: its noise scale is made of them.
@@ -434,21 +438,19 @@ def test_lines_of_edges_are_those_of_an_editor(place, ask, noiseless):
 
 
 @pytest.mark.parametrize("name", ["optimum", "markov-quilt", "foo"])
-def test_mechanisms_for_one_sum_are_not_offered_for_a_histogram(site, tmp_path, run, name):
-    told = run("query", "histogram", site / "visits.csv", "--epsilon", "1", "--times", "20", "-o", tmp_path / "o.csv",
-               "--dependence", f"markov:{site / 'model.npz'}", "--mechanism", name, code=2)  # fmt: skip
+def test_mechanisms_for_one_sum_are_not_offered_for_a_histogram(ask, of_chain, name):
+    told = ask(of_chain, "--mechanism", name, code=2)
     assert f"--mechanism: got {name}; expected one of markov, dpm" in told.stderr
     assert name not in told.stderr.partition("expected")[2]
 
 
-def test_a_mechanism_that_is_not_proved_is_refused_with_a_remedy(site, tmp_path, run):
-    line = ("query", "histogram", site / "visits.csv", "--epsilon", "1", "--times", "20", "-o", tmp_path / "o.csv",
-            "--dependence", f"markov:{site / 'model.npz'}")  # fmt: skip
-    told = run(*line, "--mechanism", "dpm", code=1).stderr
-    assert list(tmp_path.iterdir()) == []
+def test_a_mechanism_that_is_not_proved_is_refused_with_a_remedy(place, ask, of_chain):
+    before = set(place.iterdir())
+    told = ask(of_chain, "--mechanism", "dpm", code=1).stderr
+    assert set(place.iterdir()) == before
     assert '"dpm" is not 1-DDP' in told and told.splitlines()[-1].startswith("error: --mechanism: ")
     assert told.rstrip().endswith("; without --mechanism the noise is that of markov, which is proved")
-    run(*line)
+    ask(of_chain)
 
 
 def quiet_dependence(line):
@@ -502,12 +504,11 @@ def test_an_output_is_replaced_only_by_force_which_says_what_it_costs(ask):
     assert "paid for" not in ask(HISTOGRAM, "--force").stderr
 
 
-def test_where_it_is_proved_is_said_once(site, tmp_path, run, ask):
-    told = run("query", "histogram", site / "visits.csv", "--epsilon", "1", "--times", "20", "-o", tmp_path / "o.csv",
-               "--dependence", f"markov:{site / 'model.npz'}")  # fmt: skip
+def test_where_it_is_proved_is_said_once(ask, of_chain):
+    told = ask(of_chain)
     proved = next(line for line in told.stderr.splitlines() if line.startswith("proved"))
     assert proved.count("docs/proofs/") == 1
-    assert "docs/proofs/" in ask(HISTOGRAM).stderr
+    assert "docs/proofs/" in ask(HISTOGRAM, "--force").stderr
 
 
 def test_noise_is_told_part_by_part(ask):

@@ -74,11 +74,9 @@ def test_the_very_people_of_the_model_are_told_what_that_means(town, tmp_path, r
 
 
 def test_the_counts_are_in_a_file_for_the_owner_and_nowhere_else(town, tmp_path, run, release_of, one_json):
-    folder = tmp_path / "in"
-    shutil.copytree(town, folder)
     far = "far,2024-05-06T08:00:00Z,-33.8,151.2\nfar,yesterday,1,1\n"
-    (folder / "walks.csv").write_text((town / "walks.csv").read_text() + far)
-    result = run(*release_of(folder, tmp_path), "--constraint", "delta=0.3", "--json", code=3)
+    (tmp_path / "walks.csv").write_text((town / "walks.csv").read_text() + far)
+    result = run(*release_of(town, tmp_path, tmp_path / "walks.csv"), "--constraint", "delta=0.3", "--json", code=3)
     path = tmp_path / "released.csv.owner.json"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     counts = json.loads(path.read_text())
@@ -96,16 +94,15 @@ def test_the_same_line_names_the_counts_whatever_they_are(town, tmp_path, run, r
     lines = set()
     for name, place in (("inside", "50.01,10.01"), ("outside", "-33.8,151.2")):
         folder = tmp_path / name
-        shutil.copytree(town, folder)
+        folder.mkdir()
         (folder / "walks.csv").write_text(f"user,t,lat,lon\nu,2024-05-06T08:00:00Z,{place}\n")
-        (folder / "out").mkdir()
-        arguments = release_of(folder, folder / "out")
+        arguments = release_of(town, folder, folder / "walks.csv")
         told = run(*arguments, "--owner-view", "--quiet", "--model-people", "others").stderr
         assert told == f"{COUNTS}: released.csv.owner.json\n"
         lines.add(told)
         assert f"{COUNTS}: released.csv.owner.json\n" in run(*arguments, "--resume").stderr
     assert len(lines) == 1
-    kept = [json.loads((tmp_path / name / "out/released.csv.owner.json").read_text()) for name in ("inside", "outside")]
+    kept = [json.loads((tmp_path / name / "released.csv.owner.json").read_text()) for name in ("inside", "outside")]
     # Of the second run, which drew nothing new.
     assert [(one["rows_in_no_state"], one["new_releases"], one["share_drifted"]) for one in kept] == [
         (0, 0, None),
@@ -114,12 +111,8 @@ def test_the_same_line_names_the_counts_whatever_they_are(town, tmp_path, run, r
 
 
 def test_a_file_of_counts_replaces_no_input(town, tmp_path, run, release_of):
-    folder = tmp_path / "in"
-    shutil.copytree(town, folder)
-    (folder / "walks.csv").rename(tmp_path / "released.csv.owner.json")
-    arguments = release_of(folder, tmp_path)
-    arguments[1] = str(tmp_path / "released.csv.owner.json")
-    assert "another file than the input" in run(*arguments, code=2).stderr
+    own = shutil.copy(town / "walks.csv", tmp_path / "released.csv.owner.json")
+    assert "another file than the input" in run(*release_of(town, tmp_path, own), code=2).stderr
     assert not (tmp_path / "ledger.db").exists()
 
 
@@ -136,11 +129,9 @@ def test_a_dry_run_counts_nothing(site, tmp_path, run):
 
 
 def test_rows_set_aside_are_listed_for_the_owner_and_exit_3(town, tmp_path, run, release_of, rows_of, one_json):
-    folder = tmp_path / "in"
-    shutil.copytree(town, folder)
     bad = "u1,yesterday,50.01,10.01\n,2024-05-06T08:00:00Z,50.0,10.0\nu1,2024-05-06T09:00:00Z,99,10.0\n"
-    (folder / "walks.csv").write_text((town / "walks.csv").read_text() + bad)
-    told = one_json(run(*release_of(folder, tmp_path), "--json", code=3))
+    (tmp_path / "walks.csv").write_text((town / "walks.csv").read_text() + bad)
+    told = one_json(run(*release_of(town, tmp_path, tmp_path / "walks.csv"), "--json", code=3))
     assert told["rejected"] == {"invalid_place": 1, "invalid_time": 1, "missing_user": 1}
     assert told["released"] == 36
     listed = tmp_path / "released.csv.rejected.csv"
@@ -156,8 +147,7 @@ def test_steps_that_count_rows_are_no_time_bins(town, tmp_path, run, release_of)
     (tmp_path / "timeless.csv").write_text(timeless + "\n")
     run("import", "csv", tmp_path / "timeless.csv", "-o", tmp_path / "rows.csv")
     before = sorted(tmp_path.iterdir())
-    arguments = release_of(town, tmp_path)
-    arguments[1] = str(tmp_path / "rows.csv")
+    arguments = release_of(town, tmp_path, tmp_path / "rows.csv")
     for more in ([], ["--dry-run"]):
         told = run(*arguments, *more, code=2).stderr
         assert told.startswith(
@@ -180,9 +170,7 @@ def test_a_step_that_is_no_time_bin_is_set_aside_and_holds_up_nobody(town, tmp_p
         out = tmp_path / name
         out.mkdir()
         (out / "walks.csv").write_text(table)
-        arguments = release_of(town, out)
-        arguments[1] = str(out / "walks.csv")
-        run(*arguments, code=3)
+        run(*release_of(town, out, out / "walks.csv"), code=3)
         rows = rows_of(out / "released.csv")
         assert [(row["user"], row["t"][:16]) for row in rows] == [("a", "2024-05-05 08:00"), ("a", "2024-05-05 08:10")]
         listed = rows_of(out / "released.csv.rejected.csv")
@@ -192,12 +180,10 @@ def test_a_step_that_is_no_time_bin_is_set_aside_and_holds_up_nobody(town, tmp_p
 
 
 def test_two_rows_of_a_step_are_one_release_and_gaps_are_skipped(town, tmp_path, run, release_of, one_json):
-    folder = tmp_path / "in"
-    shutil.copytree(town, folder)
     times = ("08:00:00", "08:01:00", "08:30:00")
     rows = "".join(f"solo,2024-05-06T{t}Z,50.01,10.01\n" for t in times)
-    (folder / "walks.csv").write_text("user,t,lat,lon\n" + rows)
-    told = one_json(run(*release_of(folder, tmp_path), "--json"))
+    (tmp_path / "walks.csv").write_text("user,t,lat,lon\n" + rows)
+    told = one_json(run(*release_of(town, tmp_path, tmp_path / "walks.csv"), "--json"))
     assert (told["rows"], told["released"], told["same_step"], told["skipped_steps"]) == (3, 2, 1, 5)
 
 

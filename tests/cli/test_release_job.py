@@ -101,16 +101,6 @@ def test_a_bin_that_has_passed_has_no_answer(town, tmp_path, run, stream_of, rul
     assert f"line 3: {reason}\nline 4: before_first_step\n" in result.stderr
 
 
-def test_a_bin_is_open_for_everybody_or_for_nobody(town, tmp_path, run, stream_of):
-    """A line of somebody who has had none yet comes too late as well, and leaves nothing in the ledger."""
-    lines = place("u", "08:00:00") + place("v", "08:05:00") + place("w", "08:04:59")
-    result = run(*stream_of(town, tmp_path), input=lines, code=3)
-    assert [row["user"] for row in answers(result)] == ["u", "v"]
-    assert "line 3: bin_has_closed\n" in result.stderr
-    with open_ledger(tmp_path / "ledger.db") as ledger:
-        assert ledger.sessions() == [("u", "state"), ("v", "state")]
-
-
 def test_a_line_that_cannot_be_read_neither_closes_a_bin_nor_hides_a_line_of_it(town, tmp_path, run, stream_of):
     """As in a table, where such a row is set aside before the last one is looked for."""
     good = place("u", "08:00:00", 50.005) + place("v", "08:01:00")
@@ -121,16 +111,6 @@ def test_a_line_that_cannot_be_read_neither_closes_a_bin_nor_hides_a_line_of_it(
         result = run(*stream_of(town, folder), "--epsilon", "200", input=good + bad + place("v", "08:03:00"), code=3)
         runs.append([(row["user"], row["step"], row["estimate"]) for row in answers(result)])
     assert all(found == runs[0] for found in runs) and [row[:2] for row in runs[0]] == [("u", 1), ("v", 1)]
-
-
-@pytest.mark.parametrize(("rule", "other"), [("last", "first"), ("first", "last")])
-def test_a_stream_is_not_continued_under_the_other_rule(town, tmp_path, run, stream_of, rule, other):
-    stream = stream_of(town, tmp_path)
-    run(*stream, "--answer", rule, input=place("u", "08:00:00"))
-    result = run(*stream, "--resume", "--answer", other, input=place("u", "08:05:00"), code=2)
-    (told,) = [line for line in result.stderr.splitlines() if "--answer" in line and "at once" not in line]
-    assert f"--answer: got {other}; expected the answer of the history, {rule}" in told
-    assert len(answers(run(*stream, "--resume", "--answer", rule, input=place("u", "08:05:00")))) == 1
 
 
 @pytest.mark.parametrize("rule", ["last", "first"])

@@ -257,15 +257,3 @@ def test_a_release_that_answers_nobody_says_why(folder, plan, run):
     told = release(run, "--plan", "plan.json")
     assert "no answer was published: no row lies at a step that the schedule asks" in told.stderr
     assert "no answer was published" not in release(run, "--epsilon", 1, out="b.parquet", ledger="b.db").stderr
-
-
-def test_a_release_that_answers_only_some_people_says_how_many(folder, plan, run):
-    """Of one person the first step alone: the plan asks later. It follows from the times in the file."""
-    header, *rows = (folder / "walks.csv").read_text().splitlines()
-    user = rows[0].split(",")[0]
-    people = {row.split(",")[0] for row in rows}
-    kept = [row for number, row in enumerate(rows) if number == 0 or not row.startswith(f"{user},")]
-    (folder / "walks.csv").write_text("\n".join([header, *kept]) + "\n")
-    told = release(run, "--plan", "plan.json")
-    assert f"1 of {len(people)} people have no answer: none of their rows lies at a step" in told.stderr
-    assert "have no answer" not in release(run, "--epsilon", 1, out="b.parquet", ledger="b.db").stderr

@@ -23,7 +23,7 @@ def test_a_table_without_rows_is_called_so(town, tmp_path, run, release_of, comm
     words = {
         "fit": ("fit", tmp_path / "empty.csv", "-o", tmp_path / "m.npz", *GRID),
         "import": ("import", "csv", tmp_path / "empty.csv", "-o", tmp_path / "t.csv"),
-        "release": [*release_of(town, tmp_path)[:1], str(tmp_path / "empty.csv"), *release_of(town, tmp_path)[2:]],
+        "release": release_of(town, tmp_path, tmp_path / "empty.csv"),
     }[command]
     told = run(*words, code=2).stderr
     assert told.endswith(
@@ -65,14 +65,6 @@ def test_states_without_a_counted_move_are_explained(tmp_path, run, extra):
 def test_errors_name_what_was_typed(tmp_path, monkeypatch, run, words, begins):
     monkeypatch.chdir(tmp_path)
     assert run(*words, code=2).stderr.startswith(begins)
-
-
-@pytest.fixture(scope="module")
-def released(town, tmp_path_factory, run, release_of):
-    """A folder with released.csv and ledger.db of the town's walks."""
-    folder = tmp_path_factory.mktemp("released")
-    run(*release_of(town, folder))
-    return folder
 
 
 POLICY, MODEL = "a policy, as dphmm policy writes it", "a model, as dphmm fit or dphmm model writes it"
@@ -207,8 +199,7 @@ def test_work_that_takes_long_is_told_ahead_from_steps_alone(town, tmp_path, run
     (tmp_path / "walks.csv").write_text(
         HEADER + f"a,2024-05-06T08:00:00Z,{places}\na,2024-05-07T08:00:00Z,{places}\na,2024-05-07T08:01:00Z,1,1\n"
     )
-    words = release_of(town, tmp_path)
-    words[1] = str(tmp_path / "walks.csv")
+    words = release_of(town, tmp_path, tmp_path / "walks.csv")
     ahead = [line for line in run(*words).stderr.splitlines() if line.startswith("ahead: ")]
     assert ahead == [
         "ahead: 2 rows of 1 subjects, and 287 steps without a row to predict through; this can take minutes"

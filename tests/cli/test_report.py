@@ -16,21 +16,12 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
+from cli.conftest import altered
 from dphmm.cli.app import app
 from dphmm.report import assembling
 from dphmm.storage.tables import read_table, write_table
 
 pytestmark = pytest.mark.usefixtures("few_invented_people")
-
-
-@pytest.fixture(scope="module")
-def made(town, tmp_path_factory, run, release_of):
-    """A folder with released.csv of the town's walks, its statement, ledger and smoothed rows."""
-    folder = tmp_path_factory.mktemp("made")
-    run(*release_of(town, folder))
-    public = ("--model", town / "model.npz", "--policy", town / "radius.json")
-    run("smooth", folder / "released.csv", *public, "-o", folder / "smoothed.csv")
-    return folder
 
 
 @pytest.fixture(scope="module")
@@ -48,12 +39,12 @@ def data_of(path):
 
 
 @pytest.mark.slow
-def test_a_page_and_what_is_said_of_it(made, of, tmp_path, run, one_json):
-    result = run(*of(made, tmp_path / "report.html"))
+def test_a_page_and_what_is_said_of_it(released, of, tmp_path, run, one_json):
+    result = run(*of(released, tmp_path / "report.html"))
     for label in ("published", "guaranteed", "still found", "not protected", "spent", "step by step", "written"):
         assert f"\n{label} " in f"\n{result.stderr}", label
     assert result.stdout == "" and "3 of 3 people" in result.stderr
-    told = one_json(run(*of(made, tmp_path / "report.html", "--json", "-q", "--force")))
+    told = one_json(run(*of(released, tmp_path / "report.html", "--json", "-q", "--force")))
     story = {name: told.pop(name) for name in ("published", "guaranteed", "still_found", "not_protected", "spent")}
     assert story["published"]["answers"] == 36 and story["guaranteed"]["holds"] is True
     assert story["still_found"]["measured"] is False and story["spent"]["epsilon_sum"] == "12"
@@ -63,16 +54,16 @@ def test_a_page_and_what_is_said_of_it(made, of, tmp_path, run, one_json):
         "private": True, "figures": [],
     }  # fmt: skip
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
-    assert run(*of(made, tmp_path / "report.html", "-q", "--force")).stderr == ""
+    assert run(*of(released, tmp_path / "report.html", "-q", "--force")).stderr == ""
 
 
 @pytest.mark.slow
-def test_csv_and_parquet_give_the_same_data(made, of, tmp_path, run):
-    table = read_table(made / "released.csv", text=("user", "estimate", "plan"))
-    statement = (made / "released.csv.privacy.json").read_text()
+def test_csv_and_parquet_give_the_same_data(released, of, tmp_path, run):
+    table = read_table(released / "released.csv", text=("user", "estimate", "plan"))
+    statement = (released / "released.csv.privacy.json").read_text()
     write_table(tmp_path / "released.parquet", table)
     (tmp_path / "released.parquet.privacy.json").write_text(statement)
-    run(*of(made, tmp_path / "a.html"))
+    run(*of(released, tmp_path / "a.html"))
     result = run(*of(tmp_path, tmp_path / "b.html", "-q", name="released.parquet"))
     assert result.stderr == "warning: released.parquet was changed since released.parquet.privacy.json was written\n"
     assert data_of(tmp_path / "a.html") == data_of(tmp_path / "b.html")
@@ -80,9 +71,9 @@ def test_csv_and_parquet_give_the_same_data(made, of, tmp_path, run):
 
 
 @pytest.mark.slow
-def test_a_ledger_confirms_the_rows_and_changes_no_figure(made, of, tmp_path, run):
-    run(*of(made, tmp_path / "a.html"))
-    run(*of(made, tmp_path / "b.html", "--ledger", made / "ledger.db"))
+def test_a_ledger_confirms_the_rows_and_changes_no_figure(released, of, tmp_path, run):
+    run(*of(released, tmp_path / "a.html"))
+    run(*of(released, tmp_path / "b.html", "--ledger", released / "ledger.db"))
     alone = "Of this file alone: the ledger counts all files together."
     stored = "All files and queries of the ledger count."
     bar = ' <span class="kind">budget: all files of the ledger</span>'
@@ -96,53 +87,53 @@ def test_a_ledger_confirms_the_rows_and_changes_no_figure(made, of, tmp_path, ru
     assert (tmp_path / "a.html").read_text().replace(alone, stored) == audit
 
 
-def test_users_are_chosen(made, of, tmp_path, run):
-    run(*of(made, tmp_path / "report.html", "--user", "u3", "--user", "u1", "--user", "u3"))
+def test_users_are_chosen(released, of, tmp_path, run):
+    run(*of(released, tmp_path / "report.html", "--user", "u3", "--user", "u1", "--user", "u3"))
     assert [person["name"] for person in data_of(tmp_path / "report.html")["people"]] == ["u3", "u1"]
 
 
 @pytest.mark.slow
-def test_of_many_rows_every_nth_person_is_shown_and_all_are_counted(made, of, tmp_path, run, monkeypatch):
+def test_of_many_rows_every_nth_person_is_shown_and_all_are_counted(released, of, tmp_path, run, monkeypatch):
     monkeypatch.setattr(assembling, "MOST_ROWS", 24)
     monkeypatch.setattr(assembling, "FEW_PEOPLE", 2)
-    run(*of(made, tmp_path / "a.html"))
+    run(*of(released, tmp_path / "a.html"))
     text = (tmp_path / "a.html").read_text()
     assert [person["name"] for person in data_of(tmp_path / "a.html")["people"]] == ["u1", "u3"]
     assert "2 of 3 people can be looked at step by step: every second by name." in text
     assert "Where people are, by hour" in text and "for each of 3 people" in text
     monkeypatch.setattr(assembling, "MOST_COUNTED", 24)
-    run(*of(made, tmp_path / "b.html"))
+    run(*of(released, tmp_path / "b.html"))
     assert "Where people are, by hour" not in (tmp_path / "b.html").read_text()
     monkeypatch.setattr(assembling, "MOST_WRITTEN", 1)
-    run(*of(made, tmp_path / "c.html"))
+    run(*of(released, tmp_path / "c.html"))
     assert [person["name"] for person in data_of(tmp_path / "c.html")["people"]] == ["u1"]
     told = "1 of 3 people can be looked at step by step, the first of every second by name: more would make the page"
     assert f"{told} too large; --user shows others." in (tmp_path / "c.html").read_text()
 
 
 @pytest.mark.slow
-def test_a_page_says_whom_it_has_no_room_for(made, of, tmp_path, run, monkeypatch):
+def test_a_page_says_whom_it_has_no_room_for(released, of, tmp_path, run, monkeypatch):
     """In a file of few rows, too: those who are missing were told of on the terminal alone."""
-    run(*of(made, tmp_path / "all.html"))
+    run(*of(released, tmp_path / "all.html"))
     assert "can be looked at step by step" not in (tmp_path / "all.html").read_text()
     monkeypatch.setattr(assembling, "MOST_WRITTEN", 1)
-    result = run(*of(made, tmp_path / "a.html"))
+    result = run(*of(released, tmp_path / "a.html"))
     assert [person["name"] for person in data_of(tmp_path / "a.html")["people"]] == ["u1"]
     room = "more would make the page too large"
     told = f"1 of 3 people can be looked at step by step, the first by name: {room}; --user shows others."
     assert told in (tmp_path / "a.html").read_text() and re.search("step by step +1 of 3 people", result.stderr)
-    run(*of(made, tmp_path / "b.html", "--user", "u3", "--user", "u1"))
+    run(*of(released, tmp_path / "b.html", "--user", "u3", "--user", "u1"))
     assert [person["name"] for person in data_of(tmp_path / "b.html")["people"]] == ["u3"]
     told = f"1 of the 2 people that were named can be looked at step by step, the first of them: {room}."
     assert told in (tmp_path / "b.html").read_text()
 
 
 @pytest.mark.slow
-def test_the_policy_is_given_or_as_the_statement_says(made, town, of, tmp_path, run, one_json):
-    run(*of(made, tmp_path / "a.html"))
-    run(*of(made, tmp_path / "b.html", "--policy", town / "radius.json"))
+def test_the_policy_is_given_or_as_the_statement_says(released, town, of, tmp_path, run, one_json):
+    run(*of(released, tmp_path / "a.html"))
+    run(*of(released, tmp_path / "b.html", "--policy", town / "radius.json"))
     assert (tmp_path / "a.html").read_text() == (tmp_path / "b.html").read_text()
-    folder = changed(made, tmp_path / "hashed", lambda t, s: s["policy"].update(parameters=None))
+    folder = altered(released, tmp_path / "hashed", lambda t, s: s["policy"].update(parameters=None))
     told = one_json(run(*of(folder, tmp_path / "c.html", "--json", "-q")))
     assert told["plans"] is None and told["still_found"] is None
     assert "levels" not in data_of(tmp_path / "c.html")["people"][0]
@@ -152,65 +143,45 @@ def test_the_policy_is_given_or_as_the_statement_says(made, town, of, tmp_path, 
 
 
 @pytest.mark.slow
-def test_figures(made, town, of, tmp_path, run, one_json):
+def test_figures(released, town, of, tmp_path, run, one_json):
     pytest.importorskip("matplotlib")
     more = ("--truth", town / "walks.csv", "-q", "--json")
     for name in ("a", "b"):
-        told = one_json(run(*of(made, tmp_path / f"{name}.owner.html", *more, "--figures", tmp_path / name)))
+        told = one_json(run(*of(released, tmp_path / f"{name}.owner.html", *more, "--figures", tmp_path / name)))
         assert sorted(told["figures"]) == sorted(map(str, (tmp_path / name).iterdir()))
     names = {"map.owner", "error.owner", "sureness", "budget", "set"}
     assert {path.name for path in (tmp_path / "a").iterdir()} == {n + s for n in names for s in (".svg", ".png")}
     for path in (tmp_path / "a").iterdir():
         assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes()
         assert (path.stat().st_mode & 0o077 == 0) is (".owner." in path.name)
-    run(*of(made, tmp_path / "c.html", "--figures", tmp_path / "c"))
+    run(*of(released, tmp_path / "c.html", "--figures", tmp_path / "c"))
     assert {path.stem for path in (tmp_path / "c").iterdir()} == {"map", "error", "sureness", "budget", "set"}
-    again = of(made, tmp_path / "d.html", "--figures", tmp_path / "c")
+    again = of(released, tmp_path / "d.html", "--figures", tmp_path / "c")
     assert "map.svg, which exists; expected another folder, or --force" in run(*again, code=2).stderr
     assert not (tmp_path / "d.html").exists()
     run(*again, "--force")
 
 
 @pytest.mark.slow
-def test_the_truth_is_for_its_owner_and_says_so(made, town, of, tmp_path, run, one_json):
-    result = run(*of(made, tmp_path / "report.html", "--truth", town / "walks.csv", "--json", "-q"))
+def test_the_truth_is_for_its_owner_and_says_so(released, town, of, tmp_path, run, one_json):
+    result = run(*of(released, tmp_path / "report.html", "--truth", town / "walks.csv", "--json", "-q"))
     told = one_json(result)
     assert told["owner_only"] and not told["private"]
     hint = "a name such as report.owner.html would say so"
     assert result.stderr.startswith("warning: report.html shows where people truly were") and hint in result.stderr
     assert (tmp_path / "report.html").stat().st_mode & 0o077 == 0
-    named = run(*of(made, tmp_path / "report.owner.html", "--truth", town / "walks.csv", "-q"))
+    named = run(*of(released, tmp_path / "report.owner.html", "--truth", town / "walks.csv", "-q"))
     assert "would say so" not in named.stderr and "owner alone" in named.stderr
 
 
 @pytest.mark.slow
-def test_a_truth_that_is_worse_than_no_file_is_asked_about(made, town, of, tmp_path, run):
+def test_a_truth_that_is_worse_than_no_file_is_asked_about(released, town, of, tmp_path, run):
     """Rows of the same people at the same times, who were elsewhere."""
     table = pd.read_csv(town / "walks.csv", dtype={"user": str})
     table["lat"], table["lon"] = (table[name].max() + table[name].min() - table[name] for name in ("lat", "lon"))
     table.to_csv(tmp_path / "other.csv", index=False)
-    result = run(*of(made, tmp_path / "r.owner.html", "--truth", tmp_path / "other.csv", "-q"))
+    result = run(*of(released, tmp_path / "r.owner.html", "--truth", tmp_path / "other.csv", "-q"))
     assert "is --truth the table that was released?" in result.stderr
-
-
-def changed(folder, out, change):
-    """A copy of a release with its statement, one of them changed."""
-    out.mkdir(exist_ok=True)
-    table = pd.read_csv(folder / "released.csv", dtype=str)
-    statement = json.loads((folder / "released.csv.privacy.json").read_text())
-    found = change(table, statement)
-    (table if found is None else found).to_csv(out / "released.csv", index=False)
-    (out / "released.csv.privacy.json").write_text(json.dumps(statement))
-    return out
-
-
-def without(*path):
-    def change(table, statement):
-        for part in path[:-1]:
-            statement = statement[part]
-        del statement[path[-1]]
-
-    return change
 
 
 REFUSED = {
@@ -239,7 +210,7 @@ REFUSED = {
         "got an answer drawn under plan",
     ),
     "a part missing": (
-        without("totals", "cost_sum"),
+        lambda t, s: s["totals"].pop("cost_sum") and t,
         "statement: got released.csv.privacy.json without totals.cost_sum",
     ),
     "no sentences": (lambda t, s: s.update(not_protected=[1]), "statement: got released.csv.privacy.json with no text"),
@@ -248,18 +219,18 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_a_file_that_does_not_fit_is_refused(name, made, of, tmp_path, run):
+def test_a_file_that_does_not_fit_is_refused(name, released, of, tmp_path, run):
     change, message = REFUSED[name]
-    folder = changed(made, tmp_path / "changed", change)
+    folder = altered(released, tmp_path / "changed", change)
     result = run(*of(folder, tmp_path / "report.html"), code=2)
     errors = [line for line in result.stderr.splitlines() if not line.startswith("warning: ")]
     assert len(errors) == 1 and message in errors[0], errors
     assert result.stdout == "" and not (tmp_path / "report.html").exists()
 
 
-def test_what_lies_beside_it_must_belong_to_it(made, town, site, of, tmp_path, run):
+def test_what_lies_beside_it_must_belong_to_it(released, town, site, of, tmp_path, run):
     (tmp_path / "empty.db").touch()
-    shutil.copy(made / "ledger.db", tmp_path / "other.db")
+    shutil.copy(released / "ledger.db", tmp_path / "other.db")
     with sqlite3.connect(tmp_path / "other.db") as opened:
         tables = [row[0] for row in opened.execute("select name from sqlite_master where type = 'table'")]
     assert tables
@@ -268,7 +239,7 @@ def test_what_lies_beside_it_must_belong_to_it(made, town, site, of, tmp_path, r
     for option, file, message in (
         ("--ledger", tmp_path / "none.db", "--ledger: got"),
         ("--ledger", tmp_path / "empty.db", "--ledger: got"),
-        ("--backdrop", made / "released.csv", "--backdrop: got a file that is no JSON"),
+        ("--backdrop", released / "released.csv", "--backdrop: got a file that is no JSON"),
         ("--backdrop", tmp_path / "none.json", "--backdrop: got"),
         ("--truth", tmp_path / "fewer.csv", "--truth: got no row for 12 of 36 released rows"),
         (
@@ -280,40 +251,40 @@ def test_what_lies_beside_it_must_belong_to_it(made, town, site, of, tmp_path, r
         ("--policy", site / "complete.json", "policy: got complete.json, made for another model's states"),
         ("--user", "nobody", "--user: got 'nobody'; expected a user of the released file, such as 'u1'"),
     ):
-        result = run(*of(made, tmp_path / "report.html", option, file), code=2)
+        result = run(*of(released, tmp_path / "report.html", option, file), code=2)
         assert result.stderr.count("\n") == 1 and message in result.stderr, (option, result.stderr)
         assert not (tmp_path / "report.html").exists()
 
 
-def test_the_ledger_of_another_release_is_refused(made, town, of, tmp_path, run, release_of):
+def test_the_ledger_of_another_release_is_refused(released, town, of, tmp_path, run, release_of):
     run(*release_of(town, tmp_path))
-    result = run(*of(made, tmp_path / "report.html", "--ledger", tmp_path / "ledger.db"), code=2)
+    result = run(*of(released, tmp_path / "report.html", "--ledger", tmp_path / "ledger.db"), code=2)
     told = r"error: --ledger: got one that does not hold the release of user 'u1', step \d+; expected the ledger .*\n"
     assert re.fullmatch(told, result.stderr)
 
 
-def test_outputs_are_not_replaced_unasked(made, town, of, tmp_path, run):
+def test_outputs_are_not_replaced_unasked(released, town, of, tmp_path, run):
     out = tmp_path / "report.html"
-    run(*of(made, out))
+    run(*of(released, out))
     before = out.read_bytes()
-    assert "--force" in run(*of(made, out), code=2).stderr
-    for path in (made / "released.csv", town / "model.npz", made / "ledger.db"):
+    assert "--force" in run(*of(released, out), code=2).stderr
+    for path in (released / "released.csv", town / "model.npz", released / "ledger.db"):
         kept = path.read_bytes()
-        assert run(*of(made, path, "--force", "--ledger", made / "ledger.db"), code=2).stderr.count("\n") == 1
+        assert run(*of(released, path, "--force", "--ledger", released / "ledger.db"), code=2).stderr.count("\n") == 1
         assert path.read_bytes() == kept
-    assert "-o: got" in run(*of(made, tmp_path / "report.pdf"), code=2).stderr
+    assert "-o: got" in run(*of(released, tmp_path / "report.pdf"), code=2).stderr
     (tmp_path / "taken").touch()
-    assert "--figures: got" in run(*of(made, out, "--force", "--figures", tmp_path / "taken"), code=2).stderr
-    assert "--figures: got" in run(*of(made, out, "--force", "--figures", tmp_path / "no" / "no"), code=2).stderr
+    assert "--figures: got" in run(*of(released, out, "--force", "--figures", tmp_path / "taken"), code=2).stderr
+    assert "--figures: got" in run(*of(released, out, "--force", "--figures", tmp_path / "no" / "no"), code=2).stderr
     assert out.read_bytes() == before
 
 
-def test_interrupted_nothing_is_written(made, of, tmp_path, monkeypatch):
+def test_interrupted_nothing_is_written(released, of, tmp_path, monkeypatch):
     def stop(*_, **__):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(assembling, "release_report", stop)
-    result = CliRunner().invoke(app, [str(arg) for arg in of(made, tmp_path / "report.html")])
+    result = CliRunner().invoke(app, [str(arg) for arg in of(released, tmp_path / "report.html")])
     assert result.exit_code == 130 and result.stderr.startswith("interrupted")
     assert list(tmp_path.iterdir()) == []
 
@@ -321,7 +292,7 @@ def test_interrupted_nothing_is_written(made, of, tmp_path, monkeypatch):
 CANARY, DIGITS = "CANARY_7f3a", "50.01937465"
 
 
-def test_true_rows_are_repeated_nowhere(made, town, of, tmp_path, run):
+def test_true_rows_are_repeated_nowhere(released, town, of, tmp_path, run):
     """Truth that does not fit, or that cannot be read, is told of without a value; a good one gives states only."""
     walks = pd.read_csv(town / "walks.csv", dtype=str)
     good = walks.assign(lat=[DIGITS, *walks.lat[1:]])
@@ -331,14 +302,14 @@ def test_true_rows_are_repeated_nowhere(made, town, of, tmp_path, run):
     for name, table, code in (("good", good, 0), ("odd", odd, 2), ("unread", unread, 2)):
         table.to_csv(tmp_path / "truth.csv", index=False)
         out = tmp_path / f"{name}.owner.html"
-        result = run(*of(made, out, "--truth", tmp_path / "truth.csv", "--json"), code=code)
+        result = run(*of(released, out, "--truth", tmp_path / "truth.csv", "--json"), code=code)
         said += [result.stdout, result.stderr, out.read_text() if out.exists() else ""]
     for canary in (CANARY, DIGITS, "01937465"):
         assert canary not in "".join(said)
 
 
 @pytest.mark.slow
-def test_the_page_tells_what_the_sequence_promises(made, of, tmp_path, run, town, release_of):
+def test_the_page_tells_what_the_sequence_promises(released, of, tmp_path, run, town, release_of):
     """And repeats nothing of a statement that its rows, or the policy, do not bear out."""
     run(*release_of(town, tmp_path), "--path-epsilon", "12", "--steps", "12")
     arguments = of(tmp_path, tmp_path / "report.html")
@@ -369,35 +340,35 @@ def test_the_page_counts_answers_and_not_the_rows_that_were_not_asked(of, tmp_pa
 
 
 @pytest.mark.parametrize("title", ["a\x00b", "a\u202eb", "a\nb", "x" * 201, " ", "", "\ud800"])
-def test_a_title_is_checked_as_names_are(title, made, of, tmp_path, run):
-    said = run(*of(made, tmp_path / "report.html", "--title", title), code=2).stderr
+def test_a_title_is_checked_as_names_are(title, released, of, tmp_path, run):
+    said = run(*of(released, tmp_path / "report.html", "--title", title), code=2).stderr
     assert said.startswith("error: --title: got ") and said.count("\n") == 1 and said.isascii()
     assert not (tmp_path / "report.html").exists()
 
 
 @pytest.mark.slow
-def test_the_owner_s_page_does_not_take_the_place_of_a_public_one(made, town, of, tmp_path, run):
+def test_the_owner_s_page_does_not_take_the_place_of_a_public_one(released, town, of, tmp_path, run):
     """--force replaces a page of the same kind; a file that was given away may be given away again under its name."""
     out, truth = tmp_path / "report.html", ("--truth", town / "walks.csv", "--force", "-q")
-    run(*of(made, out, "-q"))
+    run(*of(released, out, "-q"))
     before = out.read_bytes()
-    said = run(*of(made, out, *truth), code=2).stderr
+    said = run(*of(released, out, *truth), code=2).stderr
     assert "a page without the truth; expected another name" in said and "report.owner.html" in said
     assert out.read_bytes() == before and said.count("\n") == 1
     owners = tmp_path / "report.owner.html"
-    run(*of(made, owners, *truth))
-    run(*of(made, owners, *truth))
-    run(*of(made, owners, "-q", "--force"))
+    run(*of(released, owners, *truth))
+    run(*of(released, owners, *truth))
+    run(*of(released, owners, "-q", "--force"))
     assert "public page: no truth" in owners.read_text()
 
 
 @pytest.mark.slow
-def test_people_whose_plans_were_not_made_again_are_told_of(made, of, tmp_path, run, monkeypatch):
-    run(*of(made, tmp_path / "whole.html"))
+def test_people_whose_plans_were_not_made_again_are_told_of(released, of, tmp_path, run, monkeypatch):
+    run(*of(released, tmp_path / "whole.html"))
     assert "were made again from public data and are the file" not in (tmp_path / "whole.html").read_text()
     monkeypatch.setattr(assembling, "MOST_ROWS", 24)
     monkeypatch.setattr(assembling, "FEW_PEOPLE", 2)
     monkeypatch.setattr(assembling, "MOST_COUNTED", 24)
-    run(*of(made, tmp_path / "few.html"))
+    run(*of(released, tmp_path / "few.html"))
     told = "Plans and estimates of 2 of 3 people were made again from public data"
     assert told in (tmp_path / "few.html").read_text()

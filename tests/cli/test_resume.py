@@ -135,15 +135,6 @@ def test_the_last_answers_of_an_output_are_found_in_parts_of_any_size(tmp_path, 
     assert found == [(user, *expected[user]) for user in sorted(expected)]
 
 
-def test_resuming_under_another_promise_is_refused(town, tmp_path, run, release_of):
-    arguments = release_of(town, tmp_path)
-    run(*arguments)
-    arguments[arguments.index("--epsilon") + 1] = "2"
-    result = run(*arguments, "--resume", "--quiet", "--model-people", "others", code=2)
-    assert "epsilon" in result.stderr
-    assert result.stderr.count("\n") == 1
-
-
 def with_ledger(arguments, path):
     """The same command with another ledger."""
     given = list(arguments)

@@ -8,7 +8,6 @@ compared, or where a refusal leaves a file.
 
 from __future__ import annotations
 
-import json
 import shutil
 
 import numpy as np
@@ -16,26 +15,8 @@ import pandas as pd
 import pytest
 
 import dphmm
+from cli.conftest import CHOICES, altered, options_of
 from dphmm.storage.tables import read_table, write_table
-
-OPTIONS = {
-    "plain": [],
-    "choices": ["--constraint", "delta=0.05", "--mechanism", "discrete-knorm", "--start", "at"],
-}
-
-
-@pytest.fixture(scope="module")
-def places(town, tmp_path_factory, run, release_of):
-    """A folder for each set of options, with released.parquet and released.csv of the town's walks."""
-    folders = {}
-    for name, options in OPTIONS.items():
-        folder = tmp_path_factory.mktemp(name)
-        run(*release_of(town, folder), *options)
-        write_table(folder / "released.parquet", read_table(folder / "released.csv", text=("user", "estimate", "plan")))
-        statement = json.loads((folder / "released.csv.privacy.json").read_text())
-        (folder / "released.parquet.privacy.json").write_text(json.dumps(statement))
-        folders[name] = folder
-    return folders
 
 
 def smooth_of(town, folder, out, *more, policy="radius.json", released="released.csv", model="model.npz"):
@@ -43,7 +24,7 @@ def smooth_of(town, folder, out, *more, policy="radius.json", released="released
     return ["smooth", folder / released, *arguments]
 
 
-@pytest.mark.parametrize("name", OPTIONS)
+@pytest.mark.parametrize("name", CHOICES)
 def test_equal_to_the_library(name, town, places, tmp_path, run, one_json):
     """Options come from the statement: none is named on the command line."""
     out = tmp_path / "smoothed.parquet"
@@ -52,10 +33,7 @@ def test_equal_to_the_library(name, town, places, tmp_path, run, one_json):
     model = dphmm.load_model(town / "model.npz")
     policy = dphmm.load_policy(town / "radius.json", model=model)
     released = pd.read_csv(places[name] / "released.csv", dtype={"estimate": str})
-    choices = {
-        "plain": {},
-        "choices": {"constraint": "delta=0.05", "mechanism": "discrete-knorm", "start": "at"},
-    }[name]
+    choices = CHOICES[name]
     expected = dphmm.smooth(released, model, policy, model.space, 1, **choices)
     assert got.columns.tolist() == expected.columns.tolist()
     numbers = ["smoothed_0", "smoothed_1", "probability", "smoothed_lat", "smoothed_lon", "path_lat", "path_lon"]
@@ -102,9 +80,12 @@ def test_the_answers_of_another_query_count_too(town, tmp_path, run, one_json):
 
 
 def test_parquet_and_csv_are_the_same(town, places, tmp_path, run):
-    run(*smooth_of(town, places["plain"], tmp_path / "a.csv", "-q"))
+    folder = places["plain"]
+    write_table(tmp_path / "released.parquet", read_table(folder / "released.csv", text=("user", "estimate", "plan")))
+    shutil.copy(folder / "released.csv.privacy.json", tmp_path / "released.parquet.privacy.json")
+    run(*smooth_of(town, folder, tmp_path / "a.csv", "-q"))
     # The statement names the CSV file's hash: that this is another file is worth a line.
-    result = run(*smooth_of(town, places["plain"], tmp_path / "b.csv", "-q", released="released.parquet"))
+    result = run(*smooth_of(town, tmp_path, tmp_path / "b.csv", "-q", released="released.parquet"))
     assert result.stderr == "warning: released.parquet was changed since released.parquet.privacy.json was written\n"
     assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
 
@@ -133,7 +114,7 @@ def test_without_a_statement(town, places, tmp_path, run, one_json):
     out = tmp_path / "out.csv"
     refused = run(*smooth_of(town, tmp_path, out, released="alone.csv"), code=2)
     assert refused.stderr.count("\n") == 1 and "drawn under plan" in refused.stderr and not out.exists()
-    named = OPTIONS["choices"]
+    named = options_of("choices")
     document = one_json(run(*smooth_of(town, tmp_path, out, *named, "--json", "-q", released="alone.csv")))
     assert document["options_from"] == "the command line and the file"
     assert document["options"]["epsilon"] == "1"
@@ -141,46 +122,19 @@ def test_without_a_statement(town, places, tmp_path, run, one_json):
     assert "drawn under plan" in other.stderr
 
 
-def changed(folder, out, change):
-    """A copy of a release with its statement, one of them changed."""
-    table = pd.read_csv(folder / "released.csv", dtype=str)
-    statement = json.loads((folder / "released.csv.privacy.json").read_text())
-    table = change(table, statement)
-    table.to_csv(out / "released.csv", index=False)
-    (out / "released.csv.privacy.json").write_text(json.dumps(statement))
-    return out
-
-
-def with_hash(part):
-    def change(table, statement):
-        statement[part]["sha256"] = "0" * 64
-        return table
-
-    return change
-
-
-def of_a_later_version(table, statement):
-    statement["software"]["algorithm_version"] = 99
-    return table
-
-
-def without_choices(table, statement):
-    del statement["mechanism"]["asked"]
-    return table
-
-
-def another_epsilon(table, statement):
-    statement["epsilon"] = "2"
-    return table
-
-
 REFUSED = {
-    "another model": (with_hash("model"), "--model: got another model than"),
-    "another policy": (with_hash("policy"), "--policy: got another policy than"),
-    "another space": (with_hash("space"), "--model: got another space than"),
-    "another version": (of_a_later_version, "statement: got one of algorithm version 99"),
-    "an incomplete statement": (without_choices, "statement: got released.csv.privacy.json"),
-    "another epsilon": (another_epsilon, "an answer drawn under plan"),
+    "another model": (lambda t, s: s["model"].update(sha256="0" * 64) or t, "--model: got another model than"),
+    "another policy": (lambda t, s: s["policy"].update(sha256="0" * 64) or t, "--policy: got another policy than"),
+    "another space": (lambda t, s: s["space"].update(sha256="0" * 64) or t, "--model: got another space than"),
+    "another version": (
+        lambda t, s: s["software"].update(algorithm_version=99) or t,
+        "statement: got one of algorithm version 99",
+    ),
+    "an incomplete statement": (
+        lambda t, s: s["mechanism"].pop("asked") and t,
+        "statement: got released.csv.privacy.json",
+    ),
+    "another epsilon": (lambda t, s: s.update(epsilon="2") or t, "an answer drawn under plan"),
     "an answer off the lattice": (lambda t, _: t.assign(z_0="0.123"), "z_0: got an answer off the lattice"),
     "no column": (lambda t, _: t.drop(columns="z_1"), "z_1: got columns"),
     "no number": (lambda t, _: t.assign(z_1="north"), "z_1: got 36 cells that cannot be read"),
@@ -192,7 +146,7 @@ REFUSED = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused_in_one_line(name, town, places, tmp_path, run):
     change, message = REFUSED[name]
-    folder = changed(places["plain"], tmp_path, change)
+    folder = altered(places["plain"], tmp_path, change)
     result = run(*smooth_of(town, folder, tmp_path / "out.csv"), code=2)
     errors = [line for line in result.stderr.splitlines() if not line.startswith("warning: ")]
     assert len(errors) == 1 and message in errors[0]

@@ -93,6 +93,14 @@ def policies_of(times, policy):
     return choosing.steps_of(HERE, {time: {"policy": own} for time in times})
 
 
+def release_by_steps(out, policy, chosen):
+    """Release with choices for single steps into a new ledger; the audit, which writes the plans."""
+    for old in ("ledger.db", out, f"{out}.privacy.json"):
+        Path(old).unlink(missing_ok=True)
+    choosing.release(HERE, out, policy=policy, step_choices=chosen)
+    return choosing.audit(HERE, out, policy=policy, step_choices=chosen)
+
+
 def everything(released="released.csv", policy="radius.json"):
     return (released, "--model", "model.npz", "--policy", policy, "--plans", "plans.json", "--ledger", "ledger.db")
 
@@ -180,11 +188,8 @@ def test_other_choices_are_right_or_cannot_be_told(folder, run, verify, more):
 
 @pytest.mark.parametrize("folder", ["made"], indirect=True)
 def test_steps_with_a_policy_of_their_own_have_the_epsilon_of_all(folder, run, verify):
-    Path("ledger.db").unlink()
-    times = times_of("walks.csv")
-    chosen = policies_of(times[:2], "radius.json")
-    choosing.release(HERE, "other.csv", policy="radius.json", step_choices=chosen)
-    assert not choosing.audit(HERE, "other.csv", policy="radius.json", step_choices=chosen).convicted
+    chosen = policies_of(times_of("walks.csv")[:2], "radius.json")
+    assert not release_by_steps("other.csv", "radius.json", chosen).convicted
     _, found = verify(*everything("other.csv"))
     assert found["wrong"] == [] and any(line.startswith("epsilon") for line in found["ok"])
 
@@ -192,12 +197,9 @@ def test_steps_with_a_policy_of_their_own_have_the_epsilon_of_all(folder, run, v
 @pytest.mark.parametrize("folder", ["made"], indirect=True)
 def test_losses_under_another_policy_of_single_steps_cannot_be_told(folder, run, verify):
     """Of a policy that joins fewer states the file's own edges say nothing, and they are not wrong."""
-    Path("ledger.db").unlink()
-    times = times_of("walks.csv")
     run("policy", "complete", "model.npz", "-o", "wide.json")
-    chosen = policies_of(times[:2], "radius.json")
-    choosing.release(HERE, "other.csv", policy="wide.json", step_choices=chosen)
-    assert not choosing.audit(HERE, "other.csv", policy="wide.json", step_choices=chosen).convicted
+    chosen = policies_of(times_of("walks.csv")[:2], "radius.json")
+    assert not release_by_steps("other.csv", "wide.json", chosen).convicted
     _, found = verify(*everything("other.csv", "wide.json"))
     assert found["wrong"] == []
     assert any("plans are of policies of their own" in line for line in found["cannot tell"])
@@ -207,14 +209,8 @@ def test_losses_under_another_policy_of_single_steps_cannot_be_told(folder, run,
 @pytest.mark.parametrize("left", [0, 1])
 def test_a_policy_that_steps_had_is_not_called_another(folder, run, verify, left):
     """All answers are under the narrow policy; the statement says so of one step, or of none."""
-    Path("ledger.db").unlink()
-    times = times_of("walks.csv")
     run("policy", "complete", "model.npz", "-o", "wide.json")
-    chosen = policies_of(times, "radius.json")
-    for old in ("released.csv", "released.csv.privacy.json"):
-        Path(old).unlink()
-    choosing.release(HERE, "released.csv", policy="wide.json", step_choices=chosen)
-    choosing.audit(HERE, "released.csv", policy="wide.json", step_choices=chosen)
+    release_by_steps("released.csv", "wide.json", policies_of(times_of("walks.csv"), "radius.json"))
     assert verify(*everything(policy="wide.json"))[1]["wrong"] == []
 
     def less(told):
@@ -650,14 +646,8 @@ def test_another_schedule_in_the_ledger_is_convicted(folder, verify):
     ],
 )
 def test_a_policy_of_steps_has_the_hash_of_what_is_said_of_it(folder, run, verify, change, word):
-    Path("ledger.db").unlink()
-    times = times_of("walks.csv")
     run("policy", "complete", "model.npz", "-o", "wide.json")
-    chosen = policies_of(times[:1], "wide.json")
-    for old in ("released.csv", "released.csv.privacy.json"):
-        Path(old).unlink()
-    choosing.release(HERE, "released.csv", policy="radius.json", step_choices=chosen)
-    choosing.audit(HERE, "released.csv", policy="radius.json", step_choices=chosen)
+    release_by_steps("released.csv", "radius.json", policies_of(times_of("walks.csv")[:1], "wide.json"))
     edit_statement(lambda told: change(told["varied"]["chosen"][0]))
     _, found = verify(*everything())
     words = ("kind and parameters", "hash:", "missing")

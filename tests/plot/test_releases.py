@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import cache
 from itertools import pairwise
 
 import msgspec
@@ -34,17 +35,8 @@ CHARTS = ("belief", "error", "nights", "sureness", "budget")
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     """made("planned"): the report of a world, with the truth where it is asked for."""
-    folders, found = {}, {}
-
-    def of(name, truth=False):
-        if name not in folders:
-            folders[name] = WORLDS[name](tmp_path_factory.mktemp(name))
-        folder = folders[name]
-        if (name, truth) not in found:
-            found[name, truth] = read(folder, **({"truth": folder / "walks.csv"} if truth else {}))
-        return found[name, truth]
-
-    return of
+    folder = cache(lambda name: WORLDS[name](tmp_path_factory.mktemp(name)))
+    return cache(lambda name, truth=False: read(folder(name), truth=folder(name) / "walks.csv" if truth else None))
 
 
 @pytest.mark.parametrize("chart", CHARTS)

@@ -13,9 +13,10 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-Run = Callable[..., Result]
+import commands
+from commands import Run
 
 # Rows of each person in the tests of a few people; a receiver that was read every five seconds gives few steps.
 FEW_ROWS = {"geolife-plt": 3000}
@@ -24,16 +25,7 @@ FEW_ROWS = {"geolife-plt": 3000}
 @pytest.fixture(scope="session")
 def run() -> Run:
     """Run a command in this process: run("fit", path, "--h3", 8, code=2); the exit code is checked."""
-    from dphmm.cli.app import app
-
-    def invoke(*args: object, code: int = 0) -> Result:
-        result = CliRunner().invoke(app, [str(arg) for arg in args])
-        if result.exception is not None and not isinstance(result.exception, SystemExit):
-            raise result.exception
-        assert result.exit_code == code, result.stderr
-        return result
-
-    return invoke
+    return commands.run
 
 
 @pytest.fixture(scope="session")

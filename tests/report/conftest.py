@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-import shutil
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
-from report.worlds import WORLDS
+from browser import find_browser, running
+from report.worlds import WORLDS, altered, put, with_column
 
 
 @pytest.fixture(scope="session")
@@ -27,28 +24,32 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     return made
 
 
+@pytest.fixture(scope="module")
+def browser():
+    """A browser without a page."""
+    with running(find_browser()) as started:
+        try:
+            started.send("Browser.getVersion")
+        except (RuntimeError, OSError) as error:
+            pytest.skip(f"{find_browser()} does not start here ({error})")
+        yield started
+
+
 @pytest.fixture
 def doctored(world, tmp_path):
     """doctored("grid", {path: value}): a copy of a world whose statement has other members; and cells of the file."""
 
     def made(name, members, column=None, value=None):
-        folder = tmp_path / "doctored"
-        shutil.copytree(world(name), folder)
-        file, beside = folder / "released.parquet", folder / "released.parquet.privacy.json"
-        statement = json.loads(beside.read_text())
-        for path, told in members.items():
-            *parents, last = path.split(".")
-            part = statement
-            for parent in parents:
-                part = part[parent]
-            part[last] = told
-        if column is not None:
-            table = pq.read_table(file)
-            at = table.column_names.index(column)
-            cells = pa.array([value] * len(table), table.schema.field(at).type)
-            pq.write_table(table.set_column(at, table.schema.field(at), cells), file)
-            statement["file"]["sha256"] = hashlib.sha256(file.read_bytes()).hexdigest()
-        beside.write_text(json.dumps(statement))
-        return folder
+        def tell(statement):
+            for path, told in members.items():
+                put(statement, path, told)
+
+        def rows(table):
+            cells = value(table) if callable(value) else pa.array([value] * len(table), table.schema.field(column).type)
+            # Estimates would not follow from other answers, and be refused.
+            gone = [name for name in table.column_names if column == "z_0" and name.startswith("estimate")]
+            return with_column(table, column, cells).drop_columns(gone)
+
+        return altered(world(name), tmp_path / "doctored", tell, rows if column else None)
 
     return made

@@ -20,14 +20,15 @@ import pytest
 
 import choosing
 import dphmm
+from commands import run, write_rows
 from dphmm.errors import InvalidInput
 from dphmm.planning import World, error_of_known_states
 from dphmm.report.assembling import prospects_of
-from dphmm.report.page import Content, page
+from dphmm.report.page import Content
 from dphmm.simulated import ModelGuesses, laws_of_steps, places_of_states
 from dphmm.storage.release_words import NO_BLOCKS, OTHER_TIMES
 from naive import nearest_to_all
-from report.worlds import public, read, released, report, run, table
+from report.worlds import public, read, released, report
 
 pytestmark = pytest.mark.usefixtures("few_invented_people")
 
@@ -44,25 +45,6 @@ WORDS = (
     "constraint.meaning",
     "mechanism.meaning",
 )
-NUMBERS = {
-    "totals.cost_sum": "0.001",
-    "totals.epsilon_sum": "0.001",
-    "published.rows": 9,
-    "published.subjects": 10**6,
-    "plans.count": 2000,
-    "plans.sha256": "feed",
-    "space.states": 10**6,
-    "mechanism.chosen": {"perfect": 36},
-    "epsilon": "1/1000",
-    "randomness.replayable_rows": -1,
-    "model.people": "nobody",
-    "model.people_known_by": "hearsay",
-}
-BROKEN = {
-    "epsilon": ("x", "1/0"),
-    "constraint.name": ("delta=x",),
-    "file": ([1], {"sha256": 3}, {"name": "released.parquet"}),
-}
 
 
 def refused(folder, tmp_path, *options):
@@ -116,11 +98,6 @@ def test_each_other_word_is_named(path, doctored, tmp_path):
     assert LIE not in said and "other words for" in said
 
 
-@pytest.mark.parametrize("path", NUMBERS)
-def test_no_number_is_believed(path, doctored, tmp_path):
-    assert "another" in refused(doctored("pages", {path: NUMBERS[path]}), tmp_path)
-
-
 @pytest.mark.parametrize("moved", [1, None], ids=["one row", "all rows"])
 def test_mechanisms_are_those_of_the_plans(moved, doctored, world, tmp_path):
     """Names that exist and as many rows as were asked: only the plans that are made again tell."""
@@ -131,23 +108,6 @@ def test_mechanisms_are_those_of_the_plans(moved, doctored, world, tmp_path):
     assert name != "hops" and sum(other.values()) == sum(own.values())
     said = refused(doctored("grid", {"mechanism.chosen": other}), tmp_path)
     assert "another mechanism.chosen than its plans'" in said
-
-
-def test_noise_that_is_not_secure_has_replayable_rows(doctored, tmp_path):
-    folder = doctored("pages", {"randomness.secure": False})
-    assert "not secure, and with no replayable rows" in refused(folder, tmp_path)
-    with pytest.raises(InvalidInput, match="no replayable rows"):
-        dphmm.read(folder / "released.parquet")
-
-
-def test_replayable_noise_is_not_secure(doctored, tmp_path):
-    folder = doctored("pages", {"randomness.replayable_rows": 1})
-    assert "noise that is secure, and with 1 replayable rows" in refused(folder, tmp_path)
-
-
-@pytest.mark.parametrize(("path", "value"), [(path, value) for path, values in BROKEN.items() for value in values])
-def test_what_cannot_be_read_is_refused_in_one_line(path, value, doctored, tmp_path):
-    assert refused(doctored("pages", {path: value}), tmp_path).startswith("error: ")
 
 
 @pytest.mark.parametrize("column", ["epsilon", "cost"])
@@ -287,12 +247,6 @@ def test_whoever_is_shown_the_figures_are_of_all_people(world):
         assert both[0] == pytest.approx(both[1], nan_ok=True)
 
 
-@pytest.mark.slow
-def test_a_page_says_who_chose_whom_it_shows(world):
-    assert "u2, chosen by who made this page." in page(chosen(world("grid"), "u2"))
-    assert "u1, the first by name." in page(chosen(world("grid")))
-
-
 def test_what_answers_tell_of_places_further_apart_is_of_every_plan(world, tmp_path):
     """One person has rows of epsilon 1 alone, others of 3: whoever is shown, it is the most."""
     copied(world("grid"), tmp_path)
@@ -330,7 +284,7 @@ def sequences(folder):
         for step in range(1, 41):
             state = state if rng.random() < 0.8 else rng.integers(3)
             rows.append([f"u{user:02}", step, names[state]])
-    table(folder / "walks.csv", ["user", "step", "state"], rows)
+    write_rows(folder / "walks.csv", ["user", "step", "state"], rows)
     public = (folder / "model.npz", "--policy", folder / "policy.json")
     run("plan", *public, "--path-epsilon", 8, "--steps", 20, "--epsilon", 4, "--people", 6, "-o", folder / "plan.json")
     return folder
@@ -392,7 +346,7 @@ def test_steps_of_seven_hours_are_drawn_from_the_first(tmp_path):
     begin -= pd.Timedelta(begin.timestamp() % 25_200, "s")
     for step in range(20):
         rows.append(["ann", (begin + step * pd.Timedelta("7h")).strftime("%Y-%m-%dT%H:%M:%SZ"), "abc"[step % 3]])
-    table(tmp_path / "walks.csv", ["user", "t", "state"], rows)
+    write_rows(tmp_path / "walks.csv", ["user", "t", "state"], rows)
     found = chosen(released(tmp_path, epsilon=2, smoothed=False))
     curves, _ = Content(found).error_curves
     assert curves.expected == pytest.approx(found.spreads[np.argsort(found.rows.step)], abs=1e-12)
@@ -441,7 +395,7 @@ def two_towns(folder):
         for user in range(30)
         for hour in range(6)
     ]
-    table(folder / "walks.csv", ["user", "t", "lat", "lon"], rows)
+    write_rows(folder / "walks.csv", ["user", "t", "lat", "lon"], rows)
     return released(folder, epsilon="0.1", smoothed=False)
 
 
@@ -479,7 +433,7 @@ def test_of_people_who_are_easier_to_find_figures_are_of_the_file(tmp_path):
     dphmm.save_model(model, tmp_path / "model.npz")
     dphmm.save_policy(dphmm.policy.complete(21), tmp_path / "policy.json", space)
     rows = [[f"u{user}", f"2024-05-06T{hour:02d}:00:00Z", 0] for user in range(4) for hour in range(24)]
-    table(tmp_path / "walks.csv", ["user", "t", "state"], rows)
+    write_rows(tmp_path / "walks.csv", ["user", "t", "state"], rows)
     found = chosen(released(tmp_path, "--path-epsilon", 72, "--per", "1d", epsilon=None, smoothed=False))
     expected = found.prospects.expected
     assert found.found.error < 0.5 * expected.found.error
@@ -506,7 +460,7 @@ def test_who_stays_is_told_of_where_people_are_when_blocks_of_the_file_begin(tmp
     dphmm.save_policy(dphmm.policy.complete(len(phase)), tmp_path / "policy.json", space)
     late = [1, *range(4000 * length + 1, 4010 * length + 1)]
     rows = [[user, step, space.names[step % 7]] for user in ("ann", "ben") for step in late]
-    table(tmp_path / "walks.csv", ["user", "step", "state"], rows)
+    write_rows(tmp_path / "walks.csv", ["user", "step", "state"], rows)
     found = chosen(released(tmp_path, "--path-epsilon", 2, "--per", 24, epsilon=None, smoothed=False))
     steps = found.begins(length)
     assert steps.tolist() == [1, *range(4000 * length + 1, 4010 * length + 1, length)]
@@ -554,7 +508,7 @@ def test_who_stays_is_told_as_blocks_of_the_file_are_planned(begin, moves, answe
     dphmm.save_model(model, tmp_path / "model.npz")
     dphmm.save_policy(policy, tmp_path / "policy.json", space)
     rows = [[user, step, answers[step % 2]] for user in ("ann", "ben") for step in (1, *range(2401, 2425))]
-    table(tmp_path / "walks.csv", ["user", "step", "state"], rows)
+    write_rows(tmp_path / "walks.csv", ["user", "step", "state"], rows)
     run("plan", tmp_path / "model.npz", "--policy", tmp_path / "policy.json", "--path-epsilon", 2, "--per", 24,
         "--people", 6, "-o", tmp_path / "plan.json")  # fmt: skip
     found = chosen(released(tmp_path, "--plan", tmp_path / "plan.json", epsilon=None, smoothed=False))
@@ -588,7 +542,9 @@ def test_who_stays_is_not_told_of_other_beginnings_where_plans_hang_on_beliefs(b
     dphmm.save_model(model, tmp_path / "model.npz")
     dphmm.save_policy(dphmm.policy.complete(n), tmp_path / "policy.json", space)
     for steps, told in (((1, *range(2401, 2425)), False), (range(1, 25), True)):
-        table(tmp_path / "walks.csv", ["user", "step", "state"], [["ann", step, answers[step % 2]] for step in steps])
+        write_rows(
+            tmp_path / "walks.csv", ["user", "step", "state"], [["ann", step, answers[step % 2]] for step in steps]
+        )
         for old in (*tmp_path.glob("released*"), *tmp_path.glob("ledger*")):
             old.unlink()
         options = ("--path-epsilon", 2, "--per", 24, "--constraint", "delta=0.01")
@@ -609,7 +565,7 @@ def test_without_times_blocks_of_a_clock_may_begin_at_any_step(tmp_path):
     dphmm.save_policy(dphmm.policy.complete(5), folder / "policy.json", space)
     for day in range(1, 12):
         rows += [["ann", f"2024-05-{day:02d}T12:00:00Z", 1000], ["ann", f"2024-05-{day + 1:02d}T00:00:00Z", 0]]
-    table(folder / "walks.csv", ["user", "t", "state"], rows)
+    write_rows(folder / "walks.csv", ["user", "t", "state"], rows)
     released(folder, "--path-epsilon", 1, "--per", "1d", epsilon=None, smoothed=False)
     timed = chosen(folder)
     assert timed.begins(2).tolist() == list(range(2, 23, 2))
@@ -626,7 +582,7 @@ def test_an_answer_that_surprises_leaves_more_open_than_there_was(tmp_path):
     model = dphmm.MarkovModel([0.7, 0.3], [[0.7, 0.3], [0.7, 0.3]], space=space, start="at")
     dphmm.save_model(model, tmp_path / "model.npz")
     dphmm.save_policy(dphmm.policy.complete(2), tmp_path / "policy.json", space)
-    table(tmp_path / "walks.csv", ["user", "step", "state"], [[f"u{user}", 1, "away"] for user in range(40)])
+    write_rows(tmp_path / "walks.csv", ["user", "step", "state"], [[f"u{user}", 1, "away"] for user in range(40)])
     every = chosen(released(tmp_path, epsilon=1, smoothed=False))
     away = every.rows.z[:, 0] == 1
     told = np.exp(1) / (1 + np.exp(1))
@@ -661,7 +617,7 @@ def test_of_times_that_are_easier_to_tell_figures_are_of_the_file(tmp_path):
             lat, lon = space.to_latlon(space.own_answers[[state]])
             rows.append([f"u{user:02d}", f"2024-05-06T{hour:02d}:00:00Z", float(lat[0]), float(lon[0])])
             state = rng.choice(space.n_states, p=moves[state])
-    table(tmp_path / "walks.csv", ["user", "t", "lat", "lon"], rows)
+    write_rows(tmp_path / "walks.csv", ["user", "t", "lat", "lon"], rows)
     found = chosen(released(tmp_path, epsilon="1/3", smoothed=False))
     believed, expected = np.mean([person.spread.mean() for person in found.persons]), found.prospects.expected
     # Of eight days of the model it was 1.5 times as much.

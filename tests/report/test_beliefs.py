@@ -150,9 +150,10 @@ def test_bands_reach_from_the_least_to_the_largest_answer_of_a_set():
 def test_all_zones_are_under_every_map(tmp_path):
     """Also those in which nobody is believed to be; lines that join the parts of a zone are not drawn."""
     shapely = pytest.importorskip("shapely")
+    from commands import write_rows
     from dphmm.report import maps
     from dphmm.report.page import page
-    from report.worlds import released, table
+    from report.worlds import released
 
     ring = shapely.box(10, 50, 10.03, 50.03).difference(shapely.box(10.01, 50.01, 10.02, 50.02))
     zones = dphmm.Zones(["ring", "far"], [ring, shapely.box(10.2, 50, 10.21, 50.01)])
@@ -160,7 +161,7 @@ def test_all_zones_are_under_every_map(tmp_path):
     dphmm.save_model(model, tmp_path / "model.npz")
     policy = dphmm.policy.complete(2)
     dphmm.save_policy(policy, tmp_path / "policy.json", zones)
-    table(tmp_path / "walks.csv", ["user", "step", "state"], [["ann", 1, "ring"], ["ann", 2, "ring"]])
+    write_rows(tmp_path / "walks.csv", ["user", "step", "state"], [["ann", 1, "ring"], ["ann", 2, "ring"]])
     released(tmp_path, smoothed=False)
     found = dphmm.read_report(tmp_path / "released.parquet", model, policy)
     assert found.cells.rings == zones.rings

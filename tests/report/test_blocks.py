@@ -19,10 +19,11 @@ import numpy as np
 import pytest
 
 import dphmm
+from commands import walk_rows, write_rows
 from dphmm.report import page
 from dphmm.report.content import passed_without_times
 from dphmm.report.page import Content
-from report.worlds import WORLDS, read, released, table, walks
+from report.worlds import WORLDS, read, released
 
 ROOT = Path(dphmm.__file__).parents[2]
 #: Rows of u1, five minutes each: from the first hour of the planned world, in which steps of a block are from 1.
@@ -47,8 +48,8 @@ def made(tmp_path_factory):
         for name in ("model.npz", "model.npz.people", "policy.json", "plan.json"):
             shutil.copy(planned / name, folder / name)
         at = [int(step) for step in json.loads((folder / "plan.json").read_text())["schedule"]["at"].split(",")]
-        hours = walks(["u1"], 24, 7)
-        table(folder / "walks.csv", ["user", "t", "lat", "lon"], [hours[step - 1] for step in KINDS[kind](at)])
+        hours = walk_rows(["u1"], 24, 7)
+        write_rows(folder / "walks.csv", ["user", "t", "lat", "lon"], [hours[step - 1] for step in KINDS[kind](at)])
         released(folder, "--plan", folder / "plan.json", epsilon=None)
         return read(folder)
 

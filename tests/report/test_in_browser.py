@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dphmm
-from browser import MISSING, find_browser, running
+from browser import MISSING, find_browser, quiet
 from dphmm.report.beliefs import Cells, levels, spreads
 from dphmm.report.palette import ROLES
 from dphmm.simulated import Guesses, places_of_states
@@ -94,16 +94,6 @@ CROSSED = """
 
 
 @pytest.fixture(scope="module")
-def browser():
-    with running(find_browser()) as started:
-        try:
-            started.send("Browser.getVersion")
-        except (RuntimeError, OSError) as error:
-            pytest.skip(f"{find_browser()} does not start here ({error})")
-        yield started
-
-
-@pytest.fixture(scope="module")
 def page(world):
     """The page of a world, with all there can be on it."""
 
@@ -116,12 +106,6 @@ def page(world):
         return path
 
     return made
-
-
-def quiet(tab, path):
-    """Nothing was complained of, and nothing asked for but the page."""
-    assert tab.complaints() == []
-    assert [url for url in tab.requests() if not url.startswith("data:")] == [path.resolve().as_uri()]
 
 
 def told(tab):

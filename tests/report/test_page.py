@@ -25,12 +25,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import dphmm
+from commands import run, walk_rows, write_rows
 from dphmm.errors import InvalidInput
 from dphmm.report import maps, page, words, write_report
 from dphmm.report.content import Truth
 from dphmm.report.page import Content
 from dphmm.storage.release_words import off, sureness
-from report.worlds import WORLDS, of_places, read, released, report, run, table, walks
+from report.worlds import FIT, WORLDS, of_places, read, released, report
 from report.worlds import public as world_of
 
 #: Commands and files draw here: each test replays words of its own.
@@ -205,10 +206,10 @@ def test_what_further_places_lose_is_what_pairs_of_places_lose(report_of):
 
 def test_the_truth_changes_no_byte_of_a_public_page(tmp_path):
     """The same released file and public data; people who were truly elsewhere, and none at all."""
-    people = walks([f"p{i}" for i in range(12)], 24, 3)
+    people = walk_rows([f"p{i}" for i in range(12)], 24, 3)
     for name, seed in (("one", 7), ("other", 8)):
         (tmp_path / name).mkdir()
-        of_places(tmp_path / name, walks(["u1", "u2"], 12, seed), people, GRID, "1.5km")
+        of_places(tmp_path / name, walk_rows(["u1", "u2"], 12, seed), people, FIT, "1.5km")
     one, other = tmp_path / "one", tmp_path / "other"
     for file in ("released.parquet", "released.parquet.privacy.json"):
         (other / file).write_bytes((one / file).read_bytes())
@@ -217,9 +218,6 @@ def test_the_truth_changes_no_byte_of_a_public_page(tmp_path):
     assert made(one) == made(other)
     # The watch can fail: with the truth the pages differ.
     assert made(other, "--truth", other / "walks.csv") != made(other)
-
-
-GRID = ("--grid", "1km", "--bbox", "10.0,50.0,10.056,50.036", "--step", "5min")
 
 
 def test_a_public_page_has_no_truth_and_no_measured_figure(page_of):
@@ -282,10 +280,10 @@ def test_shares_of_labels_are_those_of_plain_arithmetic(world):
 def test_a_release_that_nobody_was_asked_for_says_so(tmp_path):
     """All rows are there, none has an answer: nothing is spent."""
     folder = tmp_path
-    rows = walks(["u1"], 12, 7)[:3]
-    table(folder / "people.csv", ["user", "t", "lat", "lon"], walks([f"p{i}" for i in range(12)], 24, 3))
-    table(folder / "walks.csv", ["user", "t", "lat", "lon"], rows)
-    run("fit", folder / "people.csv", "-o", folder / "model.npz", *GRID)
+    rows = walk_rows(["u1"], 12, 7)[:3]
+    write_rows(folder / "people.csv", ["user", "t", "lat", "lon"], walk_rows([f"p{i}" for i in range(12)], 24, 3))
+    write_rows(folder / "walks.csv", ["user", "t", "lat", "lon"], rows)
+    run("fit", folder / "people.csv", "-o", folder / "model.npz", *FIT)
     run("policy", "radius", folder / "model.npz", "-o", folder / "policy.json", "--radius", "1.5km")
     public = ("--model", folder / "model.npz", "--policy", folder / "policy.json")
     promise = dphmm.SequencePromise(1, per="1h")
@@ -375,14 +373,6 @@ def test_all_answers_are_those_of_the_plan_only_where_they_take_the_whole_promis
     assert "all answers of all queries" in other.story.guaranteed["words"][1]
 
 
-def test_two_states_of_one_step_can_lose_more_as_on_the_terminal(report_of):
-    own = report_of("planned")
-    said = " ".join(words.block_words(own))
-    assert "About where somebody is at one moment two states of one step can lose more" in said
-    assert "two states of one step can lose more" in own.story.guaranteed["words"][1]
-    assert "about where somebody is at that moment" in words.block_words(report_of("grid"))[0]
-
-
 @pytest.mark.parametrize(
     ("name", "command"),
     [
@@ -428,15 +418,10 @@ def test_a_cell_that_hides_alone_is_not_told_as_a_set(page_of):
 
 def test_numbers_of_a_chart_have_no_empty_lines(tmp_path):
     """Half a day of rows: of the other steps nothing is known, and nothing is listed."""
-    header = walks([f"p{i}" for i in range(12)], 24, 3)
-    folder = of_places(tmp_path, walks(["u1"], 5, 7), header, GRID, "1.5km")
-    figure = words_of(folder)
+    header = walk_rows([f"p{i}" for i in range(12)], 24, 3)
+    folder = of_places(tmp_path, walk_rows(["u1"], 5, 7), header, FIT, "1.5km")
+    figure = Content(read(folder)).error_figure
     assert len(figure.rows) == 5 and all(all(cell for cell in row) for row in figure.rows)
-
-
-def words_of(folder):
-
-    return Content(read(folder)).error_figure
 
 
 def test_names_on_a_map_do_not_lie_on_each_other(report_of):
@@ -786,7 +771,7 @@ def test_of_many_labels_none_is_left_out(tmp_path):
     rng = np.random.default_rng(5)
     # The commonest is the last by name.
     visits = [[f"v{user}", names[16 if rng.random() < 0.7 else page_]] for user in range(6) for page_ in range(17)]
-    table(tmp_path / "walks.csv", ["user", "state"], visits)
+    write_rows(tmp_path / "walks.csv", ["user", "state"], visits)
     run("fit", tmp_path / "walks.csv", "-o", tmp_path / "model.npz", "--state-column", "state")
     run("policy", "complete", tmp_path / "model.npz", "-o", tmp_path / "policy.json")
     released(tmp_path, epsilon=6)
@@ -826,7 +811,7 @@ def test_rows_after_a_whole_sequence_are_told_of(tmp_path, report_of):
     names = ("alpha", "beta", "gamma", "delta")
     lengths = {"v0": 15, "v1": 12, "v2": 8}
     visits = [[user, names[page_]] for user, length in lengths.items() for page_ in rng.integers(0, 4, length)]
-    table(tmp_path / "walks.csv", ["user", "state"], visits)
+    write_rows(tmp_path / "walks.csv", ["user", "state"], visits)
     run("fit", tmp_path / "walks.csv", "-o", tmp_path / "model.npz", "--state-column", "state")
     run("policy", "complete", tmp_path / "model.npz", "-o", tmp_path / "policy.json")
     public = (tmp_path / "model.npz", "--policy", tmp_path / "policy.json")

@@ -39,6 +39,7 @@ from dphmm.storage.released import Published, released_table
 from dphmm.storage.statement import statement_path, write_statement
 from dphmm.storage.tables import to_arrow, write_table
 from dphmm.storage.trajectories import trajectories_from_table
+from report.worlds import put
 
 TABLE = pd.DataFrame(
     {"user": ["a"] * 4 + ["b"] * 4, "step": [0, 1, 2, 3] * 2, "state": [str(s) for s in (0, 2, 3, 1, 5, 4, 2, 0)]}
@@ -505,14 +506,7 @@ def edited(file, change):
 
 
 def _to(path, value):
-    def change(told):
-        *above, last = path.split(".")
-        for name in above:
-            told = told[name]
-        told[last] = value
-
-    change.name = f"{path} {json.dumps(value)[:30]}"
-    return change
+    return lambda told: put(told, path, value)
 
 
 _OTHER = {"epsilon": "2", "policy": None, "protection": None, "partners": None}

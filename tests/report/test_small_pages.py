@@ -15,21 +15,22 @@ import numpy as np
 import pytest
 
 import dphmm
-from report.worlds import BBOX, of_places, released, report, run, table, walks
+from commands import BBOX, run, walk_rows, write_rows
+from report.worlds import of_places, released, report
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("few_invented_people")]
-WALKS = walks(["u1", "u2"], 12, 7)
+WALKS = walk_rows(["u1", "u2"], 12, 7)
 NAMES = [[f"v{user}", name] for user in range(4) for name in "abcabcab"]
 GRID = ("--grid", "1km", "--bbox", BBOX, "--step", "5min")
 
 
 def on_map(folder, rows, fit=GRID, radius="1.5km"):
-    return of_places(folder, rows, walks([f"p{i}" for i in range(12)], 24, 3), fit, radius)
+    return of_places(folder, rows, walk_rows([f"p{i}" for i in range(12)], 24, 3), fit, radius)
 
 
 def of_names(folder, rows):
-    table(folder / "people.csv", ["user", "state"], NAMES)
-    table(folder / "walks.csv", ["user", "state"], rows)
+    write_rows(folder / "people.csv", ["user", "state"], NAMES)
+    write_rows(folder / "walks.csv", ["user", "state"], rows)
     run("fit", folder / "people.csv", "-o", folder / "model.npz", "--state-column", "state")
     run("policy", "complete", folder / "model.npz", "-o", folder / "policy.json")
     return released(folder)
@@ -40,7 +41,7 @@ def of_one_answer(folder, answer, rows=3):
     space = dphmm.StateSpace([answer, answer], ["a", "b"], pitch=np.ones(len(answer)))
     dphmm.save_model(dphmm.MarkovModel([0.5, 0.5], np.full((2, 2), 0.5), space=space), folder / "model.npz")
     dphmm.save_policy(dphmm.policy.complete(2), folder / "policy.json", space)
-    table(folder / "walks.csv", ["user", "state"], [["u", "a"]] * rows)
+    write_rows(folder / "walks.csv", ["user", "state"], [["u", "a"]] * rows)
     return released(folder)
 
 

@@ -14,9 +14,10 @@ import numpy as np
 import pytest
 
 import dphmm
+from commands import walk_rows, write_rows
 from dphmm.report import page, read_report, words
 from dphmm.report.page import Content
-from report.worlds import WORLDS, read, released, table, walks
+from report.worlds import WORLDS, read, released
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +26,7 @@ def report(tmp_path_factory):
     folder = WORLDS["planned"](tmp_path_factory.mktemp("window"))
     for old in [*folder.glob("released*"), *folder.glob("smoothed*"), *folder.glob("ledger*")]:
         old.unlink()
-    table(folder / "walks.csv", ["user", "t", "lat", "lon"], walks(["u1"], 12, 7))
+    write_rows(folder / "walks.csv", ["user", "t", "lat", "lon"], walk_rows(["u1"], 12, 7))
     released(folder, "--path-epsilon", "4", "--window", "4")
     return read(folder)
 
@@ -85,7 +86,7 @@ def test_rows_that_are_scattered_in_time_are_no_whole_window(promise, steps, som
     policy = dphmm.policy.radius(space, 1)
     dphmm.save_model(model, tmp_path / "model.npz")
     dphmm.save_policy(policy, tmp_path / "policy.json", space)
-    table(tmp_path / "walks.csv", ["user", "step", "state"], [["ann", step, 2] for step in steps])
+    write_rows(tmp_path / "walks.csv", ["user", "step", "state"], [["ann", step, 2] for step in steps])
     given = (None, ("--epsilon", "1")) if promise is None else (1, ("--path-epsilon", "4", *promise))
     released(tmp_path, *given[1], epsilon=given[0], smoothed=False)
     found = read_report(tmp_path / "released.parquet", model, policy)

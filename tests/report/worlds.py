@@ -2,54 +2,35 @@
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Callable
+import hashlib
+import json
+import shutil
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-from click.testing import CliRunner, Result
+import pyarrow as pa
+import pyarrow.parquet as pq
+from click.testing import Result
 
 import dphmm
+from commands import BBOX, run, walk_rows, write_rows
 from crafted_bits import keyed_system_bits
-from dphmm.cli.app import app
 from dphmm.report import read_report
 
-BBOX = "10.0,50.0,10.056,50.036"
+FIT = ("--grid", "1km", "--bbox", BBOX, "--step", "5min")
 EVIL = "<img src=x onerror=alert(1)>&\"'"
 TRAP = "</script><script>alert(2)</script>"
 
 
-def run(*arguments: object, code: int = 0) -> Result:
-    """A command, its exit code checked."""
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert result.exit_code == code, result.stderr
-    return result
-
-
-def table(path: Path, header: list[str], rows: list[list[Any]]) -> Path:
-    """A CSV file."""
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerows([header, *rows])
-    return path
-
-
-def walks(users: list[str], steps: int, seed: int, side: int = 4) -> list[list[Any]]:
-    """Rows user, t, lat, lon of walkers on a square of 1 km cells, one every five minutes."""
-    rng = np.random.default_rng(seed)
-    rows: list[list[Any]] = []
-    for user in users:
-        cell = rng.integers(0, side, 2)
-        for step in range(steps):
-            cell = np.clip(cell + rng.integers(-1, 2, 2), 0, side - 1)
-            lat, lon = 50.0 + (cell[1] + 0.5) * 0.0089, 10.0 + (cell[0] + 0.5) * 0.0139
-            clock = f"2024-05-06T{8 + step // 12:02d}:{5 * (step % 12):02d}:00Z"
-            rows.append([user, clock, f"{lat:.6f}", f"{lon:.6f}"])
-    return rows
+def fitted(folder: Path, users: Iterable[str], fit: tuple[object, ...] = FIT, steps: int = 12) -> None:
+    """Walks of users, and a model of other people's."""
+    header = ["user", "t", "lat", "lon"]
+    write_rows(folder / "people.csv", header, walk_rows([f"p{i}" for i in range(12)], 24, 3))
+    write_rows(folder / "walks.csv", header, walk_rows(users, steps))
+    run("fit", folder / "people.csv", "-o", folder / "model.npz", *fit)
 
 
 def released(
@@ -74,8 +55,8 @@ def released(
 def of_places(folder: Path, rows: list[list[Any]], people: list[list[Any]], fit: tuple[Any, ...], radius: str) -> Path:
     """Rows user, t, lat, lon released under a model of other people's and a radius policy."""
     header = ["user", "t", "lat", "lon"]
-    table(folder / "people.csv", header, people)
-    table(folder / "walks.csv", header, rows)
+    write_rows(folder / "people.csv", header, people)
+    write_rows(folder / "walks.csv", header, rows)
     run("fit", folder / "people.csv", "-o", folder / "model.npz", *fit)
     run("policy", "radius", folder / "model.npz", "-o", folder / "policy.json", "--radius", radius)
     return released(folder)
@@ -83,9 +64,7 @@ def of_places(folder: Path, rows: list[list[Any]], people: list[list[Any]], fit:
 
 def grid(folder: Path, *options: object, users: tuple[str, ...] = ("u1", "u2", "u3")) -> Path:
     """Walkers on a grid, under a radius policy."""
-    table(folder / "people.csv", ["user", "t", "lat", "lon"], walks([f"p{i}" for i in range(12)], 24, 3))
-    table(folder / "walks.csv", ["user", "t", "lat", "lon"], walks(list(users), 12, 7))
-    run("fit", folder / "people.csv", "-o", folder / "model.npz", "--grid", "1km", "--bbox", BBOX, "--step", "5min")
+    fitted(folder, users)
     run("policy", "radius", folder / "model.npz", "-o", folder / "policy.json", "--radius", "1.5km")
     return released(folder, *options)
 
@@ -97,13 +76,9 @@ def delta(folder: Path) -> Path:
 
 def components(folder: Path) -> Path:
     """Two groups of cells that need not be hidden among each other, two groups of the policy."""
-    table(folder / "people.csv", ["user", "t", "lat", "lon"], walks([f"p{i}" for i in range(12)], 24, 3))
-    table(folder / "walks.csv", ["user", "t", "lat", "lon"], walks(["u1"], 12, 7))
-    run("fit", folder / "people.csv", "-o", folder / "model.npz", "--grid", "1km", "--bbox", BBOX, "--step", "5min")
-    import dphmm
-
+    fitted(folder, ["u1"])
     names = dphmm.load_model(folder / "model.npz").space.names
-    table(folder / "labels.csv", ["state", "label"], [[n, "west" if n[1] in "01" else "east"] for n in names])
+    write_rows(folder / "labels.csv", ["state", "label"], [[n, "west" if n[1] in "01" else "east"] for n in names])
     labels = ("--labels", folder / "labels.csv")
     run("policy", "categorical", folder / "model.npz", "-o", folder / "policy.json", *labels)
     return released(folder)
@@ -111,10 +86,8 @@ def components(folder: Path) -> Path:
 
 def lonely(folder: Path) -> Path:
     """One policy edge: all other states are joined to a partner by protection."""
-    table(folder / "people.csv", ["user", "t", "lat", "lon"], walks([f"p{i}" for i in range(12)], 24, 3))
-    table(folder / "walks.csv", ["user", "t", "lat", "lon"], walks(["u1", "u2"], 12, 7))
-    run("fit", folder / "people.csv", "-o", folder / "model.npz", "--grid", "1km", "--bbox", BBOX, "--step", "5min")
-    table(folder / "edges.csv", ["source", "target"], [["x0y0", "x1y0"]])
+    fitted(folder, ["u1", "u2"])
+    write_rows(folder / "edges.csv", ["source", "target"], [["x0y0", "x1y0"]])
     run("policy", "edges", folder / "model.npz", "-o", folder / "policy.json", "--graph", folder / "edges.csv")
     return released(folder)
 
@@ -123,7 +96,7 @@ def constant(folder: Path) -> Path:
     """Everybody begins in one known state: the first answer is a public constant."""
     names = ("home", "street", "work", "shop")
     visits = [[f"v{user}", name] for user in range(3) for name in ("home", "street", names[user + 1], "street", "home")]
-    table(folder / "walks.csv", ["user", "state"], visits)
+    write_rows(folder / "walks.csv", ["user", "state"], visits)
     given = ("--state-column", "state", "--answers", "ordinal", "--initial", "first")
     run("fit", folder / "walks.csv", "-o", folder / "model.npz", *given)
     run("policy", "complete", folder / "model.npz", "-o", folder / "policy.json")
@@ -132,18 +105,14 @@ def constant(folder: Path) -> Path:
 
 def hexagons(folder: Path) -> Path:
     """H3 cells."""
-    table(folder / "people.csv", ["user", "t", "lat", "lon"], walks([f"p{i}" for i in range(12)], 24, 3))
-    table(folder / "walks.csv", ["user", "t", "lat", "lon"], walks(["u1", "u2"], 12, 7))
-    run("fit", folder / "people.csv", "-o", folder / "model.npz", "--h3", 8, "--step", "5min")
+    fitted(folder, ["u1", "u2"], ("--h3", 8, "--step", "5min"))
     run("policy", "radius", folder / "model.npz", "-o", folder / "policy.json", "--radius", "2km")
     return released(folder)
 
 
 def planned(folder: Path) -> Path:
     """Three people who are asked a few times an hour, at steps that a plan chose."""
-    table(folder / "people.csv", ["user", "t", "lat", "lon"], walks([f"p{i}" for i in range(12)], 24, 3))
-    table(folder / "walks.csv", ["user", "t", "lat", "lon"], walks(["u1", "u2", "u3"], 24, 7))
-    run("fit", folder / "people.csv", "-o", folder / "model.npz", "--grid", "1km", "--bbox", BBOX, "--step", "5min")
+    fitted(folder, ["u1", "u2", "u3"], steps=24)
     run("policy", "radius", folder / "model.npz", "-o", folder / "policy.json", "--radius", "1.5km")
     public = (folder / "model.npz", "--policy", folder / "policy.json")
     run("plan", *public, "--path-epsilon", 4, "--per", "1h", "--people", 20, "-o", folder / "plan.json")
@@ -152,7 +121,7 @@ def planned(folder: Path) -> Path:
 
 def of_names(folder: Path, visits: list[list[Any]], *fit: object) -> Path:
     """A release of states by name, of which every two are joined."""
-    table(folder / "walks.csv", ["user", "state"], visits)
+    write_rows(folder / "walks.csv", ["user", "state"], visits)
     run("fit", folder / "walks.csv", "-o", folder / "model.npz", "--state-column", "state", *fit)
     run("policy", "complete", folder / "model.npz", "-o", folder / "policy.json")
     return released(folder)
@@ -205,7 +174,7 @@ def solid(folder: Path) -> Path:
     rng = np.random.default_rng(6)
     names = [f"job {i}" for i in range(9)]
     answers = [[name, *rng.integers(0, 6, 3).tolist()] for name in names]
-    table(folder / "answers.csv", ["state", "pay", "hours", "rank"], answers)
+    write_rows(folder / "answers.csv", ["state", "pay", "hours", "rank"], answers)
     visits = [[f"v{user}", names[job]] for user in range(3) for job in rng.integers(0, len(names), 15)]
     return of_names(folder, visits, "--answers", folder / "answers.csv")
 
@@ -259,3 +228,32 @@ def wide(folder: Path) -> Path:
     pd.DataFrame({"user": "u1", "step": np.arange(6), "lat": lat, "lon": lon}).to_csv(folder / "walks.csv", index=False)
     run("policy", "radius", folder / "model.npz", "-o", folder / "policy.json", "--radius", "500m")
     return released(folder)
+
+
+def put(document: dict[str, Any], path: str, value: object) -> None:
+    """Give a member another value: put(statement, "totals.epsilon_sum", "7")."""
+    *parents, last = path.split(".")
+    for parent in parents:
+        document = document[parent]
+    document[last] = value
+
+
+def altered(
+    folder: Path, into: Path, tell: Callable[[Any], object], rows: Callable[[pa.Table], pa.Table] | None = None
+) -> Path:
+    """A copy of a release with another statement, and with other rows, whose hash the statement has."""
+    shutil.copytree(folder, into, ignore=shutil.ignore_patterns("*.html"), dirs_exist_ok=True)
+    file, beside = into / "released.parquet", into / "released.parquet.privacy.json"
+    told = json.loads(beside.read_text())
+    tell(told)
+    if rows is not None:
+        pq.write_table(rows(pq.read_table(file)), file)
+        told["file"]["sha256"] = hashlib.sha256(file.read_bytes()).hexdigest()
+    beside.write_text(json.dumps(told))
+    return into
+
+
+def with_column(table: pa.Table, name: str, cells: pa.Array) -> pa.Table:
+    """A table with other cells in a column, of the same type."""
+    at = table.column_names.index(name)
+    return table.set_column(at, table.schema.field(at), cells)

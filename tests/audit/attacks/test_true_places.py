@@ -16,10 +16,11 @@ import pandas as pd
 import pytest
 
 import dphmm
+from commands import BBOX, run, walk_rows, write_rows
 from dphmm.audit import attack
 from dphmm.states.maps import ground_distance
 from geodesic import metres
-from report.worlds import BBOX, grid, of_places, pages, report, run, table, walks
+from report.worlds import grid, of_places, pages, report
 
 #: Commands and files draw here: each test replays words of its own.
 pytestmark = pytest.mark.replayed_words
@@ -64,7 +65,7 @@ OUTSIDE = [(49.98, 10.02), (50.01, 10.3), (50.3, 10.01), (52.5, 13.4), (-33.87, 
 
 def places(folder, people, fit, radius):
     """Two walkers inside and one outside of the cells."""
-    rows = walks(["u1", "u2"], 12, 7)
+    rows = walk_rows(["u1", "u2"], 12, 7)
     rows += [["u3", row[1], lat, lon] for row, (lat, lon) in zip(rows[:12], OUTSIDE, strict=True)]
     # Nobody stands in the middle of a cell.
     rng = np.random.default_rng(8)
@@ -83,7 +84,9 @@ KINDS = {
 
 @pytest.fixture(scope="module", params=KINDS)
 def world(request, tmp_path_factory):
-    return places(tmp_path_factory.mktemp("world"), walks([f"p{i}" for i in range(12)], 24, 3), *KINDS[request.param])
+    return places(
+        tmp_path_factory.mktemp("world"), walk_rows([f"p{i}" for i in range(12)], 24, 3), *KINDS[request.param]
+    )
 
 
 @pytest.fixture(scope="module")
@@ -216,15 +219,15 @@ def test_names_of_cells_are_as_good_as_places_of_their_middles(tmp_path):
 
 
 def test_a_fit_says_the_share_of_rows_in_no_state(tmp_path):
-    rows = walks(["a", "b", "c"], 12, 7)
+    rows = walk_rows(["a", "b", "c"], 12, 7)
     rows = rows[:24] + [[user, t, "49.0", lon] for user, t, _, lon in rows[24:]]
-    table(tmp_path / "people.csv", ["user", "t", "lat", "lon"], rows)
+    write_rows(tmp_path / "people.csv", ["user", "t", "lat", "lon"], rows)
     fit = ("fit", tmp_path / "people.csv", "-o", tmp_path / "m.npz", "--grid", "1km", "--bbox", BBOX, "--step", "5min")
     told = run(*fit, "--json")
     assert json.loads(told.stdout)["share_outside"] == pytest.approx(1 / 3)
     assert "12 rows left out: outside, 33.3 % of those that count" in told.stderr
-    table(tmp_path / "names.csv", ["user", "state"], [[f"u{k}", name] for k in range(4) for name in "abza"])
-    table(tmp_path / "symbols.csv", ["symbol"], [["a"], ["b"]])
+    write_rows(tmp_path / "names.csv", ["user", "state"], [[f"u{k}", name] for k in range(4) for name in "abza"])
+    write_rows(tmp_path / "symbols.csv", ["symbol"], [["a"], ["b"]])
     hidden = ("--states", 2, "--symbols", "state", "--symbols-file", tmp_path / "symbols.csv", "--seed", 1)
     told = run("fit", tmp_path / "names.csv", "-o", tmp_path / "h.npz", *hidden, "--json")
     assert json.loads(told.stdout)["share_outside"] == 0.25

@@ -1,0 +1,48 @@
+"""Commands run in this process, and the walkers whose rows they read."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from click.testing import CliRunner, Result
+
+from dphmm.cli.app import app
+
+Run = Callable[..., Result]
+BBOX = "10.0,50.0,10.056,50.036"
+
+
+def run(*arguments: object, code: int = 0, input: str | None = None) -> Result:
+    """Run a command: run("fit", path, "--h3", 8, code=2); the exit code is checked."""
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments], input=input)
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == code, result.stderr
+    return result
+
+
+def write_rows(path: Path, header: list[str], rows: list[list[Any]]) -> Path:
+    """A CSV file."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([header, *rows])
+    return path
+
+
+def walk_rows(
+    users: Iterable[str] = ("u1", "u2", "u3"), steps: int = 12, seed: int = 7, side: int = 4
+) -> list[list[Any]]:
+    """Rows user, t, lat, lon of walkers on a square of 1 km cells, one every five minutes."""
+    rng = np.random.default_rng(seed)
+    rows: list[list[Any]] = []
+    for user in users:
+        cell = rng.integers(0, side, 2)
+        for step in range(steps):
+            cell = np.clip(cell + rng.integers(-1, 2, 2), 0, side - 1)
+            lat, lon = 50.0 + (cell[1] + 0.5) * 0.0089, 10.0 + (cell[0] + 0.5) * 0.0139
+            clock = f"2024-05-06T{8 + step // 12:02d}:{5 * (step % 12):02d}:00Z"
+            rows.append([user, clock, f"{lat:.6f}", f"{lon:.6f}"])
+    return rows
