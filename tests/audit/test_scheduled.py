@@ -17,21 +17,12 @@ import pytest
 
 import dphmm
 from audit.small import MODEL, POLICY, SPACE
-from crafted_bits import keyed_system_bits
-from dphmm.audit import check_released
-from dphmm.batch import Batch
+from audit.test_released import Finished as Release
 from dphmm.errors import InvalidInput
 from dphmm.session.smoothing import Published as Answers
 from dphmm.session.smoothing import Smoother
-from dphmm.storage.released import Published, released_table
-from dphmm.storage.statement import (
-    read_statement,
-    schedule_of_statement,
-    statement_path,
-    write_statement,
-)
-from dphmm.storage.tables import read_table, write_table
-from dphmm.storage.trajectories import trajectories_from_table
+from dphmm.storage.statement import read_statement, schedule_of_statement, statement_path
+from dphmm.storage.tables import read_table
 
 PLANNED = dphmm.Schedule(dphmm.SequencePromise(2, per=4), 1, [2, 4])
 PACED = dphmm.Schedule(dphmm.SequencePromise(3, steps=20), 1, range(1, 21), (0.5, 1.0, 1.5, 1.6, 1.7))
@@ -49,32 +40,19 @@ def walks(users=4, steps=12, seed=0):
     return pd.DataFrame(rows, columns=["user", "step", "state"])
 
 
-class Finished:
-    """A release by a schedule with its ledger, as a file with a statement."""
+class Finished(Release):
+    """A release by a schedule with its ledger, as a file with a statement, which alone tells an audit the schedule."""
 
     def __init__(self, folder, schedule, suffix=".parquet", **options):
-        self.ledger = dphmm.open_ledger(folder / "ledger.db")
-        self.path = folder / f"released{suffix}"
+        super().__init__(folder, suffix=suffix, table=walks(), schedule=schedule, **options)
         self.options = options
-        choices = {"schedule": schedule, "ledger": self.ledger, "bits": keyed_system_bits(3)}
-        batch = Batch(MODEL, POLICY, SPACE, **choices, **options)
-        loaded = trajectories_from_table(walks()).trajectories
-        rows = [row for chunk in batch.run(loaded) for row in chunk]
-        self.table = released_table(rows, SPACE)
-        write_table(self.path, self.table)
-        write_statement(self.path, batch.statement(Published(rows), "others"))
 
-    def check(self, released=None, ledger=True, **changed):
-        what = self.path if released is None else released
-        choices = {"ledger": self.ledger if ledger else None, **self.options, **changed}
-        return check_released(what, MODEL, POLICY, SPACE, 1, **choices)
-
-    def edited(self, change):
+    def edited(self, change, ledger=True):
         """The audit of the table with some rows changed, without a statement."""
         frame = self.table.to_pandas()
         change(frame)
         table = pa.Table.from_pandas(frame, schema=self.table.schema, preserve_index=False)
-        return self.check(table.replace_schema_metadata(None), schedule=self.schedule)
+        return self.check(table.replace_schema_metadata(None), ledger, schedule=self.schedule)
 
     @property
     def schedule(self):
@@ -141,16 +119,19 @@ def test_smoothed_rows_are_those_of_all_paths(schedule):
     assert np.allclose(found.marginals, marginals, atol=1e-12)
 
 
+def without_an_answer(table):
+    """The first row that was asked has no answer."""
+    asked = table.index[table.plan.notna()][0]
+    table.loc[asked, ["z_0", "z_1", "plan"]] = [np.nan, np.nan, None]
+    table.loc[asked, ["epsilon", "cost"]] = 0.0
+
+
 @SCHEDULES
 def test_a_row_asked_out_of_turn_is_convicted(tmp_path, schedule):
     made = Finished(tmp_path, schedule)
     frame = made.table.to_pandas()
     asked = frame.index[frame.plan.notna()][0]
     unasked = frame.index[frame.plan.isna()][-1]
-
-    def without_answer(table):
-        table.loc[asked, ["z_0", "z_1", "plan"]] = [np.nan, np.nan, None]
-        table.loc[asked, ["epsilon", "cost"]] = 0.0
 
     def with_answer(table):
         row = table.loc[asked]
@@ -167,7 +148,7 @@ def test_a_row_asked_out_of_turn_is_convicted(tmp_path, schedule):
         table.loc[unasked, "cost"] = 1.0
 
     kinds = {
-        without_answer: "does not hold so",
+        without_an_answer: "does not hold so",
         with_answer: "a row that the ledger does not hold",
         estimate: "an estimate that does not follow",
         state: "a likeliest state that does not follow",
@@ -180,13 +161,7 @@ def test_a_row_asked_out_of_turn_is_convicted(tmp_path, schedule):
 
 
 def test_without_a_ledger_the_schedule_alone_convicts(tmp_path):
-    made = Finished(tmp_path, PLANNED)
-    frame = made.table.to_pandas()
-    asked = frame.index[frame.plan.notna()][0]
-    frame.loc[asked, ["z_0", "z_1", "plan"]] = [np.nan, np.nan, None]
-    frame.loc[asked, ["epsilon", "cost"]] = 0.0
-    table = pa.Table.from_pandas(frame, schema=made.table.schema, preserve_index=False).replace_schema_metadata(None)
-    verdict = made.check(table, ledger=False, schedule=PLANNED)
+    verdict = Finished(tmp_path, PLANNED).edited(without_an_answer, ledger=False)
     assert any("other than the schedule says" in finding for finding in verdict.findings), verdict.lines
 
 

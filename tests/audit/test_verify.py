@@ -212,20 +212,12 @@ def test_steps_are_verified_until_they_repeat():
 
 @pytest.mark.parametrize(
     ("what", "words"),
-    [(lambda: verify(session().plan), "policy"), (lambda: verify(1), "session_or_plan")],
+    [
+        (lambda: verify(session().plan), "policy"),
+        (lambda: verify(1), "session_or_plan"),
+        (lambda: verify(session().plan, dphmm.policy.complete(5), SPACE), "the plan's 6"),
+    ],
 )
 def test_one_line_of_refusal(what, words):
     with pytest.raises(InvalidInput, match=words):
         what()
-
-
-def test_another_number_of_states_is_refused():
-    with pytest.raises(InvalidInput, match="the plan's 6"):
-        verify(session().plan, dphmm.policy.complete(5), SPACE)
-
-
-def test_the_document_is_json():
-    import json
-
-    verdict = verify(session())
-    assert json.loads(json.dumps(verdict.document(), allow_nan=False))["cost"] == str(verdict.cost)

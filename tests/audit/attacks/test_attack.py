@@ -74,15 +74,7 @@ def test_the_tracker_is_right_as_often_as_it_thinks():
 
     1,200 rows of 150 independent people; the mean difference is compared with 4.9 of its standard errors over people.
     """
-    rng = np.random.default_rng(2)
-    rows = []
-    for user in range(150):
-        state = int(rng.integers(6))
-        for step in range(8):
-            state = int(rng.choice(6, p=TRANSITION[state]))
-            rows.append((f"u{user}", step, str(state)))
-    truth = pd.DataFrame(rows, columns=["user", "step", "state"])
-    squares = []
+    truth, squares = walks(users=150, seed=2, kept=1), []
 
     class Noting(Adversary):
         def beliefs(self, seen):
