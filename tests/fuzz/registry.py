@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -77,10 +77,8 @@ class Reader:
     writes: bool = False
     errors: tuple[type[Exception], ...] = (DphmmError,)
     place: str = ""
-    #: Public functions this reader stands for, as the walk finds them.
-    covers: tuple[str, ...] = field(default=())
-    #: Why the reader is known to fail; tests/fuzz/test_found.py shows how.
-    known: str = ""
+    #: The public function this reader stands for, as the walk finds it.
+    covers: str = ""
 
     def path(self, folder: Path) -> Path:
         """Where the file goes."""
@@ -317,81 +315,60 @@ def _hidden_models() -> list[bytes]:
 
 
 _CSV = (table_text(","), quoted_cells, bytes_anywhere)
+_TABS, _BLANKS = ((table_text(between), bytes_anywhere) for between in "\t ")
+_JSON, _MORE_JSON = (json_text, bytes_anywhere), (json_text, json_text, bytes_anywhere)
+_LINES = (json_lines, bytes_anywhere)
+_MODEL = (model_file, model_file, bytes_anywhere)
+_PARQUET = (parquet_file, bytes_anywhere)
 _COLUMNS = "s1:s3"
 
 READERS: dict[str, Reader] = {
-    "model": Reader(
-        dphmm.load_model, ".npz", _models, (model_file, model_file, bytes_anywhere), covers=("load_model",)
-    ),
-    "made table": Reader(
-        dphmm.load_table, ".npz", _tables, (model_file, model_file, bytes_anywhere), covers=("load_table",)
-    ),
+    "model": Reader(dphmm.load_model, ".npz", _models, _MODEL, covers="load_model"),
+    "made table": Reader(dphmm.load_table, ".npz", _tables, _MODEL, covers="load_table"),
     "costs": Reader(
         lambda path: read_costs(path, ("a", "b")),
         ".csv",
         lambda: [b"state,a,b\na,0,1\nb,2.5,0\n", b"b,a\n0,1\n1e3,0\n"],
         _CSV,
-        covers=("read_costs",),
+        covers="read_costs",
     ),
+    # A torn last line of it is cut off.
     "journal": Reader(
         Journal,
         ".jsonl",
         lambda: [b'{"cell": {"n": 1}, "rows": [{"x": 0.5}]}\n{"cell": {"n": 2}, "rows": []}\n', b""],
         (bytes_anywhere, json_lines),
-        writes=True,  # a torn last line is cut off
-        covers=("Journal",),
+        writes=True,
+        covers="Journal",
     ),
-    "hidden model": Reader(
-        dphmm.load_hidden_model,
-        ".npz",
-        _hidden_models,
-        (model_file, model_file, bytes_anywhere),
-        covers=("load_hidden_model",),
-    ),
+    "hidden model": Reader(dphmm.load_hidden_model, ".npz", _hidden_models, _MODEL, covers="load_hidden_model"),
     "plan": Reader(
         lambda path: dphmm.read_plan(path, chain(), dphmm.policy.complete(4), chain().space),
         ".json",
         _plans,
-        (json_text, json_text, bytes_anywhere),
-        covers=("read_plan",),
+        _MORE_JSON,
+        covers="read_plan",
     ),
-    "plans in plain form": Reader(
-        read_plain_laws,
-        ".json",
-        _plain_plans,
-        (json_text, json_text, bytes_anywhere),
-        covers=("read_plain_laws",),
-    ),
+    "plans in plain form": Reader(read_plain_laws, ".json", _plain_plans, _MORE_JSON, covers="read_plain_laws"),
     "policy": Reader(
-        lambda path: dphmm.load_policy(path, model=chain()),
-        ".json",
-        _policies,
-        (json_text, json_text, bytes_anywhere),
-        covers=("load_policy",),
+        lambda path: dphmm.load_policy(path, model=chain()), ".json", _policies, _MORE_JSON, covers="load_policy"
     ),
     "policy and its space": Reader(
         lambda path: dphmm.load_policy_space(path, chain().space),
         ".json",
         _policies,
-        (json_text, json_text, bytes_anywhere),
-        covers=("load_policy_space",),
+        _MORE_JSON,
+        covers="load_policy_space",
     ),
     "people of a model": Reader(
-        models._read_people,
-        ".people",
-        lambda: [_PEOPLE],
-        (json_text, json_text, bytes_anywhere),
-        True,
-        covers=("load_people",),
+        models._read_people, ".people", lambda: [_PEOPLE], _MORE_JSON, True, covers="load_people"
     ),
-    "policy without a model": Reader(
-        dphmm.load_policy, ".json", lambda: [*_policies()[:2], *_policies()[4:]], (json_text, bytes_anywhere)
-    ),
-    "trajectories csv": Reader(_load, ".csv", lambda: [_ROWS, _VISITS], _CSV, True, covers=("load_trajectories",)),
+    "policy without a model": Reader(dphmm.load_policy, ".json", lambda: [*_policies()[:2], *_policies()[4:]], _JSON),
+    "trajectories csv": Reader(_load, ".csv", lambda: [_ROWS, _VISITS], _CSV, True, covers="load_trajectories"),
     "trajectories csv.gz": Reader(
         _load, ".csv.gz", lambda: [gzip.compress(_ROWS, mtime=0)], (inside_gzip(table_text(",")), bytes_anywhere), True
     ),
-    "trajectories parquet": Reader(_load, ".parquet", _table_seed, (parquet_file, bytes_anywhere), True),
+    "trajectories parquet": Reader(_load, ".parquet", _table_seed, _PARQUET, True),
     "trajectories with semicolons": Reader(
         lambda path: dphmm.load_trajectories(path, delimiter=";", order_column="step"),
         ".csv",
@@ -406,25 +383,19 @@ READERS: dict[str, Reader] = {
         _CSV,
         True,
     ),
-    "edges": Reader(
-        read_edges,
-        ".txt",
-        lambda: [b"# from to\n1\t2\n2\t3\n", b"a b\nb c\n"],
-        (table_text("\t"), bytes_anywhere),
-        True,
-    ),
+    "edges": Reader(read_edges, ".txt", lambda: [b"# from to\n1\t2\n2\t3\n", b"a b\nb c\n"], _TABS, True),
     "edges csv": Reader(read_edges, ".csv", lambda: [_VISITS], _CSV, True),
-    "released table": Reader(read_table, ".csv", lambda: [_RELEASED], _CSV, covers=("read_table",)),
-    "released parquet": Reader(read_table, ".parquet", _table_seed, (parquet_file, bytes_anywhere), True),
+    "released table": Reader(read_table, ".csv", lambda: [_RELEASED], _CSV, covers="read_table"),
+    "released parquet": Reader(read_table, ".parquet", _table_seed, _PARQUET, True),
     "released lines": Reader(
         lambda path: table_of_lines(path, forms_of(chain().space, timed=True), Findings()),
         ".jsonl",
         lambda: [_ANSWERS, _ALONE],
-        (json_lines, bytes_anywhere),
-        covers=("table_of_lines",),
+        _LINES,
+        covers="table_of_lines",
     ),
     "samples": Reader(
-        read_numbers, ".csv", lambda: [b"x,y\n1,2\n3,-4e1\n", b"1,2\n3,.5\n"], _CSV, covers=("read_numbers",)
+        read_numbers, ".csv", lambda: [b"x,y\n1,2\n3,-4e1\n", b"1,2\n3,.5\n"], _CSV, covers="read_numbers"
     ),
     "samples of numpy": Reader(
         read_numbers,
@@ -437,9 +408,9 @@ READERS: dict[str, Reader] = {
         ".geojson",
         lambda: [_BACKDROP],
         (bytes_anywhere,),
-        covers=("read_backdrop",),
+        covers="read_backdrop",
     ),
-    "import csv": Reader(IMPORTERS["csv"], ".csv", lambda: [_ROWS, _VISITS], _CSV, True, covers=("csv",)),
+    "import csv": Reader(IMPORTERS["csv"], ".csv", lambda: [_ROWS, _VISITS], _CSV, True, covers="csv"),
     "geolife file": Reader(
         lambda path: IMPORTERS["geolife"](path.parents[3]),
         ".plt",
@@ -447,14 +418,10 @@ READERS: dict[str, Reader] = {
         (table_text(","), bytes_anywhere),
         True,
         place=PLT,
-        covers=("geolife",),
+        covers="geolife",
     ),
     "geolife zip": Reader(
-        IMPORTERS["geolife"],
-        ".zip",
-        lambda: [zipped({PLT: _PLT})],
-        (zip_of(table_text(",")), bytes_anywhere),
-        True,
+        IMPORTERS["geolife"], ".zip", lambda: [zipped({PLT: _PLT})], (zip_of(table_text(",")), bytes_anywhere), True
     ),
     "geolife tar": Reader(
         IMPORTERS["geolife"],
@@ -470,9 +437,7 @@ READERS: dict[str, Reader] = {
         (inside_gzip(tar_of(bytes_anywhere)), bytes_anywhere),
         True,
     ),
-    "gowalla": Reader(
-        _gowalla, ".txt", lambda: [_GOWALLA], (table_text("\t"), bytes_anywhere), True, covers=("gowalla",)
-    ),
+    "gowalla": Reader(_gowalla, ".txt", lambda: [_GOWALLA], _TABS, True, covers="gowalla"),
     "gowalla gz": Reader(
         _gowalla,
         ".txt.gz",
@@ -486,7 +451,7 @@ READERS: dict[str, Reader] = {
         ),
         ".txt",
         lambda: [b"title\n# c\n%s  10.5 u1 1213084687\n50.5 10.5 u2 1213084687\n" % DIGITS.encode()],
-        (table_text(" "), bytes_anywhere),
+        _BLANKS,
         True,
     ),
     "folder of texts in a zip": Reader(
@@ -495,60 +460,47 @@ READERS: dict[str, Reader] = {
         lambda: [zipped({"d/new_a.txt": _CAB, "d/new_b.txt": _CAB, "d/_cabs.txt": b"x"})],
         (zip_of(table_text(" ")), bytes_anywhere),
         True,
-        covers=("cabspotting",),
+        covers="cabspotting",
     ),
     "geo points": Reader(
-        lambda path: IMPORTERS["geo"](path),
-        ".geojson",
-        lambda: [_POINTS, _FEATURES],
-        (json_text, bytes_anywhere),
-        True,
-        covers=("geo",),
+        lambda path: IMPORTERS["geo"](path), ".geojson", lambda: [_POINTS, _FEATURES], _JSON, True, covers="geo"
     ),
     "geo points of named properties": Reader(
         lambda path: IMPORTERS["geo"](path, user_column="user", time_column="t", trip_column="more", assume_utc=True),
         ".json",
         lambda: [_FEATURES],
-        (json_text, bytes_anywhere),
+        _JSON,
         True,
     ),
     "geo track": Reader(
         lambda path: IMPORTERS["geo"](path, user_name="a"), ".gpx", lambda: [_GPX], (bytes_anywhere,), True
     ),
-    "zones": Reader(
-        lambda path: read_zones(path, "id"),
-        ".geojson",
-        lambda: [_ZONES],
-        (json_text, bytes_anywhere),
-        covers=("read_zones",),
-    ),
+    "zones": Reader(lambda path: read_zones(path, "id"), ".geojson", lambda: [_ZONES], _JSON, covers="read_zones"),
     "regions": Reader(
         lambda path: read_regions(path, _CELLS),
         ".csv",
         lambda: [b"state,region\nx0y0,west\nx1y0,west\nx2y1,east\n"],
         _CSV,
-        covers=("read_regions",),
+        covers="read_regions",
     ),
-    "regions of polygons": Reader(
-        lambda path: read_regions(path, _CELLS), ".geojson", lambda: [_ZONES], (json_text, bytes_anywhere)
-    ),
+    "regions of polygons": Reader(lambda path: read_regions(path, _CELLS), ".geojson", lambda: [_ZONES], _JSON),
     "tdrive": Reader(
         IMPORTERS["tdrive"],
         ".txt",
         lambda: [b"1,2008-02-02 15:36:08,116.4,%s\n" % DIGITS.encode()],
         _CSV,
         True,
-        covers=("tdrive",),
+        covers="tdrive",
     ),
     "foursquare": Reader(
         IMPORTERS["foursquare"],
         ".txt",
         lambda: [b"2\tv\tc\tCaf\xe9\t%s\t-73.9\t-240\tTue Apr 03 18:00:09 +0000 2012\n" % DIGITS.encode()],
-        (table_text("\t"), bytes_anywhere),
+        _TABS,
         True,
-        covers=("foursquare",),
+        covers="foursquare",
     ),
-    "porto": Reader(IMPORTERS["porto"], ".csv", lambda: [_PORTO], (*_CSV, quoted_cells), True, covers=("porto",)),
+    "porto": Reader(IMPORTERS["porto"], ".csv", lambda: [_PORTO], (*_CSV, quoted_cells), True, covers="porto"),
     "intervals": Reader(
         lambda path: IMPORTERS["intervals"](path, step="1h", assume_utc=True, user_name="a"),
         ".txt",
@@ -556,13 +508,11 @@ READERS: dict[str, Reader] = {
             b"Start time \tEnd time \tActivity\n----\t----\t---\n"
             b"2011-11-28 02:27:59\t\t2011-11-28 10:18:11\t\t%s\t\n" % STATE.encode()
         ],
-        (table_text("\t"), bytes_anywhere),
+        _TABS,
         True,
-        covers=("intervals",),
+        covers="intervals",
     ),
-    "sequences": Reader(
-        IMPORTERS["sequences"], ".seq", lambda: [_SEQ], (table_text(" "), bytes_anywhere), True, covers=("sequences",)
-    ),
+    "sequences": Reader(IMPORTERS["sequences"], ".seq", lambda: [_SEQ], _BLANKS, True, covers="sequences"),
     "wide table": Reader(
         lambda path: IMPORTERS["sequences"](path, columns=_COLUMNS, user_column="id"),
         ".csv",
@@ -575,67 +525,52 @@ READERS: dict[str, Reader] = {
         ".csv",
         lambda: [b"alpha,beta\nbeta,gamma\n"],
         _CSV,
-        covers=("from_edge_list",),
+        covers="from_edge_list",
     ),
     "node-link graph": Reader(
         lambda path: dphmm.policy.from_node_link(path, chain().space),
         ".json",
         lambda: [_NODE_LINK],
-        (json_text, bytes_anywhere),
-        covers=("from_node_link",),
+        _JSON,
+        covers="from_node_link",
     ),
     "graphml": Reader(
         lambda path: dphmm.policy.from_graphml(path, chain().space),
         ".graphml",
         lambda: [_GRAPHML],
-        (table_text(" "), bytes_anywhere),
-        covers=("from_graphml",),
+        _BLANKS,
+        covers="from_graphml",
     ),
     "labels": Reader(
         lambda path: labels_by_state(str(path), chain().space),
         ".csv",
         lambda: [b"state,label\nalpha,x\nbeta,x\ngamma,y\ndelta,y\n"],
         _CSV,
-        covers=("labels_by_state",),
+        covers="labels_by_state",
     ),
     "answers": Reader(
         lambda path: space_of_answers(str(path)),
         ".csv",
         lambda: [b"state,x,y\nalpha,1,2\nbeta,0.5,3\n"],
         _CSV,
-        covers=("space_of_answers",),
+        covers="space_of_answers",
     ),
     "answers parquet": Reader(
         lambda path: space_of_answers(str(path)),
         ".parquet",
         lambda: [parquet(pa.table({"state": NAMES, "x": [1.0, 2, 3, 4]}))],
-        (parquet_file, bytes_anywhere),
+        _PARQUET,
     ),
     "privacy statement": Reader(
         lambda path: load_statement(path.with_name("x")),
         ".privacy.json",
         lambda: _STATEMENTS,
-        (json_text, bytes_anywhere),
-        covers=("load_statement",),
+        _JSON,
+        covers="load_statement",
     ),
-    "ledger": Reader(
-        _read_ledger,
-        ".db",
-        _ledgers,
-        (ledger_file,),
-        writes=True,
-        covers=("open_ledger",),
-    ),
+    "ledger": Reader(_read_ledger, ".db", _ledgers, (ledger_file,), writes=True, covers="open_ledger"),
     "stream of places": Reader(
-        _lines(True),
-        ".jsonl",
-        lambda: [_PLACES],
-        (json_lines, bytes_anywhere),
-        True,
-        errors=(DphmmError, BadLine),
-        covers=("parse_line",),
+        _lines(True), ".jsonl", lambda: [_PLACES], _LINES, True, errors=(DphmmError, BadLine), covers="parse_line"
     ),
-    "stream of states": Reader(
-        _lines(False), ".jsonl", lambda: [_PAGES], (json_lines, bytes_anywhere), True, errors=(DphmmError, BadLine)
-    ),
+    "stream of states": Reader(_lines(False), ".jsonl", lambda: [_PAGES], _LINES, True, errors=(DphmmError, BadLine)),
 }

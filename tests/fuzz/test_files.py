@@ -61,21 +61,15 @@ def fuzzed(reader, examples, derandomize):
     run()
 
 
-NAMES = [
-    pytest.param(name, marks=[pytest.mark.xfail(reason=reader.known)] if reader.known else [])
-    for name, reader in READERS.items()
-]
-
-
 @pytest.mark.slow
 @pytest.mark.replayed_words  # GDAL's binding draws the name of a file that it reads from memory
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", READERS)
 def test_spoiled_files_load_or_are_refused(name):
     fuzzed(READERS[name], EXAMPLES.get(name, 100), derandomize=True)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", READERS)
 def test_many_spoiled_files_load_or_are_refused(name):
     fuzzed(READERS[name], 5_000, derandomize=False)
 
