@@ -99,21 +99,15 @@ def test_known_users_need_resume_and_then_keep_their_answers(parts):
     assert ledger.spent("u").epsilon == 4
 
 
-def test_a_row_of_a_step_that_was_skipped_comes_too_late(parts):
+@pytest.mark.parametrize(
+    ("steps", "later", "answered"), [([1, 4], [1, 2, 4, 5], [1, 4, 5]), ([5, 6], [3], [])], ids=["skipped", "before"]
+)
+def test_a_row_of_a_step_that_was_skipped_or_is_before_the_first_comes_too_late(parts, steps, later, answered):
     ledger = MemoryLedger()
-    steps = np.array([1, 4], dtype=np.int64)
-    released(batch(parts, 1, ledger=ledger), rows_of("ab", ["u"] * 2, step=steps))
+    released(batch(parts, 1, ledger=ledger), rows_of("ab", ["u"] * 2, step=np.array(steps)))
     work = batch(parts, 2, ledger=ledger)
-    rows = released(work, rows_of("abce", ["u"] * 4, step=np.array([1, 2, 4, 5])), resume=True)
-    assert [row.release.t for row in rows] == [1, 4, 5]
-    assert work.report.late == 1
-
-
-def test_a_step_before_the_first_comes_too_late(parts):
-    ledger = MemoryLedger()
-    released(batch(parts, 1, ledger=ledger), rows_of("ab", ["u"] * 2, step=np.array([5, 6])))
-    work = batch(parts, 2, ledger=ledger)
-    assert released(work, rows_of("c", ["u"], step=np.array([3])), resume=True) == []
+    rows = released(work, rows_of("abce"[: len(later)], ["u"] * len(later), step=np.array(later)), resume=True)
+    assert [row.release.t for row in rows] == answered
     assert work.report.late == 1
 
 
@@ -352,11 +346,7 @@ def test_another_map_than_the_models_is_refused():
 
 def test_a_refusal_that_answers_bring_about_keeps_them():
     """Costs of delta-sets follow the answers. Drawn again until no cap is passed, the answers would be selected."""
-    stay = 0.8 * np.eye(N) + 0.2 / N
-    model = dphmm.MarkovModel(np.full(N, 1 / N), stay)
-    space = dphmm.StateSpace(np.arange(N)[:, None], names=list("abcdef"))
-    parts = model, dphmm.policy.radius(space, 1), space
-    rows = rows_of("aaafff", ["u", "u", "u", "v", "v", "v"])
+    parts, rows = moving(), rows_of("aaafff", ["u", "u", "u", "v", "v", "v"])
     refused = 0
     for seed in range(20):
         whole = batch(parts, seed, constraint=dphmm.DeltaSet(0.3))

@@ -72,13 +72,6 @@ def test_the_optimal_law_is_a_law_that_keeps_epsilon_and_has_the_value():
     assert (found.law[edges[:, 0]] <= math.e * found.law[edges[:, 1]] + 1e-7).all()
 
 
-def test_two_cells_have_the_optimum_of_randomised_response():
-    cells = np.array([(0, 0), (0, 1), (1, 0), (1, 1)])
-    place = World(cells, np.array([0.5, 0.5, 0.0, 0.0]))
-    found = optimum(place, np.array([(0, 1)]), math.log(3))
-    assert found.value == pytest.approx(1 / 4) and found.bound == pytest.approx(1 / 4)
-
-
 #: side, radius, ε: the optimum, and raw / after naming of DiscreteKNorm and of the best staircase for distance; every
 #: digit is known. Peak prior.
 KNOWN = [

@@ -141,17 +141,6 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("what", HOSTILE)
-def test_hostile_tables_are_refused(what, tmp_path):
-    text, words = HOSTILE[what]
-    path = tmp_path / "regions.csv"
-    path.write_text(text)
-    with pytest.raises(InvalidInput, match=words) as refused:
-        read_regions(path, GRID, "--regions")
-    assert str(refused.value).startswith("--regions") and "\n" not in str(refused.value)
-    assert "\x1b" not in str(refused.value)
-
-
 POLYGONS = {
     "no JSON": ("{", "a file that is no JSON"),
     "a list": ("[]", "a file without features"),
@@ -168,15 +157,17 @@ POLYGONS = {
 }
 
 
-@pytest.mark.parametrize("what", POLYGONS)
-def test_hostile_polygons_are_refused(what, tmp_path):
-    pytest.importorskip("shapely")
-    text, words = POLYGONS[what]
-    path = tmp_path / "districts.geojson"
+@pytest.mark.parametrize("what", [*HOSTILE, *POLYGONS])
+def test_hostile_tables_and_polygons_are_refused(what, tmp_path):
+    if what in POLYGONS:
+        pytest.importorskip("shapely")
+    text, words = (HOSTILE | POLYGONS)[what]
+    path = tmp_path / ("districts.geojson" if what in POLYGONS else "regions.csv")
     path.write_text(text)
     with pytest.raises(InvalidInput, match=words) as refused:
         read_regions(path, GRID, "--regions")
-    assert "\n" not in str(refused.value)
+    assert str(refused.value).startswith("--regions") and "\n" not in str(refused.value)
+    assert "\x1b" not in str(refused.value)
 
 
 def test_large_files_and_many_regions_are_refused(tmp_path, monkeypatch):

@@ -179,12 +179,6 @@ class TestATask:
             with pytest.raises(ValueError, match=r"^rows are out of order: sort them by owner and step$"):
                 given_back(task_of(Caps(9), by_step=True), batches_of(rows, parts[: len(rows) - 1]))
 
-    def test_owners_out_of_order_are_refused(self):
-        rows = [(1, 1, 0), (2, 1, 0), (1, 2, 0)]
-        for parts in ([], [1], [2]):
-            with pytest.raises(ValueError, match=r"^rows are out of order"):
-                given_back(task_of(Caps(9), by_step=True), batches_of(rows, parts))
-
     @pytest.mark.parametrize("size", [1, 5])
     def test_buckets_out_of_order_are_refused(self, size):
         """Else an owner whose bucket comes twice would be two, with caps of their own."""

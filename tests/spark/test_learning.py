@@ -19,11 +19,13 @@ from dphmm.samplers.entropy import ReplayBits
 from dphmm.spark import queries
 from plain_rows import N, rows_of, sequences_of
 from spark.deaths import drawn_by_dying_drivers
+from spark.worlds import Unread
 
 pytestmark = pytest.mark.replayed_words
 
 SPACE = StateSpace.categories(["home", "work", "gym", "park"])
 SCHEMA = "user long, step long, state long"
+UNREAD = Unread(user="LongType", step="LongType", state="LongType")
 
 
 def in_process(rows, **options):
@@ -75,16 +77,6 @@ def test_fault_69_the_same_id_gives_the_stored_model_whatever_the_frame_is(spark
     assert [each.name for each in ledger.publications()] == ["walks", "more"]
 
 
-class Unread:
-    """A frame of which only the names and types of columns may be looked at."""
-
-    def __init__(self, schema):
-        self.schema = schema
-
-    def __getattr__(self, name):
-        raise AssertionError(f"{name} of the frame was used")
-
-
 @pytest.mark.parametrize(
     ("options", "told"),
     [
@@ -100,20 +92,20 @@ class Unread:
         ({"event_id": 3}, "event_id: got"),
     ],
 )
-def test_public_checks_come_before_any_job(spark, options, told):
-    frame, ledger = Unread(spark.createDataFrame([], SCHEMA).schema), MemoryLedger()
+def test_public_checks_come_before_any_job(options, told):
+    ledger = MemoryLedger()
     given = {"epsilon": 1, "max_length": 4, "event_id": "walks", **options}
     with pytest.raises(InvalidInput) as error:
-        queries.fit_private(frame, SPACE, ledger=ledger, **given)
+        queries.fit_private(UNREAD, SPACE, ledger=ledger, **given)
     assert told in str(error.value) and ledger.publications() == []
 
 
-def test_a_cap_refuses_before_any_job(spark):
-    frame, ledger = Unread(spark.createDataFrame([], SCHEMA).schema), MemoryLedger()
+def test_a_cap_refuses_before_any_job():
+    ledger = MemoryLedger()
     with ledger.transaction() as transaction:
         transaction.bind_publications(Fraction(1))
     with pytest.raises(BudgetExceeded, match="nothing was drawn or spent"):
-        queries.fit_private(frame, SPACE, 1, 4, ledger=ledger, event_id="walks")
+        queries.fit_private(UNREAD, SPACE, 1, 4, ledger=ledger, event_id="walks")
 
 
 def test_a_job_that_fails_leaves_nothing(spark):

@@ -19,7 +19,6 @@ windows that overlap share a record, or where memory grows with the rows of one 
 from __future__ import annotations
 
 import traceback
-import tracemalloc
 from itertools import pairwise
 
 import numpy as np
@@ -375,19 +374,3 @@ def test_rows_out_of_order_are_refused():
     with pytest.raises(ValueError, match="out of order"):
         counter.add(np.array([True, False]), np.array([2, 1]), np.array([0, 0]))
     assert repr(counter) == "RecordCounter(...)"
-
-
-def test_memory_does_not_grow_with_the_rows_of_one_person():
-    def peak(parts):
-        counter = RecordCounter(((0, 10**6), (10**6, 10**7)), N, 10**7, None, 3, 0)
-        tracemalloc.start()
-        for part in range(parts):
-            step = np.arange(10_000) + 10_000 * part
-            counter.add(np.zeros(10_000, dtype=np.bool_), step, step % N)
-        keys, totals = counter.found()
-        highest = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-        assert totals.sum() == 3 and keys.max() < N
-        return highest
-
-    assert peak(300) < 1.1 * peak(20) + 100_000
