@@ -87,11 +87,5 @@ def test_replayable_bits_are_flagged(town, tmp_path, run):
     assert "replayable bits" in text
 
 
-def test_nothing_is_made_where_there_is_no_ledger(tmp_path, run):
-    result = run("account", tmp_path / "none.db", code=2)
-    assert result.stderr.count("\n") == 1
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_an_unknown_subject(ledger, run):
     run("account", ledger, "--subject", "nobody", code=2)

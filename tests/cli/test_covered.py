@@ -15,6 +15,7 @@ import jsonschema
 import pytest
 
 import dphmm
+from cli.conftest import altered
 from dphmm.errors import InvalidInput
 from dphmm.storage.promises import ANY, covered_document, covered_facts, covered_words, factor, facts_of, length
 from dphmm.storage.statement import load_statement, statement_schema
@@ -25,12 +26,6 @@ PLACES = r"places in cells of the model up to 1,000 m apart on the map \(99\d m 
 
 def one_line(text):
     return " ".join(text.split())
-
-
-@pytest.fixture(scope="module")
-def released(town, tmp_path_factory, run, release_of):
-    folder = tmp_path_factory.mktemp("covered")
-    return folder, run(*release_of(town, folder))
 
 
 def test_covers_and_the_radius_that_it_takes(town, tmp_path, run):
@@ -79,11 +74,10 @@ def test_inspect_says_it(town, site, run):
     assert "apart" not in pages
 
 
-def test_release_says_it_and_the_statement_has_it(released, town):
-    folder, result = released
-    said = " ".join(result.stderr.split())
+def test_release_says_it_and_the_statement_has_it(town, tmp_path, run, release_of):
+    said = one_line(run(*release_of(town, tmp_path)).stderr)
     assert re.search(rf"guaranteed {PLACES}: at most 73.2 % sure after the answer of that moment", said)
-    statement = document(load_statement(folder / "released.csv"))
+    statement = document(load_statement(tmp_path / "released.csv"))
     jsonschema.validate(statement, statement_schema())
     covered = statement["covered_distance"]
     model = dphmm.load_model(town / "model.npz")
@@ -114,32 +108,18 @@ def test_states_that_are_no_places_have_none(site, tmp_path, run):
 
 
 def page_of(released, town, tmp_path, run, *more, code=0):
-    folder, _ = released
-    arguments = ("report", folder / "released.csv", "--model", town / "model.npz", "-o", tmp_path / "page.html")
+    arguments = ("report", released / "released.csv", "--model", town / "model.npz", "-o", tmp_path / "page.html")
     result = run(*arguments, "--force", *more, code=code)
     return result.stderr if code else one_line((tmp_path / "page.html").read_text())
 
 
-def changed(released, change):
-    """The statement with a change, and what undoes it."""
-    path = released[0] / "released.csv.privacy.json"
-    text = path.read_text()
-    statement = json.loads(text)
-    change(statement)
-    path.write_text(json.dumps(statement))
-    return lambda: path.write_text(text)
-
-
 @pytest.mark.slow
 def test_a_page_says_it_where_a_policy_confirms_it(released, town, tmp_path, run):
-    meaning = load_statement(released[0] / "released.csv").covered_distance.meaning
+    meaning = load_statement(released / "released.csv").covered_distance.meaning
     assert meaning in page_of(released, town, tmp_path, run, "--policy", town / "radius.json")
     assert meaning in page_of(released, town, tmp_path, run)
-    undo = changed(released, lambda statement: statement["policy"].update(parameters=None))
-    try:
-        unknown = page_of(released, town, tmp_path, run)
-    finally:
-        undo()
+    other = altered(released, tmp_path / "other", lambda rows, statement: statement["policy"].update(parameters=None))
+    unknown = page_of(other, town, tmp_path, run)
     assert meaning not in unknown and "1,000 m" not in unknown
     assert "give --policy to see up to which distance places are covered" in unknown
 
@@ -159,24 +139,21 @@ OTHER = "another covered_distance.metres than the file's"
     ],
 )
 def test_another_distance_in_a_statement_is_found(released, town, tmp_path, run, metres, words):
-    undo = changed(released, lambda statement: statement["covered_distance"].update(metres=metres))
-    try:
-        told = page_of(released, town, tmp_path, run, "--policy", town / "radius.json", code=2)
-        assert words in told
-        parts = ("--model", town / "model.npz", "--policy", town / "radius.json", "--epsilon", "1")
-        audit = run("audit", *parts, "--released", released[0] / "released.csv", code=1)
-        assert "covered_distance.metres" in audit.stdout + audit.stderr
-    finally:
-        undo()
+    other = altered(
+        released, tmp_path / "other", lambda rows, statement: statement["covered_distance"].update(metres=metres)
+    )
+    told = page_of(other, town, tmp_path, run, "--policy", town / "radius.json", code=2)
+    assert words in told
+    parts = ("--model", town / "model.npz", "--policy", town / "radius.json", "--epsilon", "1")
+    audit = run("audit", *parts, "--released", other / "released.csv", code=1)
+    assert "covered_distance.metres" in audit.stdout + audit.stderr
 
 
 @pytest.mark.slow
 def test_sentences_of_a_statement_are_not_repeated(released, town, tmp_path, run):
-    undo = changed(released, lambda statement: statement["covered_distance"].update(meaning="All of the town."))
-    try:
-        page = page_of(released, town, tmp_path, run)
-    finally:
-        undo()
+    meaning = {"meaning": "All of the town."}
+    other = altered(released, tmp_path / "other", lambda rows, told: told["covered_distance"].update(meaning))
+    page = page_of(other, town, tmp_path, run)
     assert "All of the town" not in page
     assert "1,000 m apart on the map" in page
 

@@ -82,13 +82,6 @@ def test_columns_of_a_table_by_name(tmp_path, run):
     assert pq.read_table(tmp_path / "x.parquet").column("lon").to_pylist() == [2.5]
 
 
-def test_the_source_is_never_replaced(tmp_path, run):
-    source = tmp_path / "x.csv"
-    source.write_text("user,lat,lon\na,1.5,2.5\n")
-    run("import", "csv", source, "-o", source, code=2)
-    assert source.read_text() == "user,lat,lon\na,1.5,2.5\n"
-
-
 @pytest.mark.parametrize("delimiter", [",", "tab"])
 def test_a_row_set_aside_and_a_ragged_one_have_the_same_line(tmp_path, run, rows_of, delimiter):
     character = "\t" if delimiter == "tab" else delimiter
