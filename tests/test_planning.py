@@ -790,7 +790,7 @@ DAMAGE = {
     "an earlier format": (("format",), 1, "no plan of format 2"),
     "a newer format": (("format",), 3, "upgrade dphmm"),
     "no plan": (("format",), "2", "no plan of format 2"),
-    "another model": (("model",), "0" * 64, f"another model .*{CLOCK.digest[:16]}.*{'0' * 16}"),
+    "another model": (("model",), "0" * 64, f"another model, .*{'0' * 16}.*{CLOCK.digest[:16]}"),
     "another policy": (("policy",), "0" * 64, "another policy"),
     "another space": (("space",), 7, "another space"),
     "a missing member": (("ladder",), None, "members missing"),

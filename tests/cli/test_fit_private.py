@@ -411,6 +411,13 @@ def test_nothing_is_together_for_a_model_of_other_people(learned, tmp_path, run,
     assert "other people than those released" in statement["learning"]["not_covered"][-1]
 
 
+def test_a_stream_tells_nothing_together_for_a_model_of_other_people(learned, tmp_path, run):
+    options = ("--model", learned / "model.npz", "--policy", learned / "complete.json", "--epsilon", "1")
+    more = ("--ledger", tmp_path / "l.db", "--model-people", "others")
+    said = run("release", "-", *options, *more, input='{"user": "a", "state": "alpha"}\n').stderr
+    assert "left out: the model is of other people" in said and "the sum of a person's costs" not in said
+
+
 def test_a_record_without_a_member_names_the_file_and_the_remedy(learned, tmp_path, run, release_of, private_hidden):
     privacy = dict(load_model(learned / "model.npz").provenance["privacy"])
     del privacy["unit"]
