@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import dphmm
+from cli.conftest import altered
 from commands import BBOX, write_rows
 from dphmm.storage.models import load_model
 
@@ -22,14 +23,14 @@ GRID = ("--bbox", BBOX, "--cell", "1km", "--step", "5min", "--max-speed", "20km/
 @pytest.fixture(scope="module")
 def made(run, tmp_path_factory):
     folder = tmp_path_factory.mktemp("made")
-    run("model", "grid", *GRID, "-o", folder / "m.npz")
-    run("policy", "radius", folder / "m.npz", "-o", folder / "p.json", "--radius", "1.5km")
+    run("model", "grid", *GRID, "-o", folder / "model.npz")
+    run("policy", "radius", folder / "model.npz", "-o", folder / "radius.json", "--radius", "1.5km")
     return folder
 
 
 def test_a_grid_is_what_the_library_makes(run, made):
     space = dphmm.Grid.from_bounds(10.0, 50.0, 10.056, 50.036, "1km")
-    assert load_model(made / "m.npz").digest == dphmm.MarkovModel.from_geometry(space, "5min", "20km/h").digest
+    assert load_model(made / "model.npz").digest == dphmm.MarkovModel.from_geometry(space, "5min", "20km/h").digest
     said = json.loads(run("model", "grid", *GRID, "-o", made / "other.npz", "--jump", "0", "--json").stdout)
     assert said["jump"] is None and said["couples_along_radius"] is True and said["made_without_data"] is True
     assert load_model(made / "other.npz").jump is None
@@ -43,55 +44,49 @@ def test_hexagons(run, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_release_says_that_nobodys_data_is_in_the_model(run, made, town):
-    given = ("--model", made / "m.npz", "--policy", made / "p.json", "--epsilon", "1")
-    out = run("release", town / "walks.csv", *given, "-o", made / "r.csv", "--ledger", made / "l.db").stderr
-    assert "warning: the model" not in out
-    statement = json.loads((made / "r.csv.privacy.json").read_text())
+def test_a_release_says_that_nobodys_data_is_in_the_model(run, made, town, tmp_path, release_of):
+    out, ledger = tmp_path / "released.csv", tmp_path / "ledger.db"
+    assert "warning: the model" not in run(*release_of(made, tmp_path, town / "walks.csv")).stderr
+    statement = json.loads((tmp_path / "released.csv.privacy.json").read_text())
     assert statement["private"] is True and statement["unknown_because"] == []
     assert (statement["model"]["people"], statement["model"]["people_known_by"]) == ("others", "model")
     assert (
         "Nobody's data" in statement["model"]["meaning"] and "without anybody's data" in statement["promise"]["assumes"]
     )
     assert statement["plans"]["count"] == 1
-    audited = run("audit", *given, "--released", made / "r.csv", "--ledger", made / "l.db").stdout
+    given = ("--model", made / "model.npz", "--policy", made / "radius.json")
+    audited = run("audit", *given, "--epsilon", "1", "--released", out, "--ledger", ledger).stdout
     assert "as the model's file says" in audited
-    run("smooth", made / "r.csv", *given[:4], "-o", made / "s.csv")
-    run("report", made / "r.csv", *given[:4], "-o", made / "r.html")
-    assert "Nobody" in (made / "r.html").read_text()
-    assert "geometry alone" in run("account", made / "l.db", "--model", made / "m.npz").stdout
+    run("smooth", out, *given, "-o", tmp_path / "s.csv")
+    run("report", out, *given, "-o", tmp_path / "r.html")
+    assert "Nobody" in (tmp_path / "r.html").read_text()
+    assert "geometry alone" in run("account", ledger, "--model", made / "model.npz").stdout
 
 
-def test_another_statement_of_whose_data_it_is_is_found(run, made, town):
-    given = ("--model", made / "m.npz", "--policy", made / "p.json", "--epsilon", "1")
-    run("release", town / "walks.csv", *given, "-o", made / "f.csv", "--ledger", made / "f.db")
-    path = made / "f.csv.privacy.json"
-    statement = json.loads(path.read_text())
-    statement["model"]["people_known_by"] = "owner"
-    path.write_text(json.dumps(statement))
-    assert (
-        "made without data"
-        in run("audit", *given, "--released", made / "f.csv", "--ledger", made / "f.db", code=1).stdout
-    )
-    fitted = ("--model", town / "model.npz", "--policy", town / "radius.json", "--epsilon", "1")
-    run("release", town / "walks.csv", *fitted, "-o", made / "g.csv", "--ledger", made / "g.db")
-    path = made / "g.csv.privacy.json"
-    statement = json.loads(path.read_text())
-    statement["model"]["people"], statement["model"]["people_known_by"] = "others", "model"
-    path.write_text(json.dumps(statement))
-    out = run("audit", *fitted, "--released", made / "g.csv", "--ledger", made / "g.db", code=1).stdout
-    assert "does not say in dphmm's words" in out
+@pytest.mark.parametrize(
+    ("of", "change", "told"),
+    [
+        ("made", {"people_known_by": "owner"}, "made without data"),
+        ("town", {"people": "others", "people_known_by": "model"}, "does not say in dphmm's words"),
+    ],
+)
+def test_another_statement_of_whose_data_it_is_is_found(run, made, town, tmp_path, release_of, of, change, told):
+    folder = {"made": made, "town": town}[of]
+    run(*release_of(folder, tmp_path, town / "walks.csv"))
+    altered(tmp_path, tmp_path, lambda rows, statement: statement["model"].update(change))
+    given = ("--model", folder / "model.npz", "--policy", folder / "radius.json", "--epsilon", "1")
+    files = ("--released", tmp_path / "released.csv", "--ledger", tmp_path / "ledger.db")
+    assert told in run("audit", *given, *files, code=1).stdout
 
 
-def test_the_owner_cannot_say_that_it_is_of_the_released(run, made, town):
-    given = ("--model", made / "m.npz", "--policy", made / "p.json", "--epsilon", "1", "--model-people", "same")
-    error = run("release", town / "walks.csv", *given, "-o", made / "x.csv", "--ledger", made / "x.db", code=2).stderr
-    assert "geometry alone" in error and not (made / "x.csv").exists()
+def test_the_owner_cannot_say_that_it_is_of_the_released(run, made, town, tmp_path, release_of):
+    error = run(*release_of(made, tmp_path, town / "walks.csv"), "--model-people", "same", code=2).stderr
+    assert "geometry alone" in error and not (tmp_path / "released.csv").exists()
 
 
 def test_leakage_is_refused_with_a_remedy(run, made, town):
-    given = ("--model", made / "m.npz", "--policy", made / "p.json")
-    error = run("inspect", made / "m.npz", "--policy", made / "p.json", "--steps", "4", code=2).stderr
+    given = ("--model", made / "model.npz", "--policy", made / "radius.json")
+    error = run("inspect", made / "model.npz", "--policy", made / "radius.json", "--steps", "4", code=2).stderr
     assert "a jump of 0.001" in error and "--path-epsilon" in error
     out = run("release", town / "walks.csv", *given, "--path-epsilon", "10", "--steps", "30", "-o", made / "t.csv",
               "--ledger", made / "t.db").stderr  # fmt: skip
@@ -103,7 +98,7 @@ def test_leakage_is_refused_with_a_remedy(run, made, town):
 def test_tuning_takes_a_model_with_a_jump(run, made):
     """Its transition policy would be the complete one, and is left out."""
     given = ("--target-error", "20km", "--radius", "1500m", "--epsilon", "1", "--steps", "3", "--runs", "2", "--json")
-    tried = run("tune", made / "m.npz", *given).stdout
+    tried = run("tune", made / "model.npz", *given).stdout
     assert "radius 1500 m" in tried and "complete" in tried and "transition" not in tried
 
 
