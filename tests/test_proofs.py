@@ -81,12 +81,16 @@ def carriers():
     return {name: ast.get_docstring(ast.parse(path.read_text())) or "" for name, path in found.items()}
 
 
+@cache
+def _statements(file):
+    path = ROOT / file
+    return ast.parse(path.read_text()).body if path.exists() else []
+
+
+@cache
 def defined(file, name):
     """Whether a Python file defines name, or a::b, or a.b."""
-    path = ROOT / file
-    if not path.exists():
-        return False
-    scope = ast.parse(path.read_text()).body
+    scope = _statements(file)
     for part in re.split(r"::|\.", name):
         scope = next((_inside(node) for node in scope if part in _names(node)), None)
         if scope is None:
