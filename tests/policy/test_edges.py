@@ -157,6 +157,7 @@ def test_node_link(graph, write, key):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        ('{"nodes": [], "nodes": [], "edges": []}', "'nodes' twice"),
         ('{"nodes": [{"id": NaN}], "edges": []}', "NaN"),
         ('{"nodes": [{"id": true}], "edges": []}', "node 0: got True"),
         ('{"nodes": [{"id": [0]}], "edges": []}', "node 0"),

@@ -226,6 +226,12 @@ def test_self_loops_protect_nothing():
     assert graph.union(policy.complete(3)).notes == graph.notes
 
 
+@pytest.mark.parametrize("edge", [(0, 3), (-1, 0)])
+def test_unknown_states_name_the_edge(edge):
+    with pytest.raises(InvalidInput, match=r"edges\[1\]: got .* states from 0 to 2"):
+        policy.from_edges([(0, 1), edge], 3)
+
+
 @pytest.mark.parametrize("edges", [[(0, 1, 2)], [0, 1], [(0.0, 1.0)], [(True, False)], [("0", "1")]])
 def test_from_edges_refuses_other_shapes(edges):
     with pytest.raises(InvalidInput, match="edges"):
