@@ -9,6 +9,7 @@ that is not looked at.
 from __future__ import annotations
 
 from fractions import Fraction
+from math import gcd
 
 import numpy as np
 import pytest
@@ -63,23 +64,33 @@ def laws_of(weights):
 
 
 def exact_filter(moves, weights, start, steps):
-    """Posterior of each step, or the belief in the last one that is skipped, and prior after it, in fractions."""
-    prior, found = [Fraction(p) for p in start], []
+    """Posterior of each step, or the belief in the last one that is skipped, and prior after it, in fractions.
+
+    Rows are integers of one denominator until they are told: it does not matter which.
+    """
+    moves, weights, prior, found = integers(moves), [integers(row) for row in weights], integers(start), []
     for answer, skipped in steps:
         posterior = prior
         if not skipped:
-            joint = [p * Fraction(w) for p, w in zip(prior, weights[answer].tolist(), strict=True)]
-            posterior = [p / sum(joint) for p in joint]
+            posterior = [p * w for p, w in zip(prior, weights[answer], strict=True)]
         for _ in range(skipped - 1):
             posterior = moved(posterior, moves)
         prior = moved(posterior, moves)
-        found.append((posterior, prior))
+        found.append([[Fraction(p, sum(row)) for p in row] for row in (posterior, prior)])
     return found
+
+
+def integers(floats):
+    """An array of floats times a power of two that makes all of them integers."""
+    ratios = [x.as_integer_ratio() for x in floats.ravel().tolist()]
+    scale = max(denominator for _, denominator in ratios)
+    return np.array([n * (scale // d) for n, d in ratios], dtype=object).reshape(floats.shape).tolist()
 
 
 def moved(row, moves):
     sums = [sum(row[i] * moves[i][j] for i in range(len(row))) for j in range(len(row))]
-    return [p / sum(sums) for p in sums]
+    common = gcd(*sums)
+    return [p // common for p in sums]
 
 
 def filtered(model, weights, start, steps, flushing):
@@ -143,8 +154,7 @@ def bound_holds(rng, least, ratio, limit, jump=None):
         model, weights, start = world(rng, jump)
         steps = [(int(rng.integers(5)), int(rng.choice([0, 0, 0, 1, 3]))) for _ in range(12)]
         found, dense, inflow = filtered(model, weights, start, steps, Flushing(least, ratio, limit))
-        moves = [[Fraction(m) for m in row] for row in dense.tolist()]
-        true = exact_filter(moves, weights, start, steps[: len(found)])
+        true = exact_filter(dense, weights, start, steps[: len(found)])
         stopped += len(found) < len(steps)
         squares = [Fraction(s * s) for s in range(N)]
         for k, (posterior, prior) in enumerate(true):
@@ -198,7 +208,7 @@ def test_dropped_states_that_all_move_to_one_count_together():
     found, dense, inflow = filtered(
         MarkovModel(start, moves), np.ones((1, n)), start, [(0, 0)] * 3, Flushing(1e-3, 1e3, np.inf)
     )
-    true = exact_filter([[Fraction(m) for m in row] for row in dense.tolist()], np.ones((1, n)), start, [(0, 0)] * 3)
+    true = exact_filter(dense, np.ones((1, n)), start, [(0, 0)] * 3)
     for (_, prior), (_, _, row, bound) in zip(true, found, strict=True):
         assert row[1] == 0
         assert not outside(prior, row, bound, inflow)
