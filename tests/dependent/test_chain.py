@@ -33,14 +33,19 @@ def kernels(chain: Chain) -> Iterator[tuple[FloatArray, BoolArray]]:
         yield back, possible
 
 
-def judged(chain: Chain, single: FloatArray) -> FloatArray:
+def maxima(chain: Chain) -> list[LeakageCurve]:
+    """Of each step the maximum over all pairs and prefixes, as a function of the loss before it."""
+    return [LeakageCurve.of(back, possible) for back, possible in kernels(chain)]
+
+
+def judged(chain: Chain, single: FloatArray, curves: list[LeakageCurve] | None = None) -> FloatArray:
     """``carried`` of a chain, every step of it compared with the maximum over all pairs and prefixes."""
     carried = chain.reversals.carried(single)
     error = chain.reversals.errors
     assert carried[0] == 0.0
-    for i, (back, possible) in enumerate(kernels(chain), start=1):
+    for i, curve in enumerate(curves or maxima(chain), start=1):
         message = single[i - 1] + carried[i - 1]
-        true = LeakageCurve.of(back, possible)(message)
+        true = curve(message)
         assert carried[i] >= true * (1 - 1e-15), f"too little at tuple {i}: {carried[i]!r} for {true!r}"
         hidden = 6e-11 * math.expm1(message) if message <= 12 else 0.0
         room = 2 * error[i - 1] * math.expm1(min(message, 0.7)) + hidden + 1e-12 * true + 1e-15
@@ -63,8 +68,7 @@ def few_moves(k: int, seed: int) -> FloatArray:
 
 @pytest.mark.parametrize("stay", [0.0, 0.3, 0.9, 0.99, 0.9999])
 @pytest.mark.parametrize("start", ["end", "even", "uneven"])
-@pytest.mark.parametrize("per_tuple", [1e-6, 0.01, 1.5])
-def test_every_step_is_the_maximum_over_all_pairs(stay, start, per_tuple):
+def test_every_step_is_the_maximum_over_all_pairs(stay, start):
     k = 6
     first = {
         "end": np.eye(k)[0],
@@ -72,7 +76,10 @@ def test_every_step_is_the_maximum_over_all_pairs(stay, start, per_tuple):
         "uneven": 10.0 ** -np.arange(0, 3 * k, 3) / (10.0 ** -np.arange(0, 3 * k, 3)).sum(),
     }
     for seed in range(3):
-        judged(Chain(sticky(k, stay, seed), 150, start=first[start]), np.full(150, per_tuple))
+        matrix = sticky(k, stay, seed)
+        curves = maxima(Chain(matrix, 150, start=first[start]))
+        for per_tuple in (1e-6, 0.01, 1.5):
+            judged(Chain(matrix, 150, start=first[start]), np.full(150, per_tuple), curves)
 
 
 @seeds(12)

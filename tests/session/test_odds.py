@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from functools import cache
 
 import numpy as np
 import pytest
@@ -92,27 +93,38 @@ def likelihood(plan, z):
     return np.where(possible, np.exp(np.where(possible, logs - top, 0)), 0)
 
 
-def brute(setting, asked, event):
-    """P(event), P(not), and both given the answers: by summing paths."""
-    steps = max([event.last, *(step for step, _, _ in asked)])
+def weighed(setting, asked):
+    """For so many steps every path, its probability, and that of path and answers."""
     weights = [(step, likelihood(plan, z)) for step, plan, z in asked]
-    sums = np.zeros((2, 2))
-    for path, p in paths_of(setting.model, setting.options.start, steps):
+    answered = max([0, *(step for step, _, _ in asked)])
+
+    @cache
+    def paths(steps):
+        every = paths_of(setting.model, setting.options.start, max(steps, answered))
+        return [(path, p, p * math.prod(row[path[step - 1]] for step, row in weights)) for path, p in every]
+
+    return paths
+
+
+def brute(paths, event):
+    """P(event), P(not), and both given the answers: by summing paths."""
+    sums = [[0.0, 0.0], [0.0, 0.0]]
+    for path, before, after in paths(event.last):
         within = [event.states[s] for s in path[event.first - 1 : event.last]]
         happened = all(within) if event.always else any(within)
-        sums[0, int(not happened)] += p
-        sums[1, int(not happened)] += p * math.prod(row[path[step - 1]] for step, row in weights)
-    return sums / sums.sum(axis=1, keepdims=True)
+        sums[0][not happened] += before
+        sums[1][not happened] += after
+    return np.array(sums) / np.sum(sums, axis=1, keepdims=True)
 
 
 @pytest.mark.parametrize("rows", ROWS)
 @pytest.mark.parametrize("name", CHOICES)
 def test_equal_to_all_paths(name, rows):
     setting, published, asked = played(name, rows)
-    decided = changed = 0
+    paths, decided, changed = weighed(setting, asked), 0, 0
     for states, (first, last), always in itertools.product(([0], [2], [0, 2]), WINDOWS, (False, True)):
         event = PathEvent.of(states, N, first, last, always)
-        got, expected = EventWatch(setting, event).odds(published), brute(setting, asked, event)
+        got, expected = EventWatch(setting, event).odds(published), brute(paths, event)
         for odds, (happened, other) in zip((got.prior, got.posterior), expected, strict=True):
             assert odds.probability == pytest.approx(happened, rel=1e-12, abs=0)
             assert math.exp(odds.log_other) == pytest.approx(other, rel=1e-12, abs=0)

@@ -112,15 +112,11 @@ def window(answers, reach=7):
 
 def largest_losses(plan, answers):
     """max over z of log Pr(z|a)/Pr(z|b) for all pairs of states; inf where only one of them can give z."""
-    n = len(answers)
-    worst = np.full((n, n), -np.inf)
-    for z in window(answers):
-        logs = plan.log_likelihood(z)
-        finite = np.isfinite(logs)
-        gap = np.where(finite, logs, 0.0)[:, None] - np.where(finite, logs, 0.0)[None]
-        gap[np.ix_(finite, ~finite)] = np.inf
-        gap[~finite] = -np.inf
-        worst = np.maximum(worst, gap)
+    logs = np.array([plan.log_likelihood(z) for z in window(answers)])
+    finite = np.isfinite(logs)
+    logs = np.where(finite, logs, 0.0)
+    gaps = np.where(finite[:, None], logs[:, :, None] - logs[:, None], np.inf)
+    worst = np.where(finite[:, :, None], gaps, -np.inf).max(axis=0)
     return np.maximum(worst, worst.T)
 
 
