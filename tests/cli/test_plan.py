@@ -53,6 +53,7 @@ def test_json_and_the_file_have_the_same_plan(town, tmp_path, run, one_json):
     assert own.schedule.promise == dphmm.SequencePromise(12, per="1d")
 
 
+@pytest.mark.slow
 def test_nothing_but_model_and_policy_is_read(town, tmp_path, run, daily):
     for name in ("model.npz", "radius.json"):
         (tmp_path / name).write_bytes((town / name).read_bytes())

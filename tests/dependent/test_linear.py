@@ -54,6 +54,7 @@ def one_noise(monkeypatch):
     monkeypatch.setattr(_linear, "default_bits", lambda bits: ReplayBits(1))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("kind", ["svm", "logistic"])
 def test_scikit_learn_s_checks_of_estimators(one_noise, kind):

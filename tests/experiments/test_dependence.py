@@ -427,6 +427,7 @@ def test_intervals_are_over_samples_not_over_draws():
     assert line["draws"] == 40 and line["high"] - line["low"] > 0.4
 
 
+@pytest.mark.slow
 def test_the_real_files_are_read_whole(data_folder):
     settings = Settings(data=data_folder)
     for name, files in (

@@ -49,6 +49,7 @@ def test_infinite_limits_that_have_to_be_passed():
     assert largest_ratio(np.array([0.4, 0.6]), np.array([0.8, 0.2]), apart) == pytest.approx(math.log(3))
 
 
+@pytest.mark.slow
 def test_the_walk_near_a_wall():
     """Two cells left or right on 11 cells, epsilon 1, K = [-1, 1]: the figures of docs/leakage.md."""
     law, moves = walk_of_two(11)

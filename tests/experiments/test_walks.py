@@ -42,6 +42,7 @@ def with_(choices: Choices, **others) -> Choices:
     return replace(choices, **others)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "choices",
     [
@@ -315,6 +316,7 @@ def test_a_walk_is_where_its_person_was(study, data_folder):
         assert set(walk.cells.tolist()) <= set(visited.tolist())
 
 
+@pytest.mark.slow
 def test_orderings_of_the_paper(study):
     """Four walks, twenty steps: Gutil errs least; estimates are nearer than answers; nobody is exposed."""
     short = study.cut(4, 20)

@@ -193,6 +193,7 @@ def test_a_damaged_file_is_not_run(tiny, tmp_path, damage):
     assert run("apart") == ([10], set())
 
 
+@pytest.mark.slow
 @compiling
 def test_two_processes_at_once(tiny, tmp_path):
     script = (
