@@ -317,6 +317,7 @@ def _set(path, value):
         (_set("model.people", ["others"]), "with model.people ['others']"),
         (_set("model.people_known_by", "file"), "whom the model was fitted on"),
         (_set("randomness.replayable_rows", 3), "noise that is secure, and with 3 replayable rows"),
+        (_set("randomness.replayable_rows", -1), "another randomness.replayable_rows"),
         (
             lambda stated: stated["randomness"].update(secure=False, replayable_rows=3),
             "says private True, and it is False",
