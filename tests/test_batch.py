@@ -300,6 +300,14 @@ def test_an_answer_that_another_process_stored_first_is_the_answer(parts):
     assert ledger.spent("u").epsilon == 3
 
 
+def test_rows_that_pass_a_new_promise_are_refused_where_nothing_more_is_asked(parts):
+    ledger = MemoryLedger()
+    released(batch(parts, 1, ledger=ledger), rows_of("abc", ["u"] * 3))
+    later = batch(parts, 1, ledger=ledger, promise=dphmm.SequencePromise(2, steps=9))
+    with pytest.raises(BudgetExceeded, match='what is stored of subject "u" passes 2 over 9 steps'):
+        released(later, rows_of("abc", ["u"] * 3), resume=True)
+
+
 def test_a_cap_that_one_user_passes_stops_the_transaction_before_any_draw(parts):
     bits = dphmm.ReplayBits(1)
     work = Batch(*parts, 1, bits=bits, cap_cost=20)

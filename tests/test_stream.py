@@ -244,6 +244,15 @@ def without_rule(ledger):
         ledger._headers[key] = SessionHeader(*key, options)
 
 
+@pytest.mark.parametrize("go_on", ["table", "stream"])
+def test_a_history_that_begins_at_no_number_is_refused(go_on):
+    ledger = MemoryLedger()
+    public = (MODEL, POLICY, PAGES, CLEAR)
+    dphmm.ReleaseSession(*public, subject="a", ledger=ledger, origin="monday", bits=dphmm.ReplayBits(1)).release(3)
+    with pytest.raises(InvalidInput, match="got a history whose step 1 is 'monday'"):
+        {"table": table_on, "stream": stream_on}[go_on](crowd(3).query("user == 'a'"), "last", ledger, MODEL)
+
+
 @pytest.mark.parametrize("model", [MODEL, dphmm.MarkovModel(ALIKE[0], ALIKE)], ids=["bins", "steps"])
 def test_the_history_of_a_session_is_continued_as_last(model):
     """It is given one state a step, and has no rule; it is not continued under both."""

@@ -496,12 +496,12 @@ class Batch:
     def _met(self, visit: UserRows, begins: str, known: set[str]) -> tuple[SubjectState, int]:
         """A user as met for the first time, whose rows begin as `_begins` says, and the step number of its step 1."""
         if visit.user not in known:
-            return SubjectState(visit.user, begins), _origin(begins, begins, visit.user)
+            return SubjectState(visit.user, begins), step_number(begins, begins, visit.user)
         kept = self.ledger.header(visit.user, self.setting.query)
         assert kept is not None
         origin = kept.options.get("origin", "")
         check_header(self.subjects.of(visit.user).header(visit.user, origin), kept)
-        return SubjectState(visit.user, origin), _origin(origin, begins, visit.user)
+        return SubjectState(visit.user, origin), step_number(origin, begins, visit.user)
 
     def _first_met(self, visit: UserRows, visits: VisitTable, known: set[str]) -> tuple[SubjectState, int]:
         """As `_met`; estimates of the rows will follow from the stored answers between them, which are counted."""
@@ -617,7 +617,7 @@ def _begins(visit: UserRows, visits: VisitTable) -> str:
     return f"{visit.begins}@{visits.times[visit.rows[0]]}" if visits.ranked and visits.times else str(visit.begins)
 
 
-def _origin(origin: str, begins: str, user: str) -> int:
+def step_number(origin: str, begins: str, user: str) -> int:
     """The step number of step 1 of a history, which must be what the rows ``begins`` with say where steps are ranks."""
     number, separator, _ = origin.partition("@")
     if separator and origin != begins:

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from dphmm.accounting.ledger import SessionHeader
-from dphmm.batch import Batch, Released, already_released
+from dphmm.batch import Batch, Released, already_released, step_number
 from dphmm.errors import InvalidInput
 from dphmm.session.session import ReleaseSession
 from dphmm.session.setting import check_header
@@ -174,7 +174,9 @@ class Stream:
             return self.batch.session(user, origin=str(number or 0))
         if not self.resume:
             raise already_released(f"user {user!r} already")
-        check_header(self.batch.subjects.of(user).header(user, kept.options.get("origin", "")), kept)
+        origin = kept.options.get("origin", "")
+        check_header(self.batch.subjects.of(user).header(user, origin), kept)
+        step_number(origin, origin, user)
         self.batch.check_choices([user])
         return self.batch.resumed(user)
 

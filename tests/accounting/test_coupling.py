@@ -88,6 +88,13 @@ def test_another_start_is_checked_backwards():
     assert found.hops == plain
 
 
+def test_a_move_so_rare_as_one_likes_has_to_be_matched():
+    """Two answers about the far state lose as much as they like: a share that is left over is lost e^cost times."""
+    for rare in (1e-300, 5e-12):
+        chain = model(np.array([[0.5, 0.5 - rare, rare], [0.5, 0.5, 0], [0.25, 0.75, 0]]), [0.5, 0.5, 0])
+        assert couplable(chain, [[0, 1]], 2).hops == math.inf
+
+
 def test_no_edge_and_no_move_couple():
     assert couplable(model(walk(3, even(1))), np.zeros((0, 2)), 5) == dphmm.accounting.Couplable(0, 0, None)
     assert couplable(model(walk(3, {-2: 0.5, 2: 0.5})), line(3), 1).worst is None

@@ -305,6 +305,9 @@ def test_what_is_said_of_coupling_is_looked_at_and_not_believed():
         other = dphmm.MarkovModel(model.initial, changed(model, states), **facts)
         assert couples_along_radius(other) is None
     assert couples_along_radius(model.beginning(3)) is None
+    rare = model.matrix.tolil(copy=True)
+    rare[middle, corner], rare[middle, middle] = 9e-13, rare[middle, middle] - 9e-13
+    assert couples_along_radius(dphmm.MarkovModel(model.initial, rare.tocsr(), **facts)) is None
     for speed in ("9km/h", "20km/h"):
         assert couples_along_radius(dphmm.MarkovModel.from_geometry(space, 600, speed)) is None
     # A move to the right alone, everywhere: it would part two walkers at the wall.

@@ -31,7 +31,7 @@ DEFAULT = "not long and not slow"
 FAMILIES = {
     "A": 7,
     "B": 18,
-    "C": 27,
+    "C": 29,
     "D": 15,
     "E": 12,
     "F": 20,

@@ -168,6 +168,14 @@ DAMAGE = {
         "ledger_plan",
         lambda column: [text and text.replace('"n_states": 6', '"n_states": 60') for text in column],
     ),
+    "a cap of another version": lambda rows: _changed(
+        rows, "ledger_caps", lambda column: ['{"horizon": "10"}', *column[1:]]
+    ),
+    "an option of another version": lambda rows: _changed(
+        rows,
+        "ledger_session",
+        lambda column: [text and text.replace("{", '{"scope": "component", ', 1) for text in column],
+    ),
     "text": lambda rows: _changed(rows, "ledger_session", lambda column: [text and "{" for text in column]),
 }
 

@@ -96,10 +96,15 @@ def bottleneck(log_q: NDArray[np.float64], log_d: NDArray[np.float64], limits: N
 
 
 @kernel
-def fewest(q: NDArray[np.float64], d: NDArray[np.float64], limits: NDArray[np.float64], left_over: float) -> Any:
-    """The least r such that all but ``left_over`` of q can be carried onto d over limits of at most r."""
-    reached, _ = least(q.copy(), d.copy(), limits, left_over)
-    return reached
+def fewest(q: NDArray[np.float64], d: NDArray[np.float64], limits: NDArray[np.float64]) -> Any:
+    """The least r such that q can be carried onto d, and d onto q, over limits of at most r, with `ROOM` for rounding.
+
+    Nothing is left over, however little it is.
+    """
+    larger = math.exp(ROOM)
+    there, _ = least(q.copy(), d * larger, limits, 0.0)
+    back, _ = least(d.copy(), q * larger, limits.T.copy(), 0.0)
+    return max(there, back)
 
 
 @kernel

@@ -146,6 +146,8 @@ def keep_promise(
     number = promise.refused(spent, asked)
     if number is None:
         return
+    if number == len(asked):
+        raise BudgetExceeded(f"promise: what is stored of subject {quoted(subject)} passes {promise}")
     t, epsilon = asked[number]
     left = promise.room([*spent, *asked[:number]], t)
     raise BudgetExceeded(

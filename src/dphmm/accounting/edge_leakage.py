@@ -303,8 +303,6 @@ def _edges(edges: Any, n: int) -> IntArray:
 
 #: Marginals that differ by less, in logs, have one reversal.
 _SETTLED = 1e-12
-#: What rounding may leave of a row without a match: far more than its shares are wrong by, and no share of a real move.
-_ROUNDING = 1e-11
 
 
 @dataclass(frozen=True)
@@ -338,8 +336,8 @@ def couplable(model: Any, policy: Any, steps: int) -> Couplable:
         the plans.
     steps : how many steps are released, 1 or more.
 
-    Rows are compared to rounding: what is said of the chain is exact of one whose moves, in either direction, differ
-    from it by less than 1e-10 in total.
+    Rows are compared to rounding, relative to each share: a move may be so rare as it likes, and still has to be
+    matched. So the sequence loses at most the sum of epsilons and 2**-33 for each of its moves.
 
     Raises InvalidInput for edges or models that do not fit each other, and for over 4,000 states.
 
@@ -403,7 +401,7 @@ class _Search:
         possible = marginal.support
         for k, m in self._edges[possible[self._edges].all(axis=1)].tolist():
             # A jump of the one that would have to be matched with a move of the other is not.
-            apart = jumped is not None and abs(jumped[k] - jumped[m]) > _ROUNDING
+            apart = jumped is not None and not _alike(jumped[k], jumped[m])
             needed = math.inf if apart else self._needed(rows, k, m)
             if self.worst is None or needed > self.most:
                 self.most, self.worst = needed, (t, direction, k, m)
@@ -420,8 +418,18 @@ class _Search:
         limits = self._hops[np.ix_(states, states)]
         key = shares.tobytes() + others.tobytes() + limits.tobytes()
         if key not in self.known:
-            self.known[key] = float(_kernels.policy_leakage.fewest(shares, others, limits, _ROUNDING))
+            self.known[key] = float(_kernels.policy_leakage.fewest(shares, others, limits))
         return self.known[key]
+
+
+def _alike(one: float, other: float) -> bool:
+    """Whether two chances are alike, and those of the contrary, each to the room of `_kernels.policy_leakage`."""
+    if one == other:
+        return True
+    if not (0 < one < 1 and 0 < other < 1):
+        return False
+    room = _kernels.policy_leakage.ROOM
+    return abs(math.log(one) - math.log(other)) <= room and abs(math.log1p(-one) - math.log1p(-other)) <= room
 
 
 def _row(rows: Any, k: int) -> tuple[IntArray, FloatArray]:

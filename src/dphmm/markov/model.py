@@ -138,11 +138,13 @@ def couples_along_radius(model: MarkovModel) -> bool | None:
     if any(max(abs(x), abs(y)) > 2 for x, y in chance):
         return None
     turned = [(each, to) for (x, y), each in chance.items() for to in ((-x, y), (x, -y))]
-    even = all(abs(each - chance.get(to, 0.0)) <= _ALIKE for each, to in turned)
+    even = all(abs(each - chance.get(to, 0.0)) <= _ALIKE * each for each, to in turned)
     stay = chance.pop((0, 0), 0.0)
     steps = np.array([*chance]).reshape(-1, 2)
     everywhere = _walled(space, steps[:, 0], steps[:, 1], np.array([*chance.values()]), stay)
-    return True if even and abs(everywhere - model.matrix).max() <= _ALIKE else None
+    # A move is compared relative to itself: a rare one that is not the walk's tells of it as well.
+    apart = abs(everywhere - model.matrix) - _ALIKE * everywhere.maximum(model.matrix)
+    return True if even and apart.max() <= 0 else None
 
 
 def couples_along(model: MarkovModel, policy: PolicyGraph) -> bool | None:

@@ -313,6 +313,13 @@ class Setting:
         return SessionHeader(subject, self.query, {**digests, "origin": origin, **rule, **self.options.written()})
 
 
+#: Every option of a header: `Setting.header` writes no other.
+HEADER_OPTIONS = frozenset(
+    {"model", "space", "policy", "origin", "answer", "schedule", "varies", "initial"}
+    | {"epsilon", "constraint", "mechanism", "protection", "start"}
+)
+
+
 def check_header(own: SessionHeader, kept: SessionHeader) -> None:
     """Raises InvalidInput naming the first parameter in which a history differs.
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 import base64
 import json
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
@@ -30,6 +30,7 @@ from dphmm.accounting.budget import UNLIMITED, Caps
 from dphmm.accounting.ledger import Ledger, MemoryLedger, PlanRecord, Request, Requests, SessionHeader
 from dphmm.errors import DphmmError, InvalidInput
 from dphmm.session.releases import NOT_ASKED, Releases
+from dphmm.session.setting import HEADER_OPTIONS
 from dphmm.storage.commit_log import Committed
 from dphmm.storage.inputs import PathLike
 from dphmm.storage.ledger import open_ledger
@@ -105,7 +106,7 @@ def ledger_of(parts: Sequence[tuple[str, pa.Table]], users: Iterable[str]) -> Me
             rows_of.setdefault(query, []).append(rows)
             caps |= dict(_by_user(rows, "caps"))
             for user, text in _by_user(rows, "session"):
-                headers[user, query] = SessionHeader(user, query, json.loads(text))
+                headers[user, query] = SessionHeader(user, query, _only(HEADER_OPTIONS, text))
         with ledger.transaction(wanted.to_pylist()) as transaction:
             for header in headers.values():
                 transaction.open_session(header)
@@ -241,8 +242,17 @@ def _plan_from(text: str) -> PlanRecord:
 
 
 def _caps_of(text: str) -> Caps:
-    told: dict[str, str] = json.loads(text)
+    told = _only({"cap_epsilon", "cap_cost", "promise"}, text)
     return caps_from(told.get("cap_epsilon"), told.get("cap_cost"), told.get("promise"))
+
+
+def _only(known: Collection[str], text: str) -> dict[str, str]:
+    """A JSON object without other members than these: a limit of another version that is not known is no limit."""
+    told: dict[str, str] = json.loads(text)
+    other = sorted(told.keys() - known)
+    if other:
+        raise InvalidInput("table", f"a history with {other[0]!r}", "members of this version")
+    return told
 
 
 class _as_written:
