@@ -336,8 +336,8 @@ def couplable(model: Any, policy: Any, steps: int) -> Couplable:
         the plans.
     steps : how many steps are released, 1 or more.
 
-    Rows are compared to rounding, relative to each share: a move may be so rare as it likes, and still has to be
-    matched. So the sequence loses at most the sum of epsilons and 2**-33 for each of its moves.
+    Rows are compared to rounding, relative to each share: a move has to be matched however rare it is. So the sequence
+    loses at most the sum of epsilons, and 2**-33 more for each of its moves.
 
     Raises InvalidInput for edges or models that do not fit each other, and for over 4,000 states.
 
@@ -423,7 +423,7 @@ class _Search:
 
 
 def _alike(one: float, other: float) -> bool:
-    """Whether two chances are alike, and those of the contrary, each to the room of `_kernels.policy_leakage`."""
+    """True where two chances, and their complements, agree within the room of `_kernels.policy_leakage`."""
     if one == other:
         return True
     if not (0 < one < 1 and 0 < other < 1):

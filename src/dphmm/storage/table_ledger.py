@@ -247,7 +247,7 @@ def _caps_of(text: str) -> Caps:
 
 
 def _only(known: Collection[str], text: str) -> dict[str, str]:
-    """A JSON object without other members than these: a limit of another version that is not known is no limit."""
+    """A JSON object of known members. Another one is refused: a limit that this version ignores would not be kept."""
     told: dict[str, str] = json.loads(text)
     other = sorted(told.keys() - known)
     if other:
