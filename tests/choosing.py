@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 import dphmm
-from dphmm.audit import check_released
+from dphmm.audit import check_release
 
 POINTS = np.stack(np.divmod(np.arange(9), 3), axis=1)
 _NEAR = np.abs(POINTS[:, None] - POINTS).max(axis=2) <= 1
@@ -59,10 +59,12 @@ def audit(
     folder: Path, out: str, *, ledger: str | None = "ledger.db", policy: str = "policy.json", **choices: Any
 ) -> Any:
     """What an audit finds; the plans that it verified are in plans.json."""
-    given = (folder / out, *public(folder, policy), 1)
+    given = (folder / out, *public(folder, policy), *(() if (folder / f"{out}.privacy.json").exists() else (1,)))
     if ledger is None:
-        return check_released(*given, **choices)
+        return check_release(*given, **choices)
     with dphmm.open_ledger(folder / ledger, read_only=True) as opened:
-        found = check_released(*given, ledger=opened, **choices)
-    (folder / "plans.json").write_text(json.dumps(found.plain_plans(), allow_nan=False) + "\n", encoding="utf-8")
+        shutil.rmtree(folder / "plain", ignore_errors=True)
+        found = check_release(*given, ledger=opened, plain=folder / "plain", **choices)
+    for file in (folder / "plain").glob("*s.json"):
+        shutil.copy(file, folder / file.name)
     return found

@@ -38,8 +38,8 @@ def data_folder() -> Path:
 
 @pytest.fixture(scope="module")
 def program() -> Iterator[ModuleType]:
-    """`verify_release.py`, which stands beside the package and shares no code with it."""
-    path = Path(__file__).parents[1] / "verify_release.py"
+    """`verify_release.py`, loaded as a file of its own: it shares no code with the package."""
+    path = Path(__file__).parents[1] / "src/dphmm/audit/verify_release.py"
     spec = importlib.util.spec_from_file_location("verify_release", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -66,7 +66,7 @@ CALLS = {
     "fit": lambda kind: dphmm.fit(made(kind, people()), GRID, step="10min").digest,
     "smooth": lambda kind: dphmm.smooth(made(kind, RELEASED), *WORLD),
     "synthesize": lambda kind: dphmm.synthesize(MODEL, 3, 4, seed=2, like=totals(kind)),
-    "check_released": lambda kind: dphmm.audit.check_released(made(kind, RELEASED), *WORLD).document(),
+    "check_release": lambda kind: dphmm.audit.check_release(made(kind, RELEASED), *WORLD).document(),
     "attack": lambda kind: dphmm.audit.attack(RELEASED, made(kind, people()), *WORLD).document(),
     "population": lambda kind: dphmm.population(made(kind, RELEASED), *WORLD).records(),
     "read": lambda kind: dphmm.read(made(kind, RELEASED)).document(),

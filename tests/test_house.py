@@ -47,7 +47,7 @@ def tree(tmp_path):
 #: By gauge: the files of a tree, and what the gauge says of it.
 FAULTS = {
     "files": ({"a.py": ""}, 2),
-    "code lines": ({"a.py": f"{PLAIN}# Why.\n\nx = [\n    1,\n]\n", "/verify_release.py": "y = 1\n"}, 4),
+    "code lines": ({"a.py": f"{PLAIN}# Why.\n\nx = [\n    1,\n]\n"}, 3),
     "code lines of the core": ({"a.py": "x = 1\n", "spark/a.py": "x = 1\n"}, 1),
     "code lines of experiments": ({"/experiments/a/b.py": "x = 1\n"}, 1),
     "code lines of tests": ({"/tests/a/test_b.py": 'def test():\n    """Doc."""\n    assert True\n'}, 2),

@@ -47,7 +47,7 @@ MODULES = ("markov/filtering", "_kernels/lattice", "_kernels/filter", "_kernels/
 MODULES += ("states/lattice",)
 MODULES += ("_kernels/points", "batch")
 MODULES += ("_kernels/hmm", "_kernels/filter_batch")
-MODULES += ("cli/fit", "cli/fit_data", "states/maps", "storage/promises")
+MODULES += ("cli/fit", "cli/fit_data", "states/maps", "statement/release")
 MODULES += (
     "storage/trajectories",
     "storage/layouts",

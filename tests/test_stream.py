@@ -19,14 +19,15 @@ import pytest
 
 import dphmm
 from dphmm.accounting.ledger import MemoryLedger, SessionHeader
-from dphmm.audit import attack, check_released
+from dphmm.audit import attack, check_release
 from dphmm.batch import Batch, release_many
 from dphmm.errors import InvalidInput
+from dphmm.statement.files import load_statement, write_statement
 from dphmm.storage.released import Published, released_table
-from dphmm.storage.statement import load_statement, privacy_statement, write_statement
 from dphmm.storage.tables import write_table
 from dphmm.storage.trajectories import trajectories_from_table
 from dphmm.stream import BadLine, Stream, parse_line
+from statement.told import statement_of
 
 RULES = ["last", "first"]
 STEP = 300
@@ -289,8 +290,8 @@ def test_the_true_row_of_an_audit_is_that_of_the_release(rule, tmp_path):
     path, public = tmp_path / "released.parquet", (MODEL, POLICY, PAGES, CLEAR)
     write_table(path, released_table(releases, PAGES))
     told = {"model": MODEL, "policy": POLICY, "space": PAGES, "options": owner.setting.options, "answer": owner.answer}
-    write_statement(path, privacy_statement(Published(releases), **told, model_people="others"))
-    assert load_statement(path).answer.name == rule
+    write_statement(path, statement_of(Published(releases), **told, model_people="others"))
+    assert load_statement(path).answer == rule
 
     def misses(**known):
         (guess,) = attack(path, rows, *public, adversaries=["memoryless"], **known).measured
@@ -298,17 +299,17 @@ def test_the_true_row_of_an_audit_is_that_of_the_release(rule, tmp_path):
 
     def found():
         # All of it was drawn from replayable bits, which is another finding.
-        return [told for told in check_released(path, *public, ledger=ledger).findings if "answer" in told]
+        return [told for told in check_release(path, *public, ledger=ledger).findings if "replayable" not in told]
 
     other = RULES[1 - RULES.index(rule)]
     assert not misses() and not misses(ledger=ledger) and not misses(answer=rule) and misses(answer=other)
     assert found() == []
-    write_statement(path, privacy_statement(Published(releases), **{**told, "answer": other}, model_people="others"))
+    write_statement(path, statement_of(Published(releases), **{**told, "answer": other}, model_people="others"))
     (wrong,) = found()
-    assert f"the privacy statement says answer.name {other}, and the ledger has {rule}" in wrong
+    assert f"sessions have other choices than the stated: answer {rule}" in wrong
     assert misses() and not misses(ledger=ledger)
     without_rule(ledger)
-    write_statement(path, privacy_statement(Published(releases), **{**told, "answer": None}, model_people="others"))
+    write_statement(path, statement_of(Published(releases), **{**told, "answer": None}, model_people="others"))
     assert misses(ledger=ledger) is (rule == "first")
     assert found() == []
 

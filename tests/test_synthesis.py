@@ -17,9 +17,10 @@ import pytest
 import dphmm
 from dphmm.errors import InvalidInput
 from dphmm.simulated import walks
-from dphmm.storage.statement_types import document
+from dphmm.statement.parts import document
+from dphmm.statement.synthetic import SyntheticStatement
 from dphmm.storage.trajectories import load_trajectories, save_trajectories
-from dphmm.synthesis import synthesize, synthetic_statement, weighted
+from dphmm.synthesis import synthesize, weighted
 
 STEPS = 3
 TOTALS = {1: np.array([5.0, 3.0, 2.0]), 3: np.array([1.0, 0.0, 3.0])}
@@ -146,19 +147,20 @@ def test_a_statement_promises_what_the_origin_of_the_model_promises():
     sequences = [[0, 1, 0], [1, 1, 0]]
     counted = dphmm.MarkovModel.fit(sequences, 2)
     learned = dphmm.MarkovModel.fit_private(sequences, 2, epsilon=1, max_length=3, bits=dphmm.ReplayBits(1))
-    found = [synthetic_statement(model, 1, 1) for model in (geometry, counted, learned, chain())]
+    found = [SyntheticStatement.of(model, 1, 1) for model in (geometry, counted, learned, chain())]
     assert [one.private for one in found] == [True, False, False, "unknown"]
-    assert found[1].not_private_because and found[3].unknown_because and found[0].learning is None
-    assert "replayed" in found[2].meaning and found[2].learning.epsilon == "1"
+    reasons = [[], ["fitted without privacy"], ["replayable bits"], ["unknown origin"]]
+    assert [one.reasons for one in found] == reasons and found[0].learning is None
+    assert "replayed" in found[2].sentence() and found[2].learning.epsilon == "1"
     assert json.dumps(document(found[2]))
 
 
 @pytest.mark.replayed_words
 def test_a_private_fit_stands_in_the_statement():
     learned = dphmm.MarkovModel.fit_private([[0, 1, 0], [1, 1, 0]], 2, epsilon=1, max_length=3)
-    found = synthetic_statement(learned, 1, 1, like=True)
-    assert found.private is True and found.learning.meaning in found.meaning and found.like
-    assert "Public totals" in found.not_protected[-1]
+    found = SyntheticStatement.of(learned, 1, 1, like=True)
+    assert found.private is True and found.learning.sentence() in found.sentence() and found.like
+    assert "Public totals" in found.said("not protected")[-1]
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ DATA = {
     "dphmm/report/templates/page.css",
     "dphmm/report/templates/page.html",
     "dphmm/report/templates/page.js",
-    "dphmm/storage/privacy-statement.schema.json",
+    "dphmm/statement/privacy-statement.schema.json",
 }
 #: Nothing of the checkout or of the tests reaches the fresh environment.
 CLEAN = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "DPHMM", "VIRTUAL_ENV"))}

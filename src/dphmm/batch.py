@@ -15,7 +15,7 @@ from copy import copy
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -55,9 +55,9 @@ from dphmm.storage.trajectories import trajectories_from_table
 from dphmm.types import Bits, BoolArray, Exact, IntArray
 
 if TYPE_CHECKING:
-    from dphmm.storage.learned import Whom
+    from dphmm.statement.origin import Whom
+    from dphmm.statement.release import ReleaseStatement
     from dphmm.storage.released import Published
-    from dphmm.storage.statement_types import ReleaseStatement
 
 __all__ = ["Batch", "BatchReport", "Released", "Releases", "release_many"]
 
@@ -297,38 +297,50 @@ class Batch:
         return visits
 
     def statement(
-        self, published: Published, model_people: str = "unknown", earlier: Earlier | None = None, **others: Any
+        self,
+        published: Published,
+        model_people: str = "unknown",
+        earlier: Earlier | None = None,
+        *,
+        known_by: str | None = None,
+        words: Literal["system", "job key"] = "system",
     ) -> ReleaseStatement:
-        """The privacy statement of what this batch has released, without a file; as `privacy_statement`.
+        """The privacy statement of what this batch has released, without a file.
 
         Parameters
         ----------
         published : has counted every row.
-        model_people : "others", "same" or "unknown".
+        model_people : "others" where the model was made without data of the people released, "same" where it was
+            made from data of some of them; "unknown" keeps `private` from being true of a model that was not learned
+            with differential privacy.
+        known_by : how that is known, "owner" by default (`dphmm.statement.origin.whom`).
         earlier : the answers of other files that estimates follow from; by default what `run` came by.
-        others : known_by, words.
+        words : where the noise came from, the operating system for each of them, or the key of one job.
 
         Raises
         ------
-        InvalidInput : as `privacy_statement`.
+        InvalidInput : for another word, and for "same" of a model that was made without data.
         """
-        from dphmm.storage.statement import privacy_statement
+        from dphmm.statement.origin import Whom, whom_of
+        from dphmm.statement.release import ReleaseStatement, Stated
 
-        setting = self.setting
-        return privacy_statement(
-            published,
-            model=setting.model,
-            policy=setting.policy,
-            space=setting.space,
-            options=setting.options,
-            query=setting.query,
-            answer=self.answer,
-            model_people=model_people,
-            sequence=self.caps.promise,
-            schedule=setting.schedule,
-            subjects=self.subjects,
-            earlier=self.earlier if earlier is None else earlier,
-            **others,
+        setting, provenance = self.setting, self.setting.model.provenance
+        return ReleaseStatement.of(
+            Stated(
+                published,
+                setting.model,
+                setting.policy,
+                setting.space,
+                setting.options,
+                whom_of(provenance, Whom.of(model_people, known_by)),
+                query=setting.query,
+                answer=self.answer,
+                sequence=self.caps.promise,
+                schedule=setting.schedule,
+                subjects=self.subjects,
+                words=words,
+                earlier=self.earlier if earlier is None else earlier,
+            )
         )
 
     def earlier_beside(self, steps: Iterable[tuple[str, int]]) -> Earlier:
@@ -675,7 +687,7 @@ def release_many(
         ledger keeps it: a history is not continued under the other rule.
     resume : continue users that the ledger already holds; their stored answers come back unchanged.
     output : a file (.parquet, .csv, .csv.gz) for the same rows, with the privacy statement beside it, as
-        ``dphmm release`` writes them: `read_report`, `audit.check_released` and `read` take them. A file that exists is
+        ``dphmm release`` writes them: `read_report`, `audit.check_release` and `read` take them. A file that exists is
         rewritten with ``resume`` alone. ``OUTPUT.owner.json``, for you alone, has the rows in no state of the model.
     model_people : for the statement, whom the model was fitted on: "others" than those released, the "same", or
         "unknown", as it is where nothing is said. What a model says itself need not be said.
@@ -709,8 +721,8 @@ def release_many(
 
     Source: docs/proofs/ledger.md.
     """
+    from dphmm.statement.files import write_statement
     from dphmm.storage.released import Published, released_table
-    from dphmm.storage.statement import write_statement
 
     check_same_states(model, policy, space)
     loaded = trajectories_from_table(table, space=space)
@@ -743,8 +755,8 @@ def _checked_output(
 
     Raises InvalidInput, before anything is drawn.
     """
-    from dphmm.storage.learned import whom, whom_of
-    from dphmm.storage.statement import statement_path
+    from dphmm.statement.files import statement_path
+    from dphmm.statement.origin import whom, whom_of
 
     if output is None:
         if model_people is not None:

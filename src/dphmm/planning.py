@@ -60,8 +60,8 @@ from dphmm.simulated import (
     places_of_states,
     walks,
 )
+from dphmm.statement.story import Found, why_no_stays
 from dphmm.states.space import StateSpace
-from dphmm.storage.release_words import Found, why_no_stays
 from dphmm.types import Bits, BoolArray, Exact, FloatArray, IntArray
 
 KINDS = ("planned", "paced")

@@ -22,9 +22,9 @@ from dphmm.policy._edges import read_json
 from dphmm.policy.graph import PolicyGraph
 from dphmm.session.options import Options
 from dphmm.session.setting import check_same_states
+from dphmm.statement.story import Found, why_no_stays
 from dphmm.states.space import StateSpace
 from dphmm.storage.inputs import replacing
-from dphmm.storage.release_words import Found, why_no_stays
 
 #: Raised whenever another dphmm could misread a file.
 FORMAT = 2

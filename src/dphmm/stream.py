@@ -27,13 +27,13 @@ from dphmm.batch import Batch, Released, already_released, step_number
 from dphmm.errors import InvalidInput
 from dphmm.session.session import ReleaseSession
 from dphmm.session.setting import check_header
+from dphmm.statement.files import save_statement
+from dphmm.statement.origin import Whom
 from dphmm.states.space import StateSpace, check_names
 from dphmm.states.trajectory import Trajectories, true_states
 from dphmm.storage.inputs import PathLike
 from dphmm.storage.json_lines import strict_json
-from dphmm.storage.learned import Whom
 from dphmm.storage.released import Published, released_table
-from dphmm.storage.statement import save_statement
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIELDS = {"user", "t", "lat", "lon", "state"}

@@ -14,13 +14,11 @@ fitting; Csiszár, "I-divergence geometry of probability distributions" (1975), 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 
 from dphmm._checks import whole
-from dphmm.accounting.event import LearningEvent
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.simulated import Moves, places, walks
@@ -28,9 +26,7 @@ from dphmm.states.maps import MapSpace
 from dphmm.states.trajectory import MICROSECONDS, Trajectories
 from dphmm.storage.columns import zoned_times
 from dphmm.storage.geo_files import to_geopandas
-from dphmm.storage.learned import learning, learning_event, made_without_data
 from dphmm.storage.public_tables import totals_of
-from dphmm.storage.statement_types import QuerySoftware, SyntheticStatement
 from dphmm.storage.tables import to_kind
 from dphmm.types import FloatArray
 
@@ -38,24 +34,6 @@ from dphmm.types import FloatArray
 MOST_ROWS = 5 * 10**7
 #: How near to the totals the shares of people are, and in how many rounds at most.
 _NEAR, _ROUNDS = 1e-9, 2000
-_COUNTED = (
-    "the model was fitted without privacy: rows drawn from it can show single moves of the people it was fitted on"
-)
-_REPLAYABLE = "the noise of the model's fit can be replayed by whoever knows its seed"
-_GIVEN = (
-    "nothing says where the model's numbers come from: if they were counted from people, the rows can show their moves"
-)
-_NOBODY = (
-    "The model says of itself that it was made from geometry alone, and no hash confirms it. If so, no row tells "
-    "anything about anybody."
-)
-_LEARNED = (
-    "The rows are drawn from the model and from nothing else. They lose what the fit of the model lost: {meaning}"
-)
-_NOT_PROTECTED = (
-    "What the model says of people in general: rows that are any good tell it, whether or not a person took part.",
-    "Public totals that the rows were made to agree with: they are taken to be public.",
-)
 
 
 def synthesize(
@@ -218,39 +196,3 @@ def _share(totals: Any, step: int, n: int, steps: int) -> FloatArray:
 
 def _name(model: MarkovModel, state: int) -> str:
     return repr(str(state) if model.space is None else model.space.names[state])
-
-
-def synthetic_statement(model: MarkovModel, people: int, steps: int, *, like: bool = False) -> SyntheticStatement:
-    """What the rows of `synthesize` tell of the people whom the model was fitted on.
-
-    Raises InvalidInput for a model whose record of its fit contradicts itself.
-    """
-    event = learning_event(model.provenance, "model")
-    told, false, unknown = None, [], []
-    if isinstance(event, LearningEvent):
-        told = learning(event)
-        false = [] if event.secure else [_REPLAYABLE]
-        meaning = _LEARNED.format(meaning=told.meaning)
-    elif made_without_data(model.provenance):
-        meaning = _NOBODY
-    elif model.provenance.get("private") is False:
-        false, meaning = [_COUNTED], f"Nothing is promised: {_COUNTED}."
-    else:
-        unknown, meaning = [_GIVEN], f"Nothing is known: {_GIVEN}."
-    if false and told is not None:
-        meaning = f"Nothing is promised: {_REPLAYABLE}."
-    return SyntheticStatement(
-        format=1,
-        kind="synthetic",
-        software=QuerySoftware(name="dphmm", version=version("dphmm")),
-        private=False if false else "unknown" if unknown else True,
-        not_private_because=false,
-        unknown_because=unknown,
-        meaning=meaning,
-        learning=told,
-        model=model.digest,
-        people=people,
-        steps=steps,
-        like=like,
-        not_protected=list(_NOT_PROTECTED if like else _NOT_PROTECTED[:1]),
-    )

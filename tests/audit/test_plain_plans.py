@@ -13,7 +13,7 @@ import pytest
 
 import dphmm
 from audit.small import MODEL, POLICY, SPACE
-from dphmm.audit import check_released
+from dphmm.audit import check_release
 from dphmm.audit.plain_plans import plain_hash, plain_plans
 from dphmm.session.setting import Setting
 
@@ -62,6 +62,6 @@ def test_a_verdict_has_the_plans_that_it_verified(program):
     import pandas as pd
 
     released = dphmm.release_many(pd.DataFrame(states), MODEL, POLICY, SPACE, 1, bits=dphmm.ReplayBits(1))
-    verdict = check_released(released, MODEL, POLICY, SPACE, 1)
+    verdict = check_release(released, MODEL, POLICY, SPACE, 1)
     told = verdict.plain_plans()["plans"]
     assert {plan["hash"] for plan in told} == set(released["plan"]) and len(told) == verdict.plans

@@ -1,4 +1,4 @@
-"""`check_released` of releases by a schedule: right ones are acquitted, and every row asked out of turn is found.
+"""`check_release` of releases by a schedule: right ones are acquitted, and every row asked out of turn is found.
 
 Claims: a planned or paced release is acquitted with its ledger and statement, as Parquet, CSV and lines, and smoothed
 row by row; a row whose answer was taken away or made up, an estimate of a row that was not asked that does not follow,
@@ -21,8 +21,8 @@ from audit.test_released import Finished as Release
 from dphmm.errors import InvalidInput
 from dphmm.session.smoothing import Published as Answers
 from dphmm.session.smoothing import Smoother
-from dphmm.storage.statement import read_statement, schedule_of_statement, statement_path
-from dphmm.storage.tables import read_table
+from dphmm.statement.files import read_statement, statement_path
+from dphmm.storage.tables import read_table, write_table
 
 PLANNED = dphmm.Schedule(dphmm.SequencePromise(2, per=4), 1, [2, 4])
 PACED = dphmm.Schedule(dphmm.SequencePromise(3, steps=20), 1, range(1, 21), (0.5, 1.0, 1.5, 1.6, 1.7))
@@ -48,15 +48,17 @@ class Finished(Release):
         self.options = options
 
     def edited(self, change, ledger=True):
-        """The audit of the table with some rows changed, without a statement."""
+        """The verdict on the file with some rows changed, its statement sealed again."""
         frame = self.table.to_pandas()
         change(frame)
         table = pa.Table.from_pandas(frame, schema=self.table.schema, preserve_index=False)
-        return self.check(table.replace_schema_metadata(None), ledger, schedule=self.schedule)
+        write_table(self.path, table.replace_schema_metadata(None))
+        self.stated(lambda told: None)
+        return self.check(ledger=ledger)
 
     @property
     def schedule(self):
-        return schedule_of_statement(read_statement(statement_path(self.path)))
+        return read_statement(statement_path(self.path)).asking
 
 
 @SCHEDULES
@@ -148,11 +150,11 @@ def test_a_row_asked_out_of_turn_is_convicted(tmp_path, schedule):
         table.loc[unasked, "cost"] = 1.0
 
     kinds = {
-        without_an_answer: "does not hold so",
-        with_answer: "a row that the ledger does not hold",
-        estimate: "an estimate that does not follow",
-        state: "a likeliest state that does not follow",
-        costly: "a row that was not asked and has an epsilon or a cost",
+        without_an_answer: "ledger: not so",
+        with_answer: "ledger: not so",
+        estimate: "estimates: they do not follow",
+        state: "estimates: they do not follow",
+        costly: "rows: user ",
     }
     assert not made.edited(lambda table: None).convicted
     for change, kind in kinds.items():
@@ -162,7 +164,7 @@ def test_a_row_asked_out_of_turn_is_convicted(tmp_path, schedule):
 
 def test_without_a_ledger_the_schedule_alone_convicts(tmp_path):
     verdict = Finished(tmp_path, PLANNED).edited(without_an_answer, ledger=False)
-    assert any("other than the schedule says" in finding for finding in verdict.findings), verdict.lines
+    assert any("asked, or not asked, other than it says" in told for told in verdict.findings), verdict.lines
 
 
 @SCHEDULES
@@ -170,8 +172,7 @@ def test_another_schedule_is_convicted(tmp_path, schedule):
     made = Finished(tmp_path, schedule)
     other = dphmm.Schedule(schedule.promise, 1, [1, 3], schedule.spreads)
     verdict = made.check(schedule=other)
-    assert any("the schedule of the ledger" in finding for finding in verdict.findings), verdict.lines
-    assert any("of the steps that were asked" in finding for finding in verdict.findings), verdict.lines
+    assert any("under other choices than were given" in finding for finding in verdict.findings), verdict.lines
     path = statement_path(made.path)
     told = json.loads(path.read_text())
     for change in (
@@ -190,19 +191,19 @@ def test_another_schedule_is_convicted(tmp_path, schedule):
     assert not made.check().convicted
 
 
-def test_a_row_with_an_answer_and_no_plan_is_refused(tmp_path):
+def test_a_row_with_an_answer_and_no_plan_is_convicted(tmp_path):
     made = Finished(tmp_path, PLANNED)
     frame = made.table.to_pandas()
     frame.loc[frame.index[frame.plan.isna()][0], "z_0"] = 1.0
     table = pa.Table.from_pandas(frame, schema=made.table.schema, preserve_index=False)
-    with pytest.raises(InvalidInput, match="numbers in rows without a plan"):
-        made.check(table)
+    write_table(made.path, table.replace_schema_metadata(None))
+    assert any("answers: not so" in finding for finding in made.check().findings)
     with pytest.raises(InvalidInput, match=r"^z_0: "):
         dphmm.smooth(table, MODEL, POLICY, SPACE, progress=False)
 
 
-def test_a_file_without_a_schedule_may_leave_no_row_out(tmp_path):
+def test_a_file_without_a_statement_tells_of_no_schedule(tmp_path):
     made = Finished(tmp_path, PLANNED)
     statement_path(made.path).unlink()
     verdict = made.check(ledger=False)
-    assert any("no schedule that leaves rows out" in finding for finding in verdict.findings), verdict.lines
+    assert verdict.code == 5 and any(note.startswith("schedule: no privacy statement") for note in verdict.notes)

@@ -94,7 +94,7 @@ def unknown_options(text):
     """(command, option) for every option that stands in the same line or snippet after a command that has it not."""
     context = click.Context(app)
     found = set()
-    for name, rest in re.findall(r"\bdphmm ([a-z]+)\b([^`\n|]*)", text.replace("\\\n", " ")):
+    for name, rest in re.findall(r"\bdphmm ([a-z]+(?:-[a-z]+)*)\b([^`\n|]*)", text.replace("\\\n", " ")):
         command = app.get_command(context, name) if name in COMMANDS else None
         parts = command.list_commands(context) if isinstance(command, click.Group) else []
         known = [

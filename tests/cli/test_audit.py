@@ -43,25 +43,20 @@ def test_every_step_that_was_asked_for_is_accounted_for(run, public, town, one_j
     assert plans > 1 and f"steps 1 to 5: {plans} different plans in all; each is shown at the first" in told
 
 
-def test_a_finished_release(run, public, released, one_json):
-    arguments = (*public, "--released", released / "released.csv", "--ledger", released / "ledger.db")
-    assert "nothing is wrong" in run(*arguments).stdout
-    document = one_json(run(*arguments, "--json"))
-    assert document["convicted"] is False and document["released"]["rows"] == 36
-    (whom,) = document["released"]["notes"]
-    assert document["released"]["findings"] == [] and whom.startswith("whom the model was fitted on: others")
-    without = one_json(run(*public, "--released", released / "released.csv", "--json"))
-    assert any("ledger" in note for note in without["released"]["notes"])
-
-
-def test_another_option_is_exit_1(run, public, released):
-    arguments = (*public, "--released", released / "released.csv", "--ledger", released / "ledger.db")
-    assert "the constraint of the ledger" in run(*arguments, "--constraint", "delta=0.05", code=1).stdout
+def test_a_finished_release(run, town, released, one_json):
+    checked = ("check-release", released / "released.csv", "--model", town / "model.npz")
+    ledger = ("--ledger", released / "ledger.db")
+    assert "nothing is wrong" in run(*checked, *ledger).stdout
+    document = one_json(run(*checked, *ledger, "--json"))
+    assert (document["convicted"], document["code"], document["rows"]) == (False, 0, 36)
+    assert document["findings"] == document["notes"] == []
+    without = one_json(run(*checked, "--json", code=5))
+    assert without["code"] == 5 and any("ledger" in note for note in without["notes"])
 
 
 def test_attacks_need_the_truth(run, public, released, town, one_json):
     arguments = (*public, "--released", released / "released.csv")
-    assert "owner alone" not in run(*arguments).stdout
+    assert "dphmm check-release" in run(*arguments, code=2).stderr
     shown = run(*arguments, "--truth", town / "walks.csv").stdout
     assert "owner alone" in shown and "smoother" in shown
     document = one_json(run(*arguments, "--truth", town / "walks.csv", "--json"))
@@ -78,15 +73,6 @@ def test_errors_of_attacks_have_a_unit(run, public, released, town, site, tmp_pa
     made = ("--model", site / "model.npz", "--policy", site / "complete.json", "--epsilon", "1")
     named = run("audit", *made, "--released", tmp_path / "released.csv", "--truth", site / "visits.csv").stdout
     assert named.count(" answer units") >= 5
-
-
-def test_a_conviction_is_told_though_attacks_cannot_be_made(run, public, released, town, tmp_path, one_json):
-    lines = (released / "released.csv").read_text().splitlines()
-    (tmp_path / "twice.csv").write_text("\n".join([*lines[:2], *lines[1:]]) + "\n")
-    arguments = (*public, "--released", tmp_path / "twice.csv", "--truth", town / "walks.csv")
-    shown = run(*arguments, code=1).stdout
-    assert "CONVICTED" in shown and "attacks: not made (released: got a step of a user that stands twice" in shown
-    assert "not_made" in one_json(run(*arguments, "--json", code=1))["attacks"]
 
 
 def test_truth_of_other_states_is_refused(run, site, tmp_path, release_of):
@@ -153,9 +139,10 @@ def test_a_stream(run, public, town, tmp_path, one_json):
     path = tmp_path / "answers.jsonl"
     path.write_text(released.stdout)
     arguments = (*public, "--released", path, "--ledger", tmp_path / "l.db")
-    document = one_json(run(*arguments, "--statement", tmp_path / "said.json", "--json"))["released"]
+    checked = ("check-release", path, "--model", town / "model.npz", "--ledger", tmp_path / "l.db")
+    document = one_json(run(*checked, "--statement", tmp_path / "said.json", "--json", code=5))
     assert (document["convicted"], document["rows"], document["findings"]) == (False, 6, [])
-    assert "none beside the file" in run(*arguments).stdout
+    assert "no privacy statement" in run(*checked, code=5).stdout
     walks = tmp_path / "walks.csv"
     walks.write_text("user,t,lat,lon\n" + "".join(f"{u},2024-05-06T{c}:00Z,50.01,10.01\n" for u, c in places))
     assert "owner alone" in run(*arguments, "--truth", walks).stdout
@@ -166,8 +153,8 @@ def test_a_stream(run, public, town, tmp_path, one_json):
     assert "What a reader can still find" in page.read_text()
     (tmp_path / "answers.jsonl.privacy.json").rename(tmp_path / "said.json")
     path.write_text(released.stdout.replace('"step": 2', '"step": 3', 1))
-    assert "CONVICTED" in run(*arguments, "--statement", tmp_path / "said.json", code=1).stdout
-    assert "line 8" in _after(path, released.stdout + "{", run, arguments)
+    assert "CONVICTED" in run(*checked, "--statement", tmp_path / "said.json", code=1).stdout
+    assert "line 8" in _after(path, released.stdout + "{", run, checked)
 
 
 def _after(path, text, run, arguments):
@@ -175,17 +162,12 @@ def _after(path, text, run, arguments):
     return run(*arguments, code=2).stderr
 
 
-def test_another_ledger_is_named_and_nothing_is_added_up(run, public, released, town, tmp_path, release_of):
-    """Releases of the same people under the same plans, but others: no sum of that ledger is about this file."""
+def test_another_ledger_is_convicted(released, town, tmp_path, run, release_of):
+    """Releases of the same people under the same plans, but others."""
     run(*release_of(town, tmp_path))
-    shown = run(*public, "--released", released / "released.csv", "--ledger", tmp_path / "ledger.db", code=1).stdout
-    assert "the ledger does not belong to this file: of 36 rows" in shown
-    for words in ("totals", "account", "charged", "user '"):
-        assert words not in shown
-    other = run(
-        *public, "--released", released / "released.csv", "--ledger", released / "ledger.db", "--query", "x", code=1
-    )
-    assert "of query 'x' it holds 0" in other.stdout
+    checked = ("check-release", released / "released.csv", "--model", town / "model.npz")
+    assert "nothing is wrong" in run(*checked, "--ledger", released / "ledger.db").stdout
+    assert "wrong: ledger: not so" in run(*checked, "--ledger", tmp_path / "ledger.db", code=1).stdout
 
 
 @pytest.mark.parametrize(
@@ -209,9 +191,12 @@ def test_bad_input_is_one_line(run, public, released, town, tmp_path):
     cases = [
         (("--ledger", "l.db"), "--released"),
         (("--statement", "s.json"), "--released"),
-        (("--released", released / "released.csv", "--statement", "missing.json"), "--statement"),
-        (("--released", town / "walks.csv"), "released"),
-        (("--released", released / "released.csv", "--ledger", "missing.db"), "existing ledger"),
+        (("--released", released / "released.csv", "--truth", "t.csv", "--statement", "missing.json"), "missing.json"),
+        (("--released", town / "walks.csv"), "--truth"),
+        (
+            ("--released", released / "released.csv", "--ledger", "missing.db", "--truth", town / "walks.csv"),
+            "existing",
+        ),
         (("--released", released / "released.csv", "--truth", town / "people.csv"), "truth"),
         (("--steps", "0"), "steps"),
         (("--draws", "-3"), "--draws: got -3; expected a number of draws, 1 or more"),
@@ -220,7 +205,7 @@ def test_bad_input_is_one_line(run, public, released, town, tmp_path):
     for more, words in cases:
         result = run(*public, *more, code=2)
         assert words in result.stderr and result.stderr.count("\n") == 1
-    assert not (tmp_path / "missing.db").exists()
+    assert not (tmp_path / "no.db").exists()
 
 
 def test_a_bug_in_the_planner_is_exit_1(run, public, monkeypatch):

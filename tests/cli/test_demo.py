@@ -19,9 +19,10 @@ import dphmm
 from dphmm.cli.demo import FILES
 from dphmm.schedule_plan import read_plan
 from dphmm.simulated import Guesses
+from dphmm.statement.files import load_statement
+from dphmm.statement.parts import document
+from dphmm.statement.release import statement_schema
 from dphmm.states.maps import ground_distance
-from dphmm.storage.statement import load_statement, statement_schema
-from dphmm.storage.statement_types import document
 
 pytestmark = pytest.mark.slow
 Run = Callable[..., Result]

@@ -9,7 +9,7 @@ import zipfile
 from pathlib import Path
 
 import dphmm
-from dphmm.storage.statement import statement_schema
+from dphmm.statement.release import statement_schema
 from dphmm.storage.trajectories import REASONS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "files.md").read_text()

@@ -17,9 +17,10 @@ import pytest
 import dphmm
 from commands import BBOX
 from dphmm.accounting.event import LearningEvent, NoisyCounts, NotPrivateEvent, described, event_from
-from dphmm.storage.learned import COSTS, LEDGER_COSTS, learning_document
+from dphmm.statement.learning import Learning
+from dphmm.statement.parts import typed
+from dphmm.statement.release import ReleaseStatement, statement_schema
 from dphmm.storage.models import load_model
-from dphmm.storage.statement import statement_schema
 
 GRID = ("--grid", "1km", "--bbox", BBOX)
 PRIVATE = ("--epsilon", "1", "--max-length", "20")
@@ -49,8 +50,7 @@ def test_states_are_all_cells_and_the_event_is_the_caps(town, tmp_path, run, one
     assert str(event.epsilon) == "1/2"
     learning = document["learning"]
     assert (learning["epsilon"], learning["delta"], learning["private"]) == ("0.5", "0", True)
-    assert "replacing all sequences of one person" in learning["meaning"]
-    assert learning["not_covered"]
+    assert (learning["neighbours"], learning["unit"]) == ("replace", "owner")
     assert "replacing all sequences of one person" in result.stderr and "not covered" in result.stderr
     assert model.provenance["private"] is True
     assert "source_sha256" not in model.provenance and "n_users" not in model.provenance
@@ -293,7 +293,7 @@ def test_a_release_tells_both_guarantees_and_what_they_give_together(learned, tm
     # Replacing a person costs the model twice what adding them does.
     assert together == pytest.approx(2 + float(statement["totals"]["cost_sum"]))
     assert f"together epsilon {learning['together']['epsilon']}" in said
-    assert any("learned from" in sentence for sentence in statement["not_protected"])
+    assert "people of a learned model" in statement["not_protected"]
     assert statement["model"]["private"] is True
     assert statement["private"] is True
     for member in learning:
@@ -305,12 +305,10 @@ def test_a_release_tells_both_guarantees_and_what_they_give_together(learned, tm
 @pytest.mark.parametrize("whose", ["file", "ledger"])
 @pytest.mark.parametrize("delta", [Fraction(0), Fraction(1, 10**6)], ids=["laplace", "gaussian"])
 def test_what_both_lose_together_says_what_it_counts_and_where_it_holds(whose, delta):
-    """For a reader of this member alone: one fit, whose rows, which steps and histories, and what adds to it."""
+    """For a reader of this sentence alone: one fit, whose rows, which steps and histories, and what adds to it."""
     noise = NoisyCounts("counts", "gaussian" if delta else "laplace", Fraction(9), Fraction(9))
     event = LearningEvent((noise,), "add-remove", 9, 1, True, delta, unit="owner")
-    costs = {"file": COSTS, "ledger": LEDGER_COSTS}[whose]
-    both = learning_document(event, Fraction(3), costs)["together"]
-    said = both["meaning"]
+    said = Learning.of(event, Fraction(3)).both(ledger=whose == "ledger")
     rows = {"file": "the rows of this file that are of that person", "ledger": "the releases of that person in this"}
     for words in ("this one fit", rows[whose], "at all their steps", "histories that the model leaves possible",
                   "not counted are other models of the same people", "answers of queries", "other files or ledgers",
@@ -366,7 +364,7 @@ def test_a_model_with_replayable_noise_or_with_none_stays_labelled(learned, tmp_
     assert "noise can be replayed" in result.stderr and "warning" in result.stderr
     statement = json.loads((tmp_path / "released.csv.privacy.json").read_text())
     assert statement["private"] is False and statement["learning"]["private"] is False
-    assert "nothing is promised" in statement["learning"]["together"]["meaning"]
+    assert "nothing is promised" in typed(statement, ReleaseStatement).learning.both()
 
 
 def test_a_model_that_says_it_is_not_private_is_called_so(learned, tmp_path, run, release_of):
@@ -374,7 +372,7 @@ def test_a_model_that_says_it_is_not_private_is_called_so(learned, tmp_path, run
     result = run(*release_of(folder, tmp_path, "visits.csv", "complete.json"), "-q")
     assert "NOT PRIVATE: a baseline" in result.stderr
     statement = json.loads((tmp_path / "released.csv.privacy.json").read_text())
-    assert statement["learning"] is None and "NOT PRIVATE" in statement["model"]["meaning"]
+    assert statement["learning"] is None and typed(statement, ReleaseStatement).origin.startswith("NOT PRIVATE")
     assert "NO PRIVACY: NOT PRIVATE: a baseline" in run("account", "--model", tmp_path / "model.npz").stdout
 
 
@@ -408,7 +406,6 @@ def test_nothing_is_together_for_a_model_of_other_people(learned, tmp_path, run,
     statement = json.loads((tmp_path / "released.csv.privacy.json").read_text())
     jsonschema.validate(statement, statement_schema())
     assert statement["learning"]["together"] is None
-    assert "other people than those released" in statement["learning"]["not_covered"][-1]
 
 
 def test_a_stream_tells_nothing_together_for_a_model_of_other_people(learned, tmp_path, run):

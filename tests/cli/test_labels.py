@@ -76,7 +76,7 @@ def test_a_release_names_labels_and_how_sure(published):
 
 @pytest.mark.slow
 def test_every_command_reads_it(portal, published, tmp_path, run):
-    told = run("audit", *arguments(portal), "--released", published, "--ledger", portal / "l.db").stdout
+    told = run("check-release", published, *arguments(portal), "--ledger", portal / "l.db").stdout
     assert "released: 96 rows of 8 users under 1 plan: nothing is wrong" in told
     run("smooth", published, "--model", portal / "m.npz", "--policy", portal / "p.json", "-o", tmp_path / "s.parquet")
     smoothed = pd.read_parquet(tmp_path / "s.parquet")
@@ -99,8 +99,8 @@ def test_a_stream_answers_with_labels_too(portal, tmp_path, run):
     assert len(rows) == 12 and all(row["z"] in PAGES and 0 < row["confidence"] <= 1 for row in rows)
     assert list(rows[0]) == ["user", "t", "step", "z", "estimate", "confidence", "epsilon", "cost", "plan"]
     (tmp_path / "out.jsonl").write_text(out)
-    audit = ("audit", *arguments(portal, "--epsilon", "1"), "--released", tmp_path / "out.jsonl")
-    told = run(*audit, "--ledger", tmp_path / "l.db").stdout
+    audit = ("check-release", tmp_path / "out.jsonl", *arguments(portal), "--ledger", tmp_path / "l.db")
+    told = run(*audit, code=5).stdout
     assert "released: 12 rows of 1 users under 1 plan: nothing is wrong" in told
 
 
@@ -201,6 +201,6 @@ def test_names_that_look_like_formulas_numbers_or_dates_come_back_from_csv(tmp_p
     assert set(released.column("z").to_pylist()) == {*names, ""}
     run("release", *asked, *public, *promised, *outputs, "--resume")
     run("smooth", tmp_path / "r.csv", *public, "-o", tmp_path / "s.csv")
-    run("audit", *public, "--released", tmp_path / "r.csv", "--ledger", tmp_path / "l.db")
+    run("check-release", tmp_path / "r.csv", *public, "--ledger", tmp_path / "l.db")
     frame = pd.read_parquet(tmp_path / "visits.parquet")
     assert set(read_table(tmp_path / "s.csv", text=("user",)).column("user").to_pylist()) == set(frame["user"])

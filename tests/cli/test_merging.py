@@ -19,10 +19,10 @@ import pytest
 from commands import walk_rows, write_rows
 from dphmm.errors import InvalidInput
 from dphmm.markov.trajectories import fit_trajectories
+from dphmm.statement.release import statement_schema
 from dphmm.states.grid import Grid
 from dphmm.states.trajectory import Trajectories
 from dphmm.storage.models import load_model
-from dphmm.storage.statement import statement_schema
 
 BOX = "10.0,50.0,10.28,50.036"
 FIT = ("--grid", "1km", "--bbox", BOX, "--step", "5min")
@@ -124,9 +124,12 @@ def test_a_release_of_merged_states_through_every_command(farm, tmp_path, run, o
 
     again = run(*release, "-o", tmp_path / "again.csv", "--resume")
     assert [row["z_0"] for row in rows_of(tmp_path / "again.csv")] == [row["z_0"] for row in rows], again.stderr
-    audited = run("audit", *public, "--epsilon", "1", "--released", tmp_path / "released.csv",
-                  "--ledger", tmp_path / "ledger.db", "--truth", farm / "walks.csv", "--json")  # fmt: skip
-    assert not one_json(audited)["convicted"]
+    kept = ("--ledger", tmp_path / "ledger.db")
+    run("audit", *public, "--epsilon", "1", "--released", tmp_path / "released.csv", *kept, "--truth",
+        farm / "walks.csv")  # fmt: skip
+    assert one_json(run("check-release", tmp_path / "released.csv", *public, *kept, "--json"))["notes"] == []
+    described = run("check-release", tmp_path / "released.csv", *public[:2], *kept, "--json")
+    assert one_json(described)["code"] == 0
     run("smooth", tmp_path / "released.csv", *public, "-o", tmp_path / "smoothed.csv")
     assert len(rows_of(tmp_path / "smoothed.csv")) == 44
     page = ("report", tmp_path / "released.csv", "--model", farm / "model.npz")
@@ -143,8 +146,8 @@ def test_delta_sets_of_merged_states_pass_the_audit(farm, tmp_path, run, one_jso
     public = ("--model", farm / "model.npz", "--policy", farm / "merged.json")
     told = ("--epsilon", "1", "--ledger", tmp_path / "ledger.db")
     run("release", farm / "walks.csv", *public, *told, "-o", tmp_path / "released.csv", *choice)
-    audited = run("audit", *public, *told, "--released", tmp_path / "released.csv", *choice, "--json")
-    assert not one_json(audited)["convicted"]
+    audited = run("check-release", tmp_path / "released.csv", *public, *told[2:], "--json")
+    assert one_json(audited)["code"] == 0
     run("smooth", tmp_path / "released.csv", *public, "-o", tmp_path / "smoothed.csv")
     assert len(rows_of(tmp_path / "smoothed.csv")) == 44
 

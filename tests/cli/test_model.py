@@ -15,6 +15,7 @@ import pytest
 import dphmm
 from cli.conftest import altered
 from commands import BBOX, write_rows
+from dphmm.statement.files import load_statement
 from dphmm.storage.models import load_model
 
 GRID = ("--bbox", BBOX, "--cell", "1km", "--step", "5min", "--max-speed", "20km/h")
@@ -55,8 +56,7 @@ def test_a_release_says_that_nobodys_data_is_in_the_model(run, made, town, tmp_p
     )
     assert statement["plans"]["count"] == 1
     given = ("--model", made / "model.npz", "--policy", made / "radius.json")
-    audited = run("audit", *given, "--epsilon", "1", "--released", out, "--ledger", ledger).stdout
-    assert "as the model's file says" in audited
+    assert "nothing is wrong" in run("check-release", out, *given, "--ledger", ledger).stdout
     run("smooth", out, *given, "-o", tmp_path / "s.csv")
     run("report", out, *given, "-o", tmp_path / "r.html")
     assert "Nobody" in (tmp_path / "r.html").read_text()
@@ -91,8 +91,8 @@ def test_leakage_is_refused_with_a_remedy(run, made, town):
     out = run("release", town / "walks.csv", *given, "--path-epsilon", "10", "--steps", "30", "-o", made / "t.csv",
               "--ledger", made / "t.db").stderr  # fmt: skip
     assert "at most 30 in 30 steps for each person" in " ".join(out.split())
-    stated = json.loads((made / "t.csv.privacy.json").read_text())["sequence"]
-    assert "two neighbouring paths lose at most 10" in stated["meaning"][0]
+    promise = load_statement(made / "t.csv").promise
+    assert promise == dphmm.SequencePromise(10, steps=30) and "lose at most 10" in promise.sentence()
 
 
 def test_tuning_takes_a_model_with_a_jump(run, made):

@@ -16,10 +16,12 @@ import numpy as np
 import pytest
 
 import dphmm
+from dphmm.statement.files import load_statement
+from dphmm.statement.origin import AGAINST, verdict
+from dphmm.statement.parts import document, typed
+from dphmm.statement.release import ReleaseStatement, statement_schema
 from dphmm.storage.inputs import file_digest
 from dphmm.storage.models import load_people, people_path, save_people
-from dphmm.storage.statement import load_statement, statement_schema
-from dphmm.storage.statement_types import document
 
 PEOPLE = tuple(f"v{number}" for number in range(6))
 #: Nobody of the model, some, and everybody.
@@ -119,9 +121,7 @@ def test_the_statement_says_what_is_known_and_no_more(of, said, file, released, 
     model, private = statement["model"], statement["private"]
     assert (private, model["people"], model["people_known_by"]) == expected
     assert type(private) is type(expected[0])
-    assert statement["promise"]["holds"] == private
-    assert bool(statement["not_private_because"]) == (private is False)
-    assert bool(statement["unknown_because"]) == (private == "unknown")
+    assert verdict(statement["reasons"]) == private
     document = one_json(result)
     assert (document["private"], document["model_people"], document["model_people_known_by"]) == expected
     ignored = "is of another model than model.npz" in result.stderr
@@ -133,13 +133,14 @@ def test_the_statement_says_what_is_known_and_no_more(of, said, file, released, 
 
 @pytest.mark.parametrize("of", OF)
 def test_words_that_stand_alone_say_how_it_is_known(of, released):
-    """A reader of one member alone is told who says so, and what was compared."""
-    _, statement = released(of, None, "none")
+    """A reader of one sentence alone is told who says so, and what was compared."""
+    _, written = released(of, None, "none")
     if of == "private":
         return
-    for member in (statement["model"]["meaning"], statement["promise"]["assumes"], statement["not_protected"][-1]):
-        assert "as far as user names tell" in member and "one person under two names" in member
-    assert len(statement["promise"]["meaning"]) == 2
+    statement = typed(written, ReleaseStatement)
+    for sentence in (statement.origin, statement.sentence("assumes"), statement.hides_not[-1]):
+        assert "as far as user names tell" in sentence and "one person under two names" in sentence
+    assert len(statement.promised) == 2
 
 
 @pytest.mark.parametrize(
@@ -152,9 +153,10 @@ def test_words_that_stand_alone_say_how_it_is_known(of, released):
     ],
 )
 def test_a_promise_that_is_not_known_to_hold_says_so_first(of, said, first, released):
-    _, statement = released(of, said, "absent")
-    assert statement["promise"]["meaning"][0].startswith(first)
-    assert ("as the data owner says" in statement["promise"]["assumes"]) == (said is not None)
+    _, written = released(of, said, "absent")
+    statement = typed(written, ReleaseStatement)
+    assert statement.promised[0].startswith(first)
+    assert ("as the data owner says" in statement.sentence("assumes")) == (said is not None)
 
 
 def test_nothing_of_the_file_is_published(released, tmp_path, models):
@@ -312,7 +314,7 @@ def test_statements_of_python_callers_are_unknown_unless_they_say(models):
     from dphmm.batch import Batch
     from dphmm.states import Trajectories
     from dphmm.storage.released import Published
-    from dphmm.storage.statement import privacy_statement
+    from statement.told import statement_of
 
     fitted = dphmm.load_model(models["not private"] / "model.npz")
     policy = dphmm.load_policy(models["not private"] / "complete.json", model=fitted)
@@ -323,11 +325,11 @@ def test_statements_of_python_callers_are_unknown_unless_they_say(models):
         published = Published(row for chunk in batch.run(rows) for row in chunk)
         parts = {"model": fitted, "policy": policy, "space": fitted.space, "options": batch.setting.options}
         whom = {} if said is None else {"model_people": said}
-        statement = document(privacy_statement(published, **parts, **whom))
-        found[replayed, said] = statement["private"]
-        assert statement["promise"]["holds"] == statement["private"]
-        assert len(statement["not_private_because"]) == replayed + (said == "same")
-        assert len(statement["unknown_because"]) == (not replayed and said in ("unknown", None))
+        statement = statement_of(published, **parts, **whom)
+        found[replayed, said] = statement.private
+        against = len(set(statement.reasons) & AGAINST.keys())
+        assert against == replayed + (said == "same")
+        assert len(statement.reasons) - against == (not replayed and said in ("unknown", None))
     assert found == {
         (False, "others"): True, (False, "same"): False, (False, "unknown"): "unknown", (False, None): "unknown",
         (True, "others"): False, (True, "same"): False, (True, "unknown"): False, (True, None): False,

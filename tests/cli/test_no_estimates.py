@@ -69,8 +69,7 @@ def test_a_file_is_continued_and_rewritten_in_either_form(forms, town, tmp_path,
     assert [alone(row) for row in after if int(row["step"]) <= 5] == [alone(row) for row in before]
     now = held(tmp_path / "ledger.db")
     assert {key: some[:5] for key, some in now.items()} == entries
-    checked = run("audit", *public, "--epsilon", 1, "--released", tmp_path / "released.csv",
-                  "--ledger", tmp_path / "ledger.db")  # fmt: skip
+    checked = run("check-release", tmp_path / "released.csv", *public, "--ledger", tmp_path / "ledger.db")
     assert "nothing is wrong" in checked.stdout
 
 
@@ -107,8 +106,7 @@ def test_lines_of_a_stream_have_no_member_of_an_estimate(town, tmp_path, run, re
         assert all(row.keys() >= ESTIMATES for row in rows) is not bool(form)
         found.append([alone(row) for row in rows])
         (tmp_path / f"{number}.jsonl").write_text(result.stdout)
-        audited = run("audit", *public, "--epsilon", 1, "--released", tmp_path / f"{number}.jsonl",
-                      "--ledger", tmp_path / "ledger.db")  # fmt: skip
+        audited = run("check-release", tmp_path / f"{number}.jsonl", *public, "--ledger", tmp_path / "ledger.db")
         assert "nothing is wrong" in audited.stdout
     assert found[0] == found[1][:4] and found[1] == found[2]
 

@@ -32,7 +32,7 @@ def lines_of(command, town, released, run):
         return told
     words = {
         "dry run": ("release", town / "walks.csv", *_public(town), "--dry-run"),
-        "audit": ("audit", *_public(town), "--released", out / "released.csv", "--ledger", out / "ledger.db"),
+        "audit": ("audit", *_public(town), "--released", out / "released.csv", "--truth", town / "walks.csv"),
         "table": ("audit", *_public(town), "--mechanism", "optimal-table"),
         "inspect": ("inspect", town / "model.npz", *_public(town)[2:], "--steps", "3"),
         "account": ("account", out / "ledger.db"),

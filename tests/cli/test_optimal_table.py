@@ -4,11 +4,10 @@ do is one line.
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from dphmm.mechanisms import OptimalTable
+from dphmm.statement.files import load_statement
 
 
 @pytest.fixture(scope="module")
@@ -23,10 +22,10 @@ def test_what_is_released_are_answers_of_the_map_and_the_statement_says_so(table
     rows = rows_of(table / "released.csv")
     places = {(float(row["z_0"]) % 1000, float(row["z_1"]) % 1000) for row in rows}
     assert len(rows) == 36 and places == {(500.0, 500.0)}
-    statement = json.loads((table / "released.csv.privacy.json").read_text())
-    assert statement["mechanism"]["asked"] == OptimalTable.name
-    assert statement["mechanism"]["chosen"] == {OptimalTable.name: 36}
-    text = json.dumps(statement)
+    statement = load_statement(table / "released.csv")
+    assert statement.mechanism.asked == OptimalTable.name
+    assert statement.mechanism.chosen == {OptimalTable.name: 36}
+    text = " ".join(sentence for _, sentence in statement.rows())
     assert "nearly for certain in which connected part" in text and "noise is widened" not in text
 
 
@@ -35,7 +34,7 @@ def test_the_audit_of_plan_and_file_finds_nothing(town, table, run, one_json):
     choice = ("--mechanism", OptimalTable.name)
     told = run("audit", *public, *choice)
     assert "keeps epsilon for every required pair" in told.stdout + told.stderr
-    run("audit", *public, *choice, "--released", table / "released.csv", "--ledger", table / "ledger.db")
+    run("check-release", table / "released.csv", *public[:4], "--ledger", table / "ledger.db")
     run(
         "audit", *public, *choice, "--released", table / "released.csv", "--ledger", table / "ledger.db",
         "--truth", town / "walks.csv",

@@ -96,9 +96,7 @@ def test_the_statement_and_the_ledger_name_the_table(town, published):
 @pytest.mark.slow
 def test_every_reader_of_the_file_takes_the_table(town, published, tmp_path, run):
     given = ("--mechanism", town / "t.npz")
-    audited = run(
-        "audit", *arguments(town, "--epsilon", "1"), *given, "--released", published, "--ledger", town / "l.db"
-    )
+    audited = run("check-release", published, *arguments(town), *given, "--ledger", town / "l.db")
     assert "nothing is wrong" in audited.stdout
     run("smooth", published, *arguments(town), *given, "-o", tmp_path / "s.parquet")
     run("report", published, *arguments(town), *given, "-o", tmp_path / "r.html")

@@ -22,6 +22,8 @@ import pytest
 
 import dphmm
 from dphmm.dependent import _dependence
+from dphmm.statement.parts import typed
+from dphmm.statement.query import QueryStatement
 
 CANARY = "CANARY_7f3a_hidden"
 OUT = ("-o", "out.csv")
@@ -150,7 +152,7 @@ def test_each_dependence_leaves_a_record_its_share(ask, noiseless, dependence, p
     """ann has 3 records, bob 2, cid 1; ann and bob are friends."""
     ask(HISTOGRAM, "--dependence", *dependence.split())
     assert noiseless == [Fraction(2) / per_record]
-    assert Fraction(statement()["per_record"]["epsilon"]) == per_record
+    assert Fraction(statement()["per_record"]) == per_record
     assert statement()["epsilon"] == "1"
 
 
@@ -162,8 +164,8 @@ def test_friends_of_friends_of_friends_share_a_budget(ask, place, noiseless):
     (place / "friends.csv").write_text("a,b\nann,bob\nbob,cid\ncid,dan\n")
     ask(HISTOGRAM, "--dependence", "friends:friends.csv", "--max-rows-per-user", "1")
     assert noiseless == [Fraction(2) * 4]
-    assert "the largest circle has 4 people" in statement()["dependence"]["meaning"]
-    assert "public, as the data owner says" in statement()["dependence"]["meaning"]
+    meaning = typed(statement(), QueryStatement).dependence.sentence()
+    assert "the largest circle has 4 people" in meaning and "public, as the data owner says" in meaning
 
 
 @pytest.mark.slow
@@ -174,11 +176,11 @@ def test_a_chain_leaves_a_record_what_the_library_says(site, ask, of_chain, nois
     assert noiseless == [2 / wanted.per_record]
     assert wanted.per_record < 1
     said = statement()
-    assert said["mechanism"]["name"] == "markov"
-    assert "recursion" in said["proved"]["by"]
+    assert said["mechanism"] == "markov"
+    assert "recursion" in said["proved_by"]
     # The model was fitted to these very visits, without privacy: its noise scale is made of them.
-    assert said["private"] is said["promise"]["holds"] is False and said["epsilon"] is None
-    assert said["promise"]["meaning"].startswith("nothing is promised: the model")
+    assert said["private"] is False and said["epsilon"] is None
+    assert typed(said, QueryStatement).sentence().startswith("nothing is promised: the model")
     assert "warning: the model" in told.stderr
 
 
@@ -232,7 +234,7 @@ def test_the_warning_is_of_the_noisy_counts(ask, monkeypatch):
 def test_points_of_one_person_or_of_friends_share_a_budget(ask, noiseless, question, dependence, size):
     """ann has 2 rows, bob 1, cid 2; ann and bob are friends."""
     ask(EVERY[question], "--dependence", *dependence.split())
-    assert Fraction(statement()["per_record"]["epsilon"]) == Fraction(1, size)
+    assert Fraction(statement()["per_record"]) == Fraction(1, size)
 
 
 def test_a_start_from_a_table(ask, noiseless, place):
@@ -277,10 +279,12 @@ def test_a_classifier_in_the_units_of_its_table(ask, noiseless, kind):
 def test_the_statement_is_about_the_file_and_says_what_is_promised(ask, name):
     printed = ask(EVERY[name], "--json", "--dependence", "group:2")
     said = statement()
-    assert json.loads(printed.stdout)["promise"] == said["promise"]
-    assert said["private"] is said["promise"]["holds"] is True and said["randomness"]["secure"]
-    assert (said["epsilon"], said["per_record"]["epsilon"]) == ("1", "0.5")
-    assert said["proved"]["where"].startswith("docs/proofs/")
+    shown = json.loads(printed.stdout)
+    assert [shown[name] for name in ("unit", "dependence", "proved_by")] == [
+        said[name] for name in ("unit", "dependence", "proved_by")
+    ]
+    assert said["private"] is True and said["replayable"] is False
+    assert (said["epsilon"], said["per_record"]) == ("1", "0.5")
     assert len(said["not_protected"]) >= 4
 
     assert said["file"] == {"name": "out.csv", "sha256": hashlib.sha256(Path("out.csv").read_bytes()).hexdigest()}

@@ -21,6 +21,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from dphmm.statement.parts import typed
+from dphmm.statement.query import QueryStatement
 from noisy_numbers import loss, replaced
 
 OUT = ("-o", "out.csv")
@@ -320,11 +322,11 @@ def test_what_is_said_of_a_model_that_was_fitted_without_privacy(ask, site):
         ask(chain, data, *(() if people is None else ("--model-people", people)))
         said = json.loads(Path("out.csv.privacy.json").read_text())
         # The noise here can be replayed by nobody, and is none.
-        assert (said["format"], said["private"], said["promise"]["holds"]) == (2, holds, holds)
-        assert bool(said["not_private_because"]) == (holds is False)
-        assert bool(said["unknown_because"]) == (holds == "unknown")
+        assert (said["format"], said["private"]) == (3, holds)
+        due = {False: ["fitted on these records"], "unknown": ["fitted on unknown people"], True: []}
+        assert said["reasons"] == due[holds]
         assert (said["epsilon"] is None) == (holds is False)
-        meaning = said["promise"]["meaning"]
+        meaning = typed(said, QueryStatement).sentence()
         assert ("as the data owner says" in meaning) == (people == "others")
         assert meaning.startswith("if the model") == (holds == "unknown")
         assert meaning.startswith("nothing is promised") == (holds is False)
@@ -344,8 +346,8 @@ def test_what_is_said_of_states_of_a_model_that_was_fitted_without_privacy(ask, 
     ]:
         (_, told, _, _), _ = ask(line, data, *(() if people is None else ("--model-people", people)))
         said = json.loads(Path("out.csv.privacy.json").read_text())
-        assert (said["private"], said["promise"]["holds"]) == (holds, holds)
-        assert ("model" in told) and bool(said["unknown_because"]) == (holds == "unknown")
+        assert said["private"] == holds and "model" in told
+        assert ("fitted on unknown people" in said["reasons"]) == (holds == "unknown")
 
 
 def test_a_long_cell_is_its_own_row_s(ask):
@@ -366,7 +368,7 @@ def test_what_is_hidden_is_said_in_each_statement(ask):
         "friends:friends.csv --max-rows-per-user 2": "all rows of all people of one circle of friends",
     }.items():
         ask(POINTS, "\n".join([header, *rows]), "--dependence", *how.split())
-        said = json.loads(Path("out.csv.privacy.json").read_text())
-        assert said["unit_of_privacy"].startswith(words)
-        assert ("who is in the data" in said["not_protected"][0]) == (how == "independent")
+        said = typed(json.loads(Path("out.csv.privacy.json").read_text()), QueryStatement)
+        assert said.unit.sentence(whole=said).startswith(words)
+        assert ("presence" in said.not_protected) == (how == "independent")
     assert pd.read_csv("out.csv").shape == (2, 4)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dphmm
+from dphmm.statement.files import load_statement
 
 pytestmark = pytest.mark.replayed_words
 
@@ -22,7 +24,9 @@ def folder(town, tmp_path, monkeypatch, run):
     public = ("--model", town / "model.npz", "--policy", town / "radius.json")
     files = ("-o", "released.parquet", "--ledger", "ledger.db")
     run("release", town / "walks.csv", *public, "--epsilon", 1, *files, "--model-people", "others")
-    run("audit", *public, "--released", "released.parquet", "--plans", "plans.json")
+    run("check-release", "released.parquet", *public, "--plain", "plain", code=5)
+    shutil.copy("plain/plans.json", "plans.json")
+    shutil.rmtree("plain")
     space = dphmm.load_model(town / "model.npz").space
     with Path("states.csv").open("w", newline="") as file:
         writer = csv.writer(file)
@@ -74,8 +78,7 @@ def test_a_statement_elsewhere_or_none(folder, run):
     assert "Take any two states" in run("read", "released.parquet", "--statement", "said.json").stdout
     told = json.loads((folder / "said.json").read_text())
     told["model"] |= {"people": "same", "people_known_by": "names"}
-    told |= {"private": False, "not_private_because": ["the seed is known"]}
-    told["promise"]["holds"] = False
+    told |= {"private": False, "reasons": ["fitted on released"]}
     (folder / "said.json").write_text(json.dumps(told))
     said = run("read", "released.parquet", "--statement", "said.json").stdout
     assert (
@@ -83,6 +86,13 @@ def test_a_statement_elsewhere_or_none(folder, run):
         and "Take any two states" not in said
     )
     assert "you may be at most" not in said
+
+
+def test_every_sentence_of_a_statement_is_printed_on_request(folder, run):
+    said = run("read", "released.parquet", "--sentences").stdout.splitlines()
+    assert said == [f"{name}: {sentence}" for name, sentence in load_statement("released.parquet").rows()]
+    (folder / "released.parquet.privacy.json").unlink()
+    assert "--sentences: got no privacy statement" in run("read", "released.parquet", "--sentences", code=2).stderr
 
 
 def test_a_column_that_no_release_has_is_shown_nowhere(folder, run):
@@ -100,8 +110,7 @@ def test_a_column_that_no_release_has_is_shown_nowhere(folder, run):
 def test_a_statement_that_does_not_know_promises_nothing(folder, run):
     told = json.loads((folder / "released.parquet.privacy.json").read_text())
     told["model"] |= {"people": "unknown", "people_known_by": None}
-    told |= {"private": "unknown", "unknown_because": ["nobody says whose model it is"]}
-    told["promise"]["holds"] = "unknown"
+    told |= {"private": "unknown", "reasons": ["fitted on unknown people"]}
     (folder / "released.parquet.privacy.json").write_text(json.dumps(told))
     said = run("read", "released.parquet").stdout
     assert "it is not known whether anything is promised: the model was fitted without privacy, and nobody" in said
@@ -157,9 +166,8 @@ def _other(run, town, name, value):
     over = ("--path-epsilon", 4, "--steps", 12) if name == "--schedule" else ()
     files = ("-o", "other.parquet", "--ledger", "other.db", "--model-people", "others")
     run("release", town / "walks.csv", *public, "--epsilon", 1, *files, *over, name, value)
-    asked = () if over else (name, value)
-    run("audit", *public, "--released", "other.parquet", *asked, "--plans", "other.json")
-    return "--plans", "other.json", "--likelihood", "states.csv", "-o", "read.parquet"
+    run("check-release", "other.parquet", *public, "--plain", "other", code=5)
+    return "--plans", "other/plans.json", "--likelihood", "states.csv", "-o", "read.parquet"
 
 
 def test_a_planned_schedule_has_regions(folder, run, town):

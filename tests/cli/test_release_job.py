@@ -14,8 +14,9 @@ import sys
 import jsonschema
 import pytest
 
+from dphmm.statement.parts import typed
+from dphmm.statement.release import ReleaseStatement, statement_schema
 from dphmm.storage.ledger import open_ledger
-from dphmm.storage.statement import statement_schema
 from dphmm.stream import BadLine, parse_line
 
 
@@ -117,8 +118,8 @@ def test_a_line_that_cannot_be_read_neither_closes_a_bin_nor_hides_a_line_of_it(
 def test_the_statement_of_a_stream_names_its_rule(town, tmp_path, run, stream_of, rule):
     arguments = [*stream_of(town, tmp_path), "--statement", tmp_path / "s.json", "--answer", rule]
     run(*arguments, input=place("u", "08:00:00"))
-    said = stated(tmp_path / "s.json")["answer"]
-    assert said["name"] == rule and f"one step the {rule} in time is answered" in said["meaning"]
+    statement = typed(stated(tmp_path / "s.json"), ReleaseStatement)
+    assert statement.answer == rule and f"one step the {rule} in time is answered" in statement.sentence("answer")
 
 
 def test_restarted_only_with_resume_and_where_it_was(town, tmp_path, run, stream_of):

@@ -52,7 +52,7 @@ def test_a_plan_is_released_stated_audited_smoothed_reported_and_resumed(folder,
     statement = json.loads((folder / "released.parquet.privacy.json").read_text())
     assert statement["schedule"]["at"] == plan["schedule"]["at"] and statement["schedule"]["not_asked"] == 30
     assert statement["sequence"]["total"] == "4" and statement["epsilon"] == "2"
-    audit = ("audit", "--released", "released.parquet", *PUBLIC, "--epsilon", 2)
+    audit = ("check-release", "released.parquet", *PUBLIC)
     assert "nothing is wrong" in run(*audit, "--ledger", "ledger.db").stdout
     run("smooth", "released.parquet", *PUBLIC, "-o", "smoothed.parquet")
     smoothed = pq.read_table("smoothed.parquet").to_pylist()
@@ -74,8 +74,7 @@ def test_rows_after_the_sequence_of_a_plan_are_told(folder, run):
 
 def test_csv_and_lines_are_audited_too(folder, plan, run):
     release(run, "--plan", "plan.json", out="released.csv")
-    audit = ("audit", *PUBLIC, "--epsilon", 2)
-    assert "nothing is wrong" in run(*audit, "--released", "released.csv", "--ledger", "ledger.db").stdout
+    assert "nothing is wrong" in run("check-release", "released.csv", *PUBLIC, "--ledger", "ledger.db").stdout
     lines = [
         json.dumps({"user": "a", "t": f"2024-05-06T08:{5 * k:02d}:00Z", "lat": 50.01, "lon": 10.02}) for k in range(12)
     ]
@@ -96,7 +95,7 @@ def test_csv_and_lines_are_audited_too(folder, plan, run):
     assert len(told) == 12 and sum(row["plan"] is not None for row in told) == 2
     assert "10 lines not asked by the schedule" in said.stderr
     stated = ("--statement", "lines.privacy.json", "--ledger", "stream.db")
-    assert "nothing is wrong" in run(*audit, "--released", "lines.jsonl", *stated).stdout
+    assert "nothing is wrong" in run("check-release", "lines.jsonl", *PUBLIC, *stated).stdout
 
 
 @pytest.mark.parametrize("kind", ["planned", "paced"])
@@ -107,7 +106,7 @@ def test_a_schedule_is_planned_by_the_release_itself_and_kept_by_the_ledger(fold
     assert 0 < sum(row["plan"] is not None for row in rows) <= 6 and len(rows) == 36
     release(run, *asked, "--resume")
     assert pq.read_table("released.parquet").to_pylist() == rows
-    audit = ("audit", "--released", "released.parquet", *PUBLIC, "--epsilon", 2, "--ledger", "ledger.db")
+    audit = ("check-release", "released.parquet", *PUBLIC, "--ledger", "ledger.db")
     assert "nothing is wrong" in run(*audit).stdout
     again = release(run, "--path-epsilon", 4, "--steps", 12, "--epsilon", 2, "--resume", code=2)
     assert "schedule" in again.stderr and "Traceback" not in again.stderr

@@ -127,7 +127,7 @@ REFUSED = {
     "another policy": (lambda t, s: s["policy"].update(sha256="0" * 64) or t, "--policy: got another policy than"),
     "another space": (lambda t, s: s["space"].update(sha256="0" * 64) or t, "--model: got another space than"),
     "another version": (
-        lambda t, s: s["software"].update(algorithm_version=99) or t,
+        lambda t, s: s.update(algorithm_version=99) or t,
         "statement: got one of algorithm version 99",
     ),
     "an incomplete statement": (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,8 @@ import choosing
 import dphmm
 from dphmm.errors import InvalidInput
 from dphmm.session.setting import Setting, Subjects
-from dphmm.storage.statement import stated_varied
+from dphmm.statement.files import load_statement
+from dphmm.statement.release import Varied
 
 pytestmark = pytest.mark.replayed_words
 
@@ -72,7 +74,7 @@ def test_choices_are_released_stated_audited_and_shown(town):
     model, policy, _ = choosing.public(town)
     report = dphmm.read_report(town / "out.csv", model, policy, progress=False, **given(town))
     page = dphmm.write_report(town / "report.html", report).read_text()
-    assert "at most epsilon\N{NO-BREAK SPACE}2" in page and "step_choices=CHOICES, initials=INITIALS)" in page
+    assert "at most epsilon\N{NO-BREAK SPACE}2" in page and "initials=INITIALS)" in page
     with pytest.raises(InvalidInput, match="step_choices"):
         dphmm.read_report(town / "out.csv", model, policy, progress=False, initials=INITIALS)
     with pytest.raises(InvalidInput, match="initials"):
@@ -88,7 +90,7 @@ def test_commands_read_no_release_with_choices(town, which):
     choosing.release(town, "out.csv", **{name: value for name, value in given(town).items() if name in which})
     public = ("--model", town / "model.npz", "--policy", town / "policy.json")
     for command in (
-        ("audit", "--released", town / "out.csv", *public),
+        ("audit", "--released", town / "out.csv", "--truth", town / "walks.csv", *public),
         ("smooth", town / "out.csv", *public, "-o", town / "s.csv"),
         ("leakage", town / "out.csv", *public, "--event", "4", "--from", "1", "--to", "1"),
         ("report", town / "out.csv", *public, "-o", town / "r.html"),
@@ -101,10 +103,10 @@ def test_commands_read_no_release_with_choices(town, which):
 def test_an_audit_with_other_choices_convicts(town):
     choosing.release(town, "out.csv", **given(town))
     for changed, finding in (
-        ({"step_choices": chosen(town, epsilon=3)}, "of what was chosen for steps otherwise"),
+        ({"step_choices": chosen(town, epsilon=3)}, "varied is"),
         ({"step_choices": chosen(town, last="2024-05-07T01:59Z")}, "whose plan is not"),
-        ({"initials": {"b": 5}}, "of who begins where otherwise"),
-        ({"initials": {"a": 4}}, "the initial of the ledger is"),
+        ({"initials": {"b": 5}}, "beginnings is"),
+        ({"initials": {"a": 4}}, "beginnings is"),
     ):
         assert finding in found(town, **given(town, **changed))
 
@@ -120,10 +122,10 @@ def test_a_step_that_has_the_choice_of_another_is_convicted_by_ledger_and_by_tim
 @pytest.mark.parametrize(
     ("change", "finding"),
     [
-        (lambda told: told["varied"]["chosen"][0].update(epsilon="1"), "of what was chosen for steps otherwise"),
-        (lambda told: told.pop("varied"), "of what was chosen for steps otherwise"),
-        (lambda told: told["beginnings"].update(subjects=2), "of who begins where otherwise"),
-        (lambda told: told.pop("beginnings"), "of who begins where otherwise"),
+        (lambda told: told["varied"]["chosen"][0].update(epsilon="1"), "varied is"),
+        (lambda told: told.pop("varied"), "varied is"),
+        (lambda told: told["beginnings"].update(subjects=2), "beginnings is"),
+        (lambda told: told.pop("beginnings"), "beginnings is"),
     ],
 )
 def test_a_statement_that_tells_of_other_choices_is_convicted(town, change, finding):
@@ -148,9 +150,7 @@ def test_a_statement_tells_what_holds_at_every_step(run, tmp_path):
         told.append(statement_of(tmp_path, f"{number}.csv"))
         if choices:
             edit(tmp_path, lambda statement: statement["sequence"].update(couples=True), f"{number}.csv")
-            assert "says sequence.couples True, and it is not known" in found(
-                tmp_path, None, f"{number}.csv", **choices
-            )
+            assert "that the model couples is not known" in found(tmp_path, None, f"{number}.csv", **choices)
     covered = [one["covered_distance"]["metres"] for one in told]
     assert covered[0] == covered[2] >= 1100 > covered[1] >= 680
     assert [one["sequence"]["couples"] for one in told] == [True, "unknown", "unknown"]
@@ -179,16 +179,12 @@ def test_words_speak_of_the_policy_of_the_step_where_steps_have_their_own(town):
     choices = {"step_choices": choosing.steps_of(town, {"2024-05-06T22:10Z": {"policy": wide}})}
     choosing.release(town, "plain.csv", ledger="plain.db")
     choosing.release(town, "own.csv", ledger="own.db", **choices)
-    told = {own: statement_of(town, f"{name}.csv") for own, name in ((False, "plain"), (True, "own"))}
+    told = {own: load_statement(town / f"{name}.csv") for own, name in ((False, "plain"), (True, "own"))}
     for own, statement in told.items():
-        words = " ".join(statement["not_protected"])
+        words = " ".join(statement.hides_not)
         policy = "the step's own policy" if own else "the policy"
         assert f"no edge of {policy} joins" in words
-        assert ("its own policy" in statement["totals"]["epsilon_sum_meaning"]) == own
-    meaning = told[False]["totals"]["epsilon_sum_meaning"]
-    edit(town, lambda statement: statement["totals"].update(epsilon_sum_meaning=meaning), "own.csv")
-    words = found(town, None, "own.csv", **choices)
-    assert "other words than its choices promise for totals.epsilon_sum_meaning" in words
+        assert ("its own policy" in statement.totals.sentence("epsilon_sum", statement)) == own
 
 
 def test_on_a_delta_set_a_named_partner_is_not_promised_where_the_step_does_not_plan_on_the_state():
@@ -207,7 +203,7 @@ def test_on_a_delta_set_a_named_partner_is_not_promised_where_the_step_does_not_
         )
         logs = np.array([plan.log_likelihood(np.array([z])) for z in range(-20, 20)])
         losses[constraint] = np.abs(logs[:, 4] - logs[:, 0]).max()
-        words[constraint] = stated_varied(subjects).meaning[-1]
+        words[constraint] = Varied.of(subjects).said(whole=SimpleNamespace(constraint=constraint))[-1]
     assert losses["support"] <= 1 + 1e-9 and words["support"].endswith("that was named for it.")
     assert losses["delta=0.2"] > 2 and "where the step plans on that state" in words["delta=0.2"]
 
@@ -218,7 +214,7 @@ def test_an_audit_says_where_nothing_tells_which_step_a_row_is_of(tmp_path):
     (tmp_path / "walks.csv").write_text("user,step,state\na,5,1\na,6,2\na,7,5\n")
     choices = {"step_choices": {6: {"epsilon": Fraction(1, 3)}}}
     choosing.release(tmp_path, "out.csv", **choices)
-    said = "which steps have choices of their own, of 1 users"
+    said = "which rows are of the chosen steps"
     assert said in " ".join(choosing.audit(tmp_path, "out.csv", ledger=None, **choices).lines)
     assert said not in " ".join(choosing.audit(tmp_path, "out.csv", **choices).lines)
 

@@ -109,7 +109,7 @@ def test_after_it_no_command_compiles_anything_also_at_another_path(tmp_path):
         ("release", "demo-out/trajectories.parquet", *setting, "-o", "sets.csv", "--ledger", "sets.db",
          "--constraint", "delta=0.05"),
         ("smooth", "again.csv", model, policy, "-o", "smoothed.csv"),
-        ("audit", *setting, "--released", "again.csv", "--ledger", "again.db"),
+        ("check-release", "again.csv", model, policy, "--ledger", "again.db"),
     ):  # fmt: skip
         done = python(COUNTED, *words, source=away, at=tmp_path, DPHMM_KERNELS=str(kept))
         assert done.returncode == 0, (words, done.stderr)

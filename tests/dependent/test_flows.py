@@ -21,6 +21,8 @@ import dphmm
 from dphmm.accounting import MemoryLedger
 from dphmm.dependent import flows
 from dphmm.errors import InvalidInput
+from dphmm.statement.parts import typed
+from dphmm.statement.query import QueryStatement
 from noisy_numbers import loss, replaced
 
 STATES = ["home", "work"]
@@ -80,13 +82,14 @@ def test_trips_of_people_do_not_mix_and_gaps_are_passed(monkeypatch):
 @pytest.mark.replayed_words
 def test_the_statement_says_whose_rows_are_hidden_and_how_many_trips_count():
     found = dphmm.query("flows", frame(OTHERS), "group:2", 1, states=STATES)
-    said = found.statement
+    said = typed(found.statement, QueryStatement)
     assert found.epsilon == 1 and list(found.table.columns) == ["origin", "destination", "count"]
     assert [*zip(found.table.origin, found.table.destination, strict=True)] == list(itertools.product(STATES, repeat=2))
-    assert said["unit_of_privacy"].startswith("all rows of one person, whose first 2 trips count")
-    assert "all records of one person may depend on each other in any way" in said["dependence"]["meaning"]
-    assert [(part["sensitivity"], part["scale"]) for part in said["mechanism"]["noise"]] == [("2", "4")]
-    assert json.dumps(said)
+    unit = said.unit.sentence(whole=said)
+    assert unit.startswith("all rows of one person, whose first 2 trips count")
+    assert "all records of one person may depend on each other in any way" in said.dependence.sentence()
+    assert [(part.sensitivity, part.scale) for part in said.noise] == [("2", "4")]
+    assert json.dumps(found.statement)
 
 
 @pytest.mark.parametrize(

@@ -308,9 +308,9 @@ class Above(Question):
         counts = np.array([int((values > self.limit).sum())])
         noisy, part = add_integer_noise(counts, Fraction(1), budget.per_record, "above", bits)
         answered = Answered(pd.DataFrame({"above": noisy}), budget.event("above", "one row", (part,), bits))
-        unit = self.dependence.unit("one row", of_people=False)
+        unit = self.dependence.unit(of_people=False)
         told = ["loud"] if self.given["loud"] else []
-        return Found(answered, rejected, {"limit": self.limit}, unit, False, details={"loudly": True}, warnings=told)
+        return Found(answered, rejected, {"limit": self.limit}, unit, details={"loudly": True}, warnings=told)
 
 
 def test_a_registered_question_is_asked_by_the_command_and_in_python(monkeypatch):

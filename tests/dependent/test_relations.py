@@ -15,6 +15,8 @@ import dphmm
 from dphmm.accounting.event import per_record_total
 from dphmm.dependent import Chain, histogram, together
 from dphmm.dependent._counts import Histogram
+from dphmm.statement.parts import typed
+from dphmm.statement.query import QueryStatement
 
 #: What draws by default replays words here, each test its own.
 pytestmark = pytest.mark.replayed_words
@@ -57,21 +59,23 @@ class TestRelations:
     @pytest.mark.parametrize("dependence", ["independent", "group:3"])
     def test_the_statement_says_there_or_not(self, dependence):
         found = self.degrees(self.STAR, dependence=dependence)
-        said, lost = found.statement, "1" if dependence == "independent" else "0.333"
+        said, lost = typed(found.statement, QueryStatement), "1" if dependence == "independent" else "0.333"
         hidden = "one record: one edge, there or not; neighbouring data differ in it and nowhere else"
-        assert said["unit_of_privacy"] == hidden
+        assert said.unit.sentence(whole=said) == hidden
         assert found.event.statement.startswith(
             f"adding or removing one record (one edge) and no other loses at most {lost}"
         )
-        assert said["per_record"]["meaning"].startswith("what adding or removing one record and no other loses")
-        assert "replacing" not in str(said) and "Which records there are" not in str(said)
-        assert any("in another's place" in text for text in said["not_protected"])
+        per_record = said.sentence("per record", change=said.change)
+        assert per_record.startswith("what adding or removing one record and no other loses")
+        assert "replacing" not in said.sentence() + per_record + " ".join(said.hides_not)
+        assert "presence" not in said.not_protected and "one edge or another" in said.not_protected
 
     def test_all_edges_of_a_person_are_replaced(self):
         found = self.degrees(self.STAR, level="node")
         assert found.event.neighbours == "replace" and found.event.for_replacement() is found.event
-        assert found.statement["unit_of_privacy"].startswith("one record: all edges of one person; neighbouring data")
-        assert found.statement["promise"]["meaning"].startswith("replacing one record (all edges of one person)")
+        said = typed(found.statement, QueryStatement)
+        assert said.unit.sentence(whole=said).startswith("one record: all edges of one person; neighbouring data")
+        assert said.sentence().startswith("replacing one record (all edges of one person)")
 
     @pytest.mark.parametrize("dependence", ["independent", "group:3"])
     def test_an_account_says_the_same(self, tmp_path, dependence):

@@ -67,7 +67,7 @@ def real_commands(seed: int) -> Told:
             ("release", rows, *public, "--epsilon", "1", "-o", out, "--ledger", ledger, "-q", *options),
             ("account", ledger, "--json"),
             ("smooth", out, *public, "-o", smoothed, "--json"),
-            ("audit", *public, "--epsilon", "1", "--released", out, "--ledger", ledger, "--json", *options),
+            ("check-release", out, *public, "--ledger", ledger, "--json"),
         ]
         for command in commands:
             _tell_run(told, folder, command)

@@ -15,20 +15,19 @@ import pyarrow as pa
 from scipy import sparse
 
 import dphmm
-from dphmm.audit.findings import Findings
 from dphmm.audit.plain_plans import plain_plans, read_plain_laws
-from dphmm.audit.released_file import forms_of, table_of_lines
+from dphmm.audit.released import ReleasedFile
 from dphmm.errors import DphmmError
 from dphmm.reconstruction.regions import read_regions
 from dphmm.report.backdrop import read_backdrop
 from dphmm.session.setting import Setting
+from dphmm.statement.files import load_statement
 from dphmm.storage import models
 from dphmm.storage.geo_files import read_zones
 from dphmm.storage.importers import IMPORTERS
 from dphmm.storage.json_lines import Journal
 from dphmm.storage.private_tables import read_edges
 from dphmm.storage.public_tables import labels_by_state, read_costs, read_numbers, space_of_answers
-from dphmm.storage.statement import load_statement
 from dphmm.storage.tables import read_table
 from dphmm.stream import BadLine, parse_line
 from faults.forging import model_members, write_members
@@ -229,8 +228,7 @@ _NODE_LINK = json.dumps(
     }
 ).encode()
 _STATEMENTS = [
-    (Path(__file__).parents[1] / "storage" / "statements" / f"{name}.json").read_bytes()
-    for name in ("plain", "learned")
+    (Path(__file__).parents[1] / "statement" / "kept" / f"{name}.json").read_bytes() for name in ("plain", "learned")
 ]
 _PLACES = (
     f'{{"user": "u", "t": "{MOMENT}", "lat": {DIGITS}, "lon": 10.0}}\n{{"user": 3, "lat": {DIGITS}, "lon": 350}}\n'
@@ -388,7 +386,7 @@ READERS: dict[str, Reader] = {
     "released table": Reader(read_table, ".csv", lambda: [_RELEASED], _CSV, covers="read_table"),
     "released parquet": Reader(read_table, ".parquet", _table_seed, _PARQUET, True),
     "released lines": Reader(
-        lambda path: table_of_lines(path, forms_of(chain().space, timed=True), Findings()),
+        lambda path: ReleasedFile.read(path, chain().space),
         ".jsonl",
         lambda: [_ANSWERS, _ALONE],
         _LINES,

@@ -125,15 +125,15 @@ def test_every_module_that_opens_files_for_reading_is_known():
     assert found == {
         "_kernels/compiled.py",  # what it compiled itself
         "audit/plain_plans.py",  # read_plain_laws
+        "audit/check.py",  # what the checker printed, and a part that was just written
+        "audit/verify_release.py",  # tests/audit/test_released*.py, tests/cli/test_verify_release.py spoil all it reads
         "accounting/promise.py",  # the promises and schedules that a ledger recorded
-        "audit/released_statement.py",  # a policy's own description, in the form that JSON gives it
         "cli/pipeline.py",  # pipelines and what ran of them: tests/cli/test_pipeline.py spoils them
         "reconstruction/regions.py",  # read_regions
         "cli/warm.py",  # the lines of its own small world
         "dependent/_question.py",  # an answer that a ledger kept, by its digest
         "report/backdrop.py",
         "markov/model.py",  # its own provenance
-        "audit/checked_statement.py",  # a policy's own description, in the form that JSON gives it
         "policy/_edges.py",  # from_edge_list, from_node_link, from_graphml
         "session/plan.py",  # the plans that a ledger recorded
         "spark/bucket.py",  # the committed files of a release table, by their digests
@@ -149,7 +149,7 @@ def test_every_module_that_opens_files_for_reading_is_known():
         "storage/publications.py",  # the file of a model that it has just written
         "storage/tables.py",  # load_trajectories, read_table
         "storage/geo_files.py",  # the importer of geo files, read_zones
-        "storage/statement.py",  # load_statement
+        "statement/files.py",  # load_statement
     }
 
 

@@ -21,8 +21,8 @@ from dphmm.accounting import couplable
 from dphmm.errors import InvalidInput
 from dphmm.markov import MarkovModel
 from dphmm.markov.model import MOST_MOVES, absorbing_states, closed_classes, couples_along_radius
+from dphmm.statement.origin import made_without_data
 from dphmm.states.space import StateSpace
-from dphmm.storage.learned import made_without_data
 
 FAIR = [[0.5, 0.5], [0.5, 0.5]]
 

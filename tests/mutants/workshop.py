@@ -20,8 +20,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 _PARTS = ("src", "tests", "experiments", "docs", "examples", "benchmarks", "pyproject.toml", "README.md", "Makefile")
-#: What tests load from the checkout's root.
-_PROGRAMS = ("verify_release.py",)
 _LEFT_OUT = shutil.ignore_patterns("__pycache__", ".hypothesis", ".pytest_cache")
 
 
@@ -54,7 +52,7 @@ class Workshop:
         self.copy, self._cache, self._outcomes = folder / "project", folder / "cache", folder / "outcomes"
         self._root = root
         self._moments = count(1)
-        for part in (*_PARTS, *_PROGRAMS):
+        for part in _PARTS:
             source, target = root / part, self.copy / part
             if source.is_dir():
                 shutil.copytree(source, target, ignore=_LEFT_OUT)

@@ -20,7 +20,7 @@ from dphmm.errors import InvalidInput
 from dphmm.report import maps, page
 from dphmm.report.page import Content
 from dphmm.report.palette import LABELS, ROLES
-from dphmm.storage.release_words import off
+from dphmm.statement.sentences import off
 from report.worlds import WORLDS, read
 
 pytest.importorskip("matplotlib")

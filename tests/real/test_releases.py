@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from jsonschema import Draft202012Validator
 
+from dphmm.statement.release import statement_schema
 from dphmm.storage.ledger import open_ledger
 from dphmm.storage.models import load_model
-from dphmm.storage.statement import statement_schema
 from real.canaries import found_in, unmistakable
 
 # Input, people released (None: as many as the benchmark), model, policy, constraint.

@@ -135,9 +135,9 @@ def test_where_nothing_was_asked_only_the_plan_is_told_of(made):
     assert said.startswith("No answer has been published.") and "Nothing is spent: 0 of 4." in said
     error = report.prospects.expected.found.lines[0]
     assert f"Of people who are asked this is expected. {error[0].upper()}{error[1:]}." in said
-    told = report.story.published["words"][0]
+    told = report.story.words("published")[0]
     assert told.startswith("0 noisy positions of ") and " 0 of " not in told
-    assert report.story.spent["words"][0].startswith("nothing of 4 ")
+    assert report.story.words("spent")[0].startswith("nothing of 4 ")
     assert "who stays" not in said and "still find" not in said and "Guaranteed" not in said
 
 

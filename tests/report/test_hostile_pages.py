@@ -57,11 +57,11 @@ CELLS = [
     ("user", "a" * 10**6, "name of a user"),
     ("user", "", "name of a user"),
     ("user", "a\nb", "name of a user"),
-    ("estimate", "\u202enowhere", "likeliest state that the model does not have"),
-    ("estimate", LIE, "likeliest state that the model does not have"),
-    ("estimate_0", 1e308, "an estimate beyond all states"),
-    ("estimate_0", -1e300, "an estimate beyond all states"),
-    ("plan", LIE, "a plan that is no hash"),
+    ("estimate", "\u202enowhere", "an estimate that does not follow"),
+    ("estimate", LIE, "an estimate that does not follow"),
+    ("estimate_0", 1e308, "an estimate that does not follow"),
+    ("estimate_0", -1e300, "an estimate that does not follow"),
+    ("plan", LIE, "a text that is no hash"),
     ("cost", float("nan"), "cost: got 90 cells that cannot be read"),
     ("cost", float("inf"), "cost: got 90 cells that cannot be read"),
     ("cost", -1.0, "below 0"),
@@ -76,18 +76,19 @@ def test_cells_that_no_release_has_are_refused(column, value, words, doctored, t
 
 MEMBERS = [
     *[{path: NEVER} for path in ("epsilon", "totals.cost_sum", "totals.epsilon_sum")],
-    {"constraint.name": f"delta={NEVER}"},
-    *[{path: LIE} for path in ("software.version", "policy.kind", "file.sha256", "model.sha256", "constraint.name")],
+    {"constraint": f"delta={NEVER}"},
+    *[{path: LIE} for path in ("software.version", "policy.kind", "file.sha256", "model.sha256", "constraint")],
     {"policy.parameters": None, "policy.sha256": LIE},
     {"policy.parameters": None, "policy.kind": LIE},
     {"epsilon": "\uff11"},
     {"epsilon": " 1 "},
-    {"software.algorithm_version": 10**400},
+    {"algorithm_version": 10**400},
     {"published.rows": 10**400},
     {"software.version": "a" * 10**6},
     {"learning": LIE},
     {"space.states": 10**6},
     *[{"file": value} for value in ([1], {"sha256": 3}, {"name": "released.parquet"})],
+    {"model.method": LIE},
 ]
 
 
@@ -96,7 +97,7 @@ def test_statements_that_hang_or_lie_are_refused(members, doctored, tmp_path):
     refused(doctored("pages", members), tmp_path)
 
 
-@pytest.mark.parametrize("path", ["file.name", "query", "model.method"])
+@pytest.mark.parametrize("path", ["file.name", "query"])
 def test_what_is_not_confirmed_is_not_shown(path, doctored, tmp_path):
     report(doctored("pages", {path: LIE}), tmp_path / "page.html")
     assert "ZZZ" not in (tmp_path / "page.html").read_text()
@@ -241,8 +242,7 @@ EXTREMES = {
     "the first times": ("grid", {}, "t", _times(-(2**63) + 10**12)),
     "five digits of a year": ("grid", {}, "t", _times(253402300800 * 10**6)),
     "answers at the end of floats": ("pages", {}, "z_0", 2.0**53),
-    "sums beyond floats": ("pages", {**UNDISCLOSED, "totals.cost_sum": "1e400"}, "cost", 1e308),
-    "costs near nothing": ("pages", {**UNDISCLOSED, "totals.cost_sum": "1"}, "cost", 5e-324),
+    "costs near nothing": ("pages", {**UNDISCLOSED, "totals.cost_sum": "0"}, "cost", 5e-324),
 }
 
 

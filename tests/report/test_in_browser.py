@@ -26,7 +26,7 @@ from browser import MISSING, find_browser, quiet
 from dphmm.report.beliefs import Cells, levels, spreads
 from dphmm.report.palette import ROLES
 from dphmm.simulated import Guesses, places_of_states
-from dphmm.storage.release_words import off
+from dphmm.statement.sentences import off
 from report.looks import FAINT_TEXTS
 from report.worlds import WORLDS, report, wide
 

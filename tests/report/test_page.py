@@ -30,7 +30,11 @@ from dphmm.errors import InvalidInput
 from dphmm.report import maps, page, words, write_report
 from dphmm.report.content import Truth
 from dphmm.report.page import Content
-from dphmm.storage.release_words import off, sureness
+from dphmm.statement.files import load_statement
+from dphmm.statement.release import Varied
+from dphmm.statement.sentences import off, sureness
+from dphmm.statement.story import ANSWERS
+from report.spoken import spoken
 from report.worlds import FIT, WORLDS, of_places, read, released, report
 from report.worlds import public as world_of
 
@@ -122,7 +126,7 @@ def test_every_picture_says_its_finding(name, page_of):
 def test_a_planned_release_answers_in_order(world):
     folder = world("planned")
     said = _Reader(made(folder)).said
-    document = json.loads((folder / "released.parquet.privacy.json").read_text())
+    statement = load_statement(folder / "released.parquet")
     parts = ["Guaranteed", "What a reader can still find", "Not protected", "Spent", "What a reader can find, and when"]
     parts += [
         "The guarantee in plain words",
@@ -132,7 +136,12 @@ def test_a_planned_release_answers_in_order(world):
     ]
     places = [said.index(part, said.index("Files") + 5) for part in parts]
     assert places == sorted(places)
-    for sentence in (*document["promise"]["meaning"], *document["not_protected"], *document["sequence"]["meaning"]):
+    promise = statement.promise.sentence()
+    for sentence in (
+        *statement.promised,
+        *statement.hides_not,
+        *statement.sequence.said(whole=statement, promise=promise),
+    ):
         assert " ".join(sentence.split()) in said
 
 
@@ -150,7 +159,7 @@ def test_figures_agree_to_the_digit(name, world):
         assert off(value, "m") in said and off(value, "m") in terminal
     assert told["guaranteed"]["one_answer"]["sureness"] in said and f"{told['published']['answers']} answers" in said
     own = read(folder).story.document() if name != "delta" else None
-    assert own is None or own["still_found"] == {**found, "words": own["still_found"]["words"]}
+    assert own is None or own["still_found"] == found
 
 
 def test_the_plan_before_and_the_page_after_expect_the_same(world, monkeypatch):
@@ -304,8 +313,8 @@ def test_a_report_in_a_notebook_is_the_five_answers(report_of):
         assert f">{label}</th>" in html
     # A row for each sentence, whole and with its header: a notebook breaks lines, and a screen reader reads headers.
     rows = re.findall(r"<tr><th scope=row>([^<]*)</th><td>([^<]*)</td></tr>", html)
-    document = report_of("planned").story.document()
-    due = [(name.replace("_", " "), told) for name, part in document.items() for told in (part or {}).get("words", ())]
+    story = report_of("planned").story
+    due = [(name.replace("_", " "), told) for name in ANSWERS for told in story.words(name)]
     assert [(name, unescape(told)) for name, told in rows] == due and max(len(told) for _, told in rows) > 80
 
 
@@ -367,19 +376,19 @@ def test_all_answers_are_those_of_the_plan_only_where_they_take_the_whole_promis
     told = own.statement
     more = msgspec.structs.replace(told, sequence=msgspec.structs.replace(told.sequence, total="10"))
     other = replace(own, made=replace(own.made, statement=more))
-    guaranteed = words.guarantee(other)
-    assert guaranteed.long_bars[-1][0] == words.ALL and guaranteed.note.startswith("The last bar is of two paths")
+    assert words.guarantee(other).long_bars[-1][0] == words.ALL
+    assert spoken(other, "guarantee_note")[0].startswith("The last bar is of two paths")
     assert "all answers of all queries: at most 99.9955 %" in page(other)
-    assert "all answers of all queries" in other.story.guaranteed["words"][1]
+    assert "all answers of all queries" in other.story.words("guaranteed")[1]
 
 
 @pytest.mark.parametrize(
     ("name", "command"),
     [
-        ("-o.parquet", "--released ./-o.parquet --model"),
-        ("two words.parquet", "--released 'two words.parquet' --model"),
-        ("a;touch b.parquet", "--released 'a;touch b.parquet' --model"),
-        ("released.parquet", "--released released.parquet --model"),
+        ("-o.parquet", "check-release ./-o.parquet --model"),
+        ("two words.parquet", "check-release 'two words.parquet' --model"),
+        ("a;touch b.parquet", "check-release 'a;touch b.parquet' --model"),
+        ("released.parquet", "check-release released.parquet --model"),
     ],
 )
 def test_the_command_to_check_is_safe_to_paste(name, command, report_of):
@@ -453,7 +462,6 @@ def test_a_second_query_is_counted_alike_on_page_terminal_and_json(world, tmp_pa
     more = "another query asks too, and a reader of both finds more"
     assert f"12 answers a day of this file, each allows 73.2 %; {more}" in said
     assert f"each allows 73.2 % of this file; {more}" in terminal
-    assert f"of this file; {more}" in document["still_found"]["words"][-1]
     assert said.count(more) >= 2
 
 
@@ -463,13 +471,13 @@ def test_a_promise_is_counted_over_the_whole_ledger(tmp_path, report_of):
     own = report_of("planned")
     users = list(own.rows.by_user)
     beside = replace(own, elsewhere={user: [(1, Fraction(3, 2))] for user in users}, queries=1)
-    told, spent = beside.story.spent, words.spent(beside)
+    told, spent = beside.story, spoken(beside, "spent_figure")[0]
     largest, in_all = max(beside.largest_of.values()), beside.in_all
     assert in_all == own.in_all + Fraction(3, 2)
-    assert told["epsilon_sum"] == str(in_all) and told["most"] == str(largest)
-    assert f"in all at most {words.in_short(in_all)}" in told["words"][0]
-    assert spent.big.startswith(f"{words.in_short(largest)} of 4")
-    assert json.dumps(told)
+    assert told.spent.epsilon_sum == str(in_all) and told.spent.most == str(largest)
+    assert f"in all at most {words.in_short(in_all)}" in told.words("spent")[0]
+    assert spent.startswith(f"{words.in_short(largest)} of 4")
+    assert json.dumps(told.document())
 
 
 def test_what_further_places_lose_is_told_of_all_answers_too(report_of):
@@ -479,8 +487,8 @@ def test_what_further_places_lose_is_told_of_all_answers_too(report_of):
     assert counts.most == 12
     every = f"all 12 of a day, of two ways so far apart, by {words.factor_words(12 * loss)}"
     both = f"one answer can multiply the odds by {words.factor_words(loss)}; {every}"
-    assert both in " ".join(words.not_protected_short(own))
-    assert both in " ".join(cell for row in words.not_protected(own) for cell in row)
+    assert both in " ".join(spoken(own, "not_protected_short"))
+    assert both in " ".join(spoken(own, "not_protected_rows"))
 
 
 def test_without_the_policy_no_bound_of_several_answers_is_told(doctored, tmp_path):
@@ -496,8 +504,8 @@ def test_without_the_policy_no_bound_of_several_answers_is_told(doctored, tmp_pa
     assert document["guaranteed"]["all_answers"] is None and document["guaranteed"]["covered_distance"] is None
     assert document["spent"]["total"] is None and document["spent"]["most"] is None
     assert "without the policy nothing confirms it" in terminal and "which nothing confirms" in said
-    assert "noisy positions" in document["published"]["words"][0] and "positions" in said
-    assert "part of town" in document["not_protected"]["words"][0] and "Which part of town" in said
+    assert document["published"]["noun"] == "noisy position" and "noisy positions" in terminal and "positions" in said
+    assert "the part of town" in terminal and "Which part of town" in said
 
 
 def test_rows_are_compared_with_the_ledger_without_the_policy_too(doctored, world, tmp_path, monkeypatch):
@@ -523,11 +531,11 @@ def test_a_reader_who_is_no_better_than_a_guess_is_no_promise(report_of):
     ):
         told = replace(own)
         told.__dict__["leaving"] = Leaving(error, 1800.0, 27_600.0)
-        assert words._leaving(told) == [(figure, f"off about when somebody left home ({beside})")]
+        assert spoken(told, "found_lines")[-2:] == [figure, f"off about when somebody left home ({beside})"]
         # The terminal has the same words in the same order, and --json the figures.
-        kept = told.story.still_found
+        kept = told.story.document()["still_found"]
         assert kept["leaving"] == {"error_seconds": error, "guess_seconds": 1800.0, "guess": "7:40", "zone": "+00:00"}
-        assert f"when somebody left home: {figure} off ({beside})" in kept["words"]
+        assert f"when somebody left home: {figure} off ({beside})" in told.story.words("still_found")
     assert Leaving(20.0, 0.0, 27_600.0).beside.startswith("less than a minute by guessing 7:40")
 
 
@@ -597,39 +605,39 @@ def test_a_cell_is_called_found_where_a_reader_gets_as_near_as_by_knowing_it(wor
         told = replace(own, prospects=replace(own.prospects, stays=replace(stays, found=kept), expected=expected))
         told.__dict__["begins_alike"] = True
         assert told.whole_blocks == 2
-        lines = [line for _, line in words.found_lines(told)[0][1:]]
+        lines = spoken(told, "found_lines")[3::2]
         assert [(word, line) for word, line in zip(page_words, lines, strict=True) if word not in line] == [], lines
         assert ["its cell is found" in line for line in lines] == ["its cell" in word for word in page_words]
         assert terminal in told.found.lines[1] and told.found.lines[1].count("is found") == (found_after is not None)
-        assert told.story.still_found["stays"]["state_found_after"] == found_after
+        assert told.story.document()["still_found"]["stays"]["state_found_after"] == found_after
 
 
 def test_several_answers_are_of_two_paths_and_one_of_its_moment(report_of):
     """Without a promise, too: a later answer alone can tell more of a step than its own."""
     own = report_of("grid")
     assert own.promise is None
-    said = words.block_words(own)[0]
+    said = spoken(own, "guarantee_at_length")[0]
     assert "the answer of a moment changes the odds between them, about where somebody is at that moment" in said
     assert "Answers of other moments tell of it as well, and may tell more" in said
     figure = Content(own).bars_figure
     assert figure.caption == "Several answers: of two ways that are, at every moment, equal or joined by the policy."
-    assert words.guarantee(own).words.endswith("after the answer of that moment.")
-    assert "answers of other moments can tell more about that moment" in own.story.guaranteed["words"]
+    assert spoken(own, "guaranteed")[0].endswith("after the answer of that moment.")
+    assert "answers of other moments can tell more about that moment" in own.story.words("guaranteed")
 
 
 def test_no_set_is_drawn_of_a_policy_that_some_steps_do_not_have(report_of):
     own = report_of("grid")
     assert Content(own).covered is not None and Content(own)._sets(maps.around(own, 0))
-    names = SimpleNamespace(names=["policy"], document=dict)
+    names = Varied(names=["policy"], chosen=[])
     varied = replace(own, made=replace(own.made, statement=msgspec.structs.replace(own.statement, varied=names)))
     assert Content(varied).covered is None and Content(varied)._sets(maps.around(own, 0)) == {}
 
 
 def test_estimates_are_said_to_follow_from_this_file_s_answers(report_of):
     """They were compared; those of a release into a second file are in tests/test_earlier_answers.py."""
-    assert "what is estimated there follows from these answers" in words.lead(report_of("planned"))
-    own = report_of("planned").story.spent
-    assert own["counted_in"] == "file" and "in all at most 8, by the answers of this file" in own["words"][0]
+    assert "what is estimated there follows from these answers" in spoken(report_of("planned"), "lead")[0]
+    own = report_of("planned").story
+    assert own.spent.counted_in == "file" and "in all at most 8, by the answers of this file" in own.words("spent")[0]
 
 
 def test_the_axis_that_people_share_has_its_hours_and_midnights_between():
@@ -751,8 +759,8 @@ def test_totals_of_many_days_have_separators(report_of):
     found = report_of("planned")
     blocks = [("u1", [(block, 1, Fraction(4)) for block in range(1500)])]
     object.__setattr__(many := replace(found), "in_file", blocks)
-    assert "Totals add: 1,500 times 4, which is 6,000" in words.block_words(many)[-1]
-    assert words._grouped(Fraction(12345, 2)) == "6,172.5" and words._grouped(Fraction(7)) == "7"
+    assert "Totals add: 1,500 times 4, which is 6,000" in spoken(many, "guarantee_at_length")[-1]
+    assert words.grouped(Fraction(12345, 2)) == "6,172.5" and words.grouped(Fraction(7)) == "7"
 
 
 def test_the_band_of_errors_is_of_rows(world):

@@ -17,6 +17,7 @@ import dphmm
 from commands import walk_rows, write_rows
 from dphmm.report import page, read_report, words
 from dphmm.report.page import Content
+from report.spoken import spoken
 from report.worlds import WORLDS, read, released
 
 
@@ -35,8 +36,8 @@ def report(tmp_path_factory):
 def test_what_was_spent_is_that_of_a_window(report):
     assert report.largest_of == {"u1": Fraction(4)}
     assert [total for _, blocks in report.spent for _, _, total in blocks] == [12]
-    told = words.spent(report)
-    assert told.big == "4 of 4 in any 4 steps" and "All together: 12." in told.words
+    assert spoken(report, "spent_figure") == ["4 of 4 in any 4 steps"]
+    assert "All together: 12." in spoken(report, "spent_words")[0]
     content = Content(report)
     assert content.budget_figure.heading == "One person spent 4 of 4 in any 4 steps by this file"
     assert max(total for _, points in content.blocks() for _, total in points) == 4
@@ -49,7 +50,7 @@ def test_the_sums_of_windows_are_those_of_brute_force(report):
 
 
 def test_ways_that_differ_for_longer_than_a_window_are_not_promised(report):
-    first, moment, second = words.block_words(report)
+    first, moment, second = spoken(report, "guarantee_at_length")
     assert "two states of one step can lose more" in moment
     assert "that differ within 4 steps in a row only, and" in first
     assert second.startswith("Ways that differ for longer lose more") and second.endswith(

@@ -33,8 +33,10 @@ from dphmm.report import assembling, words, write_report
 from dphmm.report.page import Content, page
 from dphmm.schedule_plan import read_plan
 from dphmm.session.setting import Setting
-from dphmm.storage.learned import learning, learning_event
-from dphmm.storage.release_words import ONLY_POSSIBLE, ORIGIN, REPLAYABLE, SO_STATED, off, sureness
+from dphmm.statement.learning import learning_of
+from dphmm.statement.sentences import off, sureness
+from dphmm.statement.story import ONLY_POSSIBLE, ORIGIN, REPLAYABLE, SO_STATED
+from report.spoken import spoken
 from report.worlds import altered, read, released, report, with_column
 
 #: Commands and files draw here: each test replays words of its own.
@@ -93,7 +95,7 @@ def test_who_stays_is_told_alike_by_page_terminal_and_json(noon):
     first = f"{figures[0]} after 1 day: its cell is found"
     line = f"who stays at one place: {first}, {figures[1]} after the 7 days of this file"
     assert stays["state_found_after"] == 1 and stays["in_file"] == 7
-    assert line in told["still_found"]["words"][1] and stays["what"] == "day"
+    assert line in read(noon).story.words("still_found")[1] and stays["what"] == "day"
     terminal = " ".join(report(noon, noon / "page.html", *public).stderr.split())
     shown = said((noon / "page.html").read_text())
     assert line in terminal
@@ -153,7 +155,7 @@ def test_the_guarantee_has_its_condition_where_the_model_excludes_states(jump, t
     terminal = " ".join(report(tmp_path, tmp_path / "page.html", *given).stderr.split())
     excludes = jump is None
     assert told["guaranteed"]["only_possible"] is excludes
-    assert (ONLY_POSSIBLE in told["guaranteed"]["words"]) is excludes and (ONLY_POSSIBLE in terminal) is excludes
+    assert (ONLY_POSSIBLE in terminal) is excludes
     assert ("moves that the model calls impossible" in terminal) is excludes
     for told in (
         "both possible by the model and all earlier answers, is at most",
@@ -189,9 +191,9 @@ def test_what_is_excluded_loses_more_than_the_bound():
 
 
 def test_nothing_is_said_to_confirm_where_the_model_came_from(noon):
-    told = json.loads(report(noon, noon / "page.html", "--policy", noon / "policy.json", "--force", "--json").stdout)
+    told = report(noon, noon / "page.html", "--policy", noon / "policy.json", "--force").stderr
     shown = said((noon / "page.html").read_text())
-    assert ORIGIN in told["guaranteed"]["words"]
+    assert ORIGIN in " ".join(told.split())
     assert (
         "No fit on anybody's data: the model is made from the map alone. So the files say; this page cannot check it."
         in shown
@@ -262,9 +264,9 @@ def test_a_total_that_the_rows_pass_is_refused(timeless, noon, tmp_path):
 def test_a_paced_schedule_is_told_as_what_the_statement_says(noon, tmp_path):
     folder = edited(noon, tmp_path, lambda told: told["schedule"].update(name="paced", spreads=[100.0]))
     given = ("--policy", folder / "policy.json", "--force")
-    told = json.loads(report(folder, folder / "page.html", *given, "--json").stdout)
+    told = report(folder, folder / "page.html", *given).stderr
     words = f"at times chosen from what was already published{SO_STATED}"
-    assert words in told["published"]["words"][0] and words in said((folder / "page.html").read_text())
+    assert words in " ".join(told.split()) and words in said((folder / "page.html").read_text())
 
 
 HOUR = pd.Timedelta(hours=1)
@@ -337,10 +339,11 @@ def test_the_cap_of_a_day_has_a_key_of_its_own(noon):
     """The cap of the sum over all time is another one, and there is none."""
     given = ("--policy", noon / "policy.json", "--force", "--json")
     spent = json.loads(report(noon, noon / "page.html", *given).stdout)["spent"]
-    assert spent["cap"] is None and spent["block_cap"] == {"epsilon": "6", "of": "a day", "enforced_by": "as stated"}
+    assert spent["cap"] is None
+    assert (spent["total"], spent["of"], spent["enforced_by"]) == ("6", "a day", "as stated")
     assert "6 a day, as the statement says" in said((noon / "page.html").read_text())
     spent = json.loads(report(noon, noon / "page.html", *given, "--ledger", noon / "ledger.db").stdout)["spent"]
-    assert spent["block_cap"]["enforced_by"] == "ledger"
+    assert spent["enforced_by"] == "ledger"
     assert "6 a day, enforced by the ledger" in said((noon / "page.html").read_text())
 
 
@@ -392,18 +395,18 @@ def test_what_helps_is_told_in_the_blocks_that_the_stays_are_of(noon):
                         ("sequence", "a shorter sequence, a smaller budget")):  # fmt: skip
         found = replace(made.prospects.expected.found, what=what)
         prospects = replace(made.prospects, expected=made.prospects.expected._replace(found=found))
-        told = words.not_protected(replace(made, prospects=prospects))
-        assert told[0][2] == helps
+        told = spoken(replace(made, prospects=prospects), "not_protected_rows")
+        assert told[2] == helps
 
 
 def test_the_set_of_a_page_that_is_not_private_names_its_reader(noon):
     """With the seed of the noise the true state is read off: a factor without that reader would be false."""
     made = read(noon)
-    replayable = msgspec.structs.replace(made.statement.randomness, secure=False)
+    replayable = msgspec.structs.replace(made.statement.randomness, replayable_rows=1)
     statement = msgspec.structs.replace(made.statement, randomness=replayable)
     other = replace(made, made=replace(made.made, statement=statement))
-    assert REPLAYABLE not in words.set_words(made, 9)
-    assert words.set_words(other, 9).endswith(f"All of it {REPLAYABLE}.")
+    assert REPLAYABLE not in spoken(made, "joined_to_one", 9)[0]
+    assert spoken(other, "joined_to_one", 9)[0].endswith(f"All of it {REPLAYABLE}.")
 
 
 def test_a_total_is_over_what_its_promise_is_over():
@@ -453,12 +456,12 @@ def test_a_model_learned_with_replayable_noise_is_not_called_private(noon):
     learned = dphmm.MarkovModel.fit_private(
         [[0, 1, 0], [1, 1, 0]], 2, epsilon=1, max_length=3, bits=dphmm.ReplayBits(1)
     )
-    told = learning(learning_event(learned.provenance))
+    told = learning_of(learned)
     assert told.private is False
     other = replace(made, made=replace(made.made, statement=msgspec.structs.replace(made.statement, learning=told)))
-    assert words.model_words(other) == (
+    assert spoken(other, "model_from") == [
         "The model was learned with noise that can be replayed: nothing protects those it was learned from."
-    )
+    ]
 
 
 def test_answers_of_windows_are_counted_in_windows(tmp_path):
@@ -470,10 +473,10 @@ def test_answers_of_windows_are_counted_in_windows(tmp_path):
     folder = released(tmp_path, "--path-epsilon", 4, "--window", 4, epsilon=None)
     made = read(folder)
     assert made.answers_of == {"anna": 4} and made.most_answers == 4 and made.in_all == 12
-    told = words.spent(made)
-    assert told.big == "4 of 4 in any 4 steps"
+    assert spoken(made, "spent_figure") == ["4 of 4 in any 4 steps"]
     assert (
-        "12 answers at epsilon\u00a01; at most 4 of them, together 4, in any 4 steps. All together: 12." in told.words
+        "12 answers at epsilon\u00a01; at most 4 of them, together 4, in any 4 steps. All together: 12."
+        in spoken(made, "spent_words")[0]
     )
     assert words.spending_groups(made) == [("1 person", "4", "4", "12")]
 

@@ -25,10 +25,9 @@ from dphmm.errors import InvalidInput
 from dphmm.markov.private.chain import fit_chain
 from dphmm.samplers.entropy import JobKey, KeyedBits, ReplayBits, SystemBits, default_bits, is_secure
 from dphmm.storage.released import Published
-from dphmm.storage.statement import privacy_statement
-from dphmm.storage.statement_types import document
 from dphmm.storage.trajectories import trajectories_from_table
 from running_example import ANSWERS, EDGES_3B, TRANSITION
+from statement.told import statement_of
 
 #: What draws by default replays words here, each test its own.
 pytestmark = pytest.mark.replayed_words
@@ -310,18 +309,18 @@ def test_a_forked_child_is_as_secure_as_its_parent():
 
 
 def test_the_statement_of_a_release_says_not_private():
-    assert _stated(keyed_system_bits(1))["randomness"]["secure"] is True
+    assert _stated(keyed_system_bits(1)).randomness.secure is True
     for hostile in HOSTILE.values():
         stated = _stated(hostile())
-        assert stated["randomness"]["secure"] is False and stated["private"] is False
-        assert any("bits" in reason for reason in stated["not_private_because"])
+        assert stated.randomness.secure is False and stated.private is False
+        assert stated.reasons == ["replayable bits"]
 
 
 def _stated(bits):
     batch = Batch(*PUBLIC, 1, bits=bits)
     rows = [row for chunk in batch.run(trajectories_from_table(ROWS).trajectories) for row in chunk]
     parts = dict(zip(("model", "policy", "space"), PUBLIC, strict=True))
-    return document(privacy_statement(Published(rows), options=batch.setting.options, **parts))
+    return statement_of(Published(rows), options=batch.setting.options, **parts)
 
 
 def test_bits_without_words_are_refused():

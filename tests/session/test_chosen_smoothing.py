@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import dphmm
-from dphmm.audit import attack, check_released
+from dphmm.audit import attack, check_release
 from dphmm.errors import InvalidInput
 
 N, T = 5, 4
@@ -107,12 +107,12 @@ def test_an_audit_follows_every_row(way, tmp_path):
     with dphmm.open_ledger(tmp_path / "ledger.db") as ledger:
         frame = released(ledger=ledger, **WAYS[way])
         given = {"step_choices": CHOICES, "initials": INITIALS, **WAYS[way]}
-        found = check_released(frame, MODEL, POLICY, SPACE, 1, ledger=ledger, **given)
+        found = check_release(frame, MODEL, POLICY, SPACE, 1, ledger=ledger, **given)
         # Bits that can be replayed are a finding of their own.
         assert [one for one in found.findings if "replayable" not in one] == [] and found.plans == len(found.verdicts)
         swapped = {4: CHOICES[5], 5: CHOICES[4], 6: CHOICES[6]}
         for other in ({"step_choices": swapped}, {"initials": {"v": "a"}}, {"initials": {}}):
-            told = check_released(frame, MODEL, POLICY, SPACE, 1, ledger=ledger, **{**given, **other})
+            told = check_release(frame, MODEL, POLICY, SPACE, 1, ledger=ledger, **{**given, **other})
             assert len([one for one in told.findings if "replayable" not in one])
 
 

@@ -49,7 +49,7 @@ def test_the_code_of_the_page_runs(spark, tmp_path, monkeypatch, capsys):
     account = CliRunner().invoke(app, ["account", folder])
     assert "100 subjects, 2400 releases, " in account.output, account.output
     assert "synthetic-008\n  state  " in account.output
-    audit = ["audit", "--model", "public.npz", "--policy", "policy.json", "--ledger", folder, "--released"]
+    audit = ["check-release", "--model", "public.npz", "--policy", "policy.json", "--ledger", folder]
     clean = CliRunner().invoke(app, [*audit, "released.parquet"])
     assert clean.exit_code == 0 and "released: 2,400 rows of 100 users" in clean.output, clean.output
     # An answer that the table did not give is convicted.
@@ -62,5 +62,5 @@ def test_the_code_of_the_page_runs(spark, tmp_path, monkeypatch, capsys):
     convicted = CliRunner().invoke(app, [*audit, "forged.parquet"])
     assert convicted.exit_code == 1 and "ledger" in convicted.output, convicted.output
     refused = CliRunner().invoke(app, [*audit, folder])
-    words = "expected a file; docs/spark.md shows how the folder of a release table becomes one"
+    words = "docs/spark.md shows how the folder of a release table becomes one"
     assert refused.exit_code == 2 and words in refused.output and refused.output.count("\n") == 1

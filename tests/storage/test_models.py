@@ -3,8 +3,6 @@
 The people of a model: who is recognised, what the file holds, and that nothing of it is anywhere else. Could fail: a
 name or an unkeyed digest in the file, a file that others can read, a file beside a model learned with privacy, a file
 believed beside another model, silence taken for "others".
-
-Which models have a guarantee to tell of: those learned with noise, and no others.
 """
 
 from __future__ import annotations
@@ -29,8 +27,6 @@ from dphmm.states.grid import Grid
 from dphmm.storage import models
 from dphmm.storage.models import (
     check_people,
-    event_of,
-    learning_of,
     load_model,
     load_people,
     people_path,
@@ -347,12 +343,3 @@ def test_a_folder_in_its_place_is_refused(tmp_path):
     people_path(model).mkdir()
     with pytest.raises(InvalidInput, match="not a folder"):
         check_people(model)
-
-
-def test_a_model_learned_with_noise_has_its_event_and_others_have_none():
-    private = dphmm.MarkovModel.fit_private([[0, 1], [1, 0]], 2, 1, 4, bits=dphmm.ReplayBits(1))
-    event = event_of(private)
-    assert event is not None and event.epsilon == 1 and event.max_length == 4
-    assert learning_of(private)["epsilon"] == "1"
-    plain = dphmm.MarkovModel(np.full(2, 0.5), np.full((2, 2), 0.5))
-    assert event_of(plain) is None and learning_of(plain) is None

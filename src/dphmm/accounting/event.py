@@ -237,12 +237,17 @@ def learned(events: LearningEvent | Iterable[LearningEvent]) -> Guarantee:
         came = sorted({getattr(event, name) for event in given})
         if len(came) != 1:
             raise InvalidInput("events", f"{name} {came}", f"fits with one kind of {name}")
-    verb = CHANGES[given[0].neighbours]
     value = sum((event.epsilon for event in given), Fraction(0))
     delta = sum((event.delta for event in given), Fraction(0))
-    record = "all sequences of one person" if given[0].unit == "owner" else f"one sequence{_SEVERAL}"
-    statement = f"bounds the loss of {verb} {record} in what the model was learned from"
-    return _guarantee(value, delta, given, statement, "docs/proofs/learning.md, 1")
+    secure = all(event.secure for event in given)
+    words = learned_words(given[0].neighbours, given[0].unit, delta, secure)
+    return Guarantee(value, words, "docs/proofs/learning.md, 1")
+
+
+def learned_words(neighbours: str, unit: str, delta: Fraction, secure: bool) -> str:
+    """What the epsilon of a fit bounds."""
+    record = "all sequences of one person" if unit == "owner" else f"one sequence{_SEVERAL}"
+    return f"bounds the loss of {CHANGES[neighbours]} {record} in what the model was learned from{_but(delta, secure)}"
 
 
 def together(event: LearningEvent, sum_cost: Exact) -> Guarantee:
@@ -254,23 +259,44 @@ def together(event: LearningEvent, sum_cost: Exact) -> Guarantee:
     if not isinstance(event, LearningEvent):
         raise InvalidInput("event", type(event).__name__, "a private fit: nothing bounds what others lose")
     replaced = event.for_replacement()
-    whose = "one person" if event.unit == "owner" else f"one person with one sequence{_SEVERAL}"
-    statement = f"bounds the loss of any two lives of {whose}, in the model and in that person's releases together"
     cost = exact_number(sum_cost, "sum_cost")
     if cost < 0:
         raise InvalidInput("sum_cost", sum_cost, "0 or more")
-    total = replaced.epsilon + cost
-    return _guarantee(total, replaced.delta, [replaced], statement, "docs/proofs/learning.md, 4")
+    words = together_words(event.unit, replaced.delta, event.secure)
+    return Guarantee(replaced.epsilon + cost, words, "docs/proofs/learning.md, 4")
 
 
-def _guarantee(
-    value: Fraction, delta: Fraction, events: list[LearningEvent], statement: str, citation: str
-) -> Guarantee:
-    if delta:
-        statement += f", but for a delta of {float(delta):g}"
-    if not all(event.secure for event in events):
-        statement += "; the noise can be replayed, so nothing is promised"
-    return Guarantee(value, statement, citation)
+def together_words(unit: str, delta: Fraction, secure: bool) -> str:
+    """What the epsilon of a fit and of one person's releases together bounds."""
+    whose = "one person" if unit == "owner" else f"one person with one sequence{_SEVERAL}"
+    lives = f"bounds the loss of any two lives of {whose}, in the model and in that person's releases together"
+    return lives + _but(delta, secure)
+
+
+def _but(delta: Fraction, secure: bool) -> str:
+    but = f", but for a delta of {float(delta):g}" if delta else ""
+    return but if secure else f"{but}; the noise can be replayed, so nothing is promised"
+
+
+def learning_event(provenance: Mapping[str, Any], field: str = "privacy") -> LearningEvent | NotPrivateEvent | None:
+    """The record of a fit with noise, or of one that says it has no privacy; None where there is none.
+
+    ``field``: what an error names, such as the model's file.
+
+    Raises InvalidInput for a record that contradicts itself, or the provenance beside it.
+    """
+    if provenance.get("privacy") is None:
+        return None
+    try:
+        event = event_from(provenance["privacy"])
+    except InvalidInput as error:
+        came, _, expected = str(error).removeprefix(f"{error.field}: got ").rpartition("; expected ")
+        came = f"a record of its learning with {error.field} {came}"
+        raise InvalidInput(field, came, f"{expected}; fit the model again") from None
+    private = isinstance(event, LearningEvent) and event.secure
+    if provenance.get("private") is not private:
+        raise InvalidInput("private", provenance.get("private"), f"{private}, as its own record of the fit says")
+    return event
 
 
 def described(event: LearningEvent | NotPrivateEvent) -> dict[str, Any]:
@@ -379,13 +405,25 @@ class DependentEvent:
     @property
     def statement(self) -> str:
         """What may be said of this release, in one sentence."""
-        change = CHANGES[self.neighbours]
-        alone = f"{change} one record ({self.record}) and no other loses at most {in_short(self.per_record)}"
-        if not self.secure:
-            return "nothing is promised: the noise can be replayed"
-        if self.claimed is None:
-            return f"{alone}; nothing is proved for dependent records: {self.why}"
-        return f"{alone}; under {self.dependence} it loses at most {in_short(self.claimed)}: {self.why}"
+        alone = self.per_record if self.secure else None
+        return dependent_words(self.neighbours, self.record, alone, self.claimed, self.dependence, self.why)
+
+
+def dependent_words(
+    neighbours: str,
+    record: str,
+    per_record: Fraction | str | None,
+    claimed: Fraction | str | None,
+    under: str,
+    why: str,
+) -> str:
+    """What the epsilon of an answer about dependent records bounds; ``per_record`` is None of noise to be replayed."""
+    if per_record is None:
+        return "nothing is promised: the noise can be replayed"
+    alone = f"{CHANGES[neighbours]} one record ({record}) and no other loses at most {in_short(per_record)}"
+    if claimed is None:
+        return f"{alone}; nothing is proved for dependent records: {why}"
+    return f"{alone}; under {under} it loses at most {in_short(claimed)}: {why}"
 
 
 def per_record_total(events: DependentEvent | Iterable[DependentEvent]) -> Guarantee:

@@ -2,7 +2,7 @@
 
 Each plan is written with the parts that its hash is made of: its public inputs, the facets of its bodies as whole
 numbers, and what was chosen. Whoever reads them makes the hash again (`plain_hash`), and sees that they are those of
-the plan that the rows name. `verify_release.py`, at the root of the project, does so without this package.
+the plan that the rows name. `dphmm.audit.verify_release`, a file of its own, does so without the rest of this package.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import numpy as np
 
 from dphmm.errors import InvalidInput
 from dphmm.mechanisms import AUTO
+from dphmm.mechanisms.answer_table import AnswerTable, MadeTable
 from dphmm.sensitivity.hull import SensitivityHull, digest_of
 from dphmm.session.plan import Plan, record_of
 from dphmm.session.planner import Planner, inputs_of, narrowest
@@ -31,7 +32,7 @@ KIND = "plans of a dphmm release"
 _CONSTANT = "constant"
 _OF_A_BODY = ("discrete-knorm", "staircase", "discrete-laplace", _CONSTANT)
 _HASH = re.compile("[0-9a-f]{64}")
-_EXPECTED = "plans as dphmm audit --plans writes them"
+_EXPECTED = "plans as dphmm check-release --plain writes them"
 _PARTS = ("basis", "coordinates", "normals", "offsets")
 #: How far from whole the difference of two lattice points in steps may be: rounding.
 _OFF_LATTICE = 1e-6
@@ -59,7 +60,7 @@ def read_plain_laws(plans: Any) -> dict[str, PlainLaw]:
     except (ValueError, RecursionError) as error:
         if isinstance(error, InvalidInput):
             raise
-        raise InvalidInput("plans", str(plans), "a file as dphmm audit --plans writes it") from None
+        raise InvalidInput("plans", str(plans), "a file as dphmm check-release --plain writes it") from None
     return PlainLaw.read_all(document)
 
 
@@ -107,7 +108,21 @@ def _plain(plan: Plan, planner: Planner) -> dict[str, Any]:
         "surrogate": None if np.array_equal(surrogate, own) else surrogate.tolist(),
         "given": plan.joint_edges.tolist(),
         "bodies": [_body(plan.hull)],
+        "table": _table(plan.mechanism) if isinstance(plan.mechanism, AnswerTable) else None,
         "description": plan.record.description,
+    }
+
+
+def _table(mechanism: AnswerTable) -> dict[str, Any]:
+    """The weights of a law that is a table, and of a made one what its name is the hash of, too."""
+    law, made = mechanism.law, isinstance(mechanism, MadeTable)
+    return {
+        "points": law.points.tolist(),
+        "weights": law.weights.tolist(),
+        "bits": law.bits,
+        "space": mechanism.space_digest if isinstance(mechanism, MadeTable) else None,
+        "edges": mechanism.edges.tolist() if made else [],
+        "labels": mechanism.of_labels,
     }
 
 

@@ -1,204 +1,360 @@
-"""`check_released`: whether a finished release is what its ledger, its statement and public data say it is.
+"""A released file, a released table, or the lines of a stream as columns.
 
-Every row must be a stored fact of the ledger, drawn under a plan that anybody can make again; every plan must keep its
-promise; every other number of the row must follow from the answers; and nothing else may be there.
-
-Proof: docs/proofs/ledger.md, docs/proofs/promise.md.
+Whether it is what was released is told by `dphmm.audit.verify_release`; here it is read, and what no release has is
+refused. Lines of a stream stand in the order in which steps were asked, and a step that was asked again was answered by
+the same line again.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
 
-from dphmm._notebook import html_lines
-from dphmm.accounting.ledger import Ledger
-from dphmm.accounting.promise import Schedule
-from dphmm.accounting.records import in_short
-from dphmm.audit.findings import Findings
-from dphmm.audit.plain_plans import plain_plans
-from dphmm.audit.released_file import ReleasedFile
-from dphmm.audit.released_rows import RowsAudit, rows_held, stored_answers, stored_promises
-from dphmm.audit.released_statement import check_statement, check_words
-from dphmm.audit.replay import Replay
-from dphmm.audit.verify import Verdict
+import numpy as np
+
+from dphmm._cached import cached_property
+from dphmm.audit.replay import Answer
 from dphmm.errors import InvalidInput
-from dphmm.markov.model import MarkovModel
-from dphmm.policy.graph import PolicyGraph
-from dphmm.session.plan import Plan
-from dphmm.session.planner import Planner
-from dphmm.session.setting import Setting, StepChoices, Subjects, checked_steps, names_chosen
-from dphmm.states.space import StateSpace
-from dphmm.storage.inputs import checked_input
-from dphmm.storage.statement import read_statement, schedule_of_statement, statement_path
-from dphmm.storage.statement_types import earlier_answers_of
-from dphmm.types import Exact
+from dphmm.states.maps import MapSpace
+from dphmm.states.space import FORBIDDEN, LONGEST_NAME, StateSpace
+from dphmm.states.trajectory import MICROSECONDS
+from dphmm.storage.columns import as_text, decimals, integers
+from dphmm.storage.json_lines import is_json_lines, read_json_lines
+from dphmm.storage.released import text_columns
+from dphmm.storage.tables import column_list, read_table, table_format, to_arrow
+from dphmm.types import BoolArray, FloatArray, IntArray
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+_FORBIDDEN, _HASH = re.compile(FORBIDDEN), re.compile("[0-9a-f]{64}")
+#: Estimates are sums of floats.
+_RELATIVE = 1e-7
+#: How far a place in degrees may be from the answer it is of: rounding, and no more.
+_DEGREES = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class ReleasedVerdict:
-    """What the audit of a released file says. ``findings`` convict; ``notes`` say what could not be looked at.
+class ReleasedFile:
+    """Released rows (n,) in file order. ``z`` (n, d) as floats, ``lattice`` (n, d) the nearest lattice points.
 
-    ``verdicts`` are the exact audits of its plans; of ``plans`` distinct ones there may be more than were verified.
+    ``times`` (n,) in microseconds since 1970 UTC; None where none or not all have one (``timed``: some have). A row
+    that was not ``asked`` has no plan, "", and 0 on the lattice. ``streamed``: the lines of a stream, each step once.
+    ``estimate`` (n, d) and ``estimate_name`` are None where z alone was released. Of labels z and estimate are the
+    numbers of states, and ``confidence`` (n,) is how likely the estimate is said to be. ``unasked``: users and steps of
+    rows without an answer that were left out of this table.
     """
 
-    rows: int
-    users: int
-    plans: int
-    verdicts: tuple[Verdict, ...]
-    findings: tuple[str, ...]
-    notes: tuple[str, ...]
-    _made: tuple[tuple[Plan, Planner], ...] = field(default=(), repr=False)
+    users: list[str]
+    step: IntArray
+    times: IntArray | None
+    z: FloatArray
+    lattice: IntArray
+    estimate: FloatArray | None
+    estimate_name: list[str] | None
+    epsilon: FloatArray
+    cost: FloatArray
+    plans: list[str]
+    streamed: bool = False
+    timed: bool = False
+    confidence: FloatArray | None = None
+    unasked: frozenset[tuple[str, int]] = frozenset()
 
-    def plain_plans(self) -> dict[str, Any]:
-        """The verified plans in plain form, for `verify_release.py`: public data, ready for JSON.
+    @classmethod
+    def read(cls, released: Any, space: StateSpace) -> ReleasedFile:
+        """A file, a stream's lines among them, or a table.
 
-        Source: docs/files.md.
+        Raises InvalidInput for one that is no release of this space.
         """
-        return plain_plans(self._made)
+        table = _table(released, space)
+        plans = [plan or "" for plan in as_text(table.column("plan"), "plan").to_pylist()]
+        asked = np.array([plan != "" for plan in plans])
+        estimated = "estimate" in table.column_names
+        names = _texts(table, "estimate") if estimated else None
+        z, estimate = _points(table, space, asked, names)
+        steps, bad = integers(table.column("step"), "step")
+        if bad.any() or (steps < 1).any():
+            raise InvalidInput("step", "a cell that is no step", "whole numbers from 1, as they were released")
+        file = cls(
+            users=_users(table),
+            step=steps,
+            times=times_of(table),
+            z=z,
+            lattice=_nearest(z, space),
+            estimate=estimate,
+            estimate_name=names,
+            epsilon=numbers_of(table, "epsilon"),
+            cost=numbers_of(table, "cost"),
+            plans=plans,
+            streamed=_is_path(released) and is_json_lines(released),
+            timed="t" in table.column_names,
+            confidence=numbers_of(table, "confidence") if estimated and space.has_labels else None,
+        )
+        if (file.cost < 0).any() or (file.epsilon < 0).any():
+            raise InvalidInput("released", "an epsilon or a cost below 0", "what releases spent")
+        file._check(table, space)
+        return file
+
+    def __len__(self) -> int:
+        return len(self.users)
 
     @property
-    def convicted(self) -> bool:
-        """Whether something is wrong with the file or with a plan it was drawn under."""
-        return bool(self.findings) or any(verdict.convicted for verdict in self.verdicts)
+    def asked(self) -> BoolArray:
+        """Which rows (n,) have an answer."""
+        return np.array([plan != "" for plan in self.plans], dtype=np.bool_)
 
-    @property
-    def lines(self) -> list[str]:
-        """The verdict in prose."""
-        word = "CONVICTED" if self.convicted else "nothing is wrong"
-        plans = "1 plan" if self.plans == 1 else f"{self.plans:,} plans"
-        said = [f"released: {self.rows:,} rows of {self.users:,} users under {plans}: {word}"]
-        said += [f"  {finding}" for finding in self.findings]
-        said += [f"  not looked at: {note}" for note in self.notes]
-        wrong = [verdict for verdict in self.verdicts if verdict.convicted]
-        said.append(f"  {len(self.verdicts)} of {plans} verified, {len(wrong)} of them convicted")
-        worst = max(self.verdicts, key=lambda verdict: verdict.loss, default=None)
-        if worst is not None and worst.worst is not None:
-            said.append(f"  over all of them the worst required pair loses {in_short(worst.loss)}")
-        for verdict in wrong[:3]:
-            said += verdict.lines
-        return said
+    def answered(self) -> ReleasedFile:
+        """The rows that have an answer, alone. Raises InvalidInput where none has."""
+        rows = np.flatnonzero(self.asked)
+        if len(rows) == len(self):
+            return self
+        if not len(rows):
+            raise InvalidInput("released", f"{len(self)} rows without an answer", "a release of at least one answer")
 
-    def _repr_html_(self) -> str:
-        return html_lines(self.lines)
+        def of(column: Any) -> Any:
+            return [column[row] for row in rows.tolist()] if isinstance(column, list) else column[rows]
 
-    def document(self) -> dict[str, Any]:
-        """The verdict for machines."""
-        return {
-            "convicted": self.convicted,
-            "rows": self.rows,
-            "users": self.users,
-            "plans": self.plans,
-            "plans_verified": len(self.verdicts),
-            "plans_convicted": [verdict.document() for verdict in self.verdicts if verdict.convicted],
-            "findings": list(self.findings),
-            "notes": list(self.notes),
-        }
+        told = {field.name: getattr(self, field.name) for field in fields(self)}
+        columns = {name: column for name, column in told.items() if isinstance(column, (list, np.ndarray))}
+        left = np.flatnonzero(~self.asked).tolist()
+        unasked = frozenset((self.users[row], int(self.step[row])) for row in left)
+        return replace(self, unasked=unasked, **{name: of(column) for name, column in columns.items()})
+
+    def where(self, row: int) -> str:
+        """What a finding calls a row."""
+        return f"user {self.users[row]!r}, step {int(self.step[row])}"
+
+    def origin(self, row: int, step: int | None) -> str:
+        """What step 1 of a row's user stands for, in steps of so many seconds since 1970; "" without times."""
+        if step is None or self.times is None:
+            return ""
+        return str(int(self.times[row] // (step * MICROSECONDS)) - int(self.step[row]) + 1)
+
+    def answers(self, rows: list[int]) -> list[Answer]:
+        """Some rows, of one user and by step, as a history."""
+        told = (self.step[rows].tolist(), rows, self.epsilon[rows].tolist())
+        return [Answer(t, self.lattice[row], self.plans[row], epsilon) for t, row, epsilon in zip(*told, strict=True)]
+
+    def by_user(self) -> dict[str, list[int]]:
+        """Each user's rows, by step."""
+        rows: dict[str, list[int]] = {}
+        for row in np.argsort(self.step, kind="stable").tolist():
+            rows.setdefault(self.users[row], []).append(row)
+        return rows
+
+    @cached_property
+    def left_out(self) -> dict[str, int]:
+        """Of each user how many steps before the last row have no row: other files may have answers there."""
+        steps = {user: self.step[rows] for user, rows in self.by_user().items()}
+        return {user: int(own[-1]) - len(np.unique(own)) for user, own in steps.items()}
+
+    def other_estimates(
+        self, rows: Sequence[int] | IntArray, estimates: FloatArray, states: IntArray, space: StateSpace
+    ) -> BoolArray:
+        """Which rows (n,) have another estimate than (n, d), or another likeliest state than (n,).
+
+        Of labels the estimates (n, 1) are how likely the states are. None has, where the file has no estimates.
+        """
+        if self.estimate is None or self.estimate_name is None:
+            return np.zeros(len(rows), dtype=np.bool_)
+        said = self.estimate[rows] if self.confidence is None else self.confidence[rows][:, None]
+        scale = float(np.abs(space.own_answers).max()) + 1 if self.confidence is None else 1.0
+        # Written so that NaN is another estimate.
+        away = ~(np.abs(said - estimates).max(axis=1) <= _RELATIVE * scale)
+        names = [self.estimate_name[row] for row in rows]
+        named = [name != space.names[state] for name, state in zip(names, states.tolist(), strict=True)]
+        return np.asarray(away | np.array(named, dtype=np.bool_))
+
+    def _check(self, table: pa.Table, space: StateSpace) -> None:
+        """Raises InvalidInput for an answer off the lattice, a plan that is no hash, or places of other answers."""
+        if not all(map(_HASH.fullmatch, set(self.plans) - {""})):
+            raise InvalidInput("plan", "a text that is no hash", "plans as they were released")
+        if not np.array_equal(space.frame.to_answers(self.lattice), self.z):
+            raise InvalidInput("z", "an answer off the lattice of the space", "answers as they were released")
+        for name, points in (("z", self.z), ("estimate", self.estimate)):
+            place = None if points is None or not isinstance(space, MapSpace) else space.to_latlon(points)
+            if place is None:
+                continue
+            told = self.asked if name == "z" else np.ones(len(self), dtype=np.bool_)
+            shown = [_answers(table, f"{name}_{axis}", told) for axis in ("lat", "lon")]
+            apart = np.where(told, np.abs(np.stack(shown) - np.stack(place)).max(axis=0), 0.0)
+            if not (apart <= _DEGREES).all():
+                raise InvalidInput(f"{name}_lat", f"places that are not those of {name}", "places as released")
 
 
-def check_released(
-    released: Any,
-    model: MarkovModel,
-    policy: PolicyGraph,
-    space: StateSpace,
-    epsilon: Exact,
-    *,
-    ledger: Ledger | None = None,
-    query: str = "state",
-    start: str | None = None,
-    schedule: Schedule | None = None,
-    statement: str | os.PathLike[str] | None = None,
-    most_plans: int = 1000,
-    initials: Mapping[str, Any] | None = None,
-    step_choices: StepChoices | None = None,
-    varies: Sequence[str] = (),
-    **choices: Any,
-) -> ReleasedVerdict:
-    """Audit a finished release.
+def columns_of(space: StateSpace, timed: bool, *, estimated: bool) -> list[str]:
+    """The columns that a released file of a space has: all others could say something of the truth."""
+    names = ["user", *(["t"] if timed else []), "step"]
+    if space.has_labels:
+        return [*names, "z", *(["estimate", "confidence"] if estimated else []), "epsilon", "cost", "plan"]
+    axes, points = range(space.dimension), ["z", "estimate"] if estimated else ["z"]
+    names += [f"{name}_{j}" for name in points for j in axes] + (["estimate"] if estimated else [])
+    if isinstance(space, MapSpace):
+        names += [f"{name}_{axis}" for name in points for axis in ("lat", "lon")]
+    return [*names, "epsilon", "cost", "plan"]
 
-    Parameters
-    ----------
-    released : a file, whose privacy statement is looked for beside it, or a table. A file may be the lines of a stream
-        (.jsonl, .ndjson).
-    model, policy, space, epsilon, choices : what it is said to have been released under; the choices are those of
-        `ReleaseSession` (constraint, mechanism, protection).
-    schedule : at which steps subjects were asked; by default as the privacy statement says, which the ledger has to
-        confirm.
-    ledger : where its releases were stored; without one rows are checked against each other and the model only. One
-        that does not hold half of the rows is another file's: that is the finding, and nothing else is taken from it.
-    statement : where the privacy statement is, if not beside the file. Of a table its rows, people, plans, totals and
-        choices are compared; only a file's bytes can show that the answers are the file's, and ``notes`` say so.
-    most_plans : verify so many of the distinct plans.
-    initials, step_choices, varies : those of the release, as `release_many` takes them. Each row is held against what
-        was chosen for its step, where a ledger or times tell its number.
 
-    Raises InvalidInput for a table that is no released table of this space.
-    """
-    beside = checked_input(statement, "statement") if statement is not None else _beside(released)
-    stated, earlier = _stated(beside)
-    schedule = stated if schedule is None else schedule
-    named = {"query": query, "schedule": schedule, "start": start, **choices}
-    own = tuple(varies) or names_chosen(checked_steps(step_choices or {}))
-    setting = Setting.of(model, policy, space, epsilon, varies=own, **named)
-    subjects = Subjects(setting, initials, step_choices)
-    findings, notes = Findings(), []
-    file = ReleasedFile.read(released, space, findings)
-    ledger = _own(ledger, query, file, findings)
-    replay = Replay(subjects, ledger, findings, most_plans)
-    audit = RowsAudit(file, subjects, ledger, replay, findings, earlier)
-    for user, rows in file.by_user().items():
-        audit.user(user, rows)
-    notes += audit.notes()
-    if file.streamed:
-        notes.append("the order of the lines, and which steps were asked for again: a stream has those of its input")
-    if beside is not None:
-        answers = stored_answers(ledger, query, file)
-        kept = stored_promises(ledger, query, file)
-        path = Path(released) if isinstance(released, (str, os.PathLike)) else None
-        notes += check_statement(path, beside, audit.counted, subjects, findings, answers, kept)
-        notes += check_words(file, beside, subjects, findings)
-        if ledger is None and beside.exists():
-            notes.append("where the noise came from, and what was promised and scheduled: only the statement says so")
+def _table(released: Any, space: StateSpace) -> pa.Table:
+    if _is_path(released) and is_json_lines(released):
+        table = _table_of_lines(released, space)
+    elif _is_path(released):
+        _check_name(released)
+        table = read_table(released, text=text_columns(space))
     else:
-        notes.append("the privacy statement, which lies beside a file: give it with a table as statement=")
-    if len(replay.met) > len(replay.verdicts):
-        notes.append(f"{len(replay.met) - len(replay.verdicts)} plans: only the first {most_plans} were verified")
-    return ReleasedVerdict(
-        rows=len(file),
-        users=len(audit.counted.accounts),
-        plans=len(set(file.plans) - {""}),
-        verdicts=tuple(replay.verdicts.values()),
-        findings=findings.sentences,
-        notes=tuple(notes),
-        _made=tuple(replay.plans_made.values()),
-    )
+        table = None
+    names = column_list(released) if table is None else list(table.column_names)
+    estimated = any(name.startswith(("estimate", "confidence")) for name in names)
+    expected = columns_of(space, "t" in names, estimated=estimated)
+    missing = [name for name in expected if name not in names]
+    if missing:
+        came = f"a table without the column {missing[0]!r}"
+        raise InvalidInput("released", came, "a released table of this model: " + ", ".join(expected))
+    if table is None:
+        table = to_arrow(released, expected)
+    if not len(table):
+        raise InvalidInput("released", "0 rows", "at least one released row")
+    return table.select(expected)
 
 
-def _beside(released: Any) -> Path | None:
-    """Where the privacy statement of a released file lies."""
-    return statement_path(released) if isinstance(released, (str, os.PathLike)) else None
+def _is_path(released: Any) -> bool:
+    return isinstance(released, (str, os.PathLike))
 
 
-def _stated(beside: Path | None) -> tuple[Schedule | None, int]:
-    """The schedule that a statement tells, and from how many answers of other files estimates follow.
-
-    What it tells wrongly is a finding of `check_statement`.
-    """
+def _check_name(path: str | os.PathLike[str]) -> None:
     try:
-        if beside is not None and beside.exists():
-            statement = read_statement(beside)
-            return schedule_of_statement(statement), earlier_answers_of(statement)
+        table_format(path, "released")
     except InvalidInput:
-        pass
-    return None, 0
+        expected = "a name ending in .parquet, .csv or .csv.gz; .jsonl or .ndjson for the lines of a stream"
+        raise InvalidInput("released", str(path), expected) from None
 
 
-def _own(ledger: Ledger | None, query: str, file: ReleasedFile, findings: Findings) -> Ledger | None:
-    """The ledger, if it is the file's; totals and plans of another one would be about other releases."""
-    held = len(file) if ledger is None else rows_held(ledger, query, file)
-    holds = f"of {len(file)} rows of query {query!r} it holds {held} with the same answer and plan"
-    own = findings.require(2 * held >= len(file), f"the ledger does not belong to this file: {holds}")
-    return ledger if own else None
+def numbers_of(table: pa.Table, name: str) -> FloatArray:
+    values, bad = decimals(table.column(name), name)
+    if bad.any():
+        raise InvalidInput(name, f"{int(bad.sum())} cells that cannot be read", "a number in every row, as released")
+    return np.asarray(values, dtype=np.float64)
+
+
+def _answers(table: pa.Table, name: str, asked: BoolArray) -> FloatArray:
+    """Numbers in the rows that were asked, and 0 in the others, which must have none."""
+    values, bad = decimals(table.column(name), name)
+    if (bad & asked).any():
+        came = f"{int((bad & asked).sum())} cells that cannot be read"
+        raise InvalidInput(name, came, "a number in every row that has a plan, as released")
+    if (~bad & ~asked).any():
+        came = f"{int((~bad & ~asked).sum())} numbers in rows without a plan"
+        raise InvalidInput(name, came, "none in a row that was not asked, as released")
+    return np.where(asked, values, 0.0)
+
+
+def _points(
+    table: pa.Table, space: StateSpace, asked: BoolArray, names: list[str] | None
+) -> tuple[FloatArray, FloatArray | None]:
+    """Answers and estimates (n, d); of labels the numbers of their states. A row that was not asked is at 0."""
+    nothing = space.frame.to_answers(np.zeros(space.dimension, dtype=np.int64))
+    if space.has_labels:
+        labels = _labels(table, space, asked)
+        z = np.where(asked, labels, 0)[:, None].astype(np.float64)
+        known = None if names is None else space.indices_of(names).astype(np.float64)[:, None]
+        return z, known
+    axes = range(space.dimension)
+    z = np.stack([_answers(table, f"z_{j}", asked) for j in axes], axis=1)
+    z[~asked] = nothing
+    return z, None if names is None else np.stack([numbers_of(table, f"estimate_{j}") for j in axes], axis=1)
+
+
+def _labels(table: pa.Table, space: StateSpace, asked: BoolArray) -> IntArray:
+    """The numbers (n,) of the labels in the column z; -1 in rows that were not asked, which must have none."""
+    cells = as_text(table.column("z"), "z").to_pylist()
+    if any(cell for cell, wanted in zip(cells, asked.tolist(), strict=True) if not wanted):
+        raise InvalidInput("z", "labels in rows without a plan", "none in a row that was not asked, as released")
+    numbers = space.indices_of([cell or "" for cell in cells])
+    if (numbers[asked] < 0).any():
+        came = f"{int((numbers[asked] < 0).sum())} cells that are no label of this space"
+        raise InvalidInput("z", came, "labels as they were released, from this space")
+    return numbers
+
+
+def _texts(table: pa.Table, name: str) -> list[str]:
+    cells = as_text(table.column(name), name).to_pylist()
+    if any(cell is None for cell in cells):
+        raise InvalidInput(name, "an empty cell", "a value in every row, as released")
+    return [str(cell) for cell in cells]
+
+
+def _users(table: pa.Table) -> list[str]:
+    """Names as a release takes them: others could reorder what stands around them, or be as long as a book."""
+    users = _texts(table, "user")
+    if not all(0 < len(user) <= LONGEST_NAME and not _FORBIDDEN.search(user) for user in set(users)):
+        expected = f"names of 1 to {LONGEST_NAME} characters, without control characters or text-direction marks"
+        raise InvalidInput("released", "the name of a user that no release has", expected)
+    return users
+
+
+def times_of(table: pa.Table) -> IntArray | None:
+    """Microseconds since 1970 UTC. A column of anything else could say anything."""
+    import pyarrow as pa
+
+    if "t" not in table.column_names:
+        return None
+    column = table.column("t")
+    if not pa.types.is_timestamp(column.type):
+        raise InvalidInput("t", f"a column of type {column.type}", "times, as they were released")
+    try:
+        micros = column.cast(pa.timestamp("us", tz="UTC")).cast(pa.int64())
+    except pa.ArrowInvalid:
+        raise InvalidInput("t", "a time that is no whole microsecond", "times, as they were released") from None
+    return None if micros.null_count else np.asarray(micros.to_numpy())
+
+
+def _nearest(z: FloatArray, space: StateSpace) -> IntArray:
+    steps = np.rint((z - space.frame.origin) / space.frame.pitch)
+    if not (np.abs(steps) <= 2.0**53).all():
+        raise InvalidInput("z_0", "an answer too far away", "answers as they were released, from this space")
+    return np.asarray(steps.astype(np.int64))
+
+
+_TEXTS = ("user", "z", "estimate", "plan")
+
+
+def _table_of_lines(path: str | os.PathLike[str], space: StateSpace) -> pa.Table:
+    """The distinct answers of a stream in the order of their first lines.
+
+    Raises InvalidInput for a line that is no answer of this space, and for a step that was answered twice.
+    """
+    import pyarrow as pa
+
+    rows: dict[tuple[Any, Any], dict[str, Any]] = {}
+    for line in read_json_lines(path, "released"):
+        told = line.members
+        # What has no place in a row is no key either.
+        if any(isinstance(value, (dict, list)) for value in told.values()):
+            raise InvalidInput(f"line {line.number}", "an answer with parts", "lines as dphmm release - prints them")
+        if rows.setdefault((told.get("user"), told.get("step")), told) != told:
+            raise InvalidInput(f"line {line.number}", "another answer to a step", "the answer that it had before")
+    names = list(next(iter(rows.values()), {}))
+    kinds = {"step": pa.int64(), "t": pa.string(), **dict.fromkeys(_TEXTS, pa.string())}
+    try:
+        columns = {
+            name: pa.array([row.get(name) for row in rows.values()], kinds.get(name, pa.float64())) for name in names
+        }
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, UnicodeEncodeError):
+        raise InvalidInput("released", "lines that are no answers", "lines as dphmm release - prints them") from None
+    if "t" in columns:
+        columns["t"] = _times(columns["t"])
+    return pa.table(columns)
+
+
+def _times(texts: Any) -> Any:
+    import pyarrow as pa
+
+    try:
+        moments = [None if text is None else datetime.fromisoformat(text) for text in texts.to_pylist()]
+        return pa.array(moments, pa.timestamp("us", tz="UTC"))
+    except (ValueError, OverflowError, pa.ArrowInvalid):
+        raise InvalidInput("t", "a text that is no time", "times, as they were released") from None

@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -80,6 +80,10 @@ class Replay:
     met: set[str] = field(default_factory=set)
     #: Each plan that was verified, with the planner that made it again.
     plans_made: dict[str, tuple[Plan, Planner]] = field(default_factory=dict)
+    #: Partners, states and choices of plans, as the ledger has them.
+    _recorded: dict[str, Any] = field(default_factory=dict)
+    #: What only a ledger could decide.
+    untold: Findings = field(default_factory=Findings)
     #: By beginning and step; equal ones once, and those that a move leaves as they are.
     _supports: dict[tuple[Setting, int], BoolArray] = field(default_factory=dict)
     _distinct: dict[bytes, BoolArray] = field(default_factory=dict)
@@ -112,7 +116,8 @@ class Replay:
                 position = position.predict(setting.model, position.prior)
                 support = self._moved(setting, support, answer.t, answer.t + 1)
                 continue
-            plan = self._plan(position, support, answer, (where, number_of(origin, answer.t)))
+            number = number_of(origin, answer.t)
+            plan = self._plan(position.prior.support, position, support, answer, (where, number))
             if plan is None:
                 return None
             if not self.findings.require(bool((left_possible(plan, answer.z) & support).any()), _IMPOSSIBLE, where):
@@ -141,6 +146,13 @@ class Replay:
             found.append(plan)
         return found
 
+    def plan_of(self, user: str, answer: Answer, origin: str = "") -> Plan | None:
+        """The plan of one answer where none hangs on an answer before it: made again and verified; None as `follow`."""
+        setting = self.subjects.of(user)
+        support = self._moved(setting, first_support(setting.model, setting.options.start), 1, answer.t)
+        where = f"user {user!r}, step {answer.t}"
+        return self._plan(support, None, support, answer, (where, number_of(origin, answer.t)))
+
     def _moved(self, setting: Setting, support: BoolArray, t: int, until: int) -> BoolArray:
         """The support at a later step: one for all subjects who begin alike."""
         before = support.tobytes()
@@ -154,38 +166,51 @@ class Replay:
             self._supports[setting, until] = self._distinct.setdefault(key, after)
         return self._supports[setting, until]
 
-    def _plan(self, position: Position, moved: BoolArray, answer: Answer, step: tuple[str, int | None]) -> Plan | None:
+    def _plan(
+        self,
+        support: BoolArray,
+        position: Position | None,
+        moved: BoolArray,
+        answer: Answer,
+        step: tuple[str, int | None],
+    ) -> Plan | None:
         """The plan of an answer, verified on the support (N,) that was ``moved`` by sets; None, with a finding.
 
-        ``step``: what a finding calls it, and its number in tables where that is known.
+        ``position`` is None where plans are on the support. ``step``: what a finding calls it, and its number in tables
+        where that is known.
         """
         where, number = step
         partners, recorded = _NO_PARTNERS, None
         may = self.subjects.may_have(answer.epsilon, number)
         if self.ledger is not None:
             try:
-                record = self.ledger.plan(answer.plan)
-                partners, recorded = recorded_joint_edges(record), plan_states(record)
-                told = self.setting.choice_of(record)
+                if answer.plan not in self._recorded:
+                    record = self.ledger.plan(answer.plan)
+                    chosen_of = recorded_joint_edges(record), plan_states(record), self.setting.choice_of(record)
+                    self._recorded[answer.plan] = chosen_of
+                partners, recorded, told = self._recorded[answer.plan]
             except (InvalidInput, RecursionError):
                 self.findings.add("a plan that the ledger does not hold, or holds damaged", where)
                 return None
             # What a table says of a step is what the ledger must have; without one it is the record that tells.
             may = may if self.subjects.chosen and number is not None else (told,)
-        refused = ""
+        refused, alone = "", False
         for choice in (one for each in may for one in self.setting.may_be(each)):
             planner = self.setting.under(choice).planner
-            for chosen in self._sets(position, recorded):
+            for chosen in [support] if position is None else self._sets(position, recorded):
                 try:
-                    plan = planner.plan(position.prior.support, chosen, partners, choice)
+                    plan = planner.plan(support, chosen, partners, choice)
                 except DphmmError as error:
                     refused = str(error)
                     break
                 if plan.hash == answer.plan:
                     self._verify(plan, planner, moved)
                     return plan
+                alone |= len(plan.partners) > 0
         if refused and len(may) == 1:
             self.findings.add(f"a step that cannot be planned ({refused})", where)
+        elif alone and self.ledger is None:
+            self.untold.add(_PARTNERS, where)
         else:
             self.findings.add(_ANOTHER_PLAN, where)
         return None
@@ -219,6 +244,10 @@ def number_of(origin: str, t: int) -> int | None:
 
 
 _IMPOSSIBLE = "an answer that no possible state gives"
+_PARTNERS = (
+    "an answer whose plan is not the one that is made here: it may have partners that other queries of the same people "
+    "fixed, which a ledger tells"
+)
 _ANOTHER_PLAN = (
     "an answer whose plan is not the one that model, policy, epsilon and options make: one of them is another, or "
     "answers before it are missing or changed"

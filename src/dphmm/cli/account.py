@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dphmm.accounting.event import LearningEvent, NotPrivateEvent
+from dphmm.accounting.event import LearningEvent, NotPrivateEvent, learning_event
 from dphmm.accounting.ledger import (
     COST_STATEMENT,
     EPSILON_STATEMENT,
@@ -81,7 +81,8 @@ def account(
     Users' names are in a ledger; nobody's states are. Where fits and queries are stored there too, also what one person
     loses in them and in the releases together: where the path is replaced, and of whether the person is there.
     """
-    from dphmm.storage.learned import LEDGER_COSTS, learning_document
+    from dphmm.statement.learning import Learning
+    from dphmm.statement.parts import document as facts
 
     if ledger is None and (model is None or subject is not None):
         raise InvalidInput("LEDGER", "nothing", "a ledger file, or --model M alone")
@@ -101,7 +102,7 @@ def account(
     if learned is not None and event is not None and found.subjects:
         cost = found.largest()[1].value
         assert isinstance(cost, Fraction)
-        learned["learning"] = learning_document(event, cost, LEDGER_COSTS)
+        learned["learning"] = Learning.of(event, cost)
     leaks: list[dict[str, Any]] = []
     lines = [] if ledger is None else [*_subject_lines(found), *_ending(found)]
     lines += _shared_lines(found)
@@ -122,7 +123,10 @@ def account(
         document: dict[str, Any] = {} if ledger is None else {"ledger": ledger, **found.document()}
         if temporal:
             document["leakage"] = {"subjects": leaks, "statements": _leakage_ending(policy is not None)}
-        print_json(document if learned is None else {**document, "model": learned})
+        if learned is not None:
+            own = learned["learning"]
+            document["model"] = {**learned, "learning": None if own is None else facts(own)}
+        print_json(document)
         return
     if temporal:
         lines = _most_leaked(leaks)
@@ -303,7 +307,8 @@ def _number(value: float | None) -> str:
 
 def _model_document(path: str) -> tuple[dict[str, Any], LearningEvent | None]:
     """The model's name, whether it was learned with privacy, and the guarantee or why there is none; and its event."""
-    from dphmm.storage.learned import learning_document, made_without_data, published_parts
+    from dphmm.statement.learning import Learning, published_parts
+    from dphmm.statement.origin import made_without_data
 
     provenance, event = _provenance(path)
     private = event if isinstance(event, LearningEvent) else None
@@ -312,7 +317,7 @@ def _model_document(path: str) -> tuple[dict[str, Any], LearningEvent | None]:
         "private": provenance.get("private"),
         "made_without_data": made_without_data(provenance),
         "method": str(provenance.get("method", "unknown")),
-        "learning": None if private is None else learning_document(private),
+        "learning": None if private is None else Learning.of(private),
         "choices": {name: provenance[name] for name in _CHOICES if name in provenance},
         "published": [] if private is None else published_parts(private),
         "not_private_because": event.reason if isinstance(event, NotPrivateEvent) else None,
@@ -322,7 +327,7 @@ def _model_document(path: str) -> tuple[dict[str, Any], LearningEvent | None]:
 
 def _model_lines(document: Mapping[str, Any] | None, event: LearningEvent | None) -> list[str]:
     """The same for people."""
-    from dphmm.storage.learned import REPLAYABLE, published_words
+    from dphmm.statement.learning import published_words
 
     if document is None:
         return []
@@ -333,10 +338,10 @@ def _model_lines(document: Mapping[str, Any] | None, event: LearningEvent | None
             *guarantee_rows(learning, covered=True),
             *published_rows(published_words(event), document["choices"]),
         ]
-        if "together" in learning:
-            rows += [together_row(learning["together"]), ("costs", learning["together"]["costs"])]
+        if learning.together is not None:
+            rows += [together_row(learning, ledger=True), ("costs", learning.both("costs", ledger=True))]
         lines = [f"{name}, learned with noise", *aligned(rows)]
-        return lines if learning["private"] else [*lines, f"warning: {REPLAYABLE}"]
+        return lines if learning.private else [*lines, f"warning: {learning.sentence('replayable')}"]
     if document["private"] is False:
         because = document["not_private_because"] or "it was fitted without privacy"
         return [f"{name}: NO PRIVACY: {because}"]
@@ -351,7 +356,6 @@ def _model_lines(document: Mapping[str, Any] | None, event: LearningEvent | None
 
 def _provenance(path: str) -> tuple[dict[str, Any], LearningEvent | NotPrivateEvent | None]:
     from dphmm.storage.hidden_models import holds_hidden_model, load_hidden_model
-    from dphmm.storage.learned import learning_event
     from dphmm.storage.models import load_model
 
     if holds_hidden_model(path):

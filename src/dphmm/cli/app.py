@@ -52,7 +52,8 @@ COMMANDS = {
     "population": ("dphmm.cli.population:population", "Where the people of a release are, by region."),
     "leakage": ("dphmm.cli.leakage:leakage", "How published answers changed the odds of an event."),
     "report": ("dphmm.cli.report:report", "A page to look at: map, errors, what was spent."),
-    "audit": ("dphmm.cli.audit:audit", "Does a plan, a sampler or a release keep its promise?"),
+    "audit": ("dphmm.cli.audit:audit", "Do plans, or a sampler, keep their promise?"),
+    "check-release": ("dphmm.cli.check_release:check_release", "Is a finished release what it says it is?"),
     "account": ("dphmm.cli.account:account", "What has been spent, per subject, by which theorem."),
     "warm": ("dphmm.cli.warm:warm", "Compile ahead, so that no command has to wait for it."),
 }

@@ -1,8 +1,7 @@
-"""dphmm audit: whether plans, samples or a finished release keep their promise, and what an adversary makes of it."""
+"""dphmm audit: whether plans or samples keep their promise, and what an adversary makes of a release."""
 
 from __future__ import annotations
 
-import json
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,7 @@ from dphmm._checks import stated_epsilon
 from dphmm.cli.console import FAILED, Console, Work, one_line, print_json, stage_of
 from dphmm.cli.options import CONTEXT, loaded_model, loaded_policy, plan_choices, refuse_choices
 from dphmm.errors import InvalidInput
-from dphmm.storage.inputs import checked_input, checked_output, replacing
+from dphmm.storage.inputs import checked_input
 
 
 def _two_files(_: click.Context, __: click.Parameter, files: tuple[str, str] | None) -> tuple[str, str] | None:
@@ -36,11 +35,10 @@ def _two_files(_: click.Context, __: click.Parameter, files: tuple[str, str] | N
 @plan_choices
 @click.option("--query", metavar="NAME", default="state", show_default=True, help="The query of the releases.")
 @click.option("--steps", metavar="N", type=int, default=1, show_default=True, help="Verify the plans of so many steps.")
-@click.option("--released", metavar="R", help="Also audit this released file or stream, and the statement beside it.")
+@click.option("--released", metavar="R", help="With --truth: attack this released file or stream.")
 @click.option("--statement", metavar="S", help="Its privacy statement, if not beside it.")
 @click.option("--ledger", metavar="L", help="The ledger that its releases are in: a file, or a release table.")
-@click.option("--plans", metavar="FILE", help="Also write the plans of --released in plain form (verify_release.py).")
-@click.option("--truth", metavar="T", help="Also attack the released file: the trajectories, which only you have.")
+@click.option("--truth", metavar="T", help="Attack --released with this: the trajectories, which only you have.")
 @click.option(
     "--samples",
     nargs=2,
@@ -54,15 +52,13 @@ def _two_files(_: click.Context, __: click.Parameter, files: tuple[str, str] | N
 def audit(as_json: bool, **given: Any) -> int:
     """Check that releases keep their promise; exit 1 when something is convicted.
 
-    With a model and a policy: the plans of the first steps, in exact numbers, from public data. With a released file:
-    every row against the ledger, the plans and the privacy statement. With the truth too: what an adversary makes of
-    the release, for the data owner alone. With samples: a lower confidence bound on the epsilon of any mechanism.
+    With a model and a policy: the plans of the first steps, in exact numbers, from public data. With a released file
+    and its truth: what an adversary makes of the release, for the data owner alone; dphmm check-release says whether
+    the file is right. With samples: a lower confidence bound on the epsilon of any mechanism.
     """
     _check_numbers(given)
     if given["released"] is not None and Path(given["released"]).is_dir():
         checked_input(given["released"], "--released")
-    if given["plans"] is not None:
-        checked_output(given["plans"], [given[name] for name in _READ if given[name] is not None], "--plans")
     given["epsilon"] = _epsilon(given)
     given["protection"] = _protection(given)
     parts: list[tuple[str, Any]] = []
@@ -81,7 +77,7 @@ def audit(as_json: bool, **given: Any) -> int:
 
 def _epsilon(given: dict[str, Any]) -> Any:
     """That of the command line, or of the statement beside the released file."""
-    from dphmm.storage.statement import read_statement, statement_path
+    from dphmm.statement.files import read_statement, statement_path
 
     if given["epsilon"] is not None:
         return stated_epsilon(given["epsilon"])
@@ -94,7 +90,7 @@ def _epsilon(given: dict[str, Any]) -> Any:
 
 def _protection(given: dict[str, Any]) -> Any:
     """That of the command line, else of the statement beside the released file, else the default."""
-    from dphmm.storage.statement import read_statement, statement_path
+    from dphmm.statement.files import read_statement, statement_path
 
     path = given["statement"] or (given["released"] and statement_path(given["released"]))
     if given["protection"] is not None or not path or not Path(path).exists():
@@ -130,9 +126,11 @@ def _public(given: dict[str, Any], progress: Work | None) -> list[tuple[str, Any
     for name in ("model", "policy"):
         if given[name] is None:
             raise InvalidInput(f"--{name}", "nothing", "a file: model and policy go together")
-    for name in ("ledger", "truth", "statement", "plans"):
+    for name in ("ledger", "truth", "statement"):
         if given[name] is not None and given["released"] is None:
             raise InvalidInput(f"--{name}", given[name], "--released with it")
+    if given["released"] is not None and given["truth"] is None:
+        raise InvalidInput("--truth", "nothing", "the trajectories; dphmm check-release says whether a file is right")
     model, space = loaded_model(given["model"])
     policy, space = loaded_policy(given["policy"], model)
     choices = {name: given[name] for name in _CHOICES if given[name] is not None}
@@ -152,36 +150,14 @@ def _public(given: dict[str, Any], progress: Work | None) -> list[tuple[str, Any
         with ExitStack() as held:
             ledger = None if given["ledger"] is None else held.enter_context(opened_to_read(given["ledger"]))
             _refuse_choices(given)
-            stage_of(progress, "rows of the released file")
-            found = _released(given, public, ledger, choices)
-            parts.append(("released", found))
-            if given["plans"] is not None:
-                _write_plans(given, found)
-            if given["truth"] is not None:
-                stage_of(progress, "attacks with the truth")
-                parts.append(("attacks", _attacks(given, public, ledger, choices, found.convicted)))
+            stage_of(progress, "attacks with the truth")
+            parts.append(("attacks", _attacks(given, public, ledger, choices)))
     return parts
-
-
-def _released(given: dict[str, Any], public: Any, ledger: Any, choices: dict[str, Any]) -> Any:
-    from dphmm.audit import check_released
-
-    statement = given["statement"]
-    if statement is not None:
-        checked_input(statement, "--statement")
-    more = {"query": given["query"], "statement": statement, **choices}
-    return check_released(given["released"], *public, ledger=ledger, **more)
-
-
-def _write_plans(given: dict[str, Any], found: Any) -> None:
-    """The plans that were verified, for a program that is not dphmm."""
-    with replacing(given["plans"]) as temporary:
-        temporary.write_text(json.dumps(found.plain_plans(), allow_nan=False) + "\n", encoding="utf-8")
 
 
 def _refuse_choices(given: dict[str, Any]) -> None:
     """Refuse a release with choices for single steps, or beginnings of users, which only a program can name."""
-    from dphmm.storage.statement import read_statement, statement_path
+    from dphmm.statement.files import read_statement, statement_path
 
     path = given["statement"] or statement_path(given["released"])
     if not Path(path).exists():
@@ -193,17 +169,11 @@ def _refuse_choices(given: dict[str, Any]) -> None:
     refuse_choices(statement, given["released"], "--released")
 
 
-def _attacks(given: dict[str, Any], public: Any, ledger: Any, choices: dict[str, Any], convicted: bool) -> Any:
-    """The attacks; what they cannot use is no reason to keep a conviction back."""
+def _attacks(given: dict[str, Any], public: Any, ledger: Any, choices: dict[str, Any]) -> Any:
     from dphmm.audit import attack
 
     more = {"query": given["query"], "statement": given["statement"], **choices}
-    try:
-        return attack(given["released"], given["truth"], *public, ledger=ledger, **more)
-    except InvalidInput as error:
-        if not convicted:
-            raise
-        return _NotMade(str(error))
+    return attack(given["released"], given["truth"], *public, ledger=ledger, **more)
 
 
 @dataclass(frozen=True)
@@ -226,21 +196,8 @@ class _Steps:
         return {"asked": self.asked, "looked_at": self.asked if self.known else 1, "plans": self.plans}
 
 
-@dataclass(frozen=True)
-class _NotMade:
-    reason: str
-
-    @property
-    def lines(self) -> list[str]:
-        return [f"attacks: not made ({self.reason})"]
-
-    def document(self) -> dict[str, Any]:
-        return {"not_made": self.reason}
-
-
 _CHOICES = ("constraint", "mechanism", "start", "protection")
-_READ = ("released", "model", "policy", "statement", "ledger", "truth")
-_OF_A_MODEL = ("released", "plans", "ledger", "truth", "statement", "draws")
+_OF_A_MODEL = ("released", "ledger", "truth", "statement", "draws")
 
 
 def _need_nothing_more(given: dict[str, Any]) -> None:

@@ -15,22 +15,22 @@ from dphmm.cli.options import messages
 from dphmm.errors import InvalidInput
 from dphmm.evaluation.city import simulate_city
 from dphmm.samplers.entropy import ReplayBits
-from dphmm.storage import statement_types
+from dphmm.statement.parts import document
 from dphmm.storage.inputs import replacing
 from dphmm.storage.ledger import open_ledger
 from dphmm.storage.tables import read_table, write_table
 from dphmm.storage.trajectories import save_trajectories
 
 if TYPE_CHECKING:
-    from dphmm.audit.released import ReleasedVerdict
-    from dphmm.audit.released_file import ReleasedFile
+    from dphmm.audit import CheckedRelease
+    from dphmm.audit.released import ReleasedFile
     from dphmm.batch import Batch, Released
     from dphmm.evaluation.city import City
     from dphmm.planning import World
     from dphmm.report.content import ReleaseReport
     from dphmm.schedule_plan import SchedulePlan
-    from dphmm.storage.release_words import Story
-    from dphmm.storage.statement_types import ReleaseStatement
+    from dphmm.statement.release import ReleaseStatement
+    from dphmm.statement.story import Story
     from dphmm.types import FloatArray
 
 
@@ -98,7 +98,7 @@ def _numbers(results: Results) -> dict[str, Any]:
         "subjects": statement.published.subjects,
         "mean_error_m": None if report.found is None else round(report.found.error, 1),
         "epsilon": statement.epsilon,
-        "covered_distance": statement_types.document(statement)["covered_distance"],
+        "covered_distance": document(statement)["covered_distance"],
         "cost": _costs(results),
         "epsilon_sum": statement.totals.epsilon_sum,
         "cost_sum": statement.totals.cost_sum,
@@ -165,7 +165,7 @@ class Results(NamedTuple):
     statement: ReleaseStatement
     report: ReleaseReport
     story: Story
-    verdict: ReleasedVerdict
+    verdict: CheckedRelease
 
 
 def run(folder: Path, city: City, bits: ReplayBits | None, console: Console) -> Results:
@@ -240,17 +240,17 @@ def _written(
     console: Console,
 ) -> Results:
     """The privacy statement, on disk, the audit of all that is there, and what the page is made of."""
-    from dphmm.audit import check_released
+    from dphmm.audit import check_release
+    from dphmm.statement.files import load_statement, write_statement
     from dphmm.storage.released import Published
-    from dphmm.storage.statement import load_statement, write_statement
 
     released, setting = folder / "released.parquet", batch.setting
     statement = batch.statement(Published(rows), "others", known_by="model")
     write_statement(released, statement)
     with open_ledger(folder / "ledger.db", read_only=True) as ledger, console.progress("audit") as progress:
         stage_of(progress, "rows of the released file")
-        public = (setting.model, setting.policy, setting.space, setting.options.epsilon)
-        verdict = check_released(released, *public, ledger=ledger)
+        public = (setting.model, setting.policy, setting.space)
+        verdict = check_release(released, *public, ledger=ledger, ledger_file=folder / "ledger.db")
     statement = load_statement(released)
     report = demo_report(folder, city, batch, statement, console)
     return Results(batch, rows, statement, report, report.story, verdict)
@@ -258,8 +258,7 @@ def _written(
 
 def demo_report(folder: Path, city: City, batch: Batch, statement: ReleaseStatement, console: Console) -> ReleaseReport:
     """The report of the answers; the smoothed rows are written too."""
-    from dphmm.audit.findings import Findings
-    from dphmm.audit.released_file import ReleasedFile
+    from dphmm.audit.released import ReleasedFile
     from dphmm.decoding import smooth_rows
     from dphmm.report.assembling import TrueRows, release_report
     from dphmm.report.content import Backdrop, Made
@@ -271,7 +270,7 @@ def demo_report(folder: Path, city: City, batch: Batch, statement: ReleaseStatem
     with console.progress("smooth") as progress:
         smoothed = smooth_rows(rows, Subjects(setting), progress=progress)
     write_table(folder / "smoothed.parquet", smoothed_table(rows, smoothed, city.grid))
-    file = ReleasedFile.read(path, city.grid, Findings())
+    file = ReleasedFile.read(path, city.grid)
     made = Made(setting.model, city.grid, statement, Subjects(setting))
     with open_ledger(folder / "ledger.db", read_only=True) as ledger, console.progress("report") as progress:
         return release_report(

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from dphmm._checks import finite_number
-from dphmm.accounting.event import LearningEvent
+from dphmm.accounting.event import LearningEvent, learning_event
 from dphmm.cli.console import REJECTED, Console, named, option_of, print_json, reworded
 from dphmm.cli.fit_data import (
     DEFAULT_SPEED,
@@ -154,7 +154,6 @@ def _document(summary: FitSummary, rejected: dict[str, int], path: str) -> dict[
 
 def fit_private(path: Path, given: Mapping[str, Any], console: Console) -> int:
     """Learn, write and say what was promised; returns the exit code, which depends on no row."""
-    from dphmm.storage.learned import learning_event
     from dphmm.storage.models import remove_people, save_model
 
     check_states(given)
@@ -270,14 +269,15 @@ def _moves(model: MarkovModel) -> str:
 
 
 def _private_document(model: MarkovModel, event: LearningEvent, path: str) -> dict[str, Any]:
-    from dphmm.storage.learned import learning_document, published_parts
+    from dphmm.statement.learning import Learning, published_parts
+    from dphmm.statement.parts import document
 
     return {
         "private": event.secure,
         "states": model.n_states,
         "possible_transitions": model.n_transitions,
         "moves": model.provenance["mask"],
-        "learning": learning_document(event),
+        "learning": document(Learning.of(event)),
         "published": published_parts(event),
         "left_out": left_out(LEFT_OUT, path),
         "output": path,

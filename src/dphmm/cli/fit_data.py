@@ -354,14 +354,14 @@ def caps_of(given: Mapping[str, Any]) -> dict[str, Any]:
 
 def promised(event: LearningEvent, choices: Mapping[str, Any]) -> list[Row]:
     """The guarantee, its limits, and what was published for it."""
-    from dphmm.storage.learned import learning_document, published_words
+    from dphmm.statement.learning import Learning, published_words
 
-    return [*guarantee_rows(learning_document(event), covered=True), *published_rows(published_words(event), choices)]
+    return [*guarantee_rows(Learning.of(event), covered=True), *published_rows(published_words(event), choices)]
 
 
 def warn_replayable(event: LearningEvent, console: Console) -> None:
     """Said whatever else is silenced."""
-    from dphmm.storage.learned import REPLAYABLE
+    from dphmm.statement.learning import Learning
 
     if not event.secure:
-        console.warn(f"--seed: {REPLAYABLE}")
+        console.warn(f"--seed: {Learning.of(event).sentence('replayable')}")

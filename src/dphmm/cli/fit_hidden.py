@@ -186,8 +186,9 @@ def _choices(event: LearningEvent | NotPrivateEvent | None, noise: Mapping[str, 
 
 
 def _document(hmm: CategoricalHMM, given: Mapping[str, Any], method: str, aside: str) -> dict[str, Any]:
+    from dphmm.statement.learning import Learning, published_parts
+    from dphmm.statement.parts import document
     from dphmm.storage.hidden_models import learning_of
-    from dphmm.storage.learned import learning_document, published_parts
 
     event = learning_of(hmm)
     private = isinstance(event, LearningEvent) and event.secure
@@ -197,7 +198,7 @@ def _document(hmm: CategoricalHMM, given: Mapping[str, Any], method: str, aside:
         "states": given["states"],
         "symbols": hmm.emissionprob_.shape[1],
         "method": method,
-        "learning": learning_document(event) if isinstance(event, LearningEvent) else None,
+        "learning": document(Learning.of(event)) if isinstance(event, LearningEvent) else None,
         "published": published_parts(event) if isinstance(event, LearningEvent) else [],
         "left_out": aside,
         "output": given["output"],

@@ -6,45 +6,48 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from dphmm.accounting.event import LearningEvent, learning_event
 from dphmm.accounting.records import in_short
 from dphmm.cli.console import Row
 
 if TYPE_CHECKING:
     from dphmm.cli.console import Console
     from dphmm.markov.model import MarkovModel
-    from dphmm.storage.learned import Whom
+    from dphmm.statement.learning import Learning
+    from dphmm.statement.origin import Whom
+    from dphmm.statement.release import CoveredDistance
 
 
-def model_warning(model: MarkovModel, people: str, console: Console, known_by: str | None = None) -> None:
+def model_warning(model: MarkovModel, whom: Whom, console: Console) -> None:
     """What a model fitted without privacy means: nothing wrong where it was fitted on other people."""
-    from dphmm.storage.learned import Whom
-    from dphmm.storage.promises import provenance_words
-
     if model.provenance.get("private") is False:
-        tell = console.note if people == "others" else console.warn
-        tell(f"the model: {provenance_words(model.provenance, Whom.of(people, known_by))}")
+        tell = console.note if whom.people == "others" else console.warn
+        tell(f"the model: {_origin(model, whom)}")
+
+
+def _origin(model: MarkovModel, whom: Whom) -> str:
+    from dphmm.statement.learning import learning_of
+    from dphmm.statement.release import Model
+
+    return Model.of(model, whom).origin(learning_of(model) is not None)
 
 
 def whom_warning(model: MarkovModel, whom: Whom, console: Console) -> None:
     """The same before a release, and what the privacy statement will say where nobody knows whom the model is of."""
-    from dphmm.storage.promises import provenance_words, unknown_because
+    from dphmm.statement.origin import DOUBTS, reasons
 
-    if not unknown_because(model.provenance, whom, 0):
-        model_warning(model, whom.people, console, whom.known_by)
+    if not set(reasons(model.provenance, whom)) & DOUBTS.keys():
+        model_warning(model, whom, console)
         return
-    words = provenance_words(model.provenance, whom)
-    console.warn(
-        f"the model: {words} The privacy statement says private: unknown; --model-people others|same says more"
-    )
+    more = "The privacy statement says private: unknown; --model-people others|same says more"
+    console.warn(f"the model: {_origin(model, whom)} {more}")
 
 
-def guarantee_rows(learning: Mapping[str, Any], covered: bool = False) -> list[Row]:
+def guarantee_rows(learning: Learning, covered: bool = False) -> list[Row]:
     """What a fit promises, whom of, and (``covered``) what it does not."""
-    epsilon = f"{in_short(learning['epsilon'])}, delta {in_short(learning['delta'])}: {learning['meaning']}"
-    rows = [("learning", f"epsilon {epsilon}"), ("counted", learning["record"])]
-    if covered:
-        rows += [("not covered", sentence) for sentence in learning["not_covered"]]
-    return rows
+    epsilon = f"{in_short(learning.epsilon)}, delta {in_short(learning.delta)}: {learning.sentence()}"
+    rows = [("learning", f"epsilon {epsilon}"), ("counted", learning.sentence("record"))]
+    return rows + [("not covered", sentence) for sentence in learning.said("not_covered") if covered]
 
 
 def published_rows(parts: Sequence[str], choices: Mapping[str, Any]) -> list[Row]:
@@ -55,44 +58,39 @@ def published_rows(parts: Sequence[str], choices: Mapping[str, Any]) -> list[Row
     ]
 
 
-def both_rows(learning: Mapping[str, Any] | None) -> list[Row]:
+def both_rows(learning: Learning | None) -> list[Row]:
     """The learning guarantee of a statement, and what it gives together with the releases; nothing without one."""
     if learning is None:
         return []
-    from dphmm.storage.learned import OTHER_PEOPLE
-
-    both = learning["together"]
-    if both is None:
-        return [*guarantee_rows(learning), ("together", OTHER_PEOPLE)]
-    return [*guarantee_rows(learning), together_row(both)]
+    if learning.together is None:
+        return [*guarantee_rows(learning), ("together", learning.sentence("others"))]
+    return [*guarantee_rows(learning), together_row(learning)]
 
 
-def together_row(both: Mapping[str, Any]) -> Row:
+def together_row(learning: Learning, ledger: bool = False) -> Row:
     """What a model and the releases of one person lose together."""
-    return "together", f"epsilon {in_short(both['epsilon'])}, delta {in_short(both['delta'])}: {both['meaning']}"
+    both = learning.together
+    assert both is not None
+    return "together", f"epsilon {in_short(both.epsilon)}, delta {in_short(both.delta)}: {learning.both(ledger=ledger)}"
 
 
 def coming_rows(model: MarkovModel, people: str) -> list[Row]:
     """The same before a release, whose costs are not known yet."""
-    from dphmm.storage.learned import OTHER_PEOPLE, replacing_epsilon
-    from dphmm.storage.models import event_of, learning_of
+    from dphmm.statement.learning import Learning, replacing_epsilon
 
-    event = event_of(model)
-    learning = learning_of(model)
-    if learning is None or event is None:
+    event = learning_event(model.provenance)
+    if not isinstance(event, LearningEvent):
         return []
-    if people == "others":
-        return [*guarantee_rows(learning), ("together", OTHER_PEOPLE)]
-    replacing = in_short(replacing_epsilon(event))
-    said = f"the sum of a person's costs, and {replacing}: what the model loses if they are replaced"
+    learning = Learning.of(event)
+    said = learning.sentence("others")
+    if people != "others":
+        replacing = in_short(replacing_epsilon(event))
+        said = f"the sum of a person's costs, and {replacing}: what the model loses if they are replaced"
     return [*guarantee_rows(learning), ("together", said)]
 
 
-def covered_rows(facts: Mapping[str, Any] | None, epsilon: Fraction | str | None = None) -> list[Row]:
-    """The line of these facts, with an epsilon what one answer may tell; none where states are no cells of a map."""
-    from dphmm.storage.promises import covered_words, places_words
-
-    if facts is None:
+def covered_rows(covered: CoveredDistance | None, epsilon: Fraction | None = None) -> list[Row]:
+    """The line of a covered distance, with an epsilon what one answer may tell; none where nothing is covered."""
+    if covered is None:
         return []
-    words = places_words(facts) if epsilon is None else covered_words(facts, Fraction(epsilon))
-    return [("covered", words)]
+    return [("covered", covered.places if epsilon is None else covered.per_answer(epsilon))]

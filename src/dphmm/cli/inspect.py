@@ -35,10 +35,14 @@ def inspect(
     from dphmm.evaluation.inspection import protection_facts
     from dphmm.session.planned_losses import planned_losses
     from dphmm.session.setting import Setting
+    from dphmm.statement import parts
+    from dphmm.statement.learning import learning_of
     from dphmm.storage.models import model_facts, space_facts, state_list
 
     chain, space = loaded_model(model)
-    document: dict[str, Any] = {"space": space_facts(space), "model": model_facts(chain, model)}
+    learning = learning_of(chain, model)
+    facts = model_facts(chain) | {"learning": None if learning is None else parts.document(learning)}
+    document: dict[str, Any] = {"space": space_facts(space), "model": facts}
     if policy is not None:
         given = {name: value for name, value in choices.items() if value is not None}
         graph, space = loaded_policy(policy, chain)
@@ -116,9 +120,11 @@ def _row(name: str, fact: Any, unit: str) -> Row:
     if name == "expected_errors":
         return f"  {label}", ", ".join(_error(mechanism, error, unit) for mechanism, error in fact.items())
     if name == "covered_distance":
-        from dphmm.storage.promises import places_words
+        from dphmm.statement.parts import typed
+        from dphmm.statement.release import CoveredDistance
 
-        return f"  {label}", "none: the states are no cells of a map" if fact is None else places_words(fact)
+        none = "none: the states are no cells of a map"
+        return f"  {label}", none if fact is None else typed(fact, CoveredDistance).places
     if name == "epsilon":
         return f"  {label}", in_short(fact)
     return f"  {label}", _shown(fact)

@@ -227,7 +227,7 @@ def _from_file(file: str, given: dict[str, Any], read: Any) -> None:
 
 
 def _save(made: MarkovModel, given: dict[str, Any], said: list[str], facts: dict[str, Any]) -> None:
-    from dphmm.storage.learned import made_without_data
+    from dphmm.statement.origin import made_without_data
     from dphmm.storage.models import by_name, remove_people, save_model
 
     path, console = given["output"], Console(given["quiet"])

@@ -14,19 +14,19 @@ import click
 from dphmm._checks import finite_number
 from dphmm.cli.console import named
 from dphmm.errors import InvalidInput
+from dphmm.statement.parts import member
 from dphmm.states.maps import parse_duration, parse_length, parse_speed
 from dphmm.storage.geo_files import read_zones
 from dphmm.storage.inputs import checked_output
-from dphmm.storage.statement_types import member
 
 if TYPE_CHECKING:
     from dphmm.markov.model import MarkovModel
     from dphmm.policy.graph import PolicyGraph
+    from dphmm.statement.release import ReleaseStatement
     from dphmm.states.grid import Grid
     from dphmm.states.space import StateSpace
     from dphmm.states.trajectory import Trajectories
     from dphmm.storage.inputs import PathLike
-    from dphmm.storage.statement_types import ReleaseStatement
 
 
 F = TypeVar("F", bound=Callable[..., Any])

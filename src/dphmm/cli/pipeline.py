@@ -33,11 +33,11 @@ from dphmm.accounting.records import in_short
 from dphmm.cli.console import REJECTED, Console, print_json
 from dphmm.cli.options import CONTEXT, ONE_OF_MANY, force, messages, new_output
 from dphmm.errors import InvalidInput
+from dphmm.statement.files import statement_path
 from dphmm.storage.inputs import checked_input, file_digest, replacing
 from dphmm.storage.ledger import open_ledger
 from dphmm.storage.ledger.connection import held
 from dphmm.storage.private_tables import write_counts
-from dphmm.storage.statement import statement_path
 from dphmm.storage.tables import SUFFIXES, column_names
 
 #: What ran, with which options and inputs: for the owner alone, since it has hashes of private files.

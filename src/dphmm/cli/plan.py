@@ -95,13 +95,8 @@ def plan(model: str, as_json: bool, quiet: bool, **given: Any) -> None:
 
 def told(found: Sequence[SchedulePlan], own: SchedulePlan) -> list[str]:
     """The table: a line for each total, the one that was asked for marked, and one without the file."""
-    from dphmm.storage.release_words import (
-        after_words,
-        epsilon_words,
-        lasting,
-        off,
-        stay_words,
-    )
+    from dphmm.statement.sentences import epsilon_words, lasting, off
+    from dphmm.statement.story import after_words, stay_words
 
     paced = own.schedule.kind == "paced"
     longest = max((one.stays.found for one in found), key=len)
@@ -135,7 +130,7 @@ def _for(own: SchedulePlan) -> str:
 def _found(one: SchedulePlan, stays: int) -> str:
     if one.stays.found and all(stay.estimate == "none" for stay in one.stays.found):
         return "not asked"
-    from dphmm.storage.release_words import off
+    from dphmm.statement.sentences import off
 
     told = [off(stay.error, one.unit) for stay in one.stays.found]
     return " / ".join([*told, *(["not computed"] * (len(told) < max(1, stays)))])
@@ -143,7 +138,7 @@ def _found(one: SchedulePlan, stays: int) -> str:
 
 def _when(own: SchedulePlan, found: Sequence[SchedulePlan]) -> list[str]:
     """At which times of the clock, or at which steps, answers come; and of what the errors are."""
-    from dphmm.storage.release_words import by_chance
+    from dphmm.statement.story import by_chance
 
     of = f"errors over {own.found.rows}{'; who stays: from the first row on' * (own.stays.what != 'sequence')}"
     whose = f"{of}\nall of people who move as the model says; nothing has been spent"

@@ -268,8 +268,9 @@ def _distance(text: str, space: StateSpace) -> object:
 def _save(
     graph: PolicyGraph, states: MarkovModel, given: Mapping[str, Any], inputs: Sequence[str], said: Sequence[str] = ()
 ) -> None:
+    from dphmm.statement.parts import document as facts
+    from dphmm.statement.release import CoveredDistance
     from dphmm.storage.policies import save_policy
-    from dphmm.storage.promises import covered_facts
 
     path = given["output"]
     new_output(path, inputs, given["force"])
@@ -277,10 +278,10 @@ def _save(
     graph, notes = lonely.policy, [*graph.notes, *lonely.notes]
     save_policy(graph, path, lonely.space, states)
     alone = int((~graph.has_neighbor(None)).sum())
-    covered = None if states.space is None else covered_facts(graph, states.space)
+    covered = None if states.space is None else CoveredDistance.of(graph, states.space)
     if given["as_json"]:
         document = {"kind": graph.kind, "states": graph.n_states, "states_without_neighbour": alone, **lonely.facts}
-        document["covered_distance"] = covered
+        document["covered_distance"] = None if covered is None else facts(covered)
         print_json({**document, "notes": notes, "output": path})
     console = Console(given["quiet"])
     summary = f"{graph.kind} policy on {graph.n_states} states, {alone} of them without a neighbour"

@@ -192,11 +192,11 @@ def _warned(console: Console, regions: Regions | None) -> list[str]:
 
 def _schedule(path: Any) -> str | None:
     """Which schedule the statement beside a file tells of; "planned" where every step was asked."""
-    from dphmm.storage.statement import load_statement, schedule_of_statement, statement_path
+    from dphmm.statement.files import load_statement, statement_path
 
     if not statement_path(path).exists():
         return None
-    schedule = schedule_of_statement(load_statement(path))
+    schedule = load_statement(path).asking
     return "planned" if schedule is None else schedule.kind
 
 

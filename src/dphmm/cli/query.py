@@ -17,9 +17,10 @@ import click
 from dphmm.cli.console import Console, Row, print_json
 from dphmm.cli.options import CONTEXT, force, messages, new_output, output
 from dphmm.cli.publishing import check_ledger, kept_document, kept_rows, ledger_options, opened_ledger
+from dphmm.statement.parts import typed
+from dphmm.statement.query import PROOF, QueryStatement
 from dphmm.storage.inputs import checked_output
 from dphmm.storage.private_tables import rejected_path, write_list
-from dphmm.storage.statement_types import QueryStatement, typed
 from dphmm.storage.tables import table_format, write_table
 
 if TYPE_CHECKING:
@@ -27,10 +28,10 @@ if TYPE_CHECKING:
     from dphmm.dependent import QueryResult, Question
     from dphmm.dependent._inputs import Option, Rejected
 
-#: Members of the statement that --json and the summary repeat.
+#: Members of the statement that --json repeats.
 _SHOWN = (
-    "query", "private", "not_private_because", "unknown_because", "unit_of_privacy", "epsilon", "per_record", "promise",
-    "proved", "not_protected",
+    "query", "private", "reasons", "record", "unit", "epsilon", "neighbours", "per_record", "mechanism", "dependence",
+    "proved_by", "not_protected",
 )  # fmt: skip
 _LISTED = "{} lists the rows of DATA that do not count as they are written, if there are any, and why; not to be shared"
 
@@ -134,15 +135,13 @@ def _write(result: QueryResult, given: Mapping[str, Any], inputs: list[str], con
     import pyarrow as pa
 
     from dphmm.cli.guarantees import model_warning
-    from dphmm.storage.statement import statement_path, write_statement
+    from dphmm.statement.files import statement_path, write_statement
 
     if result.model is not None and result.whom is not None:
-        model_warning(result.model, result.whom.people, console, result.whom.known_by)
+        model_warning(result.model, result.whom, console)
     write_table(given["output"], pa.Table.from_pandas(result.table, preserve_index=False), inputs=inputs)
     write_statement(given["output"], typed(result.statement, QueryStatement))
     return {name: result.statement[name] for name in _SHOWN} | {
-        "mechanism": result.event.mechanism,
-        "dependence": result.statement["dependence"],
         "rows": len(result.table),
         **result.details,
         "output": given["output"],
@@ -178,7 +177,7 @@ def _warned(console: Console) -> Iterator[None]:
 
 def _check_output(given: Mapping[str, Any], inputs: list[str]) -> None:
     """Refuse an output that cannot be written before any data is read."""
-    from dphmm.storage.statement import statement_path
+    from dphmm.statement.files import statement_path
 
     table_format(given["output"], "-o")
     for path in (given["output"], statement_path(given["output"])):
@@ -204,18 +203,18 @@ def _mostly(part: NoisyCounts) -> str:
 
 def _summary(document: Mapping[str, Any], result: QueryResult) -> list[Row]:
     scales = sorted({f"scale {float(part.scale):.6g} on the {part.name}{_mostly(part)}" for part in result.event.parts})
-    by, where = document["proved"]["by"], document["proved"]["where"]
-    counted_as = result.statement["domain"].get("in_no_state")
+    told = typed(result.statement, QueryStatement)
+    by, counted_as = told.proved_by, told.domain.get("in_no_state")
     others = (
         [] if counted_as in (None, "other") else [("other names", f"count as {counted_as}: no state is called other")]
     )
     return [
         ("answered", f"{document['query']}, {document['rows']} rows"),
-        ("promise", document["promise"]["meaning"]),
-        ("what is hidden", document["unit_of_privacy"]),
+        ("promise", told.sentence()),
+        ("what is hidden", told.unit.sentence(whole=told)),
         *others,
         ("noise", f"discrete Laplace on whole numbers: {', '.join(scales)}"),
-        ("depends", str(document["dependence"].get("meaning", result.event.dependence))),
-        ("proved", by if where in by else f"{by} ({where})"),
+        ("depends", told.dependence.sentence()),
+        ("proved", by if PROOF in by else f"{by} ({PROOF})"),
         ("written", f"{document['output']}, and what is not protected in {Path(document['statement']).name}"),
     ]

@@ -29,8 +29,8 @@ from dphmm.cli.release_job import (
 )
 from dphmm.errors import InvalidInput
 from dphmm.session.releases import Releases
+from dphmm.statement.parts import document
 from dphmm.states.space import LABELS_WRONG
-from dphmm.storage import statement_types
 from dphmm.storage.inputs import checked_input, steady
 from dphmm.storage.ledger import COMMANDS, open_ledger
 from dphmm.storage.private_tables import (
@@ -47,10 +47,10 @@ if TYPE_CHECKING:
     from dphmm.accounting.promise import Schedule, SequencePromise
     from dphmm.batch import Batch
     from dphmm.session.releases import Released
+    from dphmm.statement.release import ReleaseStatement
+    from dphmm.statement.story import Found, Story
     from dphmm.states.visit_table import UserRows, VisitTable
-    from dphmm.storage.release_words import Found, Story
     from dphmm.storage.released import Published
-    from dphmm.storage.statement_types import ReleaseStatement
     from dphmm.storage.trajectories import LoadedVisits
 
 
@@ -172,9 +172,10 @@ _NOT_EXPECTED = "no plan has computed it for such rows; dphmm report does, from 
 
 def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
     """Release every row of a file; returns the exit code."""
-    from dphmm.storage.release_words import after_sequence_words, release_warnings
+    from dphmm.statement.files import write_statement
+    from dphmm.statement.story import after_sequence_words
+    from dphmm.statement.warnings import release_warnings
     from dphmm.storage.released import Published
-    from dphmm.storage.statement import write_statement
 
     check_outputs(given)
     note_no_ledger(given, console)
@@ -209,7 +210,7 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
     document = _document(batch, published, statement, rejected) | told.document()
     if given["as_json"]:
         print_json({**document, "output": given["output"], "owner_counts": str(owner_path(given["output"]))})
-    console.say([*told.rows(_NOT_EXPECTED), *_summary(document, given), *both_rows(document["learning"])])
+    console.say([*told.rows(_NOT_EXPECTED), *_summary(document, statement, given), *both_rows(statement.learning)])
     name_counts(owner_path(given["output"]), given, console)
     return REJECTED if rejected else 0
 
@@ -252,7 +253,7 @@ def _kept(batch: Batch, given: Mapping[str, Any]) -> Iterator[None]:
 def _document(
     batch: Batch, published: Published, statement: ReleaseStatement, rejected: dict[str, int]
 ) -> dict[str, Any]:
-    report, totals, told = batch.report, statement.totals, statement_types.document(statement)
+    report, totals, told = batch.report, statement.totals, document(statement)
     return {
         "rows": report.rows + sum(rejected.values()),
         "rejected": rejected,
@@ -272,25 +273,22 @@ def _document(
         "sequence": told.get("sequence"),
         "covered_distance": told["covered_distance"],
         "largest_epsilon_sum": totals.epsilon_sum,
-        "epsilon_sum_meaning": totals.epsilon_sum_meaning,
         "largest_cost_sum": totals.cost_sum,
-        "cost_sum_meaning": totals.cost_sum_meaning,
         "secure": statement.randomness.secure,
         "model_people": statement.model.people,
         "model_people_known_by": statement.model.people_known_by,
         "private": statement.private,
-        "not_private_because": statement.not_private_because,
-        "unknown_because": statement.unknown_because,
+        "reasons": statement.reasons,
         "learning": told["learning"],
     }
 
 
 def _told(job: Job, batch: Batch, statement: ReleaseStatement, rows: VisitTable, answered: int) -> Story:
     """The five answers about a release: nothing of them follows from where people are."""
-    from dphmm.storage.release_words import story
+    from dphmm.statement.story import story
 
     # A plan's people have no steps or answers in other files.
-    others = statement_types.earlier_answers_of(statement) or batch.continues
+    others = statement.published.earlier_answers or batch.continues
     planned = None if others else job.planned
     found = None if planned is None or not _whole(rows, planned.schedule, job.model.step) else planned.found
     if found is not None and planned is not None:
@@ -309,7 +307,7 @@ def _told(job: Job, batch: Batch, statement: ReleaseStatement, rows: VisitTable,
 def _of_file(found: Found, job: Job, rows: VisitTable, schedule: Schedule) -> Found:
     """A plan's figures as those of a file: of how many blocks, and after which a cell is found."""
     from dphmm.planning import error_of_known_states
-    from dphmm.storage.release_words import first_that_finds
+    from dphmm.statement.story import first_that_finds
 
     cells = job.space.unmerged.kind in ("grid", "h3")
     after = first_that_finds(found.stays, error_of_known_states(job.space) if cells else 0.0)
@@ -361,11 +359,11 @@ def _unasked(published: Published) -> str | None:
     )
 
 
-def _summary(document: Mapping[str, Any], given: Mapping[str, Any]) -> list[Row]:
+def _summary(document: Mapping[str, Any], statement: ReleaseStatement, given: Mapping[str, Any]) -> list[Row]:
     """What else is to be known of the rows and totals, and where everything lies."""
-    from dphmm.storage.release_words import wrapped_row
+    from dphmm.statement.sentences import wrapped_row
 
-    output = given["output"]
+    output, totals = given["output"], statement.totals
     name, cost = Path(output).name, in_short(document["largest_cost_sum"])
     rows = [
         ("stored before", f"{document['stored_before']:,} answers, which stay as they were"),
@@ -373,8 +371,8 @@ def _summary(document: Mapping[str, Any], given: Mapping[str, Any]) -> list[Row]
         ("late", f"{document['late']:,} rows not released: an earlier run has passed over their steps"),
         ("skipped steps", f"{document['skipped_steps']:,} without a row: nothing is asked there"),
         ("set aside", f"{in_words(document['rejected'])}; listed in {name}.rejected.csv"),
-        ("epsilon sum", f"{document['epsilon_sum_meaning']}"),
-        ("cost sum", f"at most {cost} per subject: {document['cost_sum_meaning']}"),
+        ("epsilon sum", totals.sentence("epsilon_sum", statement)),
+        ("cost sum", f"at most {cost} per subject: {totals.sentence('cost_sum', statement)}"),
         ("written", f"{output} and its privacy statement {name}.privacy.json"),
     ]
     if click.get_current_context().obj != ONE_OF_MANY:
@@ -415,7 +413,7 @@ def _tables(given: Mapping[str, Any]) -> str:
 def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
     """Print what a release would do; returns the exit code."""
     from dphmm.evaluation.inspection import release_preview
-    from dphmm.storage.release_words import release_warnings
+    from dphmm.statement.warnings import release_warnings
 
     check_outputs(given)
     loaded, sha256 = read_rows(job, given)
@@ -441,7 +439,9 @@ def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
         for plan in document["plans"]:
             lines.append((f"plan of step {plan['step']}", plan_words(plan, document["answer_unit"])))
         sums = most if least_each == most_each else "at most "
-        lines += covered_rows(document["covered_distance"], most_each)
+        from dphmm.statement.release import CoveredDistance
+
+        lines += covered_rows(CoveredDistance.of_all(batch.subjects.policies, batch.setting.space), most_each)
         lines.append(
             (
                 "epsilon sum",

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dphmm._checks import exact_epsilon, stated_epsilon
+from dphmm.accounting.event import learning_event
 from dphmm.accounting.promise import Schedule, SequencePromise
 from dphmm.cli.console import REJECTED, Console, Interrupted, Row, named
 from dphmm.cli.guarantees import coming_rows, covered_rows, whom_warning
@@ -35,9 +36,9 @@ if TYPE_CHECKING:
     from dphmm.markov.model import MarkovModel
     from dphmm.policy.graph import PolicyGraph
     from dphmm.schedule_plan import SchedulePlan
+    from dphmm.statement.origin import Whom
     from dphmm.states.space import StateSpace
     from dphmm.states.visit_table import VisitTable
-    from dphmm.storage.learned import Whom
     from dphmm.storage.models import People
     from dphmm.stream import BadLine, Line, Stream
     from dphmm.types import Exact
@@ -71,8 +72,6 @@ class Job:
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Job:
         """The job of a command's options; InvalidInput for any that cannot be."""
-        from dphmm.storage.learned import learning_event
-
         check_asked(given)
         model, space = loaded_model(given["model"])
         policy, space = loaded_policy(given["policy"], model)
@@ -130,7 +129,7 @@ def people(job: Job, rows: VisitTable, sha256: str, given: Mapping[str, Any], co
 
     InvalidInput, before anything is drawn, where the owner says others and the names or the hash say the same.
     """
-    from dphmm.storage.learned import whom, whom_of
+    from dphmm.statement.origin import whom, whom_of
     from dphmm.storage.models import people_path
 
     known, declared = fitted_on(job, given, console), given["model_people"]
@@ -157,7 +156,7 @@ def check_outputs(given: Mapping[str, Any]) -> None:
 
     A dry run writes nothing: it needs neither output nor ledger, and what is named is checked all the same.
     """
-    from dphmm.storage.statement import statement_path
+    from dphmm.statement.files import statement_path
 
     output, ledger = given["output"], given["ledger"]
     if output is None and not given["dry_run"]:
@@ -336,7 +335,7 @@ class Names:
     @property
     def whom(self) -> Whom:
         """Whom the model was fitted on, seen from the users met so far."""
-        from dphmm.storage.learned import whom, whom_of
+        from dphmm.statement.origin import whom, whom_of
 
         return whom_of(self._model.provenance, whom(self._declared, self._among))
 
@@ -399,8 +398,8 @@ class _Lines:
 
 def release_stream(job: Job, given: Mapping[str, Any], console: Console) -> int:
     """Answer lines of standard input until it ends; returns the exit code."""
-    from dphmm.storage.promises import covered_by_all
-    from dphmm.storage.release_words import release_warnings
+    from dphmm.statement.release import CoveredDistance
+    from dphmm.statement.warnings import release_warnings
     from dphmm.stream import Stream, answered_line
 
     _check(given)
@@ -416,7 +415,7 @@ def release_stream(job: Job, given: Mapping[str, Any], console: Console) -> int:
         stream = Stream(job.batch(ledger), given["resume"])
         names = Names(job, given, console)
         subjects = stream.batch.subjects
-        console.say(covered_rows(covered_by_all(subjects.policies, job.space), subjects.epsilons[1]))
+        console.say(covered_rows(CoveredDistance.of_all(subjects.policies, job.space), subjects.epsilons[1]))
         if coming := coming_rows(job.model, given["model_people"] or "unknown"):
             console.say(coming)
         for warning in release_warnings(stream.batch.setting):

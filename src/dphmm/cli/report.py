@@ -29,23 +29,23 @@ from dphmm.cli.options import (
 from dphmm.cli.smooth import release_subjects
 from dphmm.errors import InvalidInput
 from dphmm.plot.figures import can_draw
+from dphmm.statement.parts import member
 from dphmm.storage.inputs import checked_input, replacing, steady
-from dphmm.storage.statement_types import member
 from dphmm.storage.tables import table_format, write_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from dphmm.accounting.ledger import Ledger
-    from dphmm.audit.released_file import ReleasedFile
+    from dphmm.audit.released import ReleasedFile
     from dphmm.cli.console import Work
     from dphmm.markov.model import MarkovModel
     from dphmm.policy.graph import PolicyGraph
     from dphmm.report.assembling import TrueRows
     from dphmm.report.content import Made, ReleaseReport
     from dphmm.session.setting import Subjects
+    from dphmm.statement.release import ReleaseStatement
     from dphmm.states.space import StateSpace
-    from dphmm.storage.statement_types import ReleaseStatement
 
 
 @click.command("report", context_settings=CONTEXT)
@@ -153,12 +153,14 @@ _NO_POLICY = (
 
 def gathered(given: Mapping[str, Any], console: Console, progress: Work | None) -> ReleaseReport:
     """The report that the command line asks for. Raises InvalidInput."""
+    from dphmm.audit.released import ReleasedFile
+
     path = checked_input(given["released"], "RELEASED")
     model, space = loaded_model(given["model"])
     try:
         with steady(path) as sha256:
             _check_model(path, given["model"], model)
-            file = _released(path, space)
+            file = ReleasedFile.read(path, space)
         return _report(given, path, sha256, file, (model, space), console, progress)
     except InvalidInput as error:
         raise named(error, _OPTIONS) from None
@@ -216,7 +218,7 @@ def _check_model(path: Path, given: str, model: MarkovModel) -> None:
 
     Where there is no statement, the rows say more of what the file is.
     """
-    from dphmm.storage.statement import load_statement, statement_path
+    from dphmm.statement.files import load_statement, statement_path
 
     beside = statement_path(path)
     if not beside.exists():
@@ -226,18 +228,6 @@ def _check_model(path: Path, given: str, model: MarkovModel) -> None:
         came = f"{one_line(Path(given).name)} (sha256 {model.digest[:12]})"
         made_with = f"sha256 {one_line(named_there[:12])} in {one_line(beside.name)}"
         raise InvalidInput("--model", came, f"the model that {one_line(path.name)} was made with ({made_with})")
-
-
-def _released(path: Path, space: StateSpace) -> ReleasedFile:
-    """The released file; what an audit would convict it for is refused here."""
-    from dphmm.audit.findings import Findings
-    from dphmm.audit.released_file import ReleasedFile
-
-    findings = Findings()
-    file = ReleasedFile.read(path, space, findings)
-    if findings.sentences:
-        raise InvalidInput("RELEASED", findings.sentences[0], "a file as dphmm release wrote it; dphmm audit says more")
-    return file
 
 
 def _made(
@@ -250,10 +240,9 @@ def _made(
     ledger: Ledger | None,
 ) -> tuple[Made, list[str]]:
     """What the release was made with, as its statement says and the files confirm; and notes for the page."""
-    from dphmm.audit.checked_statement import checked_statement
-    from dphmm.audit.released_statement import require_confirmed
+    from dphmm.audit.check import require_confirmed
     from dphmm.report.content import Made
-    from dphmm.storage.statement import changed_words, load_statement, statement_path
+    from dphmm.statement.files import changed_words, load_statement, statement_path
 
     model, space = public
     name = one_line(statement_path(path).name)
@@ -265,23 +254,16 @@ def _made(
     if policy is not None and policy.digest != statement.policy.sha256:
         raise InvalidInput("--policy", f"another policy than {name} names", "the policy of the release")
     refuse_choices(statement, path, "RELEASED")
-    policies = [] if policy is None else [policy]
-    statement, other = checked_statement(statement, name, file, model, space, policies)
+    subjects = None if policy is None else _subjects(given, path, sha256, file, (model, policy, space), console)
+    statement, left = require_confirmed(statement, path, model, space, policy, subjects, ledger)
     notes = []
-    if other:
-        said = "sentences that are not those of its choices" if len(other) > 1 else f"other words for {other[0]}"
-        notes.append(f"{name} has {said}: this page says what the choices promise, in the words of this dphmm.")
-        console.warn(f"{name} has {said}: dphmm audit says which")
     changed = changed_words(statement, statement_path(path), path, sha256)
     if changed is not None:
         notes.append(f"{one_line(path.name)} was changed since its privacy statement was written.")
         console.warn(changed)
-    subjects = None
     if policy is None:
         notes.append(_NO_POLICY)
-    else:
-        subjects = _subjects(given, path, sha256, file, (model, policy, space), console)
-    require_confirmed(statement, name, file, model, ledger)
+    notes += [f"Not compared: {one}." for one in left]
     return Made(model, space, statement, subjects), notes
 
 
@@ -401,7 +383,8 @@ _OPTIONS_OF_READ = {
 @click.command("read", context_settings=CONTEXT)
 @click.argument("released", metavar="RELEASED")
 @click.option("--statement", metavar="S", help="Its privacy statement, if not beside it.")
-@click.option("--plans", metavar="FILE", help="Its plans in plain form, as dphmm audit --plans writes them.")
+@click.option("--sentences", is_flag=True, help="Every sentence of its privacy statement, and nothing else.")
+@click.option("--plans", metavar="FILE", help="Its plans in plain form, as dphmm check-release --plain writes them.")
 @click.option("--likelihood", "states", metavar="STATES", help="All states: a table (state, z_0, ...), or a model.")
 @click.option("--prior", metavar="FILE", help="Your own prior: a table (state, probability).")
 @click.option("--coverage", metavar="P", default="0.9", show_default=True, help="Of the region under --prior.")
@@ -443,13 +426,15 @@ def read(released: str, **given: Any) -> None:
     console = Console(given["quiet"])
     if found.changed is not None:
         console.warn(found.changed)
-    if found.reworded:
-        words = f"{len(found.reworded)} sentences that are not those of its choices"
-        console.warn(f"the privacy statement has {words}: what follows is in the words of this dphmm")
     if given["as_json"]:
         print_json({**found.document(), "output": given["output"]})
         return
-    for line in found.lines:
+    lines = found.lines
+    if given["sentences"]:
+        if found.statement is None:
+            raise InvalidInput("--sentences", "no privacy statement", "one beside the file, or --statement S")
+        lines = [f"{name}: {sentence}" for name, sentence in found.statement.rows()]
+    for line in lines:
         click.echo(one_line(line))
     if table is not None:
         console.say([("", f"written to {given['output']}")])

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from dphmm.session.options import Options
     from dphmm.session.setting import Subjects
     from dphmm.session.smoothing import Smoothed
+    from dphmm.statement.release import ReleaseStatement
     from dphmm.states.space import StateSpace
     from dphmm.storage.released import ReleasedRows
-    from dphmm.storage.statement_types import ReleaseStatement
 
 
 MEANING = "computed from published data alone: nothing is spent, and anybody can do it"
@@ -64,8 +64,8 @@ def smooth(**given: Any) -> int:
     not the one that the row was released under, nothing is written.
     """
     from dphmm.decoding import own_places_of, smooth_rows
+    from dphmm.statement.files import statement_path
     from dphmm.storage.released import smoothed_table
-    from dphmm.storage.statement import statement_path
 
     console = Console(given["quiet"])
     path = checked_input(given["released"], "RELEASED")
@@ -171,7 +171,7 @@ def release_subjects(
     """What the subjects of a released file with this SHA-256 were released under, and what it was read from."""
     from dphmm.decoding import epsilon_of
     from dphmm.session.setting import Setting, Subjects
-    from dphmm.storage.statement import changed_words, load_statement, statement_path
+    from dphmm.statement.files import changed_words, load_statement, statement_path
 
     beside = statement_path(path)
     if beside.exists():
@@ -195,12 +195,10 @@ def release_subjects(
 def _stated(statement: ReleaseStatement, name: str, public: Public) -> dict[str, str]:
     """The options in a statement, which must be about this model, policy and space."""
     from dphmm.session.plan import ALGORITHM_VERSION
-    from dphmm.storage.statement import stated_options
 
     model, policy, space = public
-    made = statement.software
-    if made.algorithm_version != ALGORITHM_VERSION:
-        came = f"one of algorithm version {made.algorithm_version} ({made.version})"
+    if statement.algorithm_version != ALGORITHM_VERSION:
+        came = f"one of algorithm version {statement.algorithm_version} ({statement.software.version})"
         raise InvalidInput("statement", came, f"version {ALGORITHM_VERSION}: other versions make other plans")
     for part, due, own in (
         ("model", statement.model.sha256, model.digest),
@@ -210,4 +208,4 @@ def _stated(statement: ReleaseStatement, name: str, public: Public) -> dict[str,
         if due != own:
             field = "--policy" if part == "policy" else "--model"
             raise InvalidInput(field, f"another {part} than {name} names", f"the {part} of the release")
-    return stated_options(statement)
+    return statement.choices

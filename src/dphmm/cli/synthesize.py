@@ -9,8 +9,8 @@ import click
 from dphmm.cli.console import Console, named, print_json
 from dphmm.cli.options import CONTEXT, force, loaded_model, messages, new_output, output
 from dphmm.errors import InvalidInput
-from dphmm.storage.statement import statement_path, write_statement
-from dphmm.storage.statement_types import document
+from dphmm.statement.files import statement_path, write_statement
+from dphmm.statement.parts import document
 from dphmm.storage.tables import table_format
 from dphmm.storage.trajectories import save_trajectories
 
@@ -48,7 +48,7 @@ def synthesize(**given: Any) -> None:
     lost what it loses already: the rows cost nothing beyond it. Of another the statement beside the rows says that
     nothing is promised. On a map people are anywhere in their cells.
     """
-    from dphmm.synthesis import synthetic_statement
+    from dphmm.statement.synthetic import SyntheticStatement
 
     console = Console(given["quiet"] or given["as_json"])
     model, space = loaded_model(given["model"])
@@ -56,14 +56,14 @@ def synthesize(**given: Any) -> None:
     new_output(given["output"], inputs, given["force"])
     table_format(given["output"], "-o")
     try:
-        statement = synthetic_statement(model, given["people"], given["steps"], like=given["like"] is not None)
+        statement = SyntheticStatement.of(model, given["people"], given["steps"], like=given["like"] is not None)
         found = _drawn(model, space, given)
     except InvalidInput as error:
         raise named(error, _FIELDS) from None
     save_trajectories(given["output"], found, inputs=inputs)
     write_statement(given["output"], statement)
     if statement.private is not True:
-        console.warn(statement.meaning)
+        console.warn(statement.sentence())
     told = {**document(statement), "rows": len(found), "output": given["output"]}
     if given["as_json"]:
         print_json(told)
@@ -71,7 +71,7 @@ def synthesize(**given: Any) -> None:
     console.say(
         [
             ("synthetic", f"{given['people']:,} invented people, {given['steps']:,} rows each"),
-            ("guaranteed", statement.meaning),
+            ("guaranteed", statement.sentence()),
             ("written", f"{given['output']} and {statement_path(given['output']).name}"),
         ]
     )

@@ -15,12 +15,12 @@ import click
 from dphmm.cli.console import REJECTED, Console, named, print_json, reworded
 from dphmm.cli.options import CONTEXT, F, duration, force, messages, new_output, output
 from dphmm.errors import InvalidInput
+from dphmm.statement.files import changed_words, copy_release, load_statement, statement_path
 from dphmm.storage.fits import split_file
 from dphmm.storage.geo_files import PLACES, write_released
 from dphmm.storage.importers import RECIPES, import_trajectories
 from dphmm.storage.inputs import checked_input, steady
 from dphmm.storage.private_tables import rejected_path, write_rejected
-from dphmm.storage.statement import changed_words, copy_release, load_statement, statement_path
 from dphmm.storage.tables import table_format
 from dphmm.storage.trajectories import save_trajectories
 
@@ -267,9 +267,9 @@ def _warn(released: str, sha256: str, console: Console) -> None:
     if changed is not None:
         console.warn(changed)
     if statement.private is False:
-        console.warn(f"NOT PRIVATE: {'; '.join(statement.not_private_because)}")
+        console.warn(f"NOT PRIVATE: {statement.why}")
     elif statement.private == "unknown":
-        console.warn(f"it is not known whether these points are private: {'; '.join(statement.unknown_because or ())}")
+        console.warn(f"it is not known whether these points are private: {statement.why}")
 
 
 @click.command("split", context_settings=CONTEXT)

@@ -28,11 +28,6 @@ from dphmm.dependent._question import Answered, Found, PerPerson, Question, fiel
 from dphmm.errors import InvalidInput
 from dphmm.types import Bits, Exact, FloatArray
 
-_ROWS = (
-    "How many rows DATA have: the noise is calculated from it, and it is told in this statement. Rows that cannot be "
-    "used, and those beyond --max-rows-per-user, are counted in it and have no weight."
-)
-
 
 @dataclass(frozen=True, eq=False)
 class Classifier(Answered):
@@ -183,9 +178,9 @@ class LinearClassifier(Question):
             "regularisation": self._strength,
             "records": rows.n_rows,
         }
-        unit = self.dependence.unit(answered.event.record, rows_public=True)
+        unit = self.dependence.unit(number_public=True)
         published = self._in_own_units(answered)
-        return Found(published, rejected, domain, unit, self.dependence.by_person, (_ROWS,))
+        return Found(published, rejected, domain, unit, ("rows of DATA",))
 
     def per_person(self) -> PerPerson:
         """How many rows there are is public: rows are replaced."""

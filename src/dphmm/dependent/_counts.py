@@ -45,8 +45,8 @@ from dphmm.dependent._records import (
 from dphmm.errors import InvalidInput, Refused
 from dphmm.markov.model import MarkovModel
 from dphmm.samplers.entropy import default_bits
+from dphmm.statement.origin import MODEL_PEOPLE
 from dphmm.states.space import StateSpace
-from dphmm.storage.learned import MODEL_PEOPLE
 from dphmm.storage.trajectories import Roles, column_roles
 from dphmm.types import Bits, Exact, FloatArray, IntArray
 
@@ -62,9 +62,6 @@ RECORD = "one person's state at one time"
 #: Its noise is calculated for the values of one sum.
 _FOR_ONE_SUM = "optimum"
 _COLUMNS = ("user_column", "time_column", "state_column")
-_PERSON = (
-    "All of one person's records together: epsilon is about one of them, with what the dependence makes follow from it."
-)
 
 
 def histogram(
@@ -313,8 +310,8 @@ class Histogram(CountedQuestion):
             "in_no_state": self.counted_in_place_of_none(),
         }
         by_person = self.dependence.by_person
-        unit = self.dependence.unit(answered.event.record)
-        return Found(answered, counts.rejected, domain, unit, by_person, () if by_person else (_PERSON,))
+        unit = self.dependence.unit()
+        return Found(answered, counts.rejected, domain, unit, () if by_person else ("all records of a person",))
 
     @cached_property
     def budget(self) -> Budget:

@@ -45,11 +45,7 @@ LEVELS = {"edge": "one edge", "node": "all edges of one person"}
 _DEPENDENCES = {"edge": ("group", "independent"), "node": ("friends", "group", "independent")}
 #: What is done to a record: an edge is there or not, the edges of a person are any others.
 _NEIGHBOURS = {"edge": "add-remove", "node": "replace"}
-_EDGE_ONLY = (
-    "A person: epsilon is about one edge, and a person may have many.",
-    "Which of two edges is there: one edge in another's place is two changes, and loses at most twice epsilon.",
-    "Who the people are, and how many there are: they are public.",
-)
+_EDGE_ONLY = ("a person's edges", "one edge or another", "the people")
 
 
 def degree_distribution(
@@ -172,13 +168,16 @@ class Degree(CountedQuestion):
         level, consistent = self.given["level"], bool(self.given["consistent"])
         answered = _with_noise(counts.values, self.n_people, level, self.budget, consistent, bits)
         domain = {"people": self.n_people, "level": level, "cap": self.cap, "consistent": consistent}
-        return Found(answered, counts.rejected, domain, self.unit(), False, _EDGE_ONLY if level == "edge" else ())
+        there_or_not = _NEIGHBOURS[level] == "add-remove"
+        unit = self.dependence.unit(of_people=False, there_or_not=there_or_not)
+        return Found(answered, counts.rejected, domain, unit, _EDGE_ONLY if level == "edge" else ())
 
     def unit(self) -> str:
         """One edge, there or not, or all edges of one person."""
         level = self.given["level"]
         there_or_not = _NEIGHBOURS[level] == "add-remove"
-        return self.dependence.unit(LEVELS[level] + ", there or not" * there_or_not, of_people=False)
+        record = LEVELS[level] + ", there or not" * there_or_not
+        return f"one record: {record}; neighbouring data differ in it and nowhere else"
 
     def ends(self) -> tuple[str, str]:
         """The columns of a table that have the two ends. Raises InvalidInput where they are not two, or not there."""

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import UNSET
 
 from dphmm._cached import cached_property
 from dphmm._checks import exact_epsilon
@@ -31,6 +32,8 @@ from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.samplers.body import DiscreteLaplace
 from dphmm.samplers.entropy import default_bits, is_secure
+from dphmm.statement.query import Dependence as Stated
+from dphmm.statement.query import Unit
 from dphmm.storage.csv_files import listed
 from dphmm.storage.inputs import PathLike, checked_input, file_digest
 from dphmm.storage.models import load_model
@@ -127,52 +130,32 @@ class Dependence:
         if self.kind == "friends":
             assert self.path is not None
             circle = largest_circle(self.path, self._field, self.called)
-            self._told["largest_circle"] = circle
-            self._told["meaning"] = (
-                "records of people who are joined by friendships, directly or by way of others, may depend on each "
-                "other in any way; the friendships are public, as the data owner says, and the largest circle has "
-                f"{circle} people"
-            )
+            self._told.update({"between": "circles", "most": circle})
             return ("group", self.most * circle)
-        self._told["meaning"] = (
-            "all records of one person may depend on each other in any way; those of different people do not, as the "
-            "data owner says"
-            if of_people
-            else f"at most {self.most} records depend on each other, as the data owner says"
-        )
+        self._told.update({"between": "a person" if of_people else "records", "most": self.most})
         return ("group", self.most)
 
     def chain(self, times: int) -> Any:
         """Each person's own chain of so many steps."""
         model, _ = self.model
-        self._told["meaning"] = (
-            f"each person's records are {times} steps of this chain and people are independent, as the data owner says"
-        )
+        self._told.update({"between": "a chain", "most": times})
         return Chain(model, times)
 
-    def unit(self, record: str, *, of_people: bool = True, rows_public: bool = False) -> str:
-        """What is hidden: one record, or the rows of one person, or of a circle of friends."""
+    def unit(self, *, of_people: bool = True, there_or_not: bool = False, number_public: bool = False) -> Unit:
+        """The unit of privacy: one record, or the rows of one person, or of a circle of friends."""
         if not (self.by_person and of_people):
-            return f"one record: {record}; neighbouring data differ in it and nowhere else"
-        there = "the number of rows of DATA is the same" if rows_public else "they may be there or not"
-        if self.kind == "friends":
-            who, few = "all people of one circle of friends", f"at most {self.most} of each person count"
-        else:
-            who, few = "one person", f"at most {self.most} count"
-        return (
-            f"all rows of {who} ({record} each), of which {few}; neighbouring data differ in these rows and nowhere "
-            f"else: {there}"
-        )
+            return Unit(there_or_not=there_or_not)
+        of = "circle" if self.kind == "friends" else "person"
+        return Unit(of=of, most=self.most, number_public=number_public)
 
-    def statement(self) -> dict[str, Any]:
-        """What is said of it beside the answer. Of a file only a model is told by its hash."""
-        told = {"given": f"{self.kind}:{Path(self.path).name}" if self.path else self.given, **self._told}
+    def stated(self, event: DependentEvent) -> Stated:
+        """Its facts beside the answer. Of a file only a model is told by its hash."""
+        told = dict(self._told)
         if self.kind == "independent":
-            said = "as the data owner says" if self.given == "independent" else "which is assumed: nobody has said so"
-            told["meaning"] = f"no record depends on another one, {said}"
-        if self.kind == "markov" and self.path is not None:
-            told["model_sha256"] = file_digest(self.path)
-        return told
+            told = {"between": "nobody" if self.given == "independent" else "nobody, assumed", "most": None}
+        given = f"{self.kind}:{Path(self.path).name}" if self.path else self.given
+        model = file_digest(self.path) if self.kind == "markov" and self.path is not None else UNSET
+        return Stated(given=given, model=event.dependence, model_sha256=model, **told)
 
     @property
     def _field(self) -> str:

@@ -25,6 +25,7 @@ from dphmm.dependent._question import Answered, ExactCounts, Found, PerPerson
 from dphmm.dependent._records import MOST_TIMES, Clock, Records, first_text, records_of
 from dphmm.errors import InvalidInput
 from dphmm.samplers.entropy import default_bits
+from dphmm.statement.query import Unit
 from dphmm.types import Bits, Exact, IntArray
 
 #: Pairs of states that are counted at most.
@@ -163,11 +164,8 @@ class Flows(Histogram):
             "consistent": bool(self.given["consistent"]),
             "in_no_state": self.counted_in_place_of_none(),
         }
-        hidden = (
-            f"all rows of one person, whose first {self.most} trips count; neighbouring data differ in these rows and "
-            "nowhere else: they may be there or not"
-        )
-        return Found(answered, counts.rejected, domain, hidden, True)
+        unit = Unit(of="person", most=self.most, counts="trips")
+        return Found(answered, counts.rejected, domain, unit)
 
     def unit(self) -> str:
         """A trip that counts: a person has at most K."""

@@ -181,10 +181,9 @@ class KMeans(Question):
             "start": self._start,
             "iterations": self._rounds,
         }
-        unit, by_person = self.dependence.unit(answered.event.record), self.dependence.by_person
         told = [self._drowned(answered, lost)] if lost else []
         details = {"clusters_below_noise": lost}
-        return Found(answered, rejected, domain, unit, by_person, details=details, warnings=told)
+        return Found(answered, rejected, domain, self.dependence.unit(), details=details, warnings=told)
 
     def per_person(self) -> PerPerson:
         """A record that is there or not changes half of what a replaced one does."""

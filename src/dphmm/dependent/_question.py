@@ -30,11 +30,12 @@ from dphmm.dependent._dependence import Budget, Dependence, about
 from dphmm.dependent._inputs import MAX_ROWS, Called, Option, Rejected, data_rows, data_users
 from dphmm.errors import DphmmError, InvalidInput
 from dphmm.samplers.entropy import default_bits, is_secure
+from dphmm.statement.origin import Whom
+from dphmm.statement.parts import document, typed
+from dphmm.statement.query import QueryStatement, Unit
 from dphmm.storage.inputs import file_digest
-from dphmm.storage.learned import Whom
 from dphmm.storage.private_tables import PrivateRows, PrivateTable
-from dphmm.storage.publications import Admit, Kept, default_name, digest_of_settings, publish, query_statement
-from dphmm.storage.statement_types import document
+from dphmm.storage.publications import Admit, Kept, default_name, digest_of_settings, publish
 from dphmm.types import Bits, Exact, IntArray
 
 if TYPE_CHECKING:
@@ -42,10 +43,6 @@ if TYPE_CHECKING:
 
     from dphmm.markov.model import MarkovModel
 
-_WITH_NOISE = (
-    "What the model of dependence or of the states itself loses about the people it was learned from, with noise: it "
-    "adds to what this answer loses about the same people."
-)
 #: Every question that can be asked of a table, by name, in the order of help texts.
 REGISTERED: dict[str, type[Question]] = {}
 
@@ -87,7 +84,8 @@ class QueryResult:
 
     def _repr_html_(self) -> str:
         table: str = self.table.to_html()
-        said = (self.statement["promise"]["meaning"], self.statement["unit_of_privacy"])
+        told = typed(self.statement, QueryStatement)
+        said = (told.sentence(), told.unit.sentence(whole=told))
         return table + "".join(f"<p>{html.escape(text)}</p>" for text in said)
 
 
@@ -107,15 +105,14 @@ class PerPerson(NamedTuple):
 class Found:
     """What a question has found: the noisy answer, and what it says of itself beside it.
 
-    ``domain``: the public options, for the statement. ``unit``: what is
-    hidden, in a sentence. ``warnings``: sentences made of the options and the noisy answer alone.
+    ``domain``: the public options, for the statement. ``not_protected``: codes of the statement. ``warnings``:
+    sentences made of the options and the noisy answer alone.
     """
 
     answered: Answered
     rejected: Rejected
     domain: Mapping[str, Any]
-    unit: str
-    by_person: bool
+    unit: Unit
     not_protected: Sequence[str] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
     warnings: Sequence[str] = ()
@@ -292,13 +289,13 @@ class Question(ABC):
         event, model = found.answered.event, self.model
         whom = None if model is None else self._whom(model)
         provenance = {} if model is None else model.provenance
-        statement = query_statement(
+        noise = ["noise of the model"] if provenance.get("private") is True else []
+        statement = QueryStatement.of(
             event,
-            dependence=self.dependence.statement(),
-            domain=found.domain,
             unit=found.unit,
-            by_person=found.by_person,
-            not_protected=[*([_WITH_NOISE] if provenance.get("private") is True else []), *found.not_protected],
+            dependence=self.dependence.stated(event),
+            domain=found.domain,
+            not_protected=[*noise, *found.not_protected],
             model_people=whom.people if whom is not None and provenance.get("private") is False else None,
         )
         promised = None if statement.epsilon is None else event.claimed

@@ -12,14 +12,13 @@ from typing import Any
 import numpy as np
 
 from dphmm.accounting.event import theorem_6_3
-from dphmm.accounting.records import shown
 from dphmm.batch import Batch
 from dphmm.errors import DphmmError, InvalidInput, Refused
 from dphmm.evaluation.lonely import LonelyCost, Moved, cells_alone, lonely_cost, moved_states, only_merged, shown_error
 from dphmm.evaluation.remedies import Remedy, remedies
 from dphmm.markov.model import MarkovModel
 from dphmm.markov.stochastic import percent
-from dphmm.mechanisms import NoiseMechanism
+from dphmm.mechanisms import NoiseMechanism, chosen_kind
 from dphmm.mechanisms.registry import KINDS
 from dphmm.policy._radius import Radius
 from dphmm.policy.constraint import Constraint
@@ -29,21 +28,14 @@ from dphmm.sensitivity.hull import SensitivityHull
 from dphmm.session.options import Options
 from dphmm.session.plan import Plan
 from dphmm.session.setting import Setting
+from dphmm.statement.learning import learning_of
+from dphmm.statement.parts import Part, document
+from dphmm.statement.release import CoveredDistance, ReleaseStatement
+from dphmm.statement.sentences import rendered
+from dphmm.statement.warnings import plan_warnings, trapped_belief
 from dphmm.states.space import StateSpace
 from dphmm.states.trajectory import Trajectories
 from dphmm.states.visit_table import VisitTable
-from dphmm.storage.models import learning_of
-from dphmm.storage.promises import (
-    LONELY_PROMISE,
-    constraint_words,
-    covered_by_all,
-    covered_distance_of,
-    covered_document,
-    covered_facts,
-    edge_promise,
-    noise_words,
-)
-from dphmm.storage.release_words import plan_warnings, trapped_belief
 from dphmm.types import Exact
 
 #: Corners are listed up to here.
@@ -88,7 +80,7 @@ def protection_facts(
     else:
         document |= {
             "release": _release(plan, space, options, model),
-            "promise": _promise(plan, options, document["policy"]["covered_distance"]),
+            "promise": _promise(plan, options, CoveredDistance.of(policy, space)),
         }
         warnings += [*plan_warnings(plan, options), *trapped_belief(model, options)]
     lonely, costs = lonely_sections(model, policy, space, options, plan)
@@ -121,7 +113,7 @@ def _policy(policy: PolicyGraph, space: StateSpace) -> dict[str, Any]:
 
     return {
         "kind": policy.kind,
-        "covered_distance": covered_facts(policy, space),
+        "covered_distance": facts_of(CoveredDistance.of(policy, space)),
         "states_without_neighbour": int((~policy.has_neighbor(None)).sum()),
         "sha256": policy.digest,
         "notes": list(policy.notes),
@@ -205,17 +197,22 @@ def _errors(hull: SensitivityHull, options: Options, bias: float) -> dict[str, A
     return errors
 
 
-def _promise(plan: Plan, options: Options, covered: dict[str, Any] | None) -> dict[str, Any]:
-
-    cost = theorem_6_3([plan.cost])
-    places = covered_distance_of(covered, options.epsilon)
+def _promise(plan: Plan, options: Options, covered: CoveredDistance | None) -> dict[str, Any]:
+    cost, says = theorem_6_3([plan.cost]), ReleaseStatement.says
+    facts = {"epsilon": str(options.epsilon), "constraint": str(options.constraint), "whole": {"varies": []}}
+    words = {name: " ".join(rendered(says[name], facts)) for name in ("edges", "lonely", "constraint")}
     return {
-        "epsilon": f"{edge_promise(shown(options.epsilon))} {LONELY_PROMISE}",
-        **({} if places is None else {"places": places.meaning}),
+        "epsilon": f"{words['edges']} {words['lonely']}",
+        **({} if covered is None else {"places": covered.sentence(epsilon=options.epsilon)}),
         "cost": f"{cost.statement} ({cost.citation})",
-        "noise": noise_words(options),
-        "constraint": constraint_words(options),
+        "noise": chosen_kind(options.mechanism).words.noise,
+        "constraint": words["constraint"],
     }
+
+
+def facts_of(part: Part | None) -> dict[str, Any] | None:
+    """A part of a statement for JSON; None without one."""
+    return None if part is None else document(part)
 
 
 def lonely_sections(
@@ -388,9 +385,9 @@ def release_preview(batch: Batch, rows: Trajectories | VisitTable) -> dict[str, 
         "subjects": len(asked),
         "answer_unit": setting.space.unit,
         "plans": [_plan_document(step, plan, setting) for step, plan in enumerate(first_plans(setting), start=1)],
-        "covered_distance": covered_document(covered_by_all(batch.subjects.policies, setting.space), most_each),
+        "covered_distance": facts_of(CoveredDistance.of_all(batch.subjects.policies, setting.space)),
         "largest_epsilon_sum": str(max(asked) * most_each),
-        "learning": learning_of(setting.model),
+        "learning": facts_of(learning_of(setting.model)),
         "sequence": None if batch.caps.promise is None else batch.caps.promise.sentence(),
     }
 

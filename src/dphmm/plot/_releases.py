@@ -22,10 +22,11 @@ from dphmm.report.page import Content
 from dphmm.report.palette import LABELS, ROLES
 from dphmm.report.words import ODDS, SEVERAL
 from dphmm.schedule_plan import SchedulePlan, Stays
+from dphmm.statement.sentences import off
+from dphmm.statement.sentences import sureness as sureness_text
+from dphmm.statement.story import ONE_ANSWER, OTHER_TIMES, after_words, stay_words
 from dphmm.states.space import LABELS_WRONG, StateSpace
 from dphmm.states.zones import Zones
-from dphmm.storage.release_words import ONE_ANSWER, OTHER_TIMES, after_words, off, stay_words
-from dphmm.storage.release_words import sureness as sureness_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -20,7 +20,8 @@ from dphmm._progress import Progress, shown
 from dphmm.accounting.budget import float_above
 from dphmm.accounting.ledger import Entry, Ledger
 from dphmm.accounting.promise import Schedule, SequencePromise
-from dphmm.audit.released_file import ReleasedFile
+from dphmm.audit.check import require_confirmed
+from dphmm.audit.released import ReleasedFile
 from dphmm.audit.replay import number_of
 from dphmm.errors import DphmmError, InvalidInput
 from dphmm.markov.model import MarkovModel
@@ -43,18 +44,13 @@ from dphmm.session.plan import Plan
 from dphmm.session.setting import Setting, StepChoices, Subjects
 from dphmm.session.smoothing import Published, Smoothed, Smoothers
 from dphmm.simulated import Guesses, ModelGuesses, places_of_states
+from dphmm.statement.files import load_statement
+from dphmm.statement.parts import member
+from dphmm.statement.sentences import every_nth
+from dphmm.statement.story import after_sequence_words
 from dphmm.states.space import FORBIDDEN, LONGEST_NAME
 from dphmm.states.trajectory import MICROSECONDS
 from dphmm.storage.inputs import PathLike
-from dphmm.storage.release_words import after_sequence_words, every_nth
-from dphmm.storage.statement import (
-    check_subjects,
-    load_statement,
-    promise_of_statement,
-    schedule_of_statement,
-    stated_options,
-)
-from dphmm.storage.statement_types import earlier_answers_of, epsilons_of, member
 from dphmm.types import BoolArray, FloatArray, IntArray
 
 #: Up to so many rows everybody can be looked at; of more, so many people.
@@ -244,9 +240,6 @@ def read_report(
     Source: docs/report.md.
     """
     from dphmm.audit.attacks.truth import truth_of
-    from dphmm.audit.checked_statement import checked_statement
-    from dphmm.audit.findings import Findings
-    from dphmm.audit.released_statement import require_confirmed
 
     if not isinstance(released, (str, os.PathLike)):
         expected = "the path of a released file, which has its privacy statement beside it"
@@ -256,23 +249,18 @@ def read_report(
     if space is None:
         raise InvalidInput("model", "one without states", "a model with its space, as load_model reads it")
     statement = load_statement(path)
-    findings = Findings()
     pairs = member(statement, "space.merged.pairs")
     space = space.merged(pairs) if pairs else space
-    file = ReleasedFile.read(path, space, findings)
-    if findings.sentences:
-        raise InvalidInput("released", findings.sentences[0], "a file as dphmm release wrote it")
+    file = ReleasedFile.read(path, space)
     chosen = [one["policy"] for one in (step_choices or {}).values() if "policy" in one]
-    policies = [] if policy is None else list({one.digest: one for one in (policy, *chosen)}.values())
-    statement, _ = checked_statement(statement, path.name, file, model, space, policies)
     subjects = None
     if policy is not None:
         varies = {"varies": ",".join(statement.varied.names)} if statement.varied else {}
-        setting = Setting.read(stated_options(statement) | varies, model, policy, space)
+        setting = Setting.read(statement.choices | varies, model, policy, space, policies=chosen)
         subjects = Subjects(setting, initials, step_choices)
-        check_subjects(statement, subjects)
-    require_confirmed(statement, f"{path.name}.privacy.json", file, model)
-    known = None if truth is None else truth_of(file, truth, model, space, None, member(statement, "answer.name"))
+        statement.check_subjects(subjects)
+    statement = require_confirmed(statement, path, model, space, policy, subjects)[0]
+    known = None if truth is None else truth_of(file, truth, model, space, None, member(statement, "answer"))
     with shown(progress, "report") as told:
         return release_report(
             title,
@@ -325,7 +313,7 @@ def _some_shown(count: int, wanted: Sequence[str], every: str, users: Sequence[s
 
 def _after_sequence(rows: Rows, made: Made) -> str:
     """What a reader must know of rows after the steps that a total over a sequence is of, where none has an answer."""
-    promise = promise_of_statement(made.statement)
+    promise = made.statement.promise
     if promise is None or promise.steps is None:
         return ""
     after = rows.step > promise.steps
@@ -360,11 +348,11 @@ class _Reading:
         self._unplaced = False
         #: Of how many people the plans were made again.
         self.remade = 0
-        schedule = schedule_of_statement(made.statement)
+        schedule = made.statement.asking
         #: The schedule by which answers chose when to ask, None where none did.
         self._paced = schedule if schedule is not None and schedule.kind == "paced" else None
         #: Answers of other files that estimates follow from, as the statement says.
-        self.earlier = earlier_answers_of(made.statement)
+        self.earlier = made.statement.published.earlier_answers or 0
         #: Whether rows are left out that the stated schedule asks, or whether that cannot be told.
         self.off_schedule = False
         self._hours: dict[int, FloatArray] = {}
@@ -378,7 +366,7 @@ class _Reading:
             return ""
         return (
             f"Plans and estimates of {self.remade:,} of {total:,} people were made again from public data and are the "
-            "file's; those of the others were not: dphmm audit makes all of them again."
+            "file's; those of the others were not: dphmm check-release makes all of them again."
         )
 
     @property
@@ -495,7 +483,7 @@ class _Reading:
     def _require_estimates(self, rows: IntArray, estimates: FloatArray, states: IntArray) -> None:
         """Estimates must follow from the answers: any other number may be of the truth."""
         file = self._file
-        wrong = np.flatnonzero(np.logical_or(*file.other_estimates(rows, estimates, states, self._made.space)))
+        wrong = np.flatnonzero(file.other_estimates(rows, estimates, states, self._made.space))
         if len(wrong):
             came = f"an estimate that does not follow from the answers, of {file.where(int(rows[wrong[0]]))}"
             raise InvalidInput("released", came, "the estimates that dphmm release wrote")
@@ -678,7 +666,7 @@ def world_of(made: Made, begins: Callable[[int], IntArray] | None = None) -> Wor
     if told is None:
         return None
     promise, schedule = told
-    choices = {name: value for name, value in stated_options(made.statement).items() if name != "epsilon"}
+    choices = {name: value for name, value in made.statement.choices.items() if name != "epsilon"}
     kind = "planned" if schedule.kind == "planned" else "paced"
     # A paced schedule names all steps at which its plan may ask; of a planned one nothing tells the hours.
     at = schedule.at if kind == "paced" else None
@@ -693,10 +681,10 @@ def world_of(made: Made, begins: Callable[[int], IntArray] | None = None) -> Wor
 
 def asked_of(made: Made) -> tuple[SequencePromise, Schedule] | None:
     """The promise and the schedule of a release; of one without a schedule all steps, of a day where there are days."""
-    promise, schedule = promise_of_statement(made.statement), schedule_of_statement(made.statement)
+    promise, schedule = made.statement.promise, made.statement.asking
     if schedule is not None:
         return schedule.promise, schedule
-    _, epsilon = epsilons_of(made.statement)
+    _, epsilon = made.statement.epsilons
     try:
         if promise is None:
             step = made.model.step
@@ -733,7 +721,7 @@ def prospects_of(
     if work > _MOST_WORK:
         return Prospects(missing=f"What can be found is not computed here for {n:,} states: dphmm plan computes it.")
     try:
-        planned = schedule_of_statement(made.statement) is not None and work * _TRIED <= _MOST_PLANNED
+        planned = made.statement.asking is not None and work * _TRIED <= _MOST_PLANNED
         return prospects_in(world, told[1], progress, plans=planned)
     except DphmmError as error:
         return Prospects(missing=f"What can be found is not computed: {error}")

@@ -24,12 +24,9 @@ from dphmm.session.plan import Plan
 from dphmm.session.plan_schedule import PlanSchedule
 from dphmm.session.setting import Subjects
 from dphmm.simulated import ModelGuesses, laws_of_steps
-from dphmm.states.grid import Grid
-from dphmm.states.hexes import H3
-from dphmm.states.maps import MapSpace
-from dphmm.states.space import StateSpace
-from dphmm.states.zones import Zones
-from dphmm.storage.release_words import (
+from dphmm.statement.release import ReleaseStatement
+from dphmm.statement.story import (
+    ANSWERS,
     NO_BLOCKS,
     OF_A_CLOCK,
     OTHER_TIMES,
@@ -41,8 +38,11 @@ from dphmm.storage.release_words import (
     first_that_finds,
     story,
 )
-from dphmm.storage.statement import promise_of_statement, schedule_of_statement
-from dphmm.storage.statement_types import ReleaseStatement, earlier_answers_of, exact_epsilons
+from dphmm.states.grid import Grid
+from dphmm.states.hexes import H3
+from dphmm.states.maps import MapSpace
+from dphmm.states.space import StateSpace
+from dphmm.states.zones import Zones
 from dphmm.types import BoolArray, FloatArray, IntArray
 
 _DAY = 86_400
@@ -309,12 +309,12 @@ class ReleaseReport:
     @cached_property
     def promise(self) -> SequencePromise | None:
         """The promise over paths, where there is one; None where no policy confirms what it is a promise of."""
-        return promise_of_statement(self.statement) if self.confirmed else None
+        return self.statement.promise if self.confirmed else None
 
     @cached_property
     def schedule(self) -> Schedule | None:
         """When people are asked; None for every step."""
-        return schedule_of_statement(self.statement)
+        return self.statement.asking
 
     @cached_property
     def _complete(self) -> list[BoolArray]:
@@ -539,7 +539,7 @@ class ReleaseReport:
     @cached_property
     def earlier(self) -> int:
         """How many answers of other files estimates follow from, too."""
-        return earlier_answers_of(self.statement)
+        return self.statement.published.earlier_answers or 0
 
     @cached_property
     def in_all(self) -> Fraction:
@@ -620,8 +620,8 @@ class ReleaseReport:
         """The five answers as a table, for notebooks: a row for each sentence, which the notebook breaks."""
         rows = "".join(
             f"<tr><th scope=row>{escape(name.replace('_', ' '))}</th><td>{escape(sentence)}</td></tr>"
-            for name, part in vars(self.story).items()
-            for sentence in ([] if part is None else part["words"])
+            for name in ANSWERS
+            for sentence in self.story.words(name)
         )
         told = f"{OWNER_ONLY * self.owner_only}{self.title}: {self.name}"
         return f"<table><caption>{escape(told)}</caption><tbody>{rows}</tbody></table>"
@@ -667,7 +667,7 @@ class ReleaseReport:
 
         The ledger's where there is one, unless the file is looked at ``alone``.
         """
-        rows, own, exact = self.rows, self.rows.by_user[user], exact_epsilons(self.statement)
+        rows, own, exact = self.rows, self.rows.by_user[user], self.statement.exact_epsilons
         told: dict[int, tuple[int, Fraction]] = {}
         for step, asked, epsilon in zip(
             rows.step[own].tolist(), rows.asked[own].tolist(), rows.epsilon[own].tolist(), strict=True

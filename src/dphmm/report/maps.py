@@ -13,9 +13,9 @@ from markupsafe import Markup
 from dphmm.report.beliefs import Cells, Levels
 from dphmm.report.content import Person, ReleaseReport, rounded_down
 from dphmm.report.svg import Drawing, number
+from dphmm.statement.sentences import length
 from dphmm.states.maps import MapSpace
 from dphmm.states.zones import Zones
-from dphmm.storage.promises import length
 from dphmm.types import FloatArray, IntArray
 
 #: Side of a map in picture units.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,10 +14,11 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from shlex import quote as quoted
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 import numpy as np
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from dphmm._cached import cached_property
@@ -30,29 +32,64 @@ from dphmm.report.content import Person, ReleaseReport, Share, rounded_down
 from dphmm.report.palette import LABELS, css
 from dphmm.report.svg import Drawing
 from dphmm.schedule_plan import Stays
-from dphmm.states.grid import Grid
-from dphmm.states.space import LABELS_WRONG
-from dphmm.storage.inputs import PathLike, replacing
-from dphmm.storage.promises import length
-from dphmm.storage.release_words import (
-    ORIGIN,
+from dphmm.statement.parts import member
+from dphmm.statement.sentences import (
+    SPOKEN,
     UNIT_GAP,
-    after_words,
-    by_chance,
     clock,
     epsilon_words,
     every_nth,
+    lasting,
+    length,
     off,
-    stay_words,
+    plural,
 )
-from dphmm.storage.statement_types import member
+from dphmm.statement.story import (
+    IF_BELIEVED,
+    ONE_ANSWER,
+    ORIGIN,
+    REPLAYABLE,
+    after_words,
+    by_chance,
+    constants_words,
+    stay_words,
+    unprotected_fit,
+    within,
+)
+from dphmm.states.grid import Grid
+from dphmm.states.space import LABELS_WRONG
+from dphmm.storage.inputs import PathLike, replacing
 from dphmm.types import FloatArray, IntArray
-
-if TYPE_CHECKING:
-    from jinja2 import Template
 
 #: An option of the command line.
 _OPTION = re.compile(r"--[a-z]+")
+_BLANKS = re.compile(r"[ \n]+")
+#: What sentences of the page call, besides those of every statement.
+_CALLED = (
+    math.isnan,
+    clock,
+    epsilon_words,
+    lasting,
+    constants_words,
+    stay_words,
+    unprotected_fit,
+    within,
+    words.amount,
+    words.cells_name,
+    words.counts_of,
+    words.days_words,
+    words.factor_words,
+    words.far,
+    words.grouped,
+    words.guarantee,
+    words.in_a_row,
+    words.more_answers_words,
+    words.noun,
+    words.over_words,
+    words.pair,
+    words.spent,
+    words.stays_words,
+)
 #: What may stand in a style rule, of a statement that anybody may have written; and what it is the hash of.
 _SHA256, _RELEASED = re.compile(r"[0-9a-f]{64}"), "the released file"
 #: In place of a figure that takes too many plans.
@@ -85,14 +122,12 @@ def page(report: ReleaseReport) -> str:
     style = css() + folder.joinpath("page.css").read_text(encoding="utf-8") + content.tick_style + content.print_style
     script = folder.joinpath("page.js").read_text(encoding="utf-8")
     given = {"c": content, "report": report, "style": style, "script": script, "policy": _policy(style, script)}
-    return _template().render(**given) + "\n"
+    return templates().get_template("page.html").render(**given) + "\n"
 
 
 @cache
-def _template() -> Template:
-    """The page's template, compiled once."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
+def templates() -> Environment:
+    """The page's templates, compiled once: every text that is put into one is escaped."""
     environment = Environment(
         loader=PackageLoader("dphmm.report", "templates"),
         autoescape=True,
@@ -100,13 +135,35 @@ def _template() -> Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["prose"] = prose
-    return environment.get_template("page.html")
+    environment.filters |= {"line": line, "begin": begin, "prose": prose}
+    environment.globals |= {function.__name__: function for function in (*SPOKEN, *_CALLED)}
+    environment.globals |= {
+        "BLOCKS": words.BLOCKS,
+        "CAP_AS_STATED": words.CAP_AS_STATED,
+        "IF_BELIEVED": IF_BELIEVED,
+        "LABELS_WRONG": LABELS_WRONG,
+        "ONE_ANSWER": ONE_ANSWER,
+        "ORIGIN": ORIGIN,
+        "REPLAYABLE": REPLAYABLE,
+        "STAYERS": STAYERS,
+    }
+    return environment
+
+
+def line(text: str) -> Markup:
+    """A text, escaped, with one blank between its words."""
+    return Markup(_BLANKS.sub(" ", str(escape(text))).strip(" "))
+
+
+def begin(text: str) -> str:
+    """A text that begins a sentence: its first letter is a capital."""
+    first = text.strip()
+    return first[:1].upper() + first[1:]
 
 
 def prose(text: str) -> Markup:
     """A sentence in which no line ends between a number and its unit, or within the name of an option."""
-    return Markup(_OPTION.sub(r'<span class="option">\g<0></span>', UNIT_GAP.sub("\u00a0", str(escape(text)))))
+    return Markup(_OPTION.sub(r'<span class="option">\g<0></span>', UNIT_GAP.sub("\u00a0", str(line(text)))))
 
 
 def write_report(path: PathLike, report: ReleaseReport) -> Path:
@@ -184,32 +241,9 @@ class Content:
 
     # -- the bar and the first screen ------------------------------------------------------------------------------
 
-    @property
-    def kind(self) -> str:
-        """What one may do with the page."""
-        truth = self.report.truth
-        if truth is None:
-            return "no truth on this page" if self.report.statement.private is False else "public page: no truth"
-        return "simulated people: the truth may be shown" if truth.simulated else "OWNER ONLY"
-
-    @property
-    def budget_of(self) -> str:
-        """Of what the budget is, where it is not of the file alone."""
-        return "" if self.report.elsewhere is None else "budget: all files of the ledger"
-
-    @cached_property
-    def headline(self) -> str:
-        """What was published."""
-        return words.headline(self.report)
-
-    @cached_property
-    def lead(self) -> str:
-        """When, and what the other rows are."""
-        return words.lead(self.report)
-
     @cached_property
     def guarantee(self) -> words.Guarantee:
-        """The words of the guarantee."""
+        """The bars of the guarantee."""
         return words.guarantee(self.report)
 
     @cached_property
@@ -220,35 +254,6 @@ class Content:
         width = 236.0 if self.beside_answers else 276.0
         return charts.sureness_bars(rows, width, _bars_finding(rows), tall=False)
 
-    @cached_property
-    def found(self) -> tuple[list[tuple[str, str]], str]:
-        """What a reader can still find."""
-        return words.found_lines(self.report)
-
-    @cached_property
-    def spent(self) -> words.Spent:
-        """What was spent."""
-        return words.spent(self.report)
-
-    @cached_property
-    def protected_not(self) -> list[str]:
-        """What is not protected, for the first screen."""
-        return words.not_protected_short(self.report)
-
-    @cached_property
-    def rows_not_protected(self) -> list[tuple[str, str, str]]:
-        """What is not protected, what it means here, what helps."""
-        return words.not_protected(self.report)
-
-    @property
-    def once_asked(self) -> str:
-        """What is expected once somebody is asked."""
-        expected = self.report.prospects.expected
-        if expected is None:
-            return ""
-        told = " ".join(f"{line[0].upper()}{line[1:]}." for line in expected.found.lines)
-        return f"Of people who are asked this is expected. {told}"
-
     @property
     def answered(self) -> bool:
         """Whether anything was asked."""
@@ -258,15 +263,6 @@ class Content:
     def alone(self) -> bool:
         """Whether the file has one row, so that nothing is over time."""
         return len(self.report.rows) == 1
-
-    @cached_property
-    def outside(self) -> str:
-        """For the owner: how many rows are in no state."""
-        truth = self.report.truth
-        if truth is None or not truth.outside.any():
-            return ""
-        share = f"{100 * truth.outside.mean():.1f} %"
-        return f"{share} of rows lie outside every state; they are in no error."
 
     @cached_property
     def measured(self) -> list[tuple[str, str]]:
@@ -526,7 +522,7 @@ class Content:
             "sets": [list(gap) for gap in patterns],
             "set": inside.tolist(),
             "centre": int(cells.of[self.central]),
-            "called": self.states_called,
+            "called": words.cells_name(self.report),
             "zoom": [other.scale / view.scale, float(corner[0]), float(corner[1])],
         }
 
@@ -762,19 +758,6 @@ class Content:
         return Figure("stays", heading, drawings, caption, [stays.what + "s", *(name + unit for name in numbers)], rows)
 
     @property
-    def most_stayers(self) -> int:
-        """How many invented people stay where nothing makes them fewer."""
-        return STAYERS
-
-    @property
-    def clock_words(self) -> str:
-        """Which clock the page has, for its foot."""
-        if self.report.rows.time is None:
-            return ""
-        zone = "+00:00" if self.report.promise is None else self.report.promise.zone
-        return " Times are in UTC." if zone == "+00:00" else f" Times are local: UTC{zone}."
-
-    @property
     def per(self) -> str:
         """The block of a sum: "a day", "in all"."""
         return self._per or ("a day" if self._by_day else "in all")
@@ -947,16 +930,6 @@ class Content:
         return self._per, f"{stay_words(self.report.space.unit)}, {after_words(what, 1)}", after_words(what, 7)
 
     @property
-    def cells_name(self) -> str:
-        """What the states of a map are called."""
-        return words.cells_name(self.report)
-
-    @property
-    def who_stay(self) -> str:
-        """Of whom the figures of stays are: "who stay at one place"."""
-        return stay_words(self.report.space.unit).replace("stays", "stay").replace("keeps", "keep")
-
-    @property
     def ladder_of(self) -> str:
         """Of which files the figures of the ladder are: simulated ones, not of the rows of this one."""
         report, expected = self.report, self.report.prospects.expected
@@ -1025,8 +998,8 @@ class Content:
         return ""
 
     @cached_property
-    def covered(self) -> tuple[Drawing, str, int] | None:
-        """The cells that are joined to one: the map, its words, how many."""
+    def covered(self) -> tuple[Drawing, int] | None:
+        """The cells that are joined to one: the map, and how many."""
         report = self.report
         if report.one_policy is None or report.cells is None or report.cells.joined != 1:
             return None
@@ -1038,12 +1011,7 @@ class Content:
         are = f"{near} {cells} of {report.space.n_states:,} are joined to one"
         are = are if near > 1 else f"no {cells[:-1]} is joined to one"
         finding = f"Map: {are}{apart}."
-        return maps.covered_set(report, self.central, finding), words.set_words(report, near), near
-
-    @property
-    def states_called(self) -> str:
-        """What the states of the map are called."""
-        return words.cells_name(self.report)
+        return maps.covered_set(report, self.central, finding), near
 
     @cached_property
     def strip_figure(self) -> Figure | None:
@@ -1068,7 +1036,7 @@ class Content:
                 )
             )
         names = list(report.space.names)
-        finding = f"What a reader believes of {words.plural(len(chosen), 'person', 'people')}, step by step."
+        finding = f"What a reader believes of {plural(len(chosen), 'person', 'people')}, step by step."
         ticks = self.shared_ticks(chosen, 1 + max(own[-1] for own in places))
         pitch = min(_STRIP_HIGH, max(_STRIP, (_ROOM - _AROUND) / len(told)))
         drawings = [
@@ -1221,19 +1189,7 @@ class Content:
         if width < _TELLS_NOTHING:
             return ""
         most = max(share.people for share in shares)
-        return f"{words.plural(most, 'person is', 'people are')} too few to tell the shares."
-
-    @property
-    def share_people(self) -> str:
-        """Of how many people the shares are."""
-        counts = [share.people for share in self.report.shares]
-        least, most = f"{min(counts):,}", f"{max(counts):,}"
-        return f"{most} people" if least == most else f"{least} to {most} people"
-
-    @property
-    def owner_words(self) -> str:
-        """What of the truth is on the page."""
-        return "shows true positions" if self.report.planar else "was measured against the truth"
+        return f"{plural(most, 'person is', 'people are')} too few to tell the shares."
 
     @property
     def label_key(self) -> list[tuple[int, str]]:
@@ -1326,27 +1282,17 @@ class Content:
 
     @property
     def check_command(self) -> str:
-        """How to audit the file, to be typed in a shell."""
+        """How to check the file, to be typed in a shell; files that the reader has to name are in capitals."""
         name = self.report.name
         name = f"./{name}" if name.startswith("-") else name
         statement = self.report.statement
-        mechanism = statement.mechanism.asked
-        if statement.varied or statement.beginnings:
-            chosen = ", step_choices=CHOICES" * bool(statement.varied) + ", initials=INITIALS" * bool(
-                statement.beginnings
-            )
-            return f"dphmm.audit.check_released({name!r}, MODEL, POLICY, SPACE, EPSILON{chosen})"
-        # (as released, the default of the audit), which takes all other choices from the statement. What the reader has
-        # to name is in capitals: files, and the query, whose name nothing confirms here.
-        options = {
-            "query": ("QUERY" if statement.query != "state" else "", ""),
-            "mechanism": ("MECHANISM" if is_reference(mechanism) else mechanism, "auto"),
-            "ledger": ("" if self.report.elsewhere is None else "LEDGER", ""),
-            "constraint": (statement.constraint.name, "support"),
-            "start": (statement.mechanism.start, self.report.made.model.start),
-        }
-        more = "".join(f" --{one} {quoted(told)}" for one, (told, default) in options.items() if told != default)
-        return f"dphmm audit --released {quoted(name)} --model MODEL --policy POLICY{more}"
+        if statement.beginnings:
+            # A table of who begins where is no file of a command.
+            return f"dphmm.audit.check_release({name!r}, MODEL, POLICY, initials=INITIALS)"
+        more = " --policy POLICY" * (statement.policy.parameters is None)
+        more += " --mechanism TABLE" * is_reference(statement.mechanism.asked)
+        more += " --ledger LEDGER" * (self.report.elsewhere is not None)
+        return f"dphmm check-release {quoted(name)} --model MODEL{more}"
 
     # -- files and details -----------------------------------------------------------------------------------------
 
@@ -1361,16 +1307,16 @@ class Content:
             for key, value in (s.policy.parameters or {}).items()
             if key != "n_states" and _brief(value)
         )
-        dimensions = "" if self.report.space.has_labels else f", {words.plural(s.space.dimension, 'dimension')}"
+        dimensions = "" if self.report.space.has_labels else f", {plural(s.space.dimension, 'dimension')}"
         return [
-            ("software", f"{s.software.name} {s.software.version} (algorithm {s.software.algorithm_version})"),
+            ("software", f"{s.software.name} {s.software.version} (algorithm {s.algorithm_version})"),
             ("epsilon of an answer", epsilon_words(Fraction(s.epsilon))),
             ("policy", s.policy.kind + f": {policy}" * bool(policy)),
-            ("constraint", f"{s.constraint.name}. {s.constraint.meaning}"),
-            ("mechanism", s.mechanism.asked + f": {chosen}" * bool(chosen) + f". {s.mechanism.meaning}"),
+            ("constraint", f"{s.constraint}. {s.sentence('constraint')}"),
+            ("mechanism", s.mechanism.asked + f": {chosen}" * bool(chosen) + f". {s.mechanism.noise}"),
             ("states", f"{s.space.states:,} ({s.space.kind}{dimensions})"),
-            ("model", s.model.meaning),
-            ("randomness", s.randomness.meaning),
+            ("model", s.origin),
+            ("randomness", s.randomness.sentence(whole=s)),
         ]
 
     @cached_property
@@ -1386,31 +1332,15 @@ class Content:
         sha = member(s, "file.sha256")
         return rows + ([("file", str(sha))] if sha else [])
 
-    @property
-    def origin(self) -> str:
-        """Who says where the model came from."""
-        return f"{ORIGIN[0].upper()}{ORIGIN[1:]}."
-
     @cached_property
     def promises(self) -> list[str]:
         """The statement's own sentences about the guarantee."""
         s = self.report.statement
-        parts = (s.sequence if self.report.confirmed else None, s.schedule, s.varied, s.beginnings)
-        told = [sentence for part in parts if part for sentence in part.meaning]
+        parts = ["schedule", "varied", "beginnings"]
         if self.report.confirmed:
-            told.append(f"{s.totals.epsilon_sum_meaning}: {s.totals.epsilon_sum}.")
-        meaning = member(s, "covered_distance.meaning")
-        return [*s.promise.meaning, *([meaning] if meaning else []), *told, s.promise.assumes]
-
-    @cached_property
-    def block_words(self) -> list[str]:
-        """The guarantee over a day in sentences."""
-        return words.block_words(self.report)
-
-    @property
-    def version(self) -> str:
-        """Of the software that wrote the statement."""
-        return self.report.statement.software.version
+            parts = ["sequence", *parts, "epsilon sum"]
+        sentences = [sentence for part in parts for name, sentence in s.rows() if name == part]
+        return [*s.promised, *s.covered, *sentences, *s.said("assumes")]
 
 
 def _levels(person: Person) -> Levels:

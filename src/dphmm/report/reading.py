@@ -1,10 +1,10 @@
 """`read`: what a reader who has a released file and no model may conclude from it.
 
 The sentences are those of the statement and of the report. The likelihood of an answer for each state follows from the
-plans in plain form (`dphmm audit --plans`), whose hash is the one in the row. With a prior of the reader's own it gives
-a posterior and a region of states; both are of one answer, and rest on that prior. They are given only where no earlier
-answer chose the plan of a step, or whether it was asked: such a choice tells of the state, and the likelihood leaves
-that out.
+plans in plain form (`dphmm check-release --plain`), whose hash is the one in the row. With a prior of the reader's own
+it gives a posterior and a region of states; both are of one answer, and rest on that prior. They are given only where
+no earlier answer chose the plan of a step, or whether it was asked: such a choice tells of the state, and the
+likelihood leaves that out.
 """
 
 from __future__ import annotations
@@ -14,29 +14,27 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from fractions import Fraction
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from msgspec import UNSET
 
 from dphmm._checks import exact_number
 from dphmm.accounting.promise import SequencePromise
-from dphmm.accounting.records import in_short
-from dphmm.audit.checked_statement import Columns, require_numbers, stated_words
+from dphmm.audit.check import require_right
 from dphmm.audit.plain_plans import PlainLaw, read_plain_laws
-from dphmm.audit.released_file import numbers_of, times_of
-from dphmm.audit.released_statement import NO_BYTES
 from dphmm.errors import InvalidInput
-from dphmm.report.words import factor_words, plural
+from dphmm.report.words import factor_words
+from dphmm.statement.files import changed_words, read_statement, statement_path
+from dphmm.statement.parts import Part, Verdict, document
+from dphmm.statement.release import Plans, ReleaseStatement
+from dphmm.statement.sentences import plural
+from dphmm.statement.story import OTHER_MOMENTS
 from dphmm.states.space import StateSpace
-from dphmm.storage.columns import as_text, decimals, integers, zoned_times
+from dphmm.storage.columns import as_text, decimals, integers
 from dphmm.storage.inputs import checked_input, steady
-from dphmm.storage.release_words import OTHER_MOMENTS, sureness
-from dphmm.storage.statement import changed_words, promise_of_statement, read_statement, stated_plans, statement_path
-from dphmm.storage.statement_types import ReleaseStatement, exact_epsilons
 from dphmm.storage.tables import column_list, read_table, to_arrow
 from dphmm.types import FloatArray, IntArray
 
@@ -45,22 +43,82 @@ if TYPE_CHECKING:
 
 #: States that have a column of their own.
 MOST_COLUMNS = 10_000
+#: Of rows in memory.
+NO_BYTES = (
+    "whether the table is the file of the privacy statement, answer by answer: its hash is of the bytes of a file; "
+    "rows, people, plans and totals were compared"
+)
 _NEEDED = ("user", "step", "epsilon", "cost", "plan")
-_NO_STATEMENT = (
-    "nothing says under which promise the answers were published: the privacy statement does not lie beside the file"
-)
-_AS_STATED = (
-    "that what is promised was kept: the statement says so, and its numbers fit the rows{}; where the model is from, "
-    "whom it was fitted on, and that noise was secure it says alone; `dphmm report` and `dphmm audit` compare it with "
-    "model, policy and ledger"
-)
-_NOT_COMPARED = ", but rows without times may begin in too many places to compare "
-_NOT_CONCLUDED = (
-    "that somebody was at an answer: an answer is noise around a state, and can lie where nobody can be",
-    "from several answers of one person as if they were of one state: multiply likelihoods only where that person "
-    "did not move; `dphmm smooth` combines them by a model",
-    "anything more certain than a prior makes it: the file alone gives likelihoods, and no probability of a state",
-)
+
+
+class Conclusions(Part, frozen=True, kw_only=True):
+    """The conclusions that a released file allows, and those that it does not.
+
+    private : as the statement says; null without one.
+    epsilon : the largest of an answer, where the promise holds.
+    total, over : of the promise over paths, and of which paths: those that differ within a block or window alone.
+    likelihoods : whether the likelihood of each answer is known.
+    coverage : of the regions under the reader's prior.
+    changed : why nothing is promised of this file.
+    chosen : why an answer and a prior give no probability: earlier answers chose a plan, or when to ask.
+    uncompared : numbers of the statement that were not compared with the rows.
+    on_disk : whether the file was compared with the statement's hash.
+    """
+
+    private: Verdict | None
+    epsilon: str | None
+    total: str | None
+    over: str | None
+    likelihoods: bool
+    coverage: float | None
+    changed: str | None
+    chosen: str | None
+    uncompared: list[str]
+    on_disk: bool
+
+    says: ClassVar[Mapping[str, str]] = {
+        "promised": """
+{% if private is none %}
+nothing says under which promise the answers were published: the privacy statement does not lie beside the file
+{% elif private is not true %}
+{{ "nothing" if private is false else "it is not known whether anything is promised" }}: {{ told.why }}
+{% else %}
+{{ told.promised | join("\n") }}
+{% if total %}two paths that hide each other lose at most {{ in_short(total) }} {{ over }}{% endif +%}
+{% endif %}
+""",
+        "concluded": """
+{% if epsilon %}
+one answer changes the odds between two states of its moment that hide each other by a factor of at most \
+{{ factor_words(epsilon | exact) }}: of two that you took to be equally likely, you may be at most \
+{{ sureness(epsilon | exact) }} sure after it; {{ OTHER_MOMENTS }}
+{% endif %}
+{% if likelihoods %}
+how likely an answer is from each state, compared with the likeliest (columns likelihood ...)
+{% endif %}
+{% if coverage is not none %}
+that a state is in the region of its answer with a probability of at least {{ coverage }}, if it was drawn from your \
+prior{% if private is none %}, and no earlier answer decided when to ask{% endif %}; of many answers as large a share \
+is right on average
+{% endif %}
+how a population is spread, from the answers of many people (`dphmm population`, with the model)
+""",
+        "not concluded": """
+{% if changed %}that anything is promised of this file: {{ changed }}{% endif +%}
+{% if chosen %}the probability of a state from the likelihood of an answer and a prior: {{ chosen }}, and what earlier \
+answers chose tells of the state too{% endif +%}
+{% if private is true %}that what is promised was kept: the statement says so, and its numbers fit the rows\
+{% if uncompared %}, but not all could be compared ({{ uncompared | join("; ") }}){% endif %}; where the model is \
+from, whom it was fitted on, and that noise was secure it says alone; `dphmm report` and `dphmm check-release` compare \
+it with model, policy and ledger{% endif +%}
+that somebody was at an answer: an answer is noise around a state, and can lie where nobody can be
+from several answers of one person as if they were of one state: multiply likelihoods only where that person did not \
+move; `dphmm smooth` combines them by a model
+anything more certain than a prior makes it: the file alone gives likelihoods, and no probability of a state
+{% if told %}{{ told.hides_not | join("\n") }}{% endif +%}
+{% if told and not on_disk %}{{ NO_BYTES }}{% endif +%}
+""",
+    }
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,10 +127,8 @@ class Reading:
 
     people, rows, answers : how many there are; a row that was not asked has no answer. people_answered : how many
     people have an answer. begin, end : the first and the last time (text), None without times. steps : the first and
-    the last step. promised, concluded, not_concluded : as sentences. states : names (N,) of the states of the
-    likelihoods, () without any. coverage : of the regions.
-    changed : that the file is not the one that its statement is about, None where it is or nothing tells. reworded :
-    members of the statement with other sentences than its choices promise; ``promised`` has those of the choices.
+    the last step. conclusions : facts; ``promised``, ``concluded`` and ``not_concluded`` are their sentences. states :
+    names (N,) of the states of the likelihoods, () without any.
     """
 
     people: int
@@ -82,16 +138,41 @@ class Reading:
     begin: str | None
     end: str | None
     steps: tuple[int, int]
-    promised: tuple[str, ...]
-    concluded: tuple[str, ...]
-    not_concluded: tuple[str, ...]
+    conclusions: Conclusions
     states: tuple[str, ...] = ()
-    coverage: float | None = None
-    changed: str | None = None
-    reworded: tuple[str, ...] = ()
+    statement: ReleaseStatement | None = field(default=None, repr=False)
     _keys: dict[str, list[Any]] = field(default_factory=dict, repr=False)
     _log_likelihood: FloatArray | None = field(default=None, repr=False)
     _prior: FloatArray | None = field(default=None, repr=False)
+
+    @property
+    def promised(self) -> list[str]:
+        """Under which promise the answers were published, a sentence each."""
+        return self._said("promised")
+
+    @property
+    def concluded(self) -> list[str]:
+        """What may be concluded."""
+        return self._said("concluded")
+
+    @property
+    def not_concluded(self) -> list[str]:
+        """What may not be concluded."""
+        return self._said("not concluded")
+
+    def _said(self, name: str) -> list[str]:
+        phrases: dict[str, Any] = {"OTHER_MOMENTS": OTHER_MOMENTS, "NO_BYTES": NO_BYTES, "factor_words": factor_words}
+        return self.conclusions.said(name, None, told=self.statement, **phrases)
+
+    @property
+    def changed(self) -> str | None:
+        """That the file is not the one that its statement is about; None where it is or nothing tells."""
+        return self.conclusions.changed
+
+    @property
+    def coverage(self) -> float | None:
+        """Of the regions under the reader's prior."""
+        return self.conclusions.coverage
 
     @property
     def likelihoods(self) -> FloatArray | None:
@@ -146,7 +227,7 @@ class Reading:
 
         likelihoods = self.likelihoods
         if likelihoods is None:
-            raise InvalidInput("plans", "none", "the plans of the file, as dphmm audit --plans writes them")
+            raise InvalidInput("plans", "none", "the plans of the file, as dphmm check-release --plain writes them")
         if columns and len(self.states) > MOST_COLUMNS:
             raise InvalidInput("states", f"{len(self.states)} of them", f"at most {MOST_COLUMNS} as columns")
         rows = self.records()
@@ -183,13 +264,8 @@ class Reading:
             "begin": self.begin,
             "end": self.end,
             "steps": list(self.steps),
-            "promised": list(self.promised),
-            "concluded": list(self.concluded),
-            "not_concluded": list(self.not_concluded),
+            **document(self.conclusions),
             "states": len(self.states),
-            "coverage": self.coverage,
-            "changed": self.changed,
-            "reworded": list(self.reworded),
         }
 
     def _repr_html_(self) -> str:
@@ -225,11 +301,11 @@ def read(
     Parameters
     ----------
     released : a released file, or a pandas, polars or Arrow table of one.
-    statement : its privacy statement, if not beside the file. Its numbers are compared with the rows, and its sentences
-        are written again from its choices. That the answers of a table, which has no hash, are those of the file is not
-        compared, and ``not_concluded`` says so.
-    plans : its plans in plain form, a file (`dphmm audit --plans`) or the document itself: with ``states`` they give
-        the likelihood of every answer.
+    statement : its privacy statement, if not beside the file. Its facts are compared with the rows and with each
+        other. That the answers of a table, which has no hash, are those of the file is not compared, and
+        ``not_concluded`` says so.
+    plans : its plans in plain form, a file (of `check-release --plain`) or the document itself: with ``states`` they
+        give the likelihood of every answer.
     states : a StateSpace, a MarkovModel with one, or a table (a file or a frame) of all states in their order: their
         names in ``state``, and their answers in ``z_0``, ... as in the released file. A table is taken on your word.
     prior : your own prior: probabilities (N,) in the order of the states, a mapping by name, or a table of ``state``
@@ -253,7 +329,7 @@ def read(
     >>> table = pd.DataFrame({"user": ["ann"], "step": [0], "state": ["1"]})
     >>> world = (model, dphmm.policy.complete(3), space, 1)
     >>> released = dphmm.release_many(table, *world, bits=dphmm.ReplayBits(1))
-    >>> plans = dphmm.audit.check_released(released, *world).plain_plans()
+    >>> plans = dphmm.audit.check_release(released, *world).plain_plans()
     >>> found = dphmm.read(released, plans=plans, states=space, prior=[0.2, 0.6, 0.2])
     >>> found.people, found.answers, found.likelihoods.shape
     (1, 1, (1, 3))
@@ -266,7 +342,6 @@ def read(
     if statement is None and on_disk and statement_path(released).exists():
         statement = statement_path(released)
     told, changed = None, None
-    reworded: list[str] = []
     uncompared: list[str] = []
     if statement is not None:
         told = read_statement(statement)
@@ -280,18 +355,7 @@ def read(
     if bad.any() or not len(table):
         raise InvalidInput("released", "a row without a step, or no row", "a released table")
     if told is not None and statement is not None:
-        rows = Columns(
-            [user or "" for user in users],
-            steps,
-            _times(table),
-            numbers_of(table, "epsilon"),
-            numbers_of(table, "cost"),
-            [plan or "" for plan in plans_of_rows],
-            any(name.startswith("estimate") for name in table.column_names),
-        )
-        name = Path(statement).name
-        uncompared = require_numbers(told, name, rows, whole=changed is None)
-        told, reworded = stated_words(told, name)
+        uncompared = require_right(told, Path(statement).name, table, whole=changed is None)
     times = [None if t is None else str(t) for t in table.column("t").to_pylist()] if "t" in table.column_names else []
     known = sorted(t for t in times if t is not None)
     keys: dict[str, list[Any]] = {"user": _some(users, asked)}
@@ -305,6 +369,7 @@ def read(
     if reason is not None and share is not None:
         expected = "none: likelihoods alone hold here, for they are those of each answer's plan"
         raise InvalidInput("prior", f"one for a file where {reason}", expected)
+    over = None if told is None else told.promise
     return Reading(
         people=len(set(users)),
         rows=len(table),
@@ -313,16 +378,20 @@ def read(
         begin=known[0] if known else None,
         end=known[-1] if known else None,
         steps=(int(steps.min()), int(steps.max())),
-        promised=_promised(told),
-        concluded=_concluded(told, logs is not None, held if share is not None else None),
-        not_concluded=(
-            *_not_concluded(told, changed, reason, reworded, uncompared),
-            *(NO_BYTES,) * (told is not None and not on_disk),
+        conclusions=Conclusions(
+            private=None if told is None else told.private,
+            epsilon=str(told.epsilons[1]) if told is not None and told.private is True else None,
+            total=None if over is None else str(over.exact),
+            over=None if over is None else _where_they_differ(over),
+            likelihoods=logs is not None,
+            coverage=held if share is not None else None,
+            changed=changed,
+            chosen=reason,
+            uncompared=list(uncompared),
+            on_disk=on_disk,
         ),
         states=names,
-        coverage=held if share is not None else None,
-        changed=changed,
-        reworded=tuple(reworded),
+        statement=told,
         _keys=keys,
         _log_likelihood=logs,
         _prior=share,
@@ -334,20 +403,10 @@ def _other_table(told: ReleaseStatement, users: Sequence[str | None], plans: Seq
     due = {
         "rows": (told.published.rows, len(users)),
         "people": (told.published.subjects, len(set(users))),
-        "plans": (told.plans.sha256, stated_plans({plan for plan in plans if plan}).sha256),
+        "plans": (told.plans.sha256, Plans.of({plan for plan in plans if plan}).sha256),
     }
     other = [name for name, (said, found) in due.items() if said != found]
     return f"the statement is about another table, with other {' and '.join(other)}" if other else None
-
-
-def _times(table: Any) -> IntArray | None:
-    """Microseconds since 1970 UTC, of text too; None where not all rows have a time."""
-    import pyarrow as pa
-
-    if "t" not in table.column_names or pa.types.is_timestamp(table.column("t").type):
-        return times_of(table)
-    found, bad = zoned_times(as_text(table.column("t"), "t").to_pylist(), "t")
-    return None if bad.any() else found
 
 
 def _is_table(given: Any) -> bool:
@@ -370,23 +429,6 @@ def _table(released: Any) -> Any:
     return found
 
 
-def _promised(told: ReleaseStatement | None) -> tuple[str, ...]:
-    """Under which promise the answers were published."""
-    if told is None:
-        return (_NO_STATEMENT,)
-    if told.private is not True:
-        because = told.not_private_because if told.private is False else told.unknown_because
-        word = "nothing" if told.private is False else "it is not known whether anything is promised"
-        return (f"{word}: {'; '.join(because)}",)
-    over = promise_of_statement(told)
-    sequence = (
-        ()
-        if over is None
-        else (f"two paths that hide each other lose at most {in_short(over.exact)} {_where_they_differ(over)}",)
-    )
-    return (*told.promise.meaning, *sequence)
-
-
 def _where_they_differ(over: SequencePromise) -> str:
     """Of which paths the total of a promise is: of those that differ within a block or window alone."""
     if over.steps is not None:
@@ -398,52 +440,6 @@ def _where_they_differ(over: SequencePromise) -> str:
     return f"where they differ within {within} alone"
 
 
-def _concluded(told: ReleaseStatement | None, likelihoods: bool, coverage: float | None) -> tuple[str, ...]:
-    found = []
-    if told is not None and told.private is True:
-        most = max(exact_epsilons(told).values(), default=Fraction(0))
-        found.append(
-            f"one answer changes the odds between two states of its moment that hide each other by a factor of at most "
-            f"{factor_words(most)}: of two that you took to be equally likely, you may be at most {sureness(most)} "
-            f"sure after it; {OTHER_MOMENTS}"
-        )
-    if likelihoods:
-        found.append("how likely an answer is from each state, compared with the likeliest (columns likelihood ...)")
-    if coverage is not None:
-        # A statement tells when people are asked; without one it is not known that no answer decided it.
-        asked = "" if told is not None else ", and no earlier answer decided when to ask"
-        found.append(
-            f"that a state is in the region of its answer with a probability of at least {coverage!r}, if it was drawn "
-            f"from your prior{asked}; of many answers as large a share is right on average"
-        )
-    found.append("how a population is spread, from the answers of many people (`dphmm population`, with the model)")
-    return tuple(found)
-
-
-def _not_concluded(
-    told: ReleaseStatement | None,
-    changed: str | None,
-    reason: str | None,
-    reworded: Sequence[str],
-    uncompared: Sequence[str],
-) -> tuple[str, ...]:
-    found = [] if changed is None else [f"that anything is promised of this file: {changed}"]
-    if reworded:
-        found.append(
-            f"anything from the statement's own words for {', '.join(reworded)}: they are not those of its choices, "
-            "which this dphmm tells here"
-        )
-    if reason is not None:
-        found.append(
-            f"the probability of a state from the likelihood of an answer and a prior: {reason}, and what earlier "
-            "answers chose tells of the state too"
-        )
-    promised = told is not None and told.private is True
-    but = _NOT_COMPARED + ", and ".join(uncompared) if uncompared else ""
-    found += [_AS_STATED.format(but)] * promised
-    return (*found, *_NOT_CONCLUDED, *(told.not_protected if told is not None else ()))
-
-
 def _chosen_by_answers(told: ReleaseStatement | None, laws: Sequence[PlainLaw], all_asked: bool) -> str | None:
     """Why earlier answers of a person may have chosen the plan of a step, or whether it is asked; None where none did.
 
@@ -451,7 +447,7 @@ def _chosen_by_answers(told: ReleaseStatement | None, laws: Sequence[PlainLaw], 
     """
     constraints = {law.constraint for law in laws}
     if told is not None:
-        constraints.add(told.constraint.name)
+        constraints.add(told.constraint)
     for constraint in sorted(constraints - {"support"}):
         return f"plans follow from earlier answers (constraint {constraint})"
     if any(law.beside for law in laws):
@@ -467,7 +463,7 @@ def _chosen_by_answers(told: ReleaseStatement | None, laws: Sequence[PlainLaw], 
 def _require_choices(told: ReleaseStatement, laws: Sequence[PlainLaw]) -> None:
     """Plans whose hashes are those of the rows are made by the statement's choices. Raises InvalidInput."""
     varied = set() if told.varied is UNSET else set(told.varied.names)
-    stated = {"constraint": told.constraint.name, "space": told.space.sha256}
+    stated = {"constraint": told.constraint, "space": told.space.sha256}
     stated["policy"] = told.policy.sha256
     for law in laws:
         for name, due in stated.items():
@@ -496,7 +492,7 @@ def _likelihoods(
     lacking = sorted(set(hashes) - laws.keys())
     if lacking:
         came = f"no plan {lacking[0][:12]}, which the file names"
-        raise InvalidInput("plans", came, "the plans of this file: dphmm audit --released FILE --plans plans.json")
+        raise InvalidInput("plans", came, "the plans of this file: dphmm check-release FILE --plain FOLDER")
     epsilons = decimals(table.column("epsilon"), "epsilon")[0][asked]
     for plan, epsilon in sorted(set(zip(hashes, epsilons.tolist(), strict=True))):
         if epsilon != laws[plan].epsilon and (epsilon or len(laws[plan].normals)):

@@ -32,13 +32,14 @@ from dphmm.session.options import Options
 from dphmm.spark.bucket import BucketJob, Outcome, Refusal, ReleaseBuckets, StoredFile, versions
 from dphmm.spark.counting import INTEGERS, MOMENTS, NUMBERS, TEXT, checked_type, named_columns, types_of
 from dphmm.spark.settings import require_fixed, require_safe
+from dphmm.statement.origin import Whom
+from dphmm.statement.parts import document, typed
+from dphmm.statement.release import ReleaseStatement
 from dphmm.states.space import StateSpace
 from dphmm.storage.commit_log import Committed, Entry
 from dphmm.storage.inputs import PathLike
-from dphmm.storage.learned import Whom
 from dphmm.storage.release_table import ReleaseTable, Turn
 from dphmm.storage.released import Published
-from dphmm.storage.statement_types import KEYED_WORDS, ReleaseStatement, document, typed
 from dphmm.storage.table_ledger import PREFIX
 from dphmm.storage.trajectories import explained
 from dphmm.types import Exact
@@ -419,7 +420,7 @@ def _commit(
 ) -> tuple[Committed, ReleaseStatement | None]:
     """Make the files part of the table, with the privacy statement of their rows."""
     published = Published.of_parts(outcome.counted for outcome in outcomes if outcome.counted is not None)
-    statement = batch.statement(published, model_people, words=KEYED_WORDS) if published.rows else None
+    statement = batch.statement(published, model_people, words="job key") if published.rows else None
     told = {
         "query": batch.setting.query,
         **placing,

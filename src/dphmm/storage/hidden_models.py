@@ -15,13 +15,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from dphmm.accounting.event import LearningEvent, NotPrivateEvent, described
+from dphmm.accounting.event import LearningEvent, NotPrivateEvent, described, learning_event
 from dphmm.errors import InvalidInput
 from dphmm.markov.hidden.hmm import CategoricalHMM
 from dphmm.markov.hidden.parameters import ATTRIBUTES, CHANGED, event_of, is_as_left, remember, was_fitted
 from dphmm.states.space import check_names
 from dphmm.storage import models
-from dphmm.storage.learned import learning_event
 from dphmm.storage.models import Arrays, check_members, compressed_rows, description, read_arrays, write_arrays
 from dphmm.types import IntArray
 

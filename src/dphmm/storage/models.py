@@ -36,14 +36,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from dphmm.accounting.event import LearningEvent
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel, absorbing_states, closed_classes
 from dphmm.markov.stochastic import Jump
 from dphmm.states.space import StateSpace
 from dphmm.storage.columns import name_to_compare
 from dphmm.storage.inputs import PathLike, checked_input, file_digest, replacing
-from dphmm.storage.learned import learning_document, learning_event
 
 _MEMBERS = 64
 _HASH = re.compile(rb"sha256:([0-9a-f]{64})")
@@ -416,12 +414,9 @@ def space_facts(space: StateSpace) -> dict[str, Any]:
     }
 
 
-def model_facts(model: MarkovModel, source: str = "privacy") -> dict[str, Any]:
-    """Where subjects can go, and where the model is from. ``source``: the file that an error names."""
+def model_facts(model: MarkovModel) -> dict[str, Any]:
+    """Where subjects can go, and where the model is from."""
     provenance = model.provenance
-    learning = learning_of(model, source)
-    if learning is not None:
-        del learning["not_covered"]
     return {
         "possible_moves": model.n_transitions,
         "step_seconds": model.step,
@@ -434,7 +429,6 @@ def model_facts(model: MarkovModel, source: str = "privacy") -> dict[str, Any]:
         "private": provenance.get("private"),
         "fitted_on_people": provenance.get("n_users"),
         "moves_impossible_for_others": provenance.get("moves_impossible_for_others") if model.jump is None else 0.0,
-        "learning": learning,
         "sha256": model.digest,
         "notes": [by_name(note, model.space) for note in model.notes],
     }
@@ -460,15 +454,3 @@ def by_name(note: str, space: StateSpace | None) -> str:
         return note
     names = space.names
     return _NUMBERS.sub(lambda found: _NUMBER.sub(lambda number: names[int(number[0])], found[0]), note)
-
-
-def learning_of(model: MarkovModel, source: str = "privacy") -> dict[str, Any] | None:
-    """The guarantee of a model's fit for JSON; None if it was not learned with noise."""
-    event = event_of(model, source)
-    return None if event is None else learning_document(event)
-
-
-def event_of(model: MarkovModel, source: str = "privacy") -> LearningEvent | None:
-    """The event of a model learned with noise."""
-    event = learning_event(model.provenance, source)
-    return event if isinstance(event, LearningEvent) else None

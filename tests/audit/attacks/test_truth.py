@@ -18,8 +18,7 @@ from audit.test_released import Finished
 from crafted_bits import keyed_system_bits
 from dphmm.audit import attack
 from dphmm.audit.attacks.truth import begins_of, truth_of
-from dphmm.audit.findings import Findings
-from dphmm.audit.released_file import ReleasedFile
+from dphmm.audit.released import ReleasedFile
 from dphmm.errors import InvalidInput
 
 EVEN = dphmm.MarkovModel(np.full(6, 1 / 6), np.full((6, 6), 1 / 6))
@@ -53,7 +52,7 @@ def kind(request, tmp_path):
 
 
 def of(one, truth, ledger=False):
-    file = ReleasedFile.read(one.path, SPACE, Findings())
+    file = ReleasedFile.read(one.path, SPACE)
     known = begins_of(one.ledger, "state", file) if ledger else None
     return truth_of(file, truth, one.public[0], SPACE, known).states
 

@@ -117,7 +117,7 @@ from dphmm.cli import main
 from dphmm.storage.ledger import open_ledger
 import dphmm, numpy as np
 import dphmm.cli.account  # what the command loads when it runs, loaded while every folder can still be read
-import dphmm.storage.learned
+import dphmm.statement.learning
 with tempfile.TemporaryDirectory() as name:
     folder = pathlib.Path(name)
     ledger = open_ledger(folder / "ledger.db")

@@ -20,7 +20,7 @@ from dphmm.audit.attacks.truth import Truth, answer_of, begins_of, truth_of
 from dphmm.audit.findings import Findings
 from dphmm.audit.history import law_of_plan
 from dphmm.audit.pairs import degrees
-from dphmm.audit.released_file import ReleasedFile
+from dphmm.audit.released import ReleasedFile
 from dphmm.audit.replay import Replay
 from dphmm.audit.resampling import Interval, interval, ratio
 from dphmm.audit.resampling import Subjects as Resampled
@@ -30,9 +30,9 @@ from dphmm.markov.model import MarkovModel
 from dphmm.policy.graph import PolicyGraph
 from dphmm.session.plan import Plan
 from dphmm.session.setting import Setting, StepChoices, Subjects, checked_steps, names_chosen
+from dphmm.statement.files import read_statement, statement_path
+from dphmm.statement.release import ReleaseStatement
 from dphmm.states.space import StateSpace
-from dphmm.storage.statement import read_statement, statement_path
-from dphmm.storage.statement_types import ReleaseStatement
 from dphmm.types import Exact, FloatArray, IntArray
 
 #: prior: the chain, no answers. memoryless: each answer by itself, all possible states alike. tracker: the filter.
@@ -265,12 +265,12 @@ def attack(
 
     Parameters
     ----------
-    released, model, policy, space, epsilon, initials, step_choices, varies, choices : as `check_released`.
+    released, model, policy, space, epsilon, initials, step_choices, varies, choices : as `check_release`.
     truth : the trajectories that were released; a file or a table.
     ledger, query : where the releases were stored: it knows which row each subject began with, and which of several
         rows in one step was answered.
     statement : where the privacy statement is, if not beside a released file; without a ledger it says the latter. That
-        it is the statement of these rows is not checked here: `check_released` compares them.
+        it is the statement of these rows is not checked here: `check_release` compares them.
     adversaries : of "prior", "memoryless", "tracker", "smoother", "viterbi", who have the public model; or `Adversary`
         objects with chains of their own. They know where a subject is publicly known to begin.
 
@@ -282,7 +282,7 @@ def attack(
     who = begun[setting] = _who(adversaries, setting)
     findings = Findings()
     # A row that was not asked shows nothing.
-    file = ReleasedFile.read(released, space, findings).answered()
+    file = ReleasedFile.read(released, space).answered()
     if len(set(zip(file.users, file.step.tolist(), strict=True))) < len(file):
         raise InvalidInput("released", "a step of a user that stands twice", "a release: every step once")
     rule = setting.answer or answer_of(ledger, query, file, _stated(released, statement))

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 
 from dphmm.accounting.ledger import Ledger
-from dphmm.audit.released_file import ReleasedFile
-from dphmm.audit.released_rows import stored_answers
+from dphmm.audit.released import ReleasedFile
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
+from dphmm.statement.parts import member
+from dphmm.statement.release import ReleaseStatement
 from dphmm.states.maps import MapSpace
 from dphmm.states.space import StateSpace
 from dphmm.states.trajectory import Trajectories, in_steps, public_times, true_states
-from dphmm.storage.statement_types import ReleaseStatement, member
 from dphmm.storage.trajectories import load_trajectories, trajectories_from_table
 from dphmm.types import BoolArray, FloatArray, IntArray
 
@@ -170,10 +170,12 @@ def begins_of(ledger: Ledger | None, query: str, file: ReleasedFile) -> dict[str
 
 def answer_of(ledger: Ledger | None, query: str, file: ReleasedFile, statement: ReleaseStatement | None) -> str | None:
     """Which of several rows in one step a release answered, as its ledger or else its statement says; None: neither."""
-    rules = stored_answers(ledger, query, file)
+    users = list(dict.fromkeys(file.users))
+    headers = [] if ledger is None else [one for one in ledger.headers_of(users) if one.query == query]
+    rules = {header.options["answer"] for header in headers if "answer" in header.options}
     if len(rules) == 1:
         return rules.pop()
-    told: str | None = None if statement is None else member(statement, "answer.name")
+    told: str | None = None if statement is None else member(statement, "answer")
     return told
 
 

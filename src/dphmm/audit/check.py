@@ -1,0 +1,679 @@
+"""`check_release`: whether a finished release is what its statement, its ledger and public data say it is.
+
+Three parts look at it. Each distinct plan is made again from public data and verified (`dphmm.audit.replay`, which
+shares nothing with the planner but its result). Rows, plans and what follows from model and policy are written in plain
+form, and `verify_release.py` compares all of it in a process of its own, which has nothing of this package. What the
+ledger holds it compares there, too. What nobody looked at is a line of its own, and never an acquittal.
+
+Proof: docs/proofs/ledger.md, docs/proofs/promise.md.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Mapping
+from contextlib import ExitStack
+from copy import copy
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import ceil
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from dphmm._notebook import html_lines
+from dphmm.accounting.event import LearningEvent, learning_event
+from dphmm.accounting.ledger import Ledger
+from dphmm.accounting.records import in_short
+from dphmm.audit import verify_release
+from dphmm.audit.findings import Findings
+from dphmm.audit.plain_plans import plain_plans
+from dphmm.audit.released import ReleasedFile
+from dphmm.audit.replay import Answer, Replay, number_of
+from dphmm.errors import DphmmError, InvalidInput
+from dphmm.markov.model import MarkovModel
+from dphmm.policy.graph import PolicyGraph, from_description
+from dphmm.session.rounds import schedule_of
+from dphmm.session.setting import Setting, StepChoices, Subjects, checked_steps, names_chosen
+from dphmm.statement.files import read_statement, statement_path
+from dphmm.statement.learning import Learning
+from dphmm.statement.origin import Whom
+from dphmm.statement.parts import Part, document, member
+from dphmm.statement.release import Beginnings, CoveredDistance, Model, Policy, ReleaseStatement, Space, Varied, couples
+from dphmm.states.space import StateSpace
+from dphmm.storage.inputs import checked_input, file_digest
+from dphmm.storage.json_lines import is_json_lines
+from dphmm.storage.models import save_model
+from dphmm.storage.policies import save_policy
+from dphmm.storage.released import as_released
+from dphmm.storage.tables import column_list, open_parquet, read_table, table_format, to_arrow, write_table
+
+NANO = 10**9
+#: Numbers of steps that a statement's choices may name, so that a program can make them again.
+_MOST_CHOSEN = 10**6
+#: Rows, times states, of which estimates are computed here.
+_MOST_BELIEFS = 4 * 10**8
+_OK, _WRONG, _LEFT = "ok", "wrong", "not looked at"
+
+
+@dataclass(frozen=True, eq=False)
+class CheckedRelease:
+    """What was found. ``checks`` are (word, check, figure): ok, wrong, stated or not looked at.
+
+    ``verdicts`` are the exact audits of the plans that were made again; of ``plans`` distinct ones there may be more.
+    """
+
+    rows: int
+    users: int
+    plans: int
+    verdicts: tuple[Any, ...]
+    checks: tuple[tuple[str, str, str], ...]
+    _made: tuple[Any, ...] = field(default=(), repr=False)
+
+    def plain_plans(self) -> dict[str, Any]:
+        """The plans that were made again in plain form, for `verify_release.py`: public data, ready for JSON.
+
+        Source: docs/files.md.
+        """
+        return plain_plans(self._made)
+
+    def _of(self, word: str) -> tuple[str, ...]:
+        return tuple(f"{check}: {figure}" for told, check, figure in self.checks if told == word)
+
+    @property
+    def findings(self) -> tuple[str, ...]:
+        """What is wrong."""
+        return self._of(_WRONG)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was not looked at."""
+        return self._of(_LEFT)
+
+    @property
+    def convicted(self) -> bool:
+        """Whether something is wrong with the file, or with a plan it was drawn under."""
+        return bool(self.findings)
+
+    @property
+    def code(self) -> int:
+        """The exit code of `dphmm check-release`: 0, 1 where something is wrong, 5 where not all was looked at."""
+        if self.convicted:
+            return verify_release.WRONG
+        return verify_release.NOT_LOOKED_AT if self.notes else verify_release.OK
+
+    @property
+    def lines(self) -> list[str]:
+        """The verdict in prose."""
+        word = "CONVICTED" if self.convicted else "nothing is wrong"
+        word += ", and not everything was looked at" if self.notes and not self.convicted else ""
+        plans = "1 plan" if self.plans == 1 else f"{self.plans:,} plans"
+        said = [f"released: {self.rows:,} rows of {self.users:,} users under {plans}: {word}"]
+        said += [f"  wrong: {finding}" for finding in self.findings]
+        said += [f"  not looked at: {note}" for note in self.notes]
+        said += [f"  stated: {one}" for one in self._of("stated")]
+        worst = max(self.verdicts, key=lambda verdict: verdict.loss, default=None)
+        said.append(f"  {len(self.verdicts)} of {plans} made again and verified; {len(self._of(_OK))} checks are ok")
+        if worst is not None and worst.worst is not None:
+            said.append(f"  over all of them the worst required pair loses {in_short(worst.loss)}")
+        said += [line for verdict in self.verdicts if verdict.convicted for line in verdict.lines][:12]
+        return [*said, f"  {verify_release.NOT_CHECKED}"]
+
+    def _repr_html_(self) -> str:
+        return html_lines(self.lines)
+
+    def document(self) -> dict[str, Any]:
+        """The verdict for machines."""
+        return {
+            "convicted": self.convicted,
+            "code": self.code,
+            "rows": self.rows,
+            "users": self.users,
+            "plans": self.plans,
+            "plans_verified": len(self.verdicts),
+            "plans_convicted": [verdict.document() for verdict in self.verdicts if verdict.convicted],
+            "findings": list(self.findings),
+            "notes": list(self.notes),
+            "checks": [list(line) for line in self.checks],
+        }
+
+
+def check_release(
+    released: Any,
+    model: MarkovModel,
+    policy: PolicyGraph | None = None,
+    space: StateSpace | None = None,
+    epsilon: Any = None,
+    *,
+    ledger: Ledger | None = None,
+    statement: str | os.PathLike[str] | None = None,
+    most_plans: int = 1000,
+    initials: Mapping[str, Any] | None = None,
+    step_choices: StepChoices | None = None,
+    plain: str | os.PathLike[str] | None = None,
+    ledger_file: Path | None = None,
+    **choices: Any,
+) -> CheckedRelease:
+    """Check a finished release: its rows, its statement, its plans, and with a ledger what was stored and paid.
+
+    Parameters
+    ----------
+    released : a file, whose privacy statement is looked for beside it, or a table. A file may be the lines of a stream
+        (.jsonl, .ndjson).
+    model, policy, space : what it was released under. The policy is the one that the statement describes, if none is
+        given and it does; the space is the model's, with the states merged that the statement names.
+    ledger : where its releases were stored; without one nobody knows whether rows were paid for.
+    statement : where the privacy statement is, if not beside the file. All choices of the release are in it.
+    most_plans : verify so many of the distinct plans.
+    initials, step_choices : those of the release; choices of steps are made from the statement, if none are given.
+    epsilon, choices : of a table that has no statement; where there is one, it must say the same.
+    plain : a folder for the plain form of everything that `verify_release.py` reads; by default one that goes again.
+    ledger_file : the file of the ledger, which is then read as it is.
+
+    Raises InvalidInput for a file that cannot be read at all.
+
+    Source: docs/audit.md.
+    """
+    with ExitStack() as held:
+        folder = Path(held.enter_context(TemporaryDirectory()) if plain is None else plain)
+        folder.mkdir(exist_ok=True)
+        made = _Release(released, model, ledger, folder, most_plans)
+        made.read(statement, policy, space)
+        made.choose(epsilon, initials, step_choices, choices)
+        made.make_plans_again()
+        made.write(ledger_file)
+        made.verify()
+        return made.found()
+
+
+class _Release:
+    """One release on its way through the three parts."""
+
+    def __init__(self, released: Any, model: MarkovModel, ledger: Ledger | None, folder: Path, most_plans: int) -> None:
+        self.path = Path(released) if isinstance(released, (str, os.PathLike)) else None
+        if self.path is not None and not is_json_lines(checked_input(self.path, "released")):
+            table_format(self.path, "released")
+        self.released, self.model, self.ledger, self.folder, self.most = released, model, ledger, folder, most_plans
+        self.checks: list[tuple[str, str, str]] = []
+        self.findings = Findings()
+        self.facts: dict[str, Any] = {}
+        self.looked_at: dict[str, str] = {}
+        self.arguments: list[str] = []
+        self.statement: ReleaseStatement | None = None
+        self.policy: PolicyGraph | None = None
+        self.file: ReleasedFile | None = None
+        self.subjects: Subjects | None = None
+        self.replay: Replay | None = None
+        self.costs: dict[str, int] | None = None
+        #: Whether the number of each step in the table of choices is known.
+        self.numbered = True
+
+    def leave(self, check: str, why: str) -> None:
+        """A line of what nobody looks at."""
+        self.checks.append((_LEFT, check, verify_release.printable(why)))
+
+    def read(
+        self, statement: str | os.PathLike[str] | None, policy: PolicyGraph | None, space: StateSpace | None
+    ) -> None:
+        """The statement, states and policy, and the rows as a table and in plain form."""
+        beside = None if self.path is None else statement_path(self.path)
+        where = checked_input(statement, "statement") if statement is not None else beside
+        if where is not None and where.exists():
+            self.arguments += ["--statement", str(where)]
+            try:
+                self.statement = read_statement(where)
+            except InvalidInput as error:
+                # What is wrong with it is for the checker to say.
+                self.leave("plans", f"the statement cannot be read ({error})")
+        own = self.model.space if space is None else space
+        if own is None:
+            raise InvalidInput("model", "one without states", "a model with its space, as load_model reads it")
+        merged = None if self.statement is None else member(self.statement, "space.merged.pairs")
+        try:
+            self.space = own if space is not None or not merged else own.merged(merged)
+        except InvalidInput:
+            self.space = own
+        self.policy = policy if policy is not None or self.statement is None else self._described(self.statement.policy)
+        table = None
+        if self.path is None:
+            table = as_released(to_arrow(self.released, column_list(self.released)))
+            self.facts["file"] = None
+            self.rows = self.folder / "rows.csv"
+        elif is_json_lines(self.path) or table_format(self.path) != ".parquet":
+            self.rows = self.path
+        else:
+            table = read_table(self.path, text={"user", "z", "estimate", "plan"})
+            self.facts["file"] = {"name": self.path.name, "sha256": file_digest(self.path)}
+            self.rows = self.folder / "rows.csv"
+            self._look_at_parquet(self.path, table)
+        if table is not None:
+            write_table(self.rows, as_released(table))
+        try:
+            self.file = ReleasedFile.read(self.released, self.space)
+        except DphmmError as error:
+            self.leave("plans", f"rows of another form ({error})")
+
+    def _described(self, told: Policy) -> PolicyGraph | None:
+        """The policy that a statement describes, if it does and that has its hash."""
+        if told.parameters is None:
+            return None
+        try:
+            found = from_description({**told.parameters, "kind": told.kind}, self.space, self.model)
+        except (DphmmError, RecursionError):
+            return None
+        return found if found.digest == told.sha256 else None
+
+    def _look_at_parquet(self, path: Path, table: Any) -> None:
+        """What a Parquet file holds beside its rows, and whether it is the one that a release writes of them."""
+        with open_parquet(path) as opened:
+            schema, told = opened.schema_arrow, opened.metadata
+            notes = {**(schema.metadata or {}), **(told.metadata or {})}.keys() - {b"ARROW:schema"}
+            fields = [schema.field(name).metadata for name in schema.names]
+            groups = [told.row_group(n) for n in range(told.num_row_groups)]
+            parts = [group.column(n).total_compressed_size for group in groups for n in range(group.num_columns)]
+        if notes or any(each and set(each) != {b"PARQUET:field_id"} for each in fields):
+            named = ", ".join(sorted(key.decode("utf-8", "replace") for key in notes))
+            self.checks.append((_WRONG, "bytes", verify_release.printable(f"notes beside the columns: {named}")))
+        data = path.read_bytes()
+        # Magic, columns, the footer, its length, and magic again.
+        gap = len(data) - 12 - sum(parts) - int.from_bytes(data[-8:-4], "little")
+        if gap:
+            self.checks.append((_WRONG, "bytes", f"{gap:,} bytes of the Parquet file belong to no column"))
+        again = self.folder / "again.parquet"
+        write_table(again, as_released(table))
+        if again.read_bytes() == data:
+            self.checks.append((_OK, "bytes", "the Parquet file written again from its rows is the same"))
+        else:
+            why = "written again from its rows it is another Parquet file: what is between the values is not looked at"
+            self.leave("bytes", why)
+        again.unlink()
+
+    def choose(
+        self,
+        epsilon: Any,
+        initials: Mapping[str, Any] | None,
+        step_choices: StepChoices | None,
+        choices: Mapping[str, Any],
+    ) -> None:
+        """What it was released under: as its statement says, or, of a table without one, as it was given."""
+        told, policy = self.statement, self.policy
+        if policy is None:
+            self.leave("plans", "the statement does not describe its policy: give the policy")
+            return
+        try:
+            given = None
+            if told is None:
+                given = Setting.of(self.model, policy, self.space, epsilon, **_of_table(choices, step_choices))
+                self.subjects = Subjects(given, initials, step_choices)
+                self.facts["query"] = given.query
+                return
+            asking, query = told.asking, told.query
+            written = told.choices | ({} if asking is None else {"schedule": asking.written()})
+            varies = told.varies or list(names_chosen(checked_steps(step_choices or {})))
+            written |= {"varies": ",".join(varies)} if varies else {}
+            made = step_choices if step_choices is not None or not told.varies else self._made_choices(told)
+            policies = [one["policy"] for one in (made or {}).values() if one.get("policy") is not None]
+            setting = Setting.read(written, self.model, policy, self.space, query, policies)
+            self.subjects = Subjects(setting, initials, made)
+            if epsilon is not None or choices:
+                known = {name: text for name, text in setting.options.written().items() if name != "epsilon"}
+                named = {**known, "schedule": asking, "query": query, **choices}
+                exact = setting.options.epsilon if epsilon is None else epsilon
+                given = Setting.of(self.model, policy, self.space, exact, **_of_table(named, step_choices))
+                same = (given.options, given.schedule, given.query) == (setting.options, setting.schedule, query)
+                self.findings.require(same, "the statement is of a release under other choices than were given")
+        except (DphmmError, ValueError) as error:
+            self.leave("plans", f"they cannot be made again ({error})")
+        if told is not None and told.beginnings is not UNSET and initials is None:
+            self.leave("plans", "people begin elsewhere than the model says: give the table of who begins where")
+            self.subjects = None
+
+    def _made_choices(self, told: ReleaseStatement) -> dict[int, dict[str, Any]]:
+        """The choices of steps that a statement describes. Raises InvalidInput where it does not say all."""
+        assert told.varied is not UNSET
+        found: dict[int, dict[str, Any]] = {}
+        for one in told.varied.chosen:
+            policy = None if one.policy is None else self._described(one.policy)
+            many = sum(last - first + 1 for first, last in one.steps) + len(found) > _MOST_CHOSEN
+            if many or (policy is None and one.policy is not None) or one.protection == "a function":
+                raise InvalidInput("step_choices", "choices that are not all in the statement", "give step_choices")
+            partners = None if one.partners is None else dict(one.partners)
+            each = {"epsilon": one.epsilon, "policy": policy, "protection": one.protection, "partners": partners}
+            kept: dict[str, Any] = {name: value for name, value in each.items() if value is not None}
+            kept |= {} if one.epsilon is None else {"epsilon": Fraction(one.epsilon)}
+            for first, last in one.steps:
+                found |= dict.fromkeys(range(first, last + 1), kept)
+        return found
+
+    def make_plans_again(self) -> None:
+        """Every plan of a row made from public data, and verified; what follows from it is looked at here."""
+        file, subjects = self.file, self.subjects
+        if file is None or subjects is None:
+            return
+        self.replay = replay = Replay(subjects, self.ledger, self.findings, self.most)
+        setting, by_user = subjects.setting, file.by_user()
+        earlier = 0 if self.statement is None else self.statement.published.earlier_answers or 0
+        few = len(file) * self.space.n_states <= _MOST_BELIEFS or earlier or subjects.initials
+        beliefs = not setting.has_public_plans or setting.paces or (file.estimate is not None and bool(few))
+        known: dict[Any, Any] = {}
+        costs: dict[str, int] = defaultdict(int)
+        unknown = 0
+        try:
+            for user, rows in by_user.items():
+                followed = self.ledger is not None or not earlier or not file.left_out[user]
+                if beliefs and not followed and not setting.has_public_plans:
+                    unknown += 1
+                    continue
+                follow = self._follow if beliefs and followed else self._plan_each
+                costs[user] += sum(ceil(cost * NANO) for cost in follow(user, rows, known))
+                unknown += beliefs and not followed
+        except DphmmError as error:
+            self.leave("plans", f"they cannot be made again ({error})")
+            return
+        for sentence in replay.untold.sentences:
+            self.leave("plans", sentence)
+        if unknown:
+            what = "estimates" if setting.has_public_plans else "plans and estimates"
+            self.leave("plans", f"the {what} of {unknown} people follow from answers of other files: give --ledger")
+        if len(replay.met) > len(replay.verdicts):
+            left = len(replay.met) - len(replay.verdicts)
+            self.leave("plans", f"{left} of them: only the first {self.most} were verified")
+        for verdict in replay.verdicts.values():
+            if verdict.convicted:
+                self.findings.add(f"plan {verdict.plan[:12]}: {'; '.join(verdict.findings)[:200]}")
+        if not self.findings.sentences and not unknown and not replay.untold.sentences:
+            self.costs = costs
+            if len(replay.met) == len(replay.verdicts):
+                made = f"{len(replay.met):,} plans were made again from model and policy, and verified by dphmm"
+                keys = ["planned states", "possible states", "losses", "places"]
+                keys += ["chosen steps"] * self.numbered
+                keys += ["paced steps", "estimates"] * beliefs
+                self.looked_at |= dict.fromkeys(keys, made)
+
+    def _origin(self, user: str, rows: list[int]) -> str:
+        """What step 1 of a user stands for: as the ledger says, else by the time of a row."""
+        assert self.file is not None and self.subjects is not None
+        header = None if self.ledger is None else self.ledger.header(user, self.subjects.setting.query)
+        own = self.file.origin(rows[0], self.model.step)
+        found = own if header is None else header.options.get("origin", "")
+        self.numbered &= number_of(found, 1) is not None or not self.subjects.chosen
+        return found
+
+    def _plan_each(self, user: str, rows: list[int], known: dict[Any, Any]) -> list[Fraction]:
+        """The costs of a user's answers, where no plan hangs on an answer: each distinct plan is made once."""
+        file, replay, subjects = self.file, self.replay, self.subjects
+        assert file is not None and replay is not None and subjects is not None
+        chosen, setting, found = bool(subjects.chosen), subjects.of(user), []
+        origin = self._origin(user, rows) if chosen else ""
+        steps, epsilons = file.step[rows].tolist(), file.epsilon[rows].tolist()
+        for row, t, epsilon in zip(rows, steps, epsilons, strict=True):
+            if not file.plans[row]:
+                continue
+            key = setting, t, file.plans[row], (origin, epsilon) if chosen else ""
+            if key not in known:
+                known[key] = replay.plan_of(user, Answer(t, file.lattice[row], file.plans[row], epsilon), origin)
+            if known[key] is not None:
+                found.append(known[key].cost)
+        return found
+
+    def _follow(self, user: str, rows: list[int], _: dict[Any, Any]) -> list[Fraction]:
+        """The same along a user's history; estimates, and the steps that a paced schedule asks, are looked at too."""
+        file, replay, subjects = self.file, self.replay, self.subjects
+        assert file is not None and replay is not None and subjects is not None
+        setting, steps = subjects.setting, file.step[rows].tolist()
+        origin, history = self._origin(user, rows), file.answers(rows)
+        if self.ledger is not None:
+            here = {t: answer for t, answer in zip(steps, history, strict=True) if not answer.plan}
+            entries = [entry for entry in self.ledger.entries(user, setting.query) if entry.kind == "release"]
+            stored = [Answer.of(entry, self.space.dimension) for entry in entries]
+            history = sorted([*stored, *here.values()], key=lambda answer: answer.t)
+        replayed = replay.follow(user, history, origin)
+        if replayed is None:
+            return []
+        found = {answer.t: made for answer, made in zip(history, replayed, strict=True)}
+        if setting.paces:
+            self._look_at_steps(user, origin, list(zip(history, replayed, strict=True)))
+        own = [(row, found[t]) for row, t in zip(rows, steps, strict=True) if t in found]
+        if own:
+            guesses = np.array([made.guess.answer for _, made in own])
+            states = np.array([made.guess.state for _, made in own])
+            at = [row for row, _ in own]
+            for number in np.flatnonzero(file.other_estimates(at, guesses, states, self.space)).tolist():
+                self.findings.add("an estimate that does not follow from the answers", file.where(at[number]))
+        return [made.plan.cost for _, made in own if made.plan is not None]
+
+    def _look_at_steps(self, user: str, origin: str, replayed: list[Any]) -> None:
+        """Whether a paced schedule asks exactly at the steps that were asked."""
+        assert self.subjects is not None
+        setting = self.subjects.setting
+        others = [] if self.ledger is None else [q for _, q in self.ledger.sessions_of([user]) if q != setting.query]
+        due = schedule_of(setting, origin)
+        assert due is not None
+        spent: list[tuple[int, Fraction]] = []
+        if others:
+            # Other queries of a person draw on the same account: then a step may be left out for them.
+            self.leave("schedule", f"which steps were asked of {user[:60]!r}, who has other queries too")
+            return
+        for answer, made in replayed:
+            asked = made.plan is not None
+            right = asked in due.may_choose(answer.t, made.spread, due.promise.room(spent, answer.t))
+            wrong = "a step that is asked, or not asked, other than the schedule says"
+            self.findings.require(right, wrong, f"user {user!r}, step {answer.t}")
+            spent += [(answer.t, due.exact)] * asked
+
+    def write(self, ledger_file: Path | None) -> None:
+        """Everything else in plain form: model, policy, plans, facts, and the ledger's rows of these people."""
+        # With the states that are answered: those of another query may have other answers, or be merged.
+        own = copy(self.model)
+        own.space = self.space
+        save_model(own, self.folder / "model.npz")
+        self.arguments += ["--model", str(self.folder / "model.npz")]
+        if self.policy is not None:
+            save_policy(self.policy, self.folder / "policy.json", self.space, self.model)
+            self.arguments += ["--policy", str(self.folder / "policy.json")]
+        if self.replay is not None:
+            self._write("plans", plain_plans(self.replay.plans_made.values()))
+        if self.statement is not None:
+            self.facts |= facts_of(self.statement, self.model, self.space, self.policy, self.subjects, self.costs)
+        told = {"format": 1, "kind": "facts of a dphmm release", "members": self.facts, "looked_at": self.looked_at}
+        self._write("facts", told)
+        if ledger_file is not None and ledger_file.is_file():
+            self.arguments += ["--ledger", str(ledger_file)]
+        elif self.ledger is not None:
+            users = [] if self.file is None else list(dict.fromkeys(self.file.users))
+            self._write("ledger", ledger_rows(self.ledger, users))
+
+    def _write(self, name: str, told: dict[str, Any]) -> None:
+        path = self.folder / f"{name}.json"
+        path.write_text(json.dumps(told, allow_nan=False) + "\n", encoding="utf-8")
+        self.arguments += [f"--{name}", str(path)]
+
+    def verify(self) -> None:
+        """Run `verify_release.py` on all of it, in a process that has nothing of this package."""
+        program = [sys.executable, "-I", str(verify_release.__file__), str(self.rows), "--json", *self.arguments]
+        done = subprocess.run(program, capture_output=True, text=True, check=False)
+        if done.returncode == verify_release.UNREADABLE or not done.stdout:
+            came, _, expected = done.stderr.strip().removeprefix("error: ").partition("; expected ")
+            raise InvalidInput("released", came[-300:], expected or "a released file")
+        self.checks += [(_WRONG, "plans", verify_release.printable(told)) for told in self.findings.sentences]
+        for word, check, figure in json.loads(done.stdout)["lines"]:
+            # Of rows that came in another form, what was written of them says nothing.
+            if not ("file" in self.facts and check == "bytes" and "of the statement" not in figure):
+                self.checks.append((word, check, figure))
+
+    def found(self) -> CheckedRelease:
+        """The verdict."""
+        rows = verify_release.Release(self.rows)
+        replay = self.replay
+        return CheckedRelease(
+            rows=len(rows),
+            users=len(rows.users),
+            plans=len({*rows.plan} - {""}),
+            verdicts=() if replay is None else tuple(replay.verdicts.values()),
+            checks=tuple(self.checks),
+            _made=() if replay is None else tuple(replay.plans_made.values()),
+        )
+
+
+def _of_table(choices: Mapping[str, Any], step_choices: StepChoices | None) -> dict[str, Any]:
+    """The choices of a setting; what single steps chose varies."""
+    return {**choices, "varies": choices.get("varies") or names_chosen(checked_steps(step_choices or {}))}
+
+
+def facts_of(
+    told: ReleaseStatement,
+    model: MarkovModel,
+    space: StateSpace,
+    policy: PolicyGraph | None,
+    subjects: Subjects | None = None,
+    costs: Mapping[str, int] | None = None,
+) -> dict[str, Any]:
+    """Members of a statement that follow from model, policy and choices, by their path, as JSON has them.
+
+    ``costs``: of each person in 1e-9, where all are known.
+    """
+    found: dict[str, Any] = {f"space.{name}": value for name, value in document(Space.of(space)).items()}
+    found.setdefault("space.merged", None)
+    whom = Whom(told.model.people, told.model.people_known_by)
+    found |= {"model.because": None} | {f"model.{name}": one for name, one in document(Model.of(model, whom)).items()}
+    if policy is not None:
+        found |= {f"policy.{name}": value for name, value in document(Policy.of(policy)).items()}
+        policies = [policy] if subjects is None else subjects.policies
+        if subjects is not None or told.varied is UNSET:
+            found["covered_distance"] = _part(CoveredDistance.of_all(policies, space))
+            known = couples(model, policy, subjects)
+            found["sequence.couples"] = known
+    if subjects is not None:
+        found |= {"varied": _part(Varied.of(subjects)), "beginnings": _part(Beginnings.of(subjects))}
+    event = learning_event(model.provenance)
+    if not isinstance(event, LearningEvent):
+        found["learning"] = None
+    else:
+        others, cost = whom.people == "others", None
+        if costs and not others and not told.published.earlier_answers:
+            cost = Fraction(max(costs.values()), NANO)
+        own = document(Learning.of(event, cost))
+        found |= {f"learning.{name}": value for name, value in own.items() if name != "together" or others or cost}
+    return found
+
+
+def _part(part: Any) -> Any:
+    """A part of a statement as JSON has it; None where there is none."""
+    return json.loads(json.dumps(document(part))) if isinstance(part, Part) else None
+
+
+def ledger_rows(ledger: Ledger, users: list[str]) -> dict[str, Any]:
+    """What a ledger holds of people, as `verify_release.py` reads it from a ledger's file."""
+    sessions, releases, accounts = [], [], []
+    for header in ledger.headers_of(users):
+        promise = ledger.caps(header.subject).promise
+        kept = None if promise is None else promise.written()
+        sessions.append([header.subject, header.query, kept, header.options_text])
+        for entry in ledger.entries(header.subject, header.query):
+            z = None if entry.z is None else ",".join(map(str, entry.z))
+            steps, paid = entry.through - entry.t + 1, [str(entry.epsilon or 0), str(entry.cost or 0), entry.secure]
+            releases.append([header.subject, header.query, entry.t, steps, z, entry.plan_hash, *paid])
+    for user, spent in zip(users, ledger.spent_of(users), strict=True):
+        caps = ledger.caps(user)
+        told = [None if cap is None else str(cap) for cap in (caps.epsilon, caps.cost)]
+        accounts.append([user, str(spent.epsilon), ceil(Fraction(spent.cost) * NANO), *told])
+    return {"kind": "rows of a dphmm ledger", "sessions": sessions, "releases": releases, "accounts": accounts}
+
+
+def require_right(
+    statement: ReleaseStatement,
+    name: str,
+    released: Any,
+    facts: Mapping[str, Any] | None = None,
+    ledger: dict[str, Any] | None = None,
+    *,
+    whole: bool = True,
+) -> list[str]:
+    """Compare rows with their statement by `verify_release`, in this process; what it could not look at.
+
+    ``facts`` as `facts_of`, ``ledger`` as `ledger_rows`. ``whole``: the rows are all of the statement's.
+
+    Raises InvalidInput for the first thing that is wrong.
+    """
+    with TemporaryDirectory() as folder:
+        path = Path(released) if isinstance(released, (str, os.PathLike)) else None
+        if path is None or not (is_json_lines(path) or table_format(path) != ".parquet"):
+            table = to_arrow(released, column_list(released)) if path is None else read_table(path, text=_TEXTS)
+            path = Path(folder) / "rows.csv"
+            write_table(path, as_released(table))
+        try:
+            rows = verify_release.Release(path)
+            report = _compared(rows, statement, facts, ledger, whole)
+        except verify_release.Unreadable as error:
+            came = str(error).partition(": got ")[2].partition("; expected")[0]
+            raise InvalidInput("released", came or "rows that cannot be read", "rows as dphmm released them") from None
+    wrong = next((f"{check}: {figure}" for word, check, figure in report.lines if word == _WRONG), None)
+    if wrong is not None:
+        raise InvalidInput("statement", f"{name}, and {wrong}", "a released file and its statement as dphmm wrote them")
+    return [f"{check}: {figure}" for word, check, figure in report.lines if word == _LEFT and check != "members"]
+
+
+def _compared(
+    rows: verify_release.Release,
+    statement: ReleaseStatement,
+    facts: Mapping[str, Any] | None,
+    ledger: dict[str, Any] | None,
+    whole: bool,
+) -> verify_release.Report:
+    """The report of the checks that need rows, statement and facts alone."""
+    looked_at = dict.fromkeys(("file", "totals"), "not compared here")
+    told = {"members": {"file": None, **(facts or {})}, "looked_at": looked_at}
+    checker = verify_release.Checker(rows, document(statement), ledger=ledger, facts=told)
+    checker.partial = not whole
+    return checker.run(*(_OF_WHOLE if whole else _OF_A_PART))
+
+
+def require_confirmed(
+    statement: ReleaseStatement,
+    path: Path,
+    model: MarkovModel,
+    space: StateSpace,
+    policy: PolicyGraph | None,
+    subjects: Subjects | None,
+    ledger: Ledger | None = None,
+) -> tuple[ReleaseStatement, list[str]]:
+    """The statement of a file without what nothing confirms, and what could not be compared.
+
+    Without a policy these are a covered distance and what the policy is. Raises InvalidInput as `require_right`.
+    """
+    facts = facts_of(statement, model, space, policy, subjects)
+    users = [] if ledger is None else list(dict.fromkeys(ReleasedFile.read(path, space).users))
+    kept = None if ledger is None else ledger_rows(ledger, users)
+    name = statement_path(path).name
+    left = require_right(statement, name, path, facts, kept)
+    found = statement
+    if found.sequence is not UNSET:
+        found = replace(found, sequence=replace(found.sequence, couples=facts.get("sequence.couples", "unknown")))
+    if policy is None:
+        unconfirmed = replace(found.policy, kind=f"{found.policy.kind}, as {name} says", parameters=None)
+        found = replace(found, covered_distance=None, policy=unconfirmed)
+    return found, left
+
+
+_TEXTS = ("user", "z", "estimate", "plan")
+_OF_A_PART = (
+    "rows",
+    "statement",
+    "private",
+    "epsilon",
+    "chosen steps",
+    "sums",
+    "promise",
+    "schedule",
+    "times",
+    "members",
+)
+_OF_WHOLE = (*_OF_A_PART, "counts", "other files", "couples", "promise of the ledger", "schedule of the ledger")

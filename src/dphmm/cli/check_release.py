@@ -1,0 +1,70 @@
+"""dphmm check-release: whether a finished release is what its statement, its ledger and public data say it is."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dphmm.cli.console import Console, one_line, print_json, stage_of
+from dphmm.cli.options import CONTEXT, loaded_model, loaded_policy
+from dphmm.errors import InvalidInput
+from dphmm.storage.inputs import checked_input
+
+
+@click.command("check-release", context_settings=CONTEXT)
+@click.argument("released", metavar="RELEASED")
+@click.option("--model", metavar="M", required=True, help="The model of the release.")
+@click.option("--policy", metavar="P", help="Its policy  [default: as the privacy statement describes it]")
+@click.option("--statement", metavar="S", help="Its privacy statement, if not beside it.")
+@click.option("--ledger", metavar="L", help="The ledger that its releases are in: a file, or a release table.")
+@click.option("--mechanism", metavar="FILE", help="The made table that it was released with, if it was: table.npz.")
+@click.option("--plain", metavar="FOLDER", help="Keep what verify_release.py reads in this folder, a new one.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
+def check_release(as_json: bool, **given: Any) -> int:
+    """Check a finished release: nothing is run or believed that its files hold.
+
+    RELEASED is a released file or the lines of a stream, its privacy statement beside it. Each distinct plan is made
+    again from public data and verified; rows, losses, account, statement, ledger and bytes are compared by
+    verify_release.py, a file that needs nothing but Python, in a process of its own. All choices of the release are in
+    its statement. Exit code 0: nothing is wrong. 1: something is. 2: a file cannot be read. 5: nothing is wrong, and
+    something was not looked at, each on a line.
+    """
+    from dphmm.audit.check import check_release as checked
+    from dphmm.mechanisms.answer_table import make_known
+    from dphmm.storage.made_tables import load_table
+    from dphmm.storage.table_ledger import opened_to_read
+
+    released = checked_input(given["released"], "RELEASED")
+    if released.is_dir():
+        raise InvalidInput("RELEASED", str(released), "a released file, or the lines of a stream")
+    if given["plain"] is not None and Path(given["plain"]).exists():
+        raise InvalidInput("--plain", f"{given['plain']}, which exists", "a new folder")
+    model, space = loaded_model(given["model"])
+    policy = None
+    if given["policy"] is not None:
+        policy, space = loaded_policy(given["policy"], model)
+    if given["mechanism"] is not None:
+        make_known(load_table(given["mechanism"]))
+    with ExitStack() as held, Console().progress("check-release") as progress:
+        ledger = None if given["ledger"] is None else held.enter_context(opened_to_read(given["ledger"]))
+        file = None if given["ledger"] is None else Path(given["ledger"])
+        stage_of(progress, "plans and rows")
+        found = checked(
+            released,
+            model,
+            policy,
+            None if policy is None else space,
+            ledger=ledger,
+            ledger_file=None if file is None or not file.is_file() else file,
+            statement=given["statement"],
+            plain=given["plain"],
+        )
+    if as_json:
+        print_json(found.document())
+    else:
+        for line in found.lines:
+            click.echo(" " * (len(line) - len(line.lstrip())) + one_line(line))
+    return found.code

@@ -1,0 +1,122 @@
+"""Whom a model was fitted on, seen from the people released, and what follows for their privacy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from dphmm._checks import one_of
+from dphmm.errors import InvalidInput
+from dphmm.markov.model import GEOMETRY
+from dphmm.statement.parts import Verdict
+
+#: Who the model was fitted on: "others" than the released people (or nobody), the "same", or "unknown".
+MODEL_PEOPLE = ("unknown", "others", "same")
+#: How that is known: the data owner says so, user names were compared, the two tables are one file, or the model's
+#: file says that it was made from geometry alone.
+KNOWN_BY = {"unknown": (None,), "others": ("owner", "names", "model"), "same": ("owner", "names", "file")}
+#: How it is known whom a model was fitted on, by ``people`` and ``known_by``.
+KNOWN = (
+    "{% set by = known_by %}{% if by == 'names' and people == 'others' %}as far as user names tell: none released here "
+    "is among those of the table it was fitted on (one person under two names would not be noticed)"
+    "{% elif by == 'names' %}as user names tell: at least one released here is among those of the table it was fitted "
+    "on{% elif by == 'file' %}as the two tables are the same file{% elif by == 'model' %}as its file says{% else %}as "
+    "the data owner says{% endif %}"
+)
+#: Why released people have no promise, or why it is not known whether they have one.
+AGAINST = {
+    "replayable bits": "replayable bits: whoever knows the seed can take the noise away",
+    "fitted on released": f"the model was fitted without privacy on people released here, {KNOWN}",
+}
+DOUBTS = {
+    "no epsilon of the fit": "the model says that it was fitted with differential privacy and not with which epsilon, "
+    "and nobody said that this was without data of the people released",
+    "made from released": f"the model was made from data of people released here, {KNOWN}, and nothing records that "
+    "this was done with differential privacy",
+    "fitted on unknown people": "the model was fitted without privacy, and nobody said whether on people released here",
+    "unknown origin": "nothing says whose data the model was made from, and whether people released here are among "
+    "them",
+}
+REASONS = AGAINST | DOUBTS
+
+
+class Whom(NamedTuple):
+    """Whom a model was fitted on, seen from the people released, and how that is known (None: it is not)."""
+
+    people: str
+    known_by: str | None
+
+    @classmethod
+    def of(cls, people: str, known_by: str | None = None) -> Whom:
+        """A checked pair; without ``known_by`` the data owner says so. Raises InvalidInput."""
+        one_of(people, MODEL_PEOPLE, "model_people")
+        if known_by is None and people != "unknown":
+            known_by = "owner"
+        if known_by not in KNOWN_BY[people]:
+            named = ", ".join(map(str, KNOWN_BY[people]))
+            raise InvalidInput("known_by", known_by, f"of model_people {people!r} one of {named}")
+        return cls(people, known_by)
+
+
+UNKNOWN = Whom("unknown", None)
+#: Nobody's data is in the model, as its file says: all who are released are others.
+NOBODY = Whom("others", "model")
+
+
+def reasons(provenance: Mapping[str, Any], whom: Whom, replayable: int = 0) -> list[str]:
+    """Codes of `REASONS`: against the promise to the released people, or else of doubt; none where it holds."""
+    private = provenance.get("private")
+    against = ["replayable bits"] * (replayable > 0)
+    against += ["fitted on released"] * (whom.people == "same" and private is False)
+    if against or whom.people == "others":
+        return against
+    if private is True:
+        return [] if provenance.get("privacy") is not None else ["no epsilon of the fit"]
+    if whom.people == "same":
+        return ["made from released"]
+    return ["fitted on unknown people" if private is False else "unknown origin"]
+
+
+def verdict(found: list[str]) -> Verdict:
+    """Whether released people have the promise, by its reasons: True, False, or "unknown"."""
+    return True if not found else False if found[0] in AGAINST else "unknown"
+
+
+def made_without_data(provenance: Mapping[str, Any]) -> bool:
+    """Whether a model says that it was made from geometry alone, as by `dphmm.MarkovModel.from_geometry`."""
+    return provenance.get("method") == GEOMETRY and provenance.get("private") is None and "jump_into" not in provenance
+
+
+def whom_of(provenance: Mapping[str, Any], told: Whom) -> Whom:
+    """Whom a model was fitted on, by what is ``told`` and by what its file says.
+
+    Raises InvalidInput where they contradict each other.
+    """
+    if not made_without_data(provenance):
+        if told == NOBODY:
+            raise InvalidInput("known_by", "model", "a model made from geometry alone: this one was not")
+        return told
+    if told.people == "same":
+        raise InvalidInput("model_people", "same", "nothing: the model was made from geometry alone, without data")
+    return NOBODY
+
+
+def whom(declared: str | None, among: bool | None, same_file: bool = False) -> Whom:
+    """Whom a model was fitted on, from all that is known.
+
+    ``declared``: what the data owner says; None where they say nothing, and "unknown" where they say that names are
+    not to be relied on. ``among``: whether a released user's name is that of somebody the model was fitted on; None
+    where names were not compared. ``same_file``: whether the released table is the one that the model was fitted on.
+
+    Evidence that they are the same outweighs what is declared; that no name is the same does not. Raises InvalidInput
+    for another word.
+    """
+    if declared is not None:
+        one_of(declared, MODEL_PEOPLE, "model_people")
+    if same_file:
+        return Whom("same", "file")
+    if among:
+        return Whom("same", "names")
+    if declared is not None:
+        return Whom.of(declared)
+    return UNKNOWN if among is None else Whom("others", "names")

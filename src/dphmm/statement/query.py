@@ -1,0 +1,276 @@
+"""The privacy statement of one answer about records that may depend on each other.
+
+Everything in it is public: the options, the hash of a model, and what the answer's event says. No other file is named
+by its hash.
+
+Decision: docs/adr/0017. Proofs: docs/proofs/dependent-markov.md, docs/proofs/contributions.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from typing import Annotated, Any, ClassVar
+
+from msgspec import UNSET, UnsetType
+
+from dphmm.accounting.event import DependentEvent
+from dphmm.accounting.records import shown
+from dphmm.statement.parts import (
+    Count,
+    Part,
+    Positive,
+    Sha256,
+    Software,
+    StatedFile,
+    StatedVerdict,
+    Text,
+    Verdict,
+    rule,
+)
+from dphmm.statement.sentences import rendered
+
+FORMAT = 3
+PROOF = "docs/proofs/dependent-markov.md"
+#: Why nothing is promised.
+AGAINST = {
+    "replayable bits": "replayable bits: whoever knows the seed can take the noise away",
+    "nothing proved": "nothing is proved for dependent records",
+    "fitted on these records": "the model of dependence or of the states was fitted without privacy on the people of "
+    "these very records",
+}
+#: Why it is not known whether anything is.
+DOUBTS = {
+    "fitted on unknown people": "the model of dependence or of the states was fitted without privacy, and nobody has "
+    "said on whom: if on the people of these records, nothing is promised to them, because the model itself can show "
+    "what one of them did"
+}
+REASONS = AGAINST | DOUBTS
+#: What an answer does not hide.
+NOT_PROTECTED = {
+    "noise of the model": "What the model of dependence or of the states itself loses about the people it was learned "
+    "from, with noise: it adds to what this answer loses about the same people.",
+    "presence": "Which records there are: who is in the data, when, and how many records there are.",
+    "several records": "Anything but one record at a time: a record is hidden together with what the named dependence "
+    "makes follow from it. Dependence of another kind, or a stronger one, is not covered.",
+    "certain dependence": "One record from somebody who knows others that it depends on for certain: against them only "
+    "the loss of {{ change }} that record alone is bounded.",
+    "several answers about records": "What several answers about the same records show together: their epsilons do not "
+    "add up under dependence. Their losses per record do, and dphmm.dependent.together says what the sum means under a "
+    "chain or a tree.",
+    "many people": "More than the rows of one unit: what the rows of many people show together is what the answer is "
+    "for.",
+    "dependent units": "Dependence between the rows of different units: it is not covered.",
+    "rows of others": "What the rows of others show about somebody.",
+    "several answers about rows": "What several answers about the same rows show together: their epsilons add up.",
+    "all records of a person": "All of one person's records together: epsilon is about one of them, with what the "
+    "dependence makes follow from it.",
+    "a person's edges": "A person: epsilon is about one edge, and a person may have many.",
+    "one edge or another": "Which of two edges is there: one edge in another's place is two changes, and loses at most "
+    "twice epsilon.",
+    "the people": "Who the people are, and how many there are: they are public.",
+    "rows of DATA": "How many rows DATA have: the noise is calculated from it, and it is told in this statement. Rows "
+    "that cannot be used, and those beyond --max-rows-per-user, are counted in it and have no weight.",
+}
+Reasons = list[Annotated[str, rule(enum=list(REASONS))]]
+Unprotected = list[Annotated[str, rule(enum=list(NOT_PROTECTED))]]
+
+
+class Unit(Part, frozen=True, kw_only=True):
+    """The unit of privacy: in what neighbouring data differ.
+
+    of : one record, or all rows of a person or of a circle of friends.
+    most : rows of a person that count, null where it is one record.
+    counts : rows, or trips.
+    there_or_not : whether the one record may be there or not.
+    number_public : whether the number of rows of DATA is the same in neighbouring data.
+    """
+
+    of: Annotated[str, rule(enum=["record", "person", "circle"])] = "record"
+    most: Positive | None = None
+    counts: Annotated[str, rule(enum=["rows", "trips"])] = "rows"
+    there_or_not: bool = False
+    number_public: bool = False
+
+    says: ClassVar[Mapping[str, str]] = {
+        "meaning": """
+{% if counts == "trips" %}all rows of one person, whose first {{ most }} trips count; neighbouring data differ in \
+these rows and nowhere else: they may be there or not\
+{% elif of == "record" %}one record: {{ whole.record }}{% if there_or_not %}, there or not{% endif %}; neighbouring \
+data differ in it and nowhere else\
+{% else %}all rows of {{ "one person" if of == "person" else "all people of one circle of friends" }} \
+({{ whole.record }} each), of which at most {{ most }}{% if of == "circle" %} of each person{% endif %} count; \
+neighbouring data differ in these rows and nowhere else: {% if number_public %}the number of rows of DATA is the same\
+{% else %}they may be there or not{% endif %}{% endif +%}
+""",
+    }
+
+
+class Dependence(Part, frozen=True, kw_only=True):
+    """The dependence between records.
+
+    given : how it was given. Of a model alone the hash of its file is given.
+    between : nobody (as the owner says, or assumed), circles of friends, the records of a person, so many records, or
+        the steps of a chain.
+    most : records that may depend on each other, people of the largest circle, or steps of the chain.
+    model : the model of dependence in the library's words.
+    model_sha256 : of the file of a model, where one is given.
+    """
+
+    given: Text
+    between: Annotated[str, rule(enum=["nobody", "nobody, assumed", "circles", "a person", "records", "a chain"])]
+    most: Count | None
+    model: Text
+    model_sha256: Sha256 | UnsetType = UNSET
+
+    says: ClassVar[Mapping[str, str]] = {
+        "meaning": "{% if between == 'nobody' %}no record depends on another one, as the data owner says"
+        "{% elif between == 'nobody, assumed' %}no record depends on another one, which is assumed: nobody has said so"
+        "{% elif between == 'circles' %}records of people who are joined by friendships, directly or by way of others, "
+        "may depend on each other in any way; the friendships are public, as the data owner says, and the largest "
+        "circle has {{ most }} people{% elif between == 'a person' %}all records of one person may depend on each "
+        "other in any way; those of different people do not, as the data owner says{% elif between == 'records' %}at "
+        "most {{ most }} records depend on each other, as the data owner says{% else %}each person's records are "
+        "{{ most }} steps of this chain and people are independent, as the data owner says{% endif %}",
+    }
+
+
+class Noise(Part, frozen=True, kw_only=True):
+    """The discrete Laplace noise in one vector of whole numbers, P(z) proportional to exp(-|z|/scale), drawn exactly.
+
+    of : the numbers.
+    sensitivity : how much one record alone changes the numbers at most.
+    scale : of the noise.
+    """
+
+    of: Text
+    sensitivity: Text
+    scale: Text
+
+
+class QueryStatement(Part, frozen=True, kw_only=True):
+    """The facts about the answer of a query. Every member is public.
+
+    format : of this kind of statement.
+    kind : query; the statement of a release has no kind.
+    query : the question.
+    private : whether anything is promised: true, false or "unknown". False where noise can be replayed, where nothing
+        is proved, or where the model was fitted without privacy to these very records (or on these people, as the data
+        owner says); "unknown" where it was fitted without privacy and nobody has said on whom.
+    reasons : why private is not true; empty where it is.
+    record : a record, by name.
+    epsilon : for the unit under the dependence; null where private is false.
+    neighbours : a record is replaced, or it is there or not.
+    per_record : the loss of one record and no other, whatever depends on it: it adds up over several answers, and
+        epsilon does not. Null where noise can be replayed.
+    model_people : on whom a model without privacy was fitted; null without one.
+    mechanism : its name.
+    noise : in each vector of numbers.
+    proved_by : the theorem, or why nothing is proved.
+    domain : the public options: states, windows, box, start, people, classes; of counts `in_no_state`, the state that
+        rows with any other name count as (null where places say the states); for svm also how many rows DATA have.
+    replayable : whether the noise can be replayed.
+    not_protected : what the answer does not hide.
+    file : the file beside which the statement lies.
+    """
+
+    format: Annotated[int, rule(const=FORMAT)]
+    kind: Annotated[str, rule(const="query")]
+    software: Software
+    query: Text
+    private: StatedVerdict
+    reasons: Reasons
+    record: Text
+    unit: Unit
+    epsilon: Text | None
+    neighbours: Annotated[str, rule(enum=["add-remove", "replace"])]
+    per_record: Text | None
+    dependence: Dependence
+    model_people: Annotated[str | None, rule(enum=["others", "same", "unknown", None])]
+    mechanism: Text
+    noise: Annotated[list[Noise], rule(minItems=1)]
+    proved_by: Text
+    domain: dict[str, Any]
+    replayable: bool
+    not_protected: Annotated[Unprotected, rule(minItems=4)]
+    file: StatedFile | UnsetType = UNSET
+
+    says: ClassVar[Mapping[str, str]] = {
+        "meaning": """
+{% set promised = dependent_words(neighbours, record, per_record, epsilon, dependence.model, proved_by) %}
+{% if replayable %}{{ promised }}\
+{% elif model_people == "same" %}nothing is promised: {{ whole.whys[-1] }}\
+{% elif model_people == "unknown" %}if the model was fitted on other people than those of these records: {{ promised }}\
+{% else %}{{ promised }}{% if model_people == "others" %}; the model was fitted on other people, as the data owner says\
+{% endif %}{% endif +%}
+""",
+        "per record": "what {{ change }} one record and no other loses, whatever depends on it, given noise that "
+        "nobody can replay; adds up over answers",
+    }
+
+    @classmethod
+    def of(
+        cls,
+        event: DependentEvent,
+        *,
+        unit: Unit,
+        dependence: Dependence,
+        domain: Mapping[str, Any],
+        not_protected: Sequence[str] = (),
+        model_people: str | None = None,
+    ) -> QueryStatement:
+        """The statement of one answer; `dphmm.statement.files.write_statement` adds the file.
+
+        ``domain``: the public options of the question. ``not_protected``: codes beside those of every answer.
+        ``model_people``: on whom the model of dependence, or of the states, was fitted without privacy, "others",
+        "same" or "unknown"; None where no such model is named.
+        """
+        reasons = ["replayable bits"] * (not event.secure) + ["nothing proved"] * (event.claimed is None)
+        reasons += ["fitted on these records"] * (model_people == "same")
+        if not reasons:
+            reasons = ["fitted on unknown people"] * (model_people == "unknown")
+        private: Verdict = True if not reasons else "unknown" if reasons[0] in DOUBTS else False
+        hidden = ["several records", "certain dependence", "several answers about records"]
+        if unit.of != "record":
+            hidden = ["many people", "dependent units", "rows of others", "several answers about rows"]
+        elif event.neighbours == "replace":
+            hidden = ["presence", *hidden]
+        return cls(
+            format=FORMAT,
+            kind="query",
+            software=Software(name="dphmm", version=version("dphmm")),
+            query=event.query,
+            private=private,
+            reasons=reasons,
+            record=event.record,
+            unit=unit,
+            epsilon=None if private is False else str(event.claimed),
+            neighbours=event.neighbours,
+            per_record=shown(event.per_record) if event.secure else None,
+            dependence=dependence,
+            model_people=model_people,
+            mechanism=event.mechanism,
+            noise=[
+                Noise(of=part.name, sensitivity=shown(part.sensitivity), scale=shown(part.scale))
+                for part in event.parts
+            ],
+            proved_by=event.why,
+            domain=dict(domain),
+            replayable=not event.secure,
+            not_protected=[*hidden, *not_protected],
+        )
+
+    @property
+    def change(self) -> str:
+        """The change between neighbouring data."""
+        return "replacing" if self.neighbours == "replace" else "adding or removing"
+
+    @property
+    def whys(self) -> list[str]:
+        """The reasons in words."""
+        return [REASONS[code] for code in self.reasons]
+
+    @property
+    def hides_not(self) -> list[str]:
+        """What the answer does not hide, a sentence each."""
+        return [line for code in self.not_protected for line in rendered(NOT_PROTECTED[code], {"change": self.change})]

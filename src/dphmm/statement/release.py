@@ -1,0 +1,969 @@
+"""The privacy statement of a release: each member with its type, its description, its value and its sentence.
+
+A member is public: a parameter, a hash of public inputs, or a count or sum over the rows that were published. Nothing
+stronger than was proved is said, and each sentence stands alone. Sources: Definition 4.4 and Theorems 6.3 and 7.2 of
+the DPHMM paper, with errata 4, 5, 11, 19 and 21. Proof: docs/proofs/covered-distance.md.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from importlib.metadata import version
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from msgspec import UNSET, UnsetType
+
+from dphmm._checks import exact_epsilon, written_fraction
+from dphmm.accounting.event import LearningEvent, NotPrivateEvent, learning_event
+from dphmm.accounting.ledger import COST_STATEMENT, EPSILON_STATEMENT, OWN_POLICIES
+from dphmm.accounting.promise import Schedule, SequencePromise
+from dphmm.accounting.records import shown
+from dphmm.errors import InvalidInput
+from dphmm.markov.model import MarkovModel, couples_along
+from dphmm.mechanisms import chosen_kind
+from dphmm.policy import covered_distance
+from dphmm.policy.graph import PolicyGraph
+from dphmm.session.options import Options, StepChoice
+from dphmm.session.plan import ALGORITHM_VERSION
+from dphmm.session.releases import Earlier
+from dphmm.session.setting import Subjects
+from dphmm.statement.learning import Learning
+from dphmm.statement.origin import (
+    AGAINST,
+    DOUBTS,
+    KNOWN,
+    MODEL_PEOPLE,
+    NOBODY,
+    REASONS,
+    Whom,
+    reasons,
+    verdict,
+)
+from dphmm.statement.parts import (
+    Count,
+    Exact,
+    Metres,
+    Pair,
+    Part,
+    Positive,
+    Sha256,
+    Software,
+    StatedFile,
+    StatedVerdict,
+    Text,
+    Texts,
+    Verdict,
+    rule,
+    schema,
+)
+from dphmm.statement.sentences import ANY, rendered
+from dphmm.states.space import StateSpace
+from dphmm.storage.released import Published
+
+FORMAT = 3
+# Longer lists appear by their hash alone.
+_MOST_PLANS = 1000
+# Of a wrong value an error shows no more.
+LONGEST_VALUE = 40
+WRITTEN = "a privacy statement as dphmm release wrote it"
+_LONGEST_PARAMETERS = 4096
+
+
+@dataclass(frozen=True)
+class Stated:
+    """What a statement is about. ``answer``: which of several rows in one step was answered; None where each had one.
+
+    ``sequence``: the promise over paths of every subject. ``subjects``: who begins elsewhere than the model says, and
+    the choices for single steps. ``words``: where the noise came from. ``earlier``: the answers of other files that
+    estimates follow from.
+    """
+
+    published: Published
+    model: MarkovModel
+    policy: PolicyGraph
+    space: StateSpace
+    options: Options
+    whom: Whom
+    query: str = "state"
+    answer: str | None = None
+    sequence: SequencePromise | None = None
+    schedule: Schedule | None = None
+    subjects: Subjects | None = None
+    words: Literal["system", "job key"] = "system"
+    earlier: Earlier = field(default_factory=Earlier)
+
+    @property
+    def reasons(self) -> list[str]:
+        """Why the released people have no promise, or why that is not known."""
+        return reasons(self.model.provenance, self.whom, self.published.replayable)
+
+
+class Policy(Part, frozen=True, kw_only=True):
+    """The policy of the release.
+
+    kind : As in the policy file.
+    parameters : Null where they are long; the policy file has them.
+    sha256 : Of the edges among the states.
+    """
+
+    kind: Text
+    parameters: dict[str, Any] | None
+    sha256: Sha256
+
+    @classmethod
+    def of(cls, policy: PolicyGraph) -> Policy:
+        """The facts of a policy."""
+        described = policy.describe()
+        kind = described.pop("kind")
+        short = len(json.dumps(described)) <= _LONGEST_PARAMETERS
+        return cls(kind=kind, parameters=described if short else None, sha256=policy.digest)
+
+
+class CoveredDistance(Part, frozen=True, kw_only=True):
+    """The largest distance up to which two places in cells of a map are hidden from each other.
+
+    metres : As the cells are measured: a grid's on its map, H3 cells on the ground; "any": every distance.
+    ground_metres : The same for distances on the ground; never more.
+    """
+
+    metres: Metres
+    ground_metres: Metres
+
+    _APART: ClassVar[str] = (
+        "{% set ground = length(ground_metres) %}{{ length(metres) }} apart"
+        "{% if length(metres) != ground %} on the map ({{ ground }} on the ground){% endif %}"
+    )
+    says: ClassVar[Mapping[str, str]] = {
+        "places": "{% if metres == 'any' %}any two places in cells of the model{% elif metres == 0 %}places in one and "
+        f"the same cell of the model{{% else %}}places in cells of the model up to {_APART}{{% endif %}}",
+        "meaning": "Take {% if metres == 'any' %}any two places in cells of the model{% elif metres == 0 %}two places "
+        "in one and the same cell of the model{% else %}any two places in cells of the model that are at most "
+        f"{_APART}{{% endif %}}. Where the promise holds and the public history leaves the cells of both possible, "
+        "each answer is at most a factor {{ factor(epsilon) }} more likely from the one than from the other. "
+        "{% if metres != 'any' %}Of places {{ 'in two cells' if metres == 0 else 'further apart' }}, one answer can "
+        "tell more. {% endif %}A place outside every cell is answered as the nearest state: of such places nothing is "
+        "said here.",
+        "per answer": "{{ places }}: a factor of at most {{ factor(epsilon) }} per answer{% if metres != 'any' %}; "
+        "places {{ 'in two cells' if metres == 0 else 'further apart' }} can lose more{% endif %}",
+    }
+
+    @classmethod
+    def of(cls, policy: PolicyGraph, space: StateSpace) -> CoveredDistance | None:
+        """The distance that a policy covers; None where the states are no cells of a map."""
+        metres = covered_distance(policy, space)
+        return None if metres is None else cls.at(ANY if metres == math.inf else metres, space)
+
+    @classmethod
+    def at(cls, metres: Any, space: Any) -> CoveredDistance:
+        """A distance on a map, and the same on the ground."""
+        return cls(metres=metres, ground_metres=ANY if metres == ANY else space.on_the_ground(metres))
+
+    @property
+    def places(self) -> str:
+        """The places that are covered: "places in cells of the model up to 680 m apart on the map (677 m ...)"."""
+        return self.sentence("places")
+
+    def per_answer(self, epsilon: Fraction) -> str:
+        """The places that are covered, and the bound of one answer on the odds between two of them."""
+        return self.sentence("per answer", places=self.places, epsilon=epsilon)
+
+    @classmethod
+    def of_all(cls, policies: Sequence[PolicyGraph], space: StateSpace) -> CoveredDistance | None:
+        """The distance of the policy that covers least: it is covered at every step, whichever of them it has."""
+        found = [cls.of(policy, space) for policy in policies]
+        known = [one for one in found if one is not None]
+        if len(known) < len(found):
+            return None
+        return min(known, key=lambda one: math.inf if one.metres == ANY else float(one.metres))
+
+
+class Mechanism(Part, frozen=True, kw_only=True):
+    """The mechanism that was asked for, and those that answered.
+
+    asked : As it is written on the command line.
+    chosen : Rows by the mechanism that answered them.
+    protection : How a state without a policy edge gets a partner.
+    start : Whether the initial distribution is of the step before the first.
+    """
+
+    asked: Text
+    chosen: dict[str, Positive]
+    protection: Text
+    start: Annotated[str, rule(enum=["before", "at"])]
+
+    @property
+    def noise(self) -> str:
+        """Which law answers each state, as a sentence."""
+        return chosen_kind(self.asked).words.noise
+
+
+class Merged(Part, frozen=True, kw_only=True):
+    """States that are answered as another state.
+
+    count : How many.
+    pairs : Each merged state and the state that it is answered as; null where there are many.
+    """
+
+    count: Positive
+    pairs: list[Pair] | None
+
+    says: ClassVar[Mapping[str, str]] = {
+        "meaning": "{{ count }} of {{ states }} states are answered as another state, their partner: the answer is "
+        "exactly as likely from a merged state as from its partner, and says where the partner is.",
+    }
+
+
+class Space(Part, frozen=True, kw_only=True):
+    """The states and their answers.
+
+    kind : As in the model's file.
+    states : How many.
+    dimension : Coordinates of an answer.
+    pitch : The step of the lattice of answers, by coordinate.
+    sha256 : Of the states' names and answers.
+    merged : Only where states are merged.
+    """
+
+    kind: Text
+    states: Positive
+    dimension: Positive
+    pitch: Annotated[list[Annotated[float, rule(exclusiveMinimum=0)]], rule(minItems=1)]
+    sha256: Sha256
+    merged: Merged | UnsetType = UNSET
+
+    @classmethod
+    def of(cls, space: StateSpace) -> Space:
+        """The facts of a space."""
+        pairs = space.merges.tolist()
+        short = len(json.dumps(pairs)) <= _LONGEST_PARAMETERS
+        return cls(
+            kind=space.kind,
+            states=space.n_states,
+            dimension=space.dimension,
+            pitch=[float(pitch) for pitch in space.pitch],
+            sha256=space.digest,
+            merged=Merged(count=len(pairs), pairs=pairs if short else None) if pairs else UNSET,
+        )
+
+
+class Model(Part, frozen=True, kw_only=True):
+    """The model of the release, and whom it was fitted on.
+
+    sha256 : Of what the model says, not of its file.
+    step_seconds : Its time step; null for a model without one.
+    method : How it was made.
+    private : Whether it was fitted with differential privacy, as the model's file says; null where the file does not
+        say. This is about the people it was fitted on, not those released: false says that these have no protection
+        from the model.
+    because : Why a fit that its own record calls not private is not, in that record's words.
+    people : Who it was fitted on, seen from those released: others (or nobody), same (or some of them), or unknown.
+    people_known_by : owner: the data owner says so (--model-people), and nothing checks it. names: user names were
+        compared, and one person may have two. file: the released table is the one it was fitted on, by SHA-256. model:
+        its file says that it was made from geometry alone, without data. Null where people is unknown.
+    """
+
+    sha256: Sha256
+    step_seconds: Positive | None
+    method: str
+    private: bool | None
+    because: Text | UnsetType = UNSET
+    people: Annotated[str, rule(enum=list(MODEL_PEOPLE))]
+    people_known_by: Annotated[str | None, rule(enum=["owner", "names", "file", "model", None])]
+
+    says: ClassVar[Mapping[str, str]] = {
+        "known": KNOWN.replace("known_by %}", "people_known_by %}", 1),
+        "meaning": """
+{% if private is true %}
+Fitted with differential privacy: what the model itself loses about people adds to the releases.\
+{% if not learned %} By how much is not recorded.{% endif +%}
+{% elif people_known_by == "model" %}
+Made from geometry alone, {{ known }}: a box, its cells, a rule of moves and its numbers, all public. Nobody's data is \
+in it, so it loses nothing about anybody; how well it fits decides errors alone.
+{% elif private is none %}
+Given, not fitted by dphmm: {% if people == "same" %}made from data of people released here, {{ known }}. Nothing \
+records that this was done with differential privacy, so the model may show their moves.\
+{% elif people == "others" %}made without data of the people released, {{ known }}.\
+{% else %}nothing says whose data it was made from. If people released here are among them, it may show their moves.\
+{% endif +%}
+{% else %}
+{% if learned %}Its noise can be replayed by whoever knows the seed, so it counts as none. {% elif because %}\
+{{ because }}. {% endif %}\
+{% if people == "same" %}Fitted without privacy on the very people released here, or on some of them, {{ known }}: no \
+bound holds for them, because the model itself can show one person's move.\
+{% elif people == "others" %}Fitted without privacy on other people than those released, {{ known }}: the promise to \
+the released people stands, and those it was fitted on have no protection from the model.\
+{% else %}Fitted without privacy, and whether on people released here is not known: for those who are among those it \
+was fitted on no bound holds, because the model itself can show one person's move.{% endif +%}
+{% endif %}
+""",
+    }
+
+    @classmethod
+    def of(cls, model: MarkovModel, whom: Whom) -> Model:
+        """The facts of a model, and of whom it was fitted on."""
+        private = model.provenance.get("private")
+        event = learning_event(model.provenance)
+        return cls(
+            sha256=model.digest,
+            step_seconds=model.step,
+            method=str(model.provenance.get("method", "unknown")),
+            private=private if isinstance(private, bool) else None,
+            because=event.reason if isinstance(event, NotPrivateEvent) else UNSET,
+            people=whom.people,
+            people_known_by=whom.known_by,
+        )
+
+    def origin(self, learned: bool) -> str:
+        """What the model's origin means for the promise; ``learned``: whether a record of its noise is known."""
+        return self.sentence("meaning", learned=learned, known=self.sentence("known"))
+
+
+class Plans(Part, frozen=True, kw_only=True):
+    """The plans that the file was released under.
+
+    count : How many.
+    sha256 : Of the sorted hashes, joined by line feeds.
+    hashes : Sorted; null where there are many.
+    """
+
+    count: Count
+    sha256: Sha256
+    hashes: list[Sha256] | None
+
+    @classmethod
+    def of(cls, hashes: set[str]) -> Plans:
+        """The facts of plans."""
+        ordered = sorted(hashes)
+        digest = hashlib.sha256("\n".join(ordered).encode()).hexdigest()
+        return cls(count=len(ordered), sha256=digest, hashes=ordered if len(ordered) <= _MOST_PLANS else None)
+
+
+class PublishedCounts(Part, frozen=True, kw_only=True):
+    """The counts of what the file publishes.
+
+    rows : One for each subject and step.
+    subjects : Users that have rows.
+    public_constants : Rows whose answer was known to everybody in advance.
+    earlier_answers : Answers of these users to the query that are in other files and that estimates in this one follow
+        from, too; totals count them. Absent where there are none.
+    """
+
+    rows: Count
+    subjects: Count
+    public_constants: Count
+    earlier_answers: Positive | UnsetType = UNSET
+
+
+class Totals(Part, frozen=True, kw_only=True):
+    """The largest sums of any one subject in this file.
+
+    epsilon_sum : A number, exactly where it is short, else rounded up: bounds two paths whose states are equal or
+        joined by a policy edge at every step.
+    cost_sum : A number, exactly where it is short, else rounded up: bounds any two histories of possible states.
+    """
+
+    epsilon_sum: Text
+    cost_sum: Text
+
+    says: ClassVar[Mapping[str, str]] = {
+        "of": "the subject with the largest total in this file{% if whole.published.earlier_answers %} and of the "
+        "earlier answers that its estimates follow from{% endif %}; the ledger has everyone's, over all files",
+        "epsilon_sum": EPSILON_STATEMENT + "{% if 'policy' in whole.varies %}; " + OWN_POLICIES + "{% endif %}",
+        "cost_sum": f"{COST_STATEMENT}. It is of the rows of one subject in this file, given the model: other files, "
+        "queries and names of the same person are not counted, nor what the model says about that person",
+    }
+
+
+class SequenceBound(Part, frozen=True, kw_only=True):
+    """The promise over all releases of one subject: of any two neighbouring paths.
+
+    total : What the epsilons of the steps may add up to, over all queries of the subject.
+    steps : Of the whole sequence, where it has an end.
+    window : Any so many steps in a row.
+    per : A block: so many steps, or a time as "1d".
+    zone : The offset from UTC of the clock by which blocks of a time begin.
+    couples : Whether the epsilons of any answers bound in sum what these tell of two states of one step that an edge
+        joins, too: true where the model is known to couple along the policy, "unknown" where nobody looked.
+    """
+
+    total: Exact
+    steps: Positive | None
+    window: Positive | None
+    per: Positive | str | None
+    zone: Text
+    couples: StatedVerdict
+
+    says: ClassVar[Mapping[str, str]] = {
+        "meaning": """
+{{ promise }}
+{% if whole.private is not true %}Whether this holds is said by `private`, with its reasons.{% endif +%}
+Two paths of a subject are neighbouring if at every step their two states are equal or hide each other: an edge of \
+{{ "that step's" if "policy" in whole.varies else "the" }} policy joins them, or one is the partner that a release of \
+that step gave the other; and both are possible given the model and everything released before.
+To lose at most E is to say that all answers of all queries of the subject together are at most a factor exp(E) more \
+likely from the one path than from the other, whatever anybody knows of how people move.
+Any two possible paths lose at most the sum, over the steps that were answered, of what their two states of that step \
+lose: a path twice as far away loses about twice as much.
+{% if couples is true %}Under this model the paths through the two ends of a policy edge can be matched, step by step, \
+with neighbouring ones: what answers tell of two such states of one step is at most the sum of these answers' \
+epsilons, too (docs/proofs/couplings.md).\
+{% else %}This is no bound for what is learned of one step from the steps around it, where paths that leave the edges \
+of the policy are likely: that is the policy leakage under the model (dphmm account --temporal --policy, which also \
+says whether the model couples along the policy, so that it is a bound for this too).{% endif +%}
+""",
+    }
+
+    @classmethod
+    def of(cls, promise: SequencePromise, couples: Verdict) -> SequenceBound:
+        """The facts of a promise over paths; ``couples``: whether the model is known to couple."""
+        return cls(
+            total=str(promise.exact),
+            steps=promise.steps,
+            window=promise.window,
+            per=promise.per,
+            zone=promise.zone,
+            couples=couples,
+        )
+
+
+class ChosenSteps(Part, frozen=True, kw_only=True):
+    """The choices of some steps in place of those of the statement; null is the statement's.
+
+    steps : First and last of each run of them: their numbers in tables, or those of time bins since 1970.
+    epsilon : That of the steps.
+    policy : That of the steps.
+    protection : How a state without an edge found its partner.
+    partners : States and the partners that each was given where it has no edge, by name.
+    """
+
+    steps: list[Annotated[list[int], rule(minItems=2, maxItems=2)]]
+    epsilon: Exact | None
+    policy: Policy | None
+    protection: Text | None
+    partners: list[Annotated[list[Text], rule(minItems=2, maxItems=2)]] | None
+
+    @classmethod
+    def of(cls, choice: StepChoice, steps: list[int], space: StateSpace) -> ChosenSteps:
+        """The facts of one choice for these steps."""
+        runs = np.split(np.array(steps), np.flatnonzero(np.diff(steps) != 1) + 1)
+        names, pairs = space.names, None if choice.partners is None else choice.partners.tolist()
+        named = choice.protection is None or isinstance(choice.protection, str)
+        return cls(
+            steps=[[int(run[0]), int(run[-1])] for run in runs],
+            epsilon=None if choice.epsilon is None else str(choice.epsilon),
+            policy=None if choice.policy is None else Policy.of(choice.policy),
+            protection=str(choice.protection) if choice.protection and named else None if named else "a function",
+            partners=None if pairs is None else [[names[state], names[partner]] for state, partner in pairs],
+        )
+
+
+class Varied(Part, frozen=True, kw_only=True):
+    """The choices of single steps, made from public data.
+
+    names : Of the choices that may differ: epsilon, partners, policy, protection.
+    chosen : The choices; other steps have those of the statement.
+    """
+
+    names: Annotated[Texts, rule(minItems=1)]
+    chosen: list[ChosenSteps]
+
+    says: ClassVar[Mapping[str, str]] = {
+        "meaning": """
+What was chosen for a step follows from public data and earlier answers, never from where anybody is.
+{% if "epsilon" in names %}Each answer keeps the epsilon of its own step.{% endif +%}
+{% if "policy" in names %}Edges are those of the policy of the answer's own step: states that another step's policy \
+joins are not hidden from each other there. The covered distance is the shortest of all these policies.{% endif +%}
+{% if "partners" in names %}A state without an edge hides with the partner that was named for it\
+{% if whole.constraint != "support" %} where the step plans on that state, and where the policy as it is contracted \
+leaves it without an edge; else the state is answered as its surrogate, or hides with a neighbour there{% endif %}.\
+{% endif +%}
+{% if "protection" in names %}How a state without an edge finds a partner was chosen for each step.{% endif +%}
+""",
+    }
+
+    @classmethod
+    def of(cls, subjects: Subjects) -> Varied | UnsetType:
+        """The facts of what was chosen step by step."""
+        names = subjects.setting.varies
+        if not names:
+            return UNSET
+        grouped = subjects.grouped()
+        chosen = [ChosenSteps.of(choice, steps, subjects.setting.space) for choice, steps in grouped]
+        return cls(names=list(names), chosen=chosen)
+
+
+class Beginnings(Part, frozen=True, kw_only=True):
+    """Subjects who are publicly known to begin elsewhere than the model says.
+
+    subjects : How many there are in the public table.
+    sha256 : Of their names and where each begins.
+    """
+
+    subjects: Positive
+    sha256: Sha256
+
+    says: ClassVar[Mapping[str, str]] = {
+        "meaning": """
+Where these subjects begin is taken to be known to everybody, and is not protected.
+What others must not know of a beginning must not be in the public table.
+""",
+    }
+
+    @classmethod
+    def of(cls, subjects: Subjects) -> Beginnings | UnsetType:
+        """The facts of subjects who begin elsewhere than the model says."""
+        if not subjects.initials:
+            return UNSET
+        return cls(subjects=len(subjects.initials), sha256=subjects.initials_digest)
+
+
+class Asking(Part, frozen=True, kw_only=True):
+    """At which steps subjects were asked.
+
+    name : "planned": at fixed public steps; "paced": where earlier answers made it worth while.
+    at : Steps of the sequence, or of each block or window, as "12,36-40": of these.
+    spreads : What the belief's spread must reach, by steps left for each answer left.
+    releases : Answers in the sequence, or in a block or window, at most.
+    not_asked : Rows of this file without an answer.
+    """
+
+    name: str
+    at: Text
+    spreads: list[float]
+    releases: Positive
+    not_asked: Count
+
+    says: ClassVar[Mapping[str, str]] = {
+        "meaning": """
+{% set where = "of each block" if whole.sequence.per else "of each window" if whole.sequence.window else "" %}
+{% set steps = ("steps " if "," in at or "-" in at else "step ") ~ at %}
+{% if name == "planned" %}Subjects are asked at fixed public steps alone: {{ (steps ~ " " ~ where).strip() }}, from 1.\
+{% else %}At which steps a subject is asked follows from the model, public settings and what was published about the \
+subject before, never from where the subject is; at most {{ releases }} times {{ where or "in all" }}, at {{ steps }}.\
+{% endif +%}
+A row that is not asked has no answer: its estimate is what earlier answers and the model say, and costs nothing.
+""",
+    }
+
+    @classmethod
+    def of(cls, schedule: Schedule, not_asked: int) -> Asking:
+        """The facts of a schedule."""
+        return cls(
+            name=schedule.kind,
+            at=schedule.document()["at"],
+            spreads=list(schedule.spreads),
+            releases=schedule.releases,
+            not_asked=not_asked,
+        )
+
+
+class Randomness(Part, frozen=True, kw_only=True):
+    """The origin of the noise.
+
+    replayable_rows : Rows whose noise can be replayed by whoever knows the seed.
+    words : Where random words are from: the operating system, or the key of one job on many machines.
+    """
+
+    replayable_rows: Count
+    words: Literal["system", "job key"]
+
+    says: ClassVar[Mapping[str, str]] = {
+        "meaning": "{% if replayable_rows %}NOT PRIVATE: {{ replayable_rows }} of {{ whole.published.rows }} rows were "
+        "drawn from replayable bits. Whoever knows the seed can take the noise away. For tests and simulations only."
+        "{% elif words == 'job key' %}A key of the operating system's secure randomness, made for one job and "
+        "overwritten at its end: with HMAC-SHA256 and ChaCha20 it gives every attempt at a draw the same words, "
+        "sampled exactly on the lattice of answers. Exact means: against whoever has not the key and cannot break "
+        "these.{% else %}The operating system's secure randomness, sampled exactly on the lattice of answers."
+        "{% endif %}",
+    }
+
+    @property
+    def secure(self) -> bool:
+        """Whether all noise was of the operating system's randomness."""
+        return self.replayable_rows == 0
+
+
+#: What releases do not hide. Sentences of a mechanism's own stand beside it.
+NOT_PROTECTED = {
+    "presence": "Who is in the data, at which time steps they were observed, and how often.",
+    "states no edge joins": "States that no edge of {{ policy }} joins: they can be told apart up to the cost of a "
+    "release, which may be larger than epsilon. Where a subject is, seen more coarsely than the policy, is not hidden.",
+    "many releases": "What many releases show together: a place that a subject returns to becomes clearer every time. "
+    "Epsilon bounds each release given the past. Over time the sum of the epsilons bounds the loss of two paths whose "
+    "states are equal or joined by {{ policy }} at every step, and only the sum of the costs that of any two paths.",
+    "impossible moves": "A true state outside the support, where the model calls the subject's move impossible: it is "
+    "only indistinguishable from its surrogate, the nearest planned state, and not from its own policy neighbours.",
+    "a stronger adversary": "Subjects against an adversary who knows more than the model and these releases, or uses "
+    "another model: whoever can exclude more states may leave a state without a neighbour to hide among.",
+    "more by the mechanism": "{{ mechanism }}",
+    "people of a learned model": "The people the model was learned from, beyond the model's own epsilon and delta: for "
+    "one of them who is released too, that loss and the costs of the releases add up.",
+    "people of the model": "{% set how = 'fitted on them without privacy' if model.private is false else 'made from "
+    "their data' %}{% if model.people == 'same' %}Anything that the model shows about the people released: it was "
+    "{{ how }}, {{ known }}.{% elif model.people == 'others' %}The people the model was fitted on, or made from if "
+    "there are any: nothing protects them from it. They are others than those released, {{ known }}.{% else %}The "
+    "people whose data the model was made from, who may be among those released: if it was {{ how }}, it can show "
+    "their moves.{% endif %}",
+}
+
+Reasons = list[Annotated[str, rule(enum=list(REASONS))]]
+Unprotected = list[Annotated[str, rule(enum=list(NOT_PROTECTED))]]
+
+
+class ReleaseStatement(Part, frozen=True, kw_only=True):
+    """What was promised about a released file, what it cost, and what is not protected. Every member is public.
+
+    format : Of this kind of statement.
+    algorithm_version : Other versions make other plans from the same choices.
+    private : Whether the released people have the promise: true, false or "unknown". False where noise can be replayed,
+        or the model was fitted without privacy on people released. "unknown" where that depends on what nobody said:
+        the model was fitted without privacy and it is not known on whom, or nothing says where it comes from. In Python
+        compare with `is True`: "unknown" is no empty text. True is about the answers, given the model: what a model
+        learned with differential privacy loses itself is under learning.
+    reasons : Why private is not true; empty where it is.
+    definition : Of the promise of each release.
+    query : Its name; a subject's releases are keyed by (subject, step, query).
+    answer : Which of several rows of a subject in one time bin, or one step, was answered. A release of single states
+        has none.
+    epsilon : The promise of each release given the past, exactly, as a fraction: 1 or 1/3.
+    covered_distance : How far apart two places in cells of a map may be and still be hidden from each other; null where
+        states are no cells of a map whose shapes are known.
+    constraint : On which states a release is planned: support, or delta=0.2.
+    learning : What learning the model cost the people it was learned from; null where it was not learned with noise.
+    sequence : A promise over the sequence, to which the ledger keeps every subject of the file; absent without one.
+    schedule : At which steps subjects were asked; absent where they were asked at every step.
+    varied : The choices of single steps; absent where all steps are as the statement says.
+    beginnings : Who begins elsewhere than the model says; absent where nobody does.
+    not_protected : What these releases do not hide.
+    file : The file beside which the statement lies.
+    """
+
+    format: Annotated[int, rule(const=FORMAT)]
+    software: Software
+    algorithm_version: Positive
+    private: StatedVerdict  # fmt: skip
+    reasons: Reasons
+    definition: Literal["{epsilon, G, C_t}-DPHMM"]
+    query: str
+    answer: Annotated[str | UnsetType, rule(enum=["last", "first"])] = UNSET
+    epsilon: Exact
+    policy: Policy
+    covered_distance: CoveredDistance | None
+    constraint: Text
+    mechanism: Mechanism
+    space: Space
+    model: Model
+    learning: Learning | None
+    plans: Plans
+    published: PublishedCounts
+    totals: Totals
+    sequence: SequenceBound | UnsetType = UNSET
+    schedule: Asking | UnsetType = UNSET
+    varied: Varied | UnsetType = UNSET
+    beginnings: Beginnings | UnsetType = UNSET
+    randomness: Randomness
+    not_protected: Annotated[Unprotected, rule(minItems=5)]
+    file: StatedFile | UnsetType = UNSET
+
+    says: ClassVar[Mapping[str, str]] = {
+        "source": "Definition 4.4 of Xiao et al., DPHMM (2016), where a state hides among others than itself",
+        "unit": "one release: the answer about one subject's state at one time step, given everything released about "
+        "the subject before",
+        "doubt": """
+{% if private is false %}What follows does not hold for this file: {{ whole.why }}.\
+{% elif private == "unknown" %}It is not known whether what follows holds for this file: {{ whole.why }}.{% endif +%}
+""",
+        "edges": """
+{% set own = whole.varies %}
+Take any two states that share an edge of {{ "the step's policy" if "policy" in own else "the policy" }} and that the \
+public history leaves possible: whatever was released before, each answer is at most a factor \
+{{ "exp(E)" if "epsilon" in own else "exp(" ~ epsilon ~ ")" }} more likely from the one than from the other\
+{% if "epsilon" in own %}; E is {{ epsilon }}, or the step's own epsilon as `varied` says{% endif %}\
+{% if "policy" in own %}; the step's policy is `policy`, or its own as `varied` says{% endif %}.
+""",
+        "lonely": """
+A possible state without such an edge has another possible state that it is hidden with in the same way, unless all \
+possible states have one and the same answer, which is then published as it is and says nothing.
+""",
+        "assumes": """
+The model, its initial distribution, the policy, the answers of the states, the mechanism, the release times and all \
+earlier releases are taken to be known to everybody. \
+{% if model.private is true %}The promise is about the answers, given the model: the model was learned with \
+differential privacy, and what it says itself about people released is a loss of its own.\
+{% else %}The model is taken to say nothing about the people released\
+{% if model.people_known_by == "model" %}: it was made from geometry alone, without anybody's data, {{ whole.known }}.\
+{% elif model.people == "others" %}: it was made without their data, {{ whole.known }}.\
+{% elif model.people == "same" %}, and it may: it was made from their data, {{ whole.known }}.\
+{% else %}; whether it was made without their data is not known.{% endif %}{% endif %}
+""",
+        "answer": "Of several rows of a subject in one step the {{ answer }} in time is answered, and no other: which "
+        "one that is depends on times and on the order of rows, which are taken to be public.",
+        "constraint": "{% if constraint == 'support' %}Releases are planned on the support: every state that the model "
+        "and the subject's earlier releases leave possible.{% else %}Releases are planned on a delta-set: the fewest "
+        "possible states that hold 1 - delta of the prior. A state outside it is answered as its surrogate, the "
+        "nearest state inside. The policy is contracted along that map, so that every policy edge among possible "
+        "states keeps epsilon; delta does not weaken the promise.{% endif %}",
+    }
+
+    @classmethod
+    def of(cls, made: Stated) -> ReleaseStatement:
+        """The statement of a release; `dphmm.statement.files.write_statement` adds the file."""
+        published, subjects, because = made.published, made.subjects, made.reasons
+        options, provenance = made.options, made.model.provenance
+        largest = published.largest_with(made.earlier).spent
+        event = learning_event(provenance)
+        cost = None if made.whom.people == "others" else largest.cost
+        policies = [made.policy] if subjects is None else subjects.policies
+        return cls(
+            format=FORMAT,
+            software=Software(name="dphmm", version=version("dphmm")),
+            algorithm_version=ALGORITHM_VERSION,
+            private=verdict(because),
+            reasons=because,
+            definition="{epsilon, G, C_t}-DPHMM",
+            query=made.query,
+            answer=UNSET if made.answer is None else made.answer,
+            epsilon=str(options.epsilon),
+            policy=Policy.of(made.policy),
+            covered_distance=CoveredDistance.of_all(policies, made.space),
+            constraint=str(options.constraint),
+            mechanism=Mechanism(
+                asked=options.mechanism,
+                chosen=dict(sorted(published.mechanisms.items())),
+                protection=options.protection,
+                start=options.start,
+            ),
+            space=Space.of(made.space),
+            model=Model.of(made.model, made.whom),
+            learning=Learning.of(event, cost) if isinstance(event, LearningEvent) else None,
+            plans=Plans.of(published.plans),
+            published=PublishedCounts(
+                rows=published.rows,
+                subjects=published.subjects,
+                public_constants=published.constants,
+                earlier_answers=made.earlier.answers or UNSET,
+            ),
+            totals=Totals(epsilon_sum=shown(largest.epsilon), cost_sum=shown(largest.cost)),
+            sequence=UNSET
+            if made.sequence is None
+            else SequenceBound.of(made.sequence, couples(made.model, made.policy, subjects)),
+            schedule=UNSET if made.schedule is None else Asking.of(made.schedule, published.not_asked),
+            varied=UNSET if subjects is None else Varied.of(subjects),
+            beginnings=UNSET if subjects is None else Beginnings.of(subjects),
+            randomness=Randomness(replayable_rows=published.replayable, words=made.words),
+            not_protected=unprotected(options.mechanism, provenance, made.whom),
+        )
+
+    @property
+    def varies(self) -> list[str]:
+        """The choices that steps may have of their own."""
+        return [] if self.varied is UNSET else self.varied.names
+
+    @property
+    def whys(self) -> list[str]:
+        """The reasons in words."""
+        return reasons_words(self.reasons, Whom(self.model.people, self.model.people_known_by))
+
+    @property
+    def why(self) -> str:
+        """The reasons in one sentence."""
+        return "; ".join(self.whys)
+
+    @property
+    def known(self) -> str:
+        """How it is known whom the model was fitted on."""
+        return self.model.sentence("known")
+
+    @property
+    def origin(self) -> str:
+        """What the model's origin means for the promise."""
+        return self.model.origin(self.learning is not None)
+
+    @property
+    def promised(self) -> list[str]:
+        """The definition of each release in words, after a sentence where it does not hold, or may not."""
+        return [*self.said("doubt"), *self.said("edges"), *self.said("lonely")]
+
+    @property
+    def covered(self) -> list[str]:
+        """The covered distance as a sentence that stands alone; none without one."""
+        return [] if self.covered_distance is None else self.covered_distance.said(epsilon=self.epsilons[1])
+
+    @property
+    def hides_not(self) -> list[str]:
+        """What these releases do not hide, a sentence each."""
+        facts = {
+            "policy": "the step's own policy" if "policy" in self.varies else "the policy",
+            "mechanism": "\n".join(chosen_kind(self.mechanism.asked).words.not_protected),
+            "model": self.model,
+            "known": self.known,
+        }
+        return [sentence for code in self.not_protected for sentence in rendered(NOT_PROTECTED[code], facts)]
+
+    def rows(self) -> Iterator[tuple[str, str]]:
+        """Every sentence, with the member that it is about."""
+        over = "" if self.promise is None else self.promise.sentence()
+        told = {
+            "promise": [*self.promised, *self.said("assumes"), f"Source: {self.sentence('source')}."],
+            "unit of privacy": self.said("unit"),
+            "answer": [] if self.answer is UNSET else self.said("answer"),
+            "covered distance": self.covered,
+            "constraint": self.said("constraint"),
+            "mechanism": [self.mechanism.noise],
+            "space": [] if self.space.merged is UNSET else self.space.merged.said(states=self.space.states),
+            "model": [self.origin],
+            "learning": [] if self.learning is None else self.learning.all_said(),
+            "epsilon sum": [f"{self.totals.epsilon_sum}: {self.totals.sentence('epsilon_sum', self)}"],
+            "cost sum": [f"{self.totals.cost_sum}: {self.totals.sentence('cost_sum', self)}"],
+            "totals": self.totals.said("of", self),
+            "sequence": [] if self.sequence is UNSET else self.sequence.said(whole=self, promise=over),
+            "schedule": [] if self.schedule is UNSET else self.schedule.said(whole=self),
+            "varied": [] if self.varied is UNSET else self.varied.said(whole=self),
+            "beginnings": [] if self.beginnings is UNSET else self.beginnings.said(),
+            "randomness": self.randomness.said(whole=self),
+            "not protected": self.hides_not,
+        }
+        return ((name, sentence) for name, sentences in told.items() for sentence in sentences)
+
+    @property
+    def promise(self) -> SequencePromise | None:
+        """The promise over paths; None without one. Raises InvalidInput for a wrong one."""
+        told = self.sequence
+        if told is UNSET:
+            return None
+        try:
+            total = written_fraction(told.total)
+            return SequencePromise(total, steps=told.steps, window=told.window, per=told.per, zone=told.zone)
+        except (ValueError, ZeroDivisionError):
+            came = f"a promise over paths of {told.total[:LONGEST_VALUE]!r}"
+            raise InvalidInput("statement", came, WRITTEN) from None
+
+    @property
+    def asking(self) -> Schedule | None:
+        """The schedule; None where every step was asked. Raises InvalidInput for a wrong one."""
+        told, over = self.schedule, self.sequence
+        if told is UNSET:
+            return None
+        if over is UNSET:
+            raise InvalidInput("statement", "a schedule without a promise over the sequence", WRITTEN)
+        lengths = {"steps": over.steps, "window": over.window, "per": over.per}
+        document: dict[str, Any] = {name: length for name, length in lengths.items() if length is not None}
+        document |= {"zone": over.zone} if isinstance(over.per, str) else {}
+        document |= {"total": over.total, "schedule": told.name, "at": told.at, "epsilon": self.epsilon}
+        return Schedule.of_document(document | ({"spreads": told.spreads} if told.spreads else {}))
+
+    @property
+    def choices(self) -> dict[str, str]:
+        """The choices of the release, as `Options.written` has them."""
+        made = self.mechanism
+        return {
+            "epsilon": self.epsilon,
+            "constraint": self.constraint,
+            "mechanism": made.asked,
+            "protection": made.protection,
+            "start": made.start,
+        }
+
+    @property
+    def exact_epsilons(self) -> dict[float, Fraction]:
+        """The epsilons that a row may have, by the number in the file: 0 of a public constant, or of one not asked."""
+        chosen = [] if self.varied is UNSET else [one.epsilon for one in self.varied.chosen]
+        found = [written_fraction(one) for one in dict.fromkeys((self.epsilon, *chosen, "0")) if one is not None]
+        return {float(epsilon): epsilon for epsilon in found}
+
+    @property
+    def epsilons(self) -> tuple[Fraction, Fraction]:
+        """The smallest and the largest epsilon that an answer may have. Raises ValueError for a text that is none."""
+        found = [epsilon for epsilon in self.exact_epsilons.values() if epsilon]
+        return min(found), max(found)
+
+    def contradiction(self) -> str | None:
+        """A number that is not as it is written, or a member that another one contradicts; None without any."""
+        over, chosen = self.sequence, () if self.varied is UNSET else self.varied.chosen
+        numbers = {"epsilon": self.epsilon} | ({} if over is UNSET else {"sequence.total": over.total})
+        numbers |= {f"varied.chosen[{n}].epsilon": one.epsilon for n, one in enumerate(chosen) if one.epsilon}
+        for name, told in numbers.items():
+            try:
+                right = str(exact_epsilon(written_fraction(told))) == told
+            except (ValueError, ZeroDivisionError):
+                right = False
+            if not right:
+                return f"{name} {ascii(told)[:LONGEST_VALUE]}"
+        unknown = {
+            "reasons": set(self.reasons) - REASONS.keys(),
+            "not_protected": set(self.not_protected) - NOT_PROTECTED.keys(),
+        }
+        for name, others in unknown.items():
+            if others:
+                return f"{name} {ascii(min(others))[:LONGEST_VALUE]}"
+        if self.private not in (True, False, "unknown") or self.private != verdict(self.reasons):
+            return f"private {ascii(self.private)[:LONGEST_VALUE]}, and other reasons than that has"
+        return None
+
+    def check_subjects(self, subjects: Subjects) -> None:
+        """Raises InvalidInput where public tables say other choices or beginnings than the statement."""
+        for name, due, own in (
+            ("step_choices", self.varied, Varied.of(subjects)),
+            ("initials", self.beginnings, Beginnings.of(subjects)),
+        ):
+            if due != own:
+                came = "nothing" if own is UNSET else "what its privacy statement does not say"
+                raise InvalidInput(name, came, "the table that the release was made with, or none if it had none")
+
+
+def reasons_words(found: Sequence[str], whom: Whom) -> list[str]:
+    """Reasons of `dphmm.statement.origin` in words."""
+    return [sentence for code in found for sentence in rendered(REASONS[code], whom._asdict())]
+
+
+def unprotected(mechanism: str, provenance: Mapping[str, Any], whom: Whom) -> list[str]:
+    """Codes of `NOT_PROTECTED`."""
+    told = ["presence", "states no edge joins", "many releases", "impossible moves", "a stronger adversary"]
+    told += ["more by the mechanism"] * bool(chosen_kind(mechanism).words.not_protected)
+    if provenance.get("private") is True:
+        return [*told, "people of a learned model"]
+    return told if whom == NOBODY else [*told, "people of the model"]
+
+
+def couples(model: MarkovModel, policy: PolicyGraph, subjects: Subjects | None) -> Verdict:
+    """Whether a model is known to couple along a policy: true, or "unknown".
+
+    It is not proved where steps have edges of their own, and of other beginnings.
+    """
+    if subjects is not None and (subjects.initials or set(subjects.setting.varies) - {"epsilon"}):
+        return "unknown"
+    return couples_along(model, policy) or "unknown"
+
+
+def statement_schema() -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of a written statement; ``privacy-statement.schema.json`` is a copy of it."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": f"urn:dphmm:privacy-statement:{FORMAT}",
+        **schema(ReleaseStatement, _RULES),
+        "title": "Privacy statement of a dphmm release",
+    }
+
+
+def _because(private: Verdict, found: Sequence[str]) -> dict[str, Any]:
+    """The schema's rule of which reasons go with a truth."""
+    due = {"items": {"enum": list(found)}, "minItems": 1} if found else {"maxItems": 0}
+    return {"if": {"properties": {"private": {"const": private}}}, "then": {"properties": {"reasons": due}}}
+
+
+_RULES: tuple[Mapping[str, Any], ...] = (
+    _because(True, ()),
+    _because(False, list(AGAINST)),
+    _because("unknown", list(DOUBTS)),
+    {
+        "if": {"properties": {"model": {"properties": {"people": {"const": "unknown"}}}}},
+        "then": {"properties": {"model": {"properties": {"people_known_by": {"const": None}}}}},
+        "else": {"properties": {"model": {"properties": {"people_known_by": {"type": "string"}}}}},
+    },
+)

@@ -1,0 +1,190 @@
+"""From facts to sentences: Jinja templates, and numbers as people read them.
+
+A guarantee is rounded upwards, a covered distance downwards, an error to the nearest.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from decimal import ROUND_CEILING, Context, Decimal
+from fractions import Fraction
+from functools import cache
+from textwrap import wrap
+from typing import Any
+
+import jinja2
+
+from dphmm.accounting.event import dependent_words, learned_words, together_words
+from dphmm.accounting.records import in_short
+from dphmm.states.space import LABELS_WRONG
+
+#: The distance of a policy that joins every two cells.
+ANY = "any"
+#: Characters of a line beside its label: a terminal has 80 columns.
+_WIDTH = 64
+#: Factors above this are shown as a power of e alone.
+_LARGEST_FACTOR = Fraction(13)
+_KILOMETRES, _METRES, _TENTHS = 10_000.0, 99.5, 10.0
+_NO_ERROR, _LEAST_TOLD = 1e-9, 0.001
+_NEAREST_TO_SURE = "more than 99.9999 %"
+_NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+_ORDINALS = ("second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
+#: Between a number and its unit.
+UNIT_GAP = re.compile(r"(?<=[0-9]) (?=(?:k?m|%)(?![a-z]))")
+
+
+def rendered(template: str, facts: Mapping[str, Any]) -> list[str]:
+    """The sentences of a template, one a line.
+
+    >>> rendered("{{ plural(n, 'row') }} of {{ counted(p) }}", {"n": 1, "p": 3})
+    ['1 row of three']
+    """
+    lines = (" ".join(line.split(" ")).strip() for line in _template(template).render(facts).split("\n"))
+    return [line for line in lines if line]
+
+
+@cache
+def _template(text: str) -> jinja2.Template:
+    return _environment().from_string(text)
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.globals |= {
+        function.__name__: function for function in (*SPOKEN, dependent_words, learned_words, together_words)
+    }
+    environment.filters["exact"] = lambda told: Fraction(told.removeprefix("about "))
+    return environment
+
+
+def plural(number: int, one: str, more: str | None = None) -> str:
+    """ "1 answer", "6 answers", "1,000 people"."""
+    return f"{number:,} {one if number == 1 else more or one + 's'}"
+
+
+def counted(number: int) -> str:
+    """A number as a word up to twelve."""
+    return _NUMBERS[number] if 0 <= number < len(_NUMBERS) else f"{number:,}"
+
+
+def every_nth(number: int) -> str:
+    """ "every second", "every 12th", "every 21st"."""
+    if 2 <= number < 2 + len(_ORDINALS):
+        return f"every {_ORDINALS[number - 2]}"
+    ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th") if number % 100 not in (11, 12, 13) else "th"
+    return f"every {number:,}{ending}"
+
+
+def factor(epsilon: Fraction) -> str:
+    """exp(ε), and as a number of three digits, rounded up, where that is not too large: "exp(1) = 2.72"."""
+    power = f"exp({in_short(epsilon)})"
+    return power if epsilon > _LARGEST_FACTOR else f"{power} = {factor_number(epsilon)}"
+
+
+def factor_number(epsilon: Fraction) -> str:
+    """exp(ε) rounded up: three digits below 1,000, then whole."""
+    if epsilon == 0:
+        return "1"
+    exact = Context(prec=30)
+    value = exact.exp(exact.divide(Decimal(epsilon.numerator), Decimal(epsilon.denominator)))
+    # The quotient and its power are rounded to nearest, by less than this.
+    value = exact.next_plus(exact.next_plus(value))
+    rounded = Context(prec=3, rounding=ROUND_CEILING).plus(value)
+    return f"{rounded:f}" if rounded < 1000 else f"{math.ceil(value):,}"
+
+
+def sureness(epsilon: Fraction) -> str:
+    """The largest posterior of a state with prior 50 % after answers of ``epsilon`` in all, rounded up: "88.1 %".
+
+    With one decimal up to 99.9, then with four; "more than 99.9999 %" where no such number is an upper bound.
+    """
+    exact = Context(prec=60)
+    power = exact.exp(-exact.divide(Decimal(epsilon.numerator), Decimal(epsilon.denominator)))
+    # More than all rounding above: what is rounded up stays an upper bound.
+    percent = exact.add(exact.divide(Decimal(100), exact.add(1, power)), Decimal("1e-40"))
+    for decimals, most in (("0.1", "99.9"), ("0.0001", "99.9999")):
+        shown = percent.quantize(Decimal(decimals), rounding=ROUND_CEILING, context=exact)
+        if shown <= Decimal(most):
+            return f"{shown} %"
+    return _NEAREST_TO_SURE
+
+
+def at_most(sure: str) -> str:
+    """A sureness as a bound; one that is no bound is only possible."""
+    return f"can be {sure}" if sure == _NEAREST_TO_SURE else f"at most {sure}"
+
+
+def length(metres: float) -> str:
+    """A distance, rounded down: metres below 10 km, centimetres below 10 m."""
+    if metres >= _KILOMETRES:
+        return f"{math.floor(metres / 100) / 10:,.1f} km"
+    return f"{math.floor(metres):,} m" if metres >= 10 else f"{math.floor(metres * 100) / 100:g} m"
+
+
+def off(value: float, unit: str) -> str:
+    """An error: metres to ten, below 100 to one, below 10 to a tenth; kilometres to one decimal from 10 km on.
+
+    Three digits of other units; of labels the share that is wrong.
+    """
+    if unit == LABELS_WRONG:
+        share = "less than 1" if 0 < value < 0.005 else "more than 99" if 0.995 < value < 1 else f"{100 * value:.0f}"
+        return f"{share} % wrong"
+    if unit != "m":
+        # Less is rounding of sums.
+        told = f"{value:.3g}" if value >= _LEAST_TOLD else f"less than {_LEAST_TOLD}"
+        return told if value > _NO_ERROR else "0"
+    if value < _METRES:
+        return f"{value:.1f} m" if _NO_ERROR < round(value, 1) < _TENTHS else f"{value:.0f} m"
+    if round(value, -1) >= _KILOMETRES:
+        return f"{value / 1000:,.1f} km"
+    return f"{round(value, -1):,.0f} m"
+
+
+def epsilon_words(epsilon: Fraction) -> str:
+    """An epsilon, exactly where that is short: "1.5", "10/3".
+
+    Several of one that is rounded up would pass the total that they are of.
+    """
+    short = f"{epsilon.numerator}/{epsilon.denominator}"
+    rounded = in_short(epsilon)
+    return rounded if Fraction(rounded) == epsilon or len(short) > len(rounded) else short
+
+
+def clock(seconds: int) -> str:
+    """ "14:00"."""
+    return f"{seconds // 3600 % 24}:{seconds // 60 % 60:02d}"
+
+
+def lasting(seconds: int) -> str:
+    """A length of time: "10 minutes", "1 hour", "5 days"."""
+    for unit, name in ((86400, "day"), (3600, "hour"), (60, "minute")):
+        if seconds % unit == 0:
+            return f"{seconds // unit:,} {name}{'s' * (seconds != unit)}"
+    return f"{seconds:,} seconds"
+
+
+def wrapped_row(label: str, *sentences: str) -> list[tuple[str, str]]:
+    """The lines of sentences for a terminal of 80 columns, the label beside the first; a number stays with its unit."""
+    lines = [
+        line.replace("\u00a0", " ")
+        for sentence in sentences
+        for line in wrap(UNIT_GAP.sub("\u00a0", sentence), _WIDTH, break_long_words=False, break_on_hyphens=False)
+    ]
+    return [(label if number == 0 else " ", line) for number, line in enumerate(lines)]
+
+
+#: The functions that any template may call.
+SPOKEN: tuple[Callable[..., str], ...] = (
+    plural,
+    counted,
+    factor,
+    factor_number,
+    sureness,
+    at_most,
+    length,
+    off,
+    in_short,
+)

@@ -1,0 +1,100 @@
+"""The privacy statement of rows that a model invents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.metadata import version
+from typing import Annotated, ClassVar
+
+from msgspec import UNSET, UnsetType
+
+from dphmm.accounting.event import LearningEvent, learning_event
+from dphmm.markov.model import MarkovModel
+from dphmm.statement.learning import Learning
+from dphmm.statement.origin import made_without_data
+from dphmm.statement.parts import Part, Positive, Sha256, Software, StatedFile, StatedVerdict, rule
+
+FORMAT = 2
+#: Why nothing is promised to the people whom the model was fitted on, or why that is not known.
+REASONS = {
+    "fitted without privacy": "the model was fitted without privacy: rows drawn from it can show single moves of the "
+    "people it was fitted on",
+    "replayable bits": "the noise of the model's fit can be replayed by whoever knows its seed",
+    "unknown origin": "nothing says where the model's numbers come from: if they were counted from people, the rows "
+    "can show their moves",
+}
+
+Reasons = list[Annotated[str, rule(enum=list(REASONS))]]
+
+
+class SyntheticStatement(Part, frozen=True, kw_only=True):
+    """What rows drawn from a model tell of the people whom the model was fitted on. Every member is public.
+
+    format : Of this kind of statement.
+    kind : synthetic; the statement of a release has no kind.
+    private : Whether the rows keep a promise to the people whom the model was fitted on: true where it was learned with
+        privacy, or made from geometry alone; false where it was fitted without; "unknown" where nothing says so.
+    reasons : Why private is not true; empty where it is.
+    learning : What the fit of the model lost; null where it has no noise.
+    model : The model's own hash, as plans and releases name it.
+    people : Invented people in the file.
+    steps : Rows of each.
+    like : Whether the rows keep public totals.
+    file : The file beside which the statement lies.
+    """
+
+    format: Annotated[int, rule(const=FORMAT)]
+    kind: Annotated[str, rule(const="synthetic")]
+    software: Software
+    private: StatedVerdict
+    reasons: Reasons
+    learning: Learning | None
+    model: Sha256
+    people: Positive
+    steps: Positive
+    like: bool
+    file: StatedFile | UnsetType = UNSET
+
+    says: ClassVar[Mapping[str, str]] = {
+        "meaning": "{% if private is false %}Nothing is promised: {{ whole.why }}.{% elif private == 'unknown' %}"
+        "Nothing is known: {{ whole.why }}.{% elif learning %}The rows are drawn from the model and from nothing else. "
+        "They lose what the fit of the model lost: {{ learning.sentence() }}{% else %}The model says of itself that it "
+        "was made from geometry alone, and no hash confirms it. If so, no row tells anything about anybody."
+        "{% endif %}",
+        "not protected": """
+What the model says of people in general: rows that are any good tell it, whether or not a person took part.
+{% if like %}Public totals that the rows were made to agree with: they are taken to be public.{% endif +%}
+""",
+    }
+
+    @classmethod
+    def of(cls, model: MarkovModel, people: int, steps: int, *, like: bool = False) -> SyntheticStatement:
+        """The statement of the rows of `synthesize`.
+
+        Raises InvalidInput for a model whose record of its fit contradicts itself.
+        """
+        event = learning_event(model.provenance, "model")
+        learning = Learning.of(event) if isinstance(event, LearningEvent) else None
+        if learning is not None:
+            reasons = [] if learning.private else ["replayable bits"]
+        elif made_without_data(model.provenance):
+            reasons = []
+        else:
+            reasons = ["fitted without privacy" if model.provenance.get("private") is False else "unknown origin"]
+        return cls(
+            format=FORMAT,
+            kind="synthetic",
+            software=Software(name="dphmm", version=version("dphmm")),
+            private=True if not reasons else "unknown" if reasons == ["unknown origin"] else False,
+            reasons=reasons,
+            learning=learning,
+            model=model.digest,
+            people=people,
+            steps=steps,
+            like=like,
+        )
+
+    @property
+    def why(self) -> str:
+        """The reasons in words."""
+        return "; ".join(REASONS[code] for code in self.reasons)

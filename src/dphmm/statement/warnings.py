@@ -1,0 +1,79 @@
+"""Warnings about a release before anything is drawn, from public data alone."""
+
+from __future__ import annotations
+
+from dphmm.errors import Refused
+from dphmm.markov.model import MarkovModel, absorbing_states
+from dphmm.policy.constraint import Support
+from dphmm.session.options import Options
+from dphmm.session.plan import Plan
+from dphmm.session.setting import Setting
+
+#: A cost above this many epsilons is worth a warning: states that no edge joins can be told apart that well.
+_FAR_ABOVE = 20
+
+
+def release_warnings(setting: Setting) -> list[str]:
+    """Warnings about a release under a setting, from its first plan; none where that plan will be refused.
+
+    They say which states had to be joined or merged, where the cost is far above epsilon, and where a
+    delta-set can end on one absorbing state. Nothing is drawn or stored; the plan stays with the setting.
+
+    >>> import dphmm
+    >>> from dphmm.session.setting import Setting
+    >>> space = dphmm.StateSpace.categories(["a", "b", "c"])
+    >>> model = dphmm.MarkovModel([1, 0, 0], [[0.5, 0.5, 0], [0, 0.5, 0.5], [0, 0, 1]], space=space)
+    >>> setting = Setting.of(model, dphmm.policy.complete(3), space, 1, constraint="delta=0.1")
+    >>> [warning[:40] for warning in release_warnings(setting)]
+    ['the model has 1 absorbing state: with de']
+    """
+    try:
+        plan = setting.first_plan()
+    except Refused:
+        return []
+    return [*plan_warnings(plan, setting.options), *trapped_belief(setting.model, setting.options)]
+
+
+def plan_warnings(plan: Plan, options: Options) -> list[str]:
+    """Sentences about the states that had to be joined, and about a cost far above epsilon."""
+    said = []
+    if len(plan.merged):
+        said.append(
+            f"{len(plan.merged)} of {int(plan.plan_set.sum())} planned states are hidden by nothing at the first step: "
+            "each is answered as its nearest state (--protection merge), which raises the noise for nobody and is off "
+            "by the way there for those who are in it"
+        )
+    if len(plan.joins):
+        table = options.made_from == "answers"
+        cost = (
+            "and the table keeps these pairs too" if table else "which widens the hull, and so the noise, for everyone"
+        )
+        isolated = " --isolated" if table else ""
+        found = "without an edge in" if table else "exposed by"
+        partner = "a nearest partner"
+        remedy = f"remedy where it lowers the error, as dphmm inspect says: dphmm policy ... --merge-lonely{isolated}"
+        if getattr(plan.mechanism, "of_labels", False):
+            partner, remedy = "another label", "remedy: a policy with an edge for each of them"
+        said.append(
+            f"{len(plan.joins)} of {int(plan.constraint.plan.sum())} planned states are {found} the policy at the "
+            f"first step: each is joined to {partner}, {cost}; {remedy}"
+        )
+    if plan.cost > _FAR_ABOVE * options.epsilon:
+        times = float(plan.cost / options.epsilon)
+        said.append(
+            f"the cost of the first step is {times:.3g} epsilon: states that are far apart and that no edge of the "
+            "policy joins can be told apart that well; a policy with longer edges, or a smaller epsilon, lowers it"
+        )
+    return said
+
+
+def trapped_belief(model: MarkovModel, options: Options) -> list[str]:
+    """A δ-set may end on one absorbing state, whose answer is then a public constant for ever."""
+    absorbing = 0 if model.jump is not None else len(absorbing_states(model.matrix))
+    if not absorbing or isinstance(options.constraint, Support):
+        return []
+    many, which = ("states", "one of them") if absorbing > 1 else ("state", "it")
+    return [
+        f"the model has {absorbing} absorbing {many}: with {options.constraint} the belief can lock onto {which}, and "
+        "every later answer is then the same public constant; smooth the model, or plan on the support"
+    ]

@@ -1,0 +1,42 @@
+"""What is said of a release before anything is drawn."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import dphmm
+from dphmm.batch import Batch
+from dphmm.session.setting import Setting
+from dphmm.statement.warnings import release_warnings, trapped_belief
+
+
+@pytest.mark.parametrize(
+    ("absorbing", "constraint", "said"),
+    [(True, "delta=0.01", 1), (True, "support", 0), (False, "delta=0.01", 0)],
+)
+def test_a_delta_set_beside_absorbing_states_is_warned_of(absorbing, constraint, said):
+    moves = np.full((3, 3), 1 / 3)
+    if absorbing:
+        moves[2] = [0, 0, 1]
+    model = dphmm.MarkovModel(np.full(3, 1 / 3), moves)
+    space = dphmm.StateSpace(np.arange(3)[:, None])
+    batch = Batch(model, dphmm.policy.complete(3), space, 1, constraint=constraint)
+    found = trapped_belief(model, batch.setting.options)
+    assert len(found) == said
+    assert [sentence for sentence in found if "1 absorbing state:" not in sentence] == []
+
+
+def test_a_far_cost_has_a_warning():
+    """States 100 apart that no edge joins are told apart."""
+    space = dphmm.StateSpace(np.array([[0.0], [1.0], [100.0], [101.0]]))
+    model = model_of(space)
+    setting = Setting.of(model, dphmm.policy.radius(space, 1), space, 1)
+    (far,) = release_warnings(setting)
+    assert far.startswith("the cost of the first step is ") and "no edge of the policy joins" in far
+    assert float(setting.first_plan().cost) > 20
+    assert release_warnings(Setting.of(model, dphmm.policy.complete(4), space, 1)) == []
+
+
+def model_of(space):
+    return dphmm.MarkovModel(np.full(4, 0.25), np.full((4, 4), 0.25), space=space)
