@@ -3,13 +3,15 @@
 - `verify`: a plan in exact numbers, from public data alone; `verify_steps` the plans of the first steps
 - `black_box`, `sample_plan`, `is_on_lattice`: a mechanism by what comes out of it
 - `sequence_loss`: Theorem 7.2 against the exact worst loss of two histories, for small models
-- `check_release`: a finished release against its ledger, its statement and public data
+- `check_release`, `check_release_table`: a finished release, as a file or a release table of Spark, against its ledger,
+  its statement and public data
 - `attack`, `Adversary`, `exposure`, `LocalHulls`: what adversaries make of releases; the first needs the truth
 """
 
 from dphmm.audit.attacks import Adversary, AttackReport, LocalHulls, attack, exposure
 from dphmm.audit.black_box import BlackBoxVerdict, black_box, is_on_lattice, sample_plan
 from dphmm.audit.check import CheckedRelease, check_release
+from dphmm.audit.release_tables import check_release_table
 from dphmm.audit.sequences import SequenceVerdict, sequence_loss
 from dphmm.audit.verify import Verdict, verify, verify_steps
 
@@ -24,6 +26,7 @@ __all__ = [
     "attack",
     "black_box",
     "check_release",
+    "check_release_table",
     "exposure",
     "is_on_lattice",
     "sample_plan",

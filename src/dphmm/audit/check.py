@@ -61,7 +61,7 @@ NANO = 10**9
 _MOST_CHOSEN = 10**6
 #: Rows, times states, of which estimates are computed here.
 _MOST_BELIEFS = 4 * 10**8
-_OK, _WRONG, _LEFT = "ok", "wrong", "not looked at"
+OK, WRONG, LEFT = "ok", "wrong", "not looked at"
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,14 +76,14 @@ class CheckedRelease:
     plans: int
     verdicts: tuple[Any, ...]
     checks: tuple[tuple[str, str, str], ...]
-    _made: tuple[Any, ...] = field(default=(), repr=False)
+    plans_made: tuple[Any, ...] = field(default=(), repr=False)
 
     def plain_plans(self) -> dict[str, Any]:
         """The plans that were made again in plain form, for `verify_release.py`: public data, ready for JSON.
 
         Source: docs/files.md.
         """
-        return plain_plans(self._made)
+        return plain_plans(self.plans_made)
 
     def _of(self, word: str) -> tuple[str, ...]:
         return tuple(f"{check}: {figure}" for told, check, figure in self.checks if told == word)
@@ -91,12 +91,12 @@ class CheckedRelease:
     @property
     def findings(self) -> tuple[str, ...]:
         """What is wrong."""
-        return self._of(_WRONG)
+        return self._of(WRONG)
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What was not looked at."""
-        return self._of(_LEFT)
+        return self._of(LEFT)
 
     @property
     def convicted(self) -> bool:
@@ -121,7 +121,7 @@ class CheckedRelease:
         said += [f"  not looked at: {note}" for note in self.notes]
         said += [f"  stated: {one}" for one in self._of("stated")]
         worst = max(self.verdicts, key=lambda verdict: verdict.loss, default=None)
-        said.append(f"  {len(self.verdicts)} of {plans} made again and verified; {len(self._of(_OK))} checks are ok")
+        said.append(f"  {len(self.verdicts)} of {plans} made again and verified; {len(self._of(OK))} checks are ok")
         if worst is not None and worst.worst is not None:
             said.append(f"  over all of them the worst required pair loses {in_short(worst.loss)}")
         said += [line for verdict in self.verdicts if verdict.convicted for line in verdict.lines][:12]
@@ -218,7 +218,7 @@ class _Release:
 
     def leave(self, check: str, why: str) -> None:
         """A line of what nobody looks at."""
-        self.checks.append((_LEFT, check, verify_release.printable(why)))
+        self.checks.append((LEFT, check, verify_release.printable(why)))
 
     def read(
         self, statement: str | os.PathLike[str] | None, policy: PolicyGraph | None, space: StateSpace | None
@@ -273,24 +273,11 @@ class _Release:
 
     def _look_at_parquet(self, path: Path, table: Any) -> None:
         """What a Parquet file holds beside its rows, and whether it is the one that a release writes of them."""
-        with open_parquet(path) as opened:
-            schema, told = opened.schema_arrow, opened.metadata
-            notes = {**(schema.metadata or {}), **(told.metadata or {})}.keys() - {b"ARROW:schema"}
-            fields = [schema.field(name).metadata for name in schema.names]
-            groups = [told.row_group(n) for n in range(told.num_row_groups)]
-            parts = [group.column(n).total_compressed_size for group in groups for n in range(group.num_columns)]
-        if notes or any(each and set(each) != {b"PARQUET:field_id"} for each in fields):
-            named = ", ".join(sorted(key.decode("utf-8", "replace") for key in notes))
-            self.checks.append((_WRONG, "bytes", verify_release.printable(f"notes beside the columns: {named}")))
-        data = path.read_bytes()
-        # Magic, columns, the footer, its length, and magic again.
-        gap = len(data) - 12 - sum(parts) - int.from_bytes(data[-8:-4], "little")
-        if gap:
-            self.checks.append((_WRONG, "bytes", f"{gap:,} bytes of the Parquet file belong to no column"))
+        self.checks += look_beside_columns(path)
         again = self.folder / "again.parquet"
         write_table(again, as_released(table))
-        if again.read_bytes() == data:
-            self.checks.append((_OK, "bytes", "the Parquet file written again from its rows is the same"))
+        if again.read_bytes() == path.read_bytes():
+            self.checks.append((OK, "bytes", "the Parquet file written again from its rows is the same"))
         else:
             why = "written again from its rows it is another Parquet file: what is between the values is not looked at"
             self.leave("bytes", why)
@@ -503,7 +490,7 @@ class _Release:
         if done.returncode == verify_release.UNREADABLE or not done.stdout:
             came, _, expected = done.stderr.strip().removeprefix("error: ").partition("; expected ")
             raise InvalidInput("released", came[-300:], expected or "a released file")
-        self.checks += [(_WRONG, "plans", verify_release.printable(told)) for told in self.findings.sentences]
+        self.checks += [(WRONG, "plans", verify_release.printable(told)) for told in self.findings.sentences]
         for word, check, figure in json.loads(done.stdout)["lines"]:
             # Of rows that came in another form, what was written of them says nothing.
             if not ("file" in self.facts and check == "bytes" and "of the statement" not in figure):
@@ -519,8 +506,28 @@ class _Release:
             plans=len({*rows.plan} - {""}),
             verdicts=() if replay is None else tuple(replay.verdicts.values()),
             checks=tuple(self.checks),
-            _made=() if replay is None else tuple(replay.plans_made.values()),
+            plans_made=() if replay is None else tuple(replay.plans_made.values()),
         )
+
+
+def look_beside_columns(path: Path) -> list[tuple[str, str, str]]:
+    """Findings of what a Parquet file holds beside its columns: notes, and bytes that no reader sees."""
+    with open_parquet(path) as opened:
+        schema, told = opened.schema_arrow, opened.metadata
+        notes = {**(schema.metadata or {}), **(told.metadata or {})}.keys() - {b"ARROW:schema"}
+        fields = [schema.field(name).metadata for name in schema.names]
+        groups = [told.row_group(n) for n in range(told.num_row_groups)]
+        parts = [group.column(n).total_compressed_size for group in groups for n in range(group.num_columns)]
+    found = []
+    if notes or any(each and set(each) != {b"PARQUET:field_id"} for each in fields):
+        named = ", ".join(sorted(key.decode("utf-8", "replace") for key in notes))
+        found.append((WRONG, "bytes", verify_release.printable(f"notes beside the columns: {named}")))
+    # Magic, columns, the footer, its length, and magic again.
+    data = path.read_bytes()
+    gap = len(data) - 12 - sum(parts) - int.from_bytes(data[-8:-4], "little")
+    if gap:
+        found.append((WRONG, "bytes", f"{gap:,} bytes of the Parquet file belong to no column"))
+    return found
 
 
 def _of_table(choices: Mapping[str, Any], step_choices: StepChoices | None) -> dict[str, Any]:
@@ -615,10 +622,10 @@ def require_right(
         except verify_release.Unreadable as error:
             came = str(error).partition(": got ")[2].partition("; expected")[0]
             raise InvalidInput("released", came or "rows that cannot be read", "rows as dphmm released them") from None
-    wrong = next((f"{check}: {figure}" for word, check, figure in report.lines if word == _WRONG), None)
+    wrong = next((f"{check}: {figure}" for word, check, figure in report.lines if word == WRONG), None)
     if wrong is not None:
         raise InvalidInput("statement", f"{name}, and {wrong}", "a released file and its statement as dphmm wrote them")
-    return [f"{check}: {figure}" for word, check, figure in report.lines if word == _LEFT and check != "members"]
+    return [f"{check}: {figure}" for word, check, figure in report.lines if word == LEFT and check != "members"]
 
 
 def _compared(

@@ -49,6 +49,11 @@ OF_A_LEDGER = ("user", "step")
 _WHOLE = "rows as dphmm wrote them; restore the table from a copy"
 
 
+def ledger_columns(axes: int) -> list[str]:
+    """The columns that a table keeps beside the published ones, of answers of so many axes."""
+    return [f"{PREFIX}{name}" for name in (*(f"z_{axis}" for axis in range(axes)), "terms", "plan", "session", "caps")]
+
+
 def with_ledger(published: pa.Table, rows: Releases, ledger: Ledger, query: str, known: Iterable[str]) -> pa.Table:
     """The published rows (n,) with the columns of the ledger beside them.
 
