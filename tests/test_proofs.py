@@ -55,7 +55,7 @@ MODULES += (
     "storage/columns",
     "storage/importers/imported",
 )
-MODULES += ("audit/black_box", "audit/verify", "audit/released", "reconstruction/linear")
+MODULES += ("audit/black_box", "audit/verify", "audit/check", "audit/release_tables", "reconstruction/linear")
 MODULES += ("storage/release_table", "storage/commit_log", "storage/csv_files")
 #: Modules of those packages on which no statement of a page rests, and why.
 CARRY_NOTHING = {
