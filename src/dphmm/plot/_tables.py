@@ -26,7 +26,7 @@ from dphmm.plot.figures import (
     titled,
 )
 from dphmm.states.space import StateSpace
-from dphmm.storage.columns import as_text, decimals, integers
+from dphmm.storage.columns import as_text, finite, integers
 from dphmm.storage.csv_files import listed
 from dphmm.storage.tables import column_list, to_arrow
 from dphmm.types import FloatArray, IntArray
@@ -76,10 +76,7 @@ class Columns:
         column = self.table.column(name)
         if pa.types.is_floating(column.type):
             return np.asarray(column.to_numpy(), dtype=np.float64)[self.rows]
-        values, bad = decimals(column, name)
-        if bad.any():
-            raise InvalidInput(name, f"{int(bad.sum())} cells that cannot be read", "a number in every row")
-        return np.asarray(values, dtype=np.float64)[self.rows]
+        return finite(column, name)[self.rows]
 
     def answers(self, name: str, space: StateSpace) -> FloatArray:
         """Answers (n, d) at the rows; of labels the numbers of their states, NaN for a row that was not asked."""

@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from functools import cache
 from html import escape
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -28,14 +30,13 @@ from dphmm.audit.plain_plans import PlainLaw, read_plain_laws
 from dphmm.errors import InvalidInput
 from dphmm.report.words import factor_words
 from dphmm.statement.files import changed_words, read_statement, statement_path
-from dphmm.statement.parts import Part, Verdict, document
+from dphmm.statement.parts import Part, Verdict
 from dphmm.statement.release import Plans, ReleaseStatement
-from dphmm.statement.sentences import plural
 from dphmm.statement.story import OTHER_MOMENTS
 from dphmm.states.space import StateSpace
-from dphmm.storage.columns import as_text, decimals, integers
+from dphmm.storage.columns import as_text, finite, integers
 from dphmm.storage.inputs import checked_input, steady
-from dphmm.storage.tables import column_list, read_table, to_arrow
+from dphmm.storage.tables import is_path, is_table, table_of
 from dphmm.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -43,47 +44,65 @@ if TYPE_CHECKING:
 
 #: States that have a column of their own.
 MOST_COLUMNS = 10_000
-#: Of rows in memory.
-NO_BYTES = (
-    "whether the table is the file of the privacy statement, answer by answer: its hash is of the bytes of a file; "
-    "rows, people, plans and totals were compared"
-)
 _NEEDED = ("user", "step", "epsilon", "cost", "plan")
+#: Members of a reading that are no facts about the file.
+_NOT_IN_JSON = ("statement", "_keys", "_log_likelihood", "_prior")
 
 
-class Conclusions(Part, frozen=True, kw_only=True):
+class Reading(Part, frozen=True, kw_only=True, eq=False):
     """The conclusions that a released file allows, and those that it does not.
 
-    private : as the statement says; null without one.
-    epsilon : the largest of an answer, where the promise holds.
-    total, over : of the promise over paths, and of which paths: those that differ within a block or window alone.
-    likelihoods : whether the likelihood of each answer is known.
-    coverage : of the regions under the reader's prior.
-    changed : why nothing is promised of this file.
-    chosen : why an answer and a prior give no probability: earlier answers chose a plan, or when to ask.
-    uncompared : numbers of the statement that were not compared with the rows.
-    on_disk : whether the file was compared with the statement's hash.
+    people, rows, answers : How many there are; a row that was not asked has no answer.
+    people_answered : How many people have an answer.
+    begin, end : The first and the last time (text), None without times.
+    steps : The first and the last step.
+    private : As the statement says; None without one.
+    epsilon : The largest of an answer, where the promise holds.
+    total, over : Of the promise over paths, and of which paths: those that differ within a block or window alone.
+    coverage : Of the regions under the reader's prior.
+    changed : Why nothing is promised of this file: it is not the one that its statement is about.
+    chosen : Why an answer and a prior give no probability: earlier answers chose a plan, or when to ask.
+    uncompared : Numbers of the statement that were not compared with the rows.
+    on_disk : Whether the file was compared with the statement's hash.
+    states : Names (N,) of the states of the likelihoods, () without any.
+    statement : The privacy statement; None without one.
     """
 
+    people: int
+    rows: int
+    answers: int
+    people_answered: int
+    begin: str | None
+    end: str | None
+    steps: tuple[int, int]
     private: Verdict | None
     epsilon: str | None
     total: str | None
     over: str | None
-    likelihoods: bool
     coverage: float | None
     changed: str | None
     chosen: str | None
     uncompared: list[str]
     on_disk: bool
+    states: tuple[str, ...]
+    statement: ReleaseStatement | None
+    _keys: dict[str, list[Any]]
+    _log_likelihood: FloatArray | None
+    _prior: FloatArray | None
 
     says: ClassVar[Mapping[str, str]] = {
+        "published": """
+{{ plural(answers, "answer") }} of {% if people_answered < people %}{{ "{:,}".format(people_answered) }} of {% endif %}\
+{{ plural(people, "person", "people") }}{% if rows != answers %}, in {{ plural(rows, "row") }}{% endif %}, \
+{% if begin is none %}steps {{ steps[0] }} to {{ steps[1] }}{% else %}{{ begin }} to {{ end }}{% endif +%}
+""",
         "promised": """
 {% if private is none %}
 nothing says under which promise the answers were published: the privacy statement does not lie beside the file
 {% elif private is not true %}
-{{ "nothing" if private is false else "it is not known whether anything is promised" }}: {{ told.why }}
+{{ "nothing" if private is false else "it is not known whether anything is promised" }}: {{ statement.why }}
 {% else %}
-{{ told.promised | join("\n") }}
+{{ statement.promised | join("\n") }}
 {% if total %}two paths that hide each other lose at most {{ in_short(total) }} {{ over }}{% endif +%}
 {% endif %}
 """,
@@ -93,7 +112,7 @@ one answer changes the odds between two states of its moment that hide each othe
 {{ factor_words(epsilon | exact) }}: of two that you took to be equally likely, you may be at most \
 {{ sureness(epsilon | exact) }} sure after it; {{ OTHER_MOMENTS }}
 {% endif %}
-{% if likelihoods %}
+{% if _log_likelihood is not none %}
 how likely an answer is from each state, compared with the likeliest (columns likelihood ...)
 {% endif %}
 {% if coverage is not none %}
@@ -115,35 +134,11 @@ that somebody was at an answer: an answer is noise around a state, and can lie w
 from several answers of one person as if they were of one state: multiply likelihoods only where that person did not \
 move; `dphmm smooth` combines them by a model
 anything more certain than a prior makes it: the file alone gives likelihoods, and no probability of a state
-{% if told %}{{ told.hides_not | join("\n") }}{% endif +%}
-{% if told and not on_disk %}{{ NO_BYTES }}{% endif +%}
+{% if statement %}{{ statement.hides_not | join("\n") }}{% endif +%}
+{% if statement and not on_disk %}whether the table is the file of the privacy statement, answer by answer: its hash \
+is of the bytes of a file; rows, people, plans and totals were compared{% endif +%}
 """,
     }
-
-
-@dataclass(frozen=True, eq=False)
-class Reading:
-    """What may be concluded from a released file.
-
-    people, rows, answers : how many there are; a row that was not asked has no answer. people_answered : how many
-    people have an answer. begin, end : the first and the last time (text), None without times. steps : the first and
-    the last step. conclusions : facts; ``promised``, ``concluded`` and ``not_concluded`` are their sentences. states :
-    names (N,) of the states of the likelihoods, () without any.
-    """
-
-    people: int
-    rows: int
-    answers: int
-    people_answered: int
-    begin: str | None
-    end: str | None
-    steps: tuple[int, int]
-    conclusions: Conclusions
-    states: tuple[str, ...] = ()
-    statement: ReleaseStatement | None = field(default=None, repr=False)
-    _keys: dict[str, list[Any]] = field(default_factory=dict, repr=False)
-    _log_likelihood: FloatArray | None = field(default=None, repr=False)
-    _prior: FloatArray | None = field(default=None, repr=False)
 
     @property
     def promised(self) -> list[str]:
@@ -161,18 +156,7 @@ class Reading:
         return self._said("not concluded")
 
     def _said(self, name: str) -> list[str]:
-        phrases: dict[str, Any] = {"OTHER_MOMENTS": OTHER_MOMENTS, "NO_BYTES": NO_BYTES, "factor_words": factor_words}
-        return self.conclusions.said(name, None, told=self.statement, **phrases)
-
-    @property
-    def changed(self) -> str | None:
-        """That the file is not the one that its statement is about; None where it is or nothing tells."""
-        return self.conclusions.changed
-
-    @property
-    def coverage(self) -> float | None:
-        """Of the regions under the reader's prior."""
-        return self.conclusions.coverage
+        return self.said(name, OTHER_MOMENTS=OTHER_MOMENTS, factor_words=factor_words)
 
     @property
     def likelihoods(self) -> FloatArray | None:
@@ -243,30 +227,18 @@ class Reading:
     @property
     def lines(self) -> list[str]:
         """Everything as lines of text."""
-        when = f"{self.begin} to {self.end}" if self.begin is not None else f"steps {self.steps[0]} to {self.steps[1]}"
-        some = f"{self.people_answered:,} of " * (self.people_answered < self.people)
-        of = f"{plural(self.answers, 'answer')} of {some}{plural(self.people, 'person', 'people')}"
-        rows = "" if self.rows == self.answers else f", in {plural(self.rows, 'row')}"
-        return [
-            f"published: {of}{rows}, {when}",
-            *(f"promised: {one}" for one in self.promised),
-            *(f"you may conclude: {one}" for one in self.concluded),
-            *(f"you may not conclude: {one}" for one in self.not_concluded),
-        ]
+        names = {"published": "published", "promised": "promised", "concluded": "you may conclude"}
+        names["not concluded"] = "you may not conclude"
+        return [f"{label}: {one}" for name, label in names.items() for one in self._said(name)]
 
     def document(self) -> dict[str, Any]:
         """Everything for JSON, but the likelihoods."""
-        return {
-            "people": self.people,
-            "rows": self.rows,
-            "answers": self.answers,
-            "people_answered": self.people_answered,
-            "begin": self.begin,
-            "end": self.end,
-            "steps": list(self.steps),
-            **document(self.conclusions),
-            "states": len(self.states),
-        }
+        facts = {name: getattr(self, name) for name in self.__struct_fields__ if name not in _NOT_IN_JSON}
+        likelihoods = self._log_likelihood is not None
+        return facts | {"steps": list(self.steps), "likelihoods": likelihoods, "states": len(self.states)}
+
+    def __repr__(self) -> str:
+        return f"Reading({self.lines[0]})"
 
     def _repr_html_(self) -> str:
         return "<ul>" + "".join(f"<li>{escape(line)}</li>" for line in self.lines) + "</ul>"
@@ -336,63 +308,71 @@ def read(
 
     Source: docs/reading.md.
     """
-    on_disk = isinstance(released, (str, os.PathLike))
+    on_disk = is_path(released)
     with steady(checked_input(released, "released")) if on_disk else nullcontext("") as sha256:
-        table = _table(released)
+        table = table_of(released, text={"user", "plan", "estimate", "z"})
+    missing = next((name for name in _NEEDED if name not in table.column_names), None)
+    if missing is not None:
+        raise InvalidInput("released", f"a table without the column {missing!r}", "a released file")
     if statement is None and on_disk and statement_path(released).exists():
         statement = statement_path(released)
-    told, changed = None, None
-    uncompared: list[str] = []
-    if statement is not None:
-        told = read_statement(statement)
-        changed = changed_words(told, statement, released, sha256) if on_disk else None
     plans_of_rows = as_text(table.column("plan"), "plan").to_pylist()
     asked = np.array([bool(plan) for plan in plans_of_rows])
     users = as_text(table.column("user"), "user").to_pylist()
-    if told is not None and not on_disk:
-        changed = _other_table(told, users, plans_of_rows)
     steps, bad = integers(table.column("step"), "step")
     if bad.any() or not len(table):
         raise InvalidInput("released", "a row without a step, or no row", "a released table")
-    if told is not None and statement is not None:
+    told = over = changed = None
+    uncompared: list[str] = []
+    if statement is not None:
+        told = read_statement(statement)
+        over = told.promise
+        if on_disk:
+            changed = changed_words(told, statement, released, sha256)
+        else:
+            changed = _other_table(told, users, plans_of_rows)
         uncompared = require_right(told, Path(statement).name, table, whole=changed is None)
-    times = [None if t is None else str(t) for t in table.column("t").to_pylist()] if "t" in table.column_names else []
-    known = sorted(t for t in times if t is not None)
-    keys: dict[str, list[Any]] = {"user": _some(users, asked)}
-    if times:
-        keys["t"] = _some(times, asked)
-    keys["step"] = _some(steps.tolist(), asked)
-    names, laws, logs, share, held = _likelihoods(table, asked, plans, states, prior, coverage)
+    keys: dict[str, Sequence[Any]] = {"user": users}
+    if "t" in table.column_names:
+        keys["t"] = [None if t is None else str(t) for t in table.column("t").to_pylist()]
+    known = sorted(t for t in keys.get("t", ()) if t is not None)
+    keys["step"] = steps.tolist()
+    held = float(exact_number(coverage, "coverage"))
+    if not 0 < held < 1:
+        raise InvalidInput("coverage", coverage, "a probability above 0 and below 1, such as 0.9")
+    if (plans is None) != (states is None):
+        missing = "plans" if plans is None else "states"
+        raise InvalidInput(missing, "nothing", "plans and states together: they give the likelihoods")
+    if plans is None and prior is not None:
+        raise InvalidInput("prior", "one without likelihoods", "plans and states with it")
+    names, laws, logs = ((), [], None) if plans is None else _likelihoods(table, asked, plans, states)
+    share = None if prior is None else _prior(prior, names)
     if told is not None:
         _require_choices(told, laws)
     reason = _chosen_by_answers(told, laws, bool(asked.all()))
     if reason is not None and share is not None:
         expected = "none: likelihoods alone hold here, for they are those of each answer's plan"
         raise InvalidInput("prior", f"one for a file where {reason}", expected)
-    over = None if told is None else told.promise
     return Reading(
         people=len(set(users)),
         rows=len(table),
         answers=int(asked.sum()),
-        people_answered=len(set(_some(users, asked))),
+        people_answered=len(set(compress(users, asked))),
         begin=known[0] if known else None,
         end=known[-1] if known else None,
         steps=(int(steps.min()), int(steps.max())),
-        conclusions=Conclusions(
-            private=None if told is None else told.private,
-            epsilon=str(told.epsilons[1]) if told is not None and told.private is True else None,
-            total=None if over is None else str(over.exact),
-            over=None if over is None else _where_they_differ(over),
-            likelihoods=logs is not None,
-            coverage=held if share is not None else None,
-            changed=changed,
-            chosen=reason,
-            uncompared=list(uncompared),
-            on_disk=on_disk,
-        ),
+        private=None if told is None else told.private,
+        epsilon=str(told.epsilons[1]) if told is not None and told.private is True else None,
+        total=None if over is None else str(over.exact),
+        over=None if over is None else _where_they_differ(over),
+        coverage=held if share is not None else None,
+        changed=changed,
+        chosen=reason,
+        uncompared=uncompared,
+        on_disk=on_disk,
         states=names,
         statement=told,
-        _keys=keys,
+        _keys={name: list(compress(values, asked)) for name, values in keys.items()},
         _log_likelihood=logs,
         _prior=share,
     )
@@ -407,26 +387,6 @@ def _other_table(told: ReleaseStatement, users: Sequence[str | None], plans: Seq
     }
     other = [name for name, (said, found) in due.items() if said != found]
     return f"the statement is about another table, with other {' and '.join(other)}" if other else None
-
-
-def _is_table(given: Any) -> bool:
-    """Whether something is a frame of a kind that is read."""
-    return hasattr(given, "columns") or hasattr(given, "column_names") or hasattr(given, "collect_schema")
-
-
-def _some(values: Sequence[Any], which: Any) -> list[Any]:
-    return [value for value, kept in zip(values, which.tolist(), strict=True) if kept]
-
-
-def _table(released: Any) -> Any:
-    if isinstance(released, (str, os.PathLike)):
-        found = read_table(released, text={"user", "plan", "estimate", "z"})
-    else:
-        found = to_arrow(released, column_list(released))
-    missing = next((name for name in _NEEDED if name not in found.column_names), None)
-    if missing is not None:
-        raise InvalidInput("released", f"a table without the column {missing!r}", "a released file")
-    return found
 
 
 def _where_they_differ(over: SequencePromise) -> str:
@@ -472,20 +432,8 @@ def _require_choices(told: ReleaseStatement, laws: Sequence[PlainLaw]) -> None:
                 raise InvalidInput("statement", f"one with another {name}, {due[:40]}", expected)
 
 
-def _likelihoods(
-    table: Any, asked: Any, plans: Any, states: Any, prior: Any, coverage: Any
-) -> tuple[tuple[str, ...], list[PlainLaw], FloatArray | None, FloatArray | None, float]:
-    """Names of the states, the laws and log-likelihoods (n, N) of the answers, the prior (N,) and the coverage."""
-    held = float(exact_number(coverage, "coverage"))
-    if not 0 < held < 1:
-        raise InvalidInput("coverage", coverage, "a probability above 0 and below 1, such as 0.9")
-    if (plans is None) != (states is None):
-        missing = "plans" if plans is None else "states"
-        raise InvalidInput(missing, "nothing", "plans and states together: they give the likelihoods")
-    if plans is None:
-        if prior is not None:
-            raise InvalidInput("prior", "one without likelihoods", "plans and states with it")
-        return (), [], None, None, held
+def _likelihoods(table: Any, asked: Any, plans: Any, states: Any) -> tuple[tuple[str, ...], list[PlainLaw], FloatArray]:
+    """Names of the states, and the laws and log-likelihoods (n, N) of the answers."""
     names, answers, digest = _states(states)
     laws = read_plain_laws(plans)
     hashes = [plan for plan in as_text(table.column("plan"), "plan").to_pylist() if plan]
@@ -493,22 +441,22 @@ def _likelihoods(
     if lacking:
         came = f"no plan {lacking[0][:12]}, which the file names"
         raise InvalidInput("plans", came, "the plans of this file: dphmm check-release FILE --plain FOLDER")
-    epsilons = decimals(table.column("epsilon"), "epsilon")[0][asked]
-    for plan, epsilon in sorted(set(zip(hashes, epsilons.tolist(), strict=True))):
+    epsilons = finite(table.column("epsilon"), "epsilon", asked).tolist()
+    for plan, epsilon in sorted(set(zip(hashes, epsilons, strict=True))):
         if epsilon != laws[plan].epsilon and (epsilon or len(laws[plan].normals)):
             came = f"the epsilon {epsilon:g} of rows whose plan {plan[:12]} has {laws[plan].epsilon:g}"
             raise InvalidInput("released", came, "a file as dphmm release wrote it")
-    z = _answers(table, asked, answers.shape[1])
-    known: dict[tuple[str, bytes], FloatArray] = {}
-    rows = []
-    for plan, point in zip(hashes, z, strict=True):
-        key = plan, point.tobytes()
-        if key not in known:
-            known[key] = laws[plan].log_likelihood(point, answers, digest)
-        rows.append(known[key])
-    logs = np.array(rows).reshape(len(rows), len(names))
-    used = [laws[plan] for plan in sorted(set(hashes))]
-    return names, used, logs, None if prior is None else _prior(prior, names), held
+    axes = [f"z_{j}" for j in range(answers.shape[1])]
+    if not set(axes) <= set(table.column_names):
+        raise InvalidInput("states", f"{len(axes)} coordinates", "as many as the file has (z_0, z_1, ...)")
+    z = np.stack([finite(table.column(axis), axis, asked) for axis in axes], axis=1)
+
+    @cache
+    def likelihood(plan: str, point: tuple[float, ...]) -> FloatArray:
+        return laws[plan].log_likelihood(np.array(point), answers, digest)
+
+    logs = [likelihood(plan, tuple(point)) for plan, point in zip(hashes, z.tolist(), strict=True)]
+    return names, [laws[plan] for plan in sorted(set(hashes))], np.array(logs).reshape(len(logs), len(names))
 
 
 def _states(states: Any) -> tuple[tuple[str, ...], FloatArray, str | None]:
@@ -518,53 +466,28 @@ def _states(states: Any) -> tuple[tuple[str, ...], FloatArray, str | None]:
         if space.has_labels:
             raise InvalidInput("states", "labels", "states whose answers are numbers: laws of labels are tables")
         return space.names, space.answers, space.digest
-    path = isinstance(states, (str, os.PathLike))
-    if not path and not _is_table(states):
+    if not is_table(states):
         raise InvalidInput("states", type(states).__name__, "a StateSpace, a model with one, or a table of states")
-    table = read_table(states, text={"state"}) if path else to_arrow(states, column_list(states))
-    axes = [name for name in table.column_names if name.startswith("z_") and name[2:].isdigit()]
-    if "state" not in table.column_names or not axes or not len(table):
+    table = table_of(states, text={"state"})
+    axes = [f"z_{j}" for j in range(sum(bool(re.fullmatch("z_[0-9]+", name)) for name in table.column_names))]
+    if not axes or not {"state", *axes} <= set(table.column_names) or not len(table):
         raise InvalidInput("states", "a table without its columns", "state, z_0, z_1, ...: all states in their order")
-    columns = []
-    for j in range(len(axes)):
-        if f"z_{j}" not in axes:
-            raise InvalidInput("states", f"no column z_{j}", "z_0, z_1, ... of every state")
-        values, bad = decimals(table.column(f"z_{j}"), f"z_{j}")
-        if bad.any():
-            raise InvalidInput(f"z_{j}", f"{int(bad.sum())} cells that cannot be read", "a number for every state")
-        columns.append(values)
     names = tuple(name or "" for name in as_text(table.column("state"), "state").to_pylist())
     if len(set(names)) < len(names):
         raise InvalidInput("state", "a name that stands twice", "each state once")
-    return names, np.stack(columns, axis=1), None
-
-
-def _answers(table: Any, asked: Any, dimension: int) -> FloatArray:
-    columns = []
-    for j in range(dimension):
-        if f"z_{j}" not in table.column_names:
-            raise InvalidInput("states", f"{dimension} coordinates", "as many as the file has (z_0, z_1, ...)")
-        values, bad = decimals(table.column(f"z_{j}"), f"z_{j}")
-        if (bad & asked).any():
-            raise InvalidInput(f"z_{j}", "a cell that cannot be read", "a number in every row that was asked")
-        columns.append(values[asked])
-    return np.stack(columns, axis=1).astype(np.float64)
+    return names, np.stack([finite(table.column(axis), axis) for axis in axes], axis=1), None
 
 
 def _prior(prior: Any, names: tuple[str, ...]) -> FloatArray:
     """The reader's prior (N,)."""
-    index = {name: s for s, name in enumerate(names)}
     if isinstance(prior, Mapping):
         pairs = [(str(name), value) for name, value in prior.items()]
-    elif isinstance(prior, (str, os.PathLike)) or _is_table(prior):
-        path = isinstance(prior, (str, os.PathLike))
-        table = read_table(prior, text={"state"}) if path else to_arrow(prior, column_list(prior))
+    elif is_table(prior):
+        table = table_of(prior, text={"state"})
         if not {"state", "probability"} <= set(table.column_names):
             raise InvalidInput("prior", "a table without its columns", "state and probability")
-        values, bad = decimals(table.column("probability"), "probability")
-        if bad.any():
-            raise InvalidInput("probability", f"{int(bad.sum())} cells that cannot be read", "a number in every row")
-        pairs = list(zip(map(str, as_text(table.column("state"), "state").to_pylist()), values.tolist(), strict=True))
+        values = finite(table.column("probability"), "probability").tolist()
+        pairs = list(zip(map(str, as_text(table.column("state"), "state").to_pylist()), values, strict=True))
     else:
         try:
             given = np.asarray(prior, dtype=np.float64)
@@ -573,13 +496,14 @@ def _prior(prior: Any, names: tuple[str, ...]) -> FloatArray:
         if given.shape != (len(names),):
             raise InvalidInput("prior", f"an array of shape {given.shape}", f"({len(names)},), a number for each state")
         pairs = list(zip(names, given.tolist(), strict=True))
-    found = np.zeros(len(names))
+    found = dict.fromkeys(names, 0.0)
     for name, value in pairs:
-        if name not in index:
+        if name not in found:
             raise InvalidInput("prior", f"state {name[:40]!r}", "names of the states")
-        found[index[name]] += value
-    if not (np.isfinite(found).all() and (found >= 0).all() and (found > 0).any()):
+        found[name] += value
+    shares = np.array(list(found.values()))
+    if not (np.isfinite(shares).all() and (shares >= 0).all() and (shares > 0).any()):
         raise InvalidInput("prior", "a negative or infinite probability, or none above 0", "probabilities of states")
     # First by the largest: a sum of numbers may be larger than any float.
-    found /= found.max()
-    return found / math.fsum(found)
+    shares /= shares.max()
+    return shares / math.fsum(shares)

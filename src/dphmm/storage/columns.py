@@ -103,6 +103,14 @@ def decimals(column: pa.ChunkedArray, field: str) -> tuple[FloatArray, BoolArray
     return values, bad
 
 
+def finite(column: pa.ChunkedArray, field: str, rows: BoolArray | slice = slice(None)) -> FloatArray:
+    """The finite numbers of some rows (default all). Raises InvalidInput for a cell that has none."""
+    values, bad = decimals(column, field)
+    if bad[rows].any():
+        raise InvalidInput(field, f"{int(bad[rows].sum())} cells that cannot be read", "a number in every row")
+    return values[rows]
+
+
 def integers(column: pa.ChunkedArray, field: str) -> tuple[IntArray, BoolArray]:
     """Whole numbers from -2**53 to 2**53, exactly; bad: missing, fractions, or text that is not a plain integer.
 

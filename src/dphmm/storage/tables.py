@@ -10,6 +10,7 @@ Proof: docs/proofs/records.md.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -315,6 +316,21 @@ def to_arrow(table: Any, columns: Sequence[str] | None = None) -> pa.Table:
         chosen = table.select(kept)
         return _arrow(chosen.collect() if hasattr(chosen, "collect") else chosen)
     return _arrow(table).select(kept)
+
+
+def is_path(given: Any) -> bool:
+    """Whether something is the path of a file."""
+    return isinstance(given, (str, os.PathLike))
+
+
+def is_table(given: Any) -> bool:
+    """Whether something is the path of a table, or a frame of any kind."""
+    return is_path(given) or any(hasattr(given, name) for name in ("columns", "column_names", "collect_schema"))
+
+
+def table_of(given: Any, *, text: Collection[str] = ()) -> pa.Table:
+    """The Arrow table of a file, of which CSV has these columns as ``text``, or of a frame with its columns checked."""
+    return read_table(given, text=text) if is_path(given) else to_arrow(given, column_list(given))
 
 
 def to_kind(table: pa.Table, like: Any) -> Any:
