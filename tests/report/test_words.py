@@ -34,8 +34,7 @@ from dphmm.report.page import Content, page
 from dphmm.schedule_plan import read_plan
 from dphmm.session.setting import Setting
 from dphmm.statement.learning import learning_of
-from dphmm.statement.sentences import off, sureness
-from dphmm.statement.story import ONLY_POSSIBLE, ORIGIN, REPLAYABLE, SO_STATED
+from dphmm.statement.sentences import PHRASES, off, sureness
 from report.spoken import spoken
 from report.worlds import altered, read, released, report, with_column
 
@@ -155,7 +154,7 @@ def test_the_guarantee_has_its_condition_where_the_model_excludes_states(jump, t
     terminal = " ".join(report(tmp_path, tmp_path / "page.html", *given).stderr.split())
     excludes = jump is None
     assert told["guaranteed"]["only_possible"] is excludes
-    assert (ONLY_POSSIBLE in terminal) is excludes
+    assert ("only of states that the model and all earlier answers leave possible: " in terminal) is excludes
     assert ("moves that the model calls impossible" in terminal) is excludes
     for told in (
         "both possible by the model and all earlier answers, is at most",
@@ -193,12 +192,12 @@ def test_what_is_excluded_loses_more_than_the_bound():
 def test_nothing_is_said_to_confirm_where_the_model_came_from(noon):
     told = report(noon, noon / "page.html", "--policy", noon / "policy.json", "--force").stderr
     shown = said((noon / "page.html").read_text())
-    assert ORIGIN in " ".join(told.split())
+    assert PHRASES["ORIGIN"] in " ".join(told.split())
     assert (
         "No fit on anybody's data: the model is made from the map alone. So the files say; this page cannot check it."
         in shown
     )
-    assert f"{ORIGIN[0].upper()}{ORIGIN[1:]}." in shown
+    assert f"{PHRASES['ORIGIN'][0].upper()}{PHRASES['ORIGIN'][1:]}." in shown
 
 
 # -- schedules and times against the rows -------------------------------------------------------------------------
@@ -272,7 +271,8 @@ def test_a_paced_schedule_is_told_as_what_the_statement_says(noon, tmp_path):
     folder = edited(noon, tmp_path, lambda told: told["schedule"].update(name="paced", spreads=[100.0]))
     given = ("--policy", folder / "policy.json", "--force")
     told = report(folder, folder / "page.html", *given).stderr
-    words = f"at times chosen from what was already published{SO_STATED}"
+    words = "at times chosen from what was already published (so the statement says; "
+    words += "dphmm check-release follows every choice)"
     assert words in " ".join(told.split()) and words in said((folder / "page.html").read_text())
 
 
@@ -412,8 +412,8 @@ def test_the_set_of_a_page_that_is_not_private_names_its_reader(noon):
     replayable = msgspec.structs.replace(made.statement.randomness, replayable_rows=1)
     statement = msgspec.structs.replace(made.statement, randomness=replayable)
     other = replace(made, made=replace(made.made, statement=statement))
-    assert REPLAYABLE not in spoken(made, "joined_to_one", 9)[0]
-    assert spoken(other, "joined_to_one", 9)[0].endswith(f"All of it {REPLAYABLE}.")
+    assert PHRASES["REPLAYABLE"] not in spoken(made, "joined_to_one", 9)[0]
+    assert spoken(other, "joined_to_one", 9)[0].endswith(f"All of it {PHRASES['REPLAYABLE']}.")
 
 
 def test_a_total_is_over_what_its_promise_is_over():

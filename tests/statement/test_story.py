@@ -18,23 +18,20 @@ import dphmm
 from dphmm.batch import Batch
 from dphmm.samplers.entropy import ReplayBits
 from dphmm.statement.release import Merged, Policy, Varied
-from dphmm.statement.story import (
-    CAP,
-    NOISE,
-    ONLY_POSSIBLE,
-    ORIGIN,
-    REPLAYABLE,
-    Found,
-    InLedger,
-    ends_told,
-    first_that_finds,
-    joined_words,
-    story,
-)
+from dphmm.statement.sentences import PHRASES
+from dphmm.statement.story import Found, InLedger, ends_told, first_that_finds, story
 from dphmm.states.trajectory import Trajectories
 from dphmm.storage.released import Published
 from statement.told import statement_of
 
+ONLY_POSSIBLE = (
+    "only of states that the model and all earlier answers leave possible: another one is answered as its surrogate, "
+    "and may be told from its policy neighbours"
+)
+#: What no reader of a file can check, without a ledger two things more.
+ORIGIN, REPLAYABLE = PHRASES["ORIGIN"], PHRASES["REPLAYABLE"]
+NOISE = "only the statement says that the noise came from the operating system; give --ledger to check it"
+CAP = "; the cap is the statement's: give --ledger to check it"
 STAYERS = Found(1028.0, 2532.0, "m", "day", [(1, 404.0), (7, 136.0)], 2660.0, rows="a file of 4 whole days")
 
 
@@ -221,7 +218,7 @@ def test_a_policy_of_distance_names_it_where_no_distance_of_places_is_covered(gr
     statement = released(grid)
     for closed, told in ((True, "up to 3 apart"), (False, "less than 3 apart")):
         policy = dphmm.policy.radius(line, 3, closed)
-        assert joined_words(of_policy(statement, policy)) == f"any two states {told}"
+        assert of_policy(statement, policy).joined == f"any two states {told}"
         apart = np.abs(np.arange(12) - np.arange(12)[:, None])
         joined = [policy.joins(np.full(12, a), np.arange(12)) for a in range(12)]
         assert np.array_equal(joined, apart <= 3 if closed else apart < 3)
@@ -230,9 +227,9 @@ def test_a_policy_of_distance_names_it_where_no_distance_of_places_is_covered(gr
             "metres": None, "ground_metres": None, "between": "states", "apart": "3", "closed": closed,
         }  # fmt: skip
     third = dphmm.policy.radius(line, Fraction(10, 3))
-    assert joined_words(of_policy(statement, third)) == "any two states up to 3.33333 apart"
+    assert of_policy(statement, third).joined == "any two states up to 3.33333 apart"
     zones = of_policy(statement, dphmm.policy.radius(line, 3000), "zones")
-    assert joined_words(zones) == "any two zones whose centres are up to 3,000 m apart on the map"
+    assert zones.joined == "any two zones whose centres are up to 3,000 m apart on the map"
 
 
 def test_no_distance_is_named_that_a_policy_does_not_keep(grid) -> None:
@@ -241,12 +238,12 @@ def test_no_distance_is_named_that_a_policy_does_not_keep(grid) -> None:
     plain = of_policy(statement, dphmm.policy.radius(line, 3))
     names = Varied(names=["policy"], chosen=[])
     varied = msgspec.structs.replace(plain, varied=names)
-    assert joined_words(varied) == "any two states that the policy of their step joins"
+    assert varied.joined == "any two states that the policy of their step joins"
     merged = msgspec.structs.replace(plain.space, merged=Merged(count=1, pairs=None))
-    assert joined_words(msgspec.structs.replace(plain, space=merged)) == "any two states that the policy joins"
-    assert joined_words(of_policy(statement, dphmm.policy.knn(line, 2))) == "any two states that the policy joins"
+    assert msgspec.structs.replace(plain, space=merged).joined == "any two states that the policy joins"
+    assert of_policy(statement, dphmm.policy.knn(line, 2)).joined == "any two states that the policy joins"
     labels = of_policy(statement, dphmm.policy.complete(7), "labels")
-    assert joined_words(labels) == f"any two of the {statement.space.states} labels"
+    assert labels.joined == f"any two of the {statement.space.states} labels"
     assert story(labels).guaranteed.covered_distance is None
 
 

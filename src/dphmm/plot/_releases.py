@@ -22,9 +22,9 @@ from dphmm.report.page import Content
 from dphmm.report.palette import LABELS, ROLES
 from dphmm.report.words import ODDS, SEVERAL
 from dphmm.schedule_plan import SchedulePlan, Stays
-from dphmm.statement.sentences import off
+from dphmm.statement.sentences import PHRASES, off
 from dphmm.statement.sentences import sureness as sureness_text
-from dphmm.statement.story import ONE_ANSWER, OTHER_TIMES, after_words, stay_words
+from dphmm.statement.story import OTHER_TIMES, after_words, stay_words
 from dphmm.states.space import LABELS_WRONG, StateSpace
 from dphmm.states.zones import Zones
 
@@ -360,7 +360,7 @@ def sureness(plan: SchedulePlan | ReleaseReport, *, ax: Axes | None = None) -> A
     for number, (_, _, text) in enumerate(rows):
         ax.annotate(text, (max(50.4, shares[number]), number), xytext=(4, 0), textcoords="offset points", va="center")
     ax.invert_yaxis()
-    heading = f"At most {told} sure {ONE_ANSWER}"
+    heading = f"At most {told} sure {PHRASES['ONE_ANSWER']}"
     if isinstance(plan, ReleaseReport):
         _titled(ax, plan, heading)
     else:

@@ -34,6 +34,7 @@ from dphmm.report.svg import Drawing
 from dphmm.schedule_plan import Stays
 from dphmm.statement.parts import member
 from dphmm.statement.sentences import (
+    PHRASES,
     SPOKEN,
     UNIT_GAP,
     clock,
@@ -45,16 +46,9 @@ from dphmm.statement.sentences import (
     plural,
 )
 from dphmm.statement.story import (
-    IF_BELIEVED,
-    ONE_ANSWER,
-    ORIGIN,
-    REPLAYABLE,
     after_words,
     by_chance,
-    constants_words,
     stay_words,
-    unprotected_fit,
-    within,
 )
 from dphmm.states.grid import Grid
 from dphmm.states.space import LABELS_WRONG
@@ -70,10 +64,7 @@ _CALLED = (
     clock,
     epsilon_words,
     lasting,
-    constants_words,
     stay_words,
-    unprotected_fit,
-    within,
     words.amount,
     words.cells_name,
     words.counts_of,
@@ -138,13 +129,10 @@ def templates() -> Environment:
     environment.filters |= {"line": line, "begin": begin, "prose": prose}
     environment.globals |= {function.__name__: function for function in (*SPOKEN, *_CALLED)}
     environment.globals |= {
+        **PHRASES,
         "BLOCKS": words.BLOCKS,
         "CAP_AS_STATED": words.CAP_AS_STATED,
-        "IF_BELIEVED": IF_BELIEVED,
         "LABELS_WRONG": LABELS_WRONG,
-        "ONE_ANSWER": ONE_ANSWER,
-        "ORIGIN": ORIGIN,
-        "REPLAYABLE": REPLAYABLE,
         "STAYERS": STAYERS,
     }
     return environment

@@ -32,7 +32,6 @@ from dphmm.report.words import factor_words
 from dphmm.statement.files import changed_words, read_statement, statement_path
 from dphmm.statement.parts import Part, Verdict
 from dphmm.statement.release import Plans, ReleaseStatement
-from dphmm.statement.story import OTHER_MOMENTS
 from dphmm.states.space import StateSpace
 from dphmm.storage.columns import as_text, finite, integers
 from dphmm.storage.inputs import checked_input, steady
@@ -156,7 +155,7 @@ is of the bytes of a file; rows, people, plans and totals were compared{% endif 
         return self._said("not concluded")
 
     def _said(self, name: str) -> list[str]:
-        return self.said(name, OTHER_MOMENTS=OTHER_MOMENTS, factor_words=factor_words)
+        return self.said(name, factor_words=factor_words)
 
     @property
     def likelihoods(self) -> FloatArray | None:

@@ -18,7 +18,7 @@ from dphmm.accounting.promise import SequencePromise
 from dphmm.accounting.records import in_short
 from dphmm.report.content import ReleaseReport
 from dphmm.statement.sentences import clock, counted, factor_number, off, plural, sureness
-from dphmm.statement.story import Found, joined_words
+from dphmm.statement.story import Found
 from dphmm.states.space import LABELS_WRONG
 from dphmm.states.zones import Zones
 
@@ -186,7 +186,7 @@ def pair(report: ReleaseReport) -> str:
     # Places in one cell have one and the same answer: the guarantee is of more than those.
     if covered and covered.metres != 0:
         return "two " + covered.places.removeprefix("any two ").split(" (")[0]
-    told = joined_words(report.statement)
+    told = report.statement.joined
     complete = report.statement.policy.kind == "complete" and not report.varies_policy
     return told if complete else told.removeprefix("any ")
 

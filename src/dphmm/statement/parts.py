@@ -37,7 +37,7 @@ Pair = Annotated[list[Count], rule(minItems=2, maxItems=2)]
 class Part(Struct, frozen=True):
     """A part of a statement. ``says``: Jinja templates by name, a sentence a line, in the names of its members.
 
-    A template knows the members of its part, and as ``whole`` the statement that the part is in.
+    A template knows the members of its part, the ``part``, and as ``whole`` the statement that the part is in.
     """
 
     says: ClassVar[Mapping[str, str]] = {}
@@ -45,7 +45,8 @@ class Part(Struct, frozen=True):
     def said(self, name: str = "meaning", whole: Part | None = None, **known: Any) -> list[str]:
         """The sentences of one of its templates."""
         members = {member: _known(getattr(self, member)) for member in self.__struct_fields__}
-        return rendered(self.says[name], {**members, "whole": self if whole is None else whole, **known})
+        facts = {**members, "part": self, "whole": self if whole is None else whole, **known}
+        return rendered(self.says[name], facts)
 
     def sentence(self, name: str = "meaning", whole: Part | None = None, **known: Any) -> str:
         """The one sentence of a template."""

@@ -23,7 +23,7 @@ from dphmm._checks import exact_epsilon, written_fraction
 from dphmm.accounting.event import LearningEvent, NotPrivateEvent, learning_event
 from dphmm.accounting.ledger import COST_STATEMENT, EPSILON_STATEMENT, OWN_POLICIES
 from dphmm.accounting.promise import Schedule, SequencePromise
-from dphmm.accounting.records import shown
+from dphmm.accounting.records import in_short, shown
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel, couples_along
 from dphmm.mechanisms import chosen_kind
@@ -62,7 +62,7 @@ from dphmm.statement.parts import (
     rule,
     schema,
 )
-from dphmm.statement.sentences import ANY, rendered
+from dphmm.statement.sentences import ANY, length, rendered
 from dphmm.states.space import StateSpace
 from dphmm.storage.released import Published
 
@@ -71,6 +71,8 @@ FORMAT = 3
 _MOST_PLANS = 1000
 # Of a wrong value an error shows no more.
 LONGEST_VALUE = 40
+#: Kinds of states whose answers are places on a map.
+_ON_MAPS = ("grid", "h3", "zones")
 WRITTEN = "a privacy statement as dphmm release wrote it"
 _LONGEST_PARAMETERS = 4096
 
@@ -702,6 +704,15 @@ differential privacy, and what it says itself about people released is a loss of
 {% elif model.people == "same" %}, and it may: it was made from their data, {{ whole.known }}.\
 {% else %}; whether it was made without their data is not known.{% endif %}{% endif %}
 """,
+        "joined": """
+{% set kind, reach = space.kind, whole.reach %}
+{% set what = kind if kind in ("labels", "zones") else "cells" if whole.on_map else "states" %}
+any two {% if "policy" in whole.varies %}{{ what }} that the policy of their step joins\
+{% elif policy.kind == "complete" %}of the {{ "{:,}".format(space.states) }} {{ what }}\
+{% elif reach is none %}{{ what }} that the policy joins\
+{% else %}{{ reach.between }} {{ "up to" if reach.closed else "less than" }} {{ reach.apart }} apart\
+{% if kind in ("grid", "h3", "zones") %} on the map{% endif %}{% endif %}
+""",
         "answer": "Of several rows of a subject in one step the {{ answer }} in time is answered, and no other: which "
         "one that is depends on times and on the order of rows, which are taken to be public.",
         "constraint": "{% if constraint == 'support' %}Releases are planned on the support: every state that the model "
@@ -784,6 +795,51 @@ differential privacy, and what it says itself about people released is a loss of
     def origin(self) -> str:
         """What the model's origin means for the promise."""
         return self.model.origin(self.learning is not None)
+
+    @property
+    def on_map(self) -> bool:
+        """Whether answers are places on a map, whether or not a distance between them is known to be covered."""
+        return bool(self.covered_distance) or self.space.kind in _ON_MAPS
+
+    @property
+    def reach(self) -> dict[str, Any] | None:
+        """Which states a policy of distance joins: ``between`` what it is, how far ``apart``, and whether ``closed``.
+
+        None for policies of another kind, or of single steps, and where states are answered as others. A distance is
+        rounded down.
+        """
+        policy, space = self.policy, self.space
+        if policy.kind != "radius" or not policy.parameters or space.merged is not UNSET or "policy" in self.varies:
+            return None
+        try:
+            apart, closed = Fraction(str(policy.parameters["r"])), policy.parameters["closed"] is True
+        except (KeyError, ValueError, ZeroDivisionError):
+            return None
+        if space.kind not in _ON_MAPS:
+            return {"between": "states", "apart": in_short(apart, down=True), "closed": closed}
+        between = f"{'zones' if space.kind == 'zones' else 'cells'} whose centres are"
+        return {"between": between, "apart": length(float(apart)), "closed": closed}
+
+    @property
+    def joined(self) -> str:
+        """Of which two states a guarantee is: "any two states up to 3 apart", "any two of the 7 labels".
+
+        Of places that a covered distance is known of `CoveredDistance.places` says more.
+        """
+        return self.sentence("joined")
+
+    @property
+    def where(self) -> str:
+        """The two states, or places, that a guarantee is of."""
+        covered = self.covered_distance
+        # Places in one cell have one and the same answer anyhow.
+        return self.joined if covered is None or covered.metres == 0 else covered.places
+
+    @property
+    def unprotected_fit(self) -> bool:
+        """Whether the model was fitted on people whom nothing protects."""
+        fitted = self.model.people in ("others", "same") and self.model.people_known_by != "model"
+        return fitted and not (self.learning and self.learning.private)
 
     @property
     def promised(self) -> list[str]:

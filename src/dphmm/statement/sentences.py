@@ -31,6 +31,18 @@ _NO_ERROR, _LEAST_TOLD = 1e-9, 0.001
 _NEAREST_TO_SURE = "more than 99.9999 %"
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 _ORDINALS = ("second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
+#: Phrases that sentences of several parts share.
+PHRASES = {
+    # Of one state of a step: answers of other steps can tell more of it.
+    "ONE_ANSWER": "after the answer of that moment",
+    "OTHER_MOMENTS": "answers of other moments can tell more about that moment",
+    # What rests on the model holds for nobody who knows better how somebody moves.
+    "IF_BELIEVED": "for a reader who believes the model",
+    # What no reader of a file can check: provenance is in no hash.
+    "ORIGIN": "only the statement and the model file say where the model came from: no hash confirms it",
+    # Of whom all figures are where somebody may know the random words.
+    "REPLAYABLE": "for a reader who does not know the random words of the noise: who knows them finds the true states",
+}
 #: Between a number and its unit.
 UNIT_GAP = re.compile(r"(?<=[0-9]) (?=(?:k?m|%)(?![a-z]))")
 
@@ -41,7 +53,7 @@ def rendered(template: str, facts: Mapping[str, Any]) -> list[str]:
     >>> rendered("{{ plural(n, 'row') }} of {{ counted(p) }}", {"n": 1, "p": 3})
     ['1 row of three']
     """
-    lines = (" ".join(line.split(" ")).strip() for line in _template(template).render(facts).split("\n"))
+    lines = (line.strip() for line in _template(template).render(facts).split("\n"))
     return [line for line in lines if line]
 
 
@@ -53,9 +65,8 @@ def _template(text: str) -> jinja2.Template:
 @cache
 def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.globals |= {
-        function.__name__: function for function in (*SPOKEN, dependent_words, learned_words, together_words)
-    }
+    functions = (*SPOKEN, dependent_words, learned_words, together_words)
+    environment.globals |= PHRASES | {function.__name__: function for function in functions}
     environment.filters["exact"] = lambda told: Fraction(told.removeprefix("about "))
     return environment
 
@@ -166,6 +177,11 @@ def lasting(seconds: int) -> str:
     return f"{seconds:,} seconds"
 
 
+def within(block: str) -> str:
+    """ "a day", "in any 12 steps"."""
+    return block if block.startswith("a") and not block.startswith("any") else f"in {block}"
+
+
 def wrapped_row(label: str, *sentences: str) -> list[tuple[str, str]]:
     """The lines of sentences for a terminal of 80 columns, the label beside the first; a number stays with its unit."""
     lines = [
@@ -187,4 +203,5 @@ SPOKEN: tuple[Callable[..., str], ...] = (
     length,
     off,
     in_short,
+    within,
 )

@@ -15,51 +15,17 @@ from typing import Any, ClassVar, NamedTuple
 from msgspec import UNSET
 
 from dphmm.accounting.promise import Schedule, SequencePromise
-from dphmm.accounting.records import in_short
 from dphmm.statement.parts import Part, Verdict, document
 from dphmm.statement.release import ReleaseStatement
-from dphmm.statement.sentences import (
-    clock,
-    lasting,
-    length,
-    off,
-    sureness,
-    wrapped_row,
-)
+from dphmm.statement.sentences import clock, lasting, off, rendered, sureness, wrapped_row
 from dphmm.states.space import LABELS_WRONG
 
 #: An error of at most so many times that of somebody who knows the state is told as the state found.
 _AS_STATE = 1.1
-_NOTHING = "nothing: no answer has been published"
-#: Of which states a guarantee is, where a model excludes some of them at some step.
-ONLY_POSSIBLE = (
-    "only of states that the model and all earlier answers leave possible: another one is answered as its surrogate, "
-    "and may be told from its policy neighbours"
-)
-#: What no reader of a file can check: provenance is in no hash.
-ORIGIN = "only the statement and the model file say where the model came from: no hash confirms it"
-#: Nor, without a ledger, these two.
-NOISE = "only the statement says that the noise came from the operating system; give --ledger to check it"
-CAP = "; the cap is the statement's: give --ledger to check it"
-SO_STATED = " (so the statement says; dphmm check-release follows every choice)"
-#: Of whom all figures are where somebody may know the random words.
-REPLAYABLE = "for a reader who does not know the random words of the noise: who knows them finds the true states"
-#: Of one state of a step: answers of other steps can tell more of it.
-ONE_ANSWER = "after the answer of that moment"
-#: What rests on the model holds for nobody who knows better how somebody moves.
-IF_BELIEVED = "for a reader who believes the model"
-OTHER_MOMENTS = "answers of other moments can tell more about that moment"
-#: Kinds of states whose answers are places on a map.
-_ON_MAPS = ("grid", "h3", "zones")
-
-
 #: Why nothing is told of who stays.
 OTHER_TIMES = "answers of later blocks are made otherwise than those from step 1 on, which alone are simulated"
-
-
 #: The same of a file that has no blocks of any length.
 NO_BLOCKS = "nothing says for how long; a promise over the sequence does (--path-epsilon)"
-
 #: An error that may be so much off by chance is told as that.
 _CHANCE_TOLD = 0.05
 
@@ -91,10 +57,19 @@ class Leaving(NamedTuple):
         return _hours(self.error)
 
     @property
+    def time(self) -> str:
+        """The guess for all, to ten minutes: "7:50"."""
+        return clock(round(self.guess / 600) * 600)
+
+    @property
     def beside(self) -> str:
         """The other one, which may be nearer: what this reader does is no bound on what others can do."""
-        zone = "UTC" if self.zone == "+00:00" else f"({self.zone})"
-        return f"{_hours(self.without)} by guessing {clock(round(self.guess / 600) * 600)} {zone}"
+        return f"{_hours(self.without)} by guessing {self.time} {'UTC' if self.zone == '+00:00' else f'({self.zone})'}"
+
+    def document(self) -> dict[str, Any]:
+        """The figures for JSON."""
+        told = {"error_seconds": self.error, "guess_seconds": self.without}
+        return {**told, "guess": self.time, "zone": self.zone}
 
 
 def _hours(seconds: float) -> str:
@@ -178,31 +153,9 @@ class Found:
     @property
     def lines(self) -> list[str]:
         """The figures in words."""
-        error, without = off(self.error, self.unit), off(self.without, self.unit)
-        labels = self.unit == LABELS_WRONG
-        over = f" over {self.rows}" * bool(self.rows)
-        how = "off " * (not labels) + ("on average" if self.measured else f"expected{over}")
-        what = "which label somebody has" if labels else "where somebody is"
-        lines = [f"{what}: {error} {how}{self.in_units} ({without} without the file)"]
         who = stay_words(self.unit) + ", from the first row on" * (self.from_start and self.what != "sequence")
-        if self.stays:
-            if self.stays_known:
-                lines.append(f"{who}: known without the file")
-            else:
-                ends = self._ends(self.stays)
-                lines.append(f"{who}: {ends} ({off(self.stays_without, self.unit)} without)")
-        elif self.uncomputed:
-            lines.append(f"{who}: not computed: {self.uncomputed}")
-        elif self.planned:
-            whom = f"of people with rows of {self._whole}{' and ' * bool(self.answers)}{self.with_answers}"
-            base = f" ({off(self.stays_without, self.unit)} without)" * (not math.isnan(self.stays_without))
-            lines.append(f"{who}, {whom}: {self._ends(self.planned)}{base}")
-        if self.leaving is not None:
-            lines.append(f"when somebody left home: {self.leaving.figure} off ({self.leaving.beside})")
-        if self.by_plan:
-            unsure = f" ({by_chance(self.chance)})" * bool(by_chance(self.chance))
-            lines.append(f"so its plan says of invented people{unsure}; dphmm report tells it of the rows")
-        return lines
+        told = {"who": who, "unsure": by_chance(self.chance), "after_words": after_words}
+        return rendered(_FOUND, {**vars(self), **told, "found": self, "labels": self.unit == LABELS_WRONG})
 
     @property
     def stays_known(self) -> bool:
@@ -212,58 +165,37 @@ class Found:
     @property
     def with_answers(self) -> str:
         """Of how many answers in each block the figures are that are planned."""
-        if not self.answers:
-            return ""
         each = "" if self.what == "sequence" else f" in each {self.what}"
-        return f"{self.answers:,} answer{'s' * (self.answers != 1)}{each}"
-
-    @property
-    def _whole(self) -> str:
-        return "the whole sequence" if self.what == "sequence" else f"whole {self.what}s"
+        return f"{self.answers:,} answer{'s' * (self.answers != 1)}{each}" if self.answers else ""
 
     @property
     def in_units(self) -> str:
         """In which units a figure is that has no name of one."""
         return "" if self.unit in ("", "m", LABELS_WRONG) else f", in {self.unit}"
 
-    def _ends(self, stays: Sequence[tuple[int, float]]) -> str:
-        told = []
-        for number, (count, error) in enumerate(stays):
-            name = self.after(stays, number, "{:,}".format)
-            plain = number > 0 and name == after_words(self.what, count)
-            told.append(f"{off(error, self.unit)} after {f'{count:,}' if plain else name}")
-        return ", ".join(
-            one + (self.state_found(stays, number, "{:,}".format) if stays == self.stays else "")
-            for number, one in enumerate(told)
-        )
+    def ends(self, planned: bool, spelled: Callable[[int], str] = "{:,}".format) -> list[tuple[int, float, str, str]]:
+        """Of each figure of who stays, or of those ``planned``: blocks, error, how long, and that the state is found.
 
-    def after(self, stays: Sequence[tuple[int, float]], number: int, spelled: Callable[[int], str]) -> str:
-        """For how long a figure is: "1 day", "the 3 days of this file", "7 such days", "1 window (12 hours)".
-
-        More of them than the file has are supposed ones.
+        How long: "1 day", "the 3 days of this file", "7 such days" (more than the file has are supposed ones), "1
+        window (12 hours)". The first figure alone that is as near as knowing the state says that it is found.
         """
-        count, of_file = stays[number][0], stays == self.stays and self.blocks
-        what = f"{self.what}{'s' * (count != 1)}"
-        name = "the sequence" if self.what == "sequence" else f"{spelled(count)} {what}"
-        if of_file and self.what != "sequence":
-            name = f"the {name} of this file" if count == of_file > 1 else name
-            name = f"{spelled(count)} such {what}" if count > of_file else name
-        if stays == self.stays and not self.blocks and self.answers and self.what != "sequence":
-            # Nobody has such a block in the file: as many answers about one place tell as much.
-            name += f" of {spelled(self.answers)} answer{'s' * (self.answers != 1)}"
-        if number or self.seconds is None or self.what in OF_A_CLOCK:
-            return name
-        return f"{name} ({lasting(self.seconds)}{' each' * (count > 1)})"
-
-    def state_found(self, stays: Sequence[tuple[int, float]], number: int, spelled: Callable[[int], str]) -> str:
-        """What follows the first figure that is as near as knowing the state; empty for others."""
-        reached = [count for count, _ in stays if 0 < self.found_after <= count]
-        if not reached or reached[0] != stays[number][0]:
-            return ""
-        if self.by_then and number:
-            return f": its {self.state} is found by then"
-        since = "" if reached[0] == self.found_after else f" after {spelled(self.found_after)}"
-        return f": its {self.state} is found{since}"
+        told = []
+        reached = 0 if planned else next((count for count, _ in self.stays if 0 < self.found_after <= count), 0)
+        blocks, own = (0, False) if planned else (self.blocks, not self.blocks and self.answers > 0)
+        for number, (count, error) in enumerate(self.planned if planned else self.stays):
+            what, name, found = f"{self.what}{'s' * (count != 1)}", "the sequence", ""
+            if self.what != "sequence":
+                name = f"{spelled(count)} such {what}" if 0 < blocks < count else f"{spelled(count)} {what}"
+                name = f"the {name} of this file" if count == blocks > 1 else name
+                # Nobody has such a block in the file: as many answers about one place tell as much.
+                name += f" of {spelled(self.answers)} answer{'s' * (self.answers != 1)}" * own
+            if not number and self.seconds is not None and self.what not in OF_A_CLOCK:
+                name += f" ({lasting(self.seconds)}{' each' * (count > 1)})"
+            if count == reached:
+                since = "" if count == self.found_after else f" after {spelled(self.found_after)}"
+                found = f": its {self.state} is found{' by then' if self.by_then and number else since}"
+            told.append((count, error, name, found))
+        return told
 
     def document(self) -> dict[str, Any]:
         """The figures for JSON."""
@@ -281,15 +213,37 @@ class Found:
                 "state_found_after": (self.found_after or None) if self.stays and not self.by_then else None,
                 "in_file": self.blocks or None,
             },
-            "leaving": None
-            if self.leaving is None
-            else {
-                "error_seconds": self.leaving.error,
-                "guess_seconds": self.leaving.without,
-                "guess": clock(round(self.leaving.guess / 600) * 600),
-                "zone": self.leaving.zone,
-            },
+            "leaving": None if self.leaving is None else self.leaving.document(),
         }
+
+
+_FOUND = """
+{% macro after(planned) %}
+{% for count, error, name, state_found in found.ends(planned) %}
+{{ ", " * (not loop.first) }}{{ off(error, unit) }} after \
+{{ "{:,}".format(count) if not loop.first and name == after_words(what, count) else name }}{{ state_found }}\
+{% endfor %}
+{% endmacro %}
+{% set base = " (" ~ off(stays_without, unit) ~ " without)" %}
+{% if labels %}which label somebody has: {{ off(error, unit) }}{% else %}\
+where somebody is: {{ off(error, unit) }} off{% endif %} \
+{% if measured %}on average{% else %}expected{% if rows %} over {{ rows }}{% endif %}{% endif %}\
+{{ found.in_units }} ({{ off(without, unit) }} without the file)
+{% if stays and found.stays_known %}
+{{ who }}: known without the file
+{% elif stays %}
+{{ who }}: {{ after(False) }}{{ base }}
+{% elif uncomputed %}
+{{ who }}: not computed: {{ uncomputed }}
+{% elif planned %}
+{{ who }}, of people with rows of {{ "the whole sequence" if what == "sequence" else "whole " ~ what ~ "s" }}\
+{% if answers %} and {{ found.with_answers }}{% endif %}: {{ after(True) }}{{ base if stays_without == stays_without }}
+{% endif %}
+{% if leaving %}when somebody left home: {{ leaving.figure }} off ({{ leaving.beside }}){% endif +%}
+{% if by_plan %}
+so its plan says of invented people{% if unsure %} ({{ unsure }}){% endif %}; dphmm report tells it of the rows
+{% endif %}
+"""
 
 
 def stay_words(unit: str) -> str:
@@ -336,13 +290,6 @@ class InLedger:
         return f"{who}, and a reader of {'all' if self.queries > 1 else 'both'} finds more"
 
 
-#: When people were asked; ``moments``: the public times, or steps, of a file.
-_ASKED = """\
-{% if asked == "every" %}at every step{% elif asked == "planned" %}at fixed public {{ moments }}\
-{% else %}at times chosen from what was already published{% if as_stated %}{{ SO_STATED }}{% endif %}{% endif %}\
-"""
-
-
 class Published(Part, frozen=True, kw_only=True):
     """The counts of what was published.
 
@@ -368,45 +315,20 @@ class Published(Part, frozen=True, kw_only=True):
     unchecked: bool
 
     says: ClassVar[Mapping[str, str]] = {
-        "asked": _ASKED,
+        "asked": "{% if asked == 'every' %}at every step{% elif asked == 'planned' %}at fixed public {{ moments }}"
+        "{% else %}at times chosen from what was already published{% if as_stated %} (so the statement says; dphmm "
+        "check-release follows every choice){% endif %}{% endif %}",
+        "constants": "{% if public_constants == 1 %}1 of these answers has no noise and costs nothing"
+        "{% else %}{{ '{:,}'.format(public_constants) }} of these answers have no noise and cost nothing{% endif %}: "
+        "one state alone is possible there",
         "meaning": """
 {{ plural(answers, noun) }} of {% if people_answered %}{{ "{:,}".format(people_answered) }} of {% endif %}\
-{{ plural(people, "person", "people") }}, """
-        + _ASKED
-        + """\
+{{ plural(people, "person", "people") }}, {{ part.sentence("asked", moments="times") }}\
 {% if most_answers is not none %}, at most {{ "{:,}".format(most_answers) }} {{ within(of) }} for each person\
 {% if unchecked %} (so the statement says){% endif %}{% endif %}; {{ plural(rows, "row") }}
-{% if public_constants %}{{ constants_words(public_constants) }}{% endif +%}
+{% if public_constants %}{{ part.sentence("constants") }}{% endif +%}
 """,
     }
-
-    @classmethod
-    def stated(
-        cls,
-        statement: ReleaseStatement,
-        schedule: Schedule | None,
-        most: int | None,
-        block: str | None,
-        answered: int | None,
-        *,
-        as_stated: bool,
-        unchecked: bool,
-    ) -> Published:
-        """The counts of a statement, at ``most`` so many answers in a block; ``answered``: people with an answer."""
-        counts, labels = statement.published, statement.space.kind == "labels"
-        return cls(
-            answers=counts.rows - (statement.schedule.not_asked if statement.schedule is not UNSET else 0),
-            rows=counts.rows,
-            people=counts.subjects,
-            people_answered=answered if answered is not None and 0 < answered < counts.subjects else None,
-            public_constants=counts.public_constants,
-            asked="every" if schedule is None else schedule.kind,
-            most_answers=most,
-            of=block,
-            noun="noisy position" if on_map(statement) else f"noisy {'label' if labels else 'answer'}",
-            as_stated=as_stated,
-            unchecked=unchecked,
-        )
 
 
 class Bound(Part, frozen=True, kw_only=True):
@@ -443,13 +365,13 @@ class Guaranteed(Part, frozen=True, kw_only=True):
 {% if holds is false %}
 NOT PRIVATE: {{ whole.why }}
 {% else %}
-{{ where }}: {{ at_most(one_answer.sureness) }} sure {{ ONE_ANSWER }} (50 % before)
-{% if all_answers and (all_answers.answers != 1 or total != each) %}
+{{ whole.where }}: {{ at_most(one_answer.sureness) }} sure {{ ONE_ANSWER }} (50 % before)
+{% if all_answers and (all_answers.answers != 1 or all_answers.epsilon != one_answer.epsilon) %}
 two paths that {% if not promise.steps %}differ within \
 {{ all_answers.of if not promise.window else "{:,} steps".format(promise.window) }} only and {% endif %}\
 are equal or joined so at every step: {{ at_most(all_answers.sureness) }} after \
-{% if total == all_answers.answers * each and each == least %}all {{ "{:,}".format(all_answers.answers) }}\
-{% else %}all answers of all queries{% endif %} of {{ all_answers.of }}; \
+{% if each * all_answers.answers == all_answers.epsilon | exact and each == whole.epsilons[0] %}\
+all {{ "{:,}".format(all_answers.answers) }}{% else %}all answers of all queries{% endif %} of {{ all_answers.of }}; \
 {% if promise.steps and whole.sequence and whole.sequence.couples is true %}and so two states of one step, \
 {{ IF_BELIEVED }}{% else %}two states of one step can lose more{% endif +%}
 {% elif all_answers and not promise.steps %}
@@ -459,19 +381,20 @@ one answer {{ within(all_answers.of) }}, and no limit over longer times: each al
 {% if not confirmed %}
 so the statement says; without the policy nothing confirms it, nor a bound on all answers
 {% elif not all_answers %}
-{% if alone %}no limit for further answers; this one allows {{ one_answer.sureness }}\
+{% if counted == 1 %}no limit for further answers; this one allows {{ one_answer.sureness }}\
 {% else %}no limit for {{ "the whole sequence" if whole.model.step_seconds is none else "a day" }}: \
 {% if counted %}{{ "{:,}".format(counted) }} answers about one person in all, {% endif %}\
 each allows {{ one_answer.sureness }}{% endif %}{% if more %} of this file; {{ more }}{% endif +%}
 {{ OTHER_MOMENTS }}
 {% endif %}
 {% if only_possible %}
-{{ ONLY_POSSIBLE }}
+only of states that the model and all earlier answers leave possible: another one is answered as its surrogate, and \
+may be told from its policy neighbours
 {% endif %}
 {% if by_statement %}
 {{ ORIGIN }}
-{% if not ledger and whole.randomness.replayable_rows == 0 %}
-{{ NOISE }}
+{% if not ledger and whole.randomness.secure %}
+only the statement says that the noise came from the operating system; give --ledger to check it
 {% endif %}
 {% endif %}
 {% if holds == "unknown" %}
@@ -481,27 +404,6 @@ whether this holds is not known: {{ whole.why }}
 """,
     }
 
-    @classmethod
-    def stated(
-        cls, statement: ReleaseStatement, published: Published, promise: SequencePromise | None, *, all_possible: bool
-    ) -> Guaranteed:
-        """The bounds of what was published; none where nothing was, or where it is not private."""
-        one = every = None
-        bounded = published.answers and statement.private is not False
-        if bounded:
-            each = statement.epsilons[1]
-            one = Bound(epsilon=str(each), sureness=sureness(each))
-        if bounded and promise is not None:
-            total, most = promise.exact, published.most_answers
-            every = Bound(epsilon=str(total), sureness=sureness(total), answers=most, of=published.of)
-        return cls(
-            holds=statement.private,
-            covered_distance=_covered(statement) if published.answers else None,
-            one_answer=one,
-            all_answers=every,
-            only_possible=not all_possible if bounded else None,
-        )
-
 
 class NotProtected(Part, frozen=True, kw_only=True):
     """What these releases do not hide: the codes of the statement."""
@@ -510,9 +412,9 @@ class NotProtected(Part, frozen=True, kw_only=True):
 
     says: ClassVar[Mapping[str, str]] = {
         "meaning": """
-{% if on_map %}places one returns to; the part of town{% else %}states one returns to\
+{% if whole.on_map %}places one returns to; the part of town{% else %}states one returns to\
 {% if whole.policy.kind != "complete" %}; states that the policy does not join{% endif %}{% endif %}\
-{% if unprotected_fit %}; those whom the model was fitted on{% endif %}\
+{% if whole.unprotected_fit %}; those whom the model was fitted on{% endif %}\
 {% if not all_possible %}; moves that the model calls impossible{% endif %}; who is in the file, and \
 {{ "at which steps" if whole.model.step_seconds is none else "when" }}
 """,
@@ -548,66 +450,28 @@ epsilon sum {{ all }} of the person with most answers, {% if ledger %}of all fil
 {% else %}by the statement, which nothing confirms{% endif %}; give --policy
 {% else %}
 {% set over %}{% if ledger %} (all files and queries of the ledger){% else %}, by the answers of this file\
-{% if earlier %} and the {{ "{:,}".format(earlier) }} earlier ones that its estimates follow from{% endif %}\
-{% endif %}{% endset %}
+{% if whole.published.earlier_answers %} and the {{ "{:,}".format(whole.published.earlier_answers) }} earlier ones \
+that its estimates follow from{% endif %}{% endif %}{% endset %}
 {% if total is none %}
 epsilon sum {{ all }} of the person with most answers{{ over }}, {% if cap is not none %}the cap is \
 {{ in_short(cap) }}{% elif by_statement %}no cap is stated{% else %}no cap{% endif +%}
 {% else %}
-{% set whose = " by this file" if counts else "" if ledger or own else " by this query" %}
-{% if not ledger and nothing %}\
+{% set spent = epsilon_sum | exact %}
+{% set whose = "" if ledger else " by this file" if by_rows else "" if most == total else " by this query" %}
+{% if not ledger and spent == 0 %}\
 nothing of {{ in_short(total) }} {{ within(of) }} for each person{{ whose }}\
-{% elif not ledger and partly %}\
+{# How much of it lies in one block the statement does not say. #}\
+{% elif not ledger and spent < most | exact %}\
 at most {{ all }} in all for each person{{ over }}; the cap is {{ in_short(total) }} {{ within(of) }}{{ whose }}\
 {% else %}\
-at most {{ in_short(spent_in_block) }} of {{ in_short(total) }} {{ within(of) }} for each person{{ whose }}; \
-in all at most {{ all }}{{ over }}\
+at most {{ in_short([most | exact, spent] | min) }} of {{ in_short(total) }} {{ within(of) }} for each person\
+{{ whose }}; in all at most {{ all }}{{ over }}\
 {% endif %}\
-{% if enforced_by == "as stated" %}{{ CAP }}{% endif +%}
+{% if enforced_by == "as stated" %}; the cap is the statement's: give --ledger to check it{% endif +%}
 {% endif %}
 {% endif %}
 """,
     }
-
-    @classmethod
-    def stated(
-        cls,
-        statement: ReleaseStatement,
-        promise: SequencePromise | None,
-        block: str | None,
-        most: Fraction | None,
-        cap: Fraction | None,
-        ledger: InLedger | None,
-        *,
-        confirmed: bool,
-        unchecked: bool,
-    ) -> Spent:
-        """The budget of a release by its statement or, where there is one, by a ledger."""
-        if not confirmed:
-            # No limit is told of a policy that nobody knows.
-            promise = block = most = cap = None
-        return cls(
-            most=None if most is None else str(most),
-            total=None if promise is None else str(promise.exact),
-            of=block,
-            epsilon_sum=statement.totals.epsilon_sum if ledger is None else str(ledger.in_all),
-            counted_in="file" if ledger is None else "ledger",
-            cap=None if cap is None else str(cap),
-            enforced_by=None if promise is None else "as stated" if unchecked else "ledger",
-        )
-
-
-#: What sentences of several parts say.
-_PHRASES = {
-    "SO_STATED": SO_STATED,
-    "ONE_ANSWER": ONE_ANSWER,
-    "IF_BELIEVED": IF_BELIEVED,
-    "OTHER_MOMENTS": OTHER_MOMENTS,
-    "ONLY_POSSIBLE": ONLY_POSSIBLE,
-    "ORIGIN": ORIGIN,
-    "NOISE": NOISE,
-    "CAP": CAP,
-}
 
 
 #: The five answers, in the order in which they are told.
@@ -628,23 +492,21 @@ class Story:
 
     def document(self) -> dict[str, Any]:
         """The members that ``--json`` gains."""
-        found = self.still_found
-        return {
-            "published": document(self.published),
-            "guaranteed": document(self.guaranteed),
-            "still_found": None if found is None else found.document(),
-            "not_protected": document(self.not_protected),
-            "spent": document(self.spent),
-        }
+        parts = {name: getattr(self, name) for name in ANSWERS}
+        found = None if self.still_found is None else self.still_found.document()
+        return {name: document(part) if isinstance(part, Part) else found for name, part in parts.items()}
 
     def words(self, name: str) -> list[str]:
         """The sentences of one of the five answers."""
         if name in ("guaranteed", "still_found") and self.published.answers == 0:
-            return [_NOTHING]
-        if name == "still_found":
-            return [] if self.still_found is None else [*self.still_found.lines, *self.known["beside"]]
-        part: Part = getattr(self, name)
-        return part.said("meaning", self.statement, **self.known)
+            return ["nothing: no answer has been published"]
+        if name != "still_found":
+            part: Part = getattr(self, name)
+            return part.said("meaning", self.statement, **self.known)
+        if self.still_found is None:
+            return []
+        beside = "{% if more %}of this file; {{ more }}{% endif +%}{% if not secure %}{{ REPLAYABLE }}{% endif %}"
+        return [*self.still_found.lines, *rendered(beside, {**self.known, "secure": self.statement.randomness.secure})]
 
     def sentence(self, answer: str, name: str, **known: Any) -> str:
         """One named sentence of one of the five answers, of which other facts may be known."""
@@ -658,9 +520,7 @@ class Story:
         """
         told: list[tuple[str, str]] = []
         for name in ANSWERS:
-            words = self.words(name)
-            if not words and name == "still_found" and missing:
-                words = [missing]
+            words = self.words(name) or [missing] * bool(missing)
             told += wrapped_row(name.replace("_", " "), *words)
         return told
 
@@ -690,66 +550,71 @@ def story(
     ``followed``: whether every choice of a paced schedule was followed, beside the ledger. ``largest``: what the rows
     of anybody in a block sum to, where the file tells it; else it is bounded.
     """
-    (least, each), step = statement.epsilons, statement.model.step_seconds
-    most, block = (None, None) if promise is None else _block(promise, schedule, least, step)
-    total = None if promise is None else promise.exact
+    noun = "label" if statement.space.kind == "labels" else "answer"
+    (least, each), counts = statement.epsilons, statement.published
+    answers = counts.rows - (statement.schedule.not_asked if statement.schedule is not UNSET else 0)
     # What a ledger would confirm.
-    unchecked, more = as_stated and ledger is None, "" if ledger is None else ledger.more
+    unchecked = as_stated and ledger is None
     in_all = Fraction(statement.totals.epsilon_sum) if ledger is None else ledger.in_all
-    bound, needed = None, Fraction(0)
-    if promise is not None and most is not None:
+    bounded = answers and statement.private is not False
+    most = block = bound = every = None
+    if promise is not None:
+        total = promise.exact
+        most, block = _block(promise, schedule, least, statement.model.step_seconds)
         # Of a sequence that ends, the sum of the rows is its own.
-        needed = max(min(most * each, promise.exact), in_all if promise.steps is not None else Fraction(0))
-        bound = ledger.largest if ledger is not None else needed if largest is None else largest
-    beside = [f"of this file; {more}"] if more else []
-    count = in_all_counted(statement, each)
-    known = {
-        **_PHRASES,
-        "moments": "times",
-        "within": within,
-        "constants_words": constants_words,
-        "promise": promise,
-        "least": least,
-        "each": each,
-        "total": total,
-        "confirmed": confirmed,
-        "all_possible": all_possible,
-        "by_statement": as_stated,
-        "ledger": ledger,
-        "more": more,
-        "where": _where(statement),
-        "alone": count == 1,
-        "counted": count,
-        "on_map": on_map(statement),
-        "unprotected_fit": unprotected_fit(statement),
-        "earlier": statement.published.earlier_answers or 0,
-        "counts": ledger is None and largest is not None,
-        "own": needed == total,
-        "nothing": in_all == 0,
-        # How much of it lies in one block the statement does not say.
-        "partly": bound is not None and in_all < bound,
-        "spent_in_block": None if bound is None else min(bound, in_all),
-        "beside": beside if statement.randomness.secure else [*beside, REPLAYABLE],
-    }
-    published = Published.stated(
-        statement, schedule, most, block, answered, as_stated=as_stated and not followed, unchecked=unchecked
-    )
-    return Story(
-        published=published,
-        guaranteed=Guaranteed.stated(statement, published, promise, all_possible=all_possible),
-        still_found=found if published.answers else None,
-        not_protected=NotProtected(codes=list(statement.not_protected)),
-        spent=Spent.stated(statement, promise, block, bound, cap, ledger, confirmed=confirmed, unchecked=unchecked),
-        statement=statement,
-        known=known,
-    )
-
-
-def in_all_counted(statement: ReleaseStatement, each: Fraction) -> int | None:
-    """How many answers the person with most has, where the sum of their epsilons tells; else None."""
+        bound = max(min(most * each, total), in_all if promise.steps is not None else Fraction(0))
+        bound = ledger.largest if ledger is not None else bound if largest is None else largest
+        if bounded:
+            every = Bound(epsilon=str(total), sureness=sureness(total), answers=most, of=block)
     # Public constants have an answer and no epsilon, and steps may have one of their own; a sum may be rounded up.
-    count = Fraction(statement.totals.epsilon_sum) / each
-    return int(count) if count.denominator == 1 and len(set(statement.epsilons)) == 1 else None
+    counted = Fraction(statement.totals.epsilon_sum) / each
+    # No limit is told of a policy that nobody knows.
+    limit = promise if confirmed else None
+    return Story(
+        published=Published(
+            answers=answers,
+            rows=counts.rows,
+            people=counts.subjects,
+            people_answered=answered if answered is not None and 0 < answered < counts.subjects else None,
+            public_constants=counts.public_constants,
+            asked="every" if schedule is None else schedule.kind,
+            most_answers=most,
+            of=block,
+            noun=f"noisy {'position' if statement.on_map else noun}",
+            as_stated=as_stated and not followed,
+            unchecked=unchecked,
+        ),
+        guaranteed=Guaranteed(
+            holds=statement.private,
+            covered_distance=_covered(statement) if answers else None,
+            one_answer=Bound(epsilon=str(each), sureness=sureness(each)) if bounded else None,
+            all_answers=every,
+            only_possible=not all_possible if bounded else None,
+        ),
+        still_found=found if answers else None,
+        not_protected=NotProtected(codes=list(statement.not_protected)),
+        spent=Spent(
+            most=None if limit is None else str(bound),
+            total=None if limit is None else str(limit.exact),
+            of=None if limit is None else block,
+            epsilon_sum=statement.totals.epsilon_sum if ledger is None else str(ledger.in_all),
+            counted_in="file" if ledger is None else "ledger",
+            cap=str(cap) if confirmed and cap is not None else None,
+            enforced_by=None if limit is None else "as stated" if unchecked else "ledger",
+        ),
+        statement=statement,
+        known={
+            "promise": promise,
+            "ledger": ledger,
+            "each": each,
+            "confirmed": confirmed,
+            "all_possible": all_possible,
+            "by_statement": as_stated,
+            "by_rows": largest is not None,
+            "counted": int(counted) if counted.denominator == 1 and least == each else None,
+            "more": "" if ledger is None else ledger.more,
+        },
+    )
 
 
 def _block(promise: SequencePromise, schedule: Schedule | None, epsilon: Fraction, step: int | None) -> tuple[int, str]:
@@ -766,85 +631,10 @@ def _block(promise: SequencePromise, schedule: Schedule | None, epsilon: Fractio
     return most, f"each {length:,} steps" if length > 1 else "each step"
 
 
-def within(block: str) -> str:
-    """ "a day", "in any 12 steps"."""
-    return block if block.startswith("a") and not block.startswith("any") else f"in {block}"
-
-
-def constants_words(count: int) -> str:
-    """That some of the answers are of steps at which one state alone is possible."""
-    if count == 1:
-        return "1 of these answers has no noise and costs nothing: one state alone is possible there"
-    return f"{count:,} of these answers have no noise and cost nothing: one state alone is possible there"
-
-
-def on_map(statement: ReleaseStatement) -> bool:
-    """Whether answers are places on a map, whether or not a distance between them is known to be covered."""
-    return bool(statement.covered_distance) or statement.space.kind in _ON_MAPS
-
-
-def _reach(statement: ReleaseStatement) -> tuple[str, str, bool] | None:
-    """What a policy of distance joins: ("zones whose centres are", "3,000 m", whether those exactly so far apart too).
-
-    Nothing of policies of another kind, or of single steps, and where states are answered as others. A distance is
-    rounded down.
-    """
-    policy, space = statement.policy, statement.space
-    if policy.kind != "radius" or not policy.parameters or space.merged is not UNSET or "policy" in statement.varies:
-        return None
-    try:
-        apart, closed = Fraction(str(policy.parameters["r"])), policy.parameters["closed"] is True
-    except (KeyError, ValueError, ZeroDivisionError):
-        return None
-    if space.kind in _ON_MAPS:
-        return f"{'zones' if space.kind == 'zones' else 'cells'} whose centres are", length(float(apart)), closed
-    return "states", in_short(apart, down=True), closed
-
-
-def _one_cell(statement: ReleaseStatement) -> bool:
-    """Whether no distance between places is covered; those in one cell have one and the same answer anyhow."""
-    covered = statement.covered_distance
-    return covered is None or covered.metres == 0
-
-
 def _covered(statement: ReleaseStatement) -> dict[str, Any] | None:
     """The covered distance, or else how far apart states are that the policy joins; None where neither is known."""
-    covered, reach = statement.covered_distance, _reach(statement)
+    covered, reach = statement.covered_distance, statement.reach
     facts = None if covered is None else document(covered)
-    if not _one_cell(statement) or reach is None:
+    if reach is None or (covered is not None and covered.metres != 0):
         return facts
-    between, apart, closed = reach
-    none = {"metres": None, "ground_metres": None}
-    return (facts or none) | {"between": between, "apart": apart, "closed": closed}
-
-
-def _where(statement: ReleaseStatement) -> str:
-    """Of which two states a guarantee is."""
-    covered = statement.covered_distance
-    return joined_words(statement) if covered is None or covered.metres == 0 else covered.places
-
-
-def joined_words(statement: ReleaseStatement) -> str:
-    """Of which two states a guarantee is: "any two states up to 3 apart", "any two of the 7 labels".
-
-    Of places that a covered distance is known of `CoveredDistance.places` says more.
-    """
-    kind = statement.space.kind
-    what = {"labels": "labels", "zones": "zones"}.get(kind, "cells" if kind in _ON_MAPS else "states")
-    if "policy" in statement.varies:
-        return f"any two {what} that the policy of their step joins"
-    if statement.policy.kind == "complete":
-        return f"any two of the {statement.space.states:,} {what}"
-    reach = _reach(statement)
-    if reach is None:
-        return f"any two {what} that the policy joins"
-    which, apart, closed = reach
-    place = " on the map" * (kind in _ON_MAPS)
-    return f"any two {which} {'up to' if closed else 'less than'} {apart} apart{place}"
-
-
-def unprotected_fit(statement: ReleaseStatement) -> bool:
-    """Whether the model was fitted on people whom nothing protects."""
-    learning = statement.learning
-    fitted = statement.model.people in ("others", "same") and statement.model.people_known_by != "model"
-    return fitted and not (learning and learning.private)
+    return (facts or {"metres": None, "ground_metres": None}) | reach
