@@ -71,6 +71,21 @@ class Unreadable(Exception):
     """A file that cannot be read, in one line."""
 
 
+#: What a document raises that is not of the form that it should have.
+MALFORMED = (
+    ArithmeticError,
+    AttributeError,
+    EOFError,
+    LookupError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+    struct.error,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+
+
 class Unknown(Exception):
     """Why something cannot be told; ``key``: what another program may have looked at instead."""
 
@@ -235,18 +250,9 @@ def spelled(name: str, text: str) -> bool:
 
 def float_in_csv(value: float) -> str:
     """A float as a release writes it: the shortest digits, powers of ten from 1e10 on and below 1e-6."""
-    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
-    assert isinstance(exponent, int)
-    stated, power = "".join(map(str, digits)), len(digits) + exponent - 1
-    minus = "-" if sign else ""
-    if value == 0:
-        return f"{minus}0"
-    if not -6 <= power < 10:
-        return f"{minus}{stated[0]}{'.' + stated[1:] if stated[1:] else ''}e{power:+d}"
-    if power < 0:
-        return f"{minus}0.{'0' * (-power - 1)}{stated}"
-    whole = stated.ljust(power + 1, "0")
-    return f"{minus}{whole[: power + 1]}{'.' + whole[power + 1 :] if whole[power + 1 :] else ''}"
+    number = Decimal(repr(value)).normalize()
+    power = number.adjusted()
+    return f"{number:f}" if -6 <= power < 10 else f"{number.scaleb(-power).normalize():f}e{power:+d}"
 
 
 def in_csv(name: str, text: str) -> str:
@@ -403,11 +409,12 @@ class Release:
         """A column as the floats that were released."""
         if name not in self.cells:
             raise Unreadable(f"{self.path}: got no column {name}; expected a released file")
-        try:
-            stated = {cell: float(cell) for cell in set(self.cells[name])}
-        except ValueError:
-            odd = next(cell for cell in self.cells[name] if not _is_float(cell))
-            raise Unreadable(f"{self.path}: got {odd[:40]!r} as {name}; expected a number") from None
+        stated = {}
+        for cell in set(self.cells[name]):
+            try:
+                stated[cell] = float(cell)
+            except ValueError:
+                raise Unreadable(f"{self.path}: got {cell[:40]!r} as {name}; expected a number") from None
         return [stated[cell] for cell in self.cells[name]]
 
     @cached_property
@@ -437,14 +444,6 @@ class Release:
             if _TIME.fullmatch(text):
                 raise Unknown(f"times beyond the years that are computed here: {text[:40]}", "times") from None
             raise Unreadable(f"{self.path}: got {text[:40]!r} as a time; expected one as it was released") from None
-
-
-def _is_float(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 # The privacy statement: its members and their forms. A form is a type, a pattern of text, the values that may stand
@@ -479,7 +478,7 @@ MEMBERS: dict[str, Any] = {
     "covered_distance": ({"metres": (float, int, "any"), "ground_metres": (float, int, "any")}, None),
     "constraint": re.compile(r"support|delta=[0-9./e\-]{1,40}"),
     "mechanism": {
-        "asked": re.compile(f"auto|{'|'.join(MECHANISMS)}|made-table:[0-9a-f]{{64}}"),
+        "asked": _ASKED,
         "chosen": dict,
         "protection": _NAME,
         "start": ("before", "at"),
@@ -621,18 +620,7 @@ class Model:
                 if sum(member.file_size for member in archive.infolist()) > MOST_BYTES:
                     raise ValueError("more than it may hold")
                 self.arrays = {name: self._array(archive.read(name)) for name in archive.namelist() if name != "sha256"}
-        except (
-            OSError,
-            zipfile.BadZipFile,
-            zlib.error,
-            ValueError,
-            struct.error,
-            KeyError,
-            IndexError,
-            EOFError,
-            RuntimeError,
-            OverflowError,
-        ) as error:
+        except (OSError, *MALFORMED) as error:
             raise Unreadable(f"{path}: got no model ({error}); expected a model file of dphmm") from None
         try:
             self.meta = parsed(bytes(self.arrays["meta.npy"][1]))
@@ -652,7 +640,7 @@ class Model:
             if "space/merges.npy" in self.arrays:
                 pairs = self._values("space/merges")
                 self.merge([list(pairs[i : i + 2]) for i in range(0, len(pairs), 2)])
-        except (KeyError, ValueError, TypeError, AttributeError, RecursionError):
+        except MALFORMED:
             raise Unreadable(f"{path}: got a file without a chain and its states; expected a model of dphmm") from None
 
     def _require_chain(self) -> None:
@@ -890,7 +878,7 @@ class Policy:
             self.merges = [list(map(int, pair)) for pair in self.document.get("merges", [])]
             if not isinstance(self.parameters, dict) or any(len(pair) != 2 for pair in self.merges):
                 raise TypeError("no policy")
-        except (KeyError, TypeError, ValueError, AttributeError):
+        except MALFORMED:
             raise Unreadable(f"{path}: got no policy; expected a policy file of dphmm") from None
 
     @property
@@ -1074,7 +1062,7 @@ class Plan:
             ):
                 raise ValueError("a state that is none")
             self.table = None if stated.get("table") is None else PlainTable(stated["table"], self.laws[0])
-        except (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError, OverflowError) as error:
+        except MALFORMED as error:
             raise Unreadable(
                 f"plans: got a plan without its parts ({error}); expected those that dphmm check-release writes"
             ) from None
@@ -1416,17 +1404,7 @@ class Checker:
                 what()
             except Unknown as error:
                 self.report.leave(check.removesuffix(" of the ledger"), str(error), error.key)
-            except (
-                KeyError,
-                TypeError,
-                ValueError,
-                OverflowError,
-                AttributeError,
-                IndexError,
-                ZeroDivisionError,
-                RecursionError,
-                struct.error,
-            ) as error:
+            except MALFORMED as error:
                 self.report.add("wrong", check, f"a part is missing or of another form ({type(error).__name__})")
         return self.report
 
