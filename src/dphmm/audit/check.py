@@ -190,8 +190,7 @@ def check_release(
         made.choose(epsilon, initials, step_choices, choices)
         made.make_plans_again()
         made.write(ledger_file)
-        made.verify()
-        return made.found()
+        return made.verify()
 
 
 class _Release:
@@ -242,20 +241,12 @@ class _Release:
         except InvalidInput:
             self.space = own
         self.policy = policy if policy is not None or self.statement is None else self._described(self.statement.policy)
-        table = None
+        self.rows, table = _plain_rows(self.released, self.folder)
         if self.path is None:
-            table = as_released(to_arrow(self.released, column_list(self.released)))
             self.facts["file"] = None
-            self.rows = self.folder / "rows.csv"
-        elif is_json_lines(self.path) or table_format(self.path) != ".parquet":
-            self.rows = self.path
-        else:
-            table = read_table(self.path, text={"user", "z", "estimate", "plan"})
+        elif table is not None:
             self.facts["file"] = {"name": self.path.name, "sha256": file_digest(self.path)}
-            self.rows = self.folder / "rows.csv"
             self._look_at_parquet(self.path, table)
-        if table is not None:
-            write_table(self.rows, as_released(table))
         try:
             self.file = ReleasedFile.read(self.released, self.space)
         except DphmmError as error:
@@ -275,7 +266,7 @@ class _Release:
         """What a Parquet file holds beside its rows, and whether it is the one that a release writes of them."""
         self.checks += look_beside_columns(path)
         again = self.folder / "again.parquet"
-        write_table(again, as_released(table))
+        write_table(again, table)
         if again.read_bytes() == path.read_bytes():
             self.checks.append((OK, "bytes", "the Parquet file written again from its rows is the same"))
         else:
@@ -483,30 +474,26 @@ class _Release:
         path.write_text(json.dumps(told, allow_nan=False) + "\n", encoding="utf-8")
         self.arguments += [f"--{name}", str(path)]
 
-    def verify(self) -> None:
-        """Run `verify_release.py` on all of it, in a process that has nothing of this package."""
+    def verify(self) -> CheckedRelease:
+        """Run `verify_release.py` on all of it, in a process that has nothing of this package; the verdict."""
         program = [sys.executable, "-I", str(verify_release.__file__), str(self.rows), "--json", *self.arguments]
         done = subprocess.run(program, capture_output=True, text=True, check=False)
         if done.returncode == verify_release.UNREADABLE or not done.stdout:
             came, _, expected = done.stderr.strip().removeprefix("error: ").partition("; expected ")
             raise InvalidInput("released", came[-300:], expected or "a released file")
         self.checks += [(WRONG, "plans", verify_release.printable(told)) for told in self.findings.sentences]
-        for word, check, figure in json.loads(done.stdout)["lines"]:
+        found = json.loads(done.stdout)
+        for word, check, figure in found["lines"]:
             # Of rows that came in another form, what was written of them says nothing.
             if not ("file" in self.facts and check == "bytes" and "of the statement" not in figure):
                 self.checks.append((word, check, figure))
-
-    def found(self) -> CheckedRelease:
-        """The verdict."""
-        rows = verify_release.Release(self.rows)
-        replay = self.replay
         return CheckedRelease(
-            rows=len(rows),
-            users=len(rows.users),
-            plans=len({*rows.plan} - {""}),
-            verdicts=() if replay is None else tuple(replay.verdicts.values()),
+            rows=found["rows"],
+            users=found["users"],
+            plans=found["plans"],
+            verdicts=() if self.replay is None else tuple(self.replay.verdicts.values()),
             checks=tuple(self.checks),
-            plans_made=() if replay is None else tuple(replay.plans_made.values()),
+            plans_made=() if self.replay is None else tuple(self.replay.plans_made.values()),
         )
 
 
@@ -528,6 +515,19 @@ def look_beside_columns(path: Path) -> list[tuple[str, str, str]]:
     if gap:
         found.append((WRONG, "bytes", f"{gap:,} bytes of the Parquet file belong to no column"))
     return found
+
+
+def _plain_rows(released: Any, folder: Path) -> tuple[Path, Any]:
+    """The file of text that has these rows, and of a frame or a Parquet file its table, too: then it is a new one."""
+    if not isinstance(released, (str, os.PathLike)):
+        table = to_arrow(released, column_list(released))
+    elif is_json_lines(released) or table_format(released) != ".parquet":
+        return Path(released), None
+    else:
+        table = read_table(released, text={"user", "z", "estimate", "plan"})
+    table, path = as_released(table), folder / "rows.csv"
+    write_table(path, table)
+    return path, table
 
 
 def _of_table(choices: Mapping[str, Any], step_choices: StepChoices | None) -> dict[str, Any]:
@@ -610,37 +610,22 @@ def require_right(
 
     Raises InvalidInput for the first thing that is wrong.
     """
-    with TemporaryDirectory() as folder:
-        path = Path(released) if isinstance(released, (str, os.PathLike)) else None
-        if path is None or not (is_json_lines(path) or table_format(path) != ".parquet"):
-            table = to_arrow(released, column_list(released)) if path is None else read_table(path, text=_TEXTS)
-            path = Path(folder) / "rows.csv"
-            write_table(path, as_released(table))
-        try:
-            rows = verify_release.Release(path)
-            report = _compared(rows, statement, facts, ledger, whole)
-        except verify_release.Unreadable as error:
-            came = str(error).partition(": got ")[2].partition("; expected")[0]
-            raise InvalidInput("released", came or "rows that cannot be read", "rows as dphmm released them") from None
-    wrong = next((f"{check}: {figure}" for word, check, figure in report.lines if word == WRONG), None)
-    if wrong is not None:
-        raise InvalidInput("statement", f"{name}, and {wrong}", "a released file and its statement as dphmm wrote them")
-    return [f"{check}: {figure}" for word, check, figure in report.lines if word == LEFT and check != "members"]
-
-
-def _compared(
-    rows: verify_release.Release,
-    statement: ReleaseStatement,
-    facts: Mapping[str, Any] | None,
-    ledger: dict[str, Any] | None,
-    whole: bool,
-) -> verify_release.Report:
-    """The report of the checks that need rows, statement and facts alone."""
+    # That other files have answers, too, and which file this is, is compared by check_release.
     looked_at = dict.fromkeys(("file", "totals"), "not compared here")
     told = {"members": {"file": None, **(facts or {})}, "looked_at": looked_at}
+    try:
+        with TemporaryDirectory() as folder:
+            rows = verify_release.Release(_plain_rows(released, Path(folder))[0])
+    except verify_release.Unreadable as error:
+        came = str(error).partition(": got ")[2].partition("; expected")[0]
+        raise InvalidInput("released", came or "rows that cannot be read", "rows as dphmm released them") from None
     checker = verify_release.Checker(rows, document(statement), ledger=ledger, facts=told)
     checker.partial = not whole
-    return checker.run(*(_OF_WHOLE if whole else _OF_A_PART))
+    lines = checker.run(*(_OF_WHOLE if whole else _OF_A_PART)).lines
+    wrong = next((f"{check}: {figure}" for word, check, figure in lines if word == WRONG), None)
+    if wrong is not None:
+        raise InvalidInput("statement", f"{name}, and {wrong}", "a released file and its statement as dphmm wrote them")
+    return [f"{check}: {figure}" for word, check, figure in lines if word == LEFT and check != "members"]
 
 
 def require_confirmed(
@@ -670,7 +655,6 @@ def require_confirmed(
     return found, left
 
 
-_TEXTS = ("user", "z", "estimate", "plan")
 _OF_A_PART = (
     "rows",
     "statement",

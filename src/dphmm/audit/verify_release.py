@@ -2517,15 +2517,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--plans", help="the plans, as `dphmm check-release --plain FOLDER` writes them")
     parser.add_argument("--ledger", help="the ledger, ledger.db, which its owner has")
     parser.add_argument("--facts", help="what follows from model and policy, as `dphmm check-release` computes it")
-    parser.add_argument("--json", action="store_true", help="print one JSON object: code, and lines of three texts")
+    parser.add_argument(
+        "--json", action="store_true", help="print one JSON object: code, counts, and lines of three texts"
+    )
     given = parser.parse_args(arguments)
     try:
-        report = Checker.of(given).run()
+        checker = Checker.of(given)
+        report, file = checker.run(), checker.file
     except Unreadable as error:
         print(f"error: {printable(str(error))}", file=sys.stderr)
         return UNREADABLE
     if given.json:
-        print(json.dumps({"code": report.code, "lines": report.lines}))
+        counts = {"rows": len(file), "users": len(file.users), "plans": len({*file.plan} - {""})}
+        print(json.dumps({"code": report.code, **counts, "lines": report.lines}))
         return report.code
     for word, check, figure in report.lines:
         print(f"{word:<13}  {check}: {figure}")
