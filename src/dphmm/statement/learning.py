@@ -80,6 +80,14 @@ Other models learned from the same people: what each of them costs adds up.
 Releases made with the model: they have a promise of their own, and its cost adds to this one.
 What holds of people in general: a model that is any good tells it, whether or not a person took part.
 """,
+        "all": """
+epsilon {{ epsilon }}, delta {{ delta }}: {{ part.sentence() }}
+{{ part.sentence("record") }}
+{% if together %}
+together epsilon {{ together.epsilon }}, delta {{ together.delta }}: {{ part.both() }}; {{ part.both("costs") }}
+{% endif %}
+{{ part.said("not_covered") | join("\\n") }}
+""",
         "others": "left out: the model is of other people than those released, as the data owner says",
     }
 
@@ -87,24 +95,13 @@ What holds of people in general: a model that is any good tells it, whether or n
     def of(cls, event: LearningEvent, sum_cost: Fraction | None = None) -> Learning:
         """The facts of a fit; with the sum of one person's costs also what both lose together."""
         both = None if sum_cost is None else together(event, sum_cost).value
-        return cls(
+        return cls.from_attributes(
+            event,
             private=event.secure,
             epsilon=shown(learned(event).value),
             delta=shown(event.delta),
-            neighbours=event.neighbours,
-            unit=event.unit,
-            max_length=event.max_length,
-            max_sequences=event.max_sequences,
             together=None if both is None else Together(epsilon=shown(both), delta=shown(event.delta)),
         )
-
-    def all_said(self) -> list[str]:
-        """Every sentence of a fit."""
-        told = [f"epsilon {self.epsilon}, delta {self.delta}: {self.sentence()}", *self.said("record")]
-        if self.together is not None:
-            both = self.together
-            told.append(f"together epsilon {both.epsilon}, delta {both.delta}: {self.both()}; {self.both('costs')}")
-        return [*told, *self.said("not_covered")]
 
     def both(self, name: str = "meaning", ledger: bool = False) -> str:
         """A sentence of what the model and the releases of one person lose together; ``ledger``: of all its files."""

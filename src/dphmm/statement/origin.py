@@ -2,36 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from dphmm._checks import one_of
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import GEOMETRY
 from dphmm.statement.parts import Verdict
+from dphmm.statement.sentences import rendered
 
 #: Who the model was fitted on: "others" than the released people (or nobody), the "same", or "unknown".
 MODEL_PEOPLE = ("unknown", "others", "same")
 #: How that is known: the data owner says so, user names were compared, the two tables are one file, or the model's
 #: file says that it was made from geometry alone.
 KNOWN_BY = {"unknown": (None,), "others": ("owner", "names", "model"), "same": ("owner", "names", "file")}
-#: How it is known whom a model was fitted on, by ``people`` and ``known_by``.
-KNOWN = (
-    "{% set by = known_by %}{% if by == 'names' and people == 'others' %}as far as user names tell: none released here "
-    "is among those of the table it was fitted on (one person under two names would not be noticed)"
-    "{% elif by == 'names' %}as user names tell: at least one released here is among those of the table it was fitted "
-    "on{% elif by == 'file' %}as the two tables are the same file{% elif by == 'model' %}as its file says{% else %}as "
-    "the data owner says{% endif %}"
-)
+_NAMES = {
+    "others": "as far as user names tell: none released here is among those of the table it was fitted on (one person "
+    "under two names would not be noticed)",
+    "same": "as user names tell: at least one released here is among those of the table it was fitted on",
+}
 #: Why released people have no promise, or why it is not known whether they have one.
 AGAINST = {
     "replayable bits": "replayable bits: whoever knows the seed can take the noise away",
-    "fitted on released": f"the model was fitted without privacy on people released here, {KNOWN}",
+    "fitted on released": "the model was fitted without privacy on people released here, {{ known }}",
 }
 DOUBTS = {
     "no epsilon of the fit": "the model says that it was fitted with differential privacy and not with which epsilon, "
     "and nobody said that this was without data of the people released",
-    "made from released": f"the model was made from data of people released here, {KNOWN}, and nothing records that "
+    "made from released": "the model was made from data of people released here, {{ known }}, and nothing records that "
     "this was done with differential privacy",
     "fitted on unknown people": "the model was fitted without privacy, and nobody said whether on people released here",
     "unknown origin": "nothing says whose data the model was made from, and whether people released here are among "
@@ -56,6 +54,18 @@ class Whom(NamedTuple):
             named = ", ".join(map(str, KNOWN_BY[people]))
             raise InvalidInput("known_by", known_by, f"of model_people {people!r} one of {named}")
         return cls(people, known_by)
+
+    @property
+    def known(self) -> str:
+        """How that is known, in words."""
+        if self.known_by == "names":
+            return _NAMES[self.people]
+        evidence = {"file": "as the two tables are the same file", "model": "as its file says"}
+        return evidence.get(str(self.known_by), "as the data owner says")
+
+    def whys(self, found: Sequence[str]) -> list[str]:
+        """Codes of `REASONS` in words."""
+        return [sentence for code in found for sentence in rendered(REASONS[code], {"known": self.known})]
 
 
 UNKNOWN = Whom("unknown", None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, ClassVar, TypeVar, get_args
+from typing import Annotated, Any, ClassVar, Self, TypeVar, get_args
 
 import msgspec
 from msgspec import UNSET, Meta, Struct
@@ -41,6 +41,12 @@ class Part(Struct, frozen=True):
     """
 
     says: ClassVar[Mapping[str, str]] = {}
+
+    @classmethod
+    def from_attributes(cls, source: Any, **more: Any) -> Self:
+        """A part whose members are given, or else the attributes of the source that are called as they are."""
+        taken = {name: getattr(source, name) for name in cls.__struct_fields__ if name not in more}
+        return cls(**taken, **more)
 
     def said(self, name: str = "meaning", whole: Part | None = None, **known: Any) -> list[str]:
         """The sentences of one of its templates."""

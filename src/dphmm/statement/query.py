@@ -235,21 +235,18 @@ class QueryStatement(Part, frozen=True, kw_only=True):
             hidden = ["many people", "dependent units", "rows of others", "several answers about rows"]
         elif event.neighbours == "replace":
             hidden = ["presence", *hidden]
-        return cls(
+        return cls.from_attributes(
+            event,
             format=FORMAT,
             kind="query",
             software=Software(name="dphmm", version=version("dphmm")),
-            query=event.query,
             private=private,
             reasons=reasons,
-            record=event.record,
             unit=unit,
             epsilon=None if private is False else str(event.claimed),
-            neighbours=event.neighbours,
             per_record=shown(event.per_record) if event.secure else None,
             dependence=dependence,
             model_people=model_people,
-            mechanism=event.mechanism,
             noise=[
                 Noise(of=part.name, sensitivity=shown(part.sensitivity), scale=shown(part.scale))
                 for part in event.parts
@@ -258,6 +255,7 @@ class QueryStatement(Part, frozen=True, kw_only=True):
             domain=dict(domain),
             replayable=not event.secure,
             not_protected=[*hidden, *not_protected],
+            file=UNSET,
         )
 
     @property

@@ -37,7 +37,6 @@ from dphmm.statement.learning import Learning
 from dphmm.statement.origin import (
     AGAINST,
     DOUBTS,
-    KNOWN,
     MODEL_PEOPLE,
     NOBODY,
     REASONS,
@@ -59,6 +58,7 @@ from dphmm.statement.parts import (
     Text,
     Texts,
     Verdict,
+    member,
     rule,
     schema,
 )
@@ -216,8 +216,8 @@ class Merged(Part, frozen=True, kw_only=True):
     pairs: list[Pair] | None
 
     says: ClassVar[Mapping[str, str]] = {
-        "meaning": "{{ count }} of {{ states }} states are answered as another state, their partner: the answer is "
-        "exactly as likely from a merged state as from its partner, and says where the partner is.",
+        "meaning": "{{ count }} of {{ whole.space.states }} states are answered as another state, their partner: the "
+        "answer is exactly as likely from a merged state as from its partner, and says where the partner is.",
     }
 
 
@@ -244,10 +244,9 @@ class Space(Part, frozen=True, kw_only=True):
         """The facts of a space."""
         pairs = space.merges.tolist()
         short = len(json.dumps(pairs)) <= _LONGEST_PARAMETERS
-        return cls(
-            kind=space.kind,
+        return cls.from_attributes(
+            space,
             states=space.n_states,
-            dimension=space.dimension,
             pitch=[float(pitch) for pitch in space.pitch],
             sha256=space.digest,
             merged=Merged(count=len(pairs), pairs=pairs if short else None) if pairs else UNSET,
@@ -279,7 +278,6 @@ class Model(Part, frozen=True, kw_only=True):
     people_known_by: Annotated[str | None, rule(enum=["owner", "names", "file", "model", None])]
 
     says: ClassVar[Mapping[str, str]] = {
-        "known": KNOWN.replace("known_by %}", "people_known_by %}", 1),
         "meaning": """
 {% if private is true %}
 Fitted with differential privacy: what the model itself loses about people adds to the releases.\
@@ -323,7 +321,12 @@ was fitted on no bound holds, because the model itself can show one person's mov
 
     def origin(self, learned: bool) -> str:
         """What the model's origin means for the promise; ``learned``: whether a record of its noise is known."""
-        return self.sentence("meaning", learned=learned, known=self.sentence("known"))
+        return self.sentence(learned=learned, known=self.whom.known)
+
+    @property
+    def whom(self) -> Whom:
+        """Whom it was fitted on, seen from those released, and how that is known."""
+        return Whom(self.people, self.people_known_by)
 
 
 class Plans(Part, frozen=True, kw_only=True):
@@ -403,7 +406,7 @@ class SequenceBound(Part, frozen=True, kw_only=True):
 
     says: ClassVar[Mapping[str, str]] = {
         "meaning": """
-{{ promise }}
+{{ whole.promise.sentence() }}
 {% if whole.private is not true %}Whether this holds is said by `private`, with its reasons.{% endif +%}
 Two paths of a subject are neighbouring if at every step their two states are equal or hide each other: an edge of \
 {{ "that step's" if "policy" in whole.varies else "the" }} policy joins them, or one is the partner that a release of \
@@ -420,18 +423,6 @@ of the policy are likely: that is the policy leakage under the model (dphmm acco
 says whether the model couples along the policy, so that it is a bound for this too).{% endif +%}
 """,
     }
-
-    @classmethod
-    def of(cls, promise: SequencePromise, couples: Verdict) -> SequenceBound:
-        """The facts of a promise over paths; ``couples``: whether the model is known to couple."""
-        return cls(
-            total=str(promise.exact),
-            steps=promise.steps,
-            window=promise.window,
-            per=promise.per,
-            zone=promise.zone,
-            couples=couples,
-        )
 
 
 class ChosenSteps(Part, frozen=True, kw_only=True):
@@ -552,17 +543,6 @@ subject before, never from where the subject is; at most {{ releases }} times {{
 A row that is not asked has no answer: its estimate is what earlier answers and the model say, and costs nothing.
 """,
     }
-
-    @classmethod
-    def of(cls, schedule: Schedule, not_asked: int) -> Asking:
-        """The facts of a schedule."""
-        return cls(
-            name=schedule.kind,
-            at=schedule.document()["at"],
-            spreads=list(schedule.spreads),
-            releases=schedule.releases,
-            not_asked=not_asked,
-        )
 
 
 class Randomness(Part, frozen=True, kw_only=True):
@@ -744,11 +724,8 @@ any two {% if "policy" in whole.varies %}{{ what }} that the policy of their ste
             policy=Policy.of(made.policy),
             covered_distance=CoveredDistance.of_all(policies, made.space),
             constraint=str(options.constraint),
-            mechanism=Mechanism(
-                asked=options.mechanism,
-                chosen=dict(sorted(published.mechanisms.items())),
-                protection=options.protection,
-                start=options.start,
+            mechanism=Mechanism.from_attributes(
+                options, asked=options.mechanism, chosen=dict(sorted(published.mechanisms.items()))
             ),
             space=Space.of(made.space),
             model=Model.of(made.model, made.whom),
@@ -763,8 +740,18 @@ any two {% if "policy" in whole.varies %}{{ what }} that the policy of their ste
             totals=Totals(epsilon_sum=shown(largest.epsilon), cost_sum=shown(largest.cost)),
             sequence=UNSET
             if made.sequence is None
-            else SequenceBound.of(made.sequence, couples(made.model, made.policy, subjects)),
-            schedule=UNSET if made.schedule is None else Asking.of(made.schedule, published.not_asked),
+            else SequenceBound.from_attributes(
+                made.sequence, total=str(made.sequence.exact), couples=couples(made.model, made.policy, subjects)
+            ),
+            schedule=UNSET
+            if made.schedule is None
+            else Asking.from_attributes(
+                made.schedule,
+                name=made.schedule.kind,
+                at=made.schedule.document()["at"],
+                spreads=list(made.schedule.spreads),
+                not_asked=published.not_asked,
+            ),
             varied=UNSET if subjects is None else Varied.of(subjects),
             beginnings=UNSET if subjects is None else Beginnings.of(subjects),
             randomness=Randomness(replayable_rows=published.replayable, words=made.words),
@@ -779,7 +766,7 @@ any two {% if "policy" in whole.varies %}{{ what }} that the policy of their ste
     @property
     def whys(self) -> list[str]:
         """The reasons in words."""
-        return reasons_words(self.reasons, Whom(self.model.people, self.model.people_known_by))
+        return self.model.whom.whys(self.reasons)
 
     @property
     def why(self) -> str:
@@ -789,7 +776,7 @@ any two {% if "policy" in whole.varies %}{{ what }} that the policy of their ste
     @property
     def known(self) -> str:
         """How it is known whom the model was fitted on."""
-        return self.model.sentence("known")
+        return self.model.whom.known
 
     @property
     def origin(self) -> str:
@@ -864,7 +851,10 @@ any two {% if "policy" in whole.varies %}{{ what }} that the policy of their ste
 
     def rows(self) -> Iterator[tuple[str, str]]:
         """Every sentence, with the member that it is about."""
-        over = "" if self.promise is None else self.promise.sentence()
+
+        def said(part: object) -> list[str]:
+            return part.said(whole=self) if isinstance(part, Part) else []
+
         told = {
             "promise": [*self.promised, *self.said("assumes"), f"Source: {self.sentence('source')}."],
             "unit of privacy": self.said("unit"),
@@ -872,17 +862,17 @@ any two {% if "policy" in whole.varies %}{{ what }} that the policy of their ste
             "covered distance": self.covered,
             "constraint": self.said("constraint"),
             "mechanism": [self.mechanism.noise],
-            "space": [] if self.space.merged is UNSET else self.space.merged.said(states=self.space.states),
+            "space": said(self.space.merged),
             "model": [self.origin],
-            "learning": [] if self.learning is None else self.learning.all_said(),
+            "learning": [] if self.learning is None else self.learning.said("all"),
             "epsilon sum": [f"{self.totals.epsilon_sum}: {self.totals.sentence('epsilon_sum', self)}"],
             "cost sum": [f"{self.totals.cost_sum}: {self.totals.sentence('cost_sum', self)}"],
             "totals": self.totals.said("of", self),
-            "sequence": [] if self.sequence is UNSET else self.sequence.said(whole=self, promise=over),
-            "schedule": [] if self.schedule is UNSET else self.schedule.said(whole=self),
-            "varied": [] if self.varied is UNSET else self.varied.said(whole=self),
-            "beginnings": [] if self.beginnings is UNSET else self.beginnings.said(),
-            "randomness": self.randomness.said(whole=self),
+            "sequence": said(self.sequence),
+            "schedule": said(self.schedule),
+            "varied": said(self.varied),
+            "beginnings": said(self.beginnings),
+            "randomness": said(self.randomness),
             "not protected": self.hides_not,
         }
         return ((name, sentence) for name, sentences in told.items() for sentence in sentences)
@@ -903,15 +893,14 @@ any two {% if "policy" in whole.varies %}{{ what }} that the policy of their ste
     @property
     def asking(self) -> Schedule | None:
         """The schedule; None where every step was asked. Raises InvalidInput for a wrong one."""
-        told, over = self.schedule, self.sequence
+        told, promise = self.schedule, self.promise
         if told is UNSET:
             return None
-        if over is UNSET:
+        if promise is None:
             raise InvalidInput("statement", "a schedule without a promise over the sequence", WRITTEN)
-        lengths = {"steps": over.steps, "window": over.window, "per": over.per}
-        document: dict[str, Any] = {name: length for name, length in lengths.items() if length is not None}
-        document |= {"zone": over.zone} if isinstance(over.per, str) else {}
-        document |= {"total": over.total, "schedule": told.name, "at": told.at, "epsilon": self.epsilon}
+        names = ["steps", "window", "per"] + ["zone"] * isinstance(promise.per, str)
+        document = {name: getattr(promise, name) for name in names if getattr(promise, name) is not None}
+        document |= {"total": str(promise.exact), "schedule": told.name, "at": told.at, "epsilon": self.epsilon}
         return Schedule.of_document(document | ({"spreads": told.spreads} if told.spreads else {}))
 
     @property
@@ -941,23 +930,14 @@ any two {% if "policy" in whole.varies %}{{ what }} that the policy of their ste
 
     def contradiction(self) -> str | None:
         """A number that is not as it is written, or a member that another one contradicts; None without any."""
-        over, chosen = self.sequence, () if self.varied is UNSET else self.varied.chosen
-        numbers = {"epsilon": self.epsilon} | ({} if over is UNSET else {"sequence.total": over.total})
-        numbers |= {f"varied.chosen[{n}].epsilon": one.epsilon for n, one in enumerate(chosen) if one.epsilon}
-        for name, told in numbers.items():
-            try:
-                right = str(exact_epsilon(written_fraction(told))) == told
-            except (ValueError, ZeroDivisionError):
-                right = False
-            if not right:
-                return f"{name} {ascii(told)[:LONGEST_VALUE]}"
-        unknown = {
-            "reasons": set(self.reasons) - REASONS.keys(),
-            "not_protected": set(self.not_protected) - NOT_PROTECTED.keys(),
-        }
-        for name, others in unknown.items():
-            if others:
-                return f"{name} {ascii(min(others))[:LONGEST_VALUE]}"
+        chosen = () if self.varied is UNSET else self.varied.chosen
+        numbers = {"epsilon": self.epsilon, "sequence.total": member(self, "sequence.total")}
+        numbers |= {f"varied.chosen[{n}].epsilon": one.epsilon for n, one in enumerate(chosen)}
+        wrong = [(name, told) for name, told in numbers.items() if told is not None and not _is_exact(told)]
+        wrong += [("reasons", code) for code in self.reasons if code not in REASONS]
+        wrong += [("not_protected", code) for code in self.not_protected if code not in NOT_PROTECTED]
+        for name, told in wrong:
+            return f"{name} {ascii(told)[:LONGEST_VALUE]}"
         if self.private not in (True, False, "unknown") or self.private != verdict(self.reasons):
             return f"private {ascii(self.private)[:LONGEST_VALUE]}, and other reasons than that has"
         return None
@@ -973,9 +953,12 @@ any two {% if "policy" in whole.varies %}{{ what }} that the policy of their ste
                 raise InvalidInput(name, came, "the table that the release was made with, or none if it had none")
 
 
-def reasons_words(found: Sequence[str], whom: Whom) -> list[str]:
-    """Reasons of `dphmm.statement.origin` in words."""
-    return [sentence for code in found for sentence in rendered(REASONS[code], whom._asdict())]
+def _is_exact(told: str) -> bool:
+    """Whether a text is an epsilon, or a sum of some, as it is written."""
+    try:
+        return str(exact_epsilon(written_fraction(told))) == told
+    except (ValueError, ZeroDivisionError):
+        return False
 
 
 def unprotected(mechanism: str, provenance: Mapping[str, Any], whom: Whom) -> list[str]:
