@@ -108,6 +108,10 @@ class Report:
         self.add(_TRUE if right else _OTHER, check, figure if right or wrong is None else wrong)
         return right
 
+    def require_none(self, odd: Sequence[Any], check: str, figure: str, wrong: str) -> bool:
+        """That nothing is odd."""
+        return self.require(not odd, check, figure, f"{wrong}: {some(odd)}")
+
     def leave(self, check: str, why: str, key: str = "") -> None:
         """What is not looked at here."""
         known = self.elsewhere.get(key) if key else None
@@ -284,10 +288,6 @@ def in_json(name: str, text: str) -> Any:
 class Release:
     """The rows of a released file, in its order, by column: ``cells`` are texts, "" where a cell is empty."""
 
-    data: bytes | None = None
-    sha256: str | None = None
-    stream = packed = False
-
     def __init__(self, path: Path) -> None:
         self.path, self.name = path, path.name
         name = path.name.lower()
@@ -310,14 +310,6 @@ class Release:
         self.as_written = True
         self.columns, self.cells = self._of_lines(text) if self.stream else self._of_csv(text)
         self._check_columns()
-
-    @classmethod
-    def of(cls, name: str, cells: dict[str, list[str]]) -> Release:
-        """The rows of a table, which has no bytes."""
-        made = cls.__new__(cls)
-        made.path, made.name, made.columns, made.cells = Path(name), name, list(cells), cells
-        made._check_columns()
-        return made
 
     def _of_csv(self, text: str) -> tuple[list[str], dict[str, list[str]]]:
         reader = csv.reader(io.StringIO(text, newline=""), strict=True)
@@ -767,10 +759,8 @@ class Model:
         """Whether it is known to couple along every radius policy.
 
         So is a model of a whole grid with one law of moves, of at most two cells on an axis and as likely one way as
-        the other, where people begin anywhere alike. Raises Unknown where states have the answers of others.
+        the other, where people begin anywhere alike. A rare move is compared relative to itself, too.
         """
-        if self.merges:
-            raise Unknown("whether a model with merged states couples")
         if self.space["kind"] != "grid":
             return False
         least = [min(point[j] for point in self.own) for j in range(2)]
@@ -783,7 +773,7 @@ class Model:
         if any(max(abs(x), abs(y)) > 2 for x, y in law):
             return False
         turned = [(p, to) for (x, y), p in law.items() for to in ((-x, y), (x, -y))]
-        if any(abs(p - law.get(to, 0.0)) > ALIKE for p, to in turned):
+        if any(abs(p - law.get(to, 0.0)) > ALIKE * p for p, to in turned):
             return False
         return all(self._moves_by(law, at, place, width) for place in at)
 
@@ -799,7 +789,8 @@ class Model:
             to = (x + d if 0 <= x + d < w else x for x, d, w in zip(place, move, width, strict=True))
             due[at[tuple(to)]] += p
         found = dict(self.moves[at[place]])
-        return all(abs(due.get(s, 0.0) - found.get(s, 0.0)) <= ALIKE for s in {*due, *found})
+        pairs = [(due.get(s, 0.0), found.get(s, 0.0)) for s in {*due, *found}]
+        return all(abs(p - q) <= ALIKE * max(p, q) for p, q in pairs)
 
     @cached_property
     def moves(self) -> list[list[tuple[int, float]]]:
@@ -1445,11 +1436,11 @@ class Checker:
         for name, column in file.cells.items():
             wrong = {text for text in set(column) if not spelled(name, text)}
             odd += [f"{name} of {file.where(row)}" for row, text in enumerate(column) if text in wrong] if wrong else []
-        self.report.require(
-            not odd, "rows", "numbers and times in the one spelling of a release", f"in another spelling: {some(odd)}"
+        self.report.require_none(
+            odd, "rows", "numbers and times in the one spelling of a release", "in another spelling"
         )
         odd = [user[:60] for user in file.users if not user or len(user) > 400 or re.search("[\\x00-\\x1f]", user)]
-        self.report.require(not odd, "rows", "names of people as a release has them", f"other names: {some(odd)}")
+        self.report.require_none(odd, "rows", "names of people as a release has them", "other names")
         counts = [sum(file.asked[row] for row in rows) for rows in file.users.values()] or [0]
         self.report.add(
             "ok", "rows", f"{sum(counts):,} answers, {min(counts):,} to {max(counts):,} of a person (counted)"
@@ -1480,18 +1471,18 @@ class Checker:
     def bytes(self) -> None:
         """The file written again from its values, and the statement from its members."""
         file, again = self.file, "written again from its values it is the same, byte for byte"
-        if file.packed and file.data is not None:
+        if file.packed:
             notes = notes_of_gzip(file.data)
             self.report.require(
                 not notes, "bytes", "nothing beside the packed text", f"beside the packed text: {notes}"
             )
-        if file.data is None:
-            self.report.leave("bytes", "the rows came as a table, which has none", "bytes")
-        elif self._rewritten():
-            self.report.add("ok", "bytes", again)
-        else:
-            why = "written again from its values it is another file: quoting, digits, ends of lines or packing say what"
-            self.report.leave("bytes", f"{why} is not looked at")
+        # Of rows that came in another form, what was written of them says nothing.
+        if "file" not in self.facts:
+            if self._rewritten():
+                self.report.add("ok", "bytes", again)
+            else:
+                why = "written again from its values it is another file: what quoting, digits, ends of lines or packing"
+                self.report.leave("bytes", f"{why} say is not looked at")
         if self.statement_text:
             text = json.dumps(self.statement, indent=2, ensure_ascii=True) + "\n"
             if text.encode() == self.statement_text:
@@ -1535,9 +1526,8 @@ class Checker:
 
     def _of_file(self) -> None:
         """Which file the statement is about."""
-        stated = self.file.sha256
-        due = None if stated is None else {"name": "-" if self.file.stream else self.file.name, "sha256": stated}
-        due = self.facts.get("file", due)
+        own = {"name": "-" if self.file.stream else self.file.name, "sha256": self.file.sha256}
+        due = self.facts.get("file", own)
         if due is None:
             self.report.leave("file", "a table has no bytes, so whether the statement is about these answers", "file")
             return
@@ -1640,7 +1630,7 @@ class Checker:
         others = set(file.epsilon) - known.keys()
         odd = [file.where(row) for row, stated in enumerate(file.epsilon) if stated in others] if others else []
         listed = ", ".join(sorted(str(value) for value in known.values() if value))
-        self.report.require(not odd, "epsilon", f"every answer has {listed}, or 0", f"another one: {some(odd)}")
+        self.report.require_none(odd, "epsilon", f"every answer has {listed}, or 0", "another one")
         zero = sum(asked and stated == 0 for asked, stated in zip(file.asked, file.epsilon, strict=True))
         self.same("epsilon", "published.public_constants", zero)
 
@@ -1677,7 +1667,7 @@ class Checker:
             odd_rows += [f"{known[key]} of {self.file.where(row)}"] if known[key] else []
         what = "epsilon" if self.plans is None else "epsilon and policy, by its hash,"
         figure = f"answers at the chosen steps have the {what} that was chosen, all others those of the statement"
-        self.report.require(not odd_rows, "chosen steps", figure, f"not what was chosen: {some(odd_rows)}")
+        self.report.require_none(odd_rows, "chosen steps", figure, "not what was chosen")
 
     def _unseen(self, varied: dict[str, Any]) -> None:
         """What is said of chosen steps and not compared; kind and parameters of a policy against its hash."""
@@ -1696,7 +1686,7 @@ class Checker:
             self.report.leave("chosen steps", some(unseen), "chosen steps")
         if odd or same:
             figure = f"{same} policies of steps have the hash of their kind and parameters"
-            self.report.require(not odd, "chosen steps", figure, f"policies of another hash: {some(odd)}")
+            self.report.require_none(odd, "chosen steps", figure, "policies of another hash")
 
     @staticmethod
     def _hashed(policy: dict[str, Any]) -> bool:
@@ -1864,18 +1854,18 @@ class Checker:
 
     def couples(self) -> None:
         """That sums of epsilons bound what is told of one step is stated of models that couple alone."""
-        stated = None if self.stated("sequence") is None else self.stated("sequence.couples")
+        stated = self.stated("sequence.couples")
         if self.stated("sequence") is None or stated == "unknown":
             return
-        wrong = "that the model couples is not known of this model, policy and release, and the statement says so"
-        known = self.facts.get("sequence.couples")
-        if known is None:
-            if self.model is None or self.policy is None:
-                raise Unknown("whether the model couples along the policy: no --model or no --policy")
+        known = [self.facts["sequence.couples"]] if "sequence.couples" in self.facts else []
+        if self.model is not None and self.policy is not None and not self.model.merges:
             varied = {*(self.stated("varied") or {"names": ()})["names"]} - {"epsilon"}
             other = varied or self.stated("beginnings") is not None
-            known = not other and self.policy.kind == "radius" and self.model.couples()
-        right = stated is True and known is True
+            known.append(not other and self.policy.kind == "radius" and self.model.couples())
+        if not known:
+            raise Unknown("whether the model couples along the policy: no --model or no --policy, or merged states")
+        right = stated is True and all(one is True for one in known)
+        wrong = "that the model couples is not known of this model, policy and release, and the statement says so"
         self.report.require(right, "couples", "the model is of those that couple along a radius policy", wrong)
 
     def kept_schedule(self) -> None:
@@ -1895,7 +1885,7 @@ class Checker:
             if user not in self.kept or parsed(self.kept[user].options.get("schedule", "null")) != due
         ]
         figure = "the ledger asks everybody by the one that is stated"
-        self.report.require(not odd, "schedule", figure, f"the ledger asks by another one, or none: {some(odd)}")
+        self.report.require_none(odd, "schedule", figure, "the ledger asks by another one, or none")
 
     def schedule(self) -> None:
         stated, file = self.stated("schedule"), self.file
@@ -1929,7 +1919,7 @@ class Checker:
         figure = f"at most {most} answers of a person in a block, and room for {stated['releases']}"
         self.report.require(most <= stated["releases"], "schedule", figure)
         figure = f"{stated['name']}: answers at the steps that it names, {len(named)} of a block"
-        self.report.require(not odd, "schedule", figure, f"asked, or not asked, other than it says: {some(odd)}")
+        self.report.require_none(odd, "schedule", figure, "asked, or not asked, other than it says")
         if stated["name"] == "paced":
             self.report.leave(
                 "schedule", "which of the named steps a paced schedule asks follows from beliefs", "paced steps"
@@ -1954,7 +1944,7 @@ class Checker:
                 if moment % length or begin != first:
                     odd.append(file.where(row))
         figure = f"each the beginning of its {seconds} s, and as far apart as the steps"
-        self.report.require(not odd, "times", figure, f"other ones: {some(odd)}")
+        self.report.require_none(odd, "times", figure, "other ones")
 
     def of_model(self) -> None:
         if self.model is None:
@@ -2036,16 +2026,14 @@ class Checker:
             for row, (text, asked) in enumerate(zip(file.cells[name], file.asked, strict=True))
             if (text == "") == asked
         ]
-        if not self.report.require(
-            not odd, "answers", "an answer where there is a plan, and nowhere else", f"not so: {some(odd)}"
-        ):
+        if not self.report.require_none(odd, "answers", "an answer where there is a plan, and nowhere else", "not so"):
             return
         if self.model is None:
             raise Unknown("whether answers are on the lattice: no --model")
         stated = zip(file.asked, self.lattice, strict=True)
         odd = [file.where(row) for row, (asked, point) in enumerate(stated) if asked and point is None]
         kind = "one of the labels" if self.model.space["kind"] == "labels" else "on the lattice, to the last digit"
-        self.report.require(not odd, "answers", f"every one is {kind}", f"not {kind}: {some(odd)}")
+        self.report.require_none(odd, "answers", f"every one is {kind}", f"not {kind}")
 
     def places(self) -> None:
         if self.stated("space.kind") not in MAPS:
@@ -2062,7 +2050,7 @@ class Checker:
                 if not known[stated]:
                     odd.append(self.file.where(row))
         figure = f"degrees are those of the metres, to {DEGREES:g}"
-        self.report.require(not odd, "places", figure, f"they are others: {some(odd)}")
+        self.report.require_none(odd, "places", figure, "they are others")
 
     def _is_place(self, x: float, y: float, lat: float, lon: float) -> bool:
         assert self.model is not None
@@ -2079,7 +2067,7 @@ class Checker:
         held = [self.plans[name] for name in named if name in self.plans]
         odd = [plan.hash[:12] for plan in held if plan.made != plan.hash]
         figure = f"{len(held)} of {len(named)}: the hash in the rows is that of the plan's parts"
-        if not self.report.require(not odd, "plans", figure, f"parts of another hash: {some(odd)}"):
+        if not self.report.require_none(odd, "plans", figure, "parts of another hash"):
             return
         self._inputs(held)
         known, notes = [], dict[str, str]()
@@ -2107,10 +2095,10 @@ class Checker:
             if own:
                 self._losses(own)
 
-    def _inputs(self, held: list[Plan]) -> None:
-        """What the plans say that they were made for, against the statement."""
-        due = {
-            "version": self.stated("algorithm_version"),
+    @property
+    def _options(self) -> dict[str, Any]:
+        """What plans and sessions were made with, as the statement says."""
+        return {
             "space": self.stated("space.sha256"),
             "policy": self.stated("policy.sha256"),
             "constraint": self.stated("constraint"),
@@ -2118,6 +2106,10 @@ class Checker:
             "protection": self.stated("mechanism.protection"),
             "start": self.stated("mechanism.start"),
         }
+
+    def _inputs(self, held: list[Plan]) -> None:
+        """What the plans say that they were made for, against the statement."""
+        due = {"version": self.stated("algorithm_version"), **self._options}
         varied = set((self.stated("varied") or {"names": []})["names"])
         odd = []
         for plan in held:
@@ -2133,7 +2125,7 @@ class Checker:
             asked = stated["mechanism"].partition(":")[0]
             odd += [f"mechanism of {plan.hash[:12]}"] * (asked not in ("auto", plan.name) and not plan.constant)
         figure = "states, policy, epsilon and options are those of the statement"
-        self.report.require(not odd, "plans", figure, f"not those of the statement: {some(odd)}")
+        self.report.require_none(odd, "plans", figure, "not those of the statement")
 
     def _mechanisms(self, plans: dict[str, Plan]) -> None:
         """How many rows each mechanism answered."""
@@ -2155,7 +2147,7 @@ class Checker:
         stated = zip(file.plan, zip(file.epsilon, file.cost, strict=True), strict=True)
         odd = [file.where(row) for row, (plan, spent) in enumerate(stated) if due.get(plan, spent) != spent]
         figure = "epsilon and cost of every answer are those of its plan"
-        self.report.require(not odd, "losses", figure, f"they are others: {some(odd)}")
+        self.report.require_none(odd, "losses", figure, "they are others")
         if {*file.plan} <= nanos.keys():
             before = self._before if self.earlier else {}
             most = Fraction(
@@ -2183,7 +2175,7 @@ class Checker:
             odd = [
                 self.file.where(row) for row, (plan, z) in enumerate(stated) if plan in points and z not in points[plan]
             ]
-            self.report.require(not odd, "answers", "possible ones of their plans", f"impossible ones: {some(odd)}")
+            self.report.require_none(odd, "answers", "possible ones of their plans", "impossible ones")
 
     def _support(self, plans: dict[str, Plan]) -> None:
         """The states that a plan says are possible are those that the model leaves possible."""
@@ -2198,7 +2190,7 @@ class Checker:
                 odd.append(f"step {step}")
         sizes = [len(plan.support) for plan in plans.values()]
         figure = f"{min(sizes):,} to {max(sizes):,}, those that the model can reach at each step"
-        self.report.require(not odd, "possible states", figure, f"others than the model can reach: {some(odd)}")
+        self.report.require_none(odd, "possible states", figure, "others than the model can reach")
         whole = all(plan.plan_set == plan.support for plan in plans.values())
         if self.stated("constraint") == "support":
             self.report.require(whole, "possible states", "each is planned for", "some are not planned for")
@@ -2262,28 +2254,15 @@ class Checker:
         """Which of several rows was answered, under which choices, and when people begin, as the ledger says."""
         if self.ledger is None:
             return
-        due = {
-            "answer": self.stated("answer"),
-            "epsilon": self.stated("epsilon"),
-            "constraint": self.stated("constraint"),
-            "mechanism": self.stated("mechanism.asked"),
-            "protection": self.stated("mechanism.protection"),
-            "start": self.stated("mechanism.start"),
-            "model": self.stated("model.sha256"),
-            "space": self.stated("space.sha256"),
-            "policy": self.stated("policy.sha256"),
-        }
+        due = {"answer": self.stated("answer"), "epsilon": self.stated("epsilon")}
+        due |= {"model": self.stated("model.sha256"), **self._options}
         odd: list[str] = []
         for name, value in due.items():
             # A session that was given states one by one has no rule of rows.
             kept = {one.options[name] for one in self.kept.values() if name in one.options}
-            odd += (
-                [f"{name} {some(sorted(str(one)[:40] for one in kept))}"]
-                if value is not None and not kept <= {value}
-                else []
-            )
+            odd += [f"{name} {str(other)[:40]}" for other in kept - {value} if value is not None]
         figure = "sessions of these people have the choices that are stated"
-        self.report.require(not odd, "ledger", figure, f"sessions have other choices than the stated: {some(odd)}")
+        self.report.require_none(odd, "ledger", figure, "sessions have other choices than the stated")
         seconds = self.stated("model.step_seconds")
         if not seconds:
             return
@@ -2298,7 +2277,7 @@ class Checker:
                 odd.append(repr(user))
         if seen:
             figure = f"steps of {seen:,} people begin when the times of their rows say"
-            self.report.require(not odd, "ledger", figure, f"steps begin at other times: {some(odd)}")
+            self.report.require_none(odd, "ledger", figure, "steps begin at other times")
 
     def of_ledger(self) -> None:
         if self.ledger is None:
@@ -2321,9 +2300,7 @@ class Checker:
                 odd.append(file.where(row))
             elif asked:
                 replayable += not found[2]
-        self.report.require(
-            not odd, "ledger", f"{len(file):,} rows with the same answer and plan", f"not so: {some(odd)}"
-        )
+        self.report.require_none(odd, "ledger", f"{len(file):,} rows with the same answer and plan", "not so")
         if replayable:
             why = "whoever knows the seed can take the noise away, so nothing is promised"
             self.report.leave("ledger", f"{replayable:,} answers were drawn from replayable bits: {why}")
@@ -2393,8 +2370,8 @@ class Checker:
             passed = passed or (cap_cost is not None and Fraction(own[1], NANO) > exact(cap_cost))
             over += [repr(user)] * bool(passed)
         figure = f"each account is the sum of its releases; most epsilon {most}"
-        self.report.require(not odd, "account", figure, f"other sums: {some(odd)}")
-        self.report.require(not over, "account", "none is above its caps", f"above its caps: {some(over)}")
+        self.report.require_none(odd, "account", figure, "other sums")
+        self.report.require_none(over, "account", "none is above its caps", "above its caps")
 
     def estimates(self) -> None:
         if not self.estimated:
@@ -2424,7 +2401,7 @@ class Checker:
             return
         figure = f"they follow from the answers, to {RELATIVE:g} of the largest answer (beliefs in floats)"
         odd = [file.where(row) for row in beliefs.odd]
-        self.report.require(not odd, "estimates", figure, f"they do not follow: {some(odd)}")
+        self.report.require_none(odd, "estimates", figure, "they do not follow")
         if beliefs.ties:
             why = f"{len(beliefs.ties):,} name one of several states that are as likely as sums of floats tell"
             self.report.leave("estimates", f"{why}: first at {file.where(beliefs.ties[0])}", "ties")
