@@ -79,11 +79,11 @@ Unprotected = list[Annotated[str, rule(enum=list(NOT_PROTECTED))]]
 class Unit(Part, frozen=True, kw_only=True):
     """The unit of privacy: in what neighbouring data differ.
 
-    of : one record, or all rows of a person or of a circle of friends.
-    most : rows of a person that count, null where it is one record.
-    counts : rows, or trips.
-    there_or_not : whether the one record may be there or not.
-    number_public : whether the number of rows of DATA is the same in neighbouring data.
+    of : One record, or all rows of a person or of a circle of friends.
+    most : Rows of a person that count, null where it is one record.
+    counts : Rows, or trips.
+    there_or_not : Whether the one record may be there or not.
+    number_public : Whether the number of rows of DATA is the same in neighbouring data.
     """
 
     of: Annotated[str, rule(enum=["record", "person", "circle"])] = "record"
@@ -109,12 +109,12 @@ neighbouring data differ in these rows and nowhere else: {% if number_public %}t
 class Dependence(Part, frozen=True, kw_only=True):
     """The dependence between records.
 
-    given : how it was given. Of a model alone the hash of its file is given.
-    between : nobody (as the owner says, or assumed), circles of friends, the records of a person, so many records, or
+    given : How it was given. Of a model alone the hash of its file is given.
+    between : Nobody (as the owner says, or assumed), circles of friends, the records of a person, so many records, or
         the steps of a chain.
-    most : records that may depend on each other, people of the largest circle, or steps of the chain.
-    model : the model of dependence in the library's words.
-    model_sha256 : of the file of a model, where one is given.
+    most : Records that may depend on each other, people of the largest circle, or steps of the chain.
+    model : The model of dependence in the library's words.
+    model_sha256 : Of the file of a model, where one is given.
     """
 
     given: Text
@@ -138,9 +138,9 @@ class Dependence(Part, frozen=True, kw_only=True):
 class Noise(Part, frozen=True, kw_only=True):
     """The discrete Laplace noise in one vector of whole numbers, P(z) proportional to exp(-|z|/scale), drawn exactly.
 
-    of : the numbers.
-    sensitivity : how much one record alone changes the numbers at most.
-    scale : of the noise.
+    of : The numbers.
+    sensitivity : How much one record alone changes the numbers at most.
+    scale : Of the noise.
     """
 
     of: Text
@@ -151,27 +151,27 @@ class Noise(Part, frozen=True, kw_only=True):
 class QueryStatement(Part, frozen=True, kw_only=True):
     """The facts about the answer of a query. Every member is public.
 
-    format : of this kind of statement.
+    format : Of this kind of statement.
     kind : query; the statement of a release has no kind.
-    query : the question.
-    private : whether anything is promised: true, false or "unknown". False where noise can be replayed, where nothing
+    query : The question.
+    private : Whether anything is promised: true, false or "unknown". False where noise can be replayed, where nothing
         is proved, or where the model was fitted without privacy to these very records (or on these people, as the data
         owner says); "unknown" where it was fitted without privacy and nobody has said on whom.
-    reasons : why private is not true; empty where it is.
-    record : a record, by name.
-    epsilon : for the unit under the dependence; null where private is false.
-    neighbours : a record is replaced, or it is there or not.
-    per_record : the loss of one record and no other, whatever depends on it: it adds up over several answers, and
+    reasons : Why private is not true; empty where it is.
+    record : A record, by name.
+    epsilon : For the unit under the dependence; null where private is false.
+    neighbours : A record is replaced, or it is there or not.
+    per_record : The loss of one record and no other, whatever depends on it: it adds up over several answers, and
         epsilon does not. Null where noise can be replayed.
-    model_people : on whom a model without privacy was fitted; null without one.
-    mechanism : its name.
-    noise : in each vector of numbers.
-    proved_by : the theorem, or why nothing is proved.
-    domain : the public options: states, windows, box, start, people, classes; of counts `in_no_state`, the state that
+    model_people : On whom a model without privacy was fitted; null without one.
+    mechanism : Its name.
+    noise : In each vector of numbers.
+    proved_by : The theorem, or why nothing is proved.
+    domain : The public options: states, windows, box, start, people, classes; of counts `in_no_state`, the state that
         rows with any other name count as (null where places say the states); for svm also how many rows DATA have.
-    replayable : whether the noise can be replayed.
-    not_protected : what the answer does not hide.
-    file : the file beside which the statement lies.
+    replayable : Whether the noise can be replayed.
+    not_protected : What the answer does not hide.
+    file : The file beside which the statement lies.
     """
 
     format: Annotated[int, rule(const=FORMAT)]

@@ -293,13 +293,13 @@ class InLedger:
 class Published(Part, frozen=True, kw_only=True):
     """The counts of what was published.
 
-    asked : every step, planned or paced.
-    most_answers : of a person in a sequence, block or window; null without a promise.
-    of : the name of that block, "a day".
-    people_answered : null where it is not known, or everybody has an answer.
-    noun : the name of an answer.
-    as_stated : whether that paced times follow from what was published is the statement's word alone.
-    unchecked : whether nothing confirms the most answers.
+    asked : Every step, planned or paced.
+    most_answers : Of a person in a sequence, block or window; null without a promise.
+    of : The name of that block, "a day".
+    people_answered : Null where it is not known, or everybody has an answer.
+    noun : The name of an answer.
+    as_stated : Whether that paced times follow from what was published is the statement's word alone.
+    unchecked : Whether nothing confirms the most answers.
     """
 
     answers: int
@@ -334,9 +334,9 @@ class Published(Part, frozen=True, kw_only=True):
 class Bound(Part, frozen=True, kw_only=True):
     """A bound on what answers tell of two states, or paths, that hide each other.
 
-    answers : how many, null of one.
-    of : the block of the answers, "a day".
-    sureness : the largest posterior after even odds.
+    answers : How many, null of one.
+    of : The block of the answers, "a day".
+    sureness : The largest posterior after even odds.
     """
 
     epsilon: str
@@ -348,10 +348,10 @@ class Bound(Part, frozen=True, kw_only=True):
 class Guaranteed(Part, frozen=True, kw_only=True):
     """The bounds that hold for whoever is released.
 
-    holds : as private in the statement.
-    one_answer, all_answers : null where nothing holds; all_answers also without a promise over the sequence.
-    covered_distance : of places, or how far apart states are that the policy joins.
-    only_possible : whether it is of states alone that the model and all earlier answers leave possible.
+    holds : As private in the statement.
+    one_answer, all_answers : Null where nothing holds; all_answers also without a promise over the sequence.
+    covered_distance : Of places, or how far apart states are that the policy joins.
+    only_possible : Whether it is of states alone that the model and all earlier answers leave possible.
     """
 
     holds: Verdict
@@ -424,13 +424,13 @@ class NotProtected(Part, frozen=True, kw_only=True):
 class Spent(Part, frozen=True, kw_only=True):
     """The budget that is spent, and its limits.
 
-    most : of a person in a block, at most; null without a promise.
-    total : the promise over paths.
-    of : its block.
-    epsilon_sum : of the person with most, over all time.
-    counted_in : file, or ledger.
-    cap : of the sum over all time.
-    enforced_by : what keeps the total: the ledger, or the statement says so.
+    most : Of a person in a block, at most; null without a promise.
+    total : The promise over paths.
+    of : Its block.
+    epsilon_sum : Of the person with most, over all time.
+    counted_in : File, or ledger.
+    cap : Of the sum over all time.
+    enforced_by : What keeps the total: the ledger, or the statement says so.
     """
 
     most: str | None
