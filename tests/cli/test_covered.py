@@ -154,7 +154,7 @@ def test_words_for_every_kind_of_distance():
     grid = dphmm.Grid.from_bounds(10.0, 50.0, 10.056, 50.036, cell=1000)
     one = Fraction(1)
     covered = {metres: CoveredDistance.at(metres, grid) for metres in (ANY, 0.0, 1000.0)}
-    words = {metres: distance.per_answer(one) for metres, distance in covered.items()}
+    words = {metres: distance.sentence("per answer", epsilon=one) for metres, distance in covered.items()}
     assert words[ANY] == "any two places in cells of the model: a factor of at most exp(1) = 2.72 per answer"
     assert words[0.0].startswith("places in one and the same cell of the model: a factor")
     assert words[0.0].endswith("; places in two cells can lose more")
@@ -163,7 +163,7 @@ def test_words_for_every_kind_of_distance():
     for metres, distance in covered.items():
         jsonschema.validate(document(distance), schema)
         assert ("can tell more" in distance.sentence(epsilon=one)) == (metres != ANY)
-    assert CoveredDistance.of(dphmm.policy.complete(2), dphmm.StateSpace([0, 1])) is None
+    assert CoveredDistance.of([dphmm.policy.complete(2)], dphmm.StateSpace([0, 1])) is None
 
 
 @pytest.mark.parametrize(

@@ -552,7 +552,7 @@ def facts_of(
         found |= {f"policy.{name}": value for name, value in document(Policy.of(policy)).items()}
         policies = [policy] if subjects is None else subjects.policies
         if subjects is not None or told.varied is UNSET:
-            found["covered_distance"] = _part(CoveredDistance.of_all(policies, space))
+            found["covered_distance"] = _part(CoveredDistance.of(policies, space))
             known = couples(model, policy, subjects)
             found["sequence.couples"] = known
     if subjects is not None:

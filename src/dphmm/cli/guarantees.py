@@ -18,29 +18,23 @@ if TYPE_CHECKING:
     from dphmm.statement.release import CoveredDistance
 
 
-def model_warning(model: MarkovModel, whom: Whom, console: Console) -> None:
-    """What a model fitted without privacy means: nothing wrong where it was fitted on other people."""
-    if model.provenance.get("private") is False:
-        tell = console.note if whom.people == "others" else console.warn
-        tell(f"the model: {_origin(model, whom)}")
+def model_warning(model: MarkovModel, whom: Whom, console: Console, *, release: bool = False) -> None:
+    """What a model fitted without privacy means: nothing wrong where it was fitted on other people.
 
-
-def _origin(model: MarkovModel, whom: Whom) -> str:
+    Before a ``release`` also what the privacy statement will say where nobody knows whom the model is of.
+    """
     from dphmm.statement.learning import learning_of
+    from dphmm.statement.origin import DOUBTS, reasons
     from dphmm.statement.release import Model
 
-    return Model.of(model, whom).origin(learning_of(model) is not None)
-
-
-def whom_warning(model: MarkovModel, whom: Whom, console: Console) -> None:
-    """The same before a release, and what the privacy statement will say where nobody knows whom the model is of."""
-    from dphmm.statement.origin import DOUBTS, reasons
-
-    if not set(reasons(model.provenance, whom)) & DOUBTS.keys():
-        model_warning(model, whom, console)
+    doubted = release and bool(set(reasons(model.provenance, whom)) & DOUBTS.keys())
+    if not doubted and model.provenance.get("private") is not False:
         return
-    more = "The privacy statement says private: unknown; --model-people others|same says more"
-    console.warn(f"the model: {_origin(model, whom)} {more}")
+    origin = f"the model: {Model.of(model, whom).origin(learning_of(model) is not None)}"
+    if doubted:
+        origin += " The privacy statement says private: unknown; --model-people others|same says more"
+    tell = console.note if whom.people == "others" else console.warn
+    tell(origin)
 
 
 def guarantee_rows(learning: Learning, covered: bool = False) -> list[Row]:
@@ -62,9 +56,8 @@ def both_rows(learning: Learning | None) -> list[Row]:
     """The learning guarantee of a statement, and what it gives together with the releases; nothing without one."""
     if learning is None:
         return []
-    if learning.together is None:
-        return [*guarantee_rows(learning), ("together", learning.sentence("others"))]
-    return [*guarantee_rows(learning), together_row(learning)]
+    others = ("together", learning.sentence("others"))
+    return [*guarantee_rows(learning), others if learning.together is None else together_row(learning)]
 
 
 def together_row(learning: Learning, ledger: bool = False) -> Row:
@@ -93,4 +86,4 @@ def covered_rows(covered: CoveredDistance | None, epsilon: Fraction | None = Non
     """The line of a covered distance, with an epsilon what one answer may tell; none where nothing is covered."""
     if covered is None:
         return []
-    return [("covered", covered.places if epsilon is None else covered.per_answer(epsilon))]
+    return [("covered", covered.places if epsilon is None else covered.sentence("per answer", epsilon=epsilon))]

@@ -278,7 +278,7 @@ def _save(
     graph, notes = lonely.policy, [*graph.notes, *lonely.notes]
     save_policy(graph, path, lonely.space, states)
     alone = int((~graph.has_neighbor(None)).sum())
-    covered = None if states.space is None else CoveredDistance.of(graph, states.space)
+    covered = None if states.space is None else CoveredDistance.of([graph], states.space)
     if given["as_json"]:
         document = {"kind": graph.kind, "states": graph.n_states, "states_without_neighbour": alone, **lonely.facts}
         document["covered_distance"] = None if covered is None else facts(covered)

@@ -17,7 +17,7 @@ import numpy as np
 
 from dphmm.accounting.records import in_short
 from dphmm.cli.console import REJECTED, Console, Interrupted, Row, aligned, print_json
-from dphmm.cli.guarantees import both_rows, coming_rows, covered_rows, whom_warning
+from dphmm.cli.guarantees import both_rows, coming_rows, covered_rows, model_warning
 from dphmm.cli.options import CONTEXT, ONE_OF_MANY, messages, output, plan_choices
 from dphmm.cli.release_job import (
     Job,
@@ -187,7 +187,7 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
         batch = job.batch(ledger)
         batch.check_rewritten(given["output"])
         batch.check_choices(rows.users)
-        whom_warning(job.model, owners, console)
+        model_warning(job.model, owners, console, release=True)
         for warning in release_warnings(batch.setting):
             console.warn(warning)
         console.say(work_ahead(rows))
@@ -441,7 +441,7 @@ def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
         sums = most if least_each == most_each else "at most "
         from dphmm.statement.release import CoveredDistance
 
-        lines += covered_rows(CoveredDistance.of_all(batch.subjects.policies, batch.setting.space), most_each)
+        lines += covered_rows(CoveredDistance.of(batch.subjects.policies, batch.setting.space), most_each)
         lines.append(
             (
                 "epsilon sum",
@@ -452,7 +452,7 @@ def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
             lines.append(("over paths", document["sequence"]))
         lines += coming_rows(job.model, owners.people)
         click.echo("\n".join(aligned(lines)))
-    whom_warning(job.model, owners, console)
+    model_warning(job.model, owners, console, release=True)
     for warning in release_warnings(batch.setting):
         console.warn(warning)
     if given["owner_view"]:

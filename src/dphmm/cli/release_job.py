@@ -21,7 +21,7 @@ from dphmm._checks import exact_epsilon, stated_epsilon
 from dphmm.accounting.event import learning_event
 from dphmm.accounting.promise import Schedule, SequencePromise
 from dphmm.cli.console import REJECTED, Console, Interrupted, Row, named
-from dphmm.cli.guarantees import coming_rows, covered_rows, whom_warning
+from dphmm.cli.guarantees import coming_rows, covered_rows, model_warning
 from dphmm.cli.options import loaded_model, loaded_policy
 from dphmm.errors import InvalidInput
 from dphmm.storage.inputs import checked_output
@@ -348,7 +348,7 @@ class Names:
             self._warn()
 
     def _warn(self) -> None:
-        whom_warning(self._model, self.whom, self._console)
+        model_warning(self._model, self.whom, self._console, release=True)
 
 
 @contextmanager
@@ -415,7 +415,7 @@ def release_stream(job: Job, given: Mapping[str, Any], console: Console) -> int:
         stream = Stream(job.batch(ledger), given["resume"])
         names = Names(job, given, console)
         subjects = stream.batch.subjects
-        console.say(covered_rows(CoveredDistance.of_all(subjects.policies, job.space), subjects.epsilons[1]))
+        console.say(covered_rows(CoveredDistance.of(subjects.policies, job.space), subjects.epsilons[1]))
         if coming := coming_rows(job.model, given["model_people"] or "unknown"):
             console.say(coming)
         for warning in release_warnings(stream.batch.setting):

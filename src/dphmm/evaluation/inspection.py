@@ -80,7 +80,7 @@ def protection_facts(
     else:
         document |= {
             "release": _release(plan, space, options, model),
-            "promise": _promise(plan, options, CoveredDistance.of(policy, space)),
+            "promise": _promise(plan, options, CoveredDistance.of([policy], space)),
         }
         warnings += [*plan_warnings(plan, options), *trapped_belief(model, options)]
     lonely, costs = lonely_sections(model, policy, space, options, plan)
@@ -113,7 +113,7 @@ def _policy(policy: PolicyGraph, space: StateSpace) -> dict[str, Any]:
 
     return {
         "kind": policy.kind,
-        "covered_distance": facts_of(CoveredDistance.of(policy, space)),
+        "covered_distance": facts_of(CoveredDistance.of([policy], space)),
         "states_without_neighbour": int((~policy.has_neighbor(None)).sum()),
         "sha256": policy.digest,
         "notes": list(policy.notes),
@@ -385,7 +385,7 @@ def release_preview(batch: Batch, rows: Trajectories | VisitTable) -> dict[str, 
         "subjects": len(asked),
         "answer_unit": setting.space.unit,
         "plans": [_plan_document(step, plan, setting) for step, plan in enumerate(first_plans(setting), start=1)],
-        "covered_distance": facts_of(CoveredDistance.of_all(batch.subjects.policies, setting.space)),
+        "covered_distance": facts_of(CoveredDistance.of(batch.subjects.policies, setting.space)),
         "largest_epsilon_sum": str(max(asked) * most_each),
         "learning": facts_of(learning_of(setting.model)),
         "sequence": None if batch.caps.promise is None else batch.caps.promise.sentence(),

@@ -152,12 +152,8 @@ def days_words(report: ReleaseReport) -> str:
 
 def _date(seconds: int) -> tuple[int, str, int]:
     """Year, month and day of a time since 1970, however far away."""
-    moment = np.datetime64(seconds, "s")
-    months = int(moment.astype("datetime64[M]").astype(np.int64))
-    day = int(
-        (moment.astype("datetime64[D]") - moment.astype("datetime64[M]").astype("datetime64[D]")).astype(np.int64)
-    )
-    return 1970 + months // 12, _MONTHS[months % 12], day + 1
+    year, month, day = str(np.datetime64(seconds, "s").astype("datetime64[D]")).rsplit("-", 2)
+    return int(year), _MONTHS[int(month) - 1], int(day)
 
 
 def year_name(seconds: int) -> str:
@@ -237,12 +233,9 @@ def guarantee(report: ReleaseReport) -> Guarantee:
 
 def _most_asked(report: ReleaseReport, counts: Counts) -> int | None:
     """The most answers that the promise allows in a block; None without one."""
-    promise, schedule = report.promise, report.schedule
-    if promise is None:
-        return None
-    if schedule is not None:
-        return schedule.releases
-    most = max(1, int(promise.exact // report.statement.epsilons[0]))
+    promise, most = report.promise, report.story.published.most_answers
+    if promise is None or most is None or report.schedule is not None:
+        return most
     return min(most, counts.most) if promise.per is None or counts.most else most
 
 

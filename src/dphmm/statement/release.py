@@ -151,15 +151,19 @@ class CoveredDistance(Part, frozen=True, kw_only=True):
         "{% if metres != 'any' %}Of places {{ 'in two cells' if metres == 0 else 'further apart' }}, one answer can "
         "tell more. {% endif %}A place outside every cell is answered as the nearest state: of such places nothing is "
         "said here.",
-        "per answer": "{{ places }}: a factor of at most {{ factor(epsilon) }} per answer{% if metres != 'any' %}; "
-        "places {{ 'in two cells' if metres == 0 else 'further apart' }} can lose more{% endif %}",
+        "per answer": "{{ part.places }}: a factor of at most {{ factor(epsilon) }} per answer{% if metres != 'any' %}"
+        "; places {{ 'in two cells' if metres == 0 else 'further apart' }} can lose more{% endif %}",
     }
 
     @classmethod
-    def of(cls, policy: PolicyGraph, space: StateSpace) -> CoveredDistance | None:
-        """The distance that a policy covers; None where the states are no cells of a map."""
-        metres = covered_distance(policy, space)
-        return None if metres is None else cls.at(ANY if metres == math.inf else metres, space)
+    def of(cls, policies: Sequence[PolicyGraph], space: StateSpace) -> CoveredDistance | None:
+        """The distance that is covered at every step, whichever of the policies it has.
+
+        None where the states are no cells of a map.
+        """
+        found = [covered_distance(policy, space) for policy in policies]
+        known = [metres for metres in found if metres is not None]
+        return cls.at(ANY if min(known) == math.inf else min(known), space) if len(known) == len(found) else None
 
     @classmethod
     def at(cls, metres: Any, space: Any) -> CoveredDistance:
@@ -170,19 +174,6 @@ class CoveredDistance(Part, frozen=True, kw_only=True):
     def places(self) -> str:
         """The places that are covered: "places in cells of the model up to 680 m apart on the map (677 m ...)"."""
         return self.sentence("places")
-
-    def per_answer(self, epsilon: Fraction) -> str:
-        """The places that are covered, and the bound of one answer on the odds between two of them."""
-        return self.sentence("per answer", places=self.places, epsilon=epsilon)
-
-    @classmethod
-    def of_all(cls, policies: Sequence[PolicyGraph], space: StateSpace) -> CoveredDistance | None:
-        """The distance of the policy that covers least: it is covered at every step, whichever of them it has."""
-        found = [cls.of(policy, space) for policy in policies]
-        known = [one for one in found if one is not None]
-        if len(known) < len(found):
-            return None
-        return min(known, key=lambda one: math.inf if one.metres == ANY else float(one.metres))
 
 
 class Mechanism(Part, frozen=True, kw_only=True):
@@ -445,14 +436,13 @@ class ChosenSteps(Part, frozen=True, kw_only=True):
     def of(cls, choice: StepChoice, steps: list[int], space: StateSpace) -> ChosenSteps:
         """The facts of one choice for these steps."""
         runs = np.split(np.array(steps), np.flatnonzero(np.diff(steps) != 1) + 1)
-        names, pairs = space.names, None if choice.partners is None else choice.partners.tolist()
-        named = choice.protection is None or isinstance(choice.protection, str)
+        pairs = None if choice.partners is None else choice.partners.tolist()
         return cls(
             steps=[[int(run[0]), int(run[-1])] for run in runs],
             epsilon=None if choice.epsilon is None else str(choice.epsilon),
             policy=None if choice.policy is None else Policy.of(choice.policy),
-            protection=str(choice.protection) if choice.protection and named else None if named else "a function",
-            partners=None if pairs is None else [[names[state], names[partner]] for state, partner in pairs],
+            protection="a function" if callable(choice.protection) else choice.protection,
+            partners=None if pairs is None else [[space.names[state] for state in pair] for pair in pairs],
         )
 
 
@@ -722,7 +712,7 @@ any two {% if "policy" in whole.varies %}{{ what }} that the policy of their ste
             answer=UNSET if made.answer is None else made.answer,
             epsilon=str(options.epsilon),
             policy=Policy.of(made.policy),
-            covered_distance=CoveredDistance.of_all(policies, made.space),
+            covered_distance=CoveredDistance.of(policies, made.space),
             constraint=str(options.constraint),
             mechanism=Mechanism.from_attributes(
                 options, asked=options.mechanism, chosen=dict(sorted(published.mechanisms.items()))
