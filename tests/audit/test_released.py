@@ -20,6 +20,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from shapely.geometry import box
 
 import dphmm
 from audit.small import MODEL, POLICY, SPACE
@@ -60,8 +61,17 @@ def on_a_map(**options):
     }
 
 
+ZONES = dphmm.Zones(list("abcdef"), [box(10 + x, 50 + y, 11 + x, 51 + y) for x in range(3) for y in range(2)])
 KINDS = {
     "support": {},
+    "nearest neighbours": {"policy": dphmm.policy.knn(SPACE, 2)},
+    "two policies": {"policy": dphmm.policy.union(POLICY, dphmm.policy.radius(SPACE, 2))},
+    "zones": {
+        "space": ZONES,
+        "model": dphmm.MarkovModel(np.full(6, 1 / 6), np.full((6, 6), 1 / 6)),
+        "policy": dphmm.policy.complete(6),
+        "table": pd.DataFrame([("ann", step, "abcdef"[step]) for step in range(6)], columns=["user", "step", "state"]),
+    },
     "delta-set": {"constraint": "delta=0.2"},
     "min-error": {"protection": "min-error", "start": "at"},
     "without estimates": {"estimates": False},

@@ -741,7 +741,7 @@ class Model:
     def degrees(self, x: float, y: float) -> tuple[float, float]:
         """Latitude and longitude of an answer on a grid."""
         if self.space["kind"] != "grid":
-            raise Unknown(f"degrees of {self.space['kind']} cells are not computed here")
+            raise Unknown(f"degrees of {self.space['kind']} cells are not computed here", "places")
         west, south, _, (north_, east_) = self._box()
         return min(90.0, max(-90.0, y / north_ + south)), (x / east_ + west + 180.0) % 360.0 - 180.0
 
