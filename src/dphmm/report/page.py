@@ -32,15 +32,15 @@ from dphmm.report.content import Person, ReleaseReport, Share, rounded_down
 from dphmm.report.palette import LABELS, css
 from dphmm.report.svg import Drawing
 from dphmm.schedule_plan import Stays
+from dphmm.statement import sentences
 from dphmm.statement.parts import member
 from dphmm.statement.sentences import (
     PHRASES,
-    SPOKEN,
     UNIT_GAP,
     clock,
     epsilon_words,
     every_nth,
-    lasting,
+    functions_of,
     length,
     off,
     plural,
@@ -58,29 +58,6 @@ from dphmm.types import FloatArray, IntArray
 #: An option of the command line.
 _OPTION = re.compile(r"--[a-z]+")
 _BLANKS = re.compile(r"[ \n]+")
-#: What sentences of the page call, besides those of every statement.
-_CALLED = (
-    math.isnan,
-    clock,
-    epsilon_words,
-    lasting,
-    stay_words,
-    words.amount,
-    words.cells_name,
-    words.counts_of,
-    words.days_words,
-    words.factor_words,
-    words.far,
-    words.grouped,
-    words.guarantee,
-    words.in_a_row,
-    words.more_answers_words,
-    words.noun,
-    words.over_words,
-    words.pair,
-    words.spent,
-    words.stays_words,
-)
 #: What may stand in a style rule, of a statement that anybody may have written; and what it is the hash of.
 _SHA256, _RELEASED = re.compile(r"[0-9a-f]{64}"), "the released file"
 #: In place of a figure that takes too many plans.
@@ -127,13 +104,15 @@ def templates() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {"line": line, "begin": begin, "prose": prose}
-    environment.globals |= {function.__name__: function for function in (*SPOKEN, *_CALLED)}
+    environment.globals |= PHRASES | functions_of(sentences) | functions_of(words)
     environment.globals |= {
-        **PHRASES,
         "BLOCKS": words.BLOCKS,
         "CAP_AS_STATED": words.CAP_AS_STATED,
         "LABELS_WRONG": LABELS_WRONG,
         "STAYERS": STAYERS,
+        "in_short": in_short,
+        "isnan": math.isnan,
+        "stay_words": stay_words,
     }
     return environment
 

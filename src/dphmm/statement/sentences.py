@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Mapping
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from functools import cache
+from inspect import isfunction
 from textwrap import wrap
+from types import ModuleType
 from typing import Any
 
 import jinja2
@@ -32,7 +35,7 @@ _NEAREST_TO_SURE = "more than 99.9999 %"
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 _ORDINALS = ("second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 #: Phrases that sentences of several parts share.
-PHRASES = {
+PHRASES: dict[str, Any] = {
     # Of one state of a step: answers of other steps can tell more of it.
     "ONE_ANSWER": "after the answer of that moment",
     "OTHER_MOMENTS": "answers of other moments can tell more about that moment",
@@ -65,10 +68,16 @@ def _template(text: str) -> jinja2.Template:
 @cache
 def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    functions = (*SPOKEN, dependent_words, learned_words, together_words)
-    environment.globals |= PHRASES | {function.__name__: function for function in functions}
+    environment.globals |= PHRASES | functions_of(sys.modules[__name__])
+    environment.globals |= {word.__name__: word for word in (dependent_words, learned_words, together_words, in_short)}
     environment.filters["exact"] = lambda told: Fraction(told.removeprefix("about "))
     return environment
+
+
+def functions_of(module: ModuleType) -> dict[str, Any]:
+    """The public functions that a module defines, by name: templates may call all of them."""
+    public = {name: value for name, value in vars(module).items() if isfunction(value) and not name.startswith("_")}
+    return {name: value for name, value in public.items() if value.__module__ == module.__name__}
 
 
 def plural(number: int, one: str, more: str | None = None) -> str:
@@ -190,18 +199,3 @@ def wrapped_row(label: str, *sentences: str) -> list[tuple[str, str]]:
         for line in wrap(UNIT_GAP.sub("\u00a0", sentence), _WIDTH, break_long_words=False, break_on_hyphens=False)
     ]
     return [(label if number == 0 else " ", line) for number, line in enumerate(lines)]
-
-
-#: The functions that any template may call.
-SPOKEN: tuple[Callable[..., str], ...] = (
-    plural,
-    counted,
-    factor,
-    factor_number,
-    sureness,
-    at_most,
-    length,
-    off,
-    in_short,
-    within,
-)
