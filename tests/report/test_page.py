@@ -744,12 +744,12 @@ def test_columns_of_the_most_say_so(page_of, report_of):
 
     said = _Reader(page_of("grid")).said
     assert "people most answers a day ε, largest day ε in all cap" in said and "answers a day ε a day" not in said
-    pers = ("an hour", "in any 4 steps", "per 12", "in all")
+    pers = ("an hour", "in any 4 steps", "in each 12 steps", "in all")
     heads = {per: Content.most_heads.fget(SimpleNamespace(per=per)) for per in pers}
     assert heads == {
         "an hour": ("most answers an hour", "ε, largest hour"),
         "in any 4 steps": ("most answers in any 4 steps", "ε, most in any 4 steps"),
-        "per 12": ("most answers per 12", "ε, most per 12"),
+        "in each 12 steps": ("most answers in each 12 steps", "ε, most in each 12 steps"),
         "in all": ("answers in all", ""),
     }
 

@@ -422,7 +422,7 @@ def test_a_total_is_over_what_its_promise_is_over():
         (dphmm.SequencePromise(4, window=7), "in any 7 steps"),
         (dphmm.SequencePromise(4, steps=9), "in all"),
         (dphmm.SequencePromise(4, per="7d"), "a week"),
-        (dphmm.SequencePromise(4, per="12h"), "per 12h"),
+        (dphmm.SequencePromise(4, per="12h"), "in each 12h"),
     ):
         assert words.over_words(promise) == told
 

@@ -106,7 +106,7 @@ def templates() -> Environment:
     environment.filters |= {"line": line, "begin": begin, "prose": prose}
     environment.globals |= PHRASES | functions_of(sentences) | functions_of(words)
     environment.globals |= {
-        "BLOCKS": words.BLOCKS,
+        "BLOCKS": sentences.BLOCKS,
         "CAP_AS_STATED": words.CAP_AS_STATED,
         "LABELS_WRONG": LABELS_WRONG,
         "STAYERS": STAYERS,

@@ -17,7 +17,7 @@ import numpy as np
 from dphmm.accounting.promise import SequencePromise
 from dphmm.accounting.records import in_short
 from dphmm.report.content import ReleaseReport
-from dphmm.statement.sentences import clock, counted, factor_number, off, plural, sureness
+from dphmm.statement.sentences import block_words, clock, counted, factor_number, off, plural, sureness, within
 from dphmm.statement.story import Found
 from dphmm.states.space import LABELS_WRONG
 from dphmm.states.zones import Zones
@@ -26,8 +26,6 @@ _MONTHS = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
     "December",
 )  # fmt: skip
-#: The names of blocks of a clock.
-BLOCKS = {"1d": "a day", "7d": "a week", "1h": "an hour"}
 _HUGE = 10**9
 _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 #: The caption of the bars of several answers.
@@ -60,11 +58,7 @@ def grouped(total: Fraction) -> str:
 
 def over_words(promise: SequencePromise) -> str:
     """The stretch that the total of a promise is over: "a day", "in all", "in any 4 steps"."""
-    if promise.window is not None:
-        return f"in any {promise.window} steps" if promise.window > 1 else "in any step"
-    if promise.per is None:
-        return "in all"
-    return BLOCKS.get(str(promise.per), f"per {promise.per}")
+    return "in all" if promise.steps is not None else within(block_words(promise))
 
 
 def in_a_row(steps: int) -> str:
@@ -120,7 +114,7 @@ def counts_of(report: ReleaseReport) -> Counts:
     most, alike, blocks = _most_of(report.in_file)
     block = ""
     if promise is not None and promise.per is not None:
-        block = BLOCKS.get(str(promise.per), f"each {promise.per}" + " steps" * isinstance(promise.per, int))
+        block = block_words(promise)
     elif promise is None and (schedule is None or not report.confirmed) and rows.time is not None:
         block = "a day"
     regular = bool(rows.asked.all()) and all(len(own) > np.ptp(rows.step[own]) for own in rows.by_user.values())

@@ -20,9 +20,12 @@ from typing import Any
 import jinja2
 
 from dphmm.accounting.event import dependent_words, learned_words, together_words
+from dphmm.accounting.promise import SequencePromise
 from dphmm.accounting.records import in_short
 from dphmm.states.space import LABELS_WRONG
 
+#: The names of blocks of a clock.
+BLOCKS = {"1d": "a day", "7d": "a week", "1h": "an hour"}
 #: The distance of a policy that joins every two cells.
 ANY = "any"
 #: Characters of a line beside its label: a terminal has 80 columns.
@@ -184,6 +187,16 @@ def lasting(seconds: int) -> str:
         if seconds % unit == 0:
             return f"{seconds // unit:,} {name}{'s' * (seconds != unit)}"
     return f"{seconds:,} seconds"
+
+
+def block_words(promise: SequencePromise) -> str:
+    """The stretch that the total of a promise is over: "a day", "any 12 steps", "each 24 steps", "100 steps"."""
+    if isinstance(promise.per, str):
+        return BLOCKS.get(promise.per, f"each {promise.per}")
+    if promise.steps is not None:
+        return f"{promise.steps:,} steps"
+    which, steps = ("each", promise.per) if promise.window is None else ("any", promise.window)
+    return f"{which} {steps:,} steps" if steps != 1 else f"{which} step"
 
 
 def within(block: str) -> str:

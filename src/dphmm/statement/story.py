@@ -17,7 +17,7 @@ from msgspec import UNSET
 from dphmm.accounting.promise import Schedule, SequencePromise
 from dphmm.statement.parts import Part, Verdict, document
 from dphmm.statement.release import ReleaseStatement
-from dphmm.statement.sentences import clock, lasting, off, rendered, sureness, wrapped_row
+from dphmm.statement.sentences import block_words, clock, lasting, off, rendered, sureness, wrapped_row
 from dphmm.states.space import LABELS_WRONG
 
 #: An error of at most so many times that of somebody who knows the state is told as the state found.
@@ -560,7 +560,10 @@ def story(
     most = block = bound = every = None
     if promise is not None:
         total = promise.exact
-        most, block = _block(promise, schedule, least, statement.model.step_seconds)
+        length = promise.steps or promise.window or promise.in_steps(statement.model.step_seconds, 0).per
+        assert isinstance(length, int)
+        most = min(length, int(total // least)) if schedule is None else schedule.releases
+        block = block_words(promise)
         # Of a sequence that ends, the sum of the rows is its own.
         bound = max(min(most * each, total), in_all if promise.steps is not None else Fraction(0))
         bound = ledger.largest if ledger is not None else bound if largest is None else largest
@@ -615,20 +618,6 @@ def story(
             "more": "" if ledger is None else ledger.more,
         },
     )
-
-
-def _block(promise: SequencePromise, schedule: Schedule | None, epsilon: Fraction, step: int | None) -> tuple[int, str]:
-    """How many answers a sequence, block or window has at most, and what it is called: (6, "a day")."""
-    length = promise.steps or promise.window or promise.in_steps(step, 0).per
-    assert isinstance(length, int)
-    most = min(length, int(promise.exact // epsilon)) if schedule is None else schedule.releases
-    if promise.steps is not None:
-        return most, f"{promise.steps:,} steps"
-    if promise.window is not None:
-        return most, f"any {promise.window:,} steps" if promise.window > 1 else "any step"
-    if isinstance(promise.per, str):
-        return most, {"1d": "a day", "7d": "a week", "1h": "an hour"}.get(promise.per, promise.per)
-    return most, f"each {length:,} steps" if length > 1 else "each step"
 
 
 def _covered(statement: ReleaseStatement) -> dict[str, Any] | None:
