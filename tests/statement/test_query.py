@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dphmm.statement.query import AGAINST
+from dphmm.statement.origin import DOUBTS
 from statement.test_release import FOLDER, text_of
 from statement.told import answered, queries
 
@@ -37,7 +37,7 @@ def test_what_is_promised_rests_on_the_noise_and_on_the_people_of_the_model() ->
         due = False if not secure or people == "same" else "unknown" if people == "unknown" else True
         assert statement.private == due, (secure, people)
         assert (statement.epsilon is None) is (due is False), (secure, people)
-        against = set(statement.reasons) & AGAINST.keys()
+        against = set(statement.reasons) - DOUBTS.keys()
         assert bool(against) is (due is False) and bool(statement.reasons) is (due is not True), (secure, people)
         assert not against or against == set(statement.reasons), (secure, people)
         assert (statement.per_record is None) is not secure, (secure, people)

@@ -422,8 +422,7 @@ def _chosen_by_answers(told: ReleaseStatement | None, laws: Sequence[PlainLaw], 
 def _require_choices(told: ReleaseStatement, laws: Sequence[PlainLaw]) -> None:
     """Plans whose hashes are those of the rows are made by the statement's choices. Raises InvalidInput."""
     varied = set() if told.varied is UNSET else set(told.varied.names)
-    stated = {"constraint": told.constraint, "space": told.space.sha256}
-    stated["policy"] = told.policy.sha256
+    stated = {"constraint": told.constraint, "space": told.space.sha256, "policy": told.policy.sha256}
     for law in laws:
         for name, due in stated.items():
             if name not in varied and getattr(law, name) != due:

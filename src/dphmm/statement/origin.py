@@ -89,7 +89,7 @@ def reasons(provenance: Mapping[str, Any], whom: Whom, replayable: int = 0) -> l
 
 def verdict(found: list[str]) -> Verdict:
     """Whether released people have the promise, by its reasons: True, False, or "unknown"."""
-    return True if not found else False if found[0] in AGAINST else "unknown"
+    return True if not found else "unknown" if found[0] in DOUBTS else False
 
 
 def made_without_data(provenance: Mapping[str, Any]) -> bool:

@@ -16,6 +16,7 @@ from msgspec import UNSET, UnsetType
 
 from dphmm.accounting.event import DependentEvent
 from dphmm.accounting.records import shown
+from dphmm.statement.origin import verdict
 from dphmm.statement.parts import (
     Count,
     Part,
@@ -25,27 +26,22 @@ from dphmm.statement.parts import (
     StatedFile,
     StatedVerdict,
     Text,
-    Verdict,
     rule,
 )
 from dphmm.statement.sentences import rendered
 
 FORMAT = 3
 PROOF = "docs/proofs/dependent-markov.md"
-#: Why nothing is promised.
-AGAINST = {
+#: Why nothing is promised, or why that is not known.
+REASONS = {
     "replayable bits": "replayable bits: whoever knows the seed can take the noise away",
     "nothing proved": "nothing is proved for dependent records",
     "fitted on these records": "the model of dependence or of the states was fitted without privacy on the people of "
     "these very records",
-}
-#: Why it is not known whether anything is.
-DOUBTS = {
     "fitted on unknown people": "the model of dependence or of the states was fitted without privacy, and nobody has "
     "said on whom: if on the people of these records, nothing is promised to them, because the model itself can show "
-    "what one of them did"
+    "what one of them did",
 }
-REASONS = AGAINST | DOUBTS
 #: What an answer does not hide.
 NOT_PROTECTED = {
     "noise of the model": "What the model of dependence or of the states itself loses about the people it was learned "
@@ -229,7 +225,7 @@ class QueryStatement(Part, frozen=True, kw_only=True):
         reasons += ["fitted on these records"] * (model_people == "same")
         if not reasons:
             reasons = ["fitted on unknown people"] * (model_people == "unknown")
-        private: Verdict = True if not reasons else "unknown" if reasons[0] in DOUBTS else False
+        private = verdict(reasons)
         hidden = ["several records", "certain dependence", "several answers about records"]
         if unit.of != "record":
             hidden = ["many people", "dependent units", "rows of others", "several answers about rows"]

@@ -11,7 +11,7 @@ from msgspec import UNSET, UnsetType
 from dphmm.accounting.event import LearningEvent, learning_event
 from dphmm.markov.model import MarkovModel
 from dphmm.statement.learning import Learning
-from dphmm.statement.origin import made_without_data
+from dphmm.statement.origin import made_without_data, verdict
 from dphmm.statement.parts import Part, Positive, Sha256, Software, StatedFile, StatedVerdict, rule
 
 FORMAT = 2
@@ -85,7 +85,7 @@ What the model says of people in general: rows that are any good tell it, whethe
             format=FORMAT,
             kind="synthetic",
             software=Software(name="dphmm", version=version("dphmm")),
-            private=True if not reasons else "unknown" if reasons == ["unknown origin"] else False,
+            private=verdict(reasons),
             reasons=reasons,
             learning=learning,
             model=model.digest,

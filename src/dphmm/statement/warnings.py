@@ -8,6 +8,7 @@ from dphmm.policy.constraint import Support
 from dphmm.session.options import Options
 from dphmm.session.plan import Plan
 from dphmm.session.setting import Setting
+from dphmm.statement.sentences import plural, rendered
 
 #: A cost above this many epsilons is worth a warning: states that no edge joins can be told apart that well.
 _FAR_ABOVE = 20
@@ -36,35 +37,35 @@ def release_warnings(setting: Setting) -> list[str]:
 
 def plan_warnings(plan: Plan, options: Options) -> list[str]:
     """Sentences about the states that had to be joined, and about a cost far above epsilon."""
-    said = []
-    if len(plan.merged):
-        said.append(
-            f"{len(plan.merged)} of {int(plan.plan_set.sum())} planned states are hidden by nothing at the first step: "
-            "each is answered as its nearest state (--protection merge), which raises the noise for nobody and is off "
-            "by the way there for those who are in it"
-        )
-    if len(plan.joins):
-        table = options.made_from == "answers"
-        cost = (
-            "and the table keeps these pairs too" if table else "which widens the hull, and so the noise, for everyone"
-        )
-        isolated = " --isolated" if table else ""
-        found = "without an edge in" if table else "exposed by"
-        partner = "a nearest partner"
-        remedy = f"remedy where it lowers the error, as dphmm inspect says: dphmm policy ... --merge-lonely{isolated}"
-        if getattr(plan.mechanism, "of_labels", False):
-            partner, remedy = "another label", "remedy: a policy with an edge for each of them"
-        said.append(
-            f"{len(plan.joins)} of {int(plan.constraint.plan.sum())} planned states are {found} the policy at the "
-            f"first step: each is joined to {partner}, {cost}; {remedy}"
-        )
-    if plan.cost > _FAR_ABOVE * options.epsilon:
-        times = float(plan.cost / options.epsilon)
-        said.append(
-            f"the cost of the first step is {times:.3g} epsilon: states that are far apart and that no edge of the "
-            "policy joins can be told apart that well; a policy with longer edges, or a smaller epsilon, lowers it"
-        )
-    return said
+    facts = {
+        "merged": len(plan.merged),
+        "planned": int(plan.plan_set.sum()),
+        "joins": len(plan.joins),
+        "constrained": int(plan.constraint.plan.sum()),
+        "table": options.made_from == "answers",
+        "labels": getattr(plan.mechanism, "of_labels", False),
+        "times": float(plan.cost / options.epsilon) if plan.cost > _FAR_ABOVE * options.epsilon else None,
+    }
+    return rendered(_OF_A_PLAN, facts)
+
+
+_OF_A_PLAN = """
+{% if merged %}
+{{ merged }} of {{ planned }} planned states are hidden by nothing at the first step: each is answered as its nearest \
+state (--protection merge), which raises the noise for nobody and is off by the way there for those who are in it
+{% endif %}
+{% if joins %}
+{{ joins }} of {{ constrained }} planned states are {{ "without an edge in" if table else "exposed by" }} the policy \
+at the first step: each is joined to {{ "another label" if labels else "a nearest partner" }}, \
+{{ "and the table keeps these pairs too" if table else "which widens the hull, and so the noise, for everyone" }}; \
+{% if labels %}remedy: a policy with an edge for each of them{% else %}remedy where it lowers the error, as dphmm \
+inspect says: dphmm policy ... --merge-lonely{% if table %} --isolated{% endif %}{% endif +%}
+{% endif %}
+{% if times %}
+the cost of the first step is {{ "%.3g" | format(times) }} epsilon: states that are far apart and that no edge of the \
+policy joins can be told apart that well; a policy with longer edges, or a smaller epsilon, lowers it
+{% endif %}
+"""
 
 
 def trapped_belief(model: MarkovModel, options: Options) -> list[str]:
@@ -72,8 +73,8 @@ def trapped_belief(model: MarkovModel, options: Options) -> list[str]:
     absorbing = 0 if model.jump is not None else len(absorbing_states(model.matrix))
     if not absorbing or isinstance(options.constraint, Support):
         return []
-    many, which = ("states", "one of them") if absorbing > 1 else ("state", "it")
+    which = "one of them" if absorbing > 1 else "it"
     return [
-        f"the model has {absorbing} absorbing {many}: with {options.constraint} the belief can lock onto {which}, and "
-        "every later answer is then the same public constant; smooth the model, or plan on the support"
+        f"the model has {plural(absorbing, 'absorbing state')}: with {options.constraint} the belief can lock onto "
+        f"{which}, and every later answer is then the same public constant; smooth the model, or plan on the support"
     ]
