@@ -74,7 +74,7 @@ def shares(space: dphmm.StateSpace, states: list[np.ndarray], epsilon: str, seed
     else:
         nearest = np.clip(np.rint(released.z_0), 0, n - 1).astype(int)
         named = np.array(space.names, dtype=object)[nearest]
-    found = (named, released.estimate.to_numpy(), smoothed.smoothed.to_numpy())
+    found = (named, smoothed.smoothed.to_numpy())
     return tuple(float((one == true).mean()) for one in found)
 
 
@@ -87,8 +87,8 @@ def main() -> None:
     worlds = {"simulated log": simulated_log(np.random.default_rng(given.seed))}
     if given.data is not None:
         worlds |= {"mvad": mvad(given.data), "msnbc": msnbc(given.data)}
-    print("| data | labels | answers | right as released | estimate | with later answers | the commonest label |")
-    print("|---|---|---|---|---|---|---|")
+    print("| data | labels | answers | right as released | with later answers | the commonest label |")
+    print("|---|---|---|---|---|---|")
     for name, (names, states) in worlds.items():
         np.random.default_rng(given.seed).shuffle(states)
         whole = np.concatenate([path[:STEPS] for path in states[len(states) // 2 :][:PEOPLE]])

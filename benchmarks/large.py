@@ -1,6 +1,6 @@
 """What a row of `dphmm release` takes: bytes of peak memory that each further row adds, and CPU time.
 
-    python benchmarks/large.py [--rows 1e6 3e6] [--format parquet csv] [--order time user] [--place] [--estimates]
+    python benchmarks/large.py [--rows 1e6 3e6] [--format parquet csv] [--order time user] [--place]
                                [--each 1000] [--alone] [--against OLD/src]
 
 A made-up table of people, a step of five minutes, and states of a name or places on a map, is released in a process of
@@ -79,7 +79,7 @@ def world(folder: Path, place: bool) -> None:
     save_policy(dphmm.policy.radius(space, 1500 if place else 2), folder / "policy.json", model=model)
 
 
-def released(folder: Path, rows: Path, sources: Path, plain: bool, estimates: bool) -> Cost:
+def released(folder: Path, rows: Path, sources: Path, plain: bool) -> Cost:
     """One release by the package of a folder of sources."""
     for old in (*folder.glob("out.parquet*"), *folder.glob("l.db*")):
         old.unlink()
@@ -96,7 +96,7 @@ def released(folder: Path, rows: Path, sources: Path, plain: bool, estimates: bo
         "--model-people",
         "others",
     ]
-    words += ["-o", "out.parquet", "--ledger", "l.db", *([] if estimates else ["--no-estimates"])]
+    words += ["-o", "out.parquet", "--ledger", "l.db"]
     begin = [sys.executable, __file__, "--worker"] if plain else [sys.executable, "-m", "dphmm"]
     env = {**os.environ, "PYTHONPATH": str(sources), "OMP_NUM_THREADS": "1"}
     process = subprocess.Popen([*begin, *words], cwd=folder, env=env)
@@ -136,7 +136,7 @@ def lines(asked: argparse.Namespace, folder: Path) -> Iterator[str]:
         for size in sizes:
             rows = folder / f"rows.{form}"
             table(rows, size, asked.each, order, asked.place)
-            costs = {name: released(folder, rows, *version, asked.estimates) for name, version in versions.items()}
+            costs = {name: released(folder, rows, *version) for name, version in versions.items()}
             for name, cost in costs.items():
                 n, last = before.get(name, (0, cost))
                 added = f"{(cost.peak - last.peak) / (size - n):.1f}" if n else ""
@@ -159,7 +159,6 @@ def main() -> None:
     parser.add_argument("--order", nargs="*", default=["time"], choices=["time", "user"])
     parser.add_argument("--each", type=int, default=1000, help="rows of each person")
     parser.add_argument("--place", action="store_true", help="places on a map, not names")
-    parser.add_argument("--estimates", action="store_true")
     parser.add_argument("--alone", action="store_true", help="without plain, which may not fit in memory")
     parser.add_argument("--against", type=Path, help="the folder of sources of another version")
     asked = parser.parse_args()

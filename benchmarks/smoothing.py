@@ -19,7 +19,7 @@ import pandas as pd
 # Run as a script, the folder of this file is on the path, not the one above it.
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.real.errors import EARTH_METRES, answers_of, joined
+from benchmarks.real.errors import EARTH_METRES, answers_of, joined, with_estimates
 from benchmarks.real.inputs import INPUTS, Input
 from benchmarks.real.preparing import prepare
 from benchmarks.real.running import command
@@ -71,10 +71,9 @@ def measured(given: Input, folder: Path, policy: str, epsilon: str) -> tuple[pd.
     """The rows released and smoothed with the truth beside them, and the seconds that smoothing took."""
     model = given.models[-1]
     name = folder / f"smoothing-{policy}-{epsilon}"
-    released, smoothed = Path(f"{name}.released.parquet"), Path(f"{name}.smoothed.parquet")
+    released, smoothed, ledger = (Path(f"{name}.{end}") for end in ("released.parquet", "smoothed.parquet", "db"))
     public = ["--model", folder / f"{model}.npz", "--policy", folder / f"{model}-{policy}.json"]
     if not released.exists():
-        ledger = Path(f"{name}.db")
         for left in folder.glob(f"{ledger.name}*"):
             left.unlink()
         owner = ["--epsilon", epsilon, "--ledger", ledger, "--model-people", "others", "-q"]
@@ -83,7 +82,8 @@ def measured(given: Input, folder: Path, policy: str, epsilon: str) -> tuple[pd.
     command("smooth", released, *public, "-o", smoothed, "--force", "-q")
     seconds = time.perf_counter() - began
     after = pd.read_parquet(smoothed)
-    rows = pd.read_parquet(released).merge(after.drop(columns="t", errors="ignore"), on=["user", "step"])
+    before = with_estimates(pd.read_parquet(released), *public[1::2], ledger)
+    rows = before.merge(after.drop(columns="t", errors="ignore"), on=["user", "step"])
     steps = _STEP_SECONDS if "--step" in given.fitting else None
     return joined(pd.read_parquet(folder / "release.parquet"), rows, steps), seconds
 

@@ -1,7 +1,7 @@
 """A release of a million rows: on Spark beside `release_many`, from the same Parquet file, warm.
 
     python -m benchmarks.spark_release [--rows 1000000] [--side 20] [--users 10000] [--warm 10] [--repeats 3]
-        [--no-estimates] [--constraint delta=0.05]
+        [--constraint delta=0.05]
 
 It needs pyspark and a Java runtime. Each line has the wall time and the CPU time of all processes (this one, Java and
 the Python workers), in seconds. "one process" reads the file, releases it with a ledger in memory, and writes a Parquet
@@ -109,7 +109,7 @@ def of_cores(given: argparse.Namespace, parts: tuple[Any, Any, Any], folder: str
     if given.cores == 1 and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     session = session_of(given.cores, folder)
-    choices = {"estimates": not given.no_estimates, "constraint": given.constraint}
+    choices = {"constraint": given.constraint}
     few, out = given.file.with_name("few.parquet"), Path(folder) / "out"
     sides: dict[str, Callable[[int], None]] = {
         f"Spark, {given.cores}": lambda turn: on_spark(session, given.file, out / f"all {turn}", parts, choices),
@@ -129,7 +129,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     for name, default in (("rows", 10**6), ("side", 20), ("users", 10**4), ("warm", 10), ("repeats", 3), ("cores", 0)):
         parser.add_argument(f"--{name}", type=int, default=default)
-    parser.add_argument("--no-estimates", action="store_true")
     parser.add_argument("--constraint", default="support")
     parser.add_argument("--file", type=Path)
     given = parser.parse_args()
@@ -146,7 +145,7 @@ def main() -> None:
         found: dict[str, Figures] = {}
         for cores in (2, 1):
             own = [f"--{name}={getattr(given, name)}" for name in ("side", "warm", "repeats")]
-            own += ["--no-estimates"] * given.no_estimates + [f"--constraint={given.constraint}"]
+            own += [f"--constraint={given.constraint}"]
             call = [sys.executable, "-m", "benchmarks.spark_release", f"--cores={cores}", f"--file={path}", *own]
             out = subprocess.run(call, check=True, stdout=subprocess.PIPE, text=True).stdout
             found |= json.loads(out.splitlines()[-1])

@@ -43,5 +43,5 @@ with tempfile.TemporaryDirectory() as folder:
     again = dphmm.release_many(table, model, policy, grid, epsilon=1, ledger=ledger, resume=True)
     ledger.close()
 
-print(released[["user", "t", "z_lat", "z_lon", "estimate", "cost"]].head(3).to_string(index=False))
+print(released[["user", "t", "z_lat", "z_lon", "cost"]].head(3).to_string(index=False))
 print(f"{len(released)} rows of {released['user'].nunique()} people; asked again, the same: {released.equals(again)}")

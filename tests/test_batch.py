@@ -179,7 +179,7 @@ def test_tables_come_back_in_kind_and_are_not_changed(parts, kind):
     out = dphmm.release_many(table, *parts, 1, progress=False)
     assert type(out) is type(table)
     names = list(out.columns) if kind != "arrow" else out.column_names
-    assert names == ["user", "step", "z_0", "estimate_0", "estimate", "epsilon", "cost", "plan"]
+    assert names == ["user", "step", "z_0", "epsilon", "cost", "plan"]
     assert len(out) == 3
     pd.testing.assert_frame_equal(frame, before)
 
@@ -246,7 +246,6 @@ def test_whatever_the_choices_a_batch_is_its_sessions(parts, choices, chunk, mon
     sessions = {user: work.resumed(user) for user, _ in work.ledger.sessions()}
     expected = [(user, r) for user, session in sessions.items() for r in session.releases]
     assert answers(rows) == [(user, r.t, r.z.tolist()) for user, r in expected]
-    assert [row.release.estimate.tolist() for row in rows] == [r.estimate.tolist() for _, r in expected]
     assert [row.release.plan_hash for row in rows] == [r.plan_hash for _, r in expected]
     skipped = sum(e.steps for key in work.ledger.sessions() for e in work.ledger.entries(*key) if e.kind == "skip")
     assert work.report.skipped_steps == skipped
@@ -316,11 +315,6 @@ def test_a_cap_that_one_user_passes_stops_the_transaction_before_any_draw(parts)
     assert work.ledger.sessions() == []
     assert work.report.released == work.report.drifted == 0
     assert bits.uint64(1) == dphmm.ReplayBits(1).uint64(1)
-
-
-def test_an_unknown_loss_is_refused_at_once(parts):
-    with pytest.raises(InvalidInput, match="estimate_loss"):
-        batch(parts, estimate_loss="cubic")
 
 
 def test_a_table_without_times_is_refused_where_the_model_has_time_steps():
@@ -472,7 +466,7 @@ class TestOutput:
         path = tmp_path / name
         frame = self.into(parts, path, MemoryLedger(), model_people="others")
         written = dphmm.storage.tables.read_table(path).to_pandas()
-        columns = ["user", "step", "z_0", "estimate_0", "epsilon", "cost", "plan"]
+        columns = ["user", "step", "z_0", "epsilon", "cost", "plan"]
         pd.testing.assert_frame_equal(written[columns], frame[columns], check_dtype=False)
         statement = json.loads((tmp_path / f"{name}.privacy.json").read_text())
 

@@ -114,10 +114,10 @@ def test_people_are_split_into_tables_of_the_same_kind(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("what", ["estimate", "z", "smoothed", "path", "place"])
+@pytest.mark.parametrize("what", ["z", "smoothed", "path", "place"])
 def test_tables_of_places_become_points(what, kind):
     pytest.importorskip("geopandas", reason="geopandas is not installed")
-    table = {"place": people(), "z": RELEASED, "estimate": RELEASED}.get(what)
+    table = {"place": people(), "z": RELEASED}.get(what)
     table = dphmm.smooth(RELEASED, *WORLD) if table is None else table
     points = dphmm.to_geopandas(made(kind, table), what=what)
     lat, lon = ("lat", "lon") if what == "place" else (f"{what}_lat", f"{what}_lon")
@@ -128,14 +128,14 @@ def test_tables_of_places_become_points(what, kind):
 
 def test_points_are_of_the_first_places_that_there_are_and_of_rows_that_have_one():
     pytest.importorskip("geopandas", reason="geopandas is not installed")
-    assert np.array_equal(dphmm.to_geopandas(RELEASED).geometry.x, RELEASED.estimate_lon)
+    assert np.array_equal(dphmm.to_geopandas(RELEASED).geometry.x, RELEASED.z_lon)
     some = RELEASED.assign(z_lat=RELEASED.z_lat.where(RELEASED.step % 2 == 0))
     assert len(dphmm.to_geopandas(some, what="z")) == (RELEASED.step % 2 == 0).sum()
     found = dphmm.synthesize(MODEL, 2, 3, seed=1)
     assert np.array_equal(dphmm.to_geopandas(found).geometry.x, found.lon)
     trips = dphmm.Trajectories.from_labels(["a"], lat=np.array([1.0]), lon=np.array([2.0]))
     assert dphmm.to_geopandas(trips).geometry.x[0] == 2.0
-    with pytest.raises(InvalidInput, match="smoothed_lat and smoothed_lon; or what=estimate"):
+    with pytest.raises(InvalidInput, match="smoothed_lat and smoothed_lon; or what=z"):
         dphmm.to_geopandas(RELEASED, what="smoothed")
 
 

@@ -46,7 +46,7 @@ PACKAGES = (
 MODULES = ("markov/filtering", "_kernels/lattice", "_kernels/filter", "_kernels/policy")
 MODULES += ("states/lattice",)
 MODULES += ("_kernels/points", "batch")
-MODULES += ("_kernels/hmm", "_kernels/filter_batch")
+MODULES += ("_kernels/hmm",)
 MODULES += ("cli/fit", "cli/fit_data", "states/maps", "statement/release")
 MODULES += (
     "storage/trajectories",

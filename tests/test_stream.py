@@ -41,7 +41,7 @@ CLEAR = 200
 
 
 def batch(epsilon=CLEAR, model=MODEL, **more):
-    return Batch(model, POLICY, PAGES, epsilon, bits=dphmm.ReplayBits(5), estimates=False, **more)
+    return Batch(model, POLICY, PAGES, epsilon, bits=dphmm.ReplayBits(5), **more)
 
 
 def crowd(seed, rows=60):
@@ -84,7 +84,7 @@ def plain(told):
 
 
 def table(rows, rule, epsilon=CLEAR, **more):
-    how = {"bits": dphmm.ReplayBits(5), "estimates": False, "progress": False, **more}
+    how = {"bits": dphmm.ReplayBits(5), "progress": False, **more}
     found = release_many(rows, MODEL, POLICY, PAGES, epsilon, answer=rule, **how)
     return [(user, t, int(z)) for user, t, z in zip(found["user"], found["t"], found["z_0"], strict=True)]
 
@@ -129,7 +129,7 @@ def test_both_give_the_same_answers_from_the_same_words(rule, seed):
     bits, ledger, tables = dphmm.ReplayBits(seed), MemoryLedger(), []
     for _, part in rows.groupby(rows["t"].dt.floor(f"{STEP}s")):
         tables += table(part, rule, epsilon=1, bits=bits, ledger=ledger, resume=True)
-    own = Batch(MODEL, POLICY, PAGES, 1, bits=dphmm.ReplayBits(seed), estimates=False, answer=rule)
+    own = Batch(MODEL, POLICY, PAGES, 1, bits=dphmm.ReplayBits(seed), answer=rule)
     told = plain(streamed(rows, Stream(own, False)))
     assert list(dict.fromkeys(told)) == tables
     assert [z for *_, z in tables] != [state for *_, state in reduced(rows, rule)]

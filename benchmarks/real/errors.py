@@ -33,6 +33,27 @@ def joined(rows: pd.DataFrame, released: pd.DataFrame, step_seconds: int | None)
     return both
 
 
+def with_estimates(released: pd.DataFrame, model: Path, policy: Path, ledger: Path) -> pd.DataFrame:
+    """The released rows, all asked, with what a reader makes of the answers so far: mean and likeliest state."""
+    from dphmm import ReleaseSession, load_model, load_policy, open_ledger
+
+    made = load_model(model)
+    space: Any = made.space
+    public, answers, states = (made, load_policy(policy, model=made), space), [], []
+    with open_ledger(ledger) as kept:
+        for user in released.user.unique():
+            session = ReleaseSession.resume(kept, user, *public)
+            answers += [release.estimate for release in session.releases]
+            states += [space.names[release.estimate_state] for release in session.releases]
+    points = np.array(answers)
+    columns = {"estimate": states, **{f"estimate_{j}": points[:, j] for j in range(space.dimension)}}
+    place = space.to_latlon(points)
+    if place is not None:
+        columns |= {"estimate_lat": place[0], "estimate_lon": place[1]}
+    # Rows of a file stand by user and step, as those of a session.
+    return released.assign(**columns)
+
+
 def mean_errors(both: pd.DataFrame, answers: pd.DataFrame | None) -> tuple[float, float]:
     """Mean distance from the truth, of z and of the estimate: metres on a map, else in answer units."""
     of_z, of_estimate = errors(both, answers)
@@ -90,11 +111,17 @@ def blind_error(cell: Cell, folder: Path) -> float:
     return mean_errors(both, answers_of(given, folder))[0]
 
 
+def estimated(cell: Cell, folder: Path) -> pd.DataFrame:
+    """The released rows of a cell `with_estimates`."""
+    public = folder / f"{cell.model}.npz", folder / f"{cell.model}-{cell.policy}.json"
+    return with_estimates(pd.read_parquet(folder / f"{cell.file}.parquet"), *public, folder / f"{cell.file}.db")
+
+
 def stay_errors(cell: Cell, folder: Path) -> dict[str, float]:
     """Median errors of the estimate when someone has just come into a cell, and after an hour in it without a gap."""
     from dphmm import load_model
 
-    released = pd.read_parquet(folder / f"{cell.file}.parquet")
+    released = estimated(cell, folder)
     both = joined(pd.read_parquet(folder / "release.parquet"), released, 300).sort_values(["user", "step"])
     space: Any = load_model(folder / f"{cell.model}.npz").space
     where = pd.Series(space.locate(both.lat.to_numpy(), both.lon.to_numpy()), index=both.index)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from benchmarks.real.errors import answers_of, joined, mean_errors
+from benchmarks.real.errors import answers_of, estimated, joined, mean_errors
 from benchmarks.real.inputs import INPUTS
 from benchmarks.real.matrix import Cell, release_arguments
 
@@ -19,7 +19,7 @@ from benchmarks.real.matrix import Cell, release_arguments
 def measured(cell: Cell, folder: Path, document: dict[str, Any], drifted: int, seconds: float) -> dict[str, Any]:
     """What the table shows of one cell."""
     given = INPUTS[cell.name]
-    released = pd.read_parquet(folder / f"{cell.file}.parquet")
+    released = estimated(cell, folder)
     both = joined(pd.read_parquet(folder / "release.parquet"), released, 300 if "--step" in given.fitting else None)
     raw, estimate = mean_errors(both, answers_of(given, folder))
     return {

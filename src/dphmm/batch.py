@@ -33,9 +33,9 @@ from dphmm.samplers.entropy import default_bits
 from dphmm.session.block import Blocks
 from dphmm.session.options import checked_caps, checked_ledger, epsilon_of_step, promise_beside
 from dphmm.session.plan import chosen_of
-from dphmm.session.releases import NOT_ASKED, Earlier, Released, Releases, terms_of
+from dphmm.session.releases import NOT_ASKED, Released, Releases, terms_of
 from dphmm.session.rounds import Answered, Engine, Rows, SubjectState, caps_of, schedule_of
-from dphmm.session.session import ReleaseSession, checked_loss, engine_of
+from dphmm.session.session import ReleaseSession, engine_of
 from dphmm.session.setting import (
     Setting,
     StepChoices,
@@ -66,8 +66,6 @@ CHUNK = 2**14
 #: Of those that the planner plans one by one, and of those on very many states, fewer take as long.
 _CHUNK_STEPWISE = 2000
 _CHUNK_STATES = 2**26
-#: Beyond so many states a step takes longer than all that is saved by one round, whose shared arrays are large.
-_MOST_SCHEDULED_STATES = 2**17
 _LARGEST_STEP = 2**53
 #: Of so many beginnings the plans are at hand while a table is released.
 _MOST_ENGINES = 64
@@ -80,7 +78,7 @@ class BatchReport:
     ``outside`` (rows whose place or name is in no state) and ``drifted`` are for the owner alone and never published.
 
     ``late`` rows are of steps that an earlier run skipped: nothing can be released for them any more. ``released`` rows
-    have an answer, the ``replayed`` ones an earlier run's; those ``not_asked`` by the schedule have an estimate alone.
+    have an answer, the ``replayed`` ones an earlier run's; those ``not_asked`` by the schedule have none.
     """
 
     rows: int = 0
@@ -114,8 +112,6 @@ class Batch:
         cap_epsilon: Exact | None = None,
         cap_cost: Exact | None = None,
         bits: Bits | None = None,
-        estimate_loss: str = "squared",
-        estimates: bool = True,
         start: str | None = None,
         initials: Mapping[str, Any] | None = None,
         step_choices: StepChoices | None = None,
@@ -133,10 +129,8 @@ class Batch:
         self.ledger = checked_ledger(ledger)
         self.caps = checked_caps(cap_epsilon, cap_cost, promise_beside(promise, schedule))
         self._bits = default_bits(bits)
-        self._loss = checked_loss(estimate_loss, estimates, self.setting)
         self.report = BatchReport()
-        self.earlier = Earlier()
-        self._resumed: set[str] = set()
+        self._continues = False
         self._engines: dict[Setting, Engine] = {}
 
     def session(self, subject: str, origin: str) -> ReleaseSession:
@@ -146,14 +140,14 @@ class Batch:
 
     @property
     def continues(self) -> bool:
-        """Whether steps of earlier runs come before those of some users."""
-        return bool(self._resumed)
+        """Whether steps of earlier runs come before the rows of some users."""
+        return self._continues
 
     def resumed(self, subject: str) -> ReleaseSession:
         """A subject's session from where its history in the ledger ends."""
         header = self.ledger.header(subject, self.setting.query)
         assert header is not None
-        self._resumed.add(subject)
+        self._continues = True
         return ReleaseSession.resumed(self.ledger, header, self.subjects.of(subject), **self._choices)
 
     def check_choices(self, subjects: Iterable[str]) -> None:
@@ -192,7 +186,6 @@ class Batch:
         self.report.outside, self.report.same_step = visits.outside, visits.same_step
         self.report.rows, self.report.subjects = visits.n_rows, len(visits)
         sessions = self._checked(visits, resume)
-        self.earlier = Earlier()
         known, steps, times = self._known(sessions), visits.steps, visits.times
         met: dict[int, tuple[SubjectState, int]] = {}
         count = 0
@@ -203,11 +196,8 @@ class Batch:
             before, met = met, {}
             for number in numbers:
                 visit = visits[number]
-                met[number] = before.get(number) or self._first_met(visit, visits, known)
+                met[number] = before.get(number) or self._met(visit, _begins(visit, visits), known)
             subjects = [subject for subject, _ in met.values()]
-            for subject in subjects:
-                subject.finished = True
-            subjects[-1].finished = visits.owners(end - 1, end + 1)[-1].item() != numbers[-1]
             setting = self.subjects.of(subjects[0].name)
             engine = self._engine(setting)
             t = steps[row] - np.array([origin for _, origin in met.values()])[mine - mine[0]] + 1
@@ -300,7 +290,6 @@ class Batch:
         self,
         published: Published,
         model_people: str = "unknown",
-        earlier: Earlier | None = None,
         *,
         known_by: str | None = None,
         words: Literal["system", "job key"] = "system",
@@ -314,7 +303,6 @@ class Batch:
             made from data of some of them; "unknown" keeps `private` from being true of a model that was not learned
             with differential privacy.
         known_by : how that is known, "owner" by default (`dphmm.statement.origin.whom`).
-        earlier : the answers of other files that estimates follow from; by default what `run` came by.
         words : where the noise came from, the operating system for each of them, or the key of one job.
 
         Raises
@@ -339,26 +327,14 @@ class Batch:
                 schedule=setting.schedule,
                 subjects=self.subjects,
                 words=words,
-                earlier=self.earlier if earlier is None else earlier,
             )
         )
-
-    def earlier_beside(self, steps: Iterable[tuple[str, int]]) -> Earlier:
-        """The stored answers before these steps of users that estimates of `resumed` sessions follow from, too."""
-        of_user: dict[str, set[int]] = {}
-        for user, step in steps:
-            if user in self._resumed:
-                of_user.setdefault(user, set()).add(step)
-        found = Earlier()
-        for user, own in of_user.items() if self._loss is not None else ():
-            found.add(user, self.ledger.entries(user, self.setting.query), own)
-        return found
 
     def over(self, ledger: Ledger, bits: Bits | None) -> Batch:
         """The same release with another ledger and other words, and a report of its own; plans are shared."""
         other = copy(self)
         other.ledger, other._bits, other.report = ledger, default_bits(bits), BatchReport()
-        other.earlier, other._resumed, other._engines = Earlier(), set(), {}
+        other._continues, other._engines = False, {}
         return other
 
     def _checked(self, visits: VisitTable, resume: bool) -> list[tuple[str, str]]:
@@ -465,19 +441,13 @@ class Batch:
 
     @property
     def _choices(self) -> dict[str, Any]:
-        loss = {} if self._loss is None else {"estimate_loss": self._loss}
-        return {"caps": self.caps, "bits": self._bits, "estimates": self._loss is not None, **loss}
-
-    @property
-    def _is_scheduled(self) -> bool:
-        few = self.setting.model.n_states <= _MOST_SCHEDULED_STATES
-        return self.setting.has_public_plans and (few or self._loss is None) and not self.setting.paces
+        return {"caps": self.caps, "bits": self._bits, "estimates": False}
 
     @property
     def _chunk(self) -> int:
+        if not self.setting.needs_beliefs:
+            return CHUNK
         fewer = max(1, _CHUNK_STATES // self.setting.model.n_states)
-        if self._is_scheduled:
-            return CHUNK if self._loss is None else min(CHUNK, fewer)
         return min(CHUNK, fewer, CHUNK if self._in_blocks else _CHUNK_STEPWISE)
 
     @cached_property
@@ -488,8 +458,7 @@ class Batch:
         if setting not in self._engines:
             if len(self._engines) == _MOST_ENGINES:
                 self._engines.clear()
-            made = engine_of(setting, self.ledger, self.caps, self._bits, self._loss, scheduled=self._is_scheduled)
-            self._engines[setting] = made
+            self._engines[setting] = engine_of(setting, self.ledger, self.caps, self._bits)
         return self._engines[setting]
 
     def _parts(self, visits: VisitTable) -> Iterator[tuple[int, int]]:
@@ -513,17 +482,9 @@ class Batch:
         assert kept is not None
         origin = kept.options.get("origin", "")
         check_header(self.subjects.of(visit.user).header(visit.user, origin), kept)
-        return SubjectState(visit.user, origin), step_number(origin, begins, visit.user)
-
-    def _first_met(self, visit: UserRows, visits: VisitTable, known: set[str]) -> tuple[SubjectState, int]:
-        """As `_met`; estimates of the rows will follow from the stored answers between them, which are counted."""
-        subject, origin = self._met(visit, _begins(visit, visits), known)
-        if visit.user in known and self._loss is not None:
-            entries = self.ledger.entries(visit.user, self.setting.query)
-            self.earlier.add(visit.user, entries, set((visits.steps[visit.rows] - origin + 1).tolist()))
-            # The filter comes to them next.
-            subject.stored.extend(entries)
-        return subject, origin
+        number = step_number(origin, begins, visit.user)
+        self._continues |= number < int(begins.partition("@")[0])
+        return SubjectState(visit.user, origin), number
 
     def _published(
         self, answered: Answered, users: list[str], t: IntArray, times: IntArray | None
@@ -540,23 +501,17 @@ class Batch:
         report.plans |= {answered.plans[number].hash for number in drawn}
         if not len(answered.row):
             return []
-        space, estimates, confidence = self.setting.space, answered.estimates, None
-        if space.has_labels and estimates is not None:
-            # What a belief says of a label is the label, and how likely it is.
-            estimates, confidence = space.own_answers[answered.states], estimates[:, 0]
+        space = self.setting.space
         return Releases(
             users=users,
             times=None if times is None else times[answered.row],
             t=t[answered.row],
             z=space.frame.to_answers(answered.z),
             z_lattice=answered.z,
-            estimate=estimates,
-            estimate_state=answered.states,
             secure=answered.secure,
             terms=(*(terms_of(plan) for plan in answered.plans), NOT_ASKED),
             term=np.where(answered.plan < 0, len(answered.plans), answered.plan),
             labels=space.names if space.has_labels else None,
-            confidence=confidence,
         )
 
     def _begins_of(self, user: str) -> int:
@@ -675,8 +630,6 @@ def release_many(
         ``state``; ``t`` (timestamps with a time zone) where the model has a time step; optional ``step``. Never
         changed. Frames of scikit-mobility, trackintel and movingpandas go through `dphmm.convert_frame` first.
     model, policy, space, epsilon and the other choices : as `ReleaseSession`.
-    estimates : False for z alone: no belief is kept and the estimate columns are absent. Only where plans do not depend
-        on answers. Answers, plans and costs stay the same; either form may resume the other.
     initials : {user: where the user is publicly known to begin}, a state or N probabilities, in place of the model's
         initial distribution. Places that were taken from the table break the promise.
     step_choices : {number of a step: {"epsilon": ..., "policy": ..., "partners": ..., "protection": ...}}: what single
@@ -695,10 +648,10 @@ def release_many(
 
     Returns
     -------
-    A table of the same kind: user, t, step, z_0.., estimate_0.., estimate, and for maps z_lat, z_lon, estimate_lat,
-    estimate_lon (of labels z, estimate and confidence alone), then epsilon, cost, plan. Rows by user and step; one row
-    per user and step. Rows that were not asked have no plan: ``released["user"][released["plan"].notna()].nunique()``
-    people have an answer. Where a schedule leaves people without one, a UserWarning says of how many.
+    A table of the same kind: user, t, step, z_0.. (of labels z) and for maps z_lat, z_lon, then epsilon, cost, plan.
+    Rows by user and step; one row per user and step. Rows that were not asked have no plan:
+    ``released["user"][released["plan"].notna()].nunique()`` people have an answer. Where a schedule leaves people
+    without one, a UserWarning says of how many. `smooth` says where people were, given all their answers.
 
     Raises
     ------
@@ -717,7 +670,7 @@ def release_many(
     ...     rows, model, dphmm.policy.complete(2), space, epsilon=1, bits=dphmm.ReplayBits(1), progress=False
     ... )  # without bits the noise comes from the system, and is private
     >>> list(released.columns)
-    ['user', 'step', 'z_0', 'estimate_0', 'estimate', 'epsilon', 'cost', 'plan']
+    ['user', 'step', 'z_0', 'epsilon', 'cost', 'plan']
 
     Source: docs/proofs/ledger.md.
     """

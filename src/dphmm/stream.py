@@ -61,7 +61,7 @@ class Line:
 class Stream:
     """Sessions of one batch, answered line by line under its rule; ``released`` counts those that were drawn now.
 
-    ``not_asked`` counts lines that a schedule left out now: they get the estimate alone.
+    ``not_asked`` counts lines that a schedule left out now: their answer has no z.
     ``same_step`` counts lines that another line of their user and bin replaced. ``outside`` is for the data owner
     alone: lines answered now whose place or name is in no state.
     """
@@ -223,8 +223,7 @@ class StreamStatement:
 
     def save(self, path: PathLike, whom: Whom) -> None:
         """Write the statement of what was added so far. ``whom``: whom the model was fitted on."""
-        earlier = self._batch.earlier_beside(self._told)
-        statement = self._batch.statement(self._published, whom.people, earlier, known_by=whom.known_by)
+        statement = self._batch.statement(self._published, whom.people, known_by=whom.known_by)
         save_statement(Path(path), statement, "-", self._lines.hexdigest())
 
 

@@ -86,10 +86,7 @@ def timed(tmp_path):
     return Streamed(tmp_path, timed=True)
 
 
-@pytest.mark.parametrize(
-    "options", [{}, {"constraint": "delta=0.2"}, {"timed": True},
-     {"estimates": False}, {"estimates": False, "timed": True}], ids=str
-)  # fmt: skip
+@pytest.mark.parametrize("options", [{}, {"constraint": "delta=0.2"}, {"timed": True}], ids=str)
 def test_right_lines_are_acquitted(tmp_path, options):
     one = Streamed(tmp_path, **options)
     verdict = one.check()
@@ -100,20 +97,11 @@ def test_right_lines_are_acquitted(tmp_path, options):
     assert alone.code == 5 and any(note.startswith("ledger: no ledger") for note in alone.notes)
 
 
-@pytest.mark.parametrize("timed", [True, False])
-def test_lines_without_estimates_are_convicted_as_those_with(tmp_path, timed):
-    one = Streamed(tmp_path, timed=timed, estimates=False)
-    assert [line for line in one.lines if "estimate" in line] == []
-    z = json.loads(one.lines[2])["z_0"]
-    findings = one.changed(2, z_0=z + one.public[2].frame.pitch[0]).findings
-    assert any(finding.startswith("ledger: not so") for finding in findings)
-
-
 def test_lines_have_the_form_of_the_first(tmp_path):
     """Two runs in one file, or members that were taken out of one line, are refused by the number of the line."""
-    (tmp_path / "alone").mkdir()
-    whole, alone = Streamed(tmp_path), Streamed(tmp_path / "alone", estimates=False)
-    for first, other in ((whole, alone), (alone, whole)):
+    (tmp_path / "timed").mkdir()
+    whole, timed = Streamed(tmp_path), Streamed(tmp_path / "timed", timed=True)
+    for first, other in ((whole, timed), (timed, whole)):
         kept = first.lines[3]
         first.lines[3] = other.lines[3]
         first.state()
@@ -130,7 +118,6 @@ def test_lines_have_the_form_of_the_first(tmp_path):
         (2, {"plan": "0" * 64}, "ledger: not so"),
         (7, {"step": 44}, "ledger: not so"),
         (7, {"user": "zed"}, "ledger: not so"),
-        (2, {"estimate": "nowhere"}, "estimates: they do not follow"),
         (2, {"cost": 0.0}, "losses: they are others"),
     ],
 )
@@ -222,7 +209,7 @@ def test_what_is_no_answer_is_refused_by_its_line(streamed, name):
 @pytest.mark.parametrize(
     "members",
     [
-        {"user": 3}, {"user": ""}, {"user": "\ud800"}, {"user": "a" * 70_000}, {"plan": 7}, {"estimate": ["x"]},
+        {"user": 3}, {"user": ""}, {"user": "\ud800"}, {"user": "a" * 70_000}, {"plan": 7}, {"z_0": ["x"]},
         {"step": 0}, {"step": 1.0}, {"step": True}, {"step": 2**63}, {"z_0": "1"}, {"z_0": None}, {"z_0": True},
         {"z_0": 10**400}, {"epsilon": {}}, {"cost": "inf"}, {"cost": None}, {"cost": 1e308},
     ],

@@ -68,8 +68,7 @@ def test_it_ends_with_the_path_of_the_page(made: tuple[Path, subprocess.Complete
 def test_the_released_file_keeps_the_contract(made: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
     table = pq.read_table(made[0] / "released.parquet")
     assert table.column_names == [
-        "user", "t", "step", "z_0", "z_1", "estimate_0", "estimate_1", "estimate", "z_lat", "z_lon",
-        "estimate_lat", "estimate_lon", "epsilon", "cost", "plan",
+        "user", "t", "step", "z_0", "z_1", "z_lat", "z_lon", "epsilon", "cost", "plan",
     ]  # fmt: skip
     assert len(table) == ROWS
     assert sorted(table.column("epsilon").to_pylist()) == [0.0] * (ROWS - ASKED) + [2.0] * ASKED

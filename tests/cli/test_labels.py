@@ -68,10 +68,10 @@ def test_text_names_are_labels_and_numbers_are_numbers(portal, tmp_path, run):
         assert ("answers are the names themselves" in told) == (kind == "labels")
 
 
-def test_a_release_names_labels_and_how_sure(published):
+def test_a_release_names_labels(published):
     table = pd.read_parquet(published)
-    assert list(table.columns) == ["user", "t", "step", "z", "estimate", "confidence", "epsilon", "cost", "plan"]
-    assert table.z.isin(PAGES).all() and table.estimate.isin(PAGES).all() and table.confidence.between(1 / 9, 1).all()
+    assert list(table.columns) == ["user", "t", "step", "z", "epsilon", "cost", "plan"]
+    assert table.z.isin(PAGES).all()
 
 
 @pytest.mark.slow
@@ -96,8 +96,8 @@ def test_a_stream_answers_with_labels_too(portal, tmp_path, run):
     stream = ("release", "-", *arguments(portal, "--epsilon", "1"), "--ledger", tmp_path / "l.db", "--quiet")
     out = run(*stream, input=lines).stdout
     rows = [json.loads(line) for line in out.splitlines()]
-    assert len(rows) == 12 and all(row["z"] in PAGES and 0 < row["confidence"] <= 1 for row in rows)
-    assert list(rows[0]) == ["user", "t", "step", "z", "estimate", "confidence", "epsilon", "cost", "plan"]
+    assert len(rows) == 12 and all(row["z"] in PAGES for row in rows)
+    assert list(rows[0]) == ["user", "t", "step", "z", "epsilon", "cost", "plan"]
     (tmp_path / "out.jsonl").write_text(out)
     audit = ("check-release", tmp_path / "out.jsonl", *arguments(portal), "--ledger", tmp_path / "l.db")
     told = run(*audit, code=5).stdout

@@ -28,7 +28,7 @@ def leakage_of(town, places, run):
 def library(town, folder, states, first, last, always=False, **choices):
     model = dphmm.load_model(town / "model.npz")
     policy = dphmm.load_policy(town / "radius.json", model=model)
-    released = pd.read_csv(folder / "released.csv", dtype={"estimate": str})
+    released = pd.read_csv(folder / "released.csv")
     numbers = model.space.indices_of(states)
     return dphmm.event_odds(released, model, policy, model.space, numbers, first, last, always=always, **choices)
 

@@ -277,7 +277,7 @@ def test_people_are_split_once_for_a_folder(run, folder):
 
 @pytest.mark.parametrize(
     ("told", "seen"),
-    [('model-people = "unknown"', "unknown"), ("no-estimates = true", None), ("owner-view = true", None)],
+    [('model-people = "unknown"', "unknown"), ("owner-view = true", None)],
 )
 def test_what_is_only_said_of_a_release_is_no_new_question(run, folder, told, seen):
     """The answers stay; file, statement and what is made of them are written anew, and a real change is still asked."""

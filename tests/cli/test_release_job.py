@@ -62,7 +62,7 @@ def test_every_line_is_a_step_without_a_model_step(site, tmp_path, run, stream_o
     lines = "".join(json.dumps({"user": "v", "state": state}) + "\n" for state in ("alpha", "beta", "nowhere"))
     told = answers(run(*stream_of(site, tmp_path), input=lines))
     assert [row["step"] for row in told] == [1, 2, 3]
-    assert list(told[0]) == ["user", "step", "z_0", "estimate_0", "estimate", "epsilon", "cost", "plan"]
+    assert list(told[0]) == ["user", "step", "z_0", "epsilon", "cost", "plan"]
     with open_ledger(tmp_path / "ledger.db") as ledger:
         assert [float(entry.z[0]) for entry in ledger.entries("v", "state")] == [row["z_0"] for row in told]
 
@@ -110,7 +110,7 @@ def test_a_line_that_cannot_be_read_neither_closes_a_bin_nor_hides_a_line_of_it(
         folder = tmp_path / str(len(runs))
         folder.mkdir()
         result = run(*stream_of(town, folder), "--epsilon", "200", input=good + bad + place("v", "08:03:00"), code=3)
-        runs.append([(row["user"], row["step"], row["estimate"]) for row in answers(result)])
+        runs.append([(row["user"], row["step"], row["plan"]) for row in answers(result)])
     assert all(found == runs[0] for found in runs) and [row[:2] for row in runs[0]] == [("u", 1), ("v", 1)]
 
 

@@ -123,7 +123,6 @@ def test_a_schedule_is_planned_by_the_release_itself_and_kept_by_the_ledger(fold
         (("--plan", "nowhere.json"), "nowhere.json"),
         (("--plan", "radius.json"), "radius.json"),
         (("--schedule", "paced", "--epsilon", 1), "--schedule: got paced; expected --path-epsilon"),
-        (("--path-epsilon", 4, "--steps", 12, "--schedule", "paced", "--no-estimates"), "--no-estimates"),
         (("--path-epsilon", 4, "--steps", 12, "--schedule", "planned", "--epsilon", 5), "epsilon: got 5"),
     ],
 )
@@ -137,12 +136,6 @@ def test_a_plan_for_another_policy_is_refused(folder, plan, run):
     more = ("--plan", "plan.json", "-o", "r.parquet", "--ledger", "l.db")
     failed = run("release", "walks.csv", "--model", "model.npz", "--policy", "complete.json", *more, code=2)
     assert "a plan made for another policy" in failed.stderr
-
-
-def test_a_planned_release_goes_without_estimates(folder, plan, run):
-    release(run, "--plan", "plan.json", "--no-estimates")
-    rows = pq.read_table("released.parquet").to_pylist()
-    assert "estimate" not in rows[0] and sum(row["plan"] is not None for row in rows) == 6
 
 
 def test_a_dry_run_counts_the_rows_that_are_asked(folder, plan, run, one_json):

@@ -177,7 +177,6 @@ def test_it_agrees_with_the_audit(folder, run, verify):
         ("--constraint", "delta=0.2"),
         ("--mechanism", "discrete-knorm"),
         ("--mechanism", "discrete-laplace"),
-        ("--no-estimates",),
         ("--path-epsilon", "3", "--window", "4"),
     ],
 )
@@ -305,16 +304,18 @@ def add_a_column(rows):
         row["mood"] = "3"
 
 
+def add_an_estimate(rows):
+    for row in rows:
+        row["estimate"] = "x3y3"
+
+
 @pytest.mark.parametrize(
     ("change", "check"),
     [
         (changed("z_0", lambda z: str(float(z) + 1000)), "ledger"),
-        (changed("z_0", lambda z: "500.0" if float(z) > 2000 else "3500.0"), "estimates"),
+        (changed("z_0", lambda z: "500.0" if float(z) > 2000 else "3500.0"), "places"),
         (changed("z_1", lambda z: str(float(z) + 0.25)), "answers"),
         (changed("z_lat", lambda z: str(float(z) + 1e-6)), "places"),
-        (changed("estimate_lon", lambda z: str(float(z) + 1e-6)), "places"),
-        (changed("estimate_0", lambda z: str(float(z) + 1)), "estimates"),
-        (changed("estimate", lambda z: "x3y3" if z != "x3y3" else "x0y0"), "estimates"),
         (changed("z_0", lambda z: f"{float(z):.3f}"), "rows"),
         (changed("z_0", lambda z: f"+{z}"), "rows"),
         (changed("z_0", lambda z: f" {z}"), "rows"),
@@ -336,6 +337,7 @@ def add_a_column(rows):
         (lambda rows: rows.extend([{**rows[-1], "step": "13", "t": "2024-05-06T09:00:00Z"}]), "ledger"),
         (swap_people, "ledger"),
         (add_a_column, "columns"),
+        (add_an_estimate, "columns"),
     ],
 )
 def test_an_edited_row_is_convicted(folder, verify, change, check):
@@ -419,7 +421,7 @@ def runs_that_overlap(told):
         (lambda told: told["model"].update(because="a fit"), "members"),
         (lambda told: told["published"].update(rows=7), "rows"),
         (lambda told: told["published"].update(public_constants=1), "epsilon"),
-        (lambda told: told["published"].update(earlier_answers=3), "other files"),
+        (lambda told: told["published"].update(earlier_answers=3), "statement"),
         (lambda told: told["plans"].update(hashes=None), "plans"),
         (lambda told: told["sequence"].update(zone="+01:00"), "schedule"),
         (lambda told: told["schedule"].update(spreads=[1.0]), "schedule"),
@@ -748,7 +750,7 @@ def test_what_is_not_given_cannot_be_told(folder, verify):
     code, found = verify("released.csv")
     told = {line.partition(":")[0] for line in found["not looked at"]}
     assert code == 5 and found["wrong"] == []
-    assert {"model", "policy", "answers", "places", "plans", "ledger", "estimates"} <= told
+    assert {"model", "policy", "answers", "places", "plans", "ledger"} <= told
     Path("released.csv.privacy.json").unlink()
     code, found = verify("released.csv")
     assert code == 5 and {"statement", "epsilon", "promise", "schedule"} <= {

@@ -130,8 +130,8 @@ def release_of_formulas(place):
 
 
 def escaped(result, place):
-    estimates = {row["estimate"] for row in place.rows()}
-    assert estimates and estimates <= {"'=cmd()", "'@x"}
+    named = {row["z"] for row in place.rows()}
+    assert named and named <= {"'=cmd()", "'@x"}
 
 
 def set_aside_names(place):

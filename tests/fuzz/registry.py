@@ -195,12 +195,12 @@ _ROWS = (
     f"u1,2024-05-06T10:05:00+02:00,{DIGITS},10.02,1\n"
 ).encode()
 _VISITS = f"user,step,state\nv1,1,{STATE}_a\nv1,2,{STATE}_b\nv2,1,{STATE}_a\n".encode()
-_RELEASED = b"user,t,step,z_0,estimate,epsilon,cost,plan\nu1,2024-05-06T08:05:00Z,1,-3,alpha,1,inf,ab\n"
+_RELEASED = b"user,t,step,z_0,epsilon,cost,plan\nu1,2024-05-06T08:05:00Z,1,-3,1,inf,ab\n"
 _ANSWERS = (
-    b'{"user": "u1", "t": "2024-05-06T08:05:00Z", "step": 1, "z_0": -3.0, "z_1": 0.0, "estimate_0": 0.5, '
-    b'"estimate_1": 1.0, "estimate": "alpha", "epsilon": 1.0, "cost": 2.5, "plan": "ab"}\n'
-    b'{"user": "u2", "t": "2024-05-06T08:05:00.5Z", "step": 7, "z_0": 2.0, "z_1": 1.0, "estimate_0": 1e-07, '
-    b'"estimate_1": 1.0, "estimate": "beta", "epsilon": 0.5, "cost": 1.25, "plan": "cd"}\n'
+    b'{"user": "u1", "t": "2024-05-06T08:05:00Z", "step": 1, "z_0": -3.0, "z_1": 0.0, '
+    b'"epsilon": 1.0, "cost": 2.5, "plan": "ab"}\n'
+    b'{"user": "u2", "t": "2024-05-06T08:05:00.5Z", "step": 7, "z_0": 2.0, "z_1": 1e-07, '
+    b'"epsilon": 0.5, "cost": 1.25, "plan": "cd"}\n'
 )
 _ALONE = b'{"user": "u1", "step": 1, "z_0": -3.0, "z_1": 0.0, "epsilon": 1.0, "cost": 2.5, "plan": "ab"}\n'
 _BACKDROP = (

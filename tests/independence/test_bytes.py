@@ -5,7 +5,7 @@ standard output, standard error, logs, warnings, names, modes and lengths of fil
 file (CSV, Parquet, gzip), the privacy statement and the ledger are the same, for every place inside and outside of
 the map and every name known and unknown. So the length of an output, which does vary with the digits of z, says nothing
 that z does not say. The counts for the owner alone are always there, under the same name, and only the owner can read
-them. With fresh answers and secure randomness all columns but z and the estimates, all messages, and
+them. With fresh answers and secure randomness all columns but z, all messages, and
 all rows of the ledger but z are the same. z is written as the float of a lattice point: no digit below the pitch.
 
 It would fail for a missing row, a flag, a count, a warning or an exit code about drift, a column computed from the
@@ -71,7 +71,7 @@ def test_with_the_same_answers_every_byte_is_the_same(shown, kind):
 
 
 @pytest.mark.parametrize("output", ["out.parquet", "out.csv.gz"])
-@pytest.mark.parametrize("more", [["--constraint", "delta=0.2"], ["--no-estimates"]])
+@pytest.mark.parametrize("more", [["--constraint", "delta=0.2"], ["--mechanism", "staircase"]])
 def test_so_is_every_byte_of_other_formats_and_choices(shown, output, more):
     rows, dimension = KINDS["town"]
     runs = []
@@ -101,7 +101,7 @@ def published(run: dict[str, object]) -> list[dict[str, str]]:
 
 def without_computed(run: dict[str, object], tmp_path) -> dict[str, object]:
     """A run without z and what is computed from it: in the table, in the statement's digest, in the ledger."""
-    kept = [{k: v for k, v in row.items() if not k.startswith(("z_", "estimate"))} for row in published(run)]
+    kept = [{k: v for k, v in row.items() if not k.startswith("z_")} for row in published(run)]
     statement = json.loads(run["out.csv.privacy.json"])
     statement["file"].pop("sha256")
     (tmp_path / "copy.db").write_bytes(run["ledger.db"])
@@ -168,11 +168,10 @@ class TestTables:
         entries = {key: ledger.entries(*key) for key in ledger.sessions()}
         return out, entries
 
-    @pytest.mark.parametrize("estimates", [True, False])
-    def test_all_but_z_is_the_same_and_so_is_the_noise_of_the_first_step(self, estimates):
-        tables = {name: self.released(name, estimates=estimates) for name in NAMES}
+    def test_all_but_z_is_the_same_and_so_is_the_noise_of_the_first_step(self):
+        tables = {name: self.released(name) for name in NAMES}
         first, entries = tables["home"]
-        public = [column for column in first.columns if not column.startswith(("z_", "estimate"))]
+        public = [column for column in first.columns if not column.startswith("z_")]
         surrogate = {"home": 0.0, "news": 2.0, "shop": 3.0, "help": 3.0}
         for name, (table, stored) in tables.items():
             assert table[public].equals(first[public])
@@ -185,12 +184,11 @@ class TestTables:
                     attributes_of(e) | {"z": None} for e in kept
                 ]
 
-    @pytest.mark.parametrize("estimates", [True, False])
-    def test_with_the_same_answers_the_tables_are_equal(self, estimates):
+    def test_with_the_same_answers_the_tables_are_equal(self):
         tables = []
         for name in NAMES:
             with given_answers(1):
-                tables.append(self.released(name, estimates=estimates))
+                tables.append(self.released(name))
         assert all(table.equals(tables[0][0]) and stored == tables[0][1] for table, stored in tables)
 
 

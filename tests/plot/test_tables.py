@@ -27,7 +27,7 @@ def released(space, users=("ann",), steps=STEPS):
     truth = space.answers[np.arange(len(rows)) % space.n_states]
     columns = {"user": [user for user, _ in rows], "step": [step for _, step in rows]}
     for j in range(space.dimension):
-        columns |= {f"z_{j}": truth[:, j] + 40.0 * (j + 1), f"estimate_{j}": truth[:, j] + 10.0}
+        columns |= {f"z_{j}": truth[:, j] + 40.0 * (j + 1)}
     return pd.DataFrame({**columns, "epsilon": 1.0, "cost": 3.5}), truth
 
 
@@ -45,30 +45,22 @@ def test_the_map_has_every_answer(space, ax):
     assert dphmm.plot.release_map(table, space, truth=truth, smoothed=truth + 1, ax=ax) is ax
     drawn = lines(ax)
     assert np.allclose(drawn["truth"], truth[:, :2]) and np.allclose(drawn["smoothed"], truth[:, :2] + 1)
-    assert np.allclose(drawn["released"], truth[:, :2] + [40, 80]) and np.allclose(drawn["estimate"], truth[:, :2] + 10)
-    assert words(ax) == ["truth", "released", "estimate", "smoothed"]
-
-
-def test_a_release_of_z_alone_is_drawn_without_estimates(ax):
-    table, truth = released(GRID)
-    table = table.drop(columns=["estimate_0", "estimate_1"])
-    dphmm.plot.release_map(table, GRID, truth=truth, ax=ax)
-    assert words(ax) == ["truth", "released"]
-    assert words(dphmm.plot.error_over_time(table, truth, GRID, ax=Figure().add_subplot())) == ["released"]
+    assert np.allclose(drawn["released"], truth[:, :2] + [40, 80])
+    assert words(ax) == ["truth", "released", "smoothed"]
 
 
 @pytest.mark.replayed_words
 def test_answers_of_one_number_are_drawn_over_the_steps(ax):
     table, truth = released(LINE)
     dphmm.plot.release_map(table.sample(frac=1, random_state=1), LINE, ax=ax)
-    assert np.allclose(lines(ax)["estimate"], np.stack([np.arange(1, STEPS + 1), truth[:, 0] + 10], axis=1))
-    assert words(ax) == ["released", "estimate"]
+    assert np.allclose(lines(ax)["released"], np.stack([np.arange(1, STEPS + 1), truth[:, 0] + 40], axis=1))
+    assert words(ax) == ["released"]
 
 
 def test_a_user_is_chosen_and_named_plainly(ax):
     table, _ = released(GRID, users=("ann", "$x^2$"))
     dphmm.plot.release_map(table, GRID, user="$x^2$", ax=ax)
-    assert len(lines(ax)["estimate"]) == STEPS
+    assert len(lines(ax)["released"]) == STEPS
     ax.figure.canvas.draw()
     assert ax.get_title() == r"One subject: \$x^2\$"
 
@@ -80,7 +72,6 @@ def test_the_error_is_the_distance_and_its_mean(ax):
     again = dphmm.plot.error_over_time(table, states, GRID, ax=Figure().add_subplot())
     for drawn in (lines(ax), lines(again)):
         assert np.allclose(drawn["released"], [[t, np.hypot(40, 80)] for t in range(1, STEPS + 1)])
-        assert np.allclose(drawn["estimate"][:, 1], np.hypot(10, 10))
     assert ax.get_ylabel() == "mean error, m"
 
 
@@ -89,7 +80,7 @@ def test_rows_without_a_true_state_count_in_no_error(ax):
     states = np.full(STEPS, -1)
     states[3] = 3
     dphmm.plot.error_over_time(table, states, GRID, ax=ax)
-    assert lines(ax)["estimate"][:, 0].tolist() == [4]
+    assert lines(ax)["released"][:, 0].tolist() == [4]
     with pytest.raises(InvalidInput, match="no row with a true state"):
         dphmm.plot.error_over_time(table, np.full(STEPS, -1), GRID, ax=ax)
 
@@ -117,7 +108,7 @@ def test_what_decode_gives_is_drawn_by_itself_and_beside_its_release(kind, ax):
     smoothed = dphmm.smooth(table, *world)
     alone = lines(dphmm.plot.release_map(smoothed, space, ax=ax))
     both = lines(dphmm.plot.release_map(table, space, smoothed=smoothed, ax=Figure().add_subplot()))
-    assert set(alone) == {"smoothed"} and set(both) == {"released", "estimate", "smoothed"}
+    assert set(alone) == {"smoothed"} and set(both) == {"released", "smoothed"}
     assert np.array_equal(alone["smoothed"], both["smoothed"])
     if kind == "labels":
         assert [space.names[int(n)] for n in alone["smoothed"][:, 1]] == list(smoothed["smoothed"])

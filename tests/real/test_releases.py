@@ -98,10 +98,9 @@ def test_the_released_file_has_the_columns_of_the_contract_and_public_times(done
     published = done.released
     d = sum(name.startswith("z_") and name[2:].isdigit() for name in published)
     times = ["t"] if "t" in done.truth else []
-    places = ["z_lat", "z_lon", "estimate_lat", "estimate_lon"] if done.input.unit == "m" else []
-    numbers = [f"{name}_{j}" for name in ("z", "estimate") for j in range(d)]
-    expected = ["user", *times, "step", *numbers, "estimate", *places, "epsilon", "cost", "plan"]
-    assert list(published) == expected
+    places = ["z_lat", "z_lon"] if done.input.unit == "m" else []
+    numbers = [f"z_{j}" for j in range(d)]
+    assert list(published) == ["user", *times, "step", *numbers, *places, "epsilon", "cost", "plan"]
     if done.step_seconds:
         assert (published.t == published.t.dt.floor(f"{done.step_seconds}s")).all()
     assert set(published.epsilon) <= {1.0, 0.0}
@@ -121,7 +120,7 @@ def test_the_statement_follows_its_schema_and_is_about_this_file(done):
 
 def test_no_true_place_or_name_is_in_anything_that_is_kept_or_said(done):
     if done.input.unit != "m":
-        # Names are public and estimates say them; but neither the ledger nor the summary has reason to.
+        # Names are public; but neither the ledger nor the summary has reason to say them.
         for name in (name for name in done.truth.state.unique() if len(name) > 5):
             assert name.encode() not in done.file("db").read_bytes()
             assert name not in done.said.stdout + done.said.stderr
@@ -135,7 +134,8 @@ def test_no_true_place_or_name_is_in_anything_that_is_kept_or_said(done):
 
 
 def test_the_estimate_errs_less_than_the_release(done, matrix):
-    both = matrix.joined(done.truth, done.released, done.step_seconds)
+    released = matrix.estimated(done.cell, done.folder)
+    both = matrix.joined(done.truth, released, done.step_seconds)
     raw, estimate = matrix.mean_errors(both, matrix.answers_of(done.input, done.folder))
     assert 0 < estimate < raw
 

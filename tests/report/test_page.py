@@ -633,9 +633,8 @@ def test_no_set_is_drawn_of_a_policy_that_some_steps_do_not_have(report_of):
     assert Content(varied).covered is None and Content(varied)._sets(maps.around(own, 0)) == {}
 
 
-def test_estimates_are_said_to_follow_from_this_file_s_answers(report_of):
-    """They were compared; those of a release into a second file are in tests/test_earlier_answers.py."""
-    assert "what is estimated there follows from these answers" in spoken(report_of("planned"), "lead")[0]
+def test_rows_without_an_answer_are_said(report_of):
+    assert "rows have no answer" in spoken(report_of("planned"), "lead")[0]
     own = report_of("planned").story
     assert own.spent.counted_in == "file" and "in all at most 8, by the answers of this file" in own.words("spent")[0]
 

@@ -216,14 +216,14 @@ def test_settings_without_blocks(name):
 
 
 def test_two_beliefs_with_one_plan_stay_two():
-    """Both subjects have the plan, each its own belief: an estimate of one never comes from the other's."""
+    """Both subjects have the plan, each its own belief."""
     world = grid(4, 4, radius=2)
     blocks = Blocks.of(world.planner())
     one, other = masses(world, {0: 1, 1: 2, 4: 3}), masses(world, {0: 3, 1: 2, 4: 1})
     block = blocks.plan([one, other])
     assert block.plans[0].hash == block.plans[1].hash
     z = np.array([[0, 1], [0, 1]])
-    moved = block.move(np.array([0, 1]), z, world.model, world.space.own_answers)
+    moved = block.move(np.array([0, 1]), z, world.model)
     for row, prior in enumerate((one, other)):
         now, then = moved.beliefs(row)
         before = Position(1, prior)
@@ -343,12 +343,6 @@ def test_beliefs_that_floats_do_not_hold_are_moved_one_by_one(monkeypatch, room)
     monkeypatch.setattr("dphmm.session.plan._ROOM", room)
     for seed in range(6):
         twice(World.numbered(seed), lambda seed=seed: dphmm.ReplayBits(seed))
-
-
-@pytest.mark.parametrize("loss", ["euclidean", "state"])
-def test_estimates_of_other_losses(loss):
-    for seed in range(4):
-        twice(World.numbered(seed), lambda seed=seed: dphmm.ReplayBits(seed), estimate_loss=loss)
 
 
 def test_parts_of_a_block_on_several_cores(monkeypatch):

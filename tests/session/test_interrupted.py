@@ -129,7 +129,7 @@ def test_an_interrupt_while_a_ledger_in_memory_commits_leaves_all_of_the_transac
         try:
             sys.settrace(stopping)
             if many:
-                batch = Batch(MODEL, POLICY, SPACE, 1, ledger=ledger, bits=dphmm.ReplayBits(1), estimates=False)
+                batch = Batch(MODEL, POLICY, SPACE, 1, ledger=ledger, bits=dphmm.ReplayBits(1))
                 rows = Trajectories.from_labels(["b"] * 3, state=np.array(["0"] * 3, object), step=np.arange(3))
                 list(batch.run(rows))
             else:

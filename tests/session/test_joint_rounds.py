@@ -35,7 +35,7 @@ class Played:
 
     def choices(self, query):
         bits = dphmm.ReplayBits(int(self.rng.integers(10**6)))
-        return {"query": query, "ledger": self.ledger, "bits": bits, "estimates": bool(self.rng.integers(2))}
+        return {"query": query, "ledger": self.ledger, "bits": bits}
 
     def table(self, query):
         """All rows so far and some more of each subject, released together; stored ones come back."""

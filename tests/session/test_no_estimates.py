@@ -1,8 +1,8 @@
-"""Releases of z alone: the same answers, plans, costs, ledgers and accounts as with estimates, and no belief is moved.
+"""Sessions of z alone have the answers, plans, costs and ledgers of those with estimates; tables move no belief.
 
-It could fail where a word is drawn for an estimate, where a plan or a cost follows from a belief, where a history that
-was written in one form is not continued in the other, where a belief is moved or a history is read for nothing, or
-where z alone is released although plans depend on answers.
+It could fail where a word is drawn for an estimate, where a public plan or a cost follows from a belief, where a
+history that was written in one form is not continued in the other, or where a belief is moved or a history is read for
+nothing.
 """
 
 from __future__ import annotations
@@ -16,12 +16,9 @@ import pytest
 from scipy import sparse
 
 import dphmm
-from dphmm._kernels import filter_batch
 from dphmm.accounting.ledger import MemoryLedger
 from dphmm.batch import Batch
-from dphmm.errors import InvalidInput
 from dphmm.markov.filtering import Belief
-from dphmm.session.filter import Filter
 from dphmm.session.plan import Position
 from dphmm.stream import Stream, parse_line
 
@@ -46,8 +43,8 @@ WORLDS = {
     "laplace": (WALK, NEIGHBOURS, SPACE, {"mechanism": "discrete-laplace", "protection": "min-error"}),
     "table": (WALK, NEIGHBOURS, SPACE, {"mechanism": "optimal-table"}),
     "rows": (WALK, ROWS, SPACE, {}),
-    "median": (WALK, NEIGHBOURS, SPACE, {"estimate_loss": "euclidean"}),
-    "faint": (FAINT, NEIGHBOURS, SPACE, {"estimate_loss": "state"}),
+    "faint": (FAINT, NEIGHBOURS, SPACE, {}),
+    "delta": (WALK, NEIGHBOURS, SPACE, {"constraint": "delta=0.2"}),
 }
 #: Three users with gaps, drift (a state that nobody can be in at first, a name that no state has) and late beginnings.
 FRAME = pd.DataFrame(
@@ -69,16 +66,12 @@ def held(ledger):
     }
 
 
-def table(world, frame, *, estimates, bits=None, ledger=None, **more):
+def table(world, frame, *, bits=None, ledger=None, **more):
     model, policy, space, choices = world
     ledger = MemoryLedger() if ledger is None else ledger
     bits = dphmm.ReplayBits(5) if bits is None else bits
-    how = {"bits": bits, "ledger": ledger, "progress": False, "estimates": estimates, **choices, **more}
+    how = {"bits": bits, "ledger": ledger, "progress": False, **choices, **more}
     return dphmm.release_many(frame, model, policy, space, 1, **how), ledger
-
-
-def without_estimates(frame):
-    return frame[[name for name in frame.columns if not name.startswith("estimate")]]
 
 
 def of_answers(release):
@@ -88,16 +81,7 @@ def of_answers(release):
 
 
 @pytest.mark.parametrize("name", WORLDS)
-def test_a_table_is_the_same_but_for_the_estimates(name):
-    (whole, ledger), (alone, other) = (table(WORLDS[name], FRAME, estimates=choice) for choice in (True, False))
-    assert list(alone.columns) == ["user", "step", "z_0", "z_1", "epsilon", "cost", "plan"]
-    assert len(whole.columns) == len(alone.columns) + 3
-    assert without_estimates(whole).equals(alone)
-    assert held(ledger) == held(other)
-
-
-@pytest.mark.parametrize("name", WORLDS)
-def test_so_is_a_session(name):
+def test_a_session_is_the_same_but_for_the_estimates(name):
     model, policy, space, choices = WORLDS[name]
     seen = []
     for estimates in (True, False):
@@ -116,34 +100,6 @@ def test_so_is_a_session(name):
     assert seen[0] == seen[1]
 
 
-FORMS = list(itertools.product([True, False], repeat=3))
-
-
-@pytest.mark.parametrize("name", ["growing", "rows", "faint"])
-def test_a_table_is_resumed_in_every_combination(name):
-    """The rows up to step 3, then up to step 9, then all: each part with estimates or without."""
-
-    def resumed(forms):
-        ledger, bits, found = MemoryLedger(), dphmm.ReplayBits(8), []
-        for last, estimates in zip((3, 9, 99), forms, strict=True):
-            frame = FRAME[FRAME["step"] <= last]
-            one, _ = table(WORLDS[name], frame, estimates=estimates, bits=bits, ledger=ledger, resume=True)
-            found.append(one)
-        return found, ledger
-
-    reference, expected = resumed(FORMS[0])
-    for forms in FORMS[1:]:
-        found, ledger = resumed(forms)
-        assert held(ledger) == held(expected)
-        for estimates, part, whole in zip(forms, found, reference, strict=True):
-            # Rows that come again have estimates too, whatever form they were released in.
-            assert ("estimate" in part.columns) is estimates
-            assert without_estimates(part).equals(without_estimates(whole))
-            if estimates:
-                assert part["estimate"].equals(whole["estimate"])
-                assert np.allclose(part.filter(like="estimate_"), whole.filter(like="estimate_"), rtol=1e-12, atol=0)
-
-
 def test_beliefs_catch_up_with_answers_that_were_released_without_them():
     """After a long part without estimates, a snapshot of a belief from before it is of an earlier step."""
     model, policy, space, _ = WORLDS["growing"]
@@ -151,12 +107,9 @@ def test_beliefs_catch_up_with_answers_that_were_released_without_them():
 
     def released(parts):
         ledger, bits, found = MemoryLedger(), dphmm.ReplayBits(9), []
-        batch = [
-            Batch(model, policy, space, 1, ledger=ledger, bits=bits, estimates=estimates) for estimates in (False, True)
-        ]
-        batch[parts[0][1]].session("x", "0").skip(1)
+        dphmm.ReleaseSession(model, policy, space, 1, subject="x", ledger=ledger).skip(1)
         for last, estimates in parts:
-            session = batch[estimates].resumed("x")
+            session = dphmm.ReleaseSession.resume(ledger, "x", model, policy, space, bits=bits, estimates=estimates)
             found += [session.release(state) for state in states[len(found) : last]]
         return found, ledger
 
@@ -213,19 +166,17 @@ def no_belief_moves(monkeypatch):
         monkeypatch.setattr(Belief, name, refuse)
     for name in ("posterior", "predict", "predict_through"):
         monkeypatch.setattr(Position, name, refuse)
-    monkeypatch.setattr(Filter, "run", refuse)
-    monkeypatch.setattr(filter_batch, "filter_batch", refuse)
 
 
-@pytest.mark.parametrize("name", WORLDS)
+@pytest.mark.parametrize("name", [name for name in WORLDS if name != "delta"])
 def test_no_belief_is_moved(name, no_belief_moves):
     """Neither by a release nor by a history that is continued, in tables, sessions and for rows that come again."""
     model, policy, space, choices = WORLDS[name]
     first = FRAME[FRAME["step"] <= 5]
-    _, ledger = table(WORLDS[name], first, estimates=False)
-    again, _ = table(WORLDS[name], FRAME, estimates=False, ledger=ledger, resume=True)
+    _, ledger = table(WORLDS[name], first)
+    again, _ = table(WORLDS[name], FRAME, ledger=ledger, resume=True)
     assert len(again) == len(FRAME)
-    session = Batch(model, policy, space, 1, ledger=ledger, bits=dphmm.ReplayBits(1), estimates=False, **choices)
+    session = Batch(model, policy, space, 1, ledger=ledger, bits=dphmm.ReplayBits(1), **choices)
     resumed = session.resumed("a")
     resumed.skip(3)
     assert resumed.release(4).estimate is None and resumed.released(1).estimate_state is None
@@ -243,41 +194,22 @@ class Counted(MemoryLedger):
         return super().entries(subject, query, first)
 
 
-@pytest.mark.parametrize("estimates", [True, False])
-def test_a_long_history_is_not_read_for_new_rows(estimates):
+def test_a_long_history_is_not_read_for_new_rows():
     model, policy, space, _ = WORLDS["growing"]
     ledger, bits = Counted(), dphmm.ReplayBits(6)
     rows = pd.DataFrame({"user": "a", "step": np.arange(300), "state": "0"})
-    table(WORLDS["growing"], rows, estimates=estimates, ledger=ledger, bits=bits)
-    batch = Batch(model, policy, space, 1, ledger=ledger, bits=bits, estimates=estimates)
+    table(WORLDS["growing"], rows, ledger=ledger, bits=bits)
+    batch = Batch(model, policy, space, 1, ledger=ledger, bits=bits)
     ledger.read = 0
     session = batch.resumed("a")
     session.release(0)
     session.skip(1)
     stream = Stream(batch, True)
     list(stream.take(parse_line(b'{"user": "a", "state": "7"}', False)))
-    assert (ledger.read == 0) is not estimates
-    for steps, reads in (([303, 305], int(estimates)), ([0, 303, 306], 1)):
+    assert ledger.read == 0
+    for steps, reads in (([303, 305], 0), ([0, 303, 306], 1)):
         # A row that comes again is read, once with all others.
         ledger.read = 0
         more = pd.DataFrame({"user": "a", "step": steps, "state": "0"})
-        found, _ = table(WORLDS["growing"], more, estimates=estimates, ledger=ledger, bits=bits, resume=True)
+        found, _ = table(WORLDS["growing"], more, ledger=ledger, bits=bits, resume=True)
         assert len(found) == len(steps) and ledger.read == reads
-
-
-def test_where_plans_depend_on_answers_it_is_refused_by_name():
-    model, policy, space, _ = WORLDS["growing"]
-    choice = {"constraint": "delta=0.2"}
-    refused = "^estimates: got False; expected True: with delta-sets plans follow"
-    ledger = MemoryLedger()
-    with pytest.raises(InvalidInput, match=refused):
-        dphmm.ReleaseSession(model, policy, space, 1, subject="a", ledger=ledger, estimates=False, **choice)
-    with pytest.raises(InvalidInput, match=refused):
-        Batch(model, policy, space, 1, ledger=ledger, estimates=False, **choice)
-    with pytest.raises(InvalidInput, match=refused):
-        dphmm.release_many(FRAME, model, policy, space, 1, ledger=ledger, estimates=False, progress=False, **choice)
-    assert list(ledger.sessions()) == []
-    bits = dphmm.ReplayBits(1)
-    dphmm.ReleaseSession(model, policy, space, 1, subject="a", ledger=ledger, bits=bits, **choice).release(0)
-    with pytest.raises(InvalidInput, match=refused):
-        dphmm.ReleaseSession.resume(ledger, "a", model, policy, space, estimates=False)

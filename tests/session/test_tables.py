@@ -1,11 +1,7 @@
-"""A batch, a session and a resumed session are one computation: the same bits of every estimate from the same answers.
+"""A batch, a session and a resumed session are one computation: the same answers and the same plans.
 
-Where rows of floats drop what is too small, a batch has the same bits however it is cut and resumed, and agrees with a
-session to 1e-12 (docs/adr/0013).
-
-It could fail where the compiled loop over many subjects differs from a session's own steps: after gaps, on supports
-that still grow, in tails where floats give way to logs, for plans that floats do not serve, at the seams between
-transactions, pieces of work and cores.
+It could fail where a table is planned otherwise than a session's own steps: after gaps, on supports that still grow, at
+the seams between transactions.
 
 The schedule of public plans: what threads that share one find.
 
@@ -15,7 +11,6 @@ It would fail where a step is found twice, or where a plan is looked up after an
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor, TimeoutError
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -26,9 +21,7 @@ from dphmm._kernels.filter import predict_logs
 from dphmm.accounting.ledger import MemoryLedger
 from dphmm.batch import Batch
 from dphmm.errors import InvalidInput
-from dphmm.session import filter as filtering
 from dphmm.session.answer import answer_under
-from dphmm.session.filter import Observations
 from dphmm.session.plan_schedule import PlanSchedule
 from dphmm.session.rounds import Rows
 from dphmm.session.scheduled import Steps
@@ -77,8 +70,6 @@ def world(name):
         "jump": {},
         "graded": {"mechanism": "discrete-knorm"},
         "categories": {},
-        "median": {"estimate_loss": "euclidean"},
-        "state": {"estimate_loss": "state"},
         "at": {"start": "at"},
         "faint": {"start": "at"},
     }[name]
@@ -87,13 +78,10 @@ def world(name):
     return model, policy, space, 1, chosen
 
 
-FLUSHED = ("faint", "tails", "jump tails")
 WORLDS = (
-    *("grid", "graded", "categories", "median", "state", "at", "faint", "tails", "two phases"),
+    *("grid", "graded", "categories", "at", "faint", "tails", "two phases"),
     *("jump", "jump tails", "labels", "table"),
 )
-#: Whose answers are listed.
-LISTED = ("labels", "table")
 
 
 def rows_of(n_states, users=7, seed=3):
@@ -119,17 +107,6 @@ def told(rows):
     return [(row.user, [np.asarray(value).tolist() for value in vars(row.release).values()]) for row in rows]
 
 
-def agree(name, rows, others):
-    """The same bits; estimates to rounding in the worlds whose rows of floats drop something."""
-    rows, others = list(rows), list(others)
-    if name not in FLUSHED:
-        return told(rows) == told(others)
-    estimates = [np.array([row.release.estimate for row in some]) for some in (rows, others)]
-    near = np.abs(estimates[0] - estimates[1]).max() <= 1e-12 * np.abs(estimates[1]).max()
-    kept = [[row._replace(release=replace(row.release, estimate=0)) for row in some] for some in (rows, others)]
-    return bool(near) and told(kept[0]) == told(kept[1])
-
-
 def run(work, rows, **choices):
     return [row for chunk in work.run(rows, **choices) for row in chunk]
 
@@ -142,7 +119,7 @@ def test_resumed_sessions_tell_the_same(name):
     published = run(work, rows)
     sessions = {user: work.resumed(user) for user, _ in ledger.sessions()}
     again = [dphmm.batch.Released(user, None, r) for user, session in sessions.items() for r in session.releases]
-    assert agree(name, published, again)
+    assert told(published) == told(again)
     assert len(published) == len(rows)
 
 
@@ -159,19 +136,7 @@ def test_a_resumed_batch_tells_the_same_and_goes_on_as_a_session(name):
     assert told(more)[: len(first)] == first
     sessions = [(user, work.resumed(user)) for user, _ in ledger.sessions()]
     again = [dphmm.batch.Released(user, None, r) for user, session in sessions for r in session.releases]
-    assert agree(name, more, again)
-
-
-@pytest.mark.parametrize("name", ["grid", "tails"])
-@pytest.mark.parametrize(("chunk", "cores"), [(1, 1), (4, 2), (10**6, 1), (10**6, 3)])
-def test_beliefs_do_not_depend_on_how_the_work_is_divided(name, chunk, cores, monkeypatch):
-    rows = rows_of(world(name)[2].n_states, users=20)
-    ledger = MemoryLedger()
-    expected = told(run(batch_of(name, ledger), rows))
-    monkeypatch.setattr("dphmm.batch.CHUNK", chunk)
-    monkeypatch.setattr(filtering, "cores", lambda: cores)
-    monkeypatch.setattr(filtering, "_LITTLE", 1)
-    assert told(run(batch_of(name, ledger), rows, resume=True)) == expected
+    assert told(more) == told(again)
 
 
 def test_floats_agree_with_logs_and_lose_no_state():
@@ -190,41 +155,6 @@ def test_floats_agree_with_logs_and_lose_no_state():
         assert np.array_equal(session.support, support)
         assert session.prior.log_probability == pytest.approx(logs, rel=1e-11, abs=1e-10)
         assert np.isfinite(session.prior.log_probability[support]).all()
-
-
-@pytest.mark.parametrize("name", WORLDS)
-def test_which_worlds_the_compiled_loop_leaves_to_positions(name, monkeypatch):
-    """All of it for medians, some where answers raise what was dropped: so both ways are run."""
-    taken, truly = [], filtering._Work._one
-    monkeypatch.setattr(
-        filtering._Work, "_one", lambda self, at, position: taken.append(at) or truly(self, at, position)
-    )
-    rows = rows_of(world(name)[2].n_states)
-    run(batch_of(name, MemoryLedger()), rows)
-    left = len(taken) / len(rows)
-    first = 7 / len(rows)  # of each user: a public constant where it begins in a known state
-    expected = {"median": left >= 1, "tails": 0.1 < left < 1.2}
-    expected |= {"at": left == first}
-    assert expected.get(name, left == 0), left
-
-
-def test_answers_too_far_for_floats_are_left_to_positions(monkeypatch):
-    """A bound so near that some answers of a small grid are beyond it; the estimates are what they were before."""
-    rows, taken, truly = rows_of(49), [], filtering._Work._one
-    expected = run(batch_of("grid", MemoryLedger()), rows)
-    monkeypatch.setattr("dphmm.session.plan._ROOM", 16.0)
-    monkeypatch.setattr(
-        filtering._Work, "_one", lambda self, at, position: taken.append(at) or truly(self, at, position)
-    )
-    ledger = MemoryLedger()
-    work = batch_of("grid", ledger)
-    found = run(work, rows)
-    assert 0 < len(taken) < len(rows) / 2
-    assert [row.release.z.tolist() for row in found] == [row.release.z.tolist() for row in expected]
-    for one, other in zip(found, expected, strict=True):
-        assert one.release.estimate == pytest.approx(other.release.estimate, rel=1e-9)
-    sessions = [(user, work.resumed(user)) for user, _ in ledger.sessions()]
-    assert told(found) == told(dphmm.batch.Released(user, None, r) for user, s in sessions for r in s.releases)
 
 
 def test_words_are_read_plan_by_plan_and_row_by_row():
@@ -259,14 +189,13 @@ def test_a_schedule_has_the_supports_and_plans_of_a_session(name):
     assert far == ([1, 0] if name == "two phases" else far[:1] * 2)
 
 
-def test_only_one_row_is_kept_whatever_the_number_of_subjects(monkeypatch):
-    """600 subjects on 5,000 states: their beliefs together would be 24 MB."""
+def test_no_belief_is_kept_whatever_the_number_of_subjects():
+    """600 subjects on 5,000 states: their beliefs together would be 24 MB, and none is kept."""
     import tracemalloc
 
     n = 5000
     space = dphmm.StateSpace(np.arange(n)[:, None])
     model = dphmm.MarkovModel(np.full(n, 1 / n), corridor(n).transition)
-    monkeypatch.setattr(filtering, "cores", lambda: 2)
     names = [f"u{k}" for k in range(600) for _ in range(2)]
     rows = Trajectories.from_labels(names, state=np.array(["7", "8"] * 600, dtype=object))
     work = Batch(model, dphmm.policy.radius(space, 1), space, 1, bits=dphmm.ReplayBits(1))
@@ -283,8 +212,7 @@ def test_rows_are_found_however_far_their_steps_are():
     n, far = 6000, 2**53 - 3
     owner, t = np.repeat(np.arange(n // 2), 2), np.tile(np.array([1, far]), n // 2)
     zeros, nothing = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.bool_)
-    script = Observations(t == 1, t, zeros, np.zeros((n, 2), dtype=np.int64), zeros, nothing)
-    steps = Steps(script, owner, nothing, nothing)
+    steps = Steps(owner, t, zeros, np.zeros((n, 2), dtype=np.int64), zeros, nothing, nothing)
     rows = Rows(owner, t, ~nothing)
     assert steps.find(rows).tolist() == list(range(n))
     late = rows._replace(t=np.where(t == 1, 2, t))

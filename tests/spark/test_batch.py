@@ -39,7 +39,6 @@ KINDS = {
     "promise": {"epsilon": None, "promise": dphmm.SequencePromise(6, window=3)},
     "schedule": {"epsilon": None, "schedule": dphmm.Schedule(dphmm.SequencePromise(2, per=5, passed=0), 1, [2, 5])},
     "caps": {"cap_epsilon": 40},
-    "no estimates": {"estimates": False},
 }
 
 
@@ -285,23 +284,6 @@ def test_a_job_that_waited_for_its_turn_sees_what_was_committed_meanwhile(releas
     assert found.table().count() == 60 == in_order(found.table()).groupby(["user", "step"]).ngroups
 
 
-def test_rows_of_jobs_with_and_without_estimates_are_read_together(release, tmp_path):
-    release(rows(1, people(5), 1, 2, skipped=0), tmp_path / "table")
-    found = release(rows(1, people(5), 1, 4, skipped=0), tmp_path / "table", resume=True, estimates=False)
-    told = in_order(found.table())
-    assert told["estimate"].isna().tolist() == [step > 2 for step in told["step"]]
-
-
-def test_stored_rows_get_no_estimates_later_and_who_asks_is_told(release, tmp_path):
-    """`release_many` gives them; the files of a table stay as they are, and a column that never comes is no answer."""
-    table = rows(1, people(5), 1, 2, skipped=0)
-    release(table, tmp_path / "table", estimates=False)
-    with pytest.raises(InvalidInput, match=r"^estimates: got True; expected estimates=False, as the stored rows"):
-        release(table, tmp_path / "table", resume=True)
-    again = release(table, tmp_path / "table", resume=True, estimates=False)
-    assert again.report.replayed == len(table) and "estimate" not in again.table().columns
-
-
 def test_a_cap_stays(release, tmp_path):
     release(rows(1, people(5), 1, 2, skipped=0), tmp_path / "table", cap_epsilon=2)
     table = rows(1, people(5), 1, 4, skipped=0)
@@ -414,7 +396,7 @@ def test_arguments_of_another_kind_are_told_by_name(tmp_path):
     model, policy, space = WORLD
     with pytest.raises(InvalidInput, match=r"^model: got \w+; expected a MarkovModel$"):
         release_frame(Frame(), policy, model, space, 1, into=tmp_path / "table")
-    with pytest.raises(InvalidInput, match=r"^colour: got an unknown choice; .*cap_epsilon.*estimates.*step_choices"):
+    with pytest.raises(InvalidInput, match=r"^colour: got an unknown choice; .*cap_epsilon.*step_choices"):
         release_frame(Frame(), *WORLD, 1, into=tmp_path / "table", colour=1)
     with pytest.raises(InvalidInput, match=r"^progress: got bool; expected none: Spark shows"):
         release_frame(Frame(), *WORLD, 1, into=tmp_path / "table", progress=False)

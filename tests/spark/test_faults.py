@@ -207,7 +207,7 @@ SHUFFLE, LOCAL = re.compile("[^/]*/kept/.*/shuffle_"), re.compile("[^/]*/kept/.*
 def test_nothing_that_is_written_down_shows_a_row_or_the_key(drivers):
     """Sought in logs, the event log, Spark's folders and all pages of its web server.
 
-    Users and steps are published, and so are estimates, which are names of states. A folder of checkpoints has rows in
+    Users and steps are published. A folder of checkpoints has rows in
     clear, whatever is set: the page says so, and dphmm puts nothing there.
     """
     found = shown(drivers, "marked on a cluster")

@@ -11,11 +11,9 @@ import msgspec
 import numpy as np
 
 import dphmm
-from dphmm.accounting.budget import Account
 from dphmm.accounting.event import LearningEvent, NoisyCounts, NotPrivateEvent, described
 from dphmm.batch import Batch
 from dphmm.session.options import Options
-from dphmm.session.releases import Earlier
 from dphmm.session.setting import Setting, Subjects
 from dphmm.statement.origin import Whom, whom_of
 from dphmm.statement.query import Dependence, QueryStatement, Unit
@@ -116,13 +114,6 @@ def origins() -> Iterator[tuple[str, dict[str, Any]]]:
             yield f"{name}, {people} by {known_by}", {"provenance": provenance, "said": said}
 
 
-def earlier() -> Earlier:
-    """Three answers of another file."""
-    found = Earlier()
-    found.answers, found.accounts = 3, {"ann": Account(Fraction(1), 2 * 10**9)}
-    return found
-
-
 def statements() -> dict[str, ReleaseStatement]:
     """A statement of every kind of release."""
     found = {name: stated(**kind) for name, kind in origins()}
@@ -148,7 +139,6 @@ def statements() -> dict[str, ReleaseStatement]:
         "first answer": {"said": {"model_people": "others", "answer": "first"}},
         "last answer": {"said": {"model_people": "others", "answer": "last"}},
         "job key": {"said": {"model_people": "others", "words": "job key"}},
-        "earlier answers": {"said": {"model_people": "others", "earlier": earlier()}},
         "sequence": {**hourly, "promise": dphmm.SequencePromise(24, steps=100), "epsilon": None},
         "window": {**hourly, "promise": dphmm.SequencePromise(6, window=12), "epsilon": None},
         "one step": {**hourly, "promise": dphmm.SequencePromise(1, window=1), "epsilon": None},
@@ -267,7 +257,7 @@ def stories(every: Mapping[str, ReleaseStatement]) -> Iterator[tuple[str, Story]
         "largest": {"largest": Fraction(2)},
         **{f"ledger of {name}": {"ledger": ledger} for name, ledger in ledgers.items()},
     }
-    for kind in ("map", "planned", "paced", "sequence", "window", "own epsilons", "earlier answers"):
+    for kind in ("map", "planned", "paced", "sequence", "window", "own epsilons"):
         promise, schedule = every[kind].promise, every[kind].asking
         for name, given in more.items():
             yield f"{kind}, {name}", story(every[kind], promise, schedule, PLACES, **given)

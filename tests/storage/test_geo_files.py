@@ -69,8 +69,8 @@ RELEASED = pd.DataFrame(
         "t": pd.to_datetime(["2024-05-06T08:00Z", "2024-05-06T08:05Z"]),
         "z_lat": [52.4, None],
         "z_lon": [13.3, None],
-        "estimate_lat": [52.41, 52.42],
-        "estimate_lon": [13.31, 13.32],
+        "smoothed_lat": [52.41, 52.42],
+        "smoothed_lon": [13.31, 13.32],
         "plan": ["ab", None],
     }
 )
@@ -80,7 +80,7 @@ RELEASED = pd.DataFrame(
 def test_a_release_becomes_points_with_its_columns(tmp_path, suffix):
     RELEASED.to_parquet(tmp_path / "r.parquet")
     out = tmp_path / f"r{suffix}"
-    assert write_released(tmp_path / "r.parquet", out) == (2, "estimate")
+    assert write_released(tmp_path / "r.parquet", out) == (2, "smoothed")
     read = gpd.read_file(out)
     assert read.crs.to_epsg() == 4326 and sorted(read["user"]) == ["007", "a"]
     assert sorted(read.geometry.x.round(6)) == [13.31, 13.32]

@@ -103,7 +103,6 @@ def test_a_run_that_goes_on_from_files_is_one_that_never_stopped(kind, seed):
         work = batch(ledger, number, **choices)
         found = released(work, table, resume=True)
         assert np.array_equal(found.z_lattice, expected.z_lattice)
-        assert np.array_equal(found.estimate, expected.estimate)
         parts.append(file_of(work, found, before))
         ledger = ledger_of(parts, users)
         assert told(ledger) == told(whole)

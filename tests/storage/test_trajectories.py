@@ -699,7 +699,7 @@ def test_a_release_holds_no_row_after_it_has_been_told(small_parts, tmp_path):
 
     def released(n):
         with open_ledger(tmp_path / f"{n}.db") as ledger:
-            batch = Batch(model, policy, NAMES, 1, ledger=ledger, estimates=False, bits=dphmm.ReplayBits(1))
+            batch = Batch(model, policy, NAMES, 1, ledger=ledger, bits=dphmm.ReplayBits(1))
             rows = load_visits(tmp_path / f"{n}.parquet", NAMES, MINUTE).visits
             assert sum(len(chunk) for chunk in batch.run(rows)) == n
 

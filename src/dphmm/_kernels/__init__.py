@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from dphmm._kernels import beliefs as beliefs
     from dphmm._kernels import filter as filter
-    from dphmm._kernels import filter_batch as filter_batch
     from dphmm._kernels import hmm as hmm
     from dphmm._kernels import lattice as lattice
     from dphmm._kernels import leakage as leakage

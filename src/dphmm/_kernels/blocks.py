@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dphmm._kernels.compiled import kernel
 from dphmm._kernels.filter import GRADED as GRADED_LAW
-from dphmm._kernels.filter import predict, summary, update
+from dphmm._kernels.filter import predict, update
 from dphmm._kernels.lattice import (
     GRADED,
     NOTHING,
@@ -155,7 +155,7 @@ class Moves(NamedTuple):
 
 
 class MovedRows(NamedTuple):
-    """Beliefs (n, N) given an answer, and a move later; estimates (n, d) and likeliest states (n,).
+    """Beliefs (n, N) given an answer, and a move later.
 
     ``done`` (n,): 0 nothing could be trusted to floats, 1 the answer, 2 the move, too.
     """
@@ -164,8 +164,6 @@ class MovedRows(NamedTuple):
     remaining: BoolArray
     prior: FloatArray
     reached: BoolArray
-    estimates: FloatArray
-    states: IntArray
     done: IntArray
 
 
@@ -378,11 +376,10 @@ def move_rows(
     family: Family,
     falls: Falls,
     grid: Grid,
-    answers: FloatArray,
     moves: Moves,
     out: MovedRows,
 ) -> None:
-    """Condition the beliefs of the plans at ``places`` (m,) on answers (m, 2), estimate, and move them one step."""
+    """Condition the beliefs of the plans at ``places`` (m,) on answers (m, 2), and move them one step."""
     for at in range(first, last):
         row = places[at]
         size, law = found.sizes[row], numbers[row]
@@ -415,7 +412,6 @@ def move_rows(
         ):
             out.done[at] = 0
             continue
-        out.states[at] = summary(posterior, answers, out.estimates[at])
         moved = predict(
             moves.indptr, moves.indices, moves.data, moves.share, posterior, remaining, out.prior[at], out.reached[at]
         )

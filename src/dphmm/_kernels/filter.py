@@ -10,8 +10,8 @@ is a rank-one term beside it: it adds (weights·row)·gains, both (N,). Without 
 (0,) stands for all ones. Of a share λu the gains are λu forward, and backward the weights are λu and the gains ones.
 
 Sums have a fixed order, in four parts where one chain of additions would be slow. So a row comes out the same however
-many rows are worked on, and by however many threads. Releases use `predict` and `condition`, and `filter_batch` does
-the same for eight rows at once; smoothing and fits of hidden models use `forward` and `backward`.
+many rows are worked on, and by however many threads. Releases use `predict` and `condition`; smoothing and fits of
+hidden models use `forward` and `backward`.
 
 `likelihood` says how likely an answer is from each state, in plain floats, and `update` is Bayes' rule with it. A law
 falls with a norm: the largest of some ratios to facets. Loops go facet by facet over all states, so every state has its

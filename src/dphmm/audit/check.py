@@ -25,7 +25,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import numpy as np
 from msgspec import UNSET
 from msgspec.structs import replace
 
@@ -36,8 +35,8 @@ from dphmm.accounting.records import in_short
 from dphmm.audit import verify_release
 from dphmm.audit.findings import Findings
 from dphmm.audit.plain_plans import plain_plans
-from dphmm.audit.released import ReleasedFile
-from dphmm.audit.replay import Answer, Replay, number_of
+from dphmm.audit.released import ReleasedFile, columns_of
+from dphmm.audit.replay import OTHER_FILES, Answer, Replay, number_of
 from dphmm.errors import DphmmError, InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.graph import PolicyGraph, from_description
@@ -59,8 +58,6 @@ from dphmm.storage.tables import column_list, open_parquet, read_table, table_fo
 NANO = 10**9
 #: Numbers of steps that a statement's choices may name, so that a program can make them again.
 _MOST_CHOSEN = 10**6
-#: Rows, times states, of which estimates are computed here.
-_MOST_BELIEFS = 4 * 10**8
 OK, WRONG, LEFT = "ok", "wrong", "not looked at"
 
 
@@ -251,6 +248,12 @@ class _Release:
             self.file = ReleasedFile.read(self.released, self.space)
         except DphmmError as error:
             self.leave("plans", f"rows of another form ({error})")
+        if self.path is None and self.statement is None:
+            # The checker knows from the statement which columns there are.
+            extra = [name for name in column_list(self.released) if name not in columns_of(self.space, timed=True)]
+            if extra:
+                told = f"columns that no release has: {', '.join(extra)}"
+                self.checks.append((WRONG, "columns", verify_release.printable(told)))
 
     def _described(self, told: Policy) -> PolicyGraph | None:
         """The policy that a statement describes, if it does and that has its hash."""
@@ -337,43 +340,31 @@ class _Release:
         if file is None or subjects is None:
             return
         self.replay = replay = Replay(subjects, self.ledger, self.findings, self.most)
-        setting, by_user = subjects.setting, file.by_user()
-        earlier = 0 if self.statement is None else self.statement.published.earlier_answers or 0
-        few = len(file) * self.space.n_states <= _MOST_BELIEFS or earlier or subjects.initials
-        beliefs = not setting.has_public_plans or setting.paces or (file.estimate is not None and bool(few))
+        beliefs = subjects.setting.needs_beliefs
+        follow = self._follow if beliefs else self._plan_each
         known: dict[Any, Any] = {}
         costs: dict[str, int] = defaultdict(int)
-        unknown = 0
         try:
-            for user, rows in by_user.items():
-                followed = self.ledger is not None or not earlier or not file.left_out[user]
-                if beliefs and not followed and not setting.has_public_plans:
-                    unknown += 1
-                    continue
-                follow = self._follow if beliefs and followed else self._plan_each
+            for user, rows in file.by_user().items():
                 costs[user] += sum(ceil(cost * NANO) for cost in follow(user, rows, known))
-                unknown += beliefs and not followed
         except DphmmError as error:
             self.leave("plans", f"they cannot be made again ({error})")
             return
         for sentence in replay.untold.sentences:
             self.leave("plans", sentence)
-        if unknown:
-            what = "estimates" if setting.has_public_plans else "plans and estimates"
-            self.leave("plans", f"the {what} of {unknown} people follow from answers of other files: give --ledger")
         if len(replay.met) > len(replay.verdicts):
             left = len(replay.met) - len(replay.verdicts)
             self.leave("plans", f"{left} of them: only the first {self.most} were verified")
         for verdict in replay.verdicts.values():
             if verdict.convicted:
                 self.findings.add(f"plan {verdict.plan[:12]}: {'; '.join(verdict.findings)[:200]}")
-        if not self.findings.sentences and not unknown and not replay.untold.sentences:
+        if not self.findings.sentences and not replay.untold.sentences:
             self.costs = costs
             if len(replay.met) == len(replay.verdicts):
                 made = f"{len(replay.met):,} plans were made again from model and policy, and verified by dphmm"
                 keys = ["planned states", "possible states", "losses", "places"]
                 keys += ["chosen steps"] * self.numbered
-                keys += ["paced steps", "estimates"] * beliefs
+                keys += ["paced steps"] * beliefs
                 self.looked_at |= dict.fromkeys(keys, made)
 
     def _origin(self, user: str, rows: list[int]) -> str:
@@ -403,7 +394,7 @@ class _Release:
         return found
 
     def _follow(self, user: str, rows: list[int], _: dict[Any, Any]) -> list[Fraction]:
-        """The same along a user's history; estimates, and the steps that a paced schedule asks, are looked at too."""
+        """The same along a user's history; the steps that a paced schedule asks are looked at, too."""
         file, replay, subjects = self.file, self.replay, self.subjects
         assert file is not None and replay is not None and subjects is not None
         setting, steps = subjects.setting, file.step[rows].tolist()
@@ -419,14 +410,8 @@ class _Release:
         found = {answer.t: made for answer, made in zip(history, replayed, strict=True)}
         if setting.paces:
             self._look_at_steps(user, origin, list(zip(history, replayed, strict=True)))
-        own = [(row, found[t]) for row, t in zip(rows, steps, strict=True) if t in found]
-        if own:
-            guesses = np.array([made.guess.answer for _, made in own])
-            states = np.array([made.guess.state for _, made in own])
-            at = [row for row, _ in own]
-            for number in np.flatnonzero(file.other_estimates(at, guesses, states, self.space)).tolist():
-                self.findings.add("an estimate that does not follow from the answers", file.where(at[number]))
-        return [made.plan.cost for _, made in own if made.plan is not None]
+        plans = [found[t].plan for t in steps if t in found]
+        return [plan.cost for plan in plans if plan is not None]
 
     def _look_at_steps(self, user: str, origin: str, replayed: list[Any]) -> None:
         """Whether a paced schedule asks exactly at the steps that were asked."""
@@ -440,9 +425,12 @@ class _Release:
             # Other queries of a person draw on the same account: then a step may be left out for them.
             self.leave("schedule", f"which steps were asked of {user[:60]!r}, who has other queries too")
             return
-        for answer, made in replayed:
+        for place, (answer, made) in enumerate(replayed):
             asked = made.plan is not None
             right = asked in due.may_choose(answer.t, made.spread, due.promise.room(spent, answer.t))
+            if not right and self.ledger is None and place < answer.t - 1:
+                self.leave("schedule", f"which steps were asked of {user[:60]!r}: {OTHER_FILES}")
+                return
             wrong = "a step that is asked, or not asked, other than the schedule says"
             self.findings.require(right, wrong, f"user {user!r}, step {answer.t}")
             spent += [(answer.t, due.exact)] * asked
@@ -521,7 +509,7 @@ def _plain_rows(released: Any, folder: Path) -> tuple[Path, Any]:
     elif is_json_lines(released) or table_format(released) != ".parquet":
         return Path(released), None
     else:
-        table = read_table(released, text={"user", "z", "estimate", "plan"})
+        table = read_table(released, text={"user", "z", "plan"})
     table, path = as_released(table), folder / "rows.csv"
     write_table(path, table)
     return path, table
@@ -562,7 +550,7 @@ def facts_of(
         found["learning"] = None
     else:
         others, cost = whom.people == "others", None
-        if costs and not others and not told.published.earlier_answers:
+        if costs and not others:
             cost = Fraction(max(costs.values()), NANO)
         own = document(Learning.of(event, cost))
         found |= {f"learning.{name}": value for name, value in own.items() if name != "together" or others or cost}
@@ -664,4 +652,4 @@ _OF_A_PART = (
     "times",
     "members",
 )
-_OF_WHOLE = (*_OF_A_PART, "counts", "other files", "couples", "promise of the ledger", "schedule of the ledger")
+_OF_WHOLE = (*_OF_A_PART, "counts", "couples", "promise of the ledger", "schedule of the ledger")

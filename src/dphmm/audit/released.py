@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dphmm._cached import cached_property
 from dphmm.audit.replay import Answer
 from dphmm.errors import InvalidInput
 from dphmm.states.maps import MapSpace
@@ -24,7 +22,7 @@ from dphmm.states.space import FORBIDDEN, LONGEST_NAME, StateSpace
 from dphmm.states.trajectory import MICROSECONDS
 from dphmm.storage.columns import as_text, decimals, integers
 from dphmm.storage.json_lines import is_json_lines, read_json_lines
-from dphmm.storage.released import text_columns
+from dphmm.storage.released import answer_columns, text_columns
 from dphmm.storage.tables import column_list, read_table, table_format, to_arrow
 from dphmm.types import BoolArray, FloatArray, IntArray
 
@@ -33,8 +31,6 @@ if TYPE_CHECKING:
 
 
 _FORBIDDEN, _HASH = re.compile(FORBIDDEN), re.compile("[0-9a-f]{64}")
-#: Estimates are sums of floats.
-_RELATIVE = 1e-7
 #: How far a place in degrees may be from the answer it is of: rounding, and no more.
 _DEGREES = 1e-9
 
@@ -45,9 +41,8 @@ class ReleasedFile:
 
     ``times`` (n,) in microseconds since 1970 UTC; None where none or not all have one (``timed``: some have). A row
     that was not ``asked`` has no plan, "", and 0 on the lattice. ``streamed``: the lines of a stream, each step once.
-    ``estimate`` (n, d) and ``estimate_name`` are None where z alone was released. Of labels z and estimate are the
-    numbers of states, and ``confidence`` (n,) is how likely the estimate is said to be. ``unasked``: users and steps of
-    rows without an answer that were left out of this table.
+    Of labels z are the numbers of states. ``unasked``: users and steps of rows without an answer that were left out of
+    this table.
     """
 
     users: list[str]
@@ -55,14 +50,11 @@ class ReleasedFile:
     times: IntArray | None
     z: FloatArray
     lattice: IntArray
-    estimate: FloatArray | None
-    estimate_name: list[str] | None
     epsilon: FloatArray
     cost: FloatArray
     plans: list[str]
     streamed: bool = False
     timed: bool = False
-    confidence: FloatArray | None = None
     unasked: frozenset[tuple[str, int]] = frozenset()
 
     @classmethod
@@ -74,9 +66,7 @@ class ReleasedFile:
         table = _table(released, space)
         plans = [plan or "" for plan in as_text(table.column("plan"), "plan").to_pylist()]
         asked = np.array([plan != "" for plan in plans])
-        estimated = "estimate" in table.column_names
-        names = _texts(table, "estimate") if estimated else None
-        z, estimate = _points(table, space, asked, names)
+        z = _points(table, space, asked)
         steps, bad = integers(table.column("step"), "step")
         if bad.any() or (steps < 1).any():
             raise InvalidInput("step", "a cell that is no step", "whole numbers from 1, as they were released")
@@ -86,14 +76,11 @@ class ReleasedFile:
             times=times_of(table),
             z=z,
             lattice=_nearest(z, space),
-            estimate=estimate,
-            estimate_name=names,
             epsilon=numbers_of(table, "epsilon"),
             cost=numbers_of(table, "cost"),
             plans=plans,
             streamed=_is_path(released) and is_json_lines(released),
             timed="t" in table.column_names,
-            confidence=numbers_of(table, "confidence") if estimated and space.has_labels else None,
         )
         if (file.cost < 0).any() or (file.epsilon < 0).any():
             raise InvalidInput("released", "an epsilon or a cost below 0", "what releases spent")
@@ -147,56 +134,23 @@ class ReleasedFile:
             rows.setdefault(self.users[row], []).append(row)
         return rows
 
-    @cached_property
-    def left_out(self) -> dict[str, int]:
-        """Of each user how many steps before the last row have no row: other files may have answers there."""
-        steps = {user: self.step[rows] for user, rows in self.by_user().items()}
-        return {user: int(own[-1]) - len(np.unique(own)) for user, own in steps.items()}
-
-    def other_estimates(
-        self, rows: Sequence[int] | IntArray, estimates: FloatArray, states: IntArray, space: StateSpace
-    ) -> BoolArray:
-        """Which rows (n,) have another estimate than (n, d), or another likeliest state than (n,).
-
-        Of labels the estimates (n, 1) are how likely the states are. None has, where the file has no estimates.
-        """
-        if self.estimate is None or self.estimate_name is None:
-            return np.zeros(len(rows), dtype=np.bool_)
-        said = self.estimate[rows] if self.confidence is None else self.confidence[rows][:, None]
-        scale = float(np.abs(space.own_answers).max()) + 1 if self.confidence is None else 1.0
-        # Written so that NaN is another estimate.
-        away = ~(np.abs(said - estimates).max(axis=1) <= _RELATIVE * scale)
-        names = [self.estimate_name[row] for row in rows]
-        named = [name != space.names[state] for name, state in zip(names, states.tolist(), strict=True)]
-        return np.asarray(away | np.array(named, dtype=np.bool_))
-
     def _check(self, table: pa.Table, space: StateSpace) -> None:
         """Raises InvalidInput for an answer off the lattice, a plan that is no hash, or places of other answers."""
         if not all(map(_HASH.fullmatch, set(self.plans) - {""})):
             raise InvalidInput("plan", "a text that is no hash", "plans as they were released")
         if not np.array_equal(space.frame.to_answers(self.lattice), self.z):
             raise InvalidInput("z", "an answer off the lattice of the space", "answers as they were released")
-        for name, points in (("z", self.z), ("estimate", self.estimate)):
-            place = None if points is None or not isinstance(space, MapSpace) else space.to_latlon(points)
-            if place is None:
-                continue
-            told = self.asked if name == "z" else np.ones(len(self), dtype=np.bool_)
-            shown = [_answers(table, f"{name}_{axis}", told) for axis in ("lat", "lon")]
-            apart = np.where(told, np.abs(np.stack(shown) - np.stack(place)).max(axis=0), 0.0)
-            if not (apart <= _DEGREES).all():
-                raise InvalidInput(f"{name}_lat", f"places that are not those of {name}", "places as released")
+        if isinstance(space, MapSpace):
+            shown = [_answers(table, name, self.asked) for name in ("z_lat", "z_lon")]
+            apart = np.abs(np.stack(shown) - np.stack(space.to_latlon(self.z))).max(axis=0)
+            if not (np.where(self.asked, apart, 0.0) <= _DEGREES).all():
+                raise InvalidInput("z_lat", "places that are not those of z", "places as released")
 
 
-def columns_of(space: StateSpace, timed: bool, *, estimated: bool) -> list[str]:
+def columns_of(space: StateSpace, timed: bool) -> list[str]:
     """The columns that a released file of a space has: all others could say something of the truth."""
-    names = ["user", *(["t"] if timed else []), "step"]
-    if space.has_labels:
-        return [*names, "z", *(["estimate", "confidence"] if estimated else []), "epsilon", "cost", "plan"]
-    axes, points = range(space.dimension), ["z", "estimate"] if estimated else ["z"]
-    names += [f"{name}_{j}" for name in points for j in axes] + (["estimate"] if estimated else [])
-    if isinstance(space, MapSpace):
-        names += [f"{name}_{axis}" for name in points for axis in ("lat", "lon")]
-    return [*names, "epsilon", "cost", "plan"]
+    places = ["z_lat", "z_lon"] if isinstance(space, MapSpace) else []
+    return ["user", *(["t"] if timed else []), "step", *answer_columns(space), *places, "epsilon", "cost", "plan"]
 
 
 def _table(released: Any, space: StateSpace) -> pa.Table:
@@ -208,8 +162,7 @@ def _table(released: Any, space: StateSpace) -> pa.Table:
     else:
         table = None
     names = column_list(released) if table is None else list(table.column_names)
-    estimated = any(name.startswith(("estimate", "confidence")) for name in names)
-    expected = columns_of(space, "t" in names, estimated=estimated)
+    expected = columns_of(space, "t" in names)
     missing = [name for name in expected if name not in names]
     if missing:
         came = f"a table without the column {missing[0]!r}"
@@ -252,20 +205,13 @@ def _answers(table: pa.Table, name: str, asked: BoolArray) -> FloatArray:
     return np.where(asked, values, 0.0)
 
 
-def _points(
-    table: pa.Table, space: StateSpace, asked: BoolArray, names: list[str] | None
-) -> tuple[FloatArray, FloatArray | None]:
-    """Answers and estimates (n, d); of labels the numbers of their states. A row that was not asked is at 0."""
-    nothing = space.frame.to_answers(np.zeros(space.dimension, dtype=np.int64))
+def _points(table: pa.Table, space: StateSpace, asked: BoolArray) -> FloatArray:
+    """Answers (n, d); of labels the numbers of their states. A row that was not asked is at 0."""
     if space.has_labels:
-        labels = _labels(table, space, asked)
-        z = np.where(asked, labels, 0)[:, None].astype(np.float64)
-        known = None if names is None else space.indices_of(names).astype(np.float64)[:, None]
-        return z, known
-    axes = range(space.dimension)
-    z = np.stack([_answers(table, f"z_{j}", asked) for j in axes], axis=1)
-    z[~asked] = nothing
-    return z, None if names is None else np.stack([numbers_of(table, f"estimate_{j}") for j in axes], axis=1)
+        return np.where(asked, _labels(table, space, asked), 0)[:, None].astype(np.float64)
+    z = np.stack([_answers(table, name, asked) for name in answer_columns(space)], axis=1)
+    z[~asked] = space.frame.to_answers(np.zeros(space.dimension, dtype=np.int64))
+    return z
 
 
 def _labels(table: pa.Table, space: StateSpace, asked: BoolArray) -> IntArray:
@@ -319,7 +265,7 @@ def _nearest(z: FloatArray, space: StateSpace) -> IntArray:
     return np.asarray(steps.astype(np.int64))
 
 
-_TEXTS = ("user", "z", "estimate", "plan")
+_TEXTS = ("user", "z", "plan")
 
 
 def _table_of_lines(path: str | os.PathLike[str], space: StateSpace) -> pa.Table:

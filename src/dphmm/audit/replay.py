@@ -1,7 +1,7 @@
 """One subject's releases followed as anybody can follow them: under which plans they were made, and what they say.
 
 The history is the ledger's where there is one, else the released rows. Supports are moved here by sets; beliefs, which
-estimates and δ-sets hang on, are the session's own.
+δ-sets and paced steps hang on, are the session's own.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dphmm.audit.history import first_support, left_possible, moved_through
 from dphmm.audit.verify import Verdict, verify
 from dphmm.errors import DphmmError, InvalidInput
 from dphmm.policy.constraint import DeltaSet
-from dphmm.session.plan import LABEL, Estimate, Plan, Position, estimate, plan_states, recorded_joint_edges, spread
+from dphmm.session.plan import Plan, Position, plan_states, recorded_joint_edges, spread
 from dphmm.session.planner import Planner
 from dphmm.session.rounds import check_gap
 from dphmm.session.setting import Setting, Subjects
@@ -58,14 +58,18 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Replayed:
-    """What one answer was released under, None where it was not asked; what the public makes of all through it.
-
-    ``spread`` is that of the belief before it.
-    """
+    """What one answer was released under, None where it was not asked; ``spread``: of the belief before it."""
 
     plan: Plan | None
-    guess: Estimate
     spread: float
+
+
+class _AuditedStep(NamedTuple):
+    """What a finding calls a step, its number in tables where known, and whether a step before it has no row."""
+
+    where: str
+    number: int | None
+    gaps: bool = False
 
 
 @dataclass(eq=False)
@@ -109,21 +113,20 @@ class Replay:
             if answer.t > position.t:
                 support = self._moved(setting, support, position.t, answer.t)
                 position = position.skip(setting.model, answer.t - position.t)
-            answers, loss = self.setting.space.own_answers, LABEL if self.setting.space.has_labels else "squared"
-            before = spread(position.prior, answers, loss) if self.setting.paces else 0.0
+            before = spread(position.prior, self.setting.space) if self.setting.paces else 0.0
             if not answer.plan:
-                found.append(Replayed(None, estimate(position.prior, answers, loss), before))
+                found.append(Replayed(None, before))
                 position = position.predict(setting.model, position.prior)
                 support = self._moved(setting, support, answer.t, answer.t + 1)
                 continue
-            number = number_of(origin, answer.t)
-            plan = self._plan(position.prior.support, position, support, answer, (where, number))
+            step = _AuditedStep(where, number_of(origin, answer.t), len(found) < answer.t - 1)
+            plan = self._plan(position.prior.support, position, support, answer, step)
             if plan is None:
                 return None
             if not self.findings.require(bool((left_possible(plan, answer.z) & support).any()), _IMPOSSIBLE, where):
                 return None
             posterior = position.posterior(plan, answer.z)
-            found.append(Replayed(plan, estimate(posterior, answers, loss), before))
+            found.append(Replayed(plan, before))
             position = position.predict(setting.model, posterior)
             support = self._moved(setting, support, answer.t, answer.t + 1)
         return found
@@ -151,7 +154,7 @@ class Replay:
         setting = self.subjects.of(user)
         support = self._moved(setting, first_support(setting.model, setting.options.start), 1, answer.t)
         where = f"user {user!r}, step {answer.t}"
-        return self._plan(support, None, support, answer, (where, number_of(origin, answer.t)))
+        return self._plan(support, None, support, answer, _AuditedStep(where, number_of(origin, answer.t)))
 
     def _moved(self, setting: Setting, support: BoolArray, t: int, until: int) -> BoolArray:
         """The support at a later step: one for all subjects who begin alike."""
@@ -172,14 +175,13 @@ class Replay:
         position: Position | None,
         moved: BoolArray,
         answer: Answer,
-        step: tuple[str, int | None],
+        step: _AuditedStep,
     ) -> Plan | None:
         """The plan of an answer, verified on the support (N,) that was ``moved`` by sets; None, with a finding.
 
-        ``position`` is None where plans are on the support. ``step``: what a finding calls it, and its number in tables
-        where that is known.
+        ``position`` is None where plans are on the support.
         """
-        where, number = step
+        where, number, gaps = step
         partners, recorded = _NO_PARTNERS, None
         may = self.subjects.may_have(answer.epsilon, number)
         if self.ledger is not None:
@@ -211,6 +213,8 @@ class Replay:
             self.findings.add(f"a step that cannot be planned ({refused})", where)
         elif alone and self.ledger is None:
             self.untold.add(_PARTNERS, where)
+        elif gaps and self.ledger is None and not self.setting.has_public_plans:
+            self.untold.add(f"an answer whose plan does not follow from the rows before it: {OTHER_FILES}", where)
         else:
             self.findings.add(_ANOTHER_PLAN, where)
         return None
@@ -248,6 +252,7 @@ _PARTNERS = (
     "an answer whose plan is not the one that is made here: it may have partners that other queries of the same people "
     "fixed, which a ledger tells"
 )
+OTHER_FILES = "steps before it have no row here, and other files may have answers to them: give --ledger"
 _ANOTHER_PLAN = (
     "an answer whose plan is not the one that model, policy, epsilon and options make: one of them is another, or "
     "answers before it are missing or changed"

@@ -35,7 +35,6 @@ from decimal import Context, Decimal
 from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate, pairwise
-from operator import itemgetter, mul
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -43,17 +42,15 @@ FORMAT = 3
 NANO = 10**9
 SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86400}
 MAPS = ("grid", "h3", "zones")
-#: Degrees may differ by rounding, and estimates are sums of floats.
-DEGREES, RELATIVE = 1e-9, 1e-6
+#: Degrees may differ by rounding.
+DEGREES = 1e-9
 #: Chances of a law of moves that are the same.
 ALIKE = 1e-12
-#: Pairs of states that are looked at one by one, and multiplications of the filter.
-MOST_PAIRS, MOST_PRODUCTS = 20_000_000, 300_000_000
+#: Pairs of states that are looked at one by one.
+MOST_PAIRS = 20_000_000
 #: Pairs of states that are listed.
 MOST_EDGES = 4_000_000
 MOST_MOVES = 100_000
-#: Multiplications of the filter where another program has looked at the estimates, too.
-MOST_ASIDE = 5_000_000
 #: Bytes of a file, unpacked; operations of a ledger's database; steps that a schedule names.
 MOST_BYTES, MOST_OPERATIONS, MOST_NAMED = 2**31, 10**10, 10**6
 #: Exit codes.
@@ -231,10 +228,10 @@ def notes_of_gzip(data: bytes) -> str:
 
 _FLOAT = re.compile(r"-?\d+(\.\d+)?(e[-+]?\d+)?", re.ASCII)
 _TIME = re.compile(r"(-?\d{4,6}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00))?", re.ASCII)
-_NUMBERS = re.compile("(z|estimate)_([0-9]+|lat|lon)|confidence|epsilon|cost")
+_NUMBERS = re.compile("z_([0-9]+|lat|lon)|epsilon|cost")
 _FORMULA = re.compile("'*[=@+\\-\t\r]")
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
-_KINDS = ("user", "estimate", "plan", "z")
+_KINDS = ("user", "plan", "z")
 
 
 def spelled(name: str, text: str) -> bool:
@@ -274,7 +271,7 @@ def in_csv(name: str, text: str) -> str:
 
 def in_json(name: str, text: str) -> Any:
     """A cell as a stream writes it in JSON, from its value. Raises ValueError for a cell that has none."""
-    if text == "" and name not in ("user", "estimate"):
+    if text == "" and name != "user":
         return None
     if name == "t":
         stated = datetime.fromisoformat(text)
@@ -506,7 +503,7 @@ MEMBERS: dict[str, Any] = {
         None,
     ),
     "plans": {"count": int, "sha256": _HASH, "hashes": ([_HASH], None)},
-    "published": {"rows": int, "subjects": int, "public_constants": int, "earlier_answers?": int},
+    "published": {"rows": int, "subjects": int, "public_constants": int},
     "totals": {"epsilon_sum": _TOTAL, "cost_sum": _TOTAL},
     "sequence?": {
         "total": _FRACTION,
@@ -745,11 +742,6 @@ class Model:
         west, south, _, (north_, east_) = self._box()
         return min(90.0, max(-90.0, y / north_ + south)), (x / east_ + west + 180.0) % 360.0 - 180.0
 
-    def place(self, point: Sequence[int]) -> list[float]:
-        """The answer of a lattice point, as it is published."""
-        axes = zip(self.space["origin"], self.space["pitch"], point, strict=True)
-        return [origin + k * pitch for origin, pitch, k in axes]
-
     @property
     def provenance(self) -> dict[str, Any]:
         """What the file says of how the model was made."""
@@ -820,27 +812,6 @@ class Model:
         if self.jump is not None:
             return frozenset(range(self.n))
         return frozenset(j for s in states for j, _ in self.moves[s])
-
-    @cached_property
-    def _into(self) -> list[tuple[Any, list[float]]]:
-        """For each state those that move there, as a function of a belief, and how likely each is."""
-        found: list[tuple[list[int], list[float]]] = [([], []) for _ in range(self.n)]
-        for s, moves in enumerate(self.moves):
-            for j, q in moves:
-                found[j][0].append(s)
-                found[j][1].append(q)
-        return [(itemgetter(*states) if states else None, chances) for states, chances in found]
-
-    def predicted(self, p: list[float]) -> list[float]:
-        """A belief one step later."""
-        after = [
-            0.0 if of is None else of(p) * chances[0] if len(chances) == 1 else sum(map(mul, of(p), chances))
-            for of, chances in self._into
-        ]
-        if self.jump is not None:
-            into = self._values("jump")
-            after = [(1 - self.jump) * a + self.jump * u for a, u in zip(after, into, strict=True)]
-        return after
 
 
 def sha_of_integers(rows: Sequence[Sequence[int]], shape: str) -> str:
@@ -1127,24 +1098,6 @@ class Plan:
             worst = max(worst, Fraction(max(along) - min(along), b))
         return worst
 
-    def exponent(self, v: Sequence[int]) -> float:
-        """-log of the probability of a noise, up to a constant."""
-        norm = self.norm(v)
-        return float(self.epsilon * (max(0, math.ceil(norm - self.offset)) if self.name == "staircase" else norm))
-
-    def exponents(self, z: Point, image: Sequence[Point]) -> list[float]:
-        """-log of the probability of an answer from each state, up to a constant. Raises Unknown for no such answer."""
-        if self.table is not None:
-            if z not in self.table.row:
-                raise ValueError("an answer that the table does not have")
-            column, row = self.table.row[z], self.table.row
-            return [-math.log(self.table.weights[row[point]][column]) for point in image]
-        known: dict[Point, float] = {}
-        for point in image:
-            if point not in known:
-                known[point] = self.exponent([x - y for x, y in zip(z, point, strict=True)])
-        return [known[point] for point in image]
-
 
 def outermost(points: Sequence[Point]) -> Sequence[Point]:
     """Points of two axes without those that lie between others."""
@@ -1295,17 +1248,6 @@ def _moved(point: Point, v: Point) -> Point:
 _BY_FACTS = ("covered_distance", "beginnings", "model.because")
 
 
-class Before(NamedTuple):
-    """How many answers of a person other files have, and what they spent."""
-
-    answers: int
-    epsilon: Fraction
-    nanos: int
-
-
-_NOTHING = Before(0, Fraction(0), 0)
-
-
 class Checker:
     """All checks of one released file. ``facts``: what a program that has dphmm computed from model and policy."""
 
@@ -1371,7 +1313,6 @@ class Checker:
             ("private", self.private),
             ("epsilon", self.epsilons),
             ("chosen steps", self.chosen_steps),
-            ("other files", self.other_files),
             ("sums", self.sums),
             ("promise", self.promise),
             ("promise of the ledger", self.kept_promise),
@@ -1387,7 +1328,6 @@ class Checker:
             ("plans", self.of_plans),
             ("ledger", self.of_ledger),
             ("ledger", self.kept_options),
-            ("estimates", self.estimates),
         ):
             if checks and check not in checks:
                 continue
@@ -1449,21 +1389,12 @@ class Checker:
         odd = [file.where(row) for row, (asked, *spent) in enumerate(stated) if not asked and spent != [0.0, 0.0]]
         self.report.require(not odd, "rows", "no row without a plan costs anything", some(odd))
 
-    @property
-    def estimated(self) -> bool:
-        return any(name.startswith(("estimate", "confidence")) for name in self.file.columns)
-
     def column_names(self) -> None:
         kind, d = self.stated("space.kind"), self.stated("space.dimension")
-        columns, points = self.file.columns, ["z", "estimate"] if self.estimated else ["z"]
-        due = ["user", *(["t"] if "t" in columns else []), "step"]
-        if kind == "labels":
-            due += ["z", *(["estimate", "confidence"] if self.estimated else [])]
-        else:
-            axes = range(d) if d < 100 else ()
-            due += [f"{name}_{j}" for name in points for j in axes] + (["estimate"] if self.estimated else [])
-            due += [f"{name}_{axis}" for name in points for axis in ("lat", "lon")] if kind in MAPS else []
-        due += ["epsilon", "cost", "plan"]
+        columns = self.file.columns
+        axes = ["z"] if kind == "labels" else [f"z_{j}" for j in range(d)] if d < 100 else []
+        places = ["z_lat", "z_lon"] if kind in MAPS else []
+        due = ["user", *(["t"] if "t" in columns else []), "step", *axes, *places, "epsilon", "cost", "plan"]
         extra = [name for name in columns if name not in due]
         wrong = f"columns that no release has: {some(extra)}" if extra else f"expected {', '.join(due)}"
         self.report.require(columns == due, "columns", f"the {len(due)} of a release of {kind}", wrong)
@@ -1601,30 +1532,6 @@ class Checker:
         units = {stated: int(value * parts) for stated, value in known.items()}
         return [units[stated] for stated in self.file.epsilon], parts
 
-    @cached_property
-    def left_out(self) -> dict[str, int]:
-        """Of each person how many steps before the last row have no row."""
-        steps = {user: {self.file.step[row] for row in rows} for user, rows in self.file.users.items()}
-        return {user: max(own) - len(own) for user, own in steps.items()}
-
-    @cached_property
-    def earlier(self) -> int:
-        """From how many answers of other files estimates follow, too, as the statement says."""
-        stated = self.stated("published.earlier_answers")
-        return stated if isinstance(stated, int) and not isinstance(stated, bool) and stated > 0 else 0
-
-    def other_files(self) -> None:
-        stated = self.stated("published.earlier_answers")
-        if stated is None:
-            return
-        room = sum(self.left_out.values()) if self.estimated else 0
-        self.report.require(
-            0 < self.earlier <= room,
-            "other files",
-            f"{self.earlier:,} earlier answers, at no more steps than the file leaves out",
-            f"{stated} earlier answers, and room for {room:,} between the rows",
-        )
-
     def epsilons(self) -> None:
         known, file = self._exact, self.file
         others = set(file.epsilon) - known.keys()
@@ -1711,13 +1618,8 @@ class Checker:
 
     def sums(self) -> None:
         units, parts = self._units
-        before = self._before if self.earlier else {}
-        most = max(
-            Fraction(sum(units[row] for row in rows), parts) + before.get(user, _NOTHING).epsilon
-            for user, rows in self.file.users.items()
-        )
-        more = self.partial or (self.earlier > 0 and self.ledger is None)
-        if more and total(self.stated("totals.epsilon_sum")) >= most:
+        most = max(Fraction(sum(units[row] for row in rows), parts) for rows in self.file.users.values())
+        if self.partial and total(self.stated("totals.epsilon_sum")) >= most:
             self.report.leave("sum of epsilons", f"most of a person {most}, more with answers of other files", "totals")
         else:
             self.same("sum of epsilons", "totals.epsilon_sum", shown(most))
@@ -1734,7 +1636,7 @@ class Checker:
         """Costs in a file are floats, those of the total fractions rounded up to 1e-9."""
         text = self.stated("totals.cost_sum")
         stated, slack = total(text), largest / 10**12 + len(self.file) * Fraction(2, NANO)
-        if (self.earlier or self.partial) and stated >= largest - slack:
+        if self.partial and stated >= largest - slack:
             if self.ledger is not None and self.plans is not None:
                 # By the plans and the ledger the sum is exact.
                 return
@@ -2040,15 +1942,13 @@ class Checker:
             return
         if self.model is None:
             raise Unknown("degrees of the answers: no --model")
-        odd = []
-        for name in ("z", "estimate") if "estimate_lat" in self.file.columns else ("z",):
-            columns = [self.file.cells[f"{name}_{axis}"] for axis in ("0", "1", "lat", "lon")]
-            known: dict[tuple[str, ...], bool] = {}
-            for row, stated in enumerate(zip(*columns, strict=True)):
-                if stated not in known:
-                    known[stated] = (name == "z" and stated == ("", "", "", "")) or self._is_place(*map(float, stated))
-                if not known[stated]:
-                    odd.append(self.file.where(row))
+        odd, known = [], dict[tuple[str, ...], bool]()
+        columns = [self.file.cells[f"z_{axis}"] for axis in ("0", "1", "lat", "lon")]
+        for row, stated in enumerate(zip(*columns, strict=True)):
+            if stated not in known:
+                known[stated] = stated == ("", "", "", "") or self._is_place(*map(float, stated))
+            if not known[stated]:
+                odd.append(self.file.where(row))
         figure = f"degrees are those of the metres, to {DEGREES:g}"
         self.report.require_none(odd, "places", figure, "they are others")
 
@@ -2149,16 +2049,7 @@ class Checker:
         figure = "epsilon and cost of every answer are those of its plan"
         self.report.require_none(odd, "losses", figure, "they are others")
         if {*file.plan} <= nanos.keys():
-            before = self._before if self.earlier else {}
-            most = Fraction(
-                max(
-                    sum(nanos[file.plan[row]] for row in rows) + before.get(user, _NOTHING).nanos
-                    for user, rows in file.users.items()
-                ),
-                NANO,
-            )
-            if self.earlier and self.ledger is None and total(self.stated("totals.cost_sum")) >= most:
-                return
+            most = Fraction(max(sum(nanos[file.plan[row]] for row in rows) for rows in file.users.values()), NANO)
             self.same("sum of costs", "totals.cost_sum", shown(most))
 
     def _possible(self, plans: dict[str, Plan]) -> None:
@@ -2313,10 +2204,7 @@ class Checker:
         more = sum(
             user in file.users and z is not None for (user, t), (z, *_) in stored.items() if (user, t) not in known
         )
-        if self.estimated or self.earlier:
-            answers = sum(before.answers for before in self._before.values())
-            self.same("other files", "published.earlier_answers", answers or None)
-        elif more:
+        if more:
             self.report.add("ok", "ledger", f"{more:,} answers of these people that this file does not show")
 
     def _charges(self, stated: list[Any]) -> None:
@@ -2329,22 +2217,6 @@ class Checker:
                 odd.append(f"{name[:12]} for {epsilon} and {cost}")
         if plans:
             self.report.require(not odd, "account", "answers are charged what their plans cost", some(odd))
-
-    @cached_property
-    def _before(self) -> dict[str, Before]:
-        """What the ledger has of these people at steps before their last row that the file does not show."""
-        if self.ledger is None:
-            return {}
-        last = {user: max(self.file.step[row] for row in rows) for user, rows in self.file.users.items()}
-        known, query = set(zip(self.file.user, self.file.step, strict=True)), self.query
-        found: dict[str, Before] = {}
-        for user, own, t, steps, z, _, epsilon, cost, _ in self._stored[1]:
-            at = t + steps - 1
-            if own == query and z is not None and at < last.get(user, 0) and (user, at) not in known:
-                one = found.get(user, _NOTHING)
-                nanos = one.nanos + math.ceil(exact(cost) * NANO)
-                found[user] = Before(one.answers + 1, one.epsilon + exact(epsilon), nanos)
-        return found
 
     def _accounts(self, stated: list[Any], accounts: list[Any]) -> None:
         """Each account is the sum of its releases, over all queries, and within its caps."""
@@ -2372,104 +2244,6 @@ class Checker:
         figure = f"each account is the sum of its releases; most epsilon {most}"
         self.report.require_none(odd, "account", figure, "other sums")
         self.report.require_none(over, "account", "none is above its caps", "above its caps")
-
-    def estimates(self) -> None:
-        if not self.estimated:
-            return
-        if self.model is None or self.plans is None:
-            raise Unknown("estimates follow from model and plans: name --model and --plans")
-        if self.stated("beginnings") is not None:
-            raise Unknown("beliefs of people who begin elsewhere are not computed here", "estimates")
-        file = self.file
-        steps = sum(max(file.step[row] for row in rows) for rows in file.users.values())
-        work = steps * (len(self.model.data) + self.model.n)
-        most = MOST_PRODUCTS if "estimates" not in self.report.elsewhere else MOST_ASIDE
-        if work > most:
-            raise Unknown(f"{work:,} products for the beliefs, more than {most:,}", "estimates")
-        for name in {*file.plan} & self.plans.keys():
-            self.plans[name].check_known()
-        unknown = {user for user in file.users if self.earlier and self.left_out[user]}
-        beliefs = PublicBeliefs(self)
-        for user, rows in file.users.items():
-            if user not in unknown:
-                beliefs.compare(sorted(rows, key=file.step.__getitem__))
-        if unknown:
-            self.report.leave(
-                "estimates", f"those of {len(unknown):,} people follow from answers of other files, too", "estimates"
-            )
-        if len(unknown) == len(file.users):
-            return
-        figure = f"they follow from the answers, to {RELATIVE:g} of the largest answer (beliefs in floats)"
-        odd = [file.where(row) for row in beliefs.odd]
-        self.report.require_none(odd, "estimates", figure, "they do not follow")
-        if beliefs.ties:
-            why = f"{len(beliefs.ties):,} name one of several states that are as likely as sums of floats tell"
-            self.report.leave("estimates", f"{why}: first at {file.where(beliefs.ties[0])}", "ties")
-
-
-class PublicBeliefs:
-    """Estimates against the public belief. ``odd``: rows that do not follow from it; ``ties``: cannot be told."""
-
-    def __init__(self, checker: Checker) -> None:
-        model, plans = checker.model, checker.plans
-        assert model is not None and plans is not None
-        self.file, self.model, self.plans, self.points = checker.file, model, plans, checker.lattice
-        self.odd, self.ties = list[int](), list[int]()
-        self._labels = model.space["kind"] == "labels"
-        self._index = {name: s for s, name in enumerate(model.names)}
-        places = [model.place(point) for point in model.own]
-        self._axes = list(zip(*places, strict=True))
-        self._scale = max(abs(x) for place in places for x in place) + 1
-        self._first = model.predicted(list(model.initial)) if model.begins == "before" else list(model.initial)
-        self._known: dict[tuple[str, Point], list[float]] = {}
-        names = ["confidence"] if self._labels else [f"estimate_{j}" for j in range(model.dimension)]
-        self._told = list(zip(*(self.file.numbers(name) for name in names), strict=True))
-
-    def compare(self, rows: list[int]) -> None:
-        """The rows of one person, by step."""
-        belief, t = self._first, 1
-        for row in rows:
-            for _ in range(self.file.step[row] - t):
-                belief = self.model.predicted(belief)
-            t = self.file.step[row]
-            if self.file.asked[row]:
-                belief = self._given(belief, row)
-            most, stated = max(belief), self._told[row]
-            if self._labels:
-                right = abs(stated[0] - most) <= RELATIVE
-            else:
-                means = (math.fsum(map(mul, belief, axis)) for axis in self._axes)
-                right = all(abs(x - mean) <= RELATIVE * self._scale for x, mean in zip(stated, means, strict=True))
-            state = self._index.get(self.file.cells["estimate"][row], -1)
-            if not right or state < 0 or belief[state] < most * (1 - RELATIVE):
-                self.odd.append(row)
-            elif state != belief.index(most) or sum(p >= most * (1 - RELATIVE) for p in belief[state + 1 :]):
-                first = next(s for s, p in enumerate(belief) if p >= most * (1 - RELATIVE))
-                # Of states that are exactly alike the first is named.
-                if state != first:
-                    self.ties.append(row)
-
-    def _given(self, belief: list[float], row: int) -> list[float]:
-        """A belief given the answer of a row."""
-        plan, z = self.plans.get(self.file.plan[row]), self.points[row]
-        if plan is None or z is None:
-            raise Unknown(f"the belief after {self.file.where(row)}")
-        if plan.constant:
-            return belief
-        if (plan.hash, z) not in self._known:
-            lattice = self.model.lattice
-            exponents = plan.exponents(z, [lattice[s] for s in plan.answered_as])
-            least = min(exponents)
-            self._known[plan.hash, z] = [least - e for e in exponents]
-        logs = self._known[plan.hash, z]
-        weights = [p * math.exp(e) if p > 0 else 0.0 for p, e in zip(belief, logs, strict=True)]
-        whole = math.fsum(weights)
-        if whole < 1e-250:
-            stated = [e + math.log(p) if p > 0 else -math.inf for p, e in zip(belief, logs, strict=True)]
-            top = max(stated)
-            weights = [math.exp(value - top) for value in stated]
-            whole = math.fsum(weights)
-        return [weight / whole for weight in weights]
 
 
 def plans_of(path: Path) -> dict[str, Plan]:

@@ -89,7 +89,7 @@ _SHARED = (PEOPLE, MODEL_PEOPLE, RELEASED_PEOPLE, LEDGER)
 _QUESTION = ("model", "fit", "policy", "plan", "release")
 #: Options of a release that ask nobody anything, and whether a value follows: what is said of the model's people, and
 #: which columns and files are written of the stored answers.
-_TELLS = {"--model-people": True, "--no-estimates": False, "--owner-view": False}
+_TELLS = {"--model-people": True, "--owner-view": False}
 #: What draws nothing and may be remade by a newer dphmm.
 _REMADE = ("smooth", "report")
 #: What options that name files have in their help, beside FILE.

@@ -111,12 +111,6 @@ if TYPE_CHECKING:
 @click.option("--cap-epsilon", metavar="E", help="Refuse what would bring a subject's sum of epsilons above this.")
 @click.option("--cap-cost", metavar="C", help="Refuse what would bring a subject's sum of costs above this.")
 @click.option(
-    "--no-estimates",
-    is_flag=True,
-    help="z alone: no belief is kept and no estimate is written, which is faster. Only where plans do not depend on "
-    "answers: not with a delta-set.",
-)
-@click.option(
     "--resume", is_flag=True, help="Continue subjects that the ledger holds; stored answers stay as they are."
 )
 @click.option("--dry-run", is_flag=True, help="Print the plans of the first steps; draw, spend and write nothing.")
@@ -288,8 +282,7 @@ def _told(job: Job, batch: Batch, statement: ReleaseStatement, rows: VisitTable,
     from dphmm.statement.story import story
 
     # A plan's people have no steps or answers in other files.
-    others = statement.published.earlier_answers or batch.continues
-    planned = None if others else job.planned
+    planned = None if batch.continues else job.planned
     found = None if planned is None or not _whole(rows, planned.schedule, job.model.step) else planned.found
     if found is not None and planned is not None:
         found = _of_file(found, job, rows, planned.schedule)

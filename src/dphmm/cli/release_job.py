@@ -77,13 +77,13 @@ class Job:
         policy, space = loaded_policy(given["policy"], model)
         choices = {name: given[name] for name in _CHOICES if given[name] is not None}
         choices |= kept_protection(given)
-        choices["estimates"] = not given["no_estimates"]
         choices["promise"] = asked_promise(given)
         schedule, planned = asked_schedule(given, (model, policy, space), choices)
         choices |= schedule
         epsilon = None if given["epsilon"] is None else stated_epsilon(given["epsilon"])
         job = cls(model, policy, space, epsilon, choices, planned)
-        job._check(given)
+        # What no batch takes is refused now.
+        job.batch(None)
         # A record of learning that contradicts itself is refused now, not when the statement is written.
         learning_event(model.provenance, given["model"])
         return job
@@ -94,19 +94,6 @@ class Job:
 
         public = (self.model, self.policy, self.space, self.epsilon)
         return Batch(*public, ledger=ledger, **self.choices)
-
-    def _check(self, given: Mapping[str, Any]) -> None:
-        """Raises InvalidInput for choices that no batch takes."""
-        try:
-            self.batch(None)
-        except InvalidInput as error:
-            if error.field != "estimates":
-                raise
-            if "schedule" in self.choices and self.choices["schedule"].kind == "paced":
-                expected = "a planned schedule with it: a paced one is decided by estimates"
-                raise InvalidInput("--no-estimates", "it with a paced schedule", expected) from None
-            expected = "--constraint support with it: other plans follow from beliefs"
-            raise InvalidInput("--no-estimates", f"it with --constraint {given['constraint']}", expected) from None
 
     def check_times(self, rows: VisitTable, columns: Sequence[str]) -> None:
         """InvalidInput for a table without times or a column of steps, where the model has time steps."""
@@ -424,7 +411,7 @@ def release_stream(job: Job, given: Mapping[str, Any], console: Console) -> int:
         if stream.batch.caps.promise is not None:
             console.say([("over paths", stream.batch.caps.promise.sentence())])
         if stream.batch.setting.schedule is not None:
-            told = f"{stream.batch.setting.schedule}; lines of other steps have an estimate alone"
+            told = f"{stream.batch.setting.schedule}; lines of other steps have no answer"
             console.say([("schedule", told)])
         printed = 0
         with ExitStack() as at_end:

@@ -221,8 +221,8 @@ def _run(name: str, given: dict[str, Any]) -> int:
 @click.option(
     "--what",
     type=click.Choice(list(PLACES)),
-    help="Whose places the points are: where the belief has its mean after each answer (estimate), the answers "
-    "themselves (z), of a smoothed file smoothed or path, or lat and lon (place)  [default: the first there is]",
+    help="Whose places the points are: of a smoothed file smoothed or path, the answers themselves (z), or lat and lon "
+    "(place)  [default: the first there is]",
 )
 @force
 @messages

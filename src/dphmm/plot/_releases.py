@@ -490,11 +490,8 @@ def ladder(plan: SchedulePlan | Sequence[SchedulePlan], *, ax: Axes | None = Non
         return _ladder_of_plans(plan, ax)
     over, ax = plan.found.rows, plain(axes(ax))
     releases = [row.releases for row in plan.ladder]
-    for name, label, words in (
-        ("online", "estimate", "as it is released"),
-        ("smoothed", "smoothed", "expected, of the whole file"),
-    ):
-        look = LOOKS[label]
+    for name, words in (("online", "as it is released"), ("smoothed", "expected, of the whole file")):
+        look = LOOKS[name]
         errors = [getattr(row, name) for row in plan.ladder]
         ax.plot(releases, errors, color=look.colour, linestyle=look.line, marker=look.mark, label=words)
     ax.axhline(plan.without, color=GREY, linestyle=":", label="without the file")

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 #: What answers are called in a picture, and in the columns of a table.
-_KINDS = {"released": "z", "estimate": "estimate", "smoothed": "smoothed"}
+_KINDS = {"released": "z", "smoothed": "smoothed"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +88,7 @@ class Columns:
         return np.stack([self.numbers(f"{name}_{j}") for j in range(space.dimension)], axis=1)
 
     def published(self, space: StateSpace) -> dict[str, FloatArray]:
-        """The answers (n, d) that the table has: released ones, estimates, and smoothed ones of `dphmm.smooth`."""
+        """The answers (n, d) that the table has: released ones, and smoothed ones of `dphmm.smooth`."""
         found = {}
         for kind, name in _KINDS.items():
             if {f"{name}_0", name if space.has_labels else f"{name}_0"} & set(self.table.column_names):
@@ -136,7 +136,7 @@ def release_map(
     smoothed: Any = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """What was released about one subject, and what estimates make of it, among the states.
+    """What was released about one subject, and what smoothing makes of it, among the states.
 
     ``released``: a released table (pandas, polars, Arrow), or what `dphmm.smooth` makes of one, which has the smoothed
     answers alone. ``user``: whose rows; the first row's by default. ``truth``, ``smoothed``: answers (n, d) or states

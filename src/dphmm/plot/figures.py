@@ -171,7 +171,7 @@ class Look(NamedTuple):
 LOOKS = {
     "truth": Look(BLACK, "s", "-"),
     "released": Look(VERMILION, "x", ":"),
-    "estimate": Look(BLUE, "o", "--"),
+    "online": Look(BLUE, "o", "--"),
     "smoothed": Look(GREEN, "^", "-."),
 }
 

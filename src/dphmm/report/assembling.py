@@ -62,21 +62,12 @@ MOST_COUNTED = 1_000_000
 #: Multiplications that the figures of one schedule may take, and plans of other totals: half a minute each.
 _MOST_WORK, _MOST_PLANNED = 10**11, 2 * 10**11
 _HOURS = (3, 8, 14, 20)
-_WITH_EARLIER = "Estimates in this file follow from {:,} answers of other files, too: what a reader believes is of all."
-_WITHOUT_EARLIER = (
-    "Estimates in this file follow from {:,} answers of other files, too: what is shown of a reader is of this file's "
-    "answers alone."
-)
 _DAY = 86_400
 _INVENTED = 100
 #: Days or blocks that are shown of an answer at every step, where a place is found at once, and where no plans are.
 _AT_EVERY_STEP, _WITHOUT_PLANS = (1, 2, 3), (1, 2, 3, 4, 5, 6, 7)
 #: Schedules that the plans of other totals try.
 _TRIED = 28
-_OTHER_FILES = Prospects(
-    missing="What can be found is not computed: this file's estimates tell of answers that are in other files. Give "
-    "--ledger, which has them."
-)
 _UNKNOWN = Prospects(
     missing="What can be found is not computed: the file leaves out steps that the stated schedule asks, or nothing "
     "says when its steps were. Other queries of the same people may be why, or another schedule than the statement's."
@@ -154,7 +145,6 @@ def release_report(
         _some_shown(len(people), shown, every, users, len(rows.by_user)),
         reading.not_remade,
         reading.unplaced,
-        _of_earlier(reading, ledger),
         _after_sequence(rows, made),
     )
     report = ReleaseReport(
@@ -177,21 +167,9 @@ def release_report(
         elsewhere=elsewhere,
         queries=queries,
     )
-    expected = _prospects(reading, ledger) or prospects or prospects_of(made, progress, report.begins)
+    unknown = _UNKNOWN if reading.off_schedule else None
+    expected = unknown or prospects or prospects_of(made, progress, report.begins)
     return replace(report, prospects=expected)
-
-
-def _prospects(reading: _Reading, ledger: Ledger | None) -> Prospects | None:
-    """Why nothing is expected of the answers; None where something may be."""
-    if reading.earlier and ledger is None:
-        return _OTHER_FILES
-    return _UNKNOWN if reading.off_schedule else None
-
-
-def _of_earlier(reading: _Reading, ledger: Ledger | None) -> str:
-    """Of whose answers the beliefs are, where estimates follow from answers of other files."""
-    told = _WITHOUT_EARLIER if ledger is None else _WITH_EARLIER
-    return told.format(reading.earlier) if reading.earlier else ""
 
 
 def checked_title(title: str, field: str = "title") -> None:
@@ -351,8 +329,6 @@ class _Reading:
         schedule = made.statement.asking
         #: The schedule by which answers chose when to ask, None where none did.
         self._paced = schedule if schedule is not None and schedule.kind == "paced" else None
-        #: Answers of other files that estimates follow from, as the statement says.
-        self.earlier = made.statement.published.earlier_answers or 0
         #: Whether rows are left out that the stated schedule asks, or whether that cannot be told.
         self.off_schedule = False
         self._hours: dict[int, FloatArray] = {}
@@ -365,7 +341,7 @@ class _Reading:
         if self._smoothers is None or self.remade == total:
             return ""
         return (
-            f"Plans and estimates of {self.remade:,} of {total:,} people were made again from public data and are the "
+            f"Plans of {self.remade:,} of {total:,} people were made again from public data and are the "
             "file's; those of the others were not: dphmm check-release makes all of them again."
         )
 
@@ -452,22 +428,14 @@ class _Reading:
         plans = [file.plans[row] for row in rows.tolist()]
         numbers = self._numbers(user, rows)
         published = Published(user, file.step[rows], file.lattice[rows], plans, file.epsilon[rows], numbers)
-        places = np.arange(len(rows))
-        known = self._ledger is not None or not self.earlier or not file.left_out[user]
-        if entries and file.estimate is not None:
-            published, places = self._with_earlier(user, rows, entries, numbers)
-        elif not known and not smoother.setting.has_public_plans:
-            came = f"none, and plans that follow from {self.earlier:,} answers of other files"
-            raise InvalidInput("ledger", came, "the ledger that has those answers")
+        places, paced = np.arange(len(rows)), self._paced
+        if entries and smoother.setting.needs_beliefs:
+            published, places = self._with_stored(user, rows, entries, numbers)
         steps = smoother.steps(published)
         for _, plan in steps.plans:
             self.plans.setdefault(plan.hash, plan)
-        paced = self._paced
-        if known and (paced is not None or file.estimate is not None):
-            filtered = smoother.filtered(published, steps, spreads=paced is not None)
-            self._require_estimates(rows, filtered.estimates[places], filtered.states[places])
-            if paced is not None:
-                self._follow(paced, published, filtered.spreads, int(rows[0]))
+        if paced is not None:
+            self._follow(paced, published, smoother.spreads(published, steps), int(rows[0]))
         return smoother.smooth(published, marginals=True).at(places)
 
     def _numbers(self, user: str, rows: IntArray) -> list[int | None]:
@@ -480,18 +448,11 @@ class _Reading:
         self._unplaced |= None in found
         return found
 
-    def _require_estimates(self, rows: IntArray, estimates: FloatArray, states: IntArray) -> None:
-        """Estimates must follow from the answers: any other number may be of the truth."""
-        file = self._file
-        wrong = np.flatnonzero(file.other_estimates(rows, estimates, states, self._made.space))
-        if len(wrong):
-            came = f"an estimate that does not follow from the answers, of {file.where(int(rows[wrong[0]]))}"
-            raise InvalidInput("released", came, "the estimates that dphmm release wrote")
-
     def _follow(self, schedule: Schedule, published: Published, spreads: FloatArray, first: int) -> None:
         """Follow a paced schedule: an edited statement may name another one, of which other figures are expected.
 
-        Other queries of the subject, of which the file says nothing, can leave out a row, and ask none.
+        Other queries of the subject, of which the file says nothing, can leave out a row, and ask none. Where steps
+        have no row, other files may have answers, which only the ledger tells.
         Raises InvalidInput for an answer that the stated schedule does not ask for.
         """
         step = self._made.model.step
@@ -501,9 +462,13 @@ class _Reading:
             return
         due = schedule.in_steps(step, int(origin or 1))
         spent = list[tuple[int, Fraction]]()
-        for t, plan, spread in zip(published.t.tolist(), published.plans, spreads.tolist(), strict=True):
+        told = zip(published.t.tolist(), published.plans, spreads.tolist(), strict=True)
+        for place, (t, plan, spread) in enumerate(told):
             room, asked = due.promise.room(spent, t), plan != ""
             if asked and True not in due.may_choose(t, spread, room, shared=True):
+                if self._ledger is None and place < t - 1:
+                    self.off_schedule = True
+                    return
                 came = f"a schedule that does not ask at {published.at(t)}"
                 raise InvalidInput("schedule", came, "that of the release, as its privacy statement was written")
             self.off_schedule |= asked not in due.may_choose(t, spread, room)
@@ -519,7 +484,7 @@ class _Reading:
         _require_stored(user, rows, self._file, entries, replayable)
         return entries
 
-    def _with_earlier(
+    def _with_stored(
         self, user: str, rows: IntArray, entries: Sequence[Entry], numbers: list[int | None]
     ) -> tuple[Published, IntArray]:
         """The answers of the file and all earlier ones that the ledger has of the query; and where the rows are.

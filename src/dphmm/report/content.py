@@ -428,8 +428,7 @@ class ReleaseReport:
         """
         expected = self.prospects.expected
         measured = None if self.truth is None else self.truth.mean
-        if not self.rows.asked.any() or (self.earlier and self.elsewhere is None):
-            # Estimates tell of other answers, which only the ledger has.
+        if not self.rows.asked.any():
             return None
         if expected is None:
             if measured is None or self.truth is None:
@@ -514,7 +513,7 @@ class ReleaseReport:
     def _largest_of_rows(self) -> Fraction | None:
         """The largest sum of epsilons of anybody in a block; None where the file does not tell it."""
         promise = self.promise
-        if promise is None or self.earlier or (self.rows.time is None and isinstance(promise.per, str)):
+        if promise is None or (self.rows.time is None and isinstance(promise.per, str)):
             return None
         return max(self.largest_of.values(), default=None)
 
@@ -537,19 +536,9 @@ class ReleaseReport:
         return InLedger(largest, self.in_all, self.queries, any(self.elsewhere.values()))
 
     @cached_property
-    def earlier(self) -> int:
-        """How many answers of other files estimates follow from, too."""
-        return self.statement.published.earlier_answers or 0
-
-    @cached_property
     def in_all(self) -> Fraction:
-        """The largest sum of epsilons of a person, over everything; the ledger's where there is one.
-
-        Without one, of the file and of the earlier answers that its estimates follow from, as the statement says.
-        """
+        """The largest sum of epsilons of a person, over everything in the file; the ledger's where there is one."""
         sums = [sum((total for _, _, total in blocks), Fraction(0)) for _, blocks in self.spent]
-        if self.earlier and self.elsewhere is None:
-            sums.append(Fraction(self.statement.totals.epsilon_sum))
         return max(sums, default=Fraction(0))
 
     @cached_property

@@ -331,7 +331,7 @@ class Block(NamedTuple):
                 words, row = rest.left(), row + 1
         return add_noise(images, noise)
 
-    def move(self, rows: IntArray, z: IntArray, model: MarkovModel, answers: FloatArray) -> Moved:
+    def move(self, rows: IntArray, z: IntArray, model: MarkovModel) -> Moved:
         """What the beliefs of rows (m,) are given answers (m, 2), and one transition later, as far as floats serve."""
         from dphmm._kernels.blocks import Falls, MovedRows, Moves, move_rows
 
@@ -342,12 +342,10 @@ class Block(NamedTuple):
             remaining=np.empty((m, n), dtype=np.bool_),
             prior=np.empty((m, n)),
             reached=np.empty((m, n), dtype=np.bool_),
-            estimates=np.empty((m, answers.shape[1])),
-            states=np.empty(m, dtype=np.int64),
             done=np.empty(m, dtype=np.int64),
         )
         own = rows, self.priors, self.supports, np.ascontiguousarray(z), self.found, self.numbers, self.laws
-        public = blocks.family, falls, blocks.grid, answers, Moves(*model.predecessors_at(1).arrays)
+        public = blocks.family, falls, blocks.grid, Moves(*model.predecessors_at(1).arrays)
         in_parts(m, n, lambda first, last: move_rows(first, last, *own, *public, out))
         return Moved(*out)
 
@@ -370,8 +368,6 @@ class Moved(NamedTuple):
     remaining: BoolArray
     prior: FloatArray
     reached: BoolArray
-    estimates: FloatArray
-    states: IntArray
     done: IntArray
 
     def beliefs(self, at: int) -> tuple[Belief | None, Belief | None]:

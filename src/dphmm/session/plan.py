@@ -38,6 +38,7 @@ from dphmm.mechanisms import LatticeMechanism
 from dphmm.mechanisms.answer_table import AnswerTable, TableLaw
 from dphmm.policy.constraint import Constraint, DeltaSet, Support, delta_states
 from dphmm.sensitivity.hull import SensitivityHull
+from dphmm.states.space import StateSpace
 from dphmm.types import BoolArray, FloatArray, IntArray
 
 #: Part of every plan hash: raise it when the same inputs would make another plan.
@@ -296,13 +297,8 @@ class Likelihood:
 
     @property
     def size(self) -> int:
-        """m·N, or m·P, the numbers of ``projected``."""
+        """m·N, or m·P."""
         return len(self.inverses) * len(self.columns[0])
-
-    @cached_property
-    def projected(self) -> FloatArray:
-        """normals·answer (m, N) or (m, P): for whoever asks again and again."""
-        return _kernels.filter.projections(self.normals, self.columns)
 
     def holds(self, z: IntArray) -> bool:
         """Whether answers (..., d) are near enough for exact floats."""
@@ -346,13 +342,8 @@ class TableLikelihood(Likelihood):
         law = plan.mechanism.law
         rows = np.ascontiguousarray(law.probabilities[law.numbers(plan.image)].T)
         count, d = law.points.shape
-        facets, kind = np.zeros(count), _kernels.filter_batch.LISTED
-        return cls(rows[:1], facets, facets, kind, 0.0, facets[:0], np.zeros((count, d)), np.inf, None, law, rows)
-
-    @property
-    def projected(self) -> FloatArray:
-        """What stands in the place of a law's facets."""
-        return self.rows
+        facets = np.zeros(count)
+        return cls(rows[:1], facets, facets, 0, 0.0, facets[:0], np.zeros((count, d)), np.inf, None, law, rows)
 
     def holds(self, z: IntArray) -> bool:
         """Whether answers (..., d) are listed."""
@@ -475,13 +466,13 @@ def estimate(posterior: Belief, answers: FloatArray, loss: str = "squared") -> E
     return Estimate(point, state)
 
 
-def spread(belief: Belief, answers: FloatArray, loss: str = "squared") -> float:
-    """Root of the mean squared distance of a belief's answers (N, d) from their mean, in answer units.
+def spread(belief: Belief, space: StateSpace) -> float:
+    """Root of the mean squared distance of a belief's answers from their mean, in answer units.
 
-    With the loss `LABEL` the probability that the likeliest state is not the true one.
+    Of labels the probability that the likeliest state is not the true one.
     """
-    p = belief.probability
-    if loss == LABEL:
+    p, answers = belief.probability, space.own_answers
+    if space.has_labels:
         return max(0.0, 1.0 - float(p.max()))
     away = answers - p @ answers
     return float(np.sqrt(p @ np.einsum("sj,sj->s", away, away)))

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from dphmm.accounting.ledger import PlanRecord
 from dphmm.session.options import StepChoice
-from dphmm.session.plan import NO_PARTNERS, Likelihood, Plan, likelihood_of, recorded_joint_edges
+from dphmm.session.plan import NO_PARTNERS, Plan, recorded_joint_edges
 from dphmm.session.setting import Setting
 from dphmm.types import BoolArray, IntArray
 
@@ -24,16 +24,8 @@ _MOST_STATES = 2**23
 _SUPPORT_BITS = 32
 
 
-@dataclass(frozen=True, eq=False)
-class ScheduledPlan:
-    """What every step of one support has: the plan, and its likelihood where floats serve it."""
-
-    plan: Plan
-    likelihood: Likelihood | None
-
-
 class PlanSchedule:
-    """The plans of a setting with public plans, by number. Threads that move beliefs may share one."""
+    """The plans of a setting with public plans, by number. Threads may share one."""
 
     def __init__(self, setting: Setting) -> None:
         self._model = setting.model
@@ -45,7 +37,7 @@ class PlanSchedule:
         self._period = 0
         self._others: dict[tuple[bytes, str], int] = {(b"", ""): 0}
         self._given: list[tuple[IntArray, StepChoice | None]] = [(NO_PARTNERS, None)]
-        self._plans: OrderedDict[int, ScheduledPlan] = OrderedDict()
+        self._plans: OrderedDict[int, Plan] = OrderedDict()
         self._lock = threading.Lock()
         self._append(self.start.prior.support)
 
@@ -90,25 +82,20 @@ class PlanSchedule:
         """The states (N,) that are possible under a plan."""
         return self._supports[number & (1 << _SUPPORT_BITS) - 1]
 
-    def at(self, number: int) -> ScheduledPlan:
-        """A plan, which is made when it is first asked for. Raises as the planner does."""
+    def plan(self, number: int) -> Plan:
+        """The plan of a number, which is made when it is first asked for. Raises as the planner does."""
         found = self._plans.get(number)
         return self._made(number) if found is None else found
 
-    def plan(self, number: int) -> Plan:
-        """The plan of a number."""
-        return self.at(number).plan
-
-    def _made(self, number: int) -> ScheduledPlan:
+    def _made(self, number: int) -> Plan:
         support = self.support_of(number)
         partners, choice = self._given[number >> _SUPPORT_BITS]
         plan = self._setting.under(choice).planner.plan(support, support, partners, choice)
-        made = ScheduledPlan(plan, likelihood_of(plan))
         with self._lock:
-            self._plans[number] = made
+            self._plans[number] = plan
             while len(self._plans) > max(16, _MOST_STATES // len(support)):
                 self._plans.popitem(last=False)
-        return made
+        return plan
 
     def _walk(self, t: int) -> None:
         """Know the supports up to step t, or to where they repeat themselves."""

@@ -5,7 +5,7 @@ Nothing in it depends on the true state but z and what is computed from z.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, NamedTuple, overload
@@ -13,8 +13,6 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from dphmm.accounting.budget import EMPTY, Account
-from dphmm.accounting.records import Entry
 from dphmm.session.plan import Plan
 from dphmm.types import BoolArray, FloatArray, IntArray
 
@@ -24,8 +22,8 @@ class Release:
     """The published answer of one step.
 
     t : step, from 1. z (d,) : the released answer, in answer units; z_lattice (d,) : the same in lattice steps.
-    estimate (d,), estimate_state : what the public belief makes of all releases so far, None where nobody asked for
-    estimates. Of labels z and estimate are names, and ``confidence`` is how likely the estimate is.
+    estimate (d,), estimate_state : what the public belief makes of all releases so far, None without estimates and in
+    the rows of tables and streams. Of labels z and estimate are names; ``confidence`` is how likely the estimate is.
     epsilon : the promise of this release given the past. cost : the largest loss between any two plan states
     (Theorem 6.3).
     constant : the answer was a public constant. secure : False for any other bits than the system's.
@@ -124,17 +122,15 @@ def terms_of(plan: Plan) -> Terms:
 
 
 #: The columns of releases that are arrays.
-_COLUMNS = ("times", "t", "z", "z_lattice", "estimate", "estimate_state", "secure", "term", "confidence")
+_COLUMNS = ("times", "t", "z", "z_lattice", "secure", "term")
 
 
 @dataclass(frozen=True, eq=False)
 class Releases(Sequence[Released]):
     """Published rows (n,) in order of user and step, column by column; row i is under ``terms[term[i]]``.
 
-    ``users`` (n,), ``times`` (n,) or None, ``t`` (n,), ``z``, ``z_lattice`` and ``estimate`` (n, d),
-    ``estimate_state`` and ``secure`` (n,); estimates are None where nobody asked for them. A row that was not asked has
-    the terms `NOT_ASKED`, and 0 as z. Of ``labels``, the names of all states, z and estimate are numbers here, and
-    ``confidence`` (n,) is how likely each estimate is.
+    ``users`` (n,), ``times`` (n,) or None, ``t`` (n,), ``z`` and ``z_lattice`` (n, d), ``secure`` (n,). A row that was
+    not asked has the terms `NOT_ASKED`, and 0 as z. Of ``labels``, the names of all states, z is a number here.
     As a sequence it gives each row as `Released`.
     """
 
@@ -143,13 +139,10 @@ class Releases(Sequence[Released]):
     t: IntArray
     z: FloatArray
     z_lattice: IntArray
-    estimate: FloatArray | None
-    estimate_state: IntArray | None
     secure: BoolArray
     terms: tuple[Terms, ...]
     term: IntArray
     labels: tuple[str, ...] | None = None
-    confidence: FloatArray | None = None
 
     @classmethod
     def of(cls, rows: Sequence[Released]) -> Releases:
@@ -160,25 +153,17 @@ class Releases(Sequence[Released]):
         terms = {Terms.of_release(release): None for release in releases}
         numbers = {term: number for number, term in enumerate(terms)}
         timed = bool(rows) and rows[0].time is not None
-        estimated = all(release.estimate is not None for release in releases)
-        named = _named(releases)
-        if named is not None:
-            # Of labels every column but the names is made again from the numbers of states.
-            releases = [_numbered(release) for release in releases]
+        # The name of a label is made again from the number of its state.
+        points = [release.z_lattice if isinstance(release.z, str) else release.z for release in releases]
         return cls(
             users=[row.user for row in rows],
             times=np.array([row.time for row in rows], dtype=np.int64) if timed else None,
             t=np.array([release.t for release in releases], dtype=np.int64),
-            z=_points([release.z for release in releases], float),
+            z=_points(points, float),
             z_lattice=_points([release.z_lattice for release in releases], np.int64),
-            estimate=np.array([release.estimate for release in releases]) if estimated else None,
-            estimate_state=(
-                np.array([release.estimate_state for release in releases], dtype=np.int64) if estimated else None
-            ),
             secure=np.array([release.secure for release in releases], dtype=np.bool_),
             terms=tuple(terms),
             term=np.array([numbers[Terms.of_release(release)] for release in releases], dtype=np.int64),
-            confidence=np.array(named, dtype=np.float64) if named is not None and estimated else None,
         )
 
     @classmethod
@@ -197,13 +182,10 @@ class Releases(Sequence[Released]):
             t=np.concatenate([part.t for part in some]),
             z=np.concatenate([part.z for part in some]),
             z_lattice=np.concatenate([part.z_lattice for part in some]),
-            estimate=_joined([part.estimate for part in some]),
-            estimate_state=_joined([part.estimate_state for part in some]),
             secure=np.concatenate([part.secure for part in some]),
             terms=tuple(terms),
             term=np.concatenate(renumbered),
             labels=some[0].labels,
-            confidence=_joined([part.confidence for part in some]),
         )
 
     def taken(self, rows: BoolArray) -> Releases:
@@ -234,22 +216,19 @@ class Releases(Sequence[Released]):
         user = self.users[row]
         terms = self.terms[self.term[row]]
         asked = terms != NOT_ASKED
-        z, estimate = self.z[row], None if self.estimate is None else self.estimate[row]
-        if self.labels is not None:
-            z, estimate = (None if number is None else self.labels[int(number[0])] for number in (z, estimate))
+        z = self.z[row] if self.labels is None else self.labels[int(self.z[row][0])]
         release = Release(
             t=int(self.t[row]),
             z=z if asked else None,
             z_lattice=self.z_lattice[row] if asked else None,
-            estimate=estimate,
-            estimate_state=None if self.estimate_state is None else int(self.estimate_state[row]),
+            estimate=None,
+            estimate_state=None,
             epsilon=terms.epsilon,
             cost=terms.cost,
             plan_hash=terms.plan_hash,
             mechanism=terms.mechanism,
             constant=terms.constant,
             secure=bool(self.secure[row]),
-            confidence=None if self.confidence is None else float(self.confidence[row]),
         )
         return Released(user, None if self.times is None else int(self.times[row]), release)
 
@@ -257,43 +236,7 @@ class Releases(Sequence[Released]):
         return (self[row] for row in range(len(self)))
 
 
-def _named(releases: Sequence[Release]) -> list[float | None] | None:
-    """The confidence of each release; None where answers are numbers."""
-    named = any(isinstance(text, str) for release in releases for text in (release.z, release.estimate))
-    return [release.confidence for release in releases] if named else None
-
-
-def _numbered(release: Release) -> Release:
-    """A release of a label, with numbers of states in place of names."""
-    estimate = None if release.estimate_state is None else np.array([float(release.estimate_state)])
-    return replace(release, z=release.z_lattice, estimate=estimate)
-
-
 def _points(values: Sequence[Any], dtype: Any) -> Any:
     """Answers (n, d), 0 for one that there is not; d is 1 where there is none."""
     size = next((len(value) for value in values if value is not None), 1)
     return np.array([np.zeros(size) if value is None else value for value in values], dtype=dtype).reshape(-1, size)
-
-
-def _joined(parts: Sequence[Any]) -> Any:
-    """The rows of columns, one after another; None where one of them is."""
-    return None if any(part is None for part in parts) else np.concatenate(parts)
-
-
-class Earlier:
-    """Answers that estimates in a file follow from and that are no rows of it: those that other files have.
-
-    ``answers`` : how many. ``accounts`` : what each user spent on them.
-    """
-
-    def __init__(self) -> None:
-        self.answers = 0
-        self.accounts: dict[str, Account] = {}
-
-    def add(self, user: str, entries: Iterable[Entry], shown: Collection[int]) -> None:
-        """Count a user's stored answers before the last of the steps that are ``shown``, without these steps."""
-        last = max(shown, default=0)
-        for entry in entries:
-            if entry.z is not None and entry.t < last and entry.t not in shown:
-                self.answers += 1
-                self.accounts[user] = self.accounts.get(user, EMPTY).plus_times(entry.epsilon, entry.cost, 1)

@@ -34,11 +34,10 @@ from dphmm.markov.filtering import Belief
 from dphmm.samplers.entropy import is_secure
 from dphmm.session.answer import answer
 from dphmm.session.block import Blocked
-from dphmm.session.filter import FlushedRow
 from dphmm.session.options import StepChoice, check_same_policy
 from dphmm.session.plan import Plan, Position, all_partners
 from dphmm.session.setting import Setting, as_kept, option_words
-from dphmm.types import Bits, BoolArray, FloatArray, IntArray
+from dphmm.types import Bits, BoolArray, IntArray
 
 if TYPE_CHECKING:
     from dphmm.session.options import StepChoice
@@ -202,10 +201,10 @@ class SubjectState:
 
     ``last`` is its last stored step as of the last look; ``joint`` says whether it has other queries. ``position`` is
     where its belief stands, None before step 1, and ``posterior`` the belief given the step before; both stay None
-    where nobody asks for beliefs. ``stored`` are steps that were read and not yet passed. Of one that is ``finished``
-    no rows come after those of this call, and its belief is not kept. ``version`` is that of its account when what is
-    known was last told, after a commit: while the ledger has the same, there is nothing new to look at. One that is
-    ``ahead`` was moved past rounds that have not been told, and may never be: their transaction may be rolled back.
+    where no belief is kept. ``stored`` are steps that were read and not yet passed. ``version`` is that of its account
+    when what is known was last told, after a commit: while the ledger has the same, there is nothing new to look at.
+    One that is ``ahead`` was moved past rounds that have not been told, and may never be: their transaction may be
+    rolled back.
     """
 
     name: str
@@ -215,10 +214,9 @@ class SubjectState:
     last: int = 0
     opened: bool = False
     joint: bool = False
-    position: Position | FlushedRow | None = None
+    position: Position | None = None
     posterior: Belief | None = None
     stored: deque[Entry] = field(default_factory=deque)
-    finished: bool = False
 
     def fold_again_before(self, t: int) -> None:
         """Forget a belief of a later step than ``t``; it is folded from the ledger when somebody asks for it."""
@@ -281,16 +279,13 @@ class Answered(NamedTuple):
     """What rows became: the caller's ``row`` (n,) has a release or was not asked, and all others came too late.
 
     ``plan`` (n,) are numbers of ``plans``, -1 for a row that was not asked, whose ``z`` is 0 and says nothing.
-    ``estimates`` (n, d) and ``states`` (n,) are None where nobody asks for them. ``fresh``: stored now. ``skipped``
-    steps without a row and ``drifted`` rows are of those stored now.
+    ``fresh``: stored now. ``skipped`` steps without a row and ``drifted`` rows are of those stored now.
     """
 
     row: IntArray
     z: IntArray
     plans: Sequence[Plan]
     plan: IntArray
-    estimates: FloatArray | None
-    states: IntArray | None
     secure: BoolArray
     fresh: BoolArray
     skipped: int = 0
@@ -544,16 +539,13 @@ def together(parts: Sequence[Answered]) -> Answered:
     plan = [np.array([*(number_of[p.hash] for p in part.plans), -1], dtype=np.int64)[part.plan] for part in parts]
 
     def joined(name: str) -> Any:
-        columns = [getattr(part, name) for part in parts]
-        return None if any(column is None for column in columns) else np.concatenate(columns)[order]
+        return np.concatenate([getattr(part, name) for part in parts])[order]
 
     return Answered(
         row=row[order],
         z=joined("z"),
         plans=list(plans.values()),
         plan=np.concatenate(plan)[order],
-        estimates=joined("estimates"),
-        states=joined("states"),
         secure=joined("secure"),
         fresh=joined("fresh"),
         skipped=sum(part.skipped for part in parts),

@@ -15,11 +15,9 @@ import numpy as np
 
 from dphmm.accounting.ledger import Entry, Ledger, PlanRecord, Transaction
 from dphmm.errors import DphmmError, InvalidInput
-from dphmm.session.filter import Filter, FilterResult, Observations
 from dphmm.session.plan import (
     NO_PARTNERS,
     Plan,
-    Position,
     check_made_again,
 )
 from dphmm.session.plan_schedule import PlanSchedule
@@ -29,16 +27,15 @@ from dphmm.types import BoolArray, IntArray
 
 
 class Scheduled:
-    """Plans by a schedule. ``loss`` is that of the estimates; None for no estimates, and then no belief is moved."""
+    """Plans by a schedule; no belief is kept."""
 
     at_once = True
     paces = False
 
-    def __init__(self, setting: Setting, ledger: Ledger, loss: str | None) -> None:
+    def __init__(self, setting: Setting, ledger: Ledger) -> None:
         self._setting = setting
         self._ledger = ledger
         self.schedule = PlanSchedule(setting)
-        self._filter = None if loss is None else Filter(setting.model, self.schedule, setting.space, loss)
 
     def plan(self, transaction: Transaction, subjects: Sequence[SubjectState], layout: Layout) -> Planned:
         """The plans of requests. Raises as the planner does."""
@@ -57,29 +54,23 @@ class Scheduled:
         return Planned([self.schedule.plan(number) for number in found.tolist()], plan_of, numbers)
 
     def keep(self, transaction: Transaction, drawn: Drawn) -> None:
-        """Nothing: no plan needs a belief, and many steps are moved through at once."""
+        """Nothing: no plan needs a belief."""
 
     def update(self, drawn: Drawn) -> Answered:
-        """What a round tells; its subjects are moved past their rows where somebody asks for beliefs."""
+        """What a round tells."""
         steps = Steps.of(drawn, self._histories(drawn))
         at = steps.find(drawn.rows)
         if np.any((drawn.rows.t > drawn.past[drawn.rows.owner]) & (at < 0)):
             raise DphmmError("release: a row that was stored now was not found again; nothing of it is shown")
-        steps.observed.estimated[at[at >= 0]] = True
-        filtered = None
-        if self._filter is not None and len(steps.observed.t):
-            filtered = self._filtered(self._filter, drawn, steps)
         found, asked = np.flatnonzero(at >= 0), drawn.rows.asked[at >= 0]
         at = at[found]
         plan = np.full(len(at), -1, dtype=np.int64)
-        numbers, plan[asked] = np.unique(steps.observed.numbers[at[asked]], return_inverse=True)
+        numbers, plan[asked] = np.unique(steps.numbers[at[asked]], return_inverse=True)
         return Answered(
             row=drawn.row[found],
-            z=steps.observed.z[at],
+            z=steps.z[at],
             plans=[self.schedule.plan(number) for number in numbers.tolist()],
             plan=plan,
-            estimates=None if filtered is None else filtered.estimates[at],
-            states=None if filtered is None else filtered.states[at],
             secure=steps.secure[at],
             fresh=steps.fresh[at],
             skipped=int(drawn.layout.steps.sum() - np.count_nonzero(drawn.layout.tells)),
@@ -99,45 +90,27 @@ class Scheduled:
                 yield entry, self.schedule.plan(number)
 
     def _histories(self, drawn: Drawn) -> list[tuple[int, History]]:
-        """The stored steps that subjects come to, or that their beliefs have to pass, by number of the subject."""
+        """The stored steps that rows come to again, by number of the subject."""
         t, found = drawn.rows.t, []
         for number, (first, end) in enumerate(_places(drawn.rows.owner, len(drawn.subjects))):
-            subject, past = drawn.subjects[number], int(drawn.past[number])
-            # Without beliefs only rows that come again need what is stored.
-            passed = int(t[first]) - 1 if first < end else past
-            if self._filter is not None:
-                passed = 0 if subject.position is None else subject.position.t - 1
-            last = min(past, int(t[end - 1])) if first < end else past
-            if passed < last:
-                entries = subject.take(self._ledger, self._setting.query, passed + 1, last)
+            if first < end and int(t[first]) <= drawn.past[number]:
+                last = min(int(drawn.past[number]), int(t[end - 1]))
+                entries = drawn.subjects[number].take(self._ledger, self._setting.query, int(t[first]), last)
                 found.append((number, self._history(entries)))
         return found
-
-    def _filtered(self, own: Filter, drawn: Drawn, steps: Steps) -> FilterResult:
-        begins = np.flatnonzero(steps.observed.begins)
-        subjects = [drawn.subjects[number] for number in steps.owner[begins].tolist()]
-        first = steps.observed.t[begins].tolist()
-
-        def exact(subject: int) -> Position:
-            """Where a subject stands before its first step here: the fold of all that the ledger holds before it."""
-            entries = self._ledger.entries(subjects[subject].name, self._setting.query)
-            return own.exact([self._history([e for e in entries if e.t < first[subject]]).observed()])
-
-        starts, wanted = [subject.position for subject in subjects], [not subject.finished for subject in subjects]
-        filtered = own.run(steps.observed, starts, wanted, exact)
-        for subject, end in zip(subjects, filtered.ends, strict=True):
-            subject.position = end
-        return filtered
 
     def _history(self, entries: Sequence[Entry]) -> History:
         return History.of(entries, self._setting.space.dimension, self.schedule, self._ledger.plan)
 
 
 class Steps(NamedTuple):
-    """Steps with whose they are, whether they were drawn now, and from secure bits."""
+    """Steps (n,) as a `History` has them, with whose they are, and whether they were drawn now."""
 
-    observed: Observations
     owner: IntArray
+    t: IntArray
+    skipped: IntArray
+    z: IntArray
+    numbers: IntArray
     fresh: BoolArray
     secure: BoolArray
 
@@ -156,24 +129,19 @@ class Steps(NamedTuple):
             columns = [np.concatenate(some) for some in zip(columns, *parts, strict=True)]
             order = np.lexsort((columns[1], columns[0]))
             columns = [column[order] for column in columns]
-        owner, t, skipped, z, numbers, fresh, secure = columns
-        observed = Observations(
-            np.diff(owner, prepend=-1) != 0, t, skipped, z, numbers, np.zeros(len(t), dtype=np.bool_)
-        )
-        return cls(observed, owner, fresh, secure)
+        return cls(*columns)
 
     def find(self, rows: Rows) -> IntArray:
         """Where each row's release is among the steps, or the skip that ends with it if it is not asked; -1 if late."""
-        observed = self.observed
-        if not len(observed.t):
+        if not len(self.t):
             return np.full(len(rows.t), -1, dtype=np.int64)
-        last = observed.t + np.maximum(observed.skipped - 1, 0)
+        last = self.t + np.maximum(self.skipped - 1, 0)
         # Ranks of steps, not steps: a key of owner and step would pass 64 bits for a step far away.
         steps, rank = np.unique(np.concatenate([last, rows.t]), return_inverse=True)
         keys = self.owner * len(steps) + rank[: len(last)]
         wanted = rows.owner * len(steps) + rank[len(last) :]
         place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-        same = (keys[place] == wanted) & ((observed.skipped[place] == 0) == rows.asked)
+        same = (keys[place] == wanted) & ((self.skipped[place] == 0) == rows.asked)
         return np.where(same, place, -1)
 
 
@@ -214,11 +182,6 @@ class History(NamedTuple):
             secure=np.array([entry.secure for entry in entries], dtype=np.bool_),
             number=_numbers(entries, t, schedule, plan),
         )
-
-    def observed(self) -> Observations:
-        """The steps of this one subject, for the filter."""
-        no_estimate = np.zeros(len(self.t), dtype=np.bool_)
-        return Observations(np.arange(len(self.t)) == 0, self.t, self.skipped, self.z, self.number, no_estimate)
 
 
 def _answers(entries: Sequence[Entry], dimension: int) -> IntArray:

@@ -23,7 +23,7 @@ from dphmm.policy.graph import PolicyGraph
 from dphmm.samplers.entropy import default_bits
 from dphmm.sensitivity.protection import Partner
 from dphmm.session.options import Partners, checked_caps, checked_ledger, epsilon_of_step, promise_beside
-from dphmm.session.plan import ESTIMATE_LOSSES, LABEL, Plan, Position, chosen_of, estimate
+from dphmm.session.plan import ESTIMATE_LOSSES, LABEL, Estimate, Plan, Position, chosen_of, estimate
 from dphmm.session.releases import NOT_ASKED, Release
 from dphmm.session.rounds import (
     FIRST_ROW,
@@ -40,34 +40,22 @@ from dphmm.session.scheduled import Scheduled
 from dphmm.session.setting import Setting, check_header
 from dphmm.session.stepwise import Stepwise, walk
 from dphmm.states.space import Labels, StateSpace
-from dphmm.types import Bits, BoolArray, Exact, FloatArray, IntArray
+from dphmm.types import Bits, BoolArray, Exact, IntArray
 
 #: Releases that a session keeps at hand; older ones are made again from the ledger.
 _RECENT = 64
 
 
-def checked_loss(loss: str, estimates: bool, setting: Setting) -> str | None:
-    """The loss of the estimates, None for no estimates. Raises InvalidInput where plans need beliefs."""
-    if setting.space.has_labels:
-        # Of labels there is one estimate, the likeliest, whatever the loss.
-        loss = LABEL if loss == LABEL else LABEL * bool(one_of(loss, ESTIMATE_LOSSES, "estimate_loss"))
-    else:
-        one_of(loss, ESTIMATE_LOSSES, "estimate_loss")
-    if estimates:
-        return loss
-    if not setting.has_public_plans or setting.paces:
-        expected = "True: with delta-sets plans follow from beliefs"
-        if setting.paces:
-            expected = "True: with a paced schedule beliefs decide which steps are asked"
-        raise InvalidInput("estimates", "False", expected)
-    return None
+def _checked_loss(loss: str, setting: Setting) -> str:
+    one_of(loss, ESTIMATE_LOSSES, "estimate_loss")
+    # Of labels there is one estimate, the likeliest, whatever the loss.
+    return LABEL if setting.space.has_labels else loss
 
 
-def engine_of(setting: Setting, ledger: Ledger, caps: Caps, bits: Bits, loss: str | None, *, scheduled: bool) -> Engine:
-    """The engine of a session or a table; without a loss nothing is estimated, and plans must be public."""
-    if scheduled or loss is None:
-        return Engine(setting, Scheduled(setting, ledger, loss), caps, bits)
-    return Engine(setting, Stepwise(setting, ledger, loss), caps, bits)
+def engine_of(setting: Setting, ledger: Ledger, caps: Caps, bits: Bits, *, beliefs: bool = False) -> Engine:
+    """The engine of a session or a table; ``beliefs`` are kept where plans do not need them, too."""
+    keeps = Stepwise if beliefs or setting.needs_beliefs else Scheduled
+    return Engine(setting, keeps(setting, ledger), caps, bits)
 
 
 class ReleaseSession:
@@ -93,8 +81,8 @@ class ReleaseSession:
     origin : what step 1 stands for, such as the number of its time bin; recorded, and read only where the blocks of a
         promise are of a time.
     estimate_loss : "squared" (posterior mean), "euclidean" (median) or "state" (likeliest state).
-    estimates : False for z alone: no belief is kept, so a step takes less and a history is resumed at once. Only where
-        plans do not depend on answers.
+    estimates : False for z alone, as tables and streams have it. Where plans do not depend on answers no belief is
+        kept, so that a step takes less and a history is resumed at once.
     """
 
     def __init__(
@@ -166,8 +154,9 @@ class ReleaseSession:
     ) -> None:
         self._setting = setting
         self._ledger = checked_ledger(ledger)
-        self._loss = checked_loss(estimate_loss, estimates, setting)
-        self._engine = engine_of(setting, self._ledger, caps, default_bits(bits), self._loss, scheduled=False)
+        loss = _checked_loss(estimate_loss, setting)
+        self._loss = loss if estimates else None
+        self._engine = engine_of(setting, self._ledger, caps, default_bits(bits), beliefs=estimates)
         self._subject = SubjectState(subject, origin)
         self._schedule = schedule_of(setting, origin)
         self._t = 1
@@ -220,8 +209,9 @@ class ReleaseSession:
     def plan(self) -> Plan:
         """The plan of the coming step: a function of public data."""
         partners = partners_at(self._ledger, self._subject.name, self._t, self._setting)
-        support = self.support
-        plan_set = support if self._loss is None else self._position.plan_set(self._setting.options.constraint)
+        support = plan_set = self.support
+        if isinstance(self._engine.beliefs, Stepwise):
+            plan_set = self._position.plan_set(self._setting.options.constraint)
         return self._setting.planner.plan(support, plan_set, partners)
 
     @property
@@ -428,10 +418,16 @@ class ReleaseSession:
     def _release_of(self, answered: Answered) -> Release | None:
         if not len(answered.row):
             return None
-        number, estimates, states = answered.plan.item(0), answered.estimates, answered.states
+        number = answered.plan.item(0)
         plan = answered.plans[number] if number >= 0 else None
-        guess, state = None if estimates is None else estimates[0], None if states is None else states.item(0)
-        return _release(self._setting, plan, self._t, answered.z[0], answered.secure.item(0), guess, state)
+        secure, posterior = answered.secure.item(0), self._subject.posterior
+        return _release(self._setting, plan, self._t, answered.z[0], secure, self._estimate(posterior))
+
+    def _estimate(self, posterior: Belief | None) -> Estimate | None:
+        """What a session with estimates tells of a belief given the answer of its step."""
+        if self._loss is None or posterior is None:
+            return None
+        return estimate(posterior, self._setting.space.own_answers, self._loss)
 
     def _stored(self, t: int, epsilon: Exact | None, policy: PolicyGraph | None) -> Release:
         if isinstance(t, (int, np.integer)) and 1 <= t < self._t:
@@ -460,13 +456,12 @@ class ReleaseSession:
         if isinstance(beliefs, Scheduled):
             plans = {entry.t: plan for entry, plan in beliefs.plans_of(entries)}
             for entry in filter(self._is_row, entries):
-                yield _release(setting, plans.get(entry.t), entry.t, np.array(entry.z), entry.secure, None, None)
+                yield _release(setting, plans.get(entry.t), entry.t, np.array(entry.z), entry.secure, None)
             return
         for step in walk(setting, setting.first(), entries, self._ledger.plan):
             if self._is_row(step.entry):
-                guess = estimate(step.posterior, setting.space.own_answers, str(self._loss))
-                z = np.array(step.entry.z)
-                yield _release(setting, step.plan, step.entry.t, z, step.entry.secure, guess.answer, guess.state)
+                guess, z = self._estimate(step.posterior), np.array(step.entry.z)
+                yield _release(setting, step.plan, step.entry.t, z, step.entry.secure, guess)
 
     def _is_row(self, entry: Entry) -> bool:
         """Whether a stored step is a release, or one that was not asked."""
@@ -492,17 +487,16 @@ class ReleaseSession:
         return f"ReleaseSession(subject={self._subject.name!r}, query={self._setting.query!r}, t={self._t})"
 
 
-def _release(
-    setting: Setting, plan: Plan | None, t: int, z: IntArray, secure: bool, guess: FloatArray | None, state: int | None
-) -> Release:
+def _release(setting: Setting, plan: Plan | None, t: int, z: IntArray, secure: bool, guess: Estimate | None) -> Release:
     """The release of a step; without a plan it was not asked, and z is nothing."""
-    estimated: Any = guess
+    estimated: Any = None if guess is None else guess.answer
+    state = None if guess is None else guess.state
     answered: Any = None if plan is None else setting.space.frame.to_answers(z)
     confidence = None
     if isinstance(setting.space, Labels):
         answered = None if plan is None else setting.space.label_of(z.item(0))
-        if guess is not None and state is not None:
-            estimated, confidence = setting.space.label_of(state), guess.item(0)
+        if guess is not None:
+            estimated, confidence = setting.space.label_of(guess.state), guess.answer.item(0)
     if plan is None:
         return Release(t, None, None, estimated, state, *NOT_ASKED, secure, confidence)
     return Release(

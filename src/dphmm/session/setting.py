@@ -218,6 +218,11 @@ class Setting:
         """Whether a paced schedule decides from beliefs which steps are asked."""
         return self.schedule is not None and self.schedule.kind == "paced"
 
+    @property
+    def needs_beliefs(self) -> bool:
+        """Whether answers so far decide what is planned, or which steps are asked."""
+        return not self.has_public_plans or self.paces
+
     def first(self) -> Position:
         """Before step 1."""
         return self._first

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -24,10 +24,9 @@ from dphmm.errors import DphmmError, InvalidInput
 from dphmm.markov.filtering import Belief, Rows, likeliest_path, smooth
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.graph import PolicyGraph
-from dphmm.session.filter import Filter, Observations
 from dphmm.session.options import StepChoice
 from dphmm.session.own_places import OwnPlaces, Person, person_model
-from dphmm.session.plan import LABEL, NO_PARTNERS, Plan, Position, check_made_again, estimate, likelihood_of, spread
+from dphmm.session.plan import NO_PARTNERS, Plan, Position, check_made_again, likelihood_of, spread
 from dphmm.session.plan_schedule import PlanSchedule
 from dphmm.session.rounds import check_gap, check_joint
 from dphmm.session.setting import Setting, Subjects, check_header
@@ -86,18 +85,6 @@ class Smoothed:
         return Smoothed(self.mean[steps], self.state[steps], self.probability[steps], self.path[steps], marginals)
 
 
-class Filtered(NamedTuple):
-    """What a release says of rows (n,) beside its answers.
-
-    ``estimates`` (n, d): the posterior mean given the answers so far; of labels (n, 1) how likely the state is.
-    ``states`` (n,): the likeliest state. ``spreads`` (n,): of the belief before each row; (0,) unless wanted.
-    """
-
-    estimates: FloatArray
-    states: IntArray
-    spreads: FloatArray
-
-
 class Smoother:
     """Smooths the releases of many subjects that were made under one setting.
 
@@ -110,11 +97,6 @@ class Smoother:
         self._chosen = subjects if subjects is not None and subjects.chosen else None
         shared = setting.has_public_plans and self._chosen is None
         self._schedule = PlanSchedule(setting) if shared else None
-        self._loss = LABEL if setting.space.has_labels else "squared"
-        # Kept for all subjects: it holds what it made of the plans.
-        self._filter = None
-        if self._schedule is not None:
-            self._filter = Filter(setting.model, self._schedule, setting.space, self._loss)
 
     @property
     def model(self) -> MarkovModel:
@@ -195,27 +177,20 @@ class Smoother:
         first = _skipped_to(self._setting.first(), int(published.t[0]), self._model)
         return Steps(first.prior, published, plans)
 
-    def filtered(self, published: Published, steps: Steps, *, spreads: bool = False) -> Filtered:
-        """What a release says at each row: what the answers up to it say, and the spread of the belief before it.
+    def spreads(self, published: Published, steps: Steps) -> FloatArray:
+        """The spreads (n,) of the beliefs before rows, by which a paced schedule decides.
 
-        ``steps``: the same answers as `steps` has them. ``spreads``: whether spreads are wanted.
+        ``steps``: the same answers as `steps` has them.
         """
-        plans, own = steps.made_again, self._filter
-        if isinstance(plans, SharedPlans) and own is not None and own.compiled and not spreads:
-            return _compiled(own, plans, published)
-        position, answers = self._setting.first(), self._setting.space.own_answers
-        n = len(published.t)
-        found = Filtered(np.empty((n, answers.shape[1])), np.empty(n, np.int64), np.empty(n * spreads))
+        position, found = self._setting.first(), list[float]()
         for at, t in enumerate(published.t.tolist()):
             position = _skipped_to(position, t, self._model)
-            if spreads:
-                found.spreads[at] = spread(position.prior, answers, self._loss)
+            found.append(spread(position.prior, self._setting.space))
             known = position.prior
             if published.plans[at]:
-                known = position.posterior(plans.at(at), published.z[at])
-            found.estimates[at], found.states[at] = estimate(known, answers, self._loss)
+                known = position.posterior(steps.made_again.at(at), published.z[at])
             position = position.predict(self._model, known)
-        return found
+        return np.array(found)
 
     def made_again(self, published: Published) -> SharedPlans | OwnPlans:
         """The plans of one subject's answers, compared with the published hashes; raises as `smooth` does."""
@@ -382,27 +357,6 @@ class Steps:
             step, z = self._published.at(int(self._published.t[at])), self._published.z[at]
             logged[at - first] = likelihood_row(self._plans.at(at), z, values[at - first], step)
         return Rows(values, logged, np.arange(last - first))
-
-
-def _compiled(own: Filter, plans: SharedPlans, published: Published) -> Filtered:
-    """The rows of one subject through the compiled filter; steps between them are skipped."""
-    t, asked = published.t, np.array([plan != "" for plan in published.plans])
-    passed = np.diff(t, prepend=0) - 1
-    # As they were released: a skip of the steps before a row, and one of its own step where it was not asked.
-    alone = passed > 0
-    places = np.arange(len(t)) + np.cumsum(alone)
-    n = len(t) + int(alone.sum())
-    begins, first, skipped = np.arange(n) == 0, np.empty(n, np.int64), np.zeros(n, np.int64)
-    z, numbers, told = np.zeros((n, published.z.shape[1]), np.int64), np.empty(n, np.int64), np.zeros(n, np.bool_)
-    first[places], z[places], told[places] = t, published.z, True
-    skipped[places] = ~asked
-    between = places[alone] - 1
-    first[between], skipped[between] = (t - passed)[alone], passed[alone]
-    numbers[places] = plans.numbers
-    numbers[between] = plans.schedule.numbers(first[between])
-    z[places[~asked]] = 0
-    result = own.run(Observations(begins, first, skipped, z, numbers, told), [None], [False])
-    return Filtered(result.estimates[places], result.states[places], np.empty(0))
 
 
 def likelihood_row(plan: Plan, z: IntArray, out: FloatArray, step: str) -> bool:

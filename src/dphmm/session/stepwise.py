@@ -23,11 +23,9 @@ from dphmm.session.options import StepChoice
 from dphmm.session.plan import (
     ALGORITHM_VERSION,
     NO_PARTNERS,
-    Estimate,
     Plan,
     Position,
     check_made_again,
-    estimate,
     spread,
 )
 from dphmm.session.rounds import (
@@ -46,7 +44,7 @@ from dphmm.session.rounds import (
     together,
 )
 from dphmm.session.setting import Setting
-from dphmm.types import FloatArray, IntArray
+from dphmm.types import IntArray
 
 #: A belief is kept so often; what comes after it is folded when a subject is resumed.
 _SNAPSHOT_EVERY = 64
@@ -73,16 +71,14 @@ class _Told(NamedTuple):
 
 
 class Stepwise:
-    """Plans from beliefs. ``loss`` is that of the estimates."""
+    """Plans from beliefs."""
 
     at_once = False
 
-    def __init__(self, setting: Setting, ledger: Ledger, loss: str) -> None:
+    def __init__(self, setting: Setting, ledger: Ledger) -> None:
         self.paces = setting.paces
         self._setting = setting
-        self._answers = setting.space.own_answers
         self._ledger = ledger
-        self._loss = loss
         self._blocks = Blocks.of(setting.planner)
         self._schedules: dict[str, Schedule | None] = {}
         #: An origin, and the options of a header with it.
@@ -190,14 +186,12 @@ class Stepwise:
         """`_fresh` for the only row, which is of the only request."""
         layout, planned = drawn.layout, drawn.planned
         plan = planned.plans[0] if planned.plans else None
-        guess = self._moved(drawn.subjects[layout.owner.item()], planned.before[0], plan, drawn.z[0])
+        self._move(drawn.subjects[layout.owner.item()], planned.before[0], plan, drawn.z[0])
         return Answered(
             row=drawn.row,
             z=drawn.z,
             plans=planned.plans,
             plan=planned.plan_of,
-            estimates=guess.answer[np.newaxis],
-            states=np.array([guess.state]),
             secure=alike(drawn.secure, 1),
             fresh=ONE_ASKED,
             skipped=layout.steps.item() - 1,
@@ -207,31 +201,21 @@ class Stepwise:
     def _fresh(self, drawn: Drawn, row: IntArray, owner: IntArray, plan: IntArray, z: IntArray) -> Answered:
         """The rows (n,) that were stored now; each moves its subject from where it was planned."""
         planned, n = drawn.planned, len(z)
-        estimates, states = np.empty(z.shape), np.empty(n, dtype=np.int64)
         told = [(drawn.subjects[number], before) for number, before in zip(owner.tolist(), planned.before, strict=True)]
         left: Iterable[int] = range(n)
         if planned.blocked is not None:
-            left = self._move_together(planned.blocked, told, z, estimates, states)
+            left = self._move_together(planned.blocked, told, z)
         for place in left:
-            under = planned.plans[plan[place]] if plan[place] >= 0 else None
-            estimates[place], states[place] = self._moved(*told[place], under, z[place])
+            self._move(*told[place], planned.plans[plan[place]] if plan[place] >= 0 else None, z[place])
         skipped = sum(drawn.layout.steps.tolist()) - n
         secure, fresh = alike(drawn.secure, n), alike(True, n)
-        return Answered(row, z, planned.plans, plan, estimates, states, secure, fresh, skipped, drawn.drifted)
+        return Answered(row, z, planned.plans, plan, secure, fresh, skipped, drawn.drifted)
 
-    def _move_together(
-        self,
-        blocked: Blocked,
-        told: list[tuple[SubjectState, Position]],
-        z: IntArray,
-        estimates: FloatArray,
-        states: IntArray,
-    ) -> list[int]:
-        """Move the subjects whose beliefs are in a block, and estimate; the rows that are left."""
+    def _move_together(self, blocked: Blocked, told: list[tuple[SubjectState, Position]], z: IntArray) -> list[int]:
+        """Move the subjects whose beliefs are in a block; the rows that are left."""
         model, row = self._setting.model, blocked.beliefs
         own, left = np.flatnonzero(row >= 0), np.flatnonzero(row < 0).tolist()
-        moved = blocked.block.move(row[own], z[own], model, self._answers)
-        estimates[own], states[own] = moved.estimates, moved.states
+        moved = blocked.block.move(row[own], z[own], model)
         for at, place in enumerate(own.tolist()):
             posterior, prior = moved.beliefs(at)
             if posterior is None:
@@ -239,8 +223,6 @@ class Stepwise:
                 continue
             subject, before = told[place]
             subject.position, subject.posterior = self._after(before, posterior, prior), posterior
-            if self._loss != "squared":
-                estimates[place], states[place] = estimate(posterior, self._answers, self._loss)
         return left
 
     def _after(self, before: Position, posterior: Belief, prior: Belief | None) -> Position:
@@ -250,33 +232,29 @@ class Stepwise:
             return before.predict(model, posterior)
         return Position(before.t + 1, prior)
 
-    def _moved(self, subject: SubjectState, before: Position, plan: Plan | None, z: IntArray) -> Estimate:
-        """What a subject's belief says after a step; the subject is moved past it. Without a plan z says nothing."""
+    def _move(self, subject: SubjectState, before: Position, plan: Plan | None, z: IntArray) -> None:
+        """Move a subject past a step. Without a plan z says nothing."""
         posterior = before.prior if plan is None else before.posterior(plan, z)
         subject.position, subject.posterior = before.predict(self._setting.model, posterior), posterior
-        return estimate(posterior, self._answers, self._loss)
 
     def _again(self, drawn: Drawn) -> Answered | None:
         """The rows that were stored before, None where there is none; each moves its subject past stored steps."""
         old = np.flatnonzero(drawn.rows.t <= drawn.past[drawn.rows.owner]).tolist()
         owners, steps = drawn.rows.owner[old].tolist(), drawn.rows.t[old].tolist()
         passed = self._passed([(drawn.subjects[number], t) for number, t in zip(owners, steps, strict=True)])
-        found: list[tuple[int, Plan | None, Entry, Estimate]] = []
+        found: list[tuple[int, Plan | None, Entry]] = []
         for place, t, step in zip(old, steps, passed, strict=True):
             if step is not None and self._is_of(step, t, bool(drawn.rows.asked[place])):
-                guess = estimate(step.posterior, self._answers, self._loss)
-                found.append((int(drawn.row[place]), step.plan, step.entry, guess))
+                found.append((int(drawn.row[place]), step.plan, step.entry))
         if not found:
             return None
-        row, plans, entries, guesses = zip(*found, strict=True)
+        row, plans, entries = zip(*found, strict=True)
         nothing, asked = (0,) * self._setting.space.dimension, np.array([plan is not None for plan in plans])
         return Answered(
             row=np.array(row, dtype=np.int64),
             z=np.array([entry.z or nothing for entry in entries], dtype=np.int64),
             plans=[plan for plan in plans if plan is not None],
             plan=np.where(asked, np.cumsum(asked) - 1, -1),
-            estimates=np.array([guess.answer for guess in guesses]),
-            states=np.array([guess.state for guess in guesses], dtype=np.int64),
             secure=np.array([entry.secure for entry in entries], dtype=np.bool_),
             fresh=np.zeros(len(plans), dtype=np.bool_),
         )
@@ -289,7 +267,7 @@ class Stepwise:
         room = transaction.room(subject.name, position.t)
         if schedule is None or room is None:
             raise DphmmError("release: a paced schedule without the promise that it paces; nothing was drawn")
-        return schedule.asks(position.t, spread(position.prior, self._answers, self._loss), room)
+        return schedule.asks(position.t, spread(position.prior, self._setting.space), room)
 
     def _is_of(self, step: Walked, t: int, asked: bool) -> bool:
         """Whether a stored step is the release of row ``t``, or the skip of one that was not asked."""
@@ -356,7 +334,7 @@ class Stepwise:
         if not own:
             return {}
         rows = np.array([row for _, row, _ in own])
-        moved = block.move(rows, np.array(z, dtype=np.int64), self._setting.model, self._answers)
+        moved = block.move(rows, np.array(z, dtype=np.int64), self._setting.model)
         found: dict[int, Walked] = {}
         for at, (number, _, plan) in enumerate(own):
             posterior, prior = moved.beliefs(at)

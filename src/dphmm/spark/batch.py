@@ -102,7 +102,7 @@ def released(spark: Any, into: ReleaseTable | PathLike, query: str = "state") ->
 
     Examples
     --------
-    ``dphmm.spark.released(spark, "walks").groupBy("estimate").count()``
+    ``dphmm.spark.released(spark, "walks").groupBy("z").count()``
 
     Source: docs/proofs/table-commit.md.
     """
@@ -110,8 +110,7 @@ def released(spark: Any, into: ReleaseTable | PathLike, query: str = "state") ->
     files = [file.name for entry in _committed(table, query) for file in entry.files]
     if not files:
         raise InvalidInput("query", query, "a query with committed rows in this table")
-    # Jobs with and without estimates have different columns.
-    frame = spark.read.option("mergeSchema", "true").parquet(*(_literal(table.data / name) for name in files))
+    frame = spark.read.parquet(*(_literal(table.data / name) for name in files))
     return frame.drop(*(name for name in frame.columns if name.startswith(PREFIX)))
 
 
@@ -158,7 +157,7 @@ def release(
     into : a release table, or a folder for one that all machines reach under this name. It is the ledger.
     columns : names of columns by role ("user", "t", "step", "lat", "lon", "state") where they differ.
     buckets : in how many parts a new table keeps its users, each of which one task holds in memory; it stays.
-    resume : continue users that the table already holds; their stored rows stay as they are, without estimates too.
+    resume : continue users that the table already holds; their stored rows stay as they are.
     model_people : "others" where the model was made without data of the people released; see the privacy statement.
     holder : a public name of who runs the job, for others who want the table meanwhile.
     key : a replayed key for tests and simulation, whose rows are marked; None for a new one.
@@ -202,8 +201,6 @@ def release(
             # Another job may have committed before this turn began.
             before = table.entries()[: turn.position]
             placing = {"buckets": _buckets(before, buckets, hashed), "hash": hashed}
-            if resume and choices.get("estimates", True):
-                _require_estimates(table, before, query)
             history, path = _history(before), str(table.path)
             job = BucketJob(turn.job, path, world, choices, resume, history, versions())
             outcomes = _drawn(spark, rows, job, key, placing["buckets"])
@@ -399,20 +396,6 @@ def _require_no_refusal(outcomes: Sequence[Outcome]) -> None:
     for outcome in outcomes:
         if outcome.refused is not None and not (outcome.drew and drew):
             raise _raised(outcome.refused)
-
-
-def _require_estimates(table: ReleaseTable, entries: Sequence[Entry], query: str) -> None:
-    """Raises InvalidInput where stored rows of a query have no estimates: stored files stay as they are."""
-    import pyarrow.parquet as pq
-
-    for entry in entries:
-        if isinstance(entry, Committed) and entry.document.get("query") == query:
-            for file in entry.files:
-                if "estimate" not in pq.read_schema(table.data / file.name).names:
-                    expected = (
-                        "estimates=False, as the stored rows of this query have none, and none come later on Spark"
-                    )
-                    raise InvalidInput("estimates", True, expected)
 
 
 def _commit(

@@ -53,7 +53,7 @@ def copy_release(released: PathLike, output: PathLike) -> int:
     """
     file = checked_input(released, "released")
     with steady(file) as sha256:
-        table = as_released(read_table(file, text={"user", "z", "estimate", "plan"}))
+        table = as_released(read_table(file, text={"user", "z", "plan"}))
     statement = load_statement(file) if statement_path(file).exists() else None
     if statement is not None:
         changed = changed_words(statement, statement_path(file), file, sha256)

@@ -11,7 +11,7 @@ import hashlib
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from importlib.metadata import version
 from typing import Annotated, Any, ClassVar, Literal
@@ -31,7 +31,6 @@ from dphmm.policy import covered_distance
 from dphmm.policy.graph import PolicyGraph
 from dphmm.session.options import Options, StepChoice
 from dphmm.session.plan import ALGORITHM_VERSION
-from dphmm.session.releases import Earlier
 from dphmm.session.setting import Subjects
 from dphmm.statement.learning import Learning
 from dphmm.statement.origin import (
@@ -82,8 +81,7 @@ class Stated:
     """What a statement is about. ``answer``: which of several rows in one step was answered; None where each had one.
 
     ``sequence``: the promise over paths of every subject. ``subjects``: who begins elsewhere than the model says, and
-    the choices for single steps. ``words``: where the noise came from. ``earlier``: the answers of other files that
-    estimates follow from.
+    the choices for single steps. ``words``: where the noise came from.
     """
 
     published: Published
@@ -98,7 +96,6 @@ class Stated:
     schedule: Schedule | None = None
     subjects: Subjects | None = None
     words: Literal["system", "job key"] = "system"
-    earlier: Earlier = field(default_factory=Earlier)
 
     @property
     def reasons(self) -> list[str]:
@@ -346,14 +343,11 @@ class PublishedCounts(Part, frozen=True, kw_only=True):
     rows : One for each subject and step.
     subjects : Users that have rows.
     public_constants : Rows whose answer was known to everybody in advance.
-    earlier_answers : Answers of these users to the query that are in other files and that estimates in this one follow
-        from, too; totals count them. Absent where there are none.
     """
 
     rows: Count
     subjects: Count
     public_constants: Count
-    earlier_answers: Positive | UnsetType = UNSET
 
 
 class Totals(Part, frozen=True, kw_only=True):
@@ -368,8 +362,7 @@ class Totals(Part, frozen=True, kw_only=True):
     cost_sum: Text
 
     says: ClassVar[Mapping[str, str]] = {
-        "of": "the subject with the largest total in this file{% if whole.published.earlier_answers %} and of the "
-        "earlier answers that its estimates follow from{% endif %}; the ledger has everyone's, over all files",
+        "of": "the subject with the largest total in this file; the ledger has everyone's, over all files",
         "epsilon_sum": EPSILON_STATEMENT + "{% if 'policy' in whole.varies %}; " + OWN_POLICIES + "{% endif %}",
         "cost_sum": f"{COST_STATEMENT}. It is of the rows of one subject in this file, given the model: other files, "
         "queries and names of the same person are not counted, nor what the model says about that person",
@@ -697,7 +690,7 @@ any two {% if "policy" in whole.varies %}{{ what }} that the policy of their ste
         """The statement of a release; `dphmm.statement.files.write_statement` adds the file."""
         published, subjects, because = made.published, made.subjects, made.reasons
         options, provenance = made.options, made.model.provenance
-        largest = published.largest_with(made.earlier).spent
+        largest = published.largest.spent
         event = learning_event(provenance)
         cost = None if made.whom.people == "others" else largest.cost
         policies = [made.policy] if subjects is None else subjects.policies
@@ -725,7 +718,6 @@ any two {% if "policy" in whole.varies %}{{ what }} that the policy of their ste
                 rows=published.rows,
                 subjects=published.subjects,
                 public_constants=published.constants,
-                earlier_answers=made.earlier.answers or UNSET,
             ),
             totals=Totals(epsilon_sum=shown(largest.epsilon), cost_sum=shown(largest.cost)),
             sequence=UNSET

@@ -450,8 +450,7 @@ epsilon sum {{ all }} of the person with most answers, {% if ledger %}of all fil
 {% else %}by the statement, which nothing confirms{% endif %}; give --policy
 {% else %}
 {% set over %}{% if ledger %} (all files and queries of the ledger){% else %}, by the answers of this file\
-{% if whole.published.earlier_answers %} and the {{ "{:,}".format(whole.published.earlier_answers) }} earlier ones \
-that its estimates follow from{% endif %}{% endif %}{% endset %}
+{% endif %}{% endset %}
 {% if total is none %}
 epsilon sum {{ all }} of the person with most answers{{ over }}, {% if cap is not none %}the cap is \
 {{ in_short(cap) }}{% elif by_statement %}no cap is stated{% else %}no cap{% endif +%}

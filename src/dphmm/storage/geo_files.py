@@ -342,7 +342,7 @@ def _label(value: Any) -> str:
 
 
 #: Whose places a table has, by the beginning of the names of its columns, in the order in which they are looked for.
-PLACES = {"estimate": "estimate_", "z": "z_", "smoothed": "smoothed_", "path": "path_", "place": ""}
+PLACES = {"smoothed": "smoothed_", "path": "path_", "z": "z_", "place": ""}
 
 
 def to_geopandas(table: Any, *, what: str | None = None) -> gpd.GeoDataFrame:
@@ -352,8 +352,8 @@ def to_geopandas(table: Any, *, what: str | None = None) -> gpd.GeoDataFrame:
     ----------
     table : what `release_many`, `smooth`, `synthesize` or `load_trajectories` gives: a pandas, polars or Arrow table,
         or `Trajectories`. It stays as it is. A GeoDataFrame without such columns comes back.
-    what : of which places the points are: estimate, z, smoothed, path, or place (lat and lon). Without it the first
-        of these that there is.
+    what : of which places the points are: smoothed, path, z, or place (lat and lon). Without it the first of these
+        that there is.
 
     Returns
     -------
@@ -385,7 +385,7 @@ def place_columns(names: Sequence[str], what: str | None, field: str) -> str:
     there = [one for one, start in PLACES.items() if {f"{start}lat", f"{start}lon"} <= set(names)]
     if what in there or (what is None and there):
         return what or there[0]
-    start = PLACES[what or "estimate"]
+    start = PLACES[what or "z"]
     expected = f"a table of a map, with {start}lat and {start}lon" + (f"; or what={there[0]}" if there else "")
     raise InvalidInput(field, "columns " + listed(names), expected)
 

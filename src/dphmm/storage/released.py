@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dphmm._checks import written_fraction
 from dphmm.accounting.budget import EMPTY, Account, float_above
 from dphmm.errors import InvalidInput
-from dphmm.session.releases import NOT_ASKED, Earlier, Released, Releases
+from dphmm.session.releases import NOT_ASKED, Released, Releases
 from dphmm.states.space import Labels, StateSpace
 from dphmm.storage.columns import as_text, decimals, integers
 from dphmm.storage.csv_files import listed
@@ -35,10 +35,8 @@ if TYPE_CHECKING:
 def released_table(rows: Sequence[Released], space: StateSpace) -> Any:
     """An Arrow table of released rows; columns as in the contract of released.parquet.
 
-    user, t (UTC; absent without times), step, z_0.. and estimate_0.. in answer units, estimate (state name), for maps
-    z_lat, z_lon, estimate_lat, estimate_lon, then epsilon, cost and plan. Of labels in place of
-    numbers: z and estimate (names), and confidence (how likely the estimate is). Without estimates their columns are
-    absent. A row that was not asked has null for z and plan, and 0 for epsilon and cost.
+    user, t (UTC; absent without times), step, z_0.. in answer units (of labels z, their names), for maps z_lat and
+    z_lon, then epsilon, cost and plan. A row that was not asked has null for z and plan, and 0 for epsilon and cost.
     """
     import pyarrow as pa
 
@@ -48,7 +46,7 @@ def released_table(rows: Sequence[Released], space: StateSpace) -> Any:
         columns["t"] = pa.array(releases.times, pa.timestamp("us", tz="UTC"))
     columns["step"] = pa.array(releases.t, pa.int64())
     if isinstance(space, Labels):
-        columns |= _labels(releases, space)
+        columns["z"] = pa.array(space.labels_of(releases.z_lattice), pa.string(), mask=~releases.asked)
     else:
         columns |= _answers(releases, space)
     columns["epsilon"] = _each([float(term.epsilon) for term in releases.terms], float, releases.term)
@@ -58,39 +56,18 @@ def released_table(rows: Sequence[Released], space: StateSpace) -> Any:
     return pa.table(columns)
 
 
-def _labels(releases: Releases, space: Labels) -> dict[str, Any]:
-    """The columns of answers that are names."""
-    import pyarrow as pa
-
-    columns: dict[str, Any] = {"z": pa.array(space.labels_of(releases.z_lattice), pa.string(), mask=~releases.asked)}
-    if releases.estimate_state is not None:
-        columns["estimate"] = pa.array(_each(space.names, object, releases.estimate_state), pa.string())
-        columns["confidence"] = pa.array(releases.confidence, pa.float64())
-    return columns
-
-
 def _answers(releases: Releases, space: StateSpace) -> dict[str, Any]:
     """The columns of answers that are numbers."""
     import pyarrow as pa
 
     # Rows none of which was asked do not tell of how many axes their answers would be.
     z = releases.z if releases.asked.any() else np.zeros((len(releases), space.dimension))
-    points = {"z": z.reshape(-1, space.dimension)}
-    if releases.estimate is not None:
-        points["estimate"] = releases.estimate.reshape(-1, space.dimension)
-    unasked = {"z": ~releases.asked}
-
-    def column(name: str, values: FloatArray) -> Any:
-        return pa.array(values, mask=unasked.get(name))
-
-    columns = {f"{name}_{j}": column(name, own[:, j]) for name, own in points.items() for j in range(space.dimension)}
-    if releases.estimate_state is not None:
-        columns["estimate"] = pa.array(_each(space.names, object, releases.estimate_state), pa.string())
-    for name, values in points.items():
-        place = space.to_latlon(values)
-        if place is not None:
-            columns |= {f"{name}_{axis}": column(name, own) for axis, own in zip(("lat", "lon"), place, strict=True)}
-    return columns
+    z = z.reshape(-1, space.dimension)
+    columns = {f"z_{j}": z[:, j] for j in range(space.dimension)}
+    place = space.to_latlon(z)
+    if place is not None:
+        columns |= {"z_lat": place[0], "z_lon": place[1]}
+    return {name: pa.array(values, mask=~releases.asked) for name, values in columns.items()}
 
 
 def _each(values: Sequence[Any], dtype: type, numbers: IntArray) -> Any:
@@ -103,7 +80,7 @@ _MOST_ALIKE = 4096
 
 def text_columns(space: StateSpace) -> list[str]:
     """The columns of a released CSV file that are text, whatever they look like: a label may be 01, or a date."""
-    return ["user", "estimate", "plan", *(["z"] if space.has_labels else [])]
+    return ["user", "plan", *(["z"] if space.has_labels else [])]
 
 
 def last_answers(released: PathLike, space: StateSpace) -> list[tuple[str, int, list[int]]]:
@@ -139,7 +116,7 @@ def _last_of(table: pa.Table, space: StateSpace) -> Iterator[tuple[str, int, lis
 
 
 #: Columns of a released table that are numbers with a fraction, whatever the numbers in a file are.
-_FLOATS = re.compile("(z|estimate)_([0-9]+|lat|lon)|confidence|epsilon|cost")
+_FLOATS = re.compile("z_([0-9]+|lat|lon)|epsilon|cost")
 
 
 def as_released(table: pa.Table) -> pa.Table:
@@ -261,11 +238,6 @@ class Published:
     def largest(self) -> Account:
         """The largest total epsilon, and the largest total cost, of any one subject."""
         return _largest([*self._accounts.values(), self._elsewhere[1]])
-
-    def largest_with(self, earlier: Earlier) -> Account:
-        """The same of the rows together with the earlier answers that their estimates follow from."""
-        own = (self._accounts.get(user, EMPTY).beside(account) for user, account in earlier.accounts.items())
-        return _largest([self.largest, *own])
 
 
 def _runs(releases: Releases) -> Iterator[tuple[str, int, int]]:
