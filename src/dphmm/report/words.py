@@ -81,26 +81,18 @@ def cells_name(report: ReleaseReport) -> str:
     return "zones" if isinstance(report.space.unmerged, Zones) else "cells"
 
 
-def noun(report: ReleaseReport) -> str:
-    """The name of an answer."""
-    return "label" if report.space.has_labels else "position" if report.on_map else "answer"
-
-
 # -- counts and days -----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Counts:
-    """The counts of a file.
+    """The counts of the blocks of a file.
 
     ``most``: answers in a block of anybody; ``alike``: every block has so many. ``blocks``: of whoever has most.
     ``block``: its name, "a day"; empty where none is known. ``regular``: an answer at every step of everybody, from
     their first to their last.
     """
 
-    answers: int
-    rows: int
-    people: int
     most: int
     alike: bool
     blocks: int
@@ -109,7 +101,7 @@ class Counts:
 
 
 def counts_of(report: ReleaseReport) -> Counts:
-    """The counts of the file of a report."""
+    """The counts of the blocks of the file of a report."""
     rows, promise, schedule = report.rows, report.promise, report.schedule
     most, alike, blocks = _most_of(report.in_file)
     block = ""
@@ -118,7 +110,7 @@ def counts_of(report: ReleaseReport) -> Counts:
     elif promise is None and (schedule is None or not report.confirmed) and rows.time is not None:
         block = "a day"
     regular = bool(rows.asked.all()) and all(len(own) > np.ptp(rows.step[own]) for own in rows.by_user.values())
-    return Counts(int(rows.asked.sum()), len(rows), len(rows.by_user), most, alike, blocks, block, regular)
+    return Counts(most, alike, blocks, block, regular)
 
 
 def _most_of(told: Sequence[tuple[str, Sequence[tuple[int, int, Fraction]]]]) -> tuple[int, bool, int]:
