@@ -124,8 +124,8 @@ def test_the_kernels_of_dphmm_import_each_other_and_nothing_that_they_could_be_s
         if path.stem not in ("__init__", "compiled", "cache"):
             assert all(name.startswith("dphmm._kernels.") or name == "dphmm.types" for name in found), path.name
             assert "dphmm._kernels" not in found, path.name
-    batch = read_by("dphmm._kernels.filter_batch", KERNELS / "filter_batch.py", KERNELS.parents[1])
-    assert {"dphmm._kernels.filter"} <= set(batch)
+    blocks = read_by("dphmm._kernels.blocks", KERNELS / "blocks.py", KERNELS.parents[1])
+    assert {"dphmm._kernels.filter"} <= set(blocks)
 
 
 def test_a_type_is_told_by_its_fields_too():

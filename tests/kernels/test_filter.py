@@ -78,12 +78,9 @@ def test_every_state_has_what_the_law_says_of_its_norm(kind):
     }[kind]
     columns, *facets = read(np.arange(len(POINTS)))
     rows = kernels.likelihood_of_answers(columns, *facets, ANSWERS, kind, RATE, table)
-    projected, out = kernels.projections(facets[0], columns), np.empty(len(POINTS))
     for z, row in zip(ANSWERS, rows, strict=True):
         assert row == pytest.approx([expected(norm_of(point, z)) for point in POINTS], rel=1e-14)
         assert np.array_equal(row, kernels.likelihood_of_points(columns, *facets, z, kind, RATE, table))
-        kernels.likelihood(projected, *facets[1:], facets[0] @ z.astype(float), kind, RATE, table, out)
-        assert np.array_equal(row, out)
 
 
 def test_an_update_is_bayes_rule_over_surrogates():

@@ -15,16 +15,9 @@ import pytest
 import dphmm
 from dphmm._kernels import policy
 from dphmm._kernels.filter import (
-    GRADED,
-    STEPS,
-    TABLE,
     as_released,
-    columns_of,
     expectation,
     facets_of,
-    likelihood,
-    likelihood_of_points,
-    projections,
     summary,
 )
 from dphmm._kernels.points import extents, outermost
@@ -302,25 +295,6 @@ def test_bad_pivots_leave_the_rest_to_be_sorted(monkeypatch):
     assert prior[chosen].sum() >= 0.9 > prior[chosen].sum() - least
 
 
-@pytest.mark.parametrize("kind", [TABLE, STEPS, GRADED])
-def test_one_answer_is_as_likely_as_from_a_table_of_projections(kind):
-    """To the last bit: sums of products of integers are the same in any order."""
-    rng = np.random.default_rng(kind)
-    points, normals = rng.integers(-(2**20), 2**20, (70, 3)), rng.integers(-50, 51, (6, 3)).astype(np.float64)
-    offsets = rng.integers(2**18, 2**20, 6).astype(np.float64)
-    laws = (1.0 / offsets, -0.5 / offsets)
-    falls = np.append(np.exp(-0.5 * np.arange(40)), 0.0)
-    columns, farthest = columns_of(points, np.arange(70))
-    assert farthest == np.abs(points).max()
-    projected = projections(normals, columns)
-    assert projected.tolist() == (normals.astype(np.int64) @ points.T).tolist()
-    for z in (points[3], np.array([5, -7, 2**18])):
-        once = likelihood_of_points(columns, normals, *laws, z, kind, 0.5, falls)
-        again = np.empty(70)
-        likelihood(projected, *laws, normals @ z, kind, 0.5, falls, again)
-        assert once.tolist() == again.tolist() and once.max() > 0.0
-
-
 def test_values_of_plan_states_are_those_of_whom_they_stand_for():
     surrogate = np.array([1, 1, 4, 4, 4, 1])
     assert as_released(np.array([0.5, 2.0]), np.array([1, 4]), surrogate).tolist() == [0.5, 0.5, 2.0, 2.0, 2.0, 0.5]
@@ -336,10 +310,10 @@ def test_states_are_as_likely_as_the_plan_state_they_are_released_as(mechanism):
     plan = planner.plan(support, (x < 4) & (y < 3))
     z = np.array([9, -2])
     law = Likelihood.of(plan)
-    assert law.projected.shape[1] == 12
+    assert law.columns.shape[1] == 12
     assert np.allclose(np.log(law.at(z)), plan.log_likelihood(z), rtol=0, atol=1e-12)
     whole = Likelihood.of(planner.plan(support, support))
-    assert whole.contracted is None and whole.projected.shape[1] == 64
+    assert whole.contracted is None and whole.columns.shape[1] == 64
 
 
 def test_a_policy_of_many_places_in_a_large_clique_keeps_to_its_rows():

@@ -13,9 +13,9 @@ Sums have a fixed order, in four parts where one chain of additions would be slo
 many rows are worked on, and by however many threads. Releases use `predict` and `condition`; smoothing and fits of
 hidden models use `forward` and `backward`.
 
-`likelihood` says how likely an answer is from each state, in plain floats, and `update` is Bayes' rule with it. A law
-falls with a norm: the largest of some ratios to facets. Loops go facet by facet over all states, so every state has its
-number by the same operations however many states there are.
+`likelihood_of_points` says how likely an answer is from each state, in plain floats, and `update` is Bayes' rule with
+it. A law falls with a norm: the largest of some ratios to facets. Loops go facet by facet over all states, so every
+state has its number by the same operations however many states there are.
 
 Proof: docs/proofs/support.md.
 """
@@ -611,27 +611,6 @@ UP = 1.0 + 2.0**-48
 
 
 @kernel
-def likelihood(
-    projected: FloatArray,
-    inverses: FloatArray,
-    shifts: FloatArray,
-    centre: FloatArray,
-    kind: int,
-    rate: float,
-    table: FloatArray,
-    out: FloatArray,
-) -> None:
-    """exp(-rate·E) of the states (N,): E = max |centre - projected|·inverse + shift over facets (m, N), or its floor.
-
-    A table holds exp(-rate·0), exp(-rate·1), .., and ends with what all later steps have.
-    """
-    out[:] = 0.0
-    for i in range(len(inverses)):
-        raise_to_ratio(projected[i], centre[i], inverses[i], shifts[i], out)
-    norm_profile(kind, rate, table, out)
-
-
-@kernel
 def likelihood_of_points(
     columns: FloatArray,
     normals: FloatArray,
@@ -642,7 +621,11 @@ def likelihood_of_points(
     rate: float,
     table: FloatArray,
 ) -> FloatArray:
-    """`likelihood` of the answer z (d,) for each of some points, given as ``columns`` (d, n), and facets (m, d)."""
+    """exp(-rate·E) of the answer z (d,) for each of some points, given as ``columns`` (d, n).
+
+    E = max |normal·(z - point)|·inverse + shift over facets (m, d), or its floor. A table holds exp(-rate·0),
+    exp(-rate·1), .., and ends with what all later steps have.
+    """
     out = np.zeros(columns.shape[1])
     row = np.empty(columns.shape[1])
     for i in range(len(inverses)):
@@ -740,15 +723,6 @@ def facets_of(
         shifts[i] = (offset - 1.0 - allowances[i]) / offset
         longest, largest = max(longest, length), max(largest, offset)
     return factors, inverses, shifts, longest, largest
-
-
-@kernel
-def projections(normals: FloatArray, columns: FloatArray) -> FloatArray:
-    """normals·point (m, n) of the points that are ``columns`` (d, n)."""
-    out = np.empty((normals.shape[0], columns.shape[1]))
-    for i in range(normals.shape[0]):
-        project(normals[i], columns, out[i])
-    return out
 
 
 @kernel
