@@ -310,24 +310,22 @@ class Batch:
         InvalidInput : for another word, and for "same" of a model that was made without data.
         """
         from dphmm.statement.origin import Whom, whom_of
-        from dphmm.statement.release import ReleaseStatement, Stated
+        from dphmm.statement.release import ReleaseStatement
 
-        setting, provenance = self.setting, self.setting.model.provenance
+        setting = self.setting
         return ReleaseStatement.of(
-            Stated(
-                published,
-                setting.model,
-                setting.policy,
-                setting.space,
-                setting.options,
-                whom_of(provenance, Whom.of(model_people, known_by)),
-                query=setting.query,
-                answer=self.answer,
-                sequence=self.caps.promise,
-                schedule=setting.schedule,
-                subjects=self.subjects,
-                words=words,
-            )
+            published,
+            model=setting.model,
+            policy=setting.policy,
+            space=setting.space,
+            options=setting.options,
+            whom=whom_of(setting.model.provenance, Whom.of(model_people, known_by)),
+            query=setting.query,
+            answer=self.answer,
+            sequence=self.caps.promise,
+            schedule=setting.schedule,
+            subjects=self.subjects,
+            words=words,
         )
 
     def over(self, ledger: Ledger, bits: Bits | None) -> Batch:

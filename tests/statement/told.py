@@ -17,7 +17,7 @@ from dphmm.session.options import Options
 from dphmm.session.setting import Setting, Subjects
 from dphmm.statement.origin import Whom, whom_of
 from dphmm.statement.query import Dependence, QueryStatement, Unit
-from dphmm.statement.release import ReleaseStatement, Stated
+from dphmm.statement.release import ReleaseStatement
 from dphmm.statement.story import Found, InLedger, Leaving, Story, story
 from dphmm.states import Trajectories
 from dphmm.states.space import LABELS_WRONG
@@ -54,7 +54,7 @@ def statement_of(
 ) -> ReleaseStatement:
     """The statement of what was published, with whom the model was fitted on as words."""
     whom = whom_of(model.provenance, Whom.of(model_people, known_by))
-    return ReleaseStatement.of(Stated(published, model, policy, space, options, whom, **more))
+    return ReleaseStatement.of(published, model=model, policy=policy, space=space, options=options, whom=whom, **more)
 
 
 def stated(

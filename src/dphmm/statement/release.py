@@ -11,7 +11,6 @@ import hashlib
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from importlib.metadata import version
 from typing import Annotated, Any, ClassVar, Literal
@@ -74,33 +73,6 @@ LONGEST_VALUE = 40
 _ON_MAPS = ("grid", "h3", "zones")
 WRITTEN = "a privacy statement as dphmm release wrote it"
 _LONGEST_PARAMETERS = 4096
-
-
-@dataclass(frozen=True)
-class Stated:
-    """What a statement is about. ``answer``: which of several rows in one step was answered; None where each had one.
-
-    ``sequence``: the promise over paths of every subject. ``subjects``: who begins elsewhere than the model says, and
-    the choices for single steps. ``words``: where the noise came from.
-    """
-
-    published: Published
-    model: MarkovModel
-    policy: PolicyGraph
-    space: StateSpace
-    options: Options
-    whom: Whom
-    query: str = "state"
-    answer: str | None = None
-    sequence: SequencePromise | None = None
-    schedule: Schedule | None = None
-    subjects: Subjects | None = None
-    words: Literal["system", "job key"] = "system"
-
-    @property
-    def reasons(self) -> list[str]:
-        """Why the released people have no promise, or why that is not known."""
-        return reasons(self.model.provenance, self.whom, self.published.replayable)
 
 
 class Policy(Part, frozen=True, kw_only=True):
@@ -686,14 +658,33 @@ any two {% if "policy" in whole.varies %}{{ what }} that the policy of their ste
     }
 
     @classmethod
-    def of(cls, made: Stated) -> ReleaseStatement:
-        """The statement of a release; `dphmm.statement.files.write_statement` adds the file."""
-        published, subjects, because = made.published, made.subjects, made.reasons
-        options, provenance = made.options, made.model.provenance
+    def of(
+        cls,
+        published: Published,
+        *,
+        model: MarkovModel,
+        policy: PolicyGraph,
+        space: StateSpace,
+        options: Options,
+        whom: Whom,
+        query: str = "state",
+        answer: str | None = None,
+        sequence: SequencePromise | None = None,
+        schedule: Schedule | None = None,
+        subjects: Subjects | None = None,
+        words: Literal["system", "job key"] = "system",
+    ) -> ReleaseStatement:
+        """The statement of a release; `dphmm.statement.files.write_statement` adds the file.
+
+        ``answer``: which of several rows in one step was answered; None where each had one. ``sequence``: the promise
+        over paths of every subject. ``subjects``: who begins elsewhere than the model says, and the choices for single
+        steps. ``words``: where the noise came from.
+        """
+        because = reasons(model.provenance, whom, published.replayable)
         largest = published.largest.spent
-        event = learning_event(provenance)
-        cost = None if made.whom.people == "others" else largest.cost
-        policies = [made.policy] if subjects is None else subjects.policies
+        event = learning_event(model.provenance)
+        cost = None if whom.people == "others" else largest.cost
+        policies = [policy] if subjects is None else subjects.policies
         return cls(
             format=FORMAT,
             software=Software(name="dphmm", version=version("dphmm")),
@@ -701,17 +692,17 @@ any two {% if "policy" in whole.varies %}{{ what }} that the policy of their ste
             private=verdict(because),
             reasons=because,
             definition="{epsilon, G, C_t}-DPHMM",
-            query=made.query,
-            answer=UNSET if made.answer is None else made.answer,
+            query=query,
+            answer=UNSET if answer is None else answer,
             epsilon=str(options.epsilon),
-            policy=Policy.of(made.policy),
-            covered_distance=CoveredDistance.of(policies, made.space),
+            policy=Policy.of(policy),
+            covered_distance=CoveredDistance.of(policies, space),
             constraint=str(options.constraint),
             mechanism=Mechanism.from_attributes(
                 options, asked=options.mechanism, chosen=dict(sorted(published.mechanisms.items()))
             ),
-            space=Space.of(made.space),
-            model=Model.of(made.model, made.whom),
+            space=Space.of(space),
+            model=Model.of(model, whom),
             learning=Learning.of(event, cost) if isinstance(event, LearningEvent) else None,
             plans=Plans.of(published.plans),
             published=PublishedCounts(
@@ -721,23 +712,23 @@ any two {% if "policy" in whole.varies %}{{ what }} that the policy of their ste
             ),
             totals=Totals(epsilon_sum=shown(largest.epsilon), cost_sum=shown(largest.cost)),
             sequence=UNSET
-            if made.sequence is None
+            if sequence is None
             else SequenceBound.from_attributes(
-                made.sequence, total=str(made.sequence.exact), couples=couples(made.model, made.policy, subjects)
+                sequence, total=str(sequence.exact), couples=couples(model, policy, subjects)
             ),
             schedule=UNSET
-            if made.schedule is None
+            if schedule is None
             else Asking.from_attributes(
-                made.schedule,
-                name=made.schedule.kind,
-                at=made.schedule.document()["at"],
-                spreads=list(made.schedule.spreads),
+                schedule,
+                name=schedule.kind,
+                at=schedule.document()["at"],
+                spreads=list(schedule.spreads),
                 not_asked=published.not_asked,
             ),
             varied=UNSET if subjects is None else Varied.of(subjects),
             beginnings=UNSET if subjects is None else Beginnings.of(subjects),
-            randomness=Randomness(replayable_rows=published.replayable, words=made.words),
-            not_protected=unprotected(options.mechanism, provenance, made.whom),
+            randomness=Randomness(replayable_rows=published.replayable, words=words),
+            not_protected=unprotected(options.mechanism, model.provenance, whom),
         )
 
     @property
