@@ -61,7 +61,7 @@ CELLS = [
     ("cost", float("nan"), "cost: got 90 cells that cannot be read"),
     ("cost", float("inf"), "cost: got 90 cells that cannot be read"),
     ("cost", -1.0, "below 0"),
-    ("z_0", 2.0**54, "too far away"),
+    ("z_0", 2.0**54, "off the lattice"),
 ]
 
 

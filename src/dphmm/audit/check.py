@@ -14,9 +14,8 @@ import json
 import os
 import subprocess
 import sys
-from collections import defaultdict
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from copy import copy
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -35,7 +34,7 @@ from dphmm.accounting.records import in_short
 from dphmm.audit import verify_release
 from dphmm.audit.findings import Findings
 from dphmm.audit.plain_plans import plain_plans
-from dphmm.audit.released import ReleasedFile, columns_of
+from dphmm.audit.released import ReleasedFile, read_text
 from dphmm.audit.replay import OTHER_FILES, Answer, Replay, number_of
 from dphmm.errors import DphmmError, InvalidInput
 from dphmm.markov.model import MarkovModel
@@ -208,7 +207,6 @@ class _Release:
         self.file: ReleasedFile | None = None
         self.subjects: Subjects | None = None
         self.replay: Replay | None = None
-        self.costs: dict[str, int] | None = None
         #: Whether the number of each step in the table of choices is known.
         self.numbered = True
 
@@ -248,12 +246,6 @@ class _Release:
             self.file = ReleasedFile.read(self.released, self.space)
         except DphmmError as error:
             self.leave("plans", f"rows of another form ({error})")
-        if self.path is None and self.statement is None:
-            # The checker knows from the statement which columns there are.
-            extra = [name for name in column_list(self.released) if name not in columns_of(self.space, timed=True)]
-            if extra:
-                told = f"columns that no release has: {', '.join(extra)}"
-                self.checks.append((WRONG, "columns", verify_release.printable(told)))
 
     def _described(self, told: Policy) -> PolicyGraph | None:
         """The policy that a statement describes, if it does and that has its hash."""
@@ -341,12 +333,11 @@ class _Release:
             return
         self.replay = replay = Replay(subjects, self.ledger, self.findings, self.most)
         beliefs = subjects.setting.needs_beliefs
-        follow = self._follow if beliefs else self._plan_each
-        known: dict[Any, Any] = {}
-        costs: dict[str, int] = defaultdict(int)
+        look = self._follow if beliefs else self._plan_each
+        known: set[Any] = set()
         try:
             for user, rows in file.by_user().items():
-                costs[user] += sum(ceil(cost * NANO) for cost in follow(user, rows, known))
+                look(user, rows, known)
         except DphmmError as error:
             self.leave("plans", f"they cannot be made again ({error})")
             return
@@ -358,14 +349,11 @@ class _Release:
         for verdict in replay.verdicts.values():
             if verdict.convicted:
                 self.findings.add(f"plan {verdict.plan[:12]}: {'; '.join(verdict.findings)[:200]}")
-        if not self.findings.sentences and not replay.untold.sentences:
-            self.costs = costs
-            if len(replay.met) == len(replay.verdicts):
-                made = f"{len(replay.met):,} plans were made again from model and policy, and verified by dphmm"
-                keys = ["planned states", "possible states", "losses", "places"]
-                keys += ["chosen steps"] * self.numbered
-                keys += ["paced steps"] * beliefs
-                self.looked_at |= dict.fromkeys(keys, made)
+        if not self.findings.sentences and not replay.untold.sentences and len(replay.met) == len(replay.verdicts):
+            made = f"{len(replay.met):,} plans were made again from model and policy, and verified by dphmm"
+            keys = ["planned states", "possible states", "losses", "places"]
+            keys += ["chosen steps"] * self.numbered + ["paced steps"] * beliefs
+            self.looked_at |= dict.fromkeys(keys, made)
 
     def _origin(self, user: str, rows: list[int]) -> str:
         """What step 1 of a user stands for: as the ledger says, else by the time of a row."""
@@ -376,42 +364,30 @@ class _Release:
         self.numbered &= number_of(found, 1) is not None or not self.subjects.chosen
         return found
 
-    def _plan_each(self, user: str, rows: list[int], known: dict[Any, Any]) -> list[Fraction]:
-        """The costs of a user's answers, where no plan hangs on an answer: each distinct plan is made once."""
+    def _plan_each(self, user: str, rows: list[int], known: set[Any]) -> None:
+        """The plans of a user's answers, where none hangs on an answer: each distinct one is made once."""
         file, replay, subjects = self.file, self.replay, self.subjects
         assert file is not None and replay is not None and subjects is not None
-        chosen, setting, found = bool(subjects.chosen), subjects.of(user), []
+        chosen, setting = bool(subjects.chosen), subjects.of(user)
         origin = self._origin(user, rows) if chosen else ""
-        steps, epsilons = file.step[rows].tolist(), file.epsilon[rows].tolist()
-        for row, t, epsilon in zip(rows, steps, epsilons, strict=True):
-            if not file.plans[row]:
-                continue
-            key = setting, t, file.plans[row], (origin, epsilon) if chosen else ""
-            if key not in known:
-                known[key] = replay.plan_of(user, Answer(t, file.lattice[row], file.plans[row], epsilon), origin)
-            if known[key] is not None:
-                found.append(known[key].cost)
-        return found
+        for answer in file.answers(rows):
+            key = setting, answer.t, answer.plan, (origin, answer.epsilon) if chosen else ""
+            if answer.plan and key not in known:
+                known.add(key)
+                replay.plan_of(user, answer, origin)
 
-    def _follow(self, user: str, rows: list[int], _: dict[Any, Any]) -> list[Fraction]:
-        """The same along a user's history; the steps that a paced schedule asks are looked at, too."""
+    def _follow(self, user: str, rows: list[int], _: set[Any]) -> None:
+        """The plans along a user's history; the steps that a paced schedule asks are looked at, too."""
         file, replay, subjects = self.file, self.replay, self.subjects
         assert file is not None and replay is not None and subjects is not None
-        setting, steps = subjects.setting, file.step[rows].tolist()
         origin, history = self._origin(user, rows), file.answers(rows)
         if self.ledger is not None:
-            here = {t: answer for t, answer in zip(steps, history, strict=True) if not answer.plan}
-            entries = [entry for entry in self.ledger.entries(user, setting.query) if entry.kind == "release"]
-            stored = [Answer.of(entry, self.space.dimension) for entry in entries]
-            history = sorted([*stored, *here.values()], key=lambda answer: answer.t)
+            entries = self.ledger.entries(user, subjects.setting.query)
+            stored = [Answer.of(entry, self.space.dimension) for entry in entries if entry.kind == "release"]
+            history = sorted([*stored, *(answer for answer in history if not answer.plan)], key=lambda one: one.t)
         replayed = replay.follow(user, history, origin)
-        if replayed is None:
-            return []
-        found = {answer.t: made for answer, made in zip(history, replayed, strict=True)}
-        if setting.paces:
+        if replayed is not None and subjects.setting.paces:
             self._look_at_steps(user, origin, list(zip(history, replayed, strict=True)))
-        plans = [found[t].plan for t in steps if t in found]
-        return [plan.cost for plan in plans if plan is not None]
 
     def _look_at_steps(self, user: str, origin: str, replayed: list[Any]) -> None:
         """Whether a paced schedule asks exactly at the steps that were asked."""
@@ -448,7 +424,7 @@ class _Release:
         if self.replay is not None:
             self._write("plans", plain_plans(self.replay.plans_made.values()))
         if self.statement is not None:
-            self.facts |= facts_of(self.statement, self.model, self.space, self.policy, self.subjects, self.costs)
+            self.facts |= facts_of(self.statement, self.model, self.space, self.policy, self.subjects)
         told = {"format": 1, "kind": "facts of a dphmm release", "members": self.facts, "looked_at": self.looked_at}
         self._write("facts", told)
         if ledger_file is not None and ledger_file.is_file():
@@ -526,11 +502,10 @@ def facts_of(
     space: StateSpace,
     policy: PolicyGraph | None,
     subjects: Subjects | None = None,
-    costs: Mapping[str, int] | None = None,
 ) -> dict[str, Any]:
     """Members of a statement that follow from model, policy and choices, by their path, as JSON has them.
 
-    ``costs``: of each person in 1e-9, where all are known.
+    What learning and releases cost together follows from the sum of costs, too: the checker compares it with the rows.
     """
     found: dict[str, Any] = {f"space.{name}": value for name, value in document(Space.of(space)).items()}
     found.setdefault("space.merged", None)
@@ -541,19 +516,20 @@ def facts_of(
         policies = [policy] if subjects is None else subjects.policies
         if subjects is not None or told.varied is UNSET:
             found["covered_distance"] = _part(CoveredDistance.of(policies, space))
-            known = couples(model, policy, subjects)
-            found["sequence.couples"] = known
+            found["sequence.couples"] = couples(model, policy, subjects)
     if subjects is not None:
         found |= {"varied": _part(Varied.of(subjects)), "beginnings": _part(Beginnings.of(subjects))}
     event = learning_event(model.provenance)
     if not isinstance(event, LearningEvent):
         found["learning"] = None
     else:
-        others, cost = whom.people == "others", None
-        if costs and not others:
-            cost = Fraction(max(costs.values()), NANO)
+        cost = None
+        if whom.people != "others":
+            with suppress(verify_release.Unknown, ValueError):
+                cost = verify_release.total(told.totals.cost_sum)
         own = document(Learning.of(event, cost))
-        found |= {f"learning.{name}": value for name, value in own.items() if name != "together" or others or cost}
+        known = cost is not None or whom.people == "others"
+        found |= {f"learning.{name}": value for name, value in own.items() if name != "together" or known}
     return found
 
 
@@ -598,12 +574,8 @@ def require_right(
     # That other files have answers, too, and which file this is, is compared by check_release.
     looked_at = dict.fromkeys(("file", "totals"), "not compared here")
     told = {"members": {"file": None, **(facts or {})}, "looked_at": looked_at}
-    try:
-        with TemporaryDirectory() as folder:
-            rows = verify_release.Release(_plain_rows(released, Path(folder))[0])
-    except verify_release.Unreadable as error:
-        came = str(error).partition(": got ")[2].partition("; expected")[0]
-        raise InvalidInput("released", came or "rows that cannot be read", "rows as dphmm released them") from None
+    with TemporaryDirectory() as folder:
+        rows = read_text(_plain_rows(released, Path(folder))[0])
     checker = verify_release.Checker(rows, document(statement), ledger=ledger, facts=told)
     checker.partial = not whole
     lines = checker.run(*(_OF_WHOLE if whole else _OF_A_PART)).lines

@@ -353,7 +353,7 @@ class Release:
             try:
                 stated = {name: in_json(name, cell) for name, cell in cells.items()}
                 self.as_written &= json.dumps(stated) + "\n" == line
-            except ValueError:
+            except (ValueError, OverflowError):
                 self.as_written = False
         return columns, {name: [cells[name] for cells in known.values()] for name in columns}
 
@@ -380,19 +380,18 @@ class Release:
         return f"user {self.user[row][:60]!r}, step {self.step[row]}"
 
     def rewritten(self) -> bool:
-        """Whether the file, written again from its values, is the same, byte for byte. Raises ValueError."""
+        """Whether the file, written again from its values, is the same, byte for byte."""
         if self.stream:
             return self.as_written
-        at = 0
-        texts = {name: {cell: in_csv(name, cell) for cell in set(column)} for name, column in self.cells.items()}
+        try:
+            texts = {name: {cell: in_csv(name, cell) for cell in set(column)} for name, column in self.cells.items()}
+        except ValueError:
+            # A cell that has no value of its column is not written again.
+            return False
         columns = [[texts[name][cell] for cell in column] for name, column in self.cells.items()]
         header = ",".join(f'"{name}"' for name in self.columns)
-        for line in (header, *map(",".join, zip(*columns, strict=True))):
-            stated = line.encode() + b"\n"
-            if self.text[at : at + len(stated)] != stated:
-                return False
-            at += len(stated)
-        return at == len(self.text) and (not self.packed or packed(self.text) == self.data)
+        again = "\n".join([header, *map(",".join, zip(*columns, strict=True)), ""]).encode()
+        return again == self.text and (not self.packed or packed(self.text) == self.data)
 
     def numbers(self, name: str) -> list[float]:
         """A column as the floats that were released."""
@@ -819,8 +818,10 @@ def sha_of_integers(rows: Sequence[Sequence[int]], shape: str) -> str:
     return hashlib.sha256(f"{shape}\n".encode() + struct.pack(f"<{len(flat)}q", *flat)).hexdigest()
 
 
-def policy_digest(kind: str, parameters: dict[str, Any]) -> str:
-    """The hash of a policy. Raises Unknown for kinds whose hash is of a longer list."""
+def policy_digest(kind: str, parameters: dict[str, Any] | None) -> str:
+    """The hash of a policy. Raises Unknown for kinds whose hash is of a longer list, and for parameters left out."""
+    if parameters is None:
+        raise Unknown("the hash of a policy whose parameters are left out", "policy")
     stated = dict(parameters)
     if kind == "edges":
         pairs = sorted(sorted(pair) for pair in stated["edges"])
@@ -1390,7 +1391,10 @@ class Checker:
         self.report.require(not odd, "rows", "no row without a plan costs anything", some(odd))
 
     def column_names(self) -> None:
-        kind, d = self.stated("space.kind"), self.stated("space.dimension")
+        if self.statement is None and self.model is not None:
+            kind, d = self.model.space["kind"], self.model.dimension
+        else:
+            kind, d = self.stated("space.kind"), self.stated("space.dimension")
         columns = self.file.columns
         axes = ["z"] if kind == "labels" else [f"z_{j}" for j in range(d)] if d < 100 else []
         places = ["z_lat", "z_lon"] if kind in MAPS else []
@@ -1409,7 +1413,7 @@ class Checker:
             )
         # Of rows that came in another form, what was written of them says nothing.
         if "file" not in self.facts:
-            if self._rewritten():
+            if file.rewritten():
                 self.report.add("ok", "bytes", again)
             else:
                 why = "written again from its values it is another file: what quoting, digits, ends of lines or packing"
@@ -1420,13 +1424,6 @@ class Checker:
                 self.report.add("ok", "bytes", f"of the statement: {again}")
             else:
                 self.report.leave("bytes", "the statement is written in another way than by dphmm")
-
-    def _rewritten(self) -> bool:
-        try:
-            return self.file.rewritten()
-        except ValueError:
-            # A cell that has no value of its column is not written again.
-            return False
 
     def of_statement(self) -> None:
         if self.statement is None:
@@ -1469,7 +1466,7 @@ class Checker:
         """Exact numbers as they are written."""
         over = self.stated("sequence")
         numbers = [self.stated("epsilon"), *([] if over is None else [over["total"]])]
-        numbers += [one["epsilon"] for one in (self.stated("varied") or {"chosen": []})["chosen"]]
+        numbers += [one["epsilon"] for one in self._chosen]
         odd = [one for one in numbers if one is not None and str(exact(one)) != one]
         self.report.require(not odd, "statement", "its exact numbers are fractions in lowest terms", some(odd))
 
@@ -1514,12 +1511,21 @@ class Checker:
         if known_by == "owner" or known_by == "names":
             self.report.add("stated", "private", f"the model is of {people} people: no file shows it")
 
+    @property
+    def _varies(self) -> set[str]:
+        """What single steps may have of their own, as the statement says."""
+        return {*self.stated("varied.names")} if self.stated("varied") is not None else set()
+
+    @property
+    def _chosen(self) -> list[dict[str, Any]]:
+        """What is stated to be chosen for some steps, and for which."""
+        return list(self.stated("varied.chosen")) if self.stated("varied") is not None else []
+
     @cached_property
     def _exact(self) -> dict[float, Fraction]:
         """The exact epsilon of each float that a row may have."""
         stated = [Fraction(0), exact(self.stated("epsilon"))]
-        chosen = (self.stated("varied") or {"chosen": []})["chosen"]
-        stated += [exact(each["epsilon"]) for each in chosen if each["epsilon"] is not None]
+        stated += [exact(each["epsilon"]) for each in self._chosen if each["epsilon"] is not None]
         return {float(value): value for value in stated}
 
     @cached_property
@@ -1543,13 +1549,13 @@ class Checker:
 
     def chosen_steps(self) -> None:
         """Steps for which something was chosen have it, and all others what the statement says."""
-        varied = self.stated("varied")
-        if varied is None:
+        if self.stated("varied") is None:
             return
-        given = [(*run, number) for number, one in enumerate(varied["chosen"]) for run in one["steps"]]
-        used = {name for one in varied["chosen"] for name in one if name != "steps" and one[name] is not None}
+        chosen = self._chosen
+        given = [(*run, number) for number, one in enumerate(chosen) for run in one["steps"]]
+        used = {name for one in chosen for name in one if name != "steps" and one[name] is not None}
         odd = any(len(run) != 3 or any(type(number) is not int for number in run) for run in given)
-        if odd or not used <= {*varied["names"]}:
+        if odd or not used <= self._varies:
             self.report.add("wrong", "chosen steps", "something is chosen that does not vary, or steps are no numbers")
             return
         runs = sorted(given)
@@ -1557,7 +1563,7 @@ class Checker:
         if not apart:
             self.report.add("wrong", "chosen steps", "runs of steps that overlap")
             return
-        self._unseen(varied)
+        self._unseen()
         seconds, begins = self.stated("model.step_seconds"), [first for first, _, _ in runs]
         if "t" not in self.file.columns or not seconds:
             raise Unknown("which rows are of the chosen steps is told by times, and rows have none", "chosen steps")
@@ -1570,21 +1576,21 @@ class Checker:
             which = runs[run][2] if run >= 0 and number <= runs[run][1] else -1
             key = which, self.file.epsilon[row], self.file.plan[row]
             if key not in known:
-                known[key] = self._not_due(key[1], key[2], {} if which < 0 else varied["chosen"][which])
+                known[key] = self._not_due(key[1], key[2], {} if which < 0 else chosen[which])
             odd_rows += [f"{known[key]} of {self.file.where(row)}"] if known[key] else []
         what = "epsilon" if self.plans is None else "epsilon and policy, by its hash,"
         figure = f"answers at the chosen steps have the {what} that was chosen, all others those of the statement"
         self.report.require_none(odd_rows, "chosen steps", figure, "not what was chosen")
 
-    def _unseen(self, varied: dict[str, Any]) -> None:
+    def _unseen(self) -> None:
         """What is said of chosen steps and not compared; kind and parameters of a policy against its hash."""
-        unseen = sorted({*varied["names"]} & {"partners", "protection"})
-        if "policy" in varied["names"] and self.plans is None:
+        unseen = sorted(self._varies & {"partners", "protection"})
+        if "policy" in self._varies and self.plans is None:
             unseen.append("policy (no --plans)")
         odd, same = [], 0
-        for policy in (one["policy"] for one in varied["chosen"] if one.get("policy") is not None):
+        for policy in (one["policy"] for one in self._chosen if one.get("policy") is not None):
             try:
-                right = self._hashed(policy)
+                right = policy_digest(policy["kind"], policy["parameters"]) == policy["sha256"]
                 odd += [] if right else [f"{policy['kind']} of {policy['sha256'][:12]}"]
                 same += right
             except Unknown:
@@ -1594,13 +1600,6 @@ class Checker:
         if odd or same:
             figure = f"{same} policies of steps have the hash of their kind and parameters"
             self.report.require_none(odd, "chosen steps", figure, "policies of another hash")
-
-    @staticmethod
-    def _hashed(policy: dict[str, Any]) -> bool:
-        """Whether a policy that a statement describes has its hash. Raises Unknown where that is not computed here."""
-        if policy["parameters"] is None:
-            raise Unknown("parameters that are left out")
-        return bool(policy_digest(policy["kind"], policy["parameters"]) == policy["sha256"])
 
     def _not_due(self, epsilon: float, plan_hash: str, chosen: dict[str, Any]) -> str:
         """What an answer was made with that is not what its step has; "" where it is."""
@@ -1629,23 +1628,16 @@ class Checker:
         values = {value: Fraction(value) for value in set(self.file.cost)}
         parts = math.lcm(*(value.denominator for value in values.values()))
         costs = {value: int(stated * parts) for value, stated in values.items()}
-        largest = max(sum(costs[self.file.cost[row]] for row in rows) for rows in self.file.users.values())
-        self._near(Fraction(largest, parts))
-
-    def _near(self, largest: Fraction) -> None:
-        """Costs in a file are floats, those of the total fractions rounded up to 1e-9."""
-        text = self.stated("totals.cost_sum")
-        stated, slack = total(text), largest / 10**12 + len(self.file) * Fraction(2, NANO)
+        sums = (sum(costs[self.file.cost[row]] for row in rows) for rows in self.file.users.values())
+        largest = Fraction(max(sums), parts)
+        # Costs in a file are floats, those of the total fractions rounded up to 1e-9.
+        stated, slack = total(self.stated("totals.cost_sum")), largest / 10**12 + len(self.file) * Fraction(2, NANO)
+        figure = f"most of a person {in_text(largest)}"
         if self.partial and stated >= largest - slack:
-            if self.ledger is not None and self.plans is not None:
-                # By the plans and the ledger the sum is exact.
-                return
-            self.report.leave("sum of costs", f"stated {text}, with answers of other files", "totals")
-            return
-        shown_ = in_text(largest)
-        wrong = f"stated {text}, and it is {shown_}"
-        near = abs(stated - largest) <= slack
-        self.report.require(near, "sum of costs", f"most of a person {shown_}, as stated (to 1e-9 a row)", wrong)
+            self.report.leave("sum of costs", f"{figure}, more with answers of other files", "totals")
+        else:
+            near, wrong = abs(stated - largest) <= slack, f"stated {in_text(stated)}, and it is {in_text(largest)}"
+            self.report.require(near, "sum of costs", f"{figure}, as stated (to 1e-9 a row)", wrong)
 
     def _blocks(self, stated: dict[str, Any]) -> list[tuple[int, int]]:
         """The number of the block of each row, and its place in it, from 0, in steps. Raises Unknown."""
@@ -1677,52 +1669,45 @@ class Checker:
             return
         units, parts = self._units
         room, file = exact(stated["total"]), self.file
-        if isinstance(stated["per"], str) and self._room_of_any_clock(stated, room):
+        if isinstance(stated["per"], str) and not self._any_block_has_room(stated, room):
             return
-        blocks = [] if stated.get("window") is not None else self._blocks(stated)
-        worst, late = 0, None
-        for rows in file.users.values():
-            spent = sorted((file.step[row], units[row], row) for row in rows if file.asked[row])
-            if stated.get("window") is not None:
-                steps = [t for t, _, _ in spent]
-                added = [0, *accumulate(e for _, e, _ in spent)]
-                ends = [bisect_left(steps, t + stated["window"]) for t in steps]
-                sums = [added[end] - added[first] for first, end in enumerate(ends)]
-            else:
-                of_block: dict[int, int] = defaultdict(int)
-                for _, e, row in spent:
-                    of_block[blocks[row][0]] += e
-                sums = list(of_block.values())
-            worst = max([worst, *sums])
-            if stated.get("steps") is not None and spent and spent[-1][0] > stated["steps"]:
-                late = spent[-1][2]
+        last, window = stated.get("steps"), stated.get("window")
+        late = next((row for row, t in enumerate(file.step) if last is not None and t > last and file.asked[row]), None)
         if late is not None:
             self.report.add("wrong", "promise", f"an answer after the last step: {file.where(late)}")
             return
+        worst = 0
+        if window is not None:
+            for rows in file.users.values():
+                spent = sorted((file.step[row], units[row]) for row in rows)
+                added = [0, *accumulate(e for _, e in spent)]
+                ends = [bisect_left(spent, (t + window, 0)) for t, _ in spent]
+                worst = max([worst, *(added[end] - added[first] for first, end in enumerate(ends))])
+        else:
+            of_block = Counter[tuple[str, int]]()
+            for user, (block, _), e in zip(file.user, self._blocks(stated), units, strict=True):
+                of_block[user, block] += e
+            worst = max(of_block.values(), default=0)
         most = Fraction(worst, parts)
-        over = (
-            f"{stated['steps']} steps" if stated.get("steps") else f"each {stated.get('window') or stated.get('per')}"
-        )
-        self.report.require(
-            most <= room, "promise", f"{over}: most {most} of {room}", f"{over}: {most}, more than {room}"
-        )
+        over = f"{last} steps" if last else f"each {window or stated.get('per')}"
+        wrong = f"{over}: {most}, more than {room}"
+        self.report.require(most <= room, "promise", f"{over}: most {most} of {room}", wrong)
 
-    def _room_of_any_clock(self, stated: dict[str, Any], room: Fraction) -> bool:
-        """Whether rows break a promise whose blocks are of a time, wherever in a block they begin."""
+    def _any_block_has_room(self, stated: dict[str, Any], room: Fraction) -> bool:
+        """Whether a promise whose blocks are of a time may hold, wherever in a block the rows begin."""
         length, ahead = clock(stated)
         seconds, (units, parts), file = self.stated("model.step_seconds"), self._units, self.file
         whole = type(seconds) is int and seconds > 0 and length % seconds == ahead % seconds == 0
-        if not self.report.require(
-            whole and abs(ahead) < 86400, "promise", "blocks of whole steps", "blocks that are not of whole steps"
-        ):
-            return True
+        if not whole or abs(ahead) >= 86400:
+            self.report.add("wrong", "promise", "blocks that are not of whole steps")
+            return False
         for user, rows in file.users.items():
-            steps = [file.step[row] for row in rows]
+            steps, spent = [file.step[row] for row in rows], [units[row] for row in rows]
             most = (max(steps) - min(steps)) // (length // seconds) + 2
-            if sum(units[row] for row in rows) > room * parts * most or max(units[row] for row in rows) > room * parts:
+            if sum(spent) > room * parts * most or max(spent) > room * parts:
                 self.report.add("wrong", "promise", f"more than {room} in a block, wherever it begins: {user[:60]!r}")
-                return True
-        return False
+                return False
+        return True
 
     def kept_promise(self) -> None:
         """The promise that is stated against that which the ledger keeps each person of the file to."""
@@ -1761,8 +1746,7 @@ class Checker:
             return
         known = [self.facts["sequence.couples"]] if "sequence.couples" in self.facts else []
         if self.model is not None and self.policy is not None and not self.model.merges:
-            varied = {*(self.stated("varied") or {"names": ()})["names"]} - {"epsilon"}
-            other = varied or self.stated("beginnings") is not None
+            other = self._varies - {"epsilon"} or self.stated("beginnings") is not None
             known.append(not other and self.policy.kind == "radius" and self.model.couples())
         if not known:
             raise Unknown("whether the model couples along the policy: no --model or no --policy, or merged states")
@@ -1988,8 +1972,8 @@ class Checker:
             raise Unknown("whether the bodies hide what they must: no --model or no --policy", "losses")
         if known:
             self._support(by_hash)
-            chosen = "policy" in (self.stated("varied") or {"names": ()})["names"]
-            own = [plan for plan in known if not chosen or plan.shared["policy"] == self.stated("policy.sha256")]
+            one = "policy" not in self._varies
+            own = [plan for plan in known if one or plan.shared["policy"] == self.stated("policy.sha256")]
             if len(own) < len(known):
                 self.report.leave("losses", f"{len(known) - len(own):,} plans are of policies of their own", "losses")
             if own:
@@ -2010,7 +1994,7 @@ class Checker:
     def _inputs(self, held: list[Plan]) -> None:
         """What the plans say that they were made for, against the statement."""
         due = {"version": self.stated("algorithm_version"), **self._options}
-        varied = set((self.stated("varied") or {"names": []})["names"])
+        varied = self._varies
         odd = []
         for plan in held:
             stated = {**plan.shared["options"], **{name: plan.shared[name] for name in ("version", "space", "policy")}}

@@ -116,7 +116,7 @@ def release_report(
         file.users,
         file.step,
         None if file.times is None else np.asarray(file.times // 1_000_000),
-        file.z,
+        made.space.frame.to_answers(file.lattice),
         file.asked,
         file.epsilon,
     )
