@@ -80,7 +80,7 @@ def test_the_released_file_keeps_the_contract(made: tuple[Path, subprocess.Compl
 def test_it_is_a_real_release_with_a_statement(made: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
     statement = document(load_statement(made[0] / "released.parquet"))
     jsonschema.validate(statement, statement_schema())
-    assert statement["private"] is True and statement["randomness"]["secure"]
+    assert statement["private"] is True and statement["randomness"] == {"replayable_rows": 0, "words": "system"}
     assert statement["model"]["people"] == "others" and statement["model"]["people_known_by"] == "model"
     assert statement["sequence"]["total"] == "12" and statement["schedule"]["not_asked"] == ROWS - ASKED
     assert statement["published"] == {"rows": ROWS, "subjects": 2, "public_constants": 0}
@@ -116,7 +116,7 @@ def test_what_is_measured_is_measured_from_the_true_places(tmp_path: Path, run: 
     # Whoever knows a seed can take the noise away: nothing else is wrong with such a demo.
     (note,) = told["audit"]["notes"]
     assert "replayable bits" in note and told["audit"]["findings"] == [] and told["published"]["answers"] == ASKED
-    assert told["spent"]["most"] == told["spent"]["total"] == "12" and told["not_protected"]["sentences"]
+    assert told["spent"]["most"] == told["spent"]["total"] == "12" and told["not_protected"]["codes"]
     # Nothing bounds what who knows the seed is sure of.
     assert told["guaranteed"]["holds"] is False and told["guaranteed"]["all_answers"] is None
 
@@ -151,7 +151,8 @@ def test_a_seed_gives_the_same_demo_and_is_marked_everywhere(tmp_path: Path, run
     assert one["private"] is False and one["rows"] == ROWS
     assert one["mean_error_m"] == pytest.approx(one["still_found"]["error"], abs=0.05)
     assert "replayable" in first.stderr
-    assert "NOT PRIVATE" in load_statement(tmp_path / "a" / "released.parquet").randomness.meaning
+    statement = load_statement(tmp_path / "a" / "released.parquet")
+    assert "NOT PRIVATE" in statement.randomness.sentence(whole=statement)
     assert "NOT PRIVATE" in (tmp_path / "a" / "report.html").read_text()
     ledger = dphmm.open_ledger(tmp_path / "a" / "ledger.db")
     assert not any(entry.secure for key in ledger.sessions() for entry in ledger.entries(*key))

@@ -186,15 +186,15 @@ def test_a_truth_that_is_worse_than_no_file_is_asked_about(released, town, of, t
 
 REFUSED = {
     "a missing column": (lambda t, s: t.drop(columns="z_1"), "RELEASED: got a table without the column 'z_1'"),
-    "one column more": (lambda t, s: t.assign(truth="x0y0"), "RELEASED: got columns that no release has"),
+    "one column more": (lambda t, s: t.assign(truth="x0y0"), "columns that no release has: truth"),
     "an answer off the lattice": (
         lambda t, s: t.assign(z_0="0.123"),
-        "RELEASED: got an answer that is no lattice point",
+        "z: got an answer off the lattice of the space",
     ),
     "no number": (lambda t, s: t.assign(z_1="north"), "z_1: got 36 cells that cannot be read"),
-    "rows twice": (lambda t, s: pd.concat([t, t]), "RELEASED: got a step of a user stands twice"),
+    "rows twice": (lambda t, s: pd.concat([t, t]), "rows: 36 steps of a person stand twice"),
     "no row": (lambda t, s: t.iloc[:0], "0 rows"),
-    "another plan": (lambda t, s: t.assign(plan="ab" * 32), "with another plans.sha256 than the file's"),
+    "another plan": (lambda t, s: t.assign(plan="ab" * 32), "plans: plans.sha256 is "),
     "another plan, stated": (
         lambda t, s: (
             s["plans"].update(count=1, sha256=sha256(b"ab" * 32).hexdigest(), hashes=["ab" * 32])
@@ -204,7 +204,7 @@ REFUSED = {
     ),
     "another model": (lambda t, s: s["model"].update(sha256="0" * 64), "--model: got model.npz (sha256 "),
     "another space": (lambda t, s: s["space"].update(sha256="0" * 64), "--model: got another space than"),
-    "another epsilon": (lambda t, s: s.update(epsilon="2"), "with another epsilon than the file's"),
+    "another epsilon": (lambda t, s: s.update(epsilon="2"), "epsilon: another one: user 'u1', step 1"),
     "another epsilon, in every row": (
         lambda t, s: s.update(epsilon="2") or s["totals"].update(epsilon_sum="24") or t.assign(epsilon="2.0"),
         "got an answer drawn under plan",
@@ -319,10 +319,10 @@ def test_the_page_tells_what_the_sequence_promises(released, of, tmp_path, run, 
     path = tmp_path / "released.csv.privacy.json"
     whole = json.loads(path.read_text())
     path.write_text(json.dumps(whole | {"sequence": whole["sequence"] | {"total": "11"}}))
-    assert "sequence, which 'u1' passes," in run(*arguments, "--force", code=2).stderr
-    path.write_text(
-        json.dumps(whole | {"sequence": whole["sequence"] | {"couples": True, "meaning": ["All is safe."]}})
-    )
+    assert "promise: 12 steps: 12, more than 11" in run(*arguments, "--force", code=2).stderr
+    path.write_text(json.dumps(whole | {"sequence": whole["sequence"] | {"couples": True}}))
+    assert "couples: that the model co" in run(*arguments, "--force", code=2).stderr
+    path.write_text(json.dumps(whole | {"sequence": whole["sequence"] | {"meaning": ["All is safe."]}}))
     said = run(*arguments, "--force").stderr
     page = (tmp_path / "report.html").read_text()
     assert "All is safe." not in page and "This is no bound for what is learned of one step" in page and said

@@ -19,7 +19,7 @@ import dphmm
 from dphmm.cli.app import COMMANDS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "api" / "README.md").read_text()
-ROWS = dict(re.findall(r"^\| `(\w+)` \| (.+) \|$", PAGE, re.MULTILINE))
+ROWS = dict(re.findall(r"^\| `([\w-]+)` \| (.+) \|$", PAGE, re.MULTILINE))
 NAMES = re.compile(r"`dphmm\.([\w.]+)`")
 
 

@@ -6,7 +6,6 @@ a release is drawn that does not fit the cap.
 
 from __future__ import annotations
 
-import json
 from decimal import Decimal
 from fractions import Fraction
 
@@ -15,6 +14,7 @@ import pytest
 
 from dphmm import MarkovModel, ReleaseSession, ReplayBits, StateSpace, policy, release_many
 from dphmm.accounting import MemoryLedger
+from dphmm.statement.files import load_statement
 from faults.answers import Accepted, Same, judge_call, judge_command, over_budget, refused
 from faults.catalogue import COMMAND, LIBRARY, cases_of, command, fault, library
 from faults.place import PAGES, RELEASE
@@ -70,8 +70,9 @@ def pure(plan):
 
 
 def says_delta(result, place):
-    statement = json.dumps(place.document("out.csv.privacy.json"))
-    assert "delta=0.05" in statement and "delta does not weaken the promise" in statement
+    statement = load_statement(place.folder / "out.csv")
+    assert statement.constraint == "delta=0.05"
+    assert "delta does not weaken the promise" in statement.sentence("constraint")
 
 
 def within_caps(cap, each, steps):

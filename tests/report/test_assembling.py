@@ -158,7 +158,7 @@ def test_a_promise_that_was_pasted_in_is_not_believed_beside_a_ledger(doctored, 
     sequence = stated(world("planned"))["sequence"] | {"total": "12"}
     folder = doctored("grid", {"sequence": sequence})
     line = refused(folder, tmp_path, "--ledger", world("grid") / "ledger.db")
-    assert "with a sequence of 12 per 1h; expected what the ledger keeps user 'u1' to: no promise at all" in line
+    assert "promise: the ledger keeps 'u1' to none" in line
     report(folder, tmp_path / "page.html")
     said = (tmp_path / "page.html").read_text()
     said = said.replace('<span class="option">--ledger</span>', "--ledger")
@@ -173,9 +173,9 @@ def test_a_promise_that_was_pasted_in_is_not_believed_beside_a_ledger(doctored, 
 @pytest.mark.parametrize(
     ("members", "named"),
     [
-        ({"sequence.total": "40"}, "a sequence of 40 per 1h"),
-        ({"schedule.at": "3"}, "another schedule, which 'u1' does not follow"),
-        ({"schedule.name": "paced", "schedule.spreads": [100.0]}, "a schedule of paced"),
+        ({"sequence.total": "40"}, "promise: the ledger ke"),
+        ({"schedule.at": "3"}, "schedule: room for 2 answers in a block is stated, and it is 1"),
+        ({"schedule.name": "paced", "schedule.spreads": [100.0]}, "schedule: the ledger asks by another one"),
     ],
 )
 def test_another_promise_or_schedule_than_the_ledger_s_is_refused(members, named, doctored, world, tmp_path):

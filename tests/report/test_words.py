@@ -221,7 +221,7 @@ SCHEDULES = {
     "fewer answers than there are": lambda told: told["sequence"].update(per=None, steps=24 * DAYS, total="42"),
 }
 WORDS = {
-    "another step": "schedule: asked, or not asked, other than it says",
+    "another step": "and schedule: asked, or no",
     "none": "rows without an answer, and the statement says 0",
     "fewer answers than there are": "schedule: at most 7 answers of a person in a block, and room for 1",
     "every second day": "promise: more than 6 in a block, wherever it begins",

@@ -614,6 +614,7 @@ def require_confirmed(
 
 _OF_A_PART = (
     "rows",
+    "columns",
     "statement",
     "private",
     "epsilon",

@@ -226,6 +226,9 @@ def _release(name: str, model: str, policy: str, choices: str) -> Iterator[str]:
 
 def _questions() -> Iterator[str]:
     given = "--model map.npz --policy map-radius.json"
+    for model in _SPACES:
+        name = f"{model}-radius-support"
+        yield f"check-release {name}.parquet --model {model}.npz --policy {model}-radius.json --ledger {name}.db"
     yield "inspect map.npz --policy map-radius.json --epsilon 1 --steps 4 --states"
     yield f"account map-radius-support.db --temporal {given}"
     yield "account line-radius-support.db --temporal --model line.npz --policy line-radius.json"

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from dphmm.accounting.event import theorem_6_3
+from dphmm.accounting.records import in_short
 from dphmm.batch import Batch
 from dphmm.errors import DphmmError, InvalidInput, Refused
 from dphmm.evaluation.lonely import LonelyCost, Moved, cells_alone, lonely_cost, moved_states, only_merged, shown_error
@@ -199,7 +200,7 @@ def _errors(hull: SensitivityHull, options: Options, bias: float) -> dict[str, A
 
 def _promise(plan: Plan, options: Options, covered: CoveredDistance | None) -> dict[str, Any]:
     cost, says = theorem_6_3([plan.cost]), ReleaseStatement.says
-    facts = {"epsilon": str(options.epsilon), "constraint": str(options.constraint), "whole": {"varies": []}}
+    facts = {"epsilon": in_short(options.epsilon), "constraint": str(options.constraint), "whole": {"varies": []}}
     words = {name: " ".join(rendered(says[name], facts)) for name in ("edges", "lonely", "constraint")}
     return {
         "epsilon": f"{words['edges']} {words['lonely']}",
