@@ -189,7 +189,7 @@ REFUSED = {
     "one column more": (lambda t, s: t.assign(truth="x0y0"), "columns that no release has: truth"),
     "an answer off the lattice": (
         lambda t, s: t.assign(z_0="0.123"),
-        "z: got an answer off the lattice of the space",
+        "z_0: got an answer off the lattice of the space",
     ),
     "no number": (lambda t, s: t.assign(z_1="north"), "z_1: got 36 cells that cannot be read"),
     "rows twice": (lambda t, s: pd.concat([t, t]), "rows: 36 steps of a person stand twice"),

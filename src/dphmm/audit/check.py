@@ -588,19 +588,19 @@ def require_right(
 def require_confirmed(
     statement: ReleaseStatement,
     path: Path,
+    file: ReleasedFile,
     model: MarkovModel,
     space: StateSpace,
     policy: PolicyGraph | None,
     subjects: Subjects | None,
     ledger: Ledger | None = None,
 ) -> tuple[ReleaseStatement, list[str]]:
-    """The statement of a file without what nothing confirms, and what could not be compared.
+    """The statement of the ``file`` at a path without what nothing confirms, and what could not be compared.
 
     Without a policy these are a covered distance and what the policy is. Raises InvalidInput as `require_right`.
     """
     facts = facts_of(statement, model, space, policy, subjects)
-    users = [] if ledger is None else list(dict.fromkeys(ReleasedFile.read(path, space).users))
-    kept = None if ledger is None else ledger_rows(ledger, users)
+    kept = None if ledger is None else ledger_rows(ledger, list(dict.fromkeys(file.users)))
     name = statement_path(path).name
     left = require_right(statement, name, path, facts, kept)
     found = statement

@@ -255,7 +255,7 @@ def _made(
         raise InvalidInput("--policy", f"another policy than {name} names", "the policy of the release")
     refuse_choices(statement, path, "RELEASED")
     subjects = None if policy is None else _subjects(given, path, sha256, file, (model, policy, space), console)
-    statement, left = require_confirmed(statement, path, model, space, policy, subjects, ledger)
+    statement, left = require_confirmed(statement, path, file, model, space, policy, subjects, ledger)
     notes = []
     changed = changed_words(statement, statement_path(path), path, sha256)
     if changed is not None:

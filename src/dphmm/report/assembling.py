@@ -237,7 +237,7 @@ def read_report(
         setting = Setting.read(statement.choices | varies, model, policy, space, policies=chosen)
         subjects = Subjects(setting, initials, step_choices)
         statement.check_subjects(subjects)
-    statement = require_confirmed(statement, path, model, space, policy, subjects)[0]
+    statement = require_confirmed(statement, path, file, model, space, policy, subjects)[0]
     known = None if truth is None else truth_of(file, truth, model, space, None, member(statement, "answer"))
     with shown(progress, "report") as told:
         return release_report(
