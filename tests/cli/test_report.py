@@ -370,5 +370,5 @@ def test_people_whose_plans_were_not_made_again_are_told_of(released, of, tmp_pa
     monkeypatch.setattr(assembling, "FEW_PEOPLE", 2)
     monkeypatch.setattr(assembling, "MOST_COUNTED", 24)
     run(*of(released, tmp_path / "few.html"))
-    told = "Plans and estimates of 2 of 3 people were made again from public data"
+    told = "Plans of 2 of 3 people were made again from public data"
     assert told in (tmp_path / "few.html").read_text()
