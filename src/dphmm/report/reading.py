@@ -309,7 +309,7 @@ def read(
     """
     on_disk = is_path(released)
     with steady(checked_input(released, "released")) if on_disk else nullcontext("") as sha256:
-        table = table_of(released, text={"user", "plan", "estimate", "z"})
+        table = table_of(released, text={"user", "plan", "z"})
     missing = next((name for name in _NEEDED if name not in table.column_names), None)
     if missing is not None:
         raise InvalidInput("released", f"a table without the column {missing!r}", "a released file")
