@@ -495,7 +495,7 @@ class Asking(Part, frozen=True, kw_only=True):
 {% else %}At which steps a subject is asked follows from the model, public settings and what was published about the \
 subject before, never from where the subject is; at most {{ releases }} times {{ where or "in all" }}, at {{ steps }}.\
 {% endif +%}
-A row that is not asked has no answer: its estimate is what earlier answers and the model say, and costs nothing.
+A row that is not asked has no answer, and costs nothing.
 """,
     }
 
