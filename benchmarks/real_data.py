@@ -16,7 +16,7 @@ from pathlib import Path
 # Run as a script, the folder of this file is on the path, not the one above it.
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.real.errors import answers_of, blind_error, joined, mean_errors, stay_errors
+from benchmarks.real.errors import answers_of, blind_error, estimated, joined, mean_errors, stay_errors
 from benchmarks.real.inputs import INPUTS
 from benchmarks.real.matrix import Cell, cells, release_arguments
 from benchmarks.real.preparing import prepare
@@ -30,6 +30,7 @@ __all__ = [
     "answers_of",
     "cells",
     "drift_in",
+    "estimated",
     "joined",
     "mean_errors",
     "prepare",

@@ -22,9 +22,9 @@ from dphmm.plot.figures import can_draw, save
 
 # The package's own safe writing of files: there is no public name for it.
 from dphmm.storage.inputs import replacing
-from dphmm.storage.json_lines import Journal
 from dphmm.storage.tables import write_table
 from experiments.experiment import Cell, Experiment, Row, Settings, key_of, seed_of
+from experiments.journal import Journal
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -20,6 +20,7 @@ DATA = {
     "dphmm/py.typed",
     "dphmm/report/templates/page.css",
     "dphmm/report/templates/page.html",
+    "dphmm/report/templates/words.html",
     "dphmm/report/templates/page.js",
     "dphmm/statement/privacy-statement.schema.json",
 }

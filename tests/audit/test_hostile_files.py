@@ -38,9 +38,9 @@ DEEP = "[" * 100_000
 OF_OPTIONS = "UPDATE document SET text = ? WHERE id IN (SELECT options FROM session)"
 OF_PLANS = "UPDATE document SET text = ? WHERE id IN (SELECT description FROM plan)"
 HOSTILE = {
-    "an answer beyond 64 bits": ("UPDATE release SET z = ? WHERE t = 2", "9" * 60 + ",1", "ledger: not so"),
-    "an answer of one number": ("UPDATE release SET z = ? WHERE t = 2", "1", "ledger: not so"),
-    "an answer of three": ("UPDATE release SET z = z || ? WHERE t = 2", ",1", "ledger: not so"),
+    "an answer beyond 64 bits": ("UPDATE release SET z = ? WHERE t = 2", "9" * 60 + ",1", "ledger: not those of"),
+    "an answer of one number": ("UPDATE release SET z = ? WHERE t = 2", "1", "ledger: not those of"),
+    "an answer of three": ("UPDATE release SET z = z || ? WHERE t = 2", ",1", "ledger: not those of"),
     "an epsilon that takes years": ("UPDATE terms SET epsilon = ?", "1e999999999", "damaged"),
     "an account that takes years": ("UPDATE account SET epsilon = ?", "1e999999999", "damaged"),
     "deep options": (OF_OPTIONS, DEEP, "damaged"),

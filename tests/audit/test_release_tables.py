@@ -113,7 +113,7 @@ def notes_in_the_file(content, told):
 
 
 CHANGES = {
-    another_answer: "ledger: job 4: not so",
+    another_answer: "ledger: job 4: not those of",
     another_total: "sum of epsilons: job 4: totals.epsilon_sum",
     a_row_less: "rows: job 4: published.rows",
     no_statement: "statement: job 4: of another form",

@@ -256,12 +256,12 @@ def a_row_twice(frame):
 
 
 TAMPERED = {
-    changed_z: "ledger: not so",
+    changed_z: "ledger: not those of",
     off_the_lattice: "answers: not on the lattice",
-    another_plan: "ledger: not so",
+    another_plan: "ledger: not those of",
     an_extra_column: "columns: columns that no release has",
-    a_row_of_nobody: "ledger: not so",
-    a_user_of_nobody: "ledger: not so",
+    a_row_of_nobody: "ledger: not those of",
+    a_user_of_nobody: "ledger: not those of",
     an_estimate: "columns: columns that no release has",
     another_epsilon: "epsilon: another one",
     another_cost: "losses: they are others",
@@ -298,7 +298,7 @@ def test_an_answer_drawn_again_under_its_plan_is_convicted(tmp_path, options):
     assert (first.plan == second.plan).all() and not first.equals(second)
     assert again.check().code == 0
     verdict = one.tampered(lambda frame: second)
-    assert any(finding.startswith("ledger: not so") for finding in verdict.findings), verdict.findings
+    assert any(finding.startswith("ledger: not those of") for finding in verdict.findings), verdict.findings
 
 
 def test_a_dropped_row_is_told_by_the_statement(finished):
@@ -402,6 +402,21 @@ def test_a_file_changed_after_its_statement_is_convicted(finished):
     assert any("file.sha256" in finding for finding in finished.check().findings)
 
 
+@pytest.mark.parametrize(
+    ("name", "cells"),
+    [
+        ("epsilon", pa.array([[1.0]] * 2, pa.list_(pa.float64()))),
+        ("cost", pa.array([b"x"] * 2, pa.binary())),
+    ],
+)
+def test_a_column_of_another_kind_is_refused_in_words_of_ours(finished, name, cells):
+    table = finished.table.slice(0, 2)
+    pq.write_table(table.set_column(table.column_names.index(name), name, cells), finished.path)
+    with pytest.raises(InvalidInput) as caught:
+        finished.check()
+    assert caught.value.field == "released" and "/" not in str(caught.value)
+
+
 def test_notes_in_a_parquet_file_are_convicted(finished):
     pq.write_table(finished.table.replace_schema_metadata({"truth": "here"}), finished.path)
     verdict = finished.stated(lambda told: None)
@@ -488,7 +503,7 @@ def test_replayable_noise_that_is_not_stated_is_convicted(tmp_path):
 @pytest.mark.parametrize(
     ("sql", "words"),
     [
-        ("DELETE FROM release WHERE t = 3 AND session = 1", "ledger: not so"),
+        ("DELETE FROM release WHERE t = 3 AND session = 1", "ledger: not those of"),
         ("UPDATE terms SET cost = '1'", "for 1 and 1"),
         ("UPDATE terms SET cost = '1/0'", "ledger: a part is missing or of another form"),
         ("UPDATE terms SET epsilon = '1e999999999'", "ledger: a part is missing or of another form"),

@@ -113,11 +113,11 @@ def test_lines_have_the_form_of_the_first(tmp_path):
 @pytest.mark.parametrize(
     ("number", "members", "words"),
     [
-        (2, {"z_0": 77.0}, "ledger: not so"),
+        (2, {"z_0": 77.0}, "ledger: not those of"),
         (2, {"z_0": 1.5}, "answers: not on the lattice"),
-        (2, {"plan": "0" * 64}, "ledger: not so"),
-        (7, {"step": 44}, "ledger: not so"),
-        (7, {"user": "zed"}, "ledger: not so"),
+        (2, {"plan": "0" * 64}, "ledger: not those of"),
+        (7, {"step": 44}, "ledger: not those of"),
+        (7, {"user": "zed"}, "ledger: not those of"),
         (2, {"cost": 0.0}, "losses: they are others"),
     ],
 )

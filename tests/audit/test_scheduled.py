@@ -141,14 +141,21 @@ def test_a_row_asked_out_of_turn_is_convicted(tmp_path, schedule):
         table.loc[unasked, "cost"] = 1.0
 
     kinds = {
-        without_an_answer: "ledger: not so",
-        with_answer: "ledger: not so",
-        costly: "rows: user ",
+        without_an_answer: "ledger: not those of",
+        with_answer: "ledger: not those of",
+        costly: "rows: a cost without a plan",
     }
     assert not made.edited(lambda table: None).convicted
     for change, kind in kinds.items():
         verdict = made.edited(change)
         assert any(kind in finding for finding in verdict.findings), (change.__name__, verdict.lines)
+
+
+def test_a_second_query_is_not_convicted_where_nobody_knows_of_the_first(tmp_path):
+    """Its steps may be left out for answers to the other query, which the ledger alone has."""
+    Finished(tmp_path, PACED).ledger.close()
+    second = Finished(tmp_path, PACED, query="two")
+    assert second.check(ledger=False).findings == () and second.check().findings == ()
 
 
 def test_without_a_ledger_the_schedule_alone_convicts(tmp_path):

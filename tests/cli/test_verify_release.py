@@ -13,6 +13,7 @@ import csv
 import gzip
 import hashlib
 import json
+import math
 import re
 import shutil
 import sqlite3
@@ -34,7 +35,7 @@ PROGRAM = Path(verify_release.__file__)
 PUBLIC = ("--model", "model.npz", "--policy", "radius.json")
 BOX = ("--bbox", "10.0,50.0,10.056,50.036", "--cell", "1km", "--step", "5min", "--max-speed", "30km/h")
 
-WORDS = ("ok", "wrong", "stated", "not looked at")
+WORDS = ("ok", "wrong", "stated", "by facts", "not looked at")
 
 pytestmark = pytest.mark.replayed_words
 
@@ -155,7 +156,9 @@ def test_it_runs_where_nothing_is_installed_and_all_checks_of_a_right_release_ar
         [sys.executable, "-I", "-S", PROGRAM, *everything()], capture_output=True, text=True, check=False
     )
     assert done.stderr == "" and done.returncode == 0
-    assert all(line.startswith(("ok  ", "stated  ", "no file shows: ")) for line in done.stdout.splitlines())
+    assert all(
+        line.startswith(("ok  ", "stated  ", "by facts  ", "no file shows: ")) for line in done.stdout.splitlines()
+    )
     assert "losses: any two planned states lose at most" in done.stdout
 
 
@@ -787,3 +790,84 @@ def test_the_plain_form_needs_a_new_folder(folder, run):
 def test_without_a_ledger_a_release_is_not_convicted_and_not_acquitted(folder, run):
     said = run("check-release", "released.csv", "--model", "model.npz", code=5).stdout
     assert "nothing is wrong, and not everything was looked at" in said and "not looked at: ledger: " in said
+
+
+def low_digits(rows):
+    """The last digits of a place tell something: 1e-11 degrees are a thousandth of a millimetre."""
+    for number, row in enumerate(rows):
+        row["z_lat"] = repr(float(row["z_lat"]) + number * 1e-11)
+
+
+def one_answer_with_two_places(rows):
+    """By a last place of the float: less than rounding may be."""
+    for name in ("z_0", "z_1", "z_lat", "z_lon"):
+        rows[1][name] = rows[0][name]
+    rows[1]["z_lat"] = repr(math.nextafter(float(rows[0]["z_lat"]), 90))
+
+
+def nought_below_nought(rows):
+    rows[0]["cost"] = "-0"
+
+
+@pytest.mark.parametrize(
+    ("change", "check"), [(low_digits, "places"), (one_answer_with_two_places, "places"), (nought_below_nought, "rows")]
+)
+def test_digits_that_no_release_writes_are_convicted(folder, verify, change, check):
+    edit_rows(change)
+    code, found = verify(*everything())
+    assert code == 1 and lines_of(check, found["wrong"])
+
+
+def test_facts_are_believed_and_said_to_be(folder, verify):
+    """Whoever forges them and the statement alike is not called right by a program that cannot know."""
+    facts, forged = json.loads(Path("facts.json").read_text()), {"metres": 5000.0, "ground_metres": 4900.0}
+    assert facts["members"]["covered_distance"] != forged
+    facts["members"]["covered_distance"] = forged
+    Path("facts.json").write_text(json.dumps(facts))
+    edit_statement(lambda told: told.update(covered_distance=forged))
+    code, found = verify(*everything())
+    assert code == 0 and [line for line in found["by facts"] if "covered_distance" in line]
+    assert not [line for line in found["ok"] if "covered_distance" in line]
+
+
+def test_the_order_of_members_says_nothing(folder, verify):
+    path = Path("released.csv.privacy.json")
+    told = json.loads(path.read_text())
+    path.write_text(json.dumps(dict(reversed(told.items())), indent=2) + "\n")
+    code, found = verify(*everything())
+    assert code == 5 and [line for line in found["not looked at"] if "written in another way" in line]
+
+
+def test_rows_of_a_parquet_file_that_is_not_there_are_tied_to_nothing(folder, run, verify):
+    run("export", "released.csv", "-o", "released.parquet")
+    run("check-release", "released.parquet", "--model", "model.npz", "--plain", "of-parquet", code=5)
+    rows = ("of-parquet/rows.csv", "--statement", "released.parquet.privacy.json")
+    code, found = verify(*rows)
+    assert code == 5 and [line for line in found["not looked at"] if line.startswith("file: released.parquet is not")]
+    code, found = verify(*rows, "--facts", "of-parquet/facts.json")
+    assert code == 5 and [line for line in found["by facts"] if line.startswith("file: file.sha256")]
+
+
+@pytest.mark.parametrize("folder", ["planned"], indirect=True)
+def test_a_ledger_that_passes_its_promise_is_convicted(folder, verify):
+    """Its account and its text agree with the statement, and its rows do not keep what it says."""
+    with sqlite3.connect("ledger.db") as opened:
+        opened.execute("UPDATE terms SET epsilon = '100' WHERE epsilon IS NOT NULL")
+        opened.execute("UPDATE account SET cap_epsilon = NULL")
+    code, found = verify(*everything())
+    assert code == 1 and [line for line in lines_of("promise", found["wrong"]) if "the ledger has more of" in line]
+
+
+def test_choices_that_no_session_has_are_convicted(folder, verify):
+    own = {"steps": [[5001, 5001]], "epsilon": "1/3", "policy": None, "protection": None, "partners": None}
+    edit_statement(lambda told: told.update(varied={"names": ["epsilon"], "chosen": [own]}))
+    code, found = verify(*alone())
+    assert code == 1 and [line for line in lines_of("ledger", found["wrong"]) if "varies" in line]
+
+
+def test_a_schedule_of_many_words_is_not_read_for_ever(folder, verify):
+    at = ",".join(["1-500000"] * 2000)
+    asking = {"name": "planned", "at": at, "spreads": [], "releases": 1, "not_asked": 0}
+    edit_statement(lambda told: told.update(schedule=asking))
+    _, found = verify("released.csv")
+    assert lines_of("schedule", found["not looked at"]) == ["schedule: a schedule of 1-500000"]

@@ -25,11 +25,11 @@ from dphmm.statement.files import load_statement
 from dphmm.storage import models
 from dphmm.storage.geo_files import read_zones
 from dphmm.storage.importers import IMPORTERS
-from dphmm.storage.json_lines import Journal
 from dphmm.storage.private_tables import read_edges
 from dphmm.storage.public_tables import labels_by_state, read_costs, read_numbers, space_of_answers
 from dphmm.storage.tables import read_table
 from dphmm.stream import BadLine, parse_line
+from experiments.journal import Journal
 from faults.forging import model_members, write_members
 from faults.spoiled_files import PLT, parquet, plt, tarred, zipped
 from fuzz.archive_files import tar_of, zip_of
@@ -198,11 +198,11 @@ _VISITS = f"user,step,state\nv1,1,{STATE}_a\nv1,2,{STATE}_b\nv2,1,{STATE}_a\n".e
 _RELEASED = b"user,t,step,z_0,epsilon,cost,plan\nu1,2024-05-06T08:05:00Z,1,-3,1,inf,ab\n"
 _ANSWERS = (
     b'{"user": "u1", "t": "2024-05-06T08:05:00Z", "step": 1, "z_0": -3.0, "z_1": 0.0, '
-    b'"epsilon": 1.0, "cost": 2.5, "plan": "ab"}\n'
-    b'{"user": "u2", "t": "2024-05-06T08:05:00.5Z", "step": 7, "z_0": 2.0, "z_1": 1e-07, '
-    b'"epsilon": 0.5, "cost": 1.25, "plan": "cd"}\n'
+    b'"epsilon": 1.0, "cost": 2.5, "plan": "' + b"ab" * 32 + b'"}\n'
+    b'{"user": "u2", "t": "2024-05-06T08:05:00.5Z", "step": 7, "z_0": 2.0, "z_1": -4.0, '
+    b'"epsilon": 0.5, "cost": 1.25, "plan": "' + b"cd" * 32 + b'"}\n'
 )
-_ALONE = b'{"user": "u1", "step": 1, "z_0": -3.0, "z_1": 0.0, "epsilon": 1.0, "cost": 2.5, "plan": "ab"}\n'
+_ALONE = _ANSWERS.partition(b"\n")[0].replace(b'"t": "2024-05-06T08:05:00Z", ', b"") + b"\n"
 _BACKDROP = (
     b'{"type":"FeatureCollection","features":[{"type":"Feature","properties":{"name":"Lake"},"geometry":{"type":'
     b'"Polygon","coordinates":[[[10.001,50.001],[10.003,50.001],[10.003,50.003],[10.001,50.001]]]}},{"type":"Feature",'

@@ -69,8 +69,7 @@ def test_a_release_of_the_very_people_fitted_on_says_so(name, users, policy, pre
     assert json.loads(said.stdout)["model_people"] == "same"
     statement = json.loads((tmp_path / "released.parquet.privacy.json").read_text())
     assert statement["model"]["people"] == "same"
-    assert statement["not_private_because"]
-    assert statement["private"] is statement["promise"]["holds"] is False
+    assert statement["private"] is False and statement["reasons"] == ["fitted on released"]
 
 
 def test_with_another_truth_at_the_same_times_only_z_changes(prepared, matrix, run, tmp_path):

@@ -15,8 +15,8 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from dphmm.accounting.ledger import Ledger
+from dphmm.audit import verify_release
 from dphmm.audit.check import LEFT, OK, WRONG, CheckedRelease, check_release, look_beside_columns
-from dphmm.audit.verify_release import printable
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.graph import PolicyGraph
@@ -85,6 +85,8 @@ def check_release_table(
             statement = own / "statement.json"
             told = job.document.get("statement")
             told = told if isinstance(told, dict) else {}
+            # A commit has its members in an order of its own.
+            told = verify_release.in_order(told, verify_release.MEMBERS)
             statement.write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
             one = check_release(rows, model, policy, space, ledger=kept, statement=statement, plain=own, **given)
             said = [line for line in one.checks if line[:2] != (LEFT, "file")]
@@ -111,7 +113,7 @@ def _damage(table: ReleaseTable, job: Committed) -> str:
     try:
         check_files(table.data, job, None)
     except InvalidInput as error:
-        return printable(str(error))
+        return verify_release.printable(str(error))
     return ""
 
 
@@ -128,7 +130,13 @@ def _rows(table: ReleaseTable, job: Committed) -> tuple[pa.Table, list[tuple[str
     axes = sum(name.startswith(f"{PREFIX}z_") for name in own)
     others = [*sorted(own - set(ledger_columns(axes))), *sorted(job.document.keys() - _MEMBERS)]
     if others:
-        checks.append((WRONG, "columns", printable(f"columns or members of the commit that no release has: {others}")))
+        checks.append(
+            (
+                WRONG,
+                "columns",
+                verify_release.printable(f"columns or members of the commit that no release has: {others}"),
+            )
+        )
     checks.append((OK, "file", "the commit names each file by its SHA-256, and holds the statement"))
     checks.append((LEFT, "bytes", "of the columns of the ledger the values are compared, and not how they are written"))
     rows = rows.select([name for name in rows.column_names if name not in own])

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 
 _FORBIDDEN, _HASH = re.compile(FORBIDDEN), re.compile("[0-9a-f]{64}")
-#: How far a place in degrees may be from the answer it is of: rounding, and no more.
-_DEGREES = 1e-9
+#: How many last places of a float a place in degrees may be from the answer it is of: rounding, and no more.
+_LAST_PLACES = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,7 +158,8 @@ class ReleasedFile:
         if isinstance(space, MapSpace):
             for name, due in zip(("z_lat", "z_lon"), space.to_latlon(z), strict=True):
                 places, none = decimals(table.column(name), name)
-                if not (np.abs(places[asked] - due) <= _DEGREES).all() or not none[~asked].all():
+                near = np.abs(places[asked] - due) <= _LAST_PLACES * np.spacing(np.abs(due))
+                if not near.all() or not none[~asked].all():
                     raise InvalidInput(name, "places that are not those of z", "places as released")
 
 

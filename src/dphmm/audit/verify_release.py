@@ -6,11 +6,12 @@ It shares no code with dphmm, imports the standard library alone, and runs nothi
 released file (.csv, .csv.gz, or the lines of a stream, .jsonl or .ndjson) with its privacy statement, and any of the
 public inputs, and computes again what can be computed from them, with whole numbers and fractions. Facts of the
 statement are compared as they are. Each check prints one line: ok, wrong, stated (the statement says so, and no file
-shows it), or not looked at, with the figure. `dphmm check-release` prepares what this program needs and cannot make:
-the rows of a Parquet file as CSV, the plans, and facts that follow from model and policy (plans.json, facts.json).
+shows it), by facts (so says --facts, which is believed), or not looked at, with the figure. `dphmm check-release`
+prepares what this program needs and cannot make: the rows of a Parquet file as CSV, the plans, and facts that follow
+from model and policy (plans.json, facts.json). Believe facts of your own, or of somebody whom you would believe anyhow.
 
-Exit code 0: every check is ok. 1: one is wrong. 2: a file cannot be read. 5: none is wrong, and something was not
-looked at.
+Exit code 0: no check is wrong or left out. 1: one is wrong. 2: a file cannot be read. 5: none is wrong, and something
+was not looked at.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ NANO = 10**9
 SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86400}
 MAPS = ("grid", "h3", "zones")
 #: Degrees may differ by rounding.
-DEGREES = 1e-9
+DEGREES = 1e-12
 #: Chances of a law of moves that are the same.
 ALIKE = 1e-12
 #: Pairs of states that are looked at one by one.
@@ -56,6 +57,8 @@ MOST_BYTES, MOST_OPERATIONS, MOST_NAMED = 2**31, 10**10, 10**6
 #: Exit codes.
 OK, WRONG, UNREADABLE, NOT_LOOKED_AT = 0, 1, 2, 5
 _TRUE, _OTHER, _STATED, _LEFT = "ok", "wrong", "stated", "not looked at"
+#: What the program that made the facts has computed, or looked at.
+BY_FACTS = "by facts"
 #: What no file shows.
 NOT_CHECKED = (
     "no file shows: whether noise was drawn freshly; whether the ledger is honest; whom the model was fitted on; "
@@ -101,8 +104,8 @@ class Report:
     def add(self, word: str, check: str, figure: str) -> None:
         self.lines.append((word, check, printable(figure)))
 
-    def require(self, right: bool, check: str, figure: str, wrong: str | None = None) -> bool:
-        self.add(_TRUE if right else _OTHER, check, figure if right or wrong is None else wrong)
+    def require(self, right: bool, check: str, figure: str, wrong: str | None = None, word: str = _TRUE) -> bool:
+        self.add(word if right else _OTHER, check, figure if right or wrong is None else wrong)
         return right
 
     def require_none(self, odd: Sequence[Any], check: str, figure: str, wrong: str) -> bool:
@@ -112,7 +115,7 @@ class Report:
     def leave(self, check: str, why: str, key: str = "") -> None:
         """What is not looked at here."""
         known = self.elsewhere.get(key) if key else None
-        self.add(_LEFT if known is None else _TRUE, check, why if known is None else known)
+        self.add(_LEFT if known is None else BY_FACTS, check, why if known is None else known)
 
     @property
     def code(self) -> int:
@@ -240,7 +243,7 @@ def spelled(name: str, text: str) -> bool:
         return _TIME.fullmatch(text) is not None
     if text == "" or not _NUMBERS.fullmatch(name):
         return True
-    if not _FLOAT.fullmatch(text) or len(text) > 400:
+    if not _FLOAT.fullmatch(text) or len(text) > 400 or (text[0] == "-" and float(text) == 0):
         return False
     short = repr(float(text))
     if "e" in short or "e" in text:
@@ -440,6 +443,7 @@ _HASH, _NAME, _ANY = re.compile("[0-9a-f]{64}"), re.compile(r"[^\x00-\x1f]{1,400
 _FRACTION = re.compile("[0-9]+(/[1-9][0-9]*)?")
 _TOTAL = re.compile(r"(about )?[0-9.e+\-/]{1,60}|unbounded")
 _KIND = re.compile("categorical|complete|edges|knn|radius|transition|union")
+_VERSION = re.compile(r"[0-9]{1,4}(\.[0-9]{1,4}){1,3}((a|b|rc|\.post|\.dev)[0-9]{1,4})?")
 _POLICY = {"kind": _KIND, "parameters": (dict, None), "sha256": _HASH}
 REASONS = {
     False: ("replayable bits", "fitted on released"),
@@ -454,7 +458,7 @@ _ASKED = re.compile(f"auto|{'|'.join(MECHANISMS)}|made-table:[0-9a-f]{{64}}")
 _LENGTH = (int, None)
 MEMBERS: dict[str, Any] = {
     "format": (FORMAT,),
-    "software": {"name": ("dphmm",), "version": re.compile("[0-9]+[.][0-9A-Za-z.+]{1,36}")},
+    "software": {"name": ("dphmm",), "version": _VERSION},
     "algorithm_version": int,
     "private": (True, False, "unknown"),
     "reasons": [tuple(code for codes in REASONS.values() for code in codes)],
@@ -570,6 +574,31 @@ def faults(found: Any, form: Any, path: str = "") -> Iterator[str]:
         yield path
 
 
+def in_order(found: Any, form: Any) -> Any:
+    """A statement with its members in the order in which they are written."""
+    inner = [one for one in form if isinstance(one, dict)] if isinstance(form, tuple) else []
+    form = inner[0] if inner else form
+    if isinstance(form, list) and isinstance(found, list):
+        return [in_order(one, form[0]) for one in found]
+    if not (isinstance(form, dict) and isinstance(found, dict)):
+        return found
+    known = [(name.removesuffix("?"), told) for name, told in form.items()]
+    return {name: in_order(found[name], told) for name, told in known if name in found}
+
+
+def most_within(promise: Mapping[str, Any], spent: list[tuple[int, Any]]) -> Any:
+    """The largest sum of (step, epsilon) within the steps, any window, or a block of a promise in steps."""
+    spent, window = sorted(spent), promise.get("window")
+    if window is not None:
+        added = [0, *accumulate(e for _, e in spent)]
+        ends = [bisect_left(spent, (t + window, 0)) for t, _ in spent]
+        return max((added[end] - added[first] for first, end in enumerate(ends)), default=0)
+    of_block, length = Counter[int](), promise.get("per") or MOST_OPERATIONS
+    for t, e in spent:
+        of_block[(t - 1 + promise.get("passed", 0)) // length] += e
+    return max(of_block.values(), default=0)
+
+
 def clock(stated: dict[str, Any]) -> tuple[int, int]:
     """Of blocks of a time how many seconds one has, and by how many the clock is ahead of UTC. Raises Unknown."""
     number = re.fullmatch("([0-9]{1,9})(s|min|h|d)", str(stated.get("per")))
@@ -622,6 +651,8 @@ class Model:
             self.begins = self.start
             self.n, self.dimension = shape
             d = self.dimension
+            if d < 1 or self.n * d != len(flat):
+                raise ValueError("states without answers")
             self.own: list[Point] = [tuple(flat[i * d : i * d + d]) for i in range(self.n)]
             self._require_chain()
             self.merges: list[list[int]] = []
@@ -1354,25 +1385,23 @@ class Checker:
             found = found.get(name) if isinstance(found, dict) else None
         return found
 
-    def same(self, check: str, path: str, due: Any) -> bool:
+    def same(self, check: str, path: str, due: Any, word: str = _TRUE) -> bool:
         """One member of the statement against what was computed."""
         stated = self.stated(path)
         wrong = f"{path} is {str(due)[:70]}, and the statement says {str(stated)[:70]}"
-        return self.report.require(alike(stated, due), check, f"{path} is {str(due)[:70]}", wrong)
+        return self.report.require(alike(stated, due), check, f"{path} is {str(due)[:70]}", wrong, word)
 
     def rows(self) -> None:
         file = self.file
         self.report.require(len(file) > 0, "rows", f"{len(file):,} rows of {len(file.users):,} people", "no row")
         twice = len(file) - len(set(zip(file.user, file.step, strict=True)))
         self.report.require(not twice, "rows", "each person and step once", f"{twice} steps of a person stand twice")
-        if not file.stream and len(file):
-            blocks = sum(one != two for one, two in pairwise(file.user)) + 1
-            ordered = blocks == len(file.users) and all(
-                a < b for rows in file.users.values() for a, b in pairwise([file.step[row] for row in rows])
-            )
-            self.report.require(
-                ordered, "rows", "in the order of person and step", "in an order that may say something"
-            )
+        blocks = sum(one != two for one, two in pairwise(file.user)) + 1
+        ordered = all(a < b for rows in file.users.values() for a, b in pairwise([file.step[row] for row in rows]))
+        ordered &= file.stream or blocks <= max(1, len(file.users))
+        figure = "those of a person by step" + ", one after another" * (not file.stream)
+        self.report.require(ordered, "rows", figure, "in an order that may say something")
+        self.report.add(_STATED, "rows", "the order of people: that of the data")
         odd = []
         for name, column in file.cells.items():
             wrong = {text for text in set(column) if not spelled(name, text)}
@@ -1388,7 +1417,7 @@ class Checker:
         )
         stated = zip(file.asked, file.epsilon, file.cost, strict=True)
         odd = [file.where(row) for row, (asked, *spent) in enumerate(stated) if not asked and spent != [0.0, 0.0]]
-        self.report.require(not odd, "rows", "no row without a plan costs anything", some(odd))
+        self.report.require_none(odd, "rows", "no row without a plan costs anything", "a cost without a plan")
 
     def column_names(self) -> None:
         if self.statement is None and self.model is not None:
@@ -1419,7 +1448,7 @@ class Checker:
                 why = "written again from its values it is another file: what quoting, digits, ends of lines or packing"
                 self.report.leave("bytes", f"{why} say is not looked at")
         if self.statement_text:
-            text = json.dumps(self.statement, indent=2, ensure_ascii=True) + "\n"
+            text = json.dumps(in_order(self.statement, MEMBERS), indent=2, ensure_ascii=True) + "\n"
             if text.encode() == self.statement_text:
                 self.report.add("ok", "bytes", f"of the statement: {again}")
             else:
@@ -1432,8 +1461,8 @@ class Checker:
         wrong = f"of another form: {some(odd)}"
         self.report.require(not odd, "statement", "all of its members are those of a release", wrong)
         self._written()
-        stated = ["software.version", "randomness.words", *["query", "answer"] * (self.ledger is None)]
-        self.report.add("stated", "statement", ", ".join(stated))
+        for name in ("software.version", "randomness.words", *["query", "answer"] * (self.ledger is None)):
+            self.report.add(_STATED, "statement", f"{name} is {str(self.stated(name))[:60]}")
 
     def counts(self) -> None:
         """Which file the statement is about, and how many rows, people and plans it has."""
@@ -1450,17 +1479,20 @@ class Checker:
         self.same("plans", "plans.hashes", hashes if len(hashes) <= 1000 else None)
         chosen = self.stated("mechanism.chosen")
         right = sum(chosen.values()) == len(self.file) - unasked and chosen.keys() <= {*MECHANISMS}
-        self.report.require(right, "answers", f"mechanisms answered {sum(chosen.values()):,} rows, as stated")
+        wrong = "mechanisms that answered other numbers of rows, or that there are not"
+        self.report.require(right, "answers", f"mechanisms answered {sum(chosen.values()):,} rows, as stated", wrong)
 
     def _of_file(self) -> None:
         """Which file the statement is about."""
         own = {"name": "-" if self.file.stream else self.file.name, "sha256": self.file.sha256}
-        due = self.facts.get("file", own)
+        due, name = self.facts.get("file", own), str(self.stated("file.name"))
         if due is None:
             self.report.leave("file", "a table has no bytes, so whether the statement is about these answers", "file")
-            return
-        self.same("file", "file.name", due["name"])
-        self.same("file", "file.sha256", due["sha256"])
+        elif "file" not in self.facts and name.endswith(".parquet"):
+            self.report.leave("file", f"{name[:60]} is not here: whether these are its rows, dphmm export tells")
+        else:
+            for member in ("name", "sha256"):
+                self.same("file", f"file.{member}", due[member], BY_FACTS if "file" in self.facts else _TRUE)
 
     def _written(self) -> None:
         """Exact numbers as they are written."""
@@ -1676,13 +1708,9 @@ class Checker:
         if late is not None:
             self.report.add("wrong", "promise", f"an answer after the last step: {file.where(late)}")
             return
-        worst = 0
         if window is not None:
-            for rows in file.users.values():
-                spent = sorted((file.step[row], units[row]) for row in rows)
-                added = [0, *accumulate(e for _, e in spent)]
-                ends = [bisect_left(spent, (t + window, 0)) for t, _ in spent]
-                worst = max([worst, *(added[end] - added[first] for first, end in enumerate(ends))])
+            spent = ([(file.step[row], units[row]) for row in rows] for rows in file.users.values())
+            worst = max((most_within(stated, each) for each in spent), default=0)
         else:
             of_block = Counter[tuple[str, int]]()
             for user, (block, _), e in zip(file.user, self._blocks(stated), units, strict=True):
@@ -1722,7 +1750,19 @@ class Checker:
             if kept is None or kept.promise is None or kept.promise != self._in_steps(stated, kept):
                 odd.append(f"{user!r} to {in_words(kept and kept.promise)}")
         figure = f"the ledger keeps all {len(self.file.users):,} people to it, over all their queries and files"
-        self.report.require(not odd, "promise", figure, f"the ledger keeps {some(odd)}")
+        if not self.report.require(not odd, "promise", figure, f"the ledger keeps {some(odd)}"):
+            return
+        spent: dict[str, list[tuple[int, Fraction]]] = defaultdict(list)
+        for user, _, t, _, z, _, epsilon, *_ in self._stored[1]:
+            if z is not None and user in self.kept:
+                spent[user].append((t, exact(epsilon)))
+        over = [repr(user) for user, own in spent.items() if not self._keeps(self.kept[user].promise or {}, own)]
+        self.report.require_none(over, "promise", "what the ledger has of them keeps it", "the ledger has more of")
+
+    @staticmethod
+    def _keeps(promise: Mapping[str, Any], spent: list[tuple[int, Fraction]]) -> bool:
+        late = promise.get("steps") is not None and max(spent)[0] > promise["steps"]
+        return not late and most_within(promise, spent) <= exact(promise["total"])
 
     def _in_steps(self, stated: dict[str, Any], kept: KeptSession) -> dict[str, Any] | None:
         """A stated promise as a ledger keeps it, in steps of one person; None where nothing says when these begin."""
@@ -1780,11 +1820,12 @@ class Checker:
             wrong = f"{unasked} rows without an answer, and no schedule"
             self.report.require(not unasked, "schedule", "every row has an answer", wrong)
             return
-        named: set[int] = set()
+        named, work = set[int](), 0
         for part in stated["at"].split(","):
             first, _, last = part.partition("-")
             low, high = int(first), int(last or first)
-            if not 0 < low <= high or high - low + len(named) > MOST_NAMED:
+            work += high - low + 1
+            if not 0 < low <= high or work > MOST_NAMED:
                 raise Unknown(f"a schedule of {part[:40]}")
             named |= set(range(low, high + 1))
         promise = self.stated("sequence") or {}
@@ -1870,7 +1911,7 @@ class Checker:
         """Members that follow from model and policy, and are computed by the program that made the facts."""
         for path, due in self.facts.items():
             if path not in ("file", "sequence.couples"):
-                self.same("members", path, due)
+                self.same("members", path, due, BY_FACTS)
         for path in (*_BY_FACTS, *(f"learning.{name}" for name in self.stated("learning") or ())):
             if path not in self.facts and self.stated(path) is not None:
                 self.report.leave("members", f"{path} is not computed here: dphmm check-release compares it")
@@ -1926,20 +1967,18 @@ class Checker:
             return
         if self.model is None:
             raise Unknown("degrees of the answers: no --model")
-        odd, known = [], dict[tuple[str, ...], bool]()
+        odd, known = [], dict[tuple[str, str], tuple[str, str]]()
         columns = [self.file.cells[f"z_{axis}"] for axis in ("0", "1", "lat", "lon")]
-        for row, stated in enumerate(zip(*columns, strict=True)):
-            if stated not in known:
-                known[stated] = stated == ("", "", "", "") or self._is_place(*map(float, stated))
-            if not known[stated]:
+        for row, (x, y, lat, lon) in enumerate(zip(*columns, strict=True)):
+            # Last digits of a place would say something if an answer had several.
+            if known.setdefault((x, y), (lat, lon)) != (lat, lon):
                 odd.append(self.file.where(row))
-        figure = f"degrees are those of the metres, to {DEGREES:g}"
-        self.report.require_none(odd, "places", figure, "they are others")
-
-    def _is_place(self, x: float, y: float, lat: float, lon: float) -> bool:
-        assert self.model is not None
-        due = self.model.degrees(x, y)
-        return abs(due[0] - lat) <= DEGREES and abs(due[1] - lon) <= DEGREES
+        for (x, y), (lat, lon) in known.items():
+            due = self.model.degrees(float(x), float(y)) if x and y and lat and lon else ()
+            near = all(abs(a - float(b)) <= DEGREES for a, b in zip(due, (lat, lon), strict=False))
+            odd += [] if near and (due or not (x or y or lat or lon)) else [f"{lat}, {lon} of {x}, {y}"]
+        figure = f"each answer has one, and its degrees are those of its metres, to {DEGREES:g}"
+        self.report.require_none(odd, "places", figure, "not those of the answers")
 
     def of_plans(self) -> None:
         named = sorted({*self.file.plan} - {""})
@@ -2136,6 +2175,8 @@ class Checker:
             # A session that was given states one by one has no rule of rows.
             kept = {one.options[name] for one in self.kept.values() if name in one.options}
             odd += [f"{name} {str(other)[:40]}" for other in kept - {value} if value is not None]
+        names = {one.options.get("varies", "") for one in self.kept.values()}
+        odd += [f"varies {name[:40]!r}" for name in names if {*name.split(",")} - {""} != self._varies]
         figure = "sessions of these people have the choices that are stated"
         self.report.require_none(odd, "ledger", figure, "sessions have other choices than the stated")
         seconds = self.stated("model.step_seconds")
@@ -2175,12 +2216,12 @@ class Checker:
                 odd.append(file.where(row))
             elif asked:
                 replayable += not found[2]
-        self.report.require_none(odd, "ledger", f"{len(file):,} rows with the same answer and plan", "not so")
+        self.report.require_none(odd, "ledger", f"{len(file):,} rows with the same answer and plan", "not those of")
         if replayable:
             why = "whoever knows the seed can take the noise away, so nothing is promised"
             self.report.leave("ledger", f"{replayable:,} answers were drawn from replayable bits: {why}")
         else:
-            self.report.add("ok", "ledger", "it says that all noise was the operating system's")
+            self.report.add("ok", "ledger", "it says that no noise can be replayed")
         self._accounts(stated, accounts)
         self._charges(stated)
         self.same("ledger", "randomness.replayable_rows", replayable)

@@ -96,7 +96,9 @@ class Reading(Part, frozen=True, kw_only=True, eq=False):
 {% if begin is none %}steps {{ steps[0] }} to {{ steps[1] }}{% else %}{{ begin }} to {{ end }}{% endif +%}
 """,
         "promised": """
-{% if private is none %}
+{% if changed %}
+nothing of this file: {{ changed }}
+{% elif private is none %}
 nothing says under which promise the answers were published: the privacy statement does not lie beside the file
 {% elif private is not true %}
 {{ "nothing" if private is false else "it is not known whether anything is promised" }}: {{ statement.why }}

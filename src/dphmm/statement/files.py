@@ -8,20 +8,24 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from dphmm.errors import InvalidInput
 from dphmm.statement.parts import StatedFile, document, typed
-from dphmm.statement.query import QueryStatement
 from dphmm.statement.release import FORMAT, LONGEST_VALUE, WRITTEN, ReleaseStatement
-from dphmm.statement.synthetic import SyntheticStatement
 from dphmm.storage.inputs import PathLike, checked_input, checked_output, file_digest, replacing, steady
 from dphmm.storage.released import as_released
 from dphmm.storage.tables import read_table, write_table
 
-AnyStatement: TypeAlias = ReleaseStatement | QueryStatement | SyntheticStatement
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    from dphmm.statement.query import QueryStatement
+    from dphmm.statement.synthetic import SyntheticStatement
+
+    AnyStatement: TypeAlias = ReleaseStatement | QueryStatement | SyntheticStatement
 
 
 def write_statement(release: PathLike, statement: AnyStatement) -> Path:
