@@ -167,7 +167,7 @@ def test_another_ledger_is_convicted(released, town, tmp_path, run, release_of):
     run(*release_of(town, tmp_path))
     checked = ("check-release", released / "released.csv", "--model", town / "model.npz")
     assert "nothing is wrong" in run(*checked, "--ledger", released / "ledger.db").stdout
-    assert "wrong: ledger: not so" in run(*checked, "--ledger", tmp_path / "ledger.db", code=1).stdout
+    assert "wrong: ledger: not those of" in run(*checked, "--ledger", tmp_path / "ledger.db", code=1).stdout
 
 
 @pytest.mark.parametrize(

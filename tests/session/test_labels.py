@@ -256,7 +256,7 @@ def test_an_audit_passes_what_was_released_and_convicts_what_was_changed():
         return kinds(changed)
 
     other = next(name for name in NAMES if name != table.z[1])
-    assert "ledger: not so" in str(with_cell("z", other))
+    assert "ledger: not those of" in str(with_cell("z", other))
     assert "columns that no release has" in str(with_cell("estimate", NAMES[0]))
     assert "answers: not one of the labels" in str(with_cell("z", "home"))
 
