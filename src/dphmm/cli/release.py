@@ -406,6 +406,7 @@ def _tables(given: Mapping[str, Any]) -> str:
 def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
     """Print what a release would do; returns the exit code."""
     from dphmm.evaluation.inspection import release_preview
+    from dphmm.statement.release import CoveredDistance
     from dphmm.statement.warnings import release_warnings
 
     check_outputs(given)
@@ -432,8 +433,6 @@ def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
         for plan in document["plans"]:
             lines.append((f"plan of step {plan['step']}", plan_words(plan, document["answer_unit"])))
         sums = most if least_each == most_each else "at most "
-        from dphmm.statement.release import CoveredDistance
-
         lines += covered_rows(CoveredDistance.of(batch.subjects.policies, batch.setting.space), most_each)
         lines.append(
             (
