@@ -1,7 +1,7 @@
 """A cluster on which tasks, executors and drivers die: what can be read has one answer for each key, or nothing.
 
-Two drivers do what is to be seen: a driver that dies takes no part in what comes after it. What attempts wrote is
-compared by its bytes: equal, whichever of them is taken.
+Three drivers do what is to be seen: a driver that dies takes no part in what comes after it, and a cluster has a driver
+of its own. What attempts wrote is compared by its bytes: equal, whichever of them is taken.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import json
 import os
 import re
 import secrets
+import signal
 import struct
 import subprocess
 import sys
@@ -45,8 +46,11 @@ RELEASED = {"rows": EXPECTED, "entry": 2}
 CLUSTER = "local-cluster[2,1,1024]"
 
 
-def drive(folder, *sessions):
-    """What a driver of its own told of each job (nothing of that in which it died), and all that it printed."""
+def drive(folder, *sessions, ends=0):
+    """What a driver of its own told of each job (nothing of that in which it died), and all that it printed.
+
+    Where it ends otherwise than with ``ends``, what it printed last says why.
+    """
     try:
         import pyspark  # noqa: F401
     except ImportError:
@@ -69,6 +73,7 @@ def drive(folder, *sessions):
         text=True,
         timeout=1500,
     )
+    assert done.returncode == ends, done.stdout[-8000:]
     lines = [json.loads(line.removeprefix("TOLD ")) for line in done.stdout.splitlines() if line.startswith("TOLD ")]
     return {line.pop("what"): line for line in lines}, done.stdout
 
@@ -84,9 +89,9 @@ class Drivers(NamedTuple):
 
 @pytest.fixture(scope="module")
 def drivers(tmp_path_factory):
-    """One driver that dies before it commits, then one that does all the rest, and dies in the end."""
+    """A driver that dies before it commits, one that does the rest and dies in the end, and one of a cluster."""
     folder = tmp_path_factory.mktemp("drivers")
-    first, out = drive(folder, ("local[2,4]", {}, "before commit"))
+    first, out = drive(folder, ("local[2,4]", {}, "before commit"), ends=-signal.SIGKILL)
     assert first == {}, out[-2000:]
     left = ReleaseTable.open(folder / "before commit" / "table")
     died = (left.read().num_rows, len(list(left.data.iterdir())))
@@ -107,12 +112,12 @@ def drivers(tmp_path_factory):
         ("local[2,4]", shown, "marked"),
         # A session takes seconds until its workers have loaded all: what no page is compared after shares one.
         ("local[2,4]", shown, "marked otherwise", "once more", "raise", "worker", "changed"),
-        # Settings of the first session are those of later ones that say nothing else: what is safe comes after.
         ("local-cluster[0,1,1024]", {}, "unsafe"),
-        (CLUSTER, {**shown, **SAFE}, "marked on a cluster", "executor"),
         ("local[2,4]", {}, "before clean"),
+        ends=-signal.SIGKILL,
     )
-    return Drivers(folder, told, out, died)
+    on_a_cluster, more = drive(folder, (CLUSTER, {**shown, **SAFE}, "marked on a cluster", "executor"))
+    return Drivers(folder, told | on_a_cluster, out + more, died)
 
 
 def attempts(folder):
