@@ -40,4 +40,4 @@ def test_what_is_public_is_said_before_anything_is_drawn(ending, run, release_of
     assert len(told) == 3
     assert SAME in told[0]
     assert TRAPPED in told[1]
-    assert told[2].startswith("interrupted: at least 0 releases")
+    assert told[2].startswith("interrupted: 0 releases of this run are stored")

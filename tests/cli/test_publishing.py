@@ -18,6 +18,7 @@ from dphmm.accounting import MemoryLedger
 from dphmm.accounting.publication import total_replaced
 from dphmm.errors import BudgetExceeded, InvalidInput
 from dphmm.storage.ledger import open_ledger
+from dphmm.storage.ledger.sqlite import SqliteLedger
 
 STATES = "alpha,beta,gamma,delta"
 SEQUENCES = [np.array([0, 1, 1]), np.array([1, 0])]
@@ -117,6 +118,23 @@ class TestFit:
         assert "another file than the ledger" in run(*line, "--ledger", tmp_path / "m.npz", code=2).stderr
         hidden = ("--states", 2, "--symbols", "state", "--ledger", tmp_path / "l.db")
         assert "--seed: got nothing" in run(*line[:4], *hidden, code=2).stderr
+
+    def test_interrupted_it_tells_whether_the_result_is_stored(self, fit, tmp_path, monkeypatch):
+        commit = SqliteLedger._commit
+
+        def interrupted(self, *args):
+            raise KeyboardInterrupt
+
+        def interrupted_after(self, *args):
+            commit(self, *args)
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(SqliteLedger, "_commit", interrupted)
+        assert "interrupted: the result is not stored" in fit(code=130).stderr
+        monkeypatch.setattr(SqliteLedger, "_commit", interrupted_after)
+        assert "interrupted: the result is stored and paid for" in fit(code=130).stderr
+        monkeypatch.undo()
+        assert "nothing was drawn or spent" in fit().stderr
 
     def test_a_seed_promises_nothing(self, fit, tmp_path):
         fit("--seed", 5)

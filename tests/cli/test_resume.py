@@ -107,6 +107,26 @@ def test_interrupted_inside_a_transaction_nothing_of_it_stays(town, tmp_path, ru
     assert len(stored_answers(tmp_path / "ledger.db")) == 10
 
 
+def test_interrupted_after_a_commit_it_tells_what_this_run_stored(town, tmp_path, run, release_of, monkeypatch):
+    """The loop has not heard of its last commit; what was stored before the run is not of it."""
+    commit, commits = SqliteLedger._commit, []
+
+    def interrupted(self, *args):
+        commit(self, *args)
+        commits.append(1)
+        if len(commits) in (3, 7):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("dphmm.batch.CHUNK", 5)
+    monkeypatch.setattr(SqliteLedger, "_commit", interrupted)
+    first = run(*release_of(town, tmp_path), code=130)
+    stored = len(stored_answers(tmp_path / "ledger.db"))
+    assert f"interrupted: {stored} releases of this run are stored in ledger.db" in first.stderr
+    again = run(*release_of(town, tmp_path), "--resume", code=130)
+    more = len(stored_answers(tmp_path / "ledger.db")) - stored
+    assert stored > 0 and more > 0 and f"interrupted: {more} releases of this run are stored" in again.stderr
+
+
 def test_a_finished_release_resumed_is_the_same_file_and_costs_nothing(town, tmp_path, run, release_of):
     arguments = release_of(town, tmp_path)
     run(*arguments)

@@ -146,8 +146,8 @@ def test_releases_that_fail_or_are_stopped_repeat_no_secret(scene):
         "database": ("an exception", "DatabaseError: a database that failed"),
         "logged": ("0", "an error that somebody logs"),
         "dump": ("0", "(most recent call first)"),
-        "SIGINT": ("130", "interrupted: at least 0 releases are stored"),
-        "SIGTERM": ("143", "interrupted: at least 0 releases are stored"),
+        "SIGINT": ("130", "interrupted: 0 releases of this run are stored"),
+        "SIGTERM": ("143", "interrupted: 0 releases of this run are stored"),
         "full:20000": ("1", "error: "),
     }
     told = scene.run(*((fault, release("town", f"{fault[:8]}.db", f"{fault[:4]}.csv")) for fault in faults))

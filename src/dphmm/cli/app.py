@@ -61,7 +61,7 @@ COMMANDS = {
 #: Where a context keeps what was typed.
 _TYPED = "dphmm.typed"
 _WRITES_NOTHING = ("inspect", "leakage", "audit", "account")
-_KEEPS_A_LEDGER = ("release", "demo")
+_KEEPS_A_LEDGER = ("release", "run", "demo")
 #: Errors with a line of their own, whether or not somebody asked to stop.
 _ANSWERED = (click.ClickException, click.Abort, click.exceptions.Exit, DphmmError, Interrupted, OutputClosed, OSError)
 

@@ -11,7 +11,7 @@ import click
 
 from dphmm._checks import exact_epsilon
 from dphmm.accounting.event import NotPrivateEvent
-from dphmm.cli.console import Row
+from dphmm.cli.console import Interrupted, Row
 from dphmm.cli.options import new_output
 from dphmm.errors import InvalidInput
 from dphmm.storage.ledger import COMMANDS, open_ledger
@@ -76,7 +76,13 @@ def opened_ledger(given: Mapping[str, Any]) -> Iterator[Ledger | None]:
         if cap is not None:
             with ledger.transaction() as transaction:
                 transaction.bind_publications(cap)
-        yield ledger
+        before = len(ledger.publications())
+        try:
+            yield ledger
+        except KeyboardInterrupt as stop:
+            stored = len(ledger.publications()) > before
+            told = "is stored and paid for; the same command gives it" if stored else "is not stored, nothing is paid"
+            raise Interrupted(f"interrupted: the result {told} ({Path(given['ledger']).name})", stop) from None
 
 
 def settings_of(given: Mapping[str, Any], data: str) -> dict[str, Any]:

@@ -5,8 +5,7 @@ Every answer is stored in the ledger first; the released file appears at the end
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from shlex import quote
@@ -16,7 +15,7 @@ import click
 import numpy as np
 
 from dphmm.accounting.records import in_short
-from dphmm.cli.console import REJECTED, Console, Interrupted, Row, aligned, print_json
+from dphmm.cli.console import REJECTED, Console, Row, aligned, print_json
 from dphmm.cli.guarantees import both_rows, coming_rows, covered_rows, model_warning
 from dphmm.cli.options import CONTEXT, ONE_OF_MANY, messages, output, plan_choices
 from dphmm.cli.release_job import (
@@ -26,6 +25,7 @@ from dphmm.cli.release_job import (
     note_no_ledger,
     people,
     release_stream,
+    told_if_interrupted,
 )
 from dphmm.errors import InvalidInput
 from dphmm.session.releases import Releases
@@ -177,7 +177,9 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
     rows = loaded.visits
     published = Published()
     owners = people(job, rows, sha256, given, console)
+    go_on = f"; --resume continues after them, and writes {Path(given['output']).name} and its statement"
     with open_ledger(given["ledger"]) as ledger, ledger.lease(COMMANDS):
+        before = ledger.count_releases(given["query"])
         batch = job.batch(ledger)
         batch.check_rewritten(given["output"])
         batch.check_choices(rows.users)
@@ -185,13 +187,13 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
         for warning in release_warnings(batch.setting):
             console.warn(warning)
         console.say(work_ahead(rows))
-        with _kept(batch, given), console.progress("release") as progress:
+        with told_if_interrupted(given, before, lambda: go_on), console.progress("release") as progress:
             chunks = batch.run(rows, resume=given["resume"], progress=progress)
             after = sum(
                 _after(chunk, batch.caps.promise) for chunk in batch.written(chunks, given["output"], published)
             )
     statement = batch.statement(published, owners.people, known_by=owners.known_by)
-    with _kept(batch, given):
+    with told_if_interrupted(given, before, lambda: go_on):
         write_statement(given["output"], statement)
         write_rejected(rejected_path(given["output"]), loaded.rejected, given["trajectories"])
         rejected = by_reason(loaded.rejected)
@@ -230,18 +232,6 @@ def work_ahead(rows: VisitTable) -> list[Row]:
         return []
     skipped = f", and {through - releases:,} steps without a row to predict through" if through > releases else ""
     return [("", f"ahead: {releases:,} rows of {len(rows):,} subjects{skipped}; this can take minutes")]
-
-
-@contextmanager
-def _kept(batch: Batch, given: Mapping[str, Any]) -> Iterator[None]:
-    try:
-        yield
-    except KeyboardInterrupt as stop:
-        raise Interrupted(
-            f"interrupted: at least {batch.report.released} releases are stored in {Path(given['ledger']).name} and "
-            f"paid for; --resume continues after them, and writes {Path(given['output']).name} and its statement",
-            stop,
-        ) from None
 
 
 def _document(

@@ -131,6 +131,21 @@ def people(job: Job, rows: VisitTable, sha256: str, given: Mapping[str, Any], co
     return whom_of(job.model.provenance, whom(declared, among, same_file))
 
 
+@contextmanager
+def told_if_interrupted(given: Mapping[str, Any], before: int, continues: Callable[[], str]) -> Iterator[None]:
+    """Answer Ctrl-C with what this run has stored, as the ledger counts it, and how to go on.
+
+    ``before``: the releases of the query when the run began. A loop that is interrupted has not seen its last commit.
+    """
+    try:
+        yield
+    except KeyboardInterrupt as stop:
+        with open_ledger(given["ledger"], read_only=True) as ledger:
+            stored = ledger.count_releases(given["query"]) - before
+        told = f"{stored:,} releases of this run are stored in {Path(given['ledger']).name} and paid for"
+        raise Interrupted(f"interrupted: {told}{continues()}", stop) from None
+
+
 def note_no_ledger(given: Mapping[str, Any], console: Console) -> None:
     """Whoever resumes has a ledger in mind: another name would answer everybody once more."""
     if given["resume"] and given["ledger"] is not None and not Path(given["ledger"]).exists():
@@ -399,6 +414,7 @@ def release_stream(job: Job, given: Mapping[str, Any], console: Console) -> int:
         raise InvalidInput("TRAJ", f"{lines.rejected.total()} lines, none of which can be read", "lines of its model")
     counts = owner_path(given["ledger"])
     with open_ledger(given["ledger"]) as ledger, ledger.lease(COMMANDS):
+        before = ledger.count_releases(given["query"])
         stream = Stream(job.batch(ledger), given["resume"])
         names = Names(job, given, console)
         subjects = stream.batch.subjects
@@ -417,7 +433,7 @@ def release_stream(job: Job, given: Mapping[str, Any], console: Console) -> int:
         with ExitStack() as at_end:
             at_end.callback(lambda: write_counts(counts, _counts(stream, lines.rejected)))
             answered = at_end.enter_context(stated(stream.batch, given, names))
-            at_end.enter_context(_with_statement(stream, given))
+            at_end.enter_context(told_if_interrupted(given, before, lambda: _continues(stream)))
             for released in _answers(stream, chain([] if first is None else [first], readable), lines):
                 line = answered_line(released, job.space)
                 # Before it is printed: an interrupt in between may count a line too many, never one too few.
@@ -490,14 +506,9 @@ def _lines() -> Iterator[tuple[int, bytes]]:
             yield number, text
 
 
-@contextmanager
-def _with_statement(stream: Stream, given: Mapping[str, Any]) -> Iterator[None]:
-    try:
-        yield
-    except KeyboardInterrupt as stop:
-        told = f"interrupted: {stream.released} releases are stored in {Path(given['ledger']).name} and paid for"
-        go_on = "the same command with --resume continues after them"
-        if stream.held:
-            told += f", and lines of {stream.held} subjects in the open time bin have no answer"
-            go_on += ", with the lines of that bin again"
-        raise Interrupted(f"{told}; {go_on}", stop) from None
+def _continues(stream: Stream) -> str:
+    """What an interrupted stream leaves unanswered, and how to go on."""
+    if not stream.held:
+        return "; the same command with --resume continues after them"
+    waiting = f", and lines of {stream.held} subjects in the open time bin have no answer"
+    return f"{waiting}; the same command with --resume continues after them, with the lines of that bin again"

@@ -72,6 +72,10 @@ _PUBLICATIONS = (
     "FROM stored_publication ORDER BY version"
 )
 _PUBLISHED = "SELECT * FROM stored_publication WHERE name = ?"
+_RELEASES = (
+    "SELECT COUNT(*) FROM session JOIN release ON release.session = session.id JOIN terms ON terms.id = release.terms "
+    "WHERE query = ? AND terms.kind = 'release'"
+)
 _HEADERS_OF = "SELECT subject, query, options FROM stored_header WHERE subject IN ({}) ORDER BY subject, query"
 _SESSIONS_OF = "SELECT subject, query FROM stored_header WHERE subject IN ({}) ORDER BY subject, query"
 _SPENT_OF = "SELECT subject, epsilon, cost_nanos FROM stored_account WHERE subject IN ({})"
@@ -193,6 +197,11 @@ class SqliteLedger:
         """The publication of this name with its result, or None."""
         rows = self._rows(_PUBLISHED, name)
         return published_from(rows[0]) if rows else None
+
+    def count_releases(self, query: str) -> int:
+        """How many steps of a query were answered, of all subjects together."""
+        ((count,),) = self._rows(_RELEASES, query)
+        return int(count)
 
     def facts(self) -> dict[str, Fraction]:
         """What holds of all publications: "delta", where rho terms are converted, and "cap_epsilon"."""
