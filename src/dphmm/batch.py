@@ -9,10 +9,11 @@ Proof: docs/proofs/ledger.md.
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -24,6 +25,7 @@ from dphmm._checks import one_of
 from dphmm._progress import Progress, shown
 from dphmm.accounting.budget import UNLIMITED, keep_promise, quoted
 from dphmm.accounting.ledger import Ledger, SequencePromise
+from dphmm.accounting.person import key_by
 from dphmm.accounting.promise import Schedule
 from dphmm.accounting.records import Spending
 from dphmm.errors import BudgetExceeded, InvalidInput
@@ -132,6 +134,17 @@ class Batch:
         self.report = BatchReport()
         self._continues = False
         self._engines: dict[Setting, Engine] = {}
+        self._names: dict[str, str] = {}
+
+    def names_of(self, users: Sequence[str]) -> list[str]:
+        """What each of these people is called: as in the ledger, and of new people as here first.
+
+        Raises InvalidInput for a name without a key (`dphmm.accounting.person.person_key`).
+        """
+        keys = list(map(key_by(self.ledger.spelling), users))
+        new = {key: user for key, user in zip(keys, users, strict=True) if key not in self._names}
+        self._names |= zip(new, self.ledger.names_of(list(new.values())), strict=True)
+        return [self._names[key] for key in keys]
 
     def session(self, subject: str, origin: str) -> ReleaseSession:
         """A subject's session from its first step."""
@@ -332,7 +345,7 @@ class Batch:
         """The same release with another ledger and other words, and a report of its own; plans are shared."""
         other = copy(self)
         other.ledger, other._bits, other.report = ledger, default_bits(bits), BatchReport()
-        other._continues, other._engines = False, {}
+        other._continues, other._engines, other._names = False, {}, {}
         return other
 
     def _checked(self, visits: VisitTable, resume: bool) -> list[tuple[str, str]]:
@@ -419,12 +432,22 @@ class Batch:
         return most
 
     def visits(self, rows: Trajectories | VisitTable) -> VisitTable:
-        """The rows to answer. Raises InvalidInput for a table that was made for another model, or another rule."""
+        """The rows to answer, of people as they are called in the ledger.
+
+        Raises InvalidInput for a table that was made for another model or another rule, and where two users are one
+        person.
+        """
         setting = self.setting
-        if not isinstance(rows, VisitTable):
-            return VisitTable.of(rows, setting.space, setting.model.step, self.answer)
-        rows.check_made_for(setting.space, setting.model.step, self.answer)
-        return rows
+        if isinstance(rows, VisitTable):
+            rows.check_made_for(setting.space, setting.model.step, self.answer)
+        else:
+            rows = VisitTable.of(rows, setting.space, setting.model.step, self.answer)
+        names = tuple(self.names_of(rows.users))
+        if len(set(names)) < len(names):
+            name, times = Counter(names).most_common(1)[0]
+            came = f"{times} users who are one person, {quoted(name)}"
+            raise InvalidInput("users", came, "rows numbered by person, or a ledger that compares names exactly")
+        return rows if names == rows.users else replace(rows, users=names)
 
     @property
     def answer(self) -> str:
@@ -676,12 +699,12 @@ def release_many(
     from dphmm.storage.released import Published, released_table
 
     check_same_states(model, policy, space)
-    loaded = trajectories_from_table(table, space=space)
+    batch, published = Batch(model, policy, space, epsilon, **choices), Published()
+    loaded = trajectories_from_table(table, space=space, spelling=batch.ledger.spelling)
     _require_times(table, model)
     if len(loaded.rejected):
         came = f"{len(loaded.rejected)} rows that cannot be read"
         raise InvalidInput("table", came, "a user, a time and a place or state in every row")
-    batch, published = Batch(model, policy, space, epsilon, **choices), Published()
     owners = _checked_output(batch, output, model_people, resume, loaded.trajectories)
     with shown(progress, "release") as report:
         visits = batch.visits(loaded.trajectories)

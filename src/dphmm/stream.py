@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
@@ -81,6 +81,10 @@ class Stream:
 
         Raises BadLine, after the others, where the line gets no answer. All must be taken.
         """
+        try:
+            line = replace(line, user=self.batch.names_of([line.user])[0])
+        except InvalidInput:
+            raise BadLine("invalid_user") from None
         number = self._number(line)
         if number is None or not self.binned:
             yield self._answer(line, number, closed=False)

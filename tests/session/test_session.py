@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from fractions import Fraction
 
 import numpy as np
@@ -315,3 +316,49 @@ class TestSeveralQueries:
         with pytest.raises(InvalidInput, match="policy"):
             other.release(0)
         second.release(0)
+
+
+class SecondThread(MemoryLedger):
+    """Lets another thread call ``meanwhile`` while the first transaction is about to begin."""
+
+    def __init__(self, meanwhile):
+        super().__init__()
+        self.meanwhile, self.answers = meanwhile, []
+
+    def transaction(self, subjects=()):
+        if self.meanwhile is not None:
+            called, self.meanwhile = self.meanwhile, None
+            self.thread = threading.Thread(target=lambda: self.answers.append(called()))
+            self.thread.start()
+            # It has time to overtake, if nothing holds it.
+            self.thread.join(0.3)
+        return super().transaction(subjects)
+
+
+@pytest.mark.parametrize("call", ["release", "skip"])
+def test_calls_of_several_threads_take_turns(parts, call):
+    """An answer is shown under the step that it was drawn for, whoever calls meanwhile."""
+    ledger = SecondThread(lambda: ongoing.release(1) if call == "release" else ongoing.skip())
+    ongoing = session(parts, ledger=ledger, subject="a")
+    first = ongoing.release(1)
+    ledger.thread.join()
+    assert first.t == 1
+    stored = {entry.t: entry for entry in ledger.entries("a", "state")}
+    assert tuple(first.z_lattice) == stored[1].z
+    if call == "release":
+        (second,) = ledger.answers
+        assert second.t == 2 and tuple(second.z_lattice) == stored[2].z
+    assert ongoing.t == 3
+
+
+def test_a_session_takes_the_account_of_a_person_however_spelt(parts):
+    ledger = MemoryLedger()
+    first = session(parts, ledger=ledger, subject="Zo\u00eb").release(1)
+    again = session(parts, 99, ledger=ledger, subject=" zoe\u0308 ")
+    assert same(first, again.release(3, t=1))
+    assert ledger.sessions() == [("Zo\u00eb", "state")]
+    assert ledger.spent("Zo\u00eb").epsilon == 1
+    exact = MemoryLedger("exact")
+    for name in ("Ann", "ann"):
+        session(parts, ledger=exact, subject=name).release(1)
+    assert exact.sessions() == [("Ann", "state"), ("ann", "state")]

@@ -26,6 +26,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from dphmm.accounting.person import person_key
 from dphmm.errors import InvalidInput
 from dphmm.states import Grid, StateSpace
 from dphmm.states.trajectory import in_steps, public_times, true_states
@@ -41,7 +42,12 @@ from neighbouring_files import first_neighbours, neighbours, placed, text
 from storage.importers.test_rows import write_folder, write_tar, write_zip
 
 #: Names that only the added person has; a row whose name cannot be read is nobody's.
-ODD_NAMES = (b"x", b"7", b"007", b"1.0", b"1e3", b"NA", b"=x", b"'x", b"-1", b"zz", b"nan", b"\xc3\xa9", b'"x ""y"""')
+ODD_NAMES = (
+    b"x", b"7", b"007", b"1.0", b"1e3", b"NA", b"=x", b"'x", b"-1", b"zz", b"nan", b"\xc3\xa9", b'"x ""y"""',
+    b"X", b" x ", b"\xef\xbd\x98", b"x\xe2\x80\x8b",
+)  # fmt: skip
+#: Some of them are spellings of x, and some are no names for this version of Unicode.
+SPELLINGS = (b"x", b"X", b" x ", b"\xef\xbd\x98", b"x\xe2\x80\x8b")
 ODD_ROWS = (b"x", b" ", b"x,x,x,x,x,x,x", b"%", b"x\0,x", b"\xff\xfe", b'"x', b"x\x0bx")
 UNCLOSED = b'"x'
 
@@ -233,7 +239,8 @@ CASES = {
     "names that are numbers": Case(
         b"user,state",
         (b"10,a", b"9,b", b"10,b", b"1,a"),
-        PAGE_VIEWS,
+        # 1.0 would be a line of person 1.
+        tuple(line for line in PAGE_VIEWS if not line.startswith(b"1.0,")),
         users=("10", "9", "1"),
     ),
     "another delimiter": Case(
@@ -528,6 +535,28 @@ def test_fit_and_release_take_the_same_of_others(name, bins, tried_of, tmp_path)
         assert taken_of(case, text(case.header, neighbour), tmp_path, bins) == expected, neighbour
 
 
+@pytest.mark.parametrize("spelling", ["same", "exact"])
+def test_spellings_are_one_person_and_change_nothing_of_others(spelling, tmp_path):
+    """Steps of a person are ranks over the rows of all spellings; who comes first is called so."""
+    others = (b"a,1,h", b"b,2,w", b"a,3,w")
+    added = tuple(name + b",%d,h" % at for at, name in enumerate(SPELLINGS))
+    path = tmp_path / "x.csv"
+    for order in itertools.permutations(added, 3):
+        for lines in ((*order, *others), (*others, *order), (order[0], *others, *order[1:])):
+            path.write_bytes(text(b"user,at,state", lines))
+            rows = load_trajectories(path, order_column="at", spelling=spelling).trajectories
+            own = {name: rows.state[rows.user == number].tolist() for number, name in enumerate(rows.users)}
+            assert (own["a"], own["b"]) == (["h", "w"], ["w"])
+            first = order[0].partition(b",")[0].decode()
+            expected = (
+                {"a", "b", first}
+                if spelling == "same"
+                else {"a", "b", *(line.partition(b",")[0].decode() for line in order)}
+            )
+            assert set(own) == expected
+            assert sum(map(len, own.values())) == 6
+
+
 @pytest.mark.slow
 def test_steps_that_are_no_time_bins_are_judged_row_by_row(tmp_path):
     """A table with times and steps: a step that is not that of its time is an invalid one, and nobody else's."""
@@ -789,14 +818,15 @@ def test_objects_of_pandas_are_text_cell_by_cell():
     def users(column):
         frame = pd.DataFrame({"user": pd.Series(column, dtype=object), "state": "s"})
         rows = trajectories_from_table(frame).trajectories
-        return [rows.users[user] for user in rows.user]
+        return [person_key(rows.users[user]) for user in rows.user]
 
     for cell in cells[:7]:
         (alone,) = users([cell])
         for other in cells:
             assert users([cell, other])[0] == alone
             assert users([other, cell])[-1] == alone
-    assert users([1, 1.0, "1", "1.0"]) == ["1", "1", "1", "1.0"]
+    assert users([1, 1.0, "1", "1.0"]) == ["1"] * 4
+    assert users(["1.5", 1.5]) == ["1.5"] * 2
 
 
 def test_times_of_a_library_are_read_cell_by_cell():

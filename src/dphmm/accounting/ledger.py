@@ -70,7 +70,8 @@ class Transaction(Protocol):
     def open_session(self, header: SessionHeader) -> None:
         """Record a session if it is new.
 
-        Raises InvalidInput naming the first option in which a known session differs, with both values.
+        Raises InvalidInput naming the first option in which a known session differs, with both values, and for another
+        spelling of somebody who is there (`names_of`): a person has one account.
         """
         ...
 
@@ -167,7 +168,19 @@ class Transaction(Protocol):
 
 
 class Ledger(Protocol):
-    """Where releases are facts. All reads show what has been committed, never an open transaction."""
+    """Where releases are facts. All reads show what has been committed, never an open transaction.
+
+    ``spelling``: by which rule names are of one person (`dphmm.accounting.person.SPELLINGS`).
+    """
+
+    spelling: str
+
+    def names_of(self, subjects: Sequence[str]) -> list[str]:
+        """What each of these people is called here: by the spelling that came first, which is their own of new ones.
+
+        Raises InvalidInput for a name without a key (`dphmm.accounting.person.person_key`).
+        """
+        ...
 
     def transaction(self, subjects: Sequence[str] = ()) -> AbstractContextManager[Transaction]:
         """One immediate transaction: commits on leaving normally, rolls back on an exception; not nested.

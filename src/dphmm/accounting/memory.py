@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dphmm.accounting.budget import EMPTY, UNLIMITED, Account, Caps, Spent, quoted
+from dphmm.accounting.person import key_by
 from dphmm.accounting.publication import Publication, Published
 from dphmm.accounting.records import Entry, PlanRecord, Request, Requests, SessionHeader, Spending
 from dphmm.accounting.transaction import BaseTransaction, Turn, checked_lease
@@ -113,12 +114,14 @@ class _Steps:
 class MemoryLedger:
     """The ledger's promises without its file: same refusals, same replays, same rollback. See ``Ledger``."""
 
-    def __init__(self) -> None:
+    def __init__(self, spelling: str = "same") -> None:
+        self.spelling, self._key_of = spelling, key_by(spelling)
         self._turn = Turn()
         # Two readers of one session must not both make its entries.
         self._reading = threading.Lock()
         self._pid = os.getpid()
         self._closed = False
+        self._names: dict[str, str] = {}
         self._headers: dict[Key, SessionHeader] = {}
         self._queries: dict[str, set[str]] = {}
         self._steps: dict[Key, _Steps] = {}
@@ -158,6 +161,11 @@ class MemoryLedger:
             yield
         finally:
             lock.release()
+
+    def names_of(self, subjects: Sequence[str]) -> list[str]:
+        """What each of these people is called here; see the protocol."""
+        self._require_open()
+        return [self._names.get(self._key_of(subject), subject) for subject in subjects]
 
     def header(self, subject: str, query: str) -> SessionHeader | None:
         """The parameters of a session, or None."""
@@ -256,8 +264,9 @@ class MemoryTransaction(BaseTransaction):
     """What one transaction adds, kept beside the ledger until it ends."""
 
     def __init__(self, ledger: MemoryLedger) -> None:
-        super().__init__()
+        super().__init__(ledger._key_of)
         self._ledger = ledger
+        self._names: dict[str, str] = {}
         self._headers: dict[Key, SessionHeader] = {}
         self._queries: dict[str, set[str]] = {}
         self._steps: dict[Key, _Steps] = {}
@@ -284,6 +293,7 @@ class MemoryTransaction(BaseTransaction):
             for subject, queries in self._queries.items():
                 ledger._queries.setdefault(subject, set()).update(queries)
             ledger._headers.update(self._headers)
+            ledger._names.update(self._names)
         if self._plans:
             ledger._plans.update(self._plans)
         if self._caps_of:
@@ -320,7 +330,11 @@ class MemoryTransaction(BaseTransaction):
         header = self._header((subject, query))
         return None if header is None else header.options
 
+    def _name(self, key: str) -> str | None:
+        return self._names.get(key) or self._ledger._names.get(key)
+
     def _add_session(self, header: SessionHeader) -> None:
+        self._names[self._key_of(header.subject)] = header.subject
         self._headers[header.subject, header.query] = header
         self._queries.setdefault(header.subject, set()).add(header.query)
         self._raise_version(header.subject)

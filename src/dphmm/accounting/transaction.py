@@ -15,7 +15,7 @@ import re
 import threading
 from abc import ABC, abstractmethod
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -143,9 +143,13 @@ class _InUse:
 
 
 class BaseTransaction(ABC):
-    """A transaction over rows that a subclass finds and adds; see the protocol ``Transaction``."""
+    """A transaction over rows that a subclass finds and adds; see the protocol ``Transaction``.
 
-    def __init__(self) -> None:
+    ``key_of``: what names of one person have in common in this ledger.
+    """
+
+    def __init__(self, key_of: Callable[[str], str]) -> None:
+        self._key_of = key_of
         self._ended = False
         self._admitted: Admitted | AdmittedMany | AdmittedPublication | None = None
         #: What publications take of every account; None until somebody asks.
@@ -156,6 +160,10 @@ class BaseTransaction(ABC):
         with _InUse(self):
             stored = self._options(header.subject, header.query)
             if stored is None:
+                known = self._name(self._key_of(header.subject))
+                if known not in (None, header.subject):
+                    expected = f"{quoted(str(known))}, as this ledger calls that person"
+                    raise InvalidInput("subject", quoted(header.subject), expected)
                 self._add_session(header)
             elif stored != header.options:
                 raise _other_option(header, stored)
@@ -446,6 +454,9 @@ class BaseTransaction(ABC):
 
     @abstractmethod
     def _headers_of(self, subject: str) -> list[SessionHeader]: ...
+
+    @abstractmethod
+    def _name(self, key: str) -> str | None: ...
 
     @abstractmethod
     def _options(self, subject: str, query: str) -> Mapping[str, str] | None: ...

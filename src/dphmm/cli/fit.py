@@ -42,7 +42,7 @@ from dphmm.cli.fit_data import (
     warn_replayable,
 )
 from dphmm.cli.fit_hidden import fit_hidden
-from dphmm.cli.options import CONTEXT, force, messages, new_output, output, zone_options
+from dphmm.cli.options import CONTEXT, force, messages, new_output, output, spelling, spelling_of, zone_options
 from dphmm.cli.publishing import check_ledger, kept_document, kept_rows, learned_once, ledger_options, stored_fit
 from dphmm.errors import InvalidInput
 from dphmm.storage.inputs import checked_input, steady
@@ -71,7 +71,7 @@ def fit_counted(path: Path, given: dict[str, Any], console: Console) -> int:
     choices = {**times(given), **_counting(given)}
     with console.progress("fit") as progress, steady(path) as sha256:
         bins = bins_of(choices["step"], column_names(path))
-        loaded = load_trajectories(path, state_column=given["state_column"], bins=bins)
+        loaded = load_trajectories(path, state_column=given["state_column"], bins=bins, spelling=spelling_of(given))
         rows = loaded.trajectories
         check_times(given["step"], rows.time is not None, column_names(path))
         if progress is not None:
@@ -415,7 +415,7 @@ _PRIVATE = (
 
 def fit_options(command: F) -> F:
     """All of them, in the order of the help."""
-    command = zone_options(command)
+    command = spelling(zone_options(command))
     for option in reversed((*_CHAIN, *_JUMP, *_TIMES, *_HIDDEN, *_PRIVATE)):
         command = option(command)
     return command

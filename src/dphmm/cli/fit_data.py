@@ -23,6 +23,7 @@ from dphmm.cli.options import (
     length,
     parse_box,
     speed,
+    spelling_of,
     zones_of,
 )
 from dphmm.errors import InvalidInput
@@ -318,7 +319,8 @@ def records_of(
     names = column_names(path)
     with steady(path):
         bins = bins_of(timing["step"], names)
-        rows, rejected = load_trajectories(path, state_column=column, bins=bins, may_be_empty=True)
+        choices: dict[str, Any] = {"state_column": column, "bins": bins, "spelling": spelling_of(given)}
+        rows, rejected = load_trajectories(path, may_be_empty=True, **choices)
     timed = rows.time is not None
     check_times(given["step"], timed, names)
     limit = speed_limit(given, timed, rows.lat is not None)

@@ -29,6 +29,7 @@ from dphmm.cli.fit_data import (
     warn_of_order,
     warn_replayable,
 )
+from dphmm.cli.options import spelling_of
 from dphmm.cli.publishing import kept_document, kept_rows, learned_once, stored_fit
 from dphmm.errors import InvalidInput
 from dphmm.states import StateSpace, ordered_labels
@@ -74,7 +75,7 @@ def _fit_plain(path: Path, given: Mapping[str, Any], console: Console) -> int:
     timing = times(given)
     with console.progress("fit") as progress, steady(path) as sha256:
         bins = bins_of(timing["step"], column_names(path))
-        loaded = load_trajectories(path, state_column=given["symbols"], bins=bins)
+        loaded = load_trajectories(path, state_column=given["symbols"], bins=bins, spelling=spelling_of(given))
         rows = loaded.trajectories
         check_times(given["step"], rows.time is not None, column_names(path))
         if progress is not None:

@@ -12,12 +12,14 @@ from zipfile import is_zipfile
 import click
 
 from dphmm._checks import finite_number
+from dphmm.accounting.person import SPELLINGS
 from dphmm.cli.console import named
 from dphmm.errors import InvalidInput
 from dphmm.statement.parts import member
 from dphmm.states.maps import parse_duration, parse_length, parse_speed
 from dphmm.storage.geo_files import read_zones
 from dphmm.storage.inputs import checked_output
+from dphmm.storage.ledger import open_ledger
 
 if TYPE_CHECKING:
     from dphmm.markov.model import MarkovModel
@@ -80,6 +82,21 @@ class _Mechanism(click.ParamType[Any]):
 TABLE_SUFFIX = ".npz"
 #: The type of every --mechanism.
 MECHANISM = _Mechanism()
+
+
+def spelling(command: F) -> F:
+    """--spelling: by which rule names are of one person."""
+    told = "Spellings of a name are the same person, or exact names are several.  [default: the ledger's, else same]"
+    return click.option("--spelling", type=click.Choice(SPELLINGS), help=told)(command)
+
+
+def spelling_of(given: Mapping[str, Any]) -> str:
+    """The rule that was given, else that of the ledger that is named, else "same"."""
+    path = given.get("ledger")
+    if given["spelling"] is not None or path is None or not Path(path).is_file():
+        return str(given["spelling"] or "same")
+    with open_ledger(path, read_only=True) as ledger:
+        return ledger.spelling
 
 
 def made_table(command: F) -> F:

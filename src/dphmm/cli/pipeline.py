@@ -87,6 +87,8 @@ _NEEDED = ("data", "policy", "release")
 _SHARED = (PEOPLE, MODEL_PEOPLE, RELEASED_PEOPLE, LEDGER)
 #: What makes a release another question about the same people.
 _QUESTION = ("model", "fit", "policy", "plan", "release")
+#: What reads names of people, by the rule of spelling of the data.
+_OF_PEOPLE = ("split", "fit", "release")
 #: Options of a release that ask nobody anything, and whether a value follows: what is said of the model's people, and
 #: which columns and files are written of the stored answers.
 _TELLS = {"--model-people": True, "--owner-view": False}
@@ -248,6 +250,9 @@ class Pipeline:
                 # What is said of the release may change while its answers stay.
                 inputs.append(statement_path(inputs[-1]))
         words += ["-o", *(self._path(file, folder) for file in stage.writes)]
+        rule = self.stages["data"].get("spelling")
+        if rule is not None and name in _OF_PEOPLE and "spelling" not in table:
+            words += ["--spelling", str(rule)]
         if name == "release":
             words += ["--ledger", self.folder / LEDGER]
             words += ["--query", self.query(number)]
@@ -471,6 +476,12 @@ class Record:
             return False
         return all(before["inputs"].get(each) == _digest(stage.inputs[each]) for each in read)
 
+    def reads_alike(self, pipeline: Pipeline) -> bool:
+        """Whether the data are read by the options of this question: whose a row is, and when, follows from them."""
+        before, stage = self.kept("data"), pipeline.command("data", self.number)
+        words = [word for word in before.get("words", ()) if word not in before["inputs"]]
+        return words == [word for word in stage.named if word not in stage.inputs]
+
     def is_done(self, name: str, stage: Command) -> bool:
         """Whether a stage has run, and what it wrote is there."""
         if not self.is_same(name, stage, read=list(stage.inputs)):
@@ -510,7 +521,7 @@ class Record:
     def ask_anew(self, pipeline: Pipeline) -> None:
         """Begin another question, in a folder of its own; stages before the first that changed are taken over."""
         last, questions = self.number, self.questions[-1]
-        shared = {name: one for name, one in questions.items() if name in ("data", "split")}
+        shared = ("data", "split") if self.reads_alike(pipeline) else ()
         taken = {}
         for name in [name for name in pipeline.stages if name in _QUESTION and name != "release"]:
             before, after = pipeline.command(name, last), pipeline.command(name, last + 1)
@@ -520,7 +531,7 @@ class Record:
             for file, path in before.outputs.items():
                 shutil.copyfile(path, after.outputs[file])
             taken[name] = questions[name]
-        self.questions.append({**shared, **taken})
+        self.questions.append({name: questions[name] for name in shared if name in questions} | taken)
         pipeline.of_question(self.number).mkdir(exist_ok=True)
         self._write()
 
@@ -588,6 +599,9 @@ def _check_consent(changed: str, pipeline: Pipeline, record: Record, spend_again
 def _changed(pipeline: Pipeline, record: Record) -> str | None:
     """The first stage that would ask people something else than they were asked; None where there is none."""
     own = {file for stage in STAGES.values() for file in (*stage.writes, LEDGER)}
+    # Who and when a row is of follows from the options of the data; rows may be added.
+    if record.begun and not record.reads_alike(pipeline):
+        return "data"
     for name in [name for name in pipeline.stages if name in _QUESTION]:
         stage = pipeline.command(name, record.number)
         read = [each for each in stage.inputs if each not in own]

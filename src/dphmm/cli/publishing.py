@@ -72,7 +72,7 @@ def opened_ledger(given: Mapping[str, Any]) -> Iterator[Ledger | None]:
         return
 
     cap = None if given["cap_epsilon"] is None else exact_epsilon(given["cap_epsilon"], "--cap-epsilon")
-    with open_ledger(given["ledger"]) as ledger, ledger.lease(COMMANDS):
+    with open_ledger(given["ledger"], spelling=given.get("spelling")) as ledger, ledger.lease(COMMANDS):
         if cap is not None:
             with ledger.transaction() as transaction:
                 transaction.bind_publications(cap)

@@ -413,7 +413,7 @@ def release_stream(job: Job, given: Mapping[str, Any], console: Console) -> int:
     if first is None and lines.rejected:
         raise InvalidInput("TRAJ", f"{lines.rejected.total()} lines, none of which can be read", "lines of its model")
     counts = owner_path(given["ledger"])
-    with open_ledger(given["ledger"]) as ledger, ledger.lease(COMMANDS):
+    with open_ledger(given["ledger"], spelling=given["spelling"]) as ledger, ledger.lease(COMMANDS):
         before = ledger.count_releases(given["query"])
         stream = Stream(job.batch(ledger), given["resume"])
         names = Names(job, given, console)

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from dphmm.cli.console import REJECTED, Console, named, print_json, reworded
-from dphmm.cli.options import CONTEXT, F, duration, force, messages, new_output, output
+from dphmm.cli.options import CONTEXT, F, duration, force, messages, new_output, output, spelling, spelling_of
 from dphmm.errors import InvalidInput
 from dphmm.statement.files import changed_words, copy_release, load_statement, statement_path
 from dphmm.storage.fits import split_file
@@ -65,6 +65,7 @@ def _column_options(*names: str) -> Callable[[F], F]:
 def _user_and_times(command: F) -> F:
     """Whose rows they are, and how times are written."""
     for option in (
+        spelling,
         click.option("--assume-utc", is_flag=True, default=None, help="Times without a zone are UTC."),
         click.option("--timezone", metavar="ZONE", help="Times without a zone are local: Europe/Berlin."),
         click.option(
@@ -162,11 +163,12 @@ for _name in RECIPES:
 @import_.command("sequences", context_settings=CONTEXT)
 @_common
 @_column_options("user")
+@spelling
 @click.option("--columns", metavar="A:B", help="First and last column of states, in a wide table.")
 @click.option("--no-names", is_flag=True, help="A .seq file begins with a sequence, not with the names of categories.")
 def sequences(no_names: bool, **given: Any) -> int:
     """State sequences: MSNBC's .seq, or a wide table with one person a row and one step a column."""
-    return _run("sequences", {**given, "names": not no_names})
+    return _run("sequences", {**given, "names": not no_names, "spelling": spelling_of(given)})
 
 
 _FIELDS = {
@@ -277,6 +279,7 @@ def _warn(released: str, sha256: str, console: Console) -> None:
 @click.option("--share", default="0.5", show_default=True, metavar="P", help="The chance to be in the first file.")
 @click.option("--by", type=click.Choice(["user"]), default="user", show_default=True, help="What stays together.")
 @click.option("--user-column", default="user", show_default=True, metavar="COL", help="Who.")
+@spelling
 @click.option("--seed", type=int, metavar="N", help="For tests: anybody with it can split alike.")
 @click.option(
     "-o", "--output", nargs=2, required=True, metavar="MODEL.parquet PEOPLE.parquet", help="The two files to write."
@@ -295,7 +298,9 @@ def split(trajectories: str, share: str, by: str, user_column: str, seed: int | 
     if seed is not None:
         console.warn("--seed: anybody with it can tell who is in which file; leave it out but for tests")
     try:
-        found = split_file(trajectories, share, first, second, user_column=user_column, seed=seed)
+        found = split_file(
+            trajectories, share, first, second, user_column=user_column, spelling=spelling_of(given), seed=seed
+        )
     except InvalidInput as error:
         raise named(error, {"share": "--share", "first": "-o", "second": "-o", "seed": "--seed"}) from None
     if given["as_json"]:

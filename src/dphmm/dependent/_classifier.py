@@ -13,6 +13,7 @@ import numpy as np
 from dphmm.dependent._inputs import (
     BOX,
     MAX_ROWS,
+    SPELLING,
     Option,
     Rejected,
     box,
@@ -112,6 +113,7 @@ class LinearClassifier(Question):
         ),
         Option("kind", "svm or logistic.", "WORD", default="svm", shown=True),
         Option("user_column", "The column of users, where D needs it  [default: user]", "COL"),
+        SPELLING,
     )
 
     @classmethod

@@ -21,6 +21,7 @@ from dphmm.dependent._calibration import MECHANISMS
 from dphmm.dependent._dependence import Budget, about, add_integer_noise, model_with_states
 from dphmm.dependent._inputs import (
     MAX_ROWS,
+    SPELLING,
     Option,
     Rejected,
     grouped,
@@ -235,6 +236,7 @@ class Histogram(CountedQuestion):
         Option("mechanism", "With markov: group; others where they are proved.", "NAME"),
         Option("states", "The public states: a,b,c, or a table of names, or a model (.npz).", "S"),
         Option("user_column", "The column of users  [default: user]", "COL"),
+        SPELLING,
         Option("time_column", "The column of times  [default: t]", "COL"),
         Option("state_column", "The column of states  [default: state, or places on a map]", "COL"),
         Option("times", "The public number of steps, 0 to T-1; other rows are left out.", "T", int),

@@ -25,13 +25,24 @@ from numpy.typing import NDArray
 from dphmm import _kernels
 from dphmm._cached import cached_property
 from dphmm._checks import one_of, whole
+from dphmm.accounting.person import key_by
 from dphmm.dependent._counts import with_total
 from dphmm.dependent._dependence import Budget, add_integer_noise, check_header, is_edge_text
-from dphmm.dependent._inputs import Called, Option, Rejected, counting, is_table, names, public_names, whole_numbers
+from dphmm.dependent._inputs import (
+    SPELLING,
+    Called,
+    Option,
+    Rejected,
+    counting,
+    is_table,
+    names,
+    public_names,
+    whole_numbers,
+)
 from dphmm.dependent._question import Answered, CountedQuestion, ExactCounts, Found, PerPerson
 from dphmm.errors import InvalidInput
 from dphmm.samplers.entropy import default_bits
-from dphmm.storage.columns import as_text, integers
+from dphmm.storage.columns import Numbering, as_text, integers
 from dphmm.storage.csv_files import listed
 from dphmm.storage.inputs import checked_input
 from dphmm.storage.private_tables import PrivateRows, PrivateTable, edge_rows, ends_among
@@ -110,6 +121,7 @@ class Degree(CountedQuestion):
         Option("level", "edge hides whether one edge is there; node hides all edges of one person.", "WORD"),
         Option("cap", "Degrees are counted up to this public number.", "K", int),
         Option("columns", "The columns of the two ends, unless DATA has two.", "A,B"),
+        SPELLING,
         Option(
             "consistent",
             "No counts below 0, and all people counted  [default: so]",
@@ -269,11 +281,10 @@ def private_edges(
     if header is not None:
         ends_of(header, columns, data, called)
     if columns is None and data.path is not None:
-        known = _is_number_below(people) if isinstance(people, int) else set(people).__contains__
-        check_header(data.path, header or (), "DATA", known)
+        check_header(data.path, header or (), "DATA", _known(people, data.spelling))
     rows = edge_rows(data.path, columns) if data.path is not None else _edges_of_frame(data, columns)
     rejected = Rejected.of(rows)
-    pairs = ends_among_people(rows.table, people)
+    pairs = ends_among_people(rows.table, people, data.spelling)
     unknown, loops = (pairs < 0).any(axis=1), pairs[:, 0] == pairs[:, 1]
     rejected.add(rows.places[unknown], "unknown_person")
     rejected.add(rows.places[loops], "loop")
@@ -290,10 +301,10 @@ def _edges_of_frame(data: PrivateTable, columns: Sequence[str] | None) -> Privat
     return PrivateRows(table, rows.places, rows.odd, rows.word)
 
 
-def ends_among_people(edges: pa.Table, people: People) -> IntArray:
+def ends_among_people(edges: pa.Table, people: People, spelling: str = "same") -> IntArray:
     """Numbers (m, 2) of people of two columns of text, a and b; -1 for whoever is not among them."""
     if not isinstance(people, int):
-        return ends_among(edges, people)
+        return ends_among(edges, people, spelling)
     ends = []
     for side in ("a", "b"):
         values, bad = integers(edges.column(side), "DATA")
@@ -318,5 +329,10 @@ def ends_of(
     return first, second
 
 
-def _is_number_below(people: int) -> Callable[[str], bool]:
-    return lambda name: re.fullmatch("[0-9]{1,18}", name) is not None and int(name) < people
+def _known(people: People, spelling: str) -> Callable[[str], bool]:
+    """Whether a name is that of one of the people."""
+    if isinstance(people, int):
+        return lambda name: re.fullmatch("[0-9]{1,18}", name) is not None and int(name) < people
+    listed = Numbering(key_by(spelling))
+    count = 1 + max(map(listed.number, people), default=-1)
+    return lambda name: 0 <= listed.number(name) < count

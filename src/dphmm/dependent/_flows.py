@@ -126,7 +126,10 @@ class Flows(Histogram):
     forms = "group:K: the first K trips of each person count, and all rows of a person are hidden."
     functions: ClassVar = {"flows": flows}
     options: ClassVar[tuple[Option, ...]] = (
-        *(_OPTIONS[name] for name in ("model_people", "states", "user_column", "time_column", "state_column")),
+        *(
+            _OPTIONS[name]
+            for name in ("model_people", "states", "user_column", "spelling", "time_column", "state_column")
+        ),
         *(_OPTIONS[name] for name in ("times", "step", "first")),
         Option("moves", "Two rows in one state are no trip.", kind=bool, default=False),
         Option("consistent", "No counts below 0, the same noisy total (post-processing).", kind=bool, default=False),

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from dphmm._checks import exact_number, whole
+from dphmm.accounting.person import key_by, person_key
 from dphmm.errors import InvalidInput
 from dphmm.storage.columns import Numbering, as_text, decimals
 from dphmm.storage.csv_files import lines_of_rows, listed
@@ -61,6 +62,12 @@ class Option:
         return self.flags[0].partition("/")[0] if self.flags else "--" + self.name.replace("_", "-")
 
 
+SPELLING = Option(
+    "spelling",
+    "Whether different spellings of a name are the same person, or exact names are several  [default: the ledger's, "
+    "else same]",
+    "same|exact",
+)
 MAX_ROWS = Option(
     "max_rows_per_user",
     "A public number: the first K rows of each person count. Needed with group and friends; group:K says it too.",
@@ -153,13 +160,15 @@ def owned(users: Any, n: int, most: int | None) -> BoolArray:
 
 
 def people(users: Any) -> IntArray:
-    """Numbers (n,) of people from names or numbers, -1 where a row is nobody's."""
+    """Numbers (n,) of people from names or numbers, -1 where a row is nobody's; names of one key are one person."""
     import pandas as pd
 
     given = np.asarray(users)
     if given.ndim != 1:
         raise InvalidInput("users", f"shape {given.shape}", "one name or number for each row")
-    codes = np.unique(given.astype(str), return_inverse=True)[1].astype(np.int64)
+    names, number = np.unique(given.astype(str), return_inverse=True)
+    found = Numbering(person_key)
+    codes = np.array([found.number(name) for name in names.tolist()], dtype=np.int64)[number]
     codes[np.asarray(pd.isna(given))] = -1
     return codes
 
@@ -288,7 +297,7 @@ def data_labels(rows: PrivateRows, column: str) -> NDArray[Any]:
 
 def data_users(rows: PrivateRows, column: str, most: int, rejected: Rejected) -> NDArray[Any]:
     """Whose each row is (n,), None where it is nobody's; rows beyond the first ``most`` of a person are listed."""
-    known = Numbering()
+    known = Numbering(key_by(rows.spelling))
     codes, bad = known.add(rows.table.column(column), column)
     rejected.add(rows.places[bad], "missing_user")
     rejected.add(rows.places[~bad & ~first_of_each(codes, most)], "beyond_max_rows")

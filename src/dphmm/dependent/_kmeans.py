@@ -24,6 +24,7 @@ from dphmm.dependent._dependence import Budget, add_integer_noise
 from dphmm.dependent._inputs import (
     BOX,
     MAX_ROWS,
+    SPELLING,
     Option,
     Rejected,
     counting,
@@ -132,6 +133,7 @@ class KMeans(Question):
         Option("start", "The public start, in the box: 0,0;1,1 or a table with the columns.", "S"),
         Option("iterations", "How often centroids move: a public number.", kind=int, default=7, shown=True),
         Option("user_column", "The column of users, where D needs it  [default: user]", "COL"),
+        SPELLING,
     )
 
     def check(self, dependence: Any) -> None:

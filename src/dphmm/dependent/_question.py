@@ -25,9 +25,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn
 from dphmm._checks import exact_epsilon, one_of, written_fraction
 from dphmm.accounting.event import DependentEvent, NoisyCounts
 from dphmm.accounting.ledger import Ledger
+from dphmm.accounting.person import key_by
 from dphmm.accounting.publication import Publication
 from dphmm.dependent._dependence import Budget, Dependence, about
-from dphmm.dependent._inputs import MAX_ROWS, Called, Option, Rejected, data_rows, data_users
+from dphmm.dependent._inputs import MAX_ROWS, SPELLING, Called, Option, Rejected, data_rows, data_users
 from dphmm.errors import DphmmError, InvalidInput
 from dphmm.samplers.entropy import default_bits, is_secure
 from dphmm.statement.origin import Whom
@@ -139,12 +140,14 @@ class Question(ABC):
     def __init__(
         self, data: Any, dependence: Any, epsilon: Exact, options: Mapping[str, Any], called: Called = str
     ) -> None:
-        self.data, self.called = PrivateTable(data), called
+        self.called = called
         known = {option.name: option.default for option in self.options}
         odd = next((name for name in options if name not in known), None)
         if odd is not None:
             raise InvalidInput("options", odd, f"those of {self.name}: {', '.join(known)}")
         self.given: dict[str, Any] = known | dict(options)
+        self.data = PrivateTable(data, self.given.get(SPELLING.name) or "same")
+        key_by(self.data.spelling)
         self.epsilon = exact_epsilon(epsilon, called("epsilon"))
         self.check(dependence)
 
@@ -208,6 +211,10 @@ class Question(ABC):
             if listed is not None:
                 listed(result.rejected)
             return result
+        if self.given.get(SPELLING.name) not in (None, ledger.spelling):
+            expected = f"{ledger.spelling}, by which the ledger compares names"
+            raise InvalidInput(self.called("spelling"), self.data.spelling, expected)
+        self.data = replace(self.data, spelling=ledger.spelling)
         return self._stored(ledger, self.publication(publication, bits), lambda: self._answered(bits), listed)
 
     def _stored(

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dphmm._checks import whole
+from dphmm.accounting.person import key_by
 from dphmm.dependent._chain import Chain
 from dphmm.dependent._inputs import Called, Rejected, counting, first_of_each, last_of_each, people, whole_numbers
 from dphmm.errors import InvalidInput
@@ -204,7 +205,7 @@ def records_of(
     import pandas as pd
 
     table = rows.table
-    user, bad = Numbering().add(table.column(roles.user), roles.user)
+    user, bad = Numbering(key_by(rows.spelling)).add(table.column(roles.user), roles.user)
     rejected.add(rows.places[bad], "missing_user")
     time = step = None
     if roles.time is not None:

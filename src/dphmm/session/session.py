@@ -5,6 +5,7 @@ Proof: docs/proofs/promise.md.
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -83,6 +84,8 @@ class ReleaseSession:
     estimate_loss : "squared" (posterior mean), "euclidean" (median) or "state" (likeliest state).
     estimates : False for z alone, as tables and streams have it. Where plans do not depend on answers no belief is
         kept, so that a step takes less and a history is resumed at once.
+
+    Threads may share a session: each call of `release` or `skip` takes its turn. Who needs a particular step names it.
     """
 
     def __init__(
@@ -157,9 +160,11 @@ class ReleaseSession:
         loss = _checked_loss(estimate_loss, setting)
         self._loss = loss if estimates else None
         self._engine = engine_of(setting, self._ledger, caps, default_bits(bits), beliefs=estimates)
-        self._subject = SubjectState(subject, origin)
+        self._subject = SubjectState(self._ledger.names_of([subject])[0], origin)
         self._schedule = schedule_of(setting, origin)
         self._t = 1
+        # One step at a time: an answer is shown under the step that it was drawn for.
+        self._turn = threading.RLock()
         self._recent: OrderedDict[int, Release] = OrderedDict()
         self._drifted = 0
 
@@ -287,33 +292,35 @@ class ReleaseSession:
         choice = None
         if epsilon is not None or policy is not None or partners is not None or protection is not None:
             choice = self._setting.choice(epsilon, policy, partners, protection)
-        if t is not None and t != self._t:
-            return self._stored(t, epsilon, policy)
-        states = np.array([self._state_number(state)])
-        t_now = np.array([self._t])
-        asked = ONE_ASKED if self._schedule is None else self._schedule.may_ask(t_now)
-        rows = Rows(FIRST_ROW, t_now, asked, None if choice is None else (choice,))
-        with self._ledger.transaction([self._subject.name]) as transaction:
-            stored = self._engine.release(transaction, [self._subject], rows, states)
-            if t is None and self._t <= stored.last.past[0]:
-                raise self._overtaken(int(stored.last.past[0]))
-        answered = self._engine.show(stored)
-        release = self._accept(answered)
-        if not answered.fresh.item(0):
-            self._check_stored(release, epsilon, policy)
-        return release
+        with self._turn:
+            if t is not None and t != self._t:
+                return self._stored(t, epsilon, policy)
+            states = np.array([self._state_number(state)])
+            t_now = np.array([self._t])
+            asked = ONE_ASKED if self._schedule is None else self._schedule.may_ask(t_now)
+            rows = Rows(FIRST_ROW, t_now, asked, None if choice is None else (choice,))
+            with self._ledger.transaction([self._subject.name]) as transaction:
+                stored = self._engine.release(transaction, [self._subject], rows, states)
+                if t is None and self._t <= stored.last.past[0]:
+                    raise self._overtaken(int(stored.last.past[0]))
+            answered = self._engine.show(stored)
+            release = self._accept(answered)
+            if not answered.fresh.item(0):
+                self._check_stored(release, epsilon, policy)
+            return release
 
     def skip(self, steps: int = 1) -> None:
         """Let steps pass without publishing: recorded, because the support moves."""
         if isinstance(steps, bool) or not isinstance(steps, (int, np.integer)) or steps < 1:
             raise InvalidInput("steps", steps, "a number of steps, 1 or more")
         check_gap(int(steps))
-        with self._ledger.transaction([self._subject.name]) as transaction:
-            stored = self._engine.skip(transaction, self._subject, int(steps))
-            if self._t <= stored.last.past[0]:
-                raise self._overtaken(int(stored.last.past[0]))
-        self._engine.show(stored)
-        self._t += int(steps)
+        with self._turn:
+            with self._ledger.transaction([self._subject.name]) as transaction:
+                stored = self._engine.skip(transaction, self._subject, int(steps))
+                if self._t <= stored.last.past[0]:
+                    raise self._overtaken(int(stored.last.past[0]))
+            self._engine.show(stored)
+            self._t += int(steps)
 
     # -- from a ledger --------------------------------------------------------------------------------------------
 

@@ -130,7 +130,8 @@ class BucketJob:
     def _rows(self, rows: pa.Table) -> tuple[VisitTable, dict[str, int]]:
         """The rows to answer, and how many cannot be read, by reason."""
         batch = self.batch
-        loaded = visits_from_table(in_order(rows), batch.setting.space, batch.setting.model.step, batch.answer)
+        setting, rule = batch.setting, batch.ledger.spelling
+        loaded = visits_from_table(in_order(rows), setting.space, setting.model.step, batch.answer, rule)
         return loaded.visits, dict(loaded.dropped)
 
     def _parts(self, bucket: int) -> Iterator[tuple[str, pa.Table]]:

@@ -9,8 +9,7 @@ Proof: docs/proofs/records.md.
 from __future__ import annotations
 
 import re
-import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
@@ -29,43 +28,48 @@ _DECIMAL = r"^[+-]?([0-9]{1,30}(\.[0-9]{0,30})?|\.[0-9]{1,30})([eE][+-]?[0-9]{1,
 _INTEGER = r"^[+-]?[0-9]{1,18}$"
 
 
-def name_to_compare(name: str) -> str:
-    """What two spellings of one person's name have in common, wherever people are compared.
-
-    Capitals, spaces at the ends and the forms that Unicode has for one text (NFKC: composed or not, full width) are
-    none of it. Ann Smith and A. Smith stay two.
-
-    >>> name_to_compare(" JOSE\u0301 ") == name_to_compare("jos\u00e9")
-    True
-    """
-    return unicodedata.normalize("NFKC", name).casefold().strip()
-
-
 class Numbering:
-    """Numbers for labels in the order in which they first appear, over all parts of a table."""
+    """Numbers for labels in the order in which they first appear, over all parts of a table.
 
-    def __init__(self) -> None:
-        self.codes: dict[str, int] = {}
+    ``key`` : what labels of one number have in common, as `person_key` of people; by default the label. The first label
+    of each number stands for all. One of which there is no key is bad.
+    """
+
+    def __init__(self, key: Callable[[str], str] = str) -> None:
+        self._key = key
+        self._numbers: dict[str, int] = {}
+        self._labels: list[str] = []
+        #: Labels that are not the first of their number, and the number.
+        self.others: dict[str, int] = {}
 
     @property
     def labels(self) -> tuple[str, ...]:
         """The labels, by number."""
-        return tuple(self.codes)
+        return tuple(self._labels)
 
     def add(self, column: pa.ChunkedArray, field: str) -> tuple[IntArray, BoolArray]:
         """Number (n,) of each cell's label, -1 and bad where it is missing, too long or has control characters."""
         import pyarrow.compute as pc
 
         encoded = pc.dictionary_encode(as_text(column, field)).combine_chunks()
-        found = [self._number(label) for label in encoded.dictionary.to_pylist()]
+        found = [self.number(label) for label in encoded.dictionary.to_pylist()]
         table = np.array([*found, -1], dtype=np.int64)
         numbers = table[pc.fill_null(encoded.indices, len(found)).to_numpy(zero_copy_only=False)]
         return numbers, numbers < 0
 
-    def _number(self, label: str) -> int:
+    def number(self, label: str) -> int:
+        """The number of a label; -1 for one that is too long, has control characters, or has no key."""
         if not 0 < len(label) <= LONGEST_NAME or _UNREADABLE.search(label):
             return -1
-        return self.codes.setdefault(label, len(self.codes))
+        try:
+            number = self._numbers.setdefault(self._key(label), len(self._labels))
+        except InvalidInput:
+            return -1
+        if number == len(self._labels):
+            self._labels.append(label)
+        elif label != self._labels[number]:
+            self.others[label] = number
+        return number
 
 
 def as_text(column: pa.ChunkedArray, field: str) -> pa.ChunkedArray:

@@ -3,7 +3,7 @@
 `fit` makes a model of a table as `dphmm fit` makes it of a file. With privacy no row decides whether it is refused:
 what cannot be read is left out, each person's rows by themselves. `split_people` puts each person in the first part by
 a coin of its own: a keyed hash of the name, whose key nobody keeps. So all rows of a person are in one part, whatever
-other people there are. Names are compared as `name_to_compare` says, as everywhere where people are compared; somebody
+other people there are. Names are compared as `person_key` says, as everywhere where people are compared; somebody
 under two names is two people. Rows without a name are in neither part.
 """
 
@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from dphmm._checks import exact_number, finite_number, whole
+from dphmm.accounting.person import key_by, person_key
 from dphmm.errors import InvalidInput
 from dphmm.states.maps import parse_duration, parse_speed
 from dphmm.states.space import StateSpace
-from dphmm.storage.columns import Numbering, name_to_compare
+from dphmm.storage.columns import Numbering
 from dphmm.storage.csv_files import listed
 from dphmm.storage.inputs import PathLike, checked_output
 from dphmm.storage.private_tables import PrivateTable
@@ -54,6 +55,7 @@ def fit(
     all_cells: bool = False,
     merge_rare: int | None = None,
     gap: float | None = None,
+    spelling: str = "same",
     epsilon: Exact | None = None,
     max_length: int | None = None,
     max_sequences: int = 1,
@@ -76,7 +78,7 @@ def fit(
     max_speed : rows that cannot be reached at this speed are left out, where rows have places and times; None: none.
     smoothing : added to the counts of moves, on a grid of those to the same and neighbouring cells, else of all pairs;
         by default 0, with epsilon 1, on all pairs that get noise.
-    initial, min_count, merge_rare, gap : as `dphmm fit` has them.
+    initial, min_count, merge_rare, gap, spelling : as `dphmm fit` has them.
     epsilon : the privacy loss of the whole fit. max_length, max_sequences, neighbours, moves go with it, as ``dphmm
         fit --epsilon`` has them: so many steps of so many sequences of a person count.
     bits : the noise; by default the system's. Replayable bits are for tests, and promise nothing.
@@ -109,12 +111,12 @@ def fit(
         caps = {"max_sequences": max_sequences, "neighbours": neighbours, "initial": initial, "admit": admit}
         added = 1.0 if smoothing is None else finite_number(smoothing, "smoothing")
         most = whole(max_length, "max_length", 1)
-        records = _records(table, space, width, max_speed, gap, most, initial)
+        records = _records(table, space, width, max_speed, gap, most, initial, spelling)
         return _learned(records, space, epsilon, most, moves, step=width, smoothing=added, bits=bits, **caps)
     others = {"max_length": max_length is not None, "moves": moves is not None, "max_sequences": max_sequences != 1}
     others |= {"neighbours": neighbours != "add-remove", "bits": bits is not None, "admit": admit is not None}
     _refuse(others, "it without epsilon", "epsilon with it: it belongs to a fit with privacy")
-    loaded = trajectories_from_table(table, space=space)
+    loaded = trajectories_from_table(table, space=space, spelling=spelling)
     if len(loaded.rejected):
         came = f"{len(loaded.rejected)} rows that cannot be read"
         raise InvalidInput("table", came, "a user, a time and a place or state in every row")
@@ -150,7 +152,14 @@ def _speed(max_speed: object, rows: Trajectories) -> float | None:
 
 
 def _records(
-    table: Any, space: StateSpace, step: int | None, max_speed: object, gap: float | None, most: int, initial: str
+    table: Any,
+    space: StateSpace,
+    step: int | None,
+    max_speed: object,
+    gap: float | None,
+    most: int,
+    initial: str,
+    spelling: str,
 ) -> Records:
     """Whose each sequence of a table is; no row raises. Raises InvalidInput for public options and for columns."""
     from dphmm.markov.trajectories import records_of, timing_of
@@ -159,7 +168,8 @@ def _records(
     names = column_list(placed)
     roles = column_roles(names, dict.fromkeys(ROLES))
     # Cells of a frame are read one by one: the type of a column would follow from all of them.
-    assembler = Assembler(Cells(roles, False, None, step if roles.time is not None else None))
+    bins = step if roles.time is not None else None
+    assembler = Assembler(Cells(roles, bins=bins, spelling=spelling))
     read = PrivateTable(placed).read(roles.names).table
     _check_text(read)
     assembler.add(read)
@@ -212,6 +222,7 @@ def split_file(
     second: PathLike,
     *,
     user_column: str = "user",
+    spelling: str = "same",
     seed: int | None = None,
 ) -> Split:
     """Write the rows of a table (.parquet, .csv, .csv.gz) into two, by person; each file appears whole or not at all.
@@ -230,12 +241,12 @@ def split_file(
     checked_output(second, [path, first], "second")
     if checked_output(first) == checked_output(second):
         raise InvalidInput("second", str(second), "another file than the first")
-    people = Numbering()
+    people = Numbering(key_by(spelling))
     for part in read_batches(path, columns=[user_column], text={user_column}):
         people.add(part.column(user_column), user_column)
-    chosen = _chosen(people.labels, chance, seed)
+    chosen = _chosen(people.labels, spelling, chance, seed)
     # The names are numbered as they were before.
-    again, nameless, writers = Numbering(), 0, list[Any]()
+    again, nameless, writers = Numbering(key_by(spelling)), 0, list[Any]()
     parts = read_batches(path, text=None)
     head = _filterable(next(parts))
     with (
@@ -252,7 +263,9 @@ def split_file(
     return Split(many, len(chosen) - many, nameless)
 
 
-def split_people(table: Any, share: object, *, user_column: str = "user", seed: int | None = None) -> tuple[Any, Any]:
+def split_people(
+    table: Any, share: object, *, user_column: str = "user", spelling: str = "same", seed: int | None = None
+) -> tuple[Any, Any]:
     """Put the people of a table in two tables by chance, to fit a model to one and release the other.
 
     Parameters
@@ -260,6 +273,7 @@ def split_people(table: Any, share: object, *, user_column: str = "user", seed: 
     table : pandas, polars or Arrow table, or GeoDataFrame; it stays as it is.
     share : the share of people in the first table, more than 0 and less than 1: 0.5, "0.5" or a Fraction.
     user_column : the column that says whose a row is. Rows without a user are in neither table.
+    spelling : whether different spellings of a name are the "same" person, or "exact" names are several.
     seed : the same people again; None draws anew.
 
     Returns two tables of the same kind, each with all rows of its people in their order.
@@ -284,9 +298,9 @@ def split_people(table: Any, share: object, *, user_column: str = "user", seed: 
         raise InvalidInput("user_column", user_column, "one of " + listed(names))
     shaped = hasattr(table, "geometry")
     rows = _filterable(to_arrow(table, [user_column] if shaped else None))
-    people = Numbering()
+    people = Numbering(key_by(spelling))
     number, missing = people.add(rows.column(user_column), user_column)
-    chosen = _chosen(people.labels, chance, seed)[number]
+    chosen = _chosen(people.labels, spelling, chance, seed)[number]
     if shaped:
         first, second = (table[mask].reset_index(drop=True) for mask in (chosen & ~missing, ~chosen & ~missing))
         return first, second
@@ -324,18 +338,17 @@ def _share(share: object) -> Fraction:
     return chance
 
 
-def _chosen(names: tuple[str, ...], chance: Fraction, seed: int | None) -> BoolArray:
+def _chosen(names: tuple[str, ...], spelling: str, chance: Fraction, seed: int | None) -> BoolArray:
     """Who (n,) is in the first part."""
-    same = {name_to_compare(name) for name in names}
-    if len(same) < 2:
-        raise InvalidInput("user", f"{len(same)} people", "two or more: each part has somebody")
+    if len(names) < 2:
+        raise InvalidInput("user", f"{len(names)} people", "two or more: each part has somebody")
     below = int(chance * 2**_BITS)
     for turn in range(_MOST_KEYS):
         key = secrets.token_bytes(32) if seed is None else _seeded(whole(seed, "seed", 0), turn)
-        inside = {name for name in same if _number(name, key) < below}
-        if 0 < len(inside) < len(same):
-            return np.array([name_to_compare(name) in inside for name in names], dtype=np.bool_)
-    raise InvalidInput("share", str(chance), f"one that leaves somebody of {len(same)} people in each part")
+        inside = np.array([_number(person_key(name, spelling), key) < below for name in names], dtype=np.bool_)
+        if 0 < inside.sum() < len(names):
+            return inside
+    raise InvalidInput("share", str(chance), f"one that leaves somebody of {len(names)} people in each part")
 
 
 def _seeded(seed: int, turn: int) -> bytes:

@@ -66,7 +66,8 @@ class Layout(TextLayout):
     ``columns`` : role (user, time, order, trip, state, lat, lon) -> name of a column; the others are found by name.
     ``user_name`` : whose all rows are. ``user_from`` : file-name or folder-name, of which the first group of
     ``user_pattern`` is the user; files whose name it does not match are left out. ``time_format`` as `Times` takes it.
-    ``no_times`` : rows are taken in the order of the file. ``files`` : which members of an archive are read.
+    ``no_times`` : rows are taken in the order of the file. ``spelling`` as in `load_trajectories`. ``files`` : which
+    members of an archive are read.
 
     Raises InvalidInput for parts that contradict each other.
     """
@@ -79,6 +80,7 @@ class Layout(TextLayout):
     assume_utc: bool = False
     timezone: str | None = None
     no_times: bool = False
+    spelling: str = "same"
     files: re.Pattern[str] = _TEXTS
     #: What mends latitudes and longitudes that are swapped.
     unswapping: str = "lat_column=, lon_column="
@@ -150,8 +152,8 @@ class Layout(TextLayout):
 
 #: What `Layout.changed` takes.
 _OPTIONS = {f"{role}_column" for role in ROLES} | {
-    "assume_utc", "comment", "delimiter", "encoding", "names", "no_times", "quoted", "skip_lines", "time_format",
-    "timezone", "user", "user_from", "user_name", "user_pattern",
+    "assume_utc", "comment", "delimiter", "encoding", "names", "no_times", "quoted", "skip_lines", "spelling",
+    "time_format", "timezone", "user", "user_from", "user_name", "user_pattern",
 }  # fmt: skip
 _DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "tabs": "\t", "\\t": "\t", "space": " "}
 
@@ -513,11 +515,12 @@ class _Found:
         self._notes = list[str]()
         if self._expansion is None:
             self._roles = _roles(names, layout, types or {}, self._notes)
-            self._cells = Cells(self._roles, layout.assume_utc, layout.timezone, time_format=layout.time_format)
+            times = (layout.assume_utc, layout.timezone)
+            self._cells = Cells(self._roles, *times, time_format=layout.time_format, spelling=layout.spelling)
             self._times, wanted = self._cells.times, self._roles.names
         else:
             self._roles = self._expansion.roles
-            self._cells = Cells(self._roles, time_format="unix-us")
+            self._cells = Cells(self._roles, time_format="unix-us", spelling=layout.spelling)
             self._times, wanted = self._expansion.times, list(self._expansion.read)
         self.read = [name for name in wanted if name != OWNER]
         #: Columns that a file of a folder may lack.

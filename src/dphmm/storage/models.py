@@ -36,11 +36,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from dphmm.accounting.person import person_key
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel, absorbing_states, closed_classes
 from dphmm.markov.stochastic import Jump
 from dphmm.states.space import StateSpace
-from dphmm.storage.columns import name_to_compare
 from dphmm.storage.inputs import PathLike, checked_input, file_digest, replacing
 
 _MEMBERS = 64
@@ -368,7 +368,8 @@ def remove_people(model: PathLike) -> None:
 
 
 def _digest(key: bytes, name: str) -> bytes:
-    text = name_to_compare(name)
+    # Somebody who is spelt otherwise in another file is found, whatever the rule of either is.
+    text = person_key(name)
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), key=key, digest_size=_DIGEST_BYTES).digest()
 
 

@@ -29,14 +29,15 @@ import os
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dphmm.accounting.person import key_by
 from dphmm.errors import DphmmError, InvalidInput
-from dphmm.storage.columns import as_text
+from dphmm.storage.columns import Numbering, as_text
 from dphmm.storage.csv_files import (
     CSV,
     Encoding,
@@ -69,13 +70,15 @@ class PrivateRows:
     """n rows of the columns that were asked for, and where they are in the file.
 
     ``places`` (n,): the line on which each row begins, in a text; its number from 1 in Parquet. ``odd``: the places of
-    rows that have another number of fields than there are columns. ``word``: "line" or "row".
+    rows that have another number of fields than there are columns. ``word``: "line" or "row". ``spelling``: by which
+    rule names are of one person.
     """
 
     table: pa.Table
     places: IntArray
     odd: tuple[int, ...]
     word: str
+    spelling: str = "same"
 
     @property
     def n_rows(self) -> int:
@@ -88,10 +91,11 @@ class PrivateTable:
     """The table that a query asks about: a file (``path``), or a pandas, polars or Arrow frame.
 
     Cells of a pandas frame are read one by one, as the text that they print as: the type of such a column follows from
-    its cells. The types of an Arrow or a polars column are public, as those of Parquet.
+    its cells. The types of an Arrow or a polars column are public, as those of Parquet. ``spelling`` as `PrivateRows`.
     """
 
     source: Any
+    spelling: str = "same"
 
     @property
     def path(self) -> Path | None:
@@ -110,11 +114,11 @@ class PrivateTable:
     def read(self, columns: Sequence[str]) -> PrivateRows:
         """The rows of these columns, in a frame numbered from 1. Raises InvalidInput for a column that is missing."""
         if self.path is not None:
-            return read_private(self.source, columns)
+            return replace(read_private(self.source, columns), spelling=self.spelling)
         kept = list(dict.fromkeys(columns))
         _check_columns(self.columns(), kept)
         table = _of_pandas(self.source, kept) if table_kind(self.source) == "pandas" else to_arrow(self.source, kept)
-        return PrivateRows(table, np.arange(1, len(table) + 1), (), "row")
+        return PrivateRows(table, np.arange(1, len(table) + 1), (), "row", self.spelling)
 
 
 def private_names(path: PathLike, field: str = "DATA") -> list[str]:
@@ -286,14 +290,18 @@ def edge_rows(path: PathLike, columns: Sequence[str] | None = None, field: str =
     return PrivateRows(table, rows.places, rows.odd, rows.word)
 
 
-def ends_among(edges: pa.Table, names: Sequence[str]) -> IntArray:
+def ends_among(edges: pa.Table, names: Sequence[str], spelling: str = "same") -> IntArray:
     """Edges as numbers (m, 2) of people, -1 for a missing name and for an unknown one."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
-    known = pa.array(names, pa.string())
-    ends = [pc.fill_null(pc.index_in(edges.column(side), value_set=known), -1).to_numpy() for side in ("a", "b")]
-    return np.stack(ends, axis=1).astype(np.int64)
+    people = Numbering(key_by(spelling))
+    listed, _ = people.add(pa.chunked_array([list(names)], pa.string()), "people")
+    # Of names of one person the first stands for all; number -1 is the last place.
+    at = np.full(len(edges) * 2 + len(names) + 1, -1, dtype=np.int64)
+    at[listed[::-1]] = np.arange(len(names))[::-1]
+    at[-1] = -1
+    ends = [at[people.add(edges.column(side), side)[0]] for side in ("a", "b")]
+    return np.stack(ends, axis=1)
 
 
 def _check_no_columns(columns: Sequence[str] | None) -> None:

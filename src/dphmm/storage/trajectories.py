@@ -10,7 +10,7 @@ Proof: docs/proofs/records.md.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dphmm.accounting.person import key_by
 from dphmm.errors import InvalidInput
 from dphmm.states.space import StateSpace
 from dphmm.states.trajectory import Counts, Trajectories, no_time_bins, not_of_time_bins, ranks, true_states
@@ -98,7 +99,7 @@ class Roles:
 class Cells:
     """Reads the parts of one table in turn, and records the rejected rows of all of them.
 
-    ``bins`` as in load_trajectories. Without ``trips`` only the type of their column is checked.
+    ``bins`` and ``spelling`` as in load_trajectories. Without ``trips`` only the type of their column is checked.
     """
 
     def __init__(
@@ -110,13 +111,14 @@ class Cells:
         well_formed: Callable[[str], bool] | None = None,
         trips: bool = True,
         time_format: str = "iso",
+        spelling: str = "same",
     ) -> None:
         self._roles = roles
         self._keeps_trips = trips
         self._bins = bins
         self._well_formed = well_formed
         self.times = Times(roles.time or "t", assume_utc, timezone, time_format)
-        self.users, self.states, self.trips = Numbering(), Numbering(), Numbering()
+        self.users, self.states, self.trips = Numbering(key_by(spelling)), Numbering(), Numbering()
         self._n = 0
         # Numbers of the rejected rows, from 0, and the reasons.
         self._rejected: list[IntArray] = []
@@ -326,6 +328,7 @@ def load_trajectories(
     bins: int | None = None,
     may_be_empty: bool = False,
     space: StateSpace | None = None,
+    spelling: str = "same",
 ) -> Loaded:
     """Trajectories of a Parquet or CSV file, and the rejected rows (row number and reason, no values).
 
@@ -344,7 +347,8 @@ def load_trajectories(
     ambiguous_time (clocks were put forward or back), invalid_time, invalid_step, invalid_order, invalid_place,
     missing_state. ``space``: of whose states the rows are; then only what says where somebody is in it is read (on a
     map places, or without them names of cells; elsewhere names), and a name that cannot be one of its kind is rejected
-    too: invalid_state.
+    too: invalid_state. ``spelling``: by which rule names are of one person, `dphmm.accounting.person.SPELLINGS`; a
+    person is called as in the first of its rows.
 
     Raises InvalidInput as read_table does, for a column that is not there or cannot be meant, for times of which
     none has a zone, and if no row is left.
@@ -355,7 +359,8 @@ def load_trajectories(
     }  # fmt: skip
     layout = TextLayout(delimiter)
     roles = needed_roles(column_roles(delimited_names(path, layout), given), space)
-    assembler = Assembler(Cells(roles, assume_utc, timezone, bins, None if space is None else space.well_formed))
+    well_formed = None if space is None else space.well_formed
+    assembler = Assembler(Cells(roles, assume_utc, timezone, bins, well_formed, spelling=spelling))
     rows = read_rows(path, roles.names, layout)
     for part in rows.parts:
         assembler.add(part)
@@ -374,12 +379,13 @@ def trajectories_from_table(
     timezone: str | None = None,
     space: StateSpace | None = None,
     may_be_empty: bool = False,
+    spelling: str = "same",
     **columns: str | None,
 ) -> Loaded:
     """The same from a pandas, polars or Arrow table, which stays as it is.
 
-    ``space`` and ``columns`` as in load_trajectories. ``may_be_empty``: no row needs to be one that can be read.
-    A GeoDataFrame without columns of places or states has those of its points, in degrees.
+    ``space``, ``spelling`` and ``columns`` as in load_trajectories. ``may_be_empty``: no row needs to be one that can
+    be read. A GeoDataFrame without columns of places or states has those of its points, in degrees.
     """
     unknown = set(columns) - {f"{role}_column" for role in ROLES}
     if unknown:
@@ -388,7 +394,8 @@ def trajectories_from_table(
     if not any(given[role] for role in ("lat", "lon", "state")):
         table = located(table)
     roles = needed_roles(column_roles(column_list(table), given), space)
-    cells = Cells(roles, assume_utc, timezone, well_formed=None if space is None else space.well_formed)
+    well_formed = None if space is None else space.well_formed
+    cells = Cells(roles, assume_utc, timezone, well_formed=well_formed, spelling=spelling)
     assembler = Assembler(cells)
     assembler.add(to_arrow(table, roles.names))
     return assembler.finish("table", may_be_empty=may_be_empty)
@@ -445,10 +452,14 @@ def _first(names: Sequence[str], wanted: Sequence[str]) -> str | None:
 
 
 class LoadedVisits(NamedTuple):
-    """The rows to answer, and ``rejected`` (row, reason): row numbers from 1, no values."""
+    """The rows to answer, and ``rejected`` (row, reason): row numbers from 1, no values.
+
+    ``alike``: spellings that were taken for other ones, and these.
+    """
 
     visits: VisitTable
     rejected: pa.Table
+    alike: Mapping[str, str] = {}
 
     @property
     def dropped(self) -> Counts:
@@ -468,6 +479,7 @@ def load_visits(
     answer: str = "last",
     *,
     state_column: str | None = None,
+    spelling: str = "same",
 ) -> LoadedVisits:
     """The rows of a Parquet or CSV file that a model with steps of so many ``seconds`` answers.
 
@@ -478,17 +490,19 @@ def load_visits(
     """
     given = dict.fromkeys(ROLES) | {"state": state_column}
     roles = needed_roles(column_roles(delimited_names(path), given), space)
-    cells = Cells(roles, bins=seconds, well_formed=space.well_formed, trips=False)
+    cells = Cells(roles, bins=seconds, well_formed=space.well_formed, trips=False, spelling=spelling)
     rows = read_rows(path, roles.names)
     stepped = roles.step is not None and (roles.time is None or seconds is None)
     gathering = _gathered(rows.parts, cells, stepped, space, seconds, answer)
     rejected = cells.rejected(str(path), rows.ragged)
     in_bins = seconds is not None and roles.step is None
-    return LoadedVisits(gathering.finish(cells.users.labels, in_bins=in_bins), rejected)
+    names = cells.users.labels
+    alike = {other: names[number] for other, number in cells.users.others.items()}
+    return LoadedVisits(gathering.finish(names, in_bins=in_bins), rejected, alike)
 
 
 def visits_from_table(
-    table: pa.Table, space: StateSpace, seconds: int | None = None, answer: str = "last"
+    table: pa.Table, space: StateSpace, seconds: int | None = None, answer: str = "last", spelling: str = "same"
 ) -> LoadedVisits:
     """The rows of an Arrow table with user, t or step, and state or place, that such a model answers.
 
@@ -499,9 +513,9 @@ def visits_from_table(
     """
     roles = needed_roles(column_roles(table.column_names, dict.fromkeys(ROLES)), space)
     if (roles.step is not None and seconds is not None) or (roles.step is None and roles.time is None):
-        loaded = trajectories_from_table(table, space=space, may_be_empty=True)
+        loaded = trajectories_from_table(table, space=space, may_be_empty=True, spelling=spelling)
         return LoadedVisits(VisitTable.of(loaded.trajectories, space, seconds, answer), loaded.rejected)
-    cells = Cells(roles, well_formed=space.well_formed, trips=False)
+    cells = Cells(roles, well_formed=space.well_formed, trips=False, spelling=spelling)
     gathering = _gathered([table], cells, roles.step is not None, space, seconds, answer)
     return LoadedVisits(gathering.finish(cells.users.labels), cells.rejected("table", may_be_empty=True))
 

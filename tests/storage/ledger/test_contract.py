@@ -98,6 +98,39 @@ def test_a_session_keeps_its_options(ledger: Ledger, field: str, options: dict[s
     assert ledger.header("ann", "state") == SessionHeader("ann", "state", OPTIONS)
 
 
+@pytest.mark.parametrize("other", ["Ann", " ann ", "\uff41nn", "a\u200bnn"])
+def test_a_person_has_one_account(ledger: Ledger, other: str) -> None:
+    """Another spelling opens nothing, and `names_of` says what somebody is called here."""
+    open_all(ledger)
+    with ledger.transaction() as transaction:
+        store(transaction, release(1), lambda: (1,), FREE)
+    assert ledger.names_of([other, "bob", "ann"]) == ["ann", "bob", "ann"]
+    for query in ("state", "work"):
+        header = SessionHeader(other, query, OPTIONS)
+        with (
+            pytest.raises(InvalidInput, match=r"expected \"ann\", as this") as caught,
+            ledger.transaction() as transaction,
+        ):
+            transaction.open_session(header)
+        assert caught.value.field == "subject"
+    assert ledger.sessions() == [("ann", "state")]
+
+
+def test_two_spellings_in_one_transaction_are_one_person(ledger: Ledger) -> None:
+    with ledger.transaction() as transaction:
+        transaction.open_session(SessionHeader("Ann", "state", OPTIONS))
+        with pytest.raises(InvalidInput, match=r"^subject: got \"ann\"; expected \"Ann\""):
+            transaction.open_session(SessionHeader("ann", "state", OPTIONS))
+    assert ledger.sessions() == [("Ann", "state")]
+    assert ledger.names_of(["ann"]) == ["Ann"]
+
+
+def test_a_name_without_a_key_has_no_account(ledger: Ledger) -> None:
+    with pytest.raises(InvalidInput, match="user"), ledger.transaction() as transaction:
+        transaction.open_session(SessionHeader("a\u0378", "state", OPTIONS))
+    assert ledger.sessions() == []
+
+
 def test_caps_hold_over_all_queries_of_a_subject(ledger: Ledger) -> None:
     open_all(ledger, ("ann", "state"), ("ann", "work"), ("bob", "state"))
     caps = Caps(epsilon=Fraction(1))
@@ -266,7 +299,7 @@ def test_the_plans_of_the_other_queries_of_a_step(ledger: Ledger) -> None:
 
 
 def test_names_of_any_kind(ledger: Ledger) -> None:
-    names = ["", "a\nb", "nul\0byte", "=cmd", "é", "e\u0301", "🛰", "x" * 10_000, "a'; DROP TABLE release;--"]
+    names = ["", "a\nb", "nul\0byte", "=cmd", "é", "e", "🛰", "x" * 10_000, "a'; DROP TABLE release;--"]
     open_all(ledger, *[(name, "state") for name in names])
     with ledger.transaction() as transaction:
         for k, name in enumerate(names):

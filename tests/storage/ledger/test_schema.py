@@ -59,10 +59,10 @@ def altered(path: Path, *statements: str) -> None:
 
 
 def test_a_newer_format_asks_for_an_upgrade(path: Path) -> None:
-    altered(path, "UPDATE meta SET value = '3' WHERE key = 'format'")
+    altered(path, "UPDATE meta SET value = '4' WHERE key = 'format'")
     for read_only in (False, True):
         text = refusal(lambda read_only=read_only: open_ledger(path, read_only=read_only))  # type: ignore[misc]
-        assert "format 3" in text and "upgrade dphmm" in text
+        assert "format 4" in text and "upgrade dphmm" in text
 
 
 def test_a_file_that_needs_a_feature_of_later_asks_for_an_upgrade(path: Path) -> None:
@@ -138,7 +138,7 @@ def test_a_damaged_row_is_one_line(path: Path, statement: str, read: Callable[[S
         "UPDATE account SET epsilon = '0'",
         "UPDATE account SET cost_nanos = '1'",
         "DELETE FROM account",
-        "INSERT INTO account VALUES (9, 'eve', 0, '1', '0', NULL, NULL, NULL, NULL, NULL, 0, NULL)",
+        "INSERT INTO account VALUES (9, 'eve', 'eve', 0, '1', '0', NULL, NULL, NULL, NULL, NULL, 0, NULL)",
         "UPDATE account SET version = version + 1",
         "UPDATE account SET version = 3",
         "INSERT INTO session (account, query, options) VALUES (1, 'work', 1)",

@@ -77,7 +77,7 @@ def test_the_settings_of_both_connections(ledger: SqliteLedger) -> None:
 
 def test_format_and_maker_are_written_down(ledger: SqliteLedger) -> None:
     meta = dict(ledger._reader().execute("SELECT key, value FROM meta"))
-    assert (meta["format"], meta["epoch"], meta["features"]) == ("2", "0", "")
+    assert (meta["format"], meta["epoch"], meta["features"]) == ("3", "0", "")
     assert re.fullmatch(r"dphmm \d+\.\d+.*", meta["created_by"])
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dphmm.accounting.ledger import Ledger
+from dphmm.accounting.person import person_key
 from dphmm.audit.released import ReleasedFile
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
@@ -64,7 +65,8 @@ def truth_of(
 
     Raises InvalidInput, without any of it, where it does not have every released row, or has others in between.
     """
-    rows = _Rows.of(truth, model, space, answer or "last")
+    rule = _rule(file)
+    rows = _Rows.of(_named(_loaded(truth, space, model.step, rule), file, rule), model, answer or "last")
     by_time = model.step is not None and rows.times is not None and file.times is not None
     numbers = rows.times if by_time else rows.numbers
     assert numbers is not None
@@ -106,8 +108,8 @@ class _Rows:
     begins: dict[str, str]
 
     @classmethod
-    def of(cls, truth: Any, model: MarkovModel, space: StateSpace, answer: str) -> _Rows:
-        stepped, _ = in_steps(_loaded(truth, space, model.step), model.step, answer)
+    def of(cls, truth: Trajectories, model: MarkovModel, answer: str) -> _Rows:
+        stepped, _ = in_steps(truth, model.step, answer)
         times, steps = _published(stepped, model.step), stepped.steps()
         visits, _ = stepped.visits(answer)
         ranked = stepped.step is None
@@ -185,16 +187,28 @@ def _check_begins(rows: _Rows, begins: Mapping[str, str]) -> None:
         raise InvalidInput("truth", f"another first row than the ledger says of {other} subjects", _EXPECTED)
 
 
-def _loaded(truth: Any, space: StateSpace, step: int | None) -> Trajectories:
+def _rule(file: ReleasedFile) -> str:
+    """The rule of spelling by which the people of a file are several; its ledger has it, and need not be here."""
+    users = set(file.users)
+    return "same" if len(set(map(person_key, users))) == len(users) else "exact"
+
+
+def _named(rows: Trajectories, file: ReleasedFile, rule: str) -> Trajectories:
+    """The rows of people as they are called in the file."""
+    called = {person_key(user, rule): user for user in file.users}
+    return replace(rows, users=tuple(called.get(person_key(user, rule), user) for user in rows.users))
+
+
+def _loaded(truth: Any, space: StateSpace, step: int | None, rule: str) -> Trajectories:
     """The rows that a release takes: of a file, without those whose steps are no time bins."""
     if isinstance(truth, Trajectories):
         return truth
     if isinstance(truth, (str, os.PathLike)):
         try:
-            return load_trajectories(truth, bins=step, space=space).trajectories
+            return load_trajectories(truth, bins=step, space=space, spelling=rule).trajectories
         except InvalidInput as error:
             if error.field == "path":
                 raise
             # A column's name alone would not say which of several files is meant.
             raise InvalidInput("truth", Path(truth).name, f"{_EXPECTED} ({error})") from None
-    return trajectories_from_table(truth, space=space).trajectories
+    return trajectories_from_table(truth, space=space, spelling=rule).trajectories

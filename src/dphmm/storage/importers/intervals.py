@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dphmm._checks import exact_number
+from dphmm.accounting.person import key_by
 from dphmm.errors import InvalidInput
 from dphmm.states.maps import parse_duration
 from dphmm.states.space import check_names
@@ -101,7 +102,7 @@ def _ends(names: Sequence[str], layout: Layout, chosen: dict[str, str | None], w
         raise InvalidInput("user_column", user, "one of " + listed(names))
     start, end, label = (str(columns[role]) for role in _NAMES)
     times = [Times(name, layout.assume_utc, layout.timezone, layout.time_format) for name in (start, end)]
-    spent = _Spent(width)
+    spent = _Spent(width, layout.spelling)
 
     def expand(table: pa.Table) -> tuple[pa.Table, IntArray, dict[str, IntArray]]:
         import pyarrow as pa
@@ -132,9 +133,9 @@ def _ends(names: Sequence[str], layout: Layout, chosen: dict[str, str | None], w
 class _Spent:
     """How many steps each person's intervals have so far, over all parts of a source."""
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, width: int, spelling: str) -> None:
         self._width = width
-        self._people = Numbering()
+        self._people = Numbering(key_by(spelling))
         self._steps = np.zeros(0, dtype=np.int64)
 
     def add(self, users: pa.ChunkedArray, field: str, first: IntArray, last: IntArray) -> BoolArray:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from dphmm.accounting.person import key_by
 from dphmm.errors import InvalidInput
 from dphmm.states.space import check_names
 from dphmm.states.trajectory import Counts, Trajectories, ranks
@@ -33,6 +34,7 @@ def import_sequences(
     columns: str | None = None,
     user_column: str | None = None,
     names: bool = True,
+    spelling: str = "same",
     progress: Progress | None = None,
 ) -> Imported:
     """State sequences of a .seq or .seq.gz file, or of a wide .csv, .csv.gz or .parquet table.
@@ -40,8 +42,9 @@ def import_sequences(
     A .seq file (UCI MSNBC Anonymous Web Data) has comment lines that start with %, a line of category names,
     (with ``names=False`` there is none) and one sequence of category numbers from 1 per line; users are the numbers of
     the sequences. Of a wide table ``columns`` "A:B" names the first and the last column of states, and ``user_column``
-    the one with the person (default: the number of the row). Dropped: bad_sequence (whole, with a number that is no
-    category); missing_state (an empty cell, a gap); missing_user; repeated_user (a person's second row); ragged_row.
+    the one with the person (default: the number of the row), whose names ``spelling`` compares. Dropped: bad_sequence
+    (whole, with a number that is no category); missing_state (an empty cell, a gap); missing_user; repeated_user (a
+    person's second row); ragged_row.
     Raises InvalidInput for other files.
     """
     path = checked_input(source, "source")
@@ -56,7 +59,7 @@ def import_sequences(
     if name.endswith(SUFFIXES):
         if columns is None:
             raise InvalidInput("columns", "nothing", "FIRST:LAST, the first and the last column of states")
-        return _told(read_wide(path, columns, user_column), progress)
+        return _told(read_wide(path, columns, user_column, spelling), progress)
     raise InvalidInput("source", str(Path(source)), "a name ending in " + ", ".join((*_SEQ, *SUFFIXES)))
 
 
@@ -129,7 +132,7 @@ def _labels(numbers: NDArray[np.int64], names: tuple[str, ...] | None) -> NDArra
     return np.array([str(number) for number in distinct], dtype=object)[inverse]
 
 
-def read_wide(path: Path, columns: str, user_column: str | None) -> Imported:
+def read_wide(path: Path, columns: str, user_column: str | None, spelling: str = "same") -> Imported:
     """The states in the columns "first:last"; a column is a step, numbered from 0; empty cells are gaps.
 
     Of a person's rows the first one counts.
@@ -148,7 +151,7 @@ def read_wide(path: Path, columns: str, user_column: str | None) -> Imported:
     if not len(table):
         raise InvalidInput(str(path), "0 rows", "one row per person")
     at = np.delete(np.arange(1, len(table) + len(found.ragged) + 1), np.array(found.ragged, dtype=np.int64) - 1)
-    users, owner = _owners(table, user_column, at)
+    users, owner = _owners(table, user_column, spelling, at)
     labels = Numbering()
     states = np.stack([labels.add(table.column(name), name)[0] for name in chosen], axis=1)
     anonymous, again = owner < 0, (owner >= 0) & (ranks(owner) > 0)
@@ -189,10 +192,10 @@ def _range(columns: str, names: list[str]) -> list[str]:
     raise InvalidInput("columns", columns, "FIRST:LAST, two of " + listed(names))
 
 
-def _owners(table: pa.Table, user_column: str | None, at: IntArray) -> tuple[tuple[str, ...], IntArray]:
+def _owners(table: pa.Table, user_column: str | None, spelling: str, at: IntArray) -> tuple[tuple[str, ...], IntArray]:
     """Names, and the number of each row's person, -1 for nobody. Without names a person is the number of a row."""
     if user_column is None:
         return tuple(str(row) for row in at.tolist()), np.arange(len(table))
-    users = Numbering()
+    users = Numbering(key_by(spelling))
     owner, _ = users.add(table.column(user_column), user_column)
     return users.labels, owner

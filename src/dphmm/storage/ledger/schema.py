@@ -1,8 +1,10 @@
 """The tables of a ledger file, records as rows and back, and the checks that a file is a whole ledger.
 
-meta         format, maker, epoch, features that a program must know to use the file, delta and cap of publications
+meta         format, maker, epoch, features that a program must know to use the file, rule of spelling and version of
+             Unicode, delta and cap of publications
 document     public texts, each once: options of sessions, descriptions of plans
-account      one subject: totals over all queries, a version that every stored fact raises, caps and a promise that stay
+account      one person: key, first spelling, totals over all queries, a version that every stored fact raises, caps and
+             a promise that stay
 change       what changed an account besides releases: caps and promises given; a fence (reserved)
 session      one (subject, query) and its public parameters
 plan         each plan once: its plan set as packed bits
@@ -34,6 +36,7 @@ import numpy as np
 from dphmm._checks import written_fraction
 from dphmm.accounting.budget import EMPTY, UNLIMITED, Account, Caps, quoted, recount
 from dphmm.accounting.ledger import Entry, Kind, PlanRecord, Request
+from dphmm.accounting.person import UNICODE, key_by
 from dphmm.accounting.promise import SequencePromise
 from dphmm.accounting.publication import Publication, Published
 from dphmm.accounting.records import Requests
@@ -250,7 +253,7 @@ def plan_from(row: Row) -> PlanRecord:
     return PlanRecord(hash_text(plan_hash), states, n_states, description)
 
 
-FORMAT = 2
+FORMAT = 3
 #: What a program must know to use a file that has it, because it would pass a bound or print a smaller total.
 FEATURES: frozenset[str] = frozenset({"caps", "promise", "publications"})
 
@@ -267,6 +270,7 @@ _TABLES = {
     "account": """(
     id INTEGER PRIMARY KEY,
     subject TEXT NOT NULL UNIQUE,
+    key TEXT NOT NULL UNIQUE,
     version INTEGER NOT NULL CHECK (version >= 0),
     epsilon TEXT NOT NULL,
     cost_nanos TEXT NOT NULL,
@@ -366,7 +370,7 @@ stored_plan AS (
     SELECT plan.id AS id, hash, n_states, states, text AS description
     FROM plan JOIN document ON document.id = plan.description
 ),
-stored_account AS (SELECT subject, epsilon, cost_nanos FROM account),
+stored_account AS (SELECT subject, key, epsilon, cost_nanos FROM account),
 stored_caps AS (
     SELECT subject, cap_epsilon, cap_cost, promised.text AS promise
     FROM account LEFT JOIN document AS promised ON promised.id = account.promise
@@ -383,22 +387,23 @@ stored_publication AS (
 """
 
 
-def prepare(connection: sqlite3.Connection, path: Path) -> None:
+def prepare(connection: sqlite3.Connection, path: Path, spelling: str = "same") -> None:
     """Make the tables in an empty file; any other must be a ledger of this format."""
     if not _objects(connection):
         connection.execute("BEGIN IMMEDIATE")
         # Another process may have made them while this one waited.
         if not _objects(connection):
-            create(connection)
+            create(connection, spelling)
         connection.execute("COMMIT")
     check_tables(connection, path)
 
 
-def create(connection: sqlite3.Connection) -> None:
+def create(connection: sqlite3.Connection, spelling: str = "same") -> None:
     """The tables of an empty ledger."""
     for statement in _STATEMENTS.values():
         connection.execute(statement)
     facts = [("format", str(FORMAT)), ("created_by", _this_version()), ("epoch", "0"), ("features", "")]
+    facts += [("spelling", spelling), ("unicode", UNICODE)]
     connection.executemany("INSERT INTO meta VALUES (?, ?)", facts)
 
 
@@ -467,6 +472,7 @@ def check_contents(connection: sqlite3.Connection, path: Path) -> None:
         if dangling is not None:
             raise DphmmError(f"ledger {path.name}: a row of {dangling[0]} has lost what it refers to")
         counted, stored = _counted(connection), _stored(connection)
+        other_key = _of_another_key(connection)
         broken = _broken_promise(connection)
         _check_publications(connection, path)
         other = connection.execute(_VERSIONS).fetchone()
@@ -477,6 +483,8 @@ def check_contents(connection: sqlite3.Connection, path: Path) -> None:
             raise DphmmError(f"ledger {path.name}: a subject whose name is no text: restore its latest copy")
         if counted.get(subject, EMPTY) != stored.get(subject, EMPTY):
             raise DphmmError(f"ledger {path.name}: the account of {quoted(subject)} is not that of its releases")
+    if other_key is not None:
+        raise DphmmError(f"ledger {path.name}: the key of {quoted(other_key)} is not that of the name")
     if broken is not None:
         raise DphmmError(f"ledger {path.name}: the releases of {quoted(broken)} break the promise of its account")
     if other is not None:
@@ -515,6 +523,14 @@ def _check_publications(connection: sqlite3.Connection, path: Path) -> None:
         raise DphmmError(f"ledger {path.name}: it has publications and does not say so: restore its latest copy")
 
 
+def _of_another_key(connection: sqlite3.Connection) -> str | None:
+    """The first person whose key does not follow from the name: its account may be one of two."""
+    (spelling,) = connection.execute("SELECT value FROM meta WHERE key = 'spelling'").fetchone()
+    key_of = key_by(spelling)
+    rows = connection.execute("SELECT subject, key FROM account ORDER BY subject")
+    return next((str(subject) for subject, key in rows if key_of(str(subject)) != key), None)
+
+
 def _stored(connection: sqlite3.Connection) -> dict[str, Account]:
-    rows = connection.execute(f"{READING} SELECT * FROM stored_account")
+    rows = connection.execute(f"{READING} SELECT subject, epsilon, cost_nanos FROM stored_account")
     return {row[0]: account_from(row[1:]) for row in rows}

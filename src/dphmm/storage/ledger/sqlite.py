@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from dphmm.accounting.budget import EMPTY, UNLIMITED, Caps, quoted
 from dphmm.accounting.ledger import Entry, PlanRecord, SessionHeader, Spent
+from dphmm.accounting.person import key_by
 from dphmm.accounting.publication import Publication, Published
 from dphmm.accounting.transaction import Turn
 from dphmm.errors import InvalidInput
@@ -78,19 +79,23 @@ _RELEASES = (
 )
 _HEADERS_OF = "SELECT subject, query, options FROM stored_header WHERE subject IN ({}) ORDER BY subject, query"
 _SESSIONS_OF = "SELECT subject, query FROM stored_header WHERE subject IN ({}) ORDER BY subject, query"
+_NAMES_OF = "SELECT key, subject FROM stored_account WHERE key IN ({})"
 _SPENT_OF = "SELECT subject, epsilon, cost_nanos FROM stored_account WHERE subject IN ({})"
 
 
-def open_ledger(path: str | os.PathLike[str], *, timeout: float = 30.0, read_only: bool = False) -> SqliteLedger:
+def open_ledger(
+    path: str | os.PathLike[str], *, timeout: float = 30.0, read_only: bool = False, spelling: str | None = None
+) -> SqliteLedger:
     """Open a ledger file, or make it where there is none.
 
     ``timeout``: seconds to wait for another process (or thread) before LedgerBusy. ``read_only``: of a file that
     exists, to look at it, also where nothing can be written (there nobody else may write meanwhile); transactions are
-    refused.
+    refused. ``spelling``: "same", by default, takes different spellings of a name for one person, "exact" takes them
+    for several; it stays.
     Raises InvalidInput for a path that cannot be one, a file that is not a ledger, is damaged, or is of a
-    newer format.
+    newer format, and for another rule of spelling than it has.
     """
-    return SqliteLedger(ledger_path(path, read_only), timeout, read_only)
+    return SqliteLedger(ledger_path(path, read_only), timeout, read_only, spelling)
 
 
 class SqliteLedger:
@@ -103,7 +108,9 @@ class SqliteLedger:
     _write: sqlite3.Connection | None = None
     _read: sqlite3.Connection | None = None
 
-    def __init__(self, path: Path, timeout: float = 30.0, read_only: bool = False) -> None:
+    def __init__(self, path: Path, timeout: float = 30.0, read_only: bool = False, spelling: str | None = None) -> None:
+        if spelling is not None:
+            key_by(spelling)
         self.path = path
         self.read_only = read_only
         self._timeout = timeout
@@ -112,7 +119,7 @@ class SqliteLedger:
         self._closed = False
         self._pid = os.getpid()
         try:
-            self._make_ready()
+            self._make_ready(spelling)
         except sqlite3.Error as error:
             self._drop_connections()
             raise explained(error, path) from error
@@ -128,13 +135,18 @@ class SqliteLedger:
     def __repr__(self) -> str:
         return f"SqliteLedger({self.path.name!r})"
 
-    def _make_ready(self) -> None:
+    def _make_ready(self, spelling: str | None) -> None:
         if self.read_only:
             connection = self._reader()
         else:
             connection = self._writer()
-            prepare(connection, self.path)
+            prepare(connection, self.path, spelling or "same")
             use_wal(connection, self.path, self._timeout)
+        (kept,) = connection.execute("SELECT value FROM meta WHERE key = 'spelling'").fetchone()
+        self.spelling = str(kept)
+        self._key_of = key_by(self.spelling)
+        if spelling not in (None, self.spelling):
+            raise InvalidInput("spelling", spelling, f"{self.spelling}, which this ledger was made with")
         if self.path.stat().st_size <= CHECKED_SIZE:
             check_pages(connection, self.path)
 
@@ -148,7 +160,7 @@ class SqliteLedger:
         """
         with self._turn.hold():
             connection = self._begun()
-            transaction, process = SqliteTransaction(connection, self.path), os.getpid()
+            transaction, process = SqliteTransaction(connection, self.path, self._key_of), os.getpid()
             try:
                 yield transaction
                 self._commit(connection, transaction)
@@ -158,6 +170,12 @@ class SqliteLedger:
                 raise
             finally:
                 transaction.end()
+
+    def names_of(self, subjects: Sequence[str]) -> list[str]:
+        """What each of these people is called here; see the protocol."""
+        keys = [self._key_of(subject) for subject in subjects]
+        found = dict(self._rows_of(_NAMES_OF, keys))
+        return [found.get(key, subject) for key, subject in zip(keys, subjects, strict=True)]
 
     def header(self, subject: str, query: str) -> SessionHeader | None:
         """The parameters of a session, or None."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from itertools import chain, groupby
 from operator import itemgetter
@@ -89,7 +89,8 @@ _FIND_TERMS = (
     "AND terms.secure = wanted.secure AND terms.constant = wanted.constant"
 )
 _ADD_TERMS = "INSERT INTO terms (id, kind, epsilon, cost, secure, constant) VALUES (?, ?, ?, ?, ?, ?)"
-_ADD_ACCOUNT = "INSERT INTO account (subject, version, epsilon, cost_nanos) VALUES (?, 0, ?, ?)"
+_ADD_ACCOUNT = "INSERT INTO account (subject, key, version, epsilon, cost_nanos) VALUES (?, ?, 0, ?, ?)"
+_NAME = "SELECT subject FROM account WHERE key = ?"
 _EPSILONS = (
     "SELECT t, terms.epsilon FROM session JOIN release ON release.session = session.id JOIN terms ON terms.id = terms "
     "WHERE session.account = ? AND t BETWEEN ? AND ? AND terms.epsilon IS NOT NULL"
@@ -131,8 +132,8 @@ class _Subject:
 class SqliteTransaction(BaseTransaction):
     """See the protocol ``dphmm.accounting.Transaction``. A database failure ends it without a commit."""
 
-    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
-        super().__init__()
+    def __init__(self, connection: sqlite3.Connection, path: Path, key_of: Callable[[str], str]) -> None:
+        super().__init__(key_of)
         self._connection = connection
         self._path = path
         self._pid = os.getpid()
@@ -205,6 +206,10 @@ class SqliteTransaction(BaseTransaction):
         sessions = self._subject(subject).sessions
         return [sessions[query].header for query in sorted(sessions)]
 
+    def _name(self, key: str) -> str | None:
+        row = self._connection.execute(_NAME, (key,)).fetchone()
+        return None if row is None else str(row[0])
+
     def _options(self, subject: str, query: str) -> Mapping[str, str] | None:
         session = self._subject(subject).sessions.get(query)
         return None if session is None else session.header.options
@@ -212,7 +217,8 @@ class SqliteTransaction(BaseTransaction):
     def _add_session(self, header: SessionHeader) -> None:
         subject = self._subject(header.subject)
         if subject.id is None:
-            subject.id = self._inserted(_ADD_ACCOUNT, (header.subject, *account_row(EMPTY)))
+            row = (header.subject, self._key_of(header.subject), *account_row(EMPTY))
+            subject.id = self._inserted(_ADD_ACCOUNT, row)
         row = (subject.id, header.query, self._document(header.options_text))
         number = self._inserted("INSERT INTO session (account, query, options) VALUES (?, ?, ?)", row)
         subject.sessions[header.query] = _Session(number, header, 0)
