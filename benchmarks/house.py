@@ -31,7 +31,7 @@ from benchmarks.source import File, Package
 ROOT = Path(__file__).parents[1]
 #: The largest figure that a gauge may show; of those in `LEAST` the smallest.
 LIMITS: dict[str, float] = {
-    "code lines": 56_600,
+    "code lines": 58_000,
     "code lines of tests": 70_000,
     "words of docs": 123_000,
     "circles of imports": 0,
