@@ -119,12 +119,12 @@ def planned(folder: Path) -> Path:
     return released(folder, "--plan", folder / "plan.json", epsilon=None)
 
 
-def of_names(folder: Path, visits: list[list[Any]], *fit: object) -> Path:
+def of_names(folder: Path, visits: list[list[Any]], *fit: object, spelling: str = "same") -> Path:
     """A release of states by name, of which every two are joined."""
     write_rows(folder / "walks.csv", ["user", "state"], visits)
     run("fit", folder / "walks.csv", "-o", folder / "model.npz", "--state-column", "state", *fit)
     run("policy", "complete", folder / "model.npz", "-o", folder / "policy.json")
-    return released(folder)
+    return released(folder, "--spelling", spelling)
 
 
 def pages(folder: Path, names: tuple[str, ...] = ("alpha", "beta", "gamma", "delta")) -> Path:
@@ -166,7 +166,7 @@ def odd(folder: Path) -> Path:
     """States and people with the oddest names that a release takes."""
     rng = np.random.default_rng(5)
     visits = [[user, ODD[page]] for user in ODD for page in [*rng.integers(0, len(ODD), 2), ODD.index(user)]]
-    return of_names(folder, visits, "--answers", "ordinal")
+    return of_names(folder, visits, "--answers", "ordinal", spelling="exact")
 
 
 def solid(folder: Path) -> Path:

@@ -490,7 +490,7 @@ def read(path, space, seconds, answer):
     for in_turn in (True, False):
         try:
             if in_turn:
-                table, rejected = load_visits(path, space, seconds, answer)
+                table, rejected, _ = load_visits(path, space, seconds, answer)
             else:
                 loaded = load_trajectories(path, bins=seconds, space=space)
                 table, rejected = VisitTable.of(loaded.trajectories, space, seconds, answer), loaded.rejected
