@@ -28,9 +28,9 @@ SEQUENCES = [np.array([0, 1, 1]), np.array([1, 0])]
 def fit(site, names, tmp_path, run):
     """A private fit into model.npz, stored in ledger.db."""
 
-    def fitted(*more, out="model.npz", code=0):
+    def fitted(*more, event_id="walks", out="model.npz", code=0):
         line = ("--state-column", "state", "--states-file", names, "--epsilon", 1, "--max-length", 20)
-        ledger = ("--ledger", tmp_path / "ledger.db")
+        ledger = ("--ledger", tmp_path / "ledger.db", "--id", event_id)
         return run("fit", site / "visits.csv", "-o", tmp_path / out, *line, *ledger, *more, code=code)
 
     return fitted
@@ -40,10 +40,11 @@ def fit(site, names, tmp_path, run):
 def ask(site, tmp_path, run):
     """A histogram into counts.csv, stored in ledger.db."""
 
-    def asked(*more, out="counts.csv", dependence="group", code=0):
+    def asked(*more, event_id="visits", data=None, out="counts.csv", dependence="group", code=0):
         line = ("--states", STATES, "--epsilon", 1, "--dependence", dependence)
-        ledger = ("--ledger", tmp_path / "ledger.db")
-        return run("query", "histogram", site / "visits.csv", "-o", tmp_path / out, *line, *ledger, *more, code=code)
+        ledger = ("--ledger", tmp_path / "ledger.db", "--id", event_id)
+        data = site / "visits.csv" if data is None else data
+        return run("query", "histogram", data, "-o", tmp_path / out, *line, *ledger, *more, code=code)
 
     return asked
 
@@ -56,7 +57,7 @@ class TestFit:
         first = one_json(fit("--json"))["publication"]
         again = fit("--json", out="again.npz")
         assert one_json(again)["publication"] == {**first, "drawn": False}
-        assert first["drawn"] and first["name"].startswith("fit-")
+        assert first["drawn"] and first["name"] == "walks"
         assert "nothing was drawn or spent" in again.stderr
         written = (tmp_path / "model.npz").read_bytes()
         assert written == (tmp_path / "again.npz").read_bytes()
@@ -66,15 +67,14 @@ class TestFit:
             assert ledger.published(one.name).result == written
         assert (one.relation, one.units, one.epsilon, one.counts) == ("add-remove", 1, 1, True)
 
-    def test_other_settings_are_another_fit_and_another_name_is_too(self, fit, tmp_path):
+    def test_another_id_is_another_fit_and_other_settings_under_one_are_refused(self, fit, tmp_path):
         fit()
-        fit("--smoothing", "2", out="other.npz")
-        fit("--publication", "mine", out="mine.npz")
+        fit(event_id="mine", out="mine.npz")
         with open_ledger(tmp_path / "ledger.db", read_only=True) as ledger:
-            assert len(ledger.publications()) == 3
+            assert [one.name for one in ledger.publications()] == ["walks", "mine"]
         assert (tmp_path / "mine.npz").read_bytes() != (tmp_path / "model.npz").read_bytes()
-        refused = fit("--publication", "mine", "--smoothing", "2", out="no.npz", code=2)
-        assert 'publication: got "mine" with other settings' in refused.stderr
+        refused = fit("--smoothing", "2", event_id="mine", out="no.npz", code=2)
+        assert '--id: got "mine" with other settings' in refused.stderr
         assert not (tmp_path / "no.npz").exists()
 
     def test_a_cap_refuses_and_leaves_nothing(self, fit, ask, tmp_path):
@@ -82,10 +82,10 @@ class TestFit:
         refused = ask(*ROWS, code=1)
         assert "would lose 3 of one person, cap 2.5" in refused.stderr
         assert sorted(path.name for path in tmp_path.glob("counts*")) == []
-        assert "2.5, the cap of all publications" in fit("--cap-epsilon", "4", out="n.npz", code=2).stderr
+        assert "2.5, the cap of all publications" in fit("--cap-epsilon", "4", event_id="n", out="n.npz", code=2).stderr
 
     def test_without_privacy_it_is_stored_as_what_promises_nothing(self, site, tmp_path, run, one_json):
-        line = ("--state-column", "state", "--ledger", tmp_path / "ledger.db")
+        line = ("--state-column", "state", "--ledger", tmp_path / "ledger.db", "--id", "plain")
         run("fit", site / "visits.csv", "-o", tmp_path / "m.npz", *line)
         again = run("fit", site / "visits.csv", "-o", tmp_path / "again.npz", *line, "--json")
         assert one_json(again)["publication"]["drawn"] is False
@@ -94,14 +94,24 @@ class TestFit:
         other = tmp_path / "visits.csv"
         other.write_text((site / "visits.csv").read_text() + "v9,alpha\nv9,beta\n")
         refused = run("fit", other, "-o", tmp_path / "o.npz", *line, code=2)
-        assert "TRAJ: got other rows than those of fit-" in refused.stderr
+        assert "TRAJ: got other rows than those of plain" in refused.stderr
 
     @pytest.mark.slow
     @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
     def test_hidden_models_are_drawn_once(self, site, names, tmp_path, run, noise):
         (tmp_path / "pages.csv").write_text("symbol\nalpha\nbeta\ngamma\ndelta\n")
         line = ["fit", site / "visits.csv", "--states", 2, "--symbols", "state", "--symbols-file"]
-        line += [tmp_path / "pages.csv", "--epsilon", 1, "--max-length", 10, "--ledger", tmp_path / "ledger.db"]
+        line += [
+            tmp_path / "pages.csv",
+            "--epsilon",
+            1,
+            "--max-length",
+            10,
+            "--ledger",
+            tmp_path / "ledger.db",
+            "--id",
+            "h",
+        ]
         if noise == "gaussian":
             line += ["--method", "every-iteration", "--iterations", 2, "--noise", noise, "--delta", "0.001"]
         run(*line, "-o", tmp_path / "h.npz")
@@ -114,9 +124,10 @@ class TestFit:
 
     def test_options_of_a_ledger_need_one(self, site, tmp_path, run):
         line = ("fit", site / "visits.csv", "-o", tmp_path / "m.npz", "--state-column", "state")
-        assert "--publication: got x; expected --ledger" in run(*line, "--publication", "x", code=2).stderr
+        assert "--id: got x; expected --ledger" in run(*line, "--id", "x", code=2).stderr
+        assert "--id: got nothing; expected a name" in run(*line, "--ledger", tmp_path / "l.db", code=2).stderr
         assert "another file than the ledger" in run(*line, "--ledger", tmp_path / "m.npz", code=2).stderr
-        hidden = ("--states", 2, "--symbols", "state", "--ledger", tmp_path / "l.db")
+        hidden = ("--states", 2, "--symbols", "state", "--ledger", tmp_path / "l.db", "--id", "h")
         assert "--seed: got nothing" in run(*line[:4], *hidden, code=2).stderr
 
     def test_interrupted_it_tells_whether_the_result_is_stored(self, fit, tmp_path, monkeypatch):
@@ -160,15 +171,15 @@ class TestQuery:
             statement["file"] = None
         assert statements[0] == statements[1]
         assert "both are paid for" not in ask(*ROWS, "--force").stderr
-        assert "both are paid for" in ask(*ROWS, "--force", "--publication", "anew").stderr
+        assert "both are paid for" in ask(*ROWS, "--force", event_id="anew").stderr
 
     def test_what_one_person_loses(self, ask, tmp_path):
         """With group and 3 rows, replacing all of them loses epsilon and adding them half of it."""
         from dphmm.accounting.publication import total_present, total_replaced
 
         ask(*ROWS)
-        ask(dependence="independent", out="no.csv")
-        ask("--times", 4, dependence="independent", out="t.csv")
+        ask(dependence="independent", event_id="no", out="no.csv")
+        ask("--times", 4, dependence="independent", event_id="t", out="t.csv")
         with open_ledger(tmp_path / "ledger.db", read_only=True) as ledger:
             group, alone, timed = ledger.publications()
         assert (total_replaced([group]).epsilon, total_present([group]).epsilon) == (1, Fraction(1, 2))
@@ -180,9 +191,9 @@ class TestQuery:
         rows = tmp_path / "rows.csv"
         rows.write_text((site / "visits.csv").read_text() + "v9,alpha\n")
         line = ["query", "histogram", rows, "--states", site / "model.npz", "--epsilon", 1]
-        line += ["--dependence", "group:3", "--ledger", tmp_path / "ledger.db", "-o"]
-        run(*line, tmp_path / "a.csv")
-        run(*line, tmp_path / "b.csv", "--model-people", "others")
+        line += ["--dependence", "group:3", "--ledger", tmp_path / "ledger.db"]
+        run(*line, "--id", "a", "-o", tmp_path / "a.csv")
+        run(*line, "--id", "b", "-o", tmp_path / "b.csv", "--model-people", "others")
         with open_ledger(tmp_path / "ledger.db", read_only=True) as ledger:
             assert [one.loss for one in ledger.publications()] == ["none", "epsilon"]
 
@@ -202,7 +213,7 @@ class TestQuery:
         monkeypatch.chdir(tmp_path)
         (tmp_path / "points.csv").write_text("user,x,y,c\nann,1,1,no\nann,2,1,no\nbob,9,8,yes\ncid,8,99,yes\n")
         (tmp_path / "edges.csv").write_text("a,b\n0,1\n1,2\n2,1\n1,3\n")
-        given = ["query", *line.split(), "--epsilon", "1", "--ledger", "l.db", "-q"]
+        given = ["query", *line.split(), "--epsilon", "1", "--ledger", "l.db", "--id", "one", "-q"]
         run(*given, "-o", "one.parquet")
         run(*given, "-o", "two.parquet")
         one, two = pd.read_parquet("one.parquet"), pd.read_parquet("two.parquet")
@@ -211,6 +222,65 @@ class TestQuery:
             (stored,) = ledger.publications()
         assert stored.relation == relation
         assert total_replaced([stored]).epsilon == (float("inf") if epsilon is None else epsilon)
+
+
+class TestOtherData:
+    """Under a known id the stored result is given; that the data changed is said to their owner alone."""
+
+    def told(self, tmp_path, event_id):
+        return json.loads((tmp_path / "ledger.db.owner/publications.json").read_text())["publications"][event_id][
+            "data"
+        ]
+
+    def test_a_query_gives_the_stored_counts_and_no_word_more(self, ask, site, tmp_path):
+        data, lines = tmp_path / "visits.csv", (site / "visits.csv").read_text()
+        data.write_text(lines)
+        ask(*ROWS, data=data)
+        assert self.told(tmp_path, "visits") == "those of the stored result"
+        same = ask(*ROWS, "--force", data=data, out="again.csv")
+        assert self.told(tmp_path, "visits") == "those of the stored result"
+        first, again = (tmp_path / "counts.csv").read_bytes(), (tmp_path / "again.csv").read_bytes()
+        data.write_text(lines + "v9,alpha\n" * 50)
+        changed = ask(*ROWS, "--force", data=data, out="again.csv")
+        assert (changed.stdout, changed.stderr) == (same.stdout, same.stderr)
+        assert (tmp_path / "again.csv").read_bytes() == again == first
+        assert self.told(tmp_path, "visits") == "changed since the result was stored"
+        with open_ledger(tmp_path / "ledger.db", read_only=True) as ledger:
+            assert len(ledger.publications()) == 1
+
+    def test_the_name_of_the_file_and_its_format_say_nothing(self, ask, site, tmp_path):
+        ask(*ROWS)
+        pd.read_csv(site / "visits.csv").to_parquet(tmp_path / "export.parquet")
+        ask(*ROWS, data=tmp_path / "export.parquet", out="again.csv")
+        assert (tmp_path / "again.csv").read_bytes() == (tmp_path / "counts.csv").read_bytes()
+        assert self.told(tmp_path, "visits") == "those of the stored result"
+
+    def test_after_a_lost_key_nothing_is_known(self, ask, tmp_path):
+        ask(*ROWS)
+        (tmp_path / "ledger.db.owner/key").unlink()
+        ask(*ROWS, out="again.csv")
+        assert self.told(tmp_path, "visits") == "not known"
+
+    def test_a_private_fit_gives_the_stored_model(self, fit, site, tmp_path, run, names):
+        fit()
+        other = tmp_path / "visits.csv"
+        other.write_text((site / "visits.csv").read_text() + "v9,alpha\nv9,beta\n")
+        line = ("--state-column", "state", "--states-file", names, "--epsilon", 1, "--max-length", 20)
+        told = run("fit", other, "-o", tmp_path / "n.npz", *line, "--ledger", tmp_path / "ledger.db", "--id", "walks")
+        assert (tmp_path / "n.npz").read_bytes() == (tmp_path / "model.npz").read_bytes()
+        assert "changed" not in told.stdout + told.stderr
+        assert self.told(tmp_path, "walks") == "changed since the result was stored"
+
+    def test_in_python_too(self, tmp_path):
+        rows = pd.DataFrame({"user": ["ann", "bob"], "step": [1, 1], "state": ["home", "work"]})
+        given = {"states": ["home", "work"], "event_id": "visits"}
+        with open_ledger(tmp_path / "ledger.db") as ledger:
+            first = dphmm.query("histogram", rows, "group:2", 1, ledger=ledger, **given)
+            again = dphmm.query("histogram", rows[:1], "group:2", 1, ledger=ledger, **given)
+            assert again.table.equals(first.table)
+            with pytest.raises(InvalidInput, match="event_id: got nothing"):
+                dphmm.query("histogram", rows, "group:2", 1, ledger=ledger, states=["home", "work"])
+        assert self.told(tmp_path, "visits") == "changed since the result was stored"
 
 
 class TestAccount:
@@ -238,7 +308,7 @@ class TestAccount:
         assert 'epsilon: step 15 of query "state" for subject "v0" requested 1; spent 16, remaining 0' in refused
         (tmp_path / "ledger.db").unlink()
         run(*line, "--cap-epsilon", 16)
-        assert "over its cap" in fit(out="m2.npz", code=1).stderr
+        assert "over its cap" in fit(event_id="m2", out="m2.npz", code=1).stderr
         assert not (tmp_path / "m2.npz").exists()
 
     def test_a_delta_of_ones_own(self, fit, tmp_path, run, one_json):
@@ -279,7 +349,7 @@ class TestPython:
 
     def test_a_fit_that_admits_nothing_is_not_stored(self):
         ledger = MemoryLedger()
-        with pytest.raises(InvalidInput, match="publication: got 0 admissions"):
+        with pytest.raises(InvalidInput, match="event_id: got 0 admissions"):
             dphmm.fit_once(ledger, "x", lambda admit: dphmm.MarkovModel([1.0, 0.0], np.eye(2)))
         assert ledger.publications() == []
 

@@ -20,7 +20,7 @@ from crashes.syscalls import AVAILABLE
 pytestmark = pytest.mark.slow
 
 BBOX = "10,50,10.1,50.1"
-LEDGER = ["--ledger", "{folder}/ledger.db", "--quiet", "--force", "--epsilon", "1"]
+LEDGER = ["--ledger", "{folder}/ledger.db", "--id", "one", "--quiet", "--force", "--epsilon", "1"]
 PUBLICATIONS = {
     "made.npz": Trial(
         "command",

@@ -125,7 +125,7 @@ def test_consistent_counts_keep_the_noisy_total():
 def test_a_ledger_counts_what_one_person_loses():
     ledger = MemoryLedger()
     for _ in range(2):
-        dphmm.query("flows", frame(OTHERS), "group:2", 1, states=STATES, ledger=ledger, publication="flows")
+        dphmm.query("flows", frame(OTHERS), "group:2", 1, states=STATES, ledger=ledger, event_id="flows")
     (kept,) = ledger.publications()
     assert kept.epsilon * kept.units * 2 == 1 and kept.relation == "add-remove"
 

@@ -380,7 +380,7 @@ def test_counts_of_elsewhere_are_drawn_once_for_a_name():
 
     again = question.answer_counts(never, ledger, "visits")
     assert again.table.equals(found.table) and not again.kept.fresh and again.statement == found.statement
-    with pytest.raises(InvalidInput, match=r"^publication: got nothing"):
+    with pytest.raises(InvalidInput, match=r"^event_id: got nothing"):
         question.answer_counts(never, ledger, "")
 
 

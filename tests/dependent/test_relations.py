@@ -83,9 +83,9 @@ class TestRelations:
         table = pd.DataFrame(list(self.STAR), columns=["a", "b"])
         options = {"people": 10, "level": "edge", "cap": 5}
         with dphmm.open_ledger(tmp_path / "ledger.db") as ledger:
-            asked = dphmm.query("degree", table, dependence, 1, ledger=ledger, publication="edges", **options)
+            asked = dphmm.query("degree", table, dependence, 1, ledger=ledger, event_id="edges", **options)
             (told,) = ledger.publications()
-            again = dphmm.query("degree", table, dependence, 1, ledger=ledger, publication="edges", **options)
+            again = dphmm.query("degree", table, dependence, 1, ledger=ledger, event_id="edges", **options)
         assert told.unit == "one record: one edge, there or not; neighbouring data differ in it and nowhere else"
         assert (told.relation, told.units) == ("add-remove", None)
         assert again.event == asked.event and again.event.neighbours == "add-remove"

@@ -64,7 +64,7 @@ def asked(question, frame, table, dependence, epsilon, **options):
     call = {"histogram": queries.histogram, "degree": queries.degrees}[question]
     found = call(frame, dependence, epsilon, ledger=ledger, event_id="one", bits=ReplayBits(5), **options)
     expected = dphmm.query(
-        question, table, dependence, epsilon, ledger=other, publication="one", bits=ReplayBits(5), **options
+        question, table, dependence, epsilon, ledger=other, event_id="one", bits=ReplayBits(5), **options
     )
     same(found, expected)
     (here,), (there,) = ledger.publications(), other.publications()

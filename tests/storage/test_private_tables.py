@@ -25,9 +25,11 @@ from click.testing import CliRunner
 from dphmm.cli.app import app
 from dphmm.errors import InvalidInput
 from dphmm.storage.private_tables import (
+    PrivateTable,
     _of_pandas,
     by_reason,
     in_words,
+    keyed_digest,
     list_rejected,
     owner_counts,
     owner_path,
@@ -221,3 +223,29 @@ def test_a_list_of_an_earlier_run_goes_and_one_that_is_always_there_stays(tmp_pa
 def test_reasons_are_counted_in_order():
     assert by_reason(REJECTED) == {"invalid_time": 1, "missing_user": 1}
     assert in_words(by_reason(REJECTED)).startswith("1 invalid_time")
+
+
+class TestKeyedDigest:
+    ROWS = pd.DataFrame({"user": ["ann", "bob", None], "step": [1, 2, 3], "place": [0.5, 7.0, 2.0]})
+
+    def digest(self, data, key=b"k" * 32):
+        return keyed_digest(PrivateTable(data), key)
+
+    def test_the_same_rows_in_any_container(self, tmp_path):
+        self.ROWS.to_csv(tmp_path / "rows.csv", index=False)
+        self.ROWS[["place", "user", "step"]].to_parquet(tmp_path / "rows.parquet")
+        tables = (tmp_path / "rows.csv", tmp_path / "rows.parquet", self.ROWS, pa.Table.from_pandas(self.ROWS))
+        assert len({self.digest(table) for table in tables}) == 1
+
+    def test_other_rows_another_order_and_another_key_differ(self, monkeypatch):
+        monkeypatch.setattr("dphmm.storage.private_tables._HASHED", 2)
+        changed = self.ROWS.replace("bob", "eve")
+        moved = self.ROWS.assign(user=["a", "nn", "bob"]), self.ROWS.assign(user=["an", "n", "bob"])
+        tables = [self.ROWS, changed, self.ROWS[::-1], self.ROWS[:2], self.ROWS.rename(columns={"step": "s"}), *moved]
+        digests = [self.digest(table) for table in tables] + [self.digest(self.ROWS, b"j" * 32)]
+        assert len(set(digests)) == len(digests)
+
+    def test_a_text_of_edges(self, tmp_path):
+        (tmp_path / "edges.txt").write_text("# friends\n1 2\n2 3\n")
+        pd.DataFrame({"a": [1, 2], "b": [2, 3]}).to_csv(tmp_path / "edges.csv", index=False)
+        assert self.digest(tmp_path / "edges.txt") == self.digest(tmp_path / "edges.csv")

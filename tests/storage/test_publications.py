@@ -102,7 +102,7 @@ class TestPublications:
         refused(
             ledger,
             lambda: publish(ledger, replace(FIT, **other)),
-            r"^publication: got \"walks\" with (another |other settings than it was stored with at )",
+            r"^event_id: got \"walks\" with (another |other settings than it was stored with at )",
         )
 
     def test_an_error_between_leaves_nothing(self, ledger):
@@ -288,7 +288,7 @@ class TestFitCountsOnce:
     def test_another_fit_under_a_stored_id_is_refused_before_anything_is_counted(self, ledger, other):
         fit_counts_once(ledger, "walks", self.planned(), self.COUNTS)
         asked = self.planned(**other)
-        refused(ledger, lambda: fit_counts_once(ledger, "walks", asked, self.unasked), r"^publication: got \"walks\"")
+        refused(ledger, lambda: fit_counts_once(ledger, "walks", asked, self.unasked), r"^event_id: got \"walks\"")
 
     def test_a_cap_refuses_before_anything_is_counted(self, ledger):
         with ledger.transaction() as transaction:

@@ -50,7 +50,7 @@ _LARGEST_EXPONENT = 700
 class Publication:
     """A fit or a query about all persons of a data set: public, and known before anything is drawn.
 
-    name : what it is found again by; the same name gives the stored result.
+    name : the id that its owner gave; the same id gives the stored result.
     kind : "fit" or "query".
     statement : a digest of what was asked: public settings alone.
     unit : what it hides, in words.
@@ -85,9 +85,9 @@ class Publication:
 
     def __post_init__(self) -> None:
         for field in ("name", "statement", "unit"):
-            check_text(getattr(self, field), "publication" if field == "name" else field)
+            check_text(getattr(self, field), "event_id" if field == "name" else field)
         if not self.name or len(self.name) > 200:
-            raise InvalidInput("publication", quoted(self.name), "a name of 1 to 200 characters")
+            raise InvalidInput("event_id", quoted(self.name), "an id of 1 to 200 characters")
         one_of(self.kind, KINDS, "kind")
         if self.units is not None and (type(self.units) is not int or not 1 <= self.units <= MOST_UNITS):
             raise InvalidInput("units", self.units, "how many units one person has at most, 1 to 1000000000, or None")

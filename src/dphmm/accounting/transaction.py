@@ -548,7 +548,7 @@ def refuse_other_publication(asked: Publication, stored: Published) -> None:
         names = ("kind", "relation", "unit", "units", "loss", "epsilon", "rho", "delta")
         other = next((f"another {name}" for name in names if getattr(asked, name) != getattr(kept, name)), None)
         came = f"{quoted(asked.name)} with {other or 'other settings'} than it was stored with at {stored.time}"
-        raise InvalidInput("publication", came, "another name for another publication")
+        raise InvalidInput("event_id", came, "another id for another publication")
 
 
 def _other_option(header: SessionHeader, stored: Mapping[str, str]) -> InvalidInput:

@@ -65,7 +65,7 @@ def one_line(text: str) -> str:
 #: Fields of the library that are options; --cap-epsilon and others with an underscore follow by themselves.
 _FIELDS = {
     "answer": "--answer", "cell": "--grid", "constraint": "--constraint", "delimiter": "--delimiter",
-    "delta": "--constraint delta",
+    "delta": "--constraint delta", "event_id": "--id",
     "east": "--bbox east", "epsilon": "--epsilon", "mechanism": "--mechanism",
     "hours": "--hours",
     "max speed": "--max-speed", "north": "--bbox north", "output": "-o", "people": "--people",

@@ -43,7 +43,15 @@ from dphmm.cli.fit_data import (
 )
 from dphmm.cli.fit_hidden import fit_hidden
 from dphmm.cli.options import CONTEXT, force, messages, new_output, output, spelling, spelling_of, zone_options
-from dphmm.cli.publishing import check_ledger, kept_document, kept_rows, learned_once, ledger_options, stored_fit
+from dphmm.cli.publishing import (
+    check_ledger,
+    kept_document,
+    kept_rows,
+    learned_once,
+    ledger_options,
+    owner_rows,
+    stored_fit,
+)
 from dphmm.errors import InvalidInput
 from dphmm.storage.inputs import checked_input, steady
 from dphmm.storage.private_tables import by_reason, in_words, list_rejected, rejected_path
@@ -83,7 +91,7 @@ def fit_counted(path: Path, given: dict[str, Any], console: Console) -> int:
             # A jump leaves no move impossible.
             summary = replace(summary, unseen=0.0)
         model = model if rate is None else model.with_jump(rate)
-        kept = stored_fit(given, path.name, partial(save_model, model), NOT_PRIVATE)
+        kept = stored_fit(given, partial(save_model, model), NOT_PRIVATE)
         save_model(model, given["output"])
         save_people(given["output"], rows.users)
     rejected = by_reason(loaded.rejected)
@@ -167,7 +175,7 @@ def fit_private(path: Path, given: Mapping[str, Any], console: Console) -> int:
             progress(1, 2)
         mask = _mask(given, space)
         model, kept = learned_once(
-            given, path.name, lambda admit: _learned(records, space, timing["step"], noise, mask, admit), save_model
+            given, path, lambda admit: _learned(records, space, timing["step"], noise, mask, admit), save_model
         )
         event = learning_event(model.provenance)
         assert isinstance(event, LearningEvent)
@@ -179,7 +187,7 @@ def fit_private(path: Path, given: Mapping[str, Any], console: Console) -> int:
     list_rejected(given["output"], rejected, path)
     if given["as_json"]:
         print_json({**_private_document(model, event, given["output"]), **kept_document(kept)})
-    console.say(kept_rows(kept, given["ledger"]))
+    console.say([*kept_rows(kept, given["ledger"]), *owner_rows(kept, given["ledger"])])
     _say_private(model, event, given, console)
     warn_of_order(path, console)
     return 0
@@ -488,8 +496,8 @@ def fit(trajectories: str, output: str, force: bool, as_json: bool, quiet: bool,
     noise. Then states and symbols are public (all cells of a box, or the names of a file), and nothing that is
     said of the data but what has noise.
 
-    With --ledger L: stored there before it is written, and counted for every person of L; the same again is given, not
-    learned again.
+    With --ledger L --id NAME: stored there before it is written, and counted for every person of L; the same id again
+    gives the stored model, and nothing is learned again.
     """
     from dphmm.storage.models import check_people
 

@@ -30,7 +30,7 @@ from dphmm.cli.fit_data import (
     warn_replayable,
 )
 from dphmm.cli.options import spelling_of
-from dphmm.cli.publishing import kept_document, kept_rows, learned_once, stored_fit
+from dphmm.cli.publishing import kept_document, kept_rows, learned_once, owner_rows, stored_fit
 from dphmm.errors import InvalidInput
 from dphmm.states import StateSpace, ordered_labels
 from dphmm.storage.inputs import steady
@@ -86,7 +86,7 @@ def _fit_plain(path: Path, given: Mapping[str, Any], console: Console) -> int:
         hmm.fit(np.concatenate(found.sequences), [len(sequence) for sequence in found.sequences])
         origin = {"method": "Baum-Welch", "source": path.name, "source_sha256": sha256, "step": timing["step"]}
         save = partial(save_hidden_model, hmm, symbols=symbols.names, provenance=origin)
-        kept = stored_fit(given, path.name, save, NOT_PRIVATE)
+        kept = stored_fit(given, save, NOT_PRIVATE)
         save(given["output"])
         save_people(given["output"], rows.users)
     rejected = by_reason(loaded.rejected)
@@ -152,7 +152,7 @@ def _fit_private(path: Path, given: Mapping[str, Any], console: Console) -> int:
 
         with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
-            hmm, kept = learned_once(given, path.name, learn, save)
+            hmm, kept = learned_once(given, path, learn, save)
         event = learning_of(hmm)
         choices = _choices(event, noise, method)
         remove_people(given["output"])
@@ -161,7 +161,7 @@ def _fit_private(path: Path, given: Mapping[str, Any], console: Console) -> int:
     aside = left_out(LEFT_OUT if isinstance(event, LearningEvent) else LEFT_OUT_PLAINLY, given["output"])
     if given["as_json"]:
         print_json({**_document(hmm, given, method, aside), **choices, **kept_document(kept)})
-    console.say(kept_rows(kept, given["ledger"]))
+    console.say([*kept_rows(kept, given["ledger"]), *owner_rows(kept, given["ledger"])])
     said = [("states", f"{given['states']} hidden, {symbols.n_states} public symbols"), ("method", method)]
     console.say([*said, *(promised(event, choices) if isinstance(event, LearningEvent) else [])])
     if isinstance(event, LearningEvent):

@@ -16,7 +16,7 @@ import click
 
 from dphmm.cli.console import Console, Row, print_json
 from dphmm.cli.options import CONTEXT, force, messages, new_output, output
-from dphmm.cli.publishing import check_ledger, kept_document, kept_rows, ledger_options, opened_ledger
+from dphmm.cli.publishing import check_ledger, kept_document, kept_rows, ledger_options, opened_ledger, owner_rows
 from dphmm.statement.parts import typed
 from dphmm.statement.query import PROOF, QueryStatement
 from dphmm.storage.inputs import checked_output
@@ -63,8 +63,8 @@ def query() -> None:
     for again. What is not proved is refused (exit 1). No row of DATA decides the exit code or what is printed: rows
     that do not count as they are written are listed in OUT.rejected.csv, for the data owner alone.
 
-    With --ledger L the answer is stored there before it is shown, and counted for every person of L; the same question
-    asked again is then answered from L, and nothing is drawn or paid.
+    With --ledger L --id NAME the answer is stored there before it is shown, and counted for every person of L; asked
+    again under the same id it is answered from L, whatever DATA is then, and nothing is drawn or paid.
     """
 
 
@@ -114,7 +114,7 @@ def _answer(kind: type[Question], given: Mapping[str, Any]) -> int:
     check_ledger(given)
     again = Path(given["output"]).exists()
     with opened_ledger(given) as ledger:
-        result = question.answer(None, ledger, given["publication"], lambda rows: _list(rows, given["output"]))
+        result = question.answer(None, ledger, given["event_id"], lambda rows: _list(rows, given["output"]))
     if again and (result.kept is None or result.kept.fresh):
         console.warn(
             "a new answer was drawn: whoever has seen the one that it replaces knows both, and both are paid for"
@@ -124,7 +124,8 @@ def _answer(kind: type[Question], given: Mapping[str, Any]) -> int:
         print_json(document)
     rejected = document["rejected"]
     listed = [] if rejected is None else [("for the owner", _LISTED.format(Path(rejected).name))]
-    console.say([*_summary(document, result), *kept_rows(result.kept, given["ledger"]), *listed])
+    stored = [*kept_rows(result.kept, given["ledger"]), *owner_rows(result.kept, given["ledger"])]
+    console.say([*_summary(document, result), *stored, *listed])
     for sentence in result.warnings:
         console.warn(sentence)
     return 0

@@ -142,8 +142,8 @@ def told_if_interrupted(given: Mapping[str, Any], before: int, continues: Callab
     except KeyboardInterrupt as stop:
         with open_ledger(given["ledger"], read_only=True) as ledger:
             stored = ledger.count_releases(given["query"]) - before
-        told = f"{stored:,} releases of this run are stored in {Path(given['ledger']).name} and paid for"
-        raise Interrupted(f"interrupted: {told}{continues()}", stop) from None
+        releases = f"{stored:,} releases of this run are stored in {Path(given['ledger']).name} and paid for"
+        raise Interrupted(f"interrupted: {releases}{continues()}", stop) from None
 
 
 def note_no_ledger(given: Mapping[str, Any], console: Console) -> None:

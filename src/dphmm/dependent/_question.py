@@ -36,7 +36,7 @@ from dphmm.statement.parts import document, typed
 from dphmm.statement.query import QueryStatement, Unit
 from dphmm.storage.inputs import file_digest
 from dphmm.storage.private_tables import PrivateRows, PrivateTable
-from dphmm.storage.publications import Admit, Kept, default_name, digest_of_settings, publish
+from dphmm.storage.publications import Admit, Kept, digest_of_settings, note_data, publish
 from dphmm.types import Bits, Exact, IntArray
 
 if TYPE_CHECKING:
@@ -198,13 +198,13 @@ class Question(ABC):
         self,
         bits: Bits | None = None,
         ledger: Ledger | None = None,
-        publication: str | None = None,
+        event_id: str | None = None,
         listed: Callable[[Rejected], None] | None = None,
     ) -> QueryResult:
         """The answer and its statement; with a ledger the stored one, or one that is stored before it is returned.
 
-        ``publication``: its name there, by the public settings if there is none. ``listed``: told what was rejected,
-        before the answer is stored.
+        ``event_id``: its id there. Other data under a stored id get the stored answer; that they are others is said in
+        the owner's folder alone. ``listed``: told what was rejected, before the answer is stored.
         """
         if ledger is None:
             result = self._answered(bits)
@@ -215,7 +215,10 @@ class Question(ABC):
             expected = f"{ledger.spelling}, by which the ledger compares names"
             raise InvalidInput(self.called("spelling"), self.data.spelling, expected)
         self.data = replace(self.data, spelling=ledger.spelling)
-        return self._stored(ledger, self.publication(publication, bits), lambda: self._answered(bits), listed)
+        result = self._stored(ledger, self.publication(event_id, bits), lambda: self._answered(bits), listed)
+        assert result.kept is not None
+        note_data(ledger, result.kept, self.data)
+        return result
 
     def _stored(
         self,
@@ -240,28 +243,27 @@ class Question(ABC):
         kept = publish(ledger, make)
         return replace(made[0] if kept.fresh else self._read(kept.published.result), kept=kept)
 
-    def publication(self, name: str | None, bits: Bits | None) -> Publication:
+    def publication(self, event_id: str | None, bits: Bits | None) -> Publication:
         """What a ledger keeps of it, from public settings alone, before the table is read.
 
-        Raises InvalidInput for a frame without a ``name``, and for settings that cannot be written down.
+        Raises InvalidInput where there is no ``event_id``, and for settings that cannot be written down.
         """
-        if not name and self.data.path is None:
-            raise InvalidInput("publication", "nothing", "a name: a frame has none of its own")
+        if not event_id:
+            raise InvalidInput("event_id", "nothing", "an id for the answer in the ledger: the same id gives it again")
         statement = digest_of_settings(self.name, self._settings())
-        name = name or default_name("query", statement)
         alone, model = self.per_person(), self.model
         unit = self.unit()
         # A model of these very people, without privacy, can show what one of them did: as the statement says.
         other = model is None or model.provenance.get("private") is not False or self._whom(model).people == "others"
         if not (other and is_secure(default_bits(bits))):
-            return Publication(name, "query", statement, unit, units=alone.units)
+            return Publication(event_id, "query", statement, unit, units=alone.units)
         budget = Budget.of(self.between(), self.epsilon, self.given.get("mechanism"), False)
-        return Publication(name, "query", statement, unit, alone.relation, alone.units, budget.per_record * alone.share)
+        lost = budget.per_record * alone.share
+        return Publication(event_id, "query", statement, unit, alone.relation, alone.units, lost)
 
     def _settings(self) -> dict[str, Any]:
         dependence = self.dependence
         return {
-            "data": None if self.data.path is None else self.data.path.name,
             "epsilon": self.epsilon,
             "dependence": [dependence.kind, dependence.most, dependence.path or dependence.loaded],
             "options": {name: value for name, value in self.given.items() if value is not None},
@@ -384,15 +386,15 @@ class CountedQuestion(Question):
         return self.drawn(self.counted(), bits)
 
     def answer_counts(
-        self, count: Callable[[], ExactCounts], ledger: Ledger, publication: str, bits: Bits | None = None
+        self, count: Callable[[], ExactCounts], ledger: Ledger, event_id: str, bits: Bits | None = None
     ) -> QueryResult:
         """As `answer` with a ledger, of counts that are taken elsewhere, outside of any transaction.
 
-        A stored name is given back, and a cap refuses, before ``count`` is called. Where somebody else has stored the
-        name meanwhile, nothing is drawn. The noise is drawn in the transaction that stores the answer.
+        A stored id is given back, and a cap refuses, before ``count`` is called. Where somebody else has stored the
+        id meanwhile, nothing is drawn. The noise is drawn in the transaction that stores the answer.
         """
         _ = self.budget
-        asked = self.publication(publication, bits)
+        asked = self.publication(event_id, bits)
         with ledger.transaction() as transaction:
             stored = transaction.admit_publication(asked).stored
         if stored is not None:
@@ -447,7 +449,7 @@ def query(
     *,
     bits: Bits | None = None,
     ledger: Ledger | None = None,
-    publication: str | None = None,
+    event_id: str | None = None,
     **options: Any,
 ) -> QueryResult:
     """The answer to a question about a table as it is, with its privacy statement: what the command dphmm query gives.
@@ -458,8 +460,9 @@ def query(
     warning. ``epsilon``: the promise for one record under the dependence, or for all rows of one person. ``options``:
     those of the command, with _ for -, as text or as Python values; ``first`` is --from, and ``box`` may be
     (low, high), with a number for each column. ``bits``: None is the system's secure randomness. ``ledger``: the answer
-    is stored there before it is returned, and counts for every person of that ledger; the same ``publication`` (a name;
-    of a path by default its public settings) gives the stored answer.
+    is stored there before it is returned, and counts for every person of that ledger. ``event_id``: its id there, which
+    a ledger needs; the same id gives the stored answer, whatever the data are. That other data came is said in the
+    folder LEDGER.owner alone.
 
     No row of ``data`` decides whether there is an answer, or what the rows of others count for. A UserWarning tells
     where nobody has said what depends on what, and where noise drowns an answer. Raises InvalidInput for options, and
@@ -475,7 +478,7 @@ def query(
     (['first', 'end', 'state', 'count'], 'group:2')
     """
     kind = REGISTERED[one_of(question, tuple(REGISTERED), "question")]
-    result = kind(data, dependence, epsilon, options).answer(bits, ledger, publication)
+    result = kind(data, dependence, epsilon, options).answer(bits, ledger, event_id)
     for sentence in result.warnings:
         warnings.warn(sentence, UserWarning, stacklevel=2)
     return result

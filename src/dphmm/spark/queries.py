@@ -19,7 +19,7 @@ from dphmm.accounting.event import LearningEvent
 from dphmm.dependent._counts import Histogram
 from dphmm.dependent._degrees import Degree
 from dphmm.dependent._inputs import Rejected
-from dphmm.dependent._question import ExactCounts, fields
+from dphmm.dependent._question import ExactCounts
 from dphmm.dependent._records import MICROSECONDS, by_place, other_state
 from dphmm.errors import InvalidInput
 from dphmm.markov.private.planned import PlannedFit
@@ -63,8 +63,6 @@ if TYPE_CHECKING:
     from dphmm.storage import trajectories
 
 _LABELS = (*INTEGERS, *TEXT)
-#: What the caller of a function here calls an argument of those that it calls.
-_NAMES = {"publication": "event_id"}
 
 
 def histogram(
@@ -120,8 +118,7 @@ def histogram(
         keys, totals = key_totals(_records(frame, types, roles, by_place(roles, space)), task)
         return ExactCounts(counts_of_intervals(keys, totals, spans, space.n_states), Rejected("row"))
 
-    with fields(_NAMES):
-        return asked.answer_counts(count, ledger, event_id, bits)
+    return asked.answer_counts(count, ledger, event_id, bits)
 
 
 def degrees(
@@ -165,8 +162,7 @@ def degrees(
     def count() -> ExactCounts:
         return ExactCounts(_people_by_degree(frame, types, ends, asked), Rejected("row"))
 
-    with fields(_NAMES):
-        return asked.answer_counts(count, ledger, event_id, bits)
+    return asked.answer_counts(count, ledger, event_id, bits)
 
 
 def _header(types: Mapping[str, str]) -> Any:
@@ -262,7 +258,7 @@ def fit_private(
     ----------
     frame, space, columns : as in `dphmm.spark.count_transitions`.
     ledger : holds the model and its loss before the model is returned; the loss counts for every person of it.
-    event_id : the name of this fit there. The same id gives the stored model, whatever the frame is, and draws nothing.
+    event_id : the id of this fit there. The same id gives the stored model, whatever the frame is, and draws nothing.
     epsilon, max_length, neighbours, max_sequences, mask, initial, smoothing, projection, bits, step, source :
         as in `dphmm.markov.private.fit_chain`. Where ``initial`` is "first", sequences of one row count too.
 
@@ -295,8 +291,7 @@ def fit_private(
         source=source,
     )
     roles, shortest = Roles.of(frame, space, columns), 1 if initial == "first" else 2
-    with fields({"publication": "event_id"}):
-        model = fit_counts_once(
-            ledger, event_id, planned, lambda: counted(frame, roles, space, caps, shortest), {"space": space}
-        )
+    model = fit_counts_once(
+        ledger, event_id, planned, lambda: counted(frame, roles, space, caps, shortest), {"space": space}
+    )
     return model, planned.event

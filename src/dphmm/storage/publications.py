@@ -1,8 +1,9 @@
 """Fits and answers that a ledger keeps: admitted before anything is drawn, stored with their loss, shown after that.
 
-The same name gives the stored result, and no word is drawn again. What says whether two are the same is public: the
-settings and the name of the data's file, never the data. A publication is one transaction of its ledger, with the whole
-fit or the whole answer in it.
+A publication is known by the id that its owner gives. The same id gives the stored result, and no word is drawn again.
+What says whether two are the same is public: the settings, never the data or the name of their file. That other data
+came under a known id is said in the owner's folder beside the ledger, and nowhere else. A publication is one
+transaction of its ledger, with the whole fit or the whole answer in it.
 
 Decision: docs/adr/0017. Proof: docs/proofs/account.md.
 """
@@ -24,7 +25,10 @@ from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.states.space import StateSpace
 from dphmm.storage.inputs import file_digest
+from dphmm.storage.ledger import SqliteLedger
+from dphmm.storage.ledger.owner import owner_folder, owner_key
 from dphmm.storage.models import load_model, save_model
+from dphmm.storage.private_tables import PrivateTable, keyed_digest, write_counts
 
 if TYPE_CHECKING:
     from dphmm.markov.hidden.hmm import CategoricalHMM
@@ -38,7 +42,12 @@ Event: TypeAlias = LearningEvent | NotPrivateEvent
 #: Called with what is asked before anything is drawn; where it is stored already it does not return.
 Admit: TypeAlias = Callable[[Publication, Fraction | None], None]
 AdmitFit: TypeAlias = Callable[[Event], None]
-_DEFAULT_DIGITS = 16
+#: In the owner's folder of a ledger: whether the data of each id are those that its result was drawn from.
+DATA = "publications.json"
+_DATA_MEANING = (
+    "for the data owner alone, never to be published: whether the data that were named last under each id are those "
+    "that its stored result was drawn from, by a keyed digest of the rows"
+)
 #: How the names of files of public settings end.
 _PUBLIC_FILES = (".csv", ".csv.gz", ".parquet", ".txt", ".txt.gz", ".npz")
 
@@ -55,7 +64,7 @@ class Kept(NamedTuple):
         name = self.published.publication.name
         if self.fresh:
             return f"stored as {name} before it was shown; asked again, the ledger gives this result"
-        return f"{name} was stored at {self.published.time}: nothing was drawn or spent; another name asks anew"
+        return f"{name} was stored at {self.published.time}: nothing was drawn or spent; another id asks anew"
 
     def document(self) -> dict[str, Any]:
         """The same for JSON."""
@@ -90,20 +99,21 @@ def publish(ledger: Ledger, make: Callable[[Admit], bytes]) -> Kept:
         except _AlreadyStored as known:
             return Kept(known.published, False)
         if len(admitted) != 1:
-            raise InvalidInput("publication", f"{len(admitted)} admissions", "one, before anything is drawn")
+            raise InvalidInput("event_id", f"{len(admitted)} admissions", "one, before anything is drawn")
         published = transaction.add_publication(admitted[0], result)
     return Kept(published, True)
 
 
 def fit_once(
-    ledger: Ledger, publication: str, fit: Callable[[AdmitFit], Model], settings: Mapping[str, Any] | None = None
+    ledger: Ledger, event_id: str, fit: Callable[[AdmitFit], Model], settings: Mapping[str, Any] | None = None
 ) -> Model:
-    """The model that a ledger holds under this name, or the one that ``fit`` learns now, stored before it is returned.
+    """The model that a ledger holds under this id, or the one that ``fit`` learns now, stored before it is returned.
 
     ``fit`` is called with an ``admit`` that it must give to `MarkovModel.fit_private`, `CategoricalHMM.fit_private` or
-    `fit_chain`. ``settings``: more that is public about the fit and must stay the same under one name.
+    `fit_chain`. ``settings``: more that is public about the fit and must stay the same under one id.
+    The stored model is returned whatever the data are now.
 
-    Raises InvalidInput for another fit under a stored name, BudgetExceeded for one that passes a cap.
+    Raises InvalidInput for another fit under a stored id, BudgetExceeded for one that passes a cap.
 
     Examples
     --------
@@ -122,7 +132,7 @@ def fit_once(
     made: list[Model] = []
 
     def make(admit: Admit) -> bytes:
-        made.append(fit(admitting(admit, publication, lambda event: digest_of_settings("fit", settings or {}, event))))
+        made.append(fit(admitting(admit, event_id, lambda event: digest_of_settings("fit", settings or {}, event))))
         return file_of(lambda path: _save(made[0], path))
 
     kept = publish(ledger, make)
@@ -131,15 +141,15 @@ def fit_once(
 
 def fit_counts_once(
     ledger: Ledger,
-    publication: str,
+    event_id: str,
     planned: PlannedFit,
     count: Callable[[], TransitionCounts],
     settings: Mapping[str, Any] | None = None,
 ) -> MarkovModel:
-    """The model that a ledger holds under this name, or that of counts that are taken now: `fit_once` in two steps.
+    """The model that a ledger holds under this id, or that of counts that are taken now: `fit_once` in two steps.
 
-    A stored name is given back, and a cap refuses, before ``count`` is called. It is called outside of any transaction,
-    so it may take long. Nothing is drawn where the name was stored meanwhile. The noise is drawn in the transaction
+    A stored id is given back, and a cap refuses, before ``count`` is called. It is called outside of any transaction,
+    so it may take long. Nothing is drawn where the id was stored meanwhile. The noise is drawn in the transaction
     that stores the model.
 
     Raises as `fit_once`, and whatever ``count`` raises; nothing is drawn or stored then.
@@ -162,7 +172,7 @@ def fit_counts_once(
     Source: docs/proofs/account.md.
     """
     event, told = planned.event, {**planned.settings, **(settings or {})}
-    asked = of_fit(event, publication, digest_of_settings("fit", told, event))
+    asked = of_fit(event, event_id, digest_of_settings("fit", told, event))
     with ledger.transaction() as transaction:
         stored = transaction.admit_publication(asked).stored
     if stored is not None:
@@ -174,6 +184,40 @@ def fit_counts_once(
         return file_of(lambda path: _save(MarkovModel(**planned.learned(counts)._asdict()), path))
 
     return _markov_model(publish(ledger, make).published)
+
+
+def note_data(ledger: Ledger, kept: Kept, data: PrivateTable) -> None:
+    """Tell the owner, in the folder beside a ledger file, whether the data are those that a result was drawn from.
+
+    Whatever they are, nothing else follows from it: neither an error nor a word.
+    """
+    if not isinstance(ledger, SqliteLedger):
+        return
+    path, key = owner_folder(ledger.path) / DATA, owner_key(ledger.path, create=False)
+    # Digests of a key that was lost say nothing.
+    known = {} if key is None else _noted(path)
+    if key is None:
+        key = owner_key(ledger.path, create=True)
+        assert key is not None
+    try:
+        digest = keyed_digest(data, key)
+    except Exception:
+        # A stored result is given whatever is wrong with a row.
+        digest = None
+    name = kept.published.publication.name
+    drawn_from = digest if kept.fresh else known.get(name, {}).get("digest")
+    same = None if digest is None or drawn_from is None else digest == drawn_from
+    states = {True: "those of the stored result", False: "changed since the result was stored", None: "not known"}
+    known[name] = {"data": states[same], "digest": drawn_from}
+    write_counts(path, {"meaning": _DATA_MEANING, "publications": known})
+
+
+def _noted(path: Path) -> dict[str, Any]:
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))["publications"]
+        return {name: {"data": entry["data"], "digest": entry["digest"]} for name, entry in document.items()}
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return {}
 
 
 def _markov_model(published: Published) -> MarkovModel:
@@ -200,11 +244,6 @@ def digest_of_settings(kind: str, settings: Mapping[str, Any], event: Event | No
     return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
 
 
-def default_name(kind: str, statement: str) -> str:
-    """The default name of a publication: by its public settings."""
-    return f"{kind}-{statement[:_DEFAULT_DIGITS]}"
-
-
 def in_public(value: Any) -> Any:
     """A public setting for JSON: a text that names a table or a model becomes the hash of that file."""
     if isinstance(value, str):
@@ -228,7 +267,7 @@ def in_public(value: Any) -> Any:
         described_space, arrays = value.describe()
         return {"space": described_space, **{name: array.tolist() for name, array in arrays.items()}}
     came = f"{type(value).__name__} as a setting"
-    raise InvalidInput("publication", came, "text, numbers, lists, models or spaces where a ledger keeps the answer")
+    raise InvalidInput("event_id", came, "text, numbers, lists, models or spaces where a ledger keeps the answer")
 
 
 def file_of(save: Callable[[Path], None]) -> bytes:
