@@ -14,6 +14,7 @@ import pytest
 
 from commands import walk_rows, write_rows
 from dphmm.cli.pipeline import RECORD, STAGES
+from dphmm.storage.ledger import open_ledger
 from dphmm.storage.ledger.connection import held
 from dphmm.storage.tables import read_table
 
@@ -355,51 +356,107 @@ def change_the_fit(folder):
     (folder / "release.toml").write_text(PRIVATE.replace("max-length = 10", "max-length = 9"))
 
 
-@pytest.mark.parametrize("change", [lose("model.npz"), change_the_fit])
-def test_a_private_fit_is_drawn_again_with_consent_only_and_counted(run, split, change):
+def test_a_private_fit_is_drawn_again_with_consent_only_and_counted(run, split, fitted_alone):
     """Before anybody is released; afterwards the model stays."""
-    change(split)
+    change_the_fit(split)
     refused = run("run", split / "release.toml", "--spend-again", "-q", code=2)
     assert "[fit]" in refused.stderr and "another folder" in refused.stderr
-    nobody_was_released(split)
-    refused = run("run", split / "release.toml", "-q", code=2)
-    assert "[fit]: got a new question" in refused.stderr and not (split / "out" / "2").exists()
-    anew = run("run", split / "release.toml", "--spend-again")
+    change_the_fit(fitted_alone)
+    refused = run("run", fitted_alone / "release.toml", "-q", code=2)
+    assert "[fit]: got a new question" in refused.stderr and not (fitted_alone / "out" / "2").exists()
+    anew = run("run", fitted_alone / "release.toml", "--spend-again")
     assert "epsilon 4 in all, by 2 private fits" in anew.stderr + anew.stdout
-    assert (split / "out" / "2" / "model.npz").exists() and (split / "out" / "2" / "released.parquet").exists()
-    assert set(stages(run("run", split / "release.toml", "--json")).values()) == {"as it was"}
+    out = fitted_alone / "out"
+    assert (out / "2" / "model.npz").exists() and (out / "2" / "released.parquet").exists()
+    assert set(stages(run("run", fitted_alone / "release.toml", "--json")).values()) == {"as it was"}
+    assert published(fitted_alone) == {"fit": 2, "fit-2": 2}
+    # What the second question took from the ledger is its own fit, and not the first one's.
+    second = (out / "2" / "model.npz").read_bytes()
+    (out / "2" / "model.npz").unlink()
+    run("run", fitted_alone / "release.toml", "-q")
+    assert (out / "2" / "model.npz").read_bytes() == second != (out / "model.npz").read_bytes()
 
 
-def nobody_was_released(folder):
-    record = json.loads((folder / "out" / RECORD).read_text())
-    for name in ("ledger.db", "released.parquet", "released.parquet.privacy.json"):
-        (folder / "out" / name).unlink()
-    del record["questions"][-1]["release"]
-    (folder / "out" / RECORD).write_text(json.dumps(record))
+def test_a_lost_model_is_given_again_by_the_ledger(run, split):
+    model = split / "out" / "model.npz"
+    before, released = model.read_bytes(), answers(split)
+    for change in (lambda: model.unlink(), lambda: model.write_bytes(b"no model")):
+        change()
+        assert stages(run("run", split / "release.toml", "--json"))["fit"] == "done"
+        assert model.read_bytes() == before and answers(split) == released
+    assert published(split) == {"fit": 2}
 
 
-def test_a_private_fit_is_known_after_a_plain_one(run, split):
+SAME = SPLIT.replace('[split]\nshare = "0.5"\n', "").replace('grid = "1km"', 'file = "walks.csv"\ngrid = "1km"')
+SAME = SAME.replace('grid = "1km"', 'grid = "1km"\nepsilon = 2\nmax-length = 10')
+
+
+def test_a_fit_of_the_same_people_is_in_the_account_of_their_release(run, folder, one_json):
+    (folder / "release.toml").write_text(SAME)
+    run("run", folder / "release.toml", "-q")
+    told = one_json(run("account", folder / "out" / "ledger.db", "--json"))
+    (subject, *_) = told["subjects"]
+    spent = float(subject["epsilon"]["value"])
+    assert subject["with_publications"]["replaced"]["value"] == spent + 4 and spent > 0
+    assert told["anybody"]["present"]["exact"] == "2"
+    # Rows that come later are released under the model that is there.
+    model = (folder / "out" / "model.npz").read_bytes()
+    write_rows(folder / "walks.csv", ["user", "t", "lat", "lon"], walk_rows(users=("u1", "u2", "u3", "u4")))
+    assert stages(run("run", folder / "release.toml", "--json"))["release"] == "done"
+    assert (folder / "out" / "model.npz").read_bytes() == model and published(folder) == {"fit": 2}
+
+
+def test_a_cap_of_people_sees_the_fit(run, folder):
+    (folder / "release.toml").write_text(SAME + "cap-epsilon = 8\n")
+    refused = run("run", folder / "release.toml", "-q", code=1).stderr
+    assert "remaining 0" in refused, refused
+    assert published(folder) == {"fit": 2}
+
+
+def test_a_lost_ledger_is_no_leave_to_fit_again(run, fitted_alone):
+    lose("ledger.db")(fitted_alone)
+    refused = run("run", fitted_alone / "release.toml", "--spend-again", "-q", code=2)
+    assert "knows of a release or a private fit" in refused.stderr
+
+
+def published(folder):
+    with open_ledger(folder / "out" / "ledger.db", read_only=True) as ledger:
+        return {one.name: one.epsilon for one in ledger.publications()}
+
+
+@pytest.fixture
+def fitted_alone(run, tmp_path):
+    """A folder in which a private fit was drawn, and nobody was released: the release was refused."""
+    folder = tmp_path / "fitted"
+    folder.mkdir()
+    names = tuple(f"u{number}" for number in range(8))
+    write_rows(folder / "walks.csv", ["user", "t", "lat", "lon"], walk_rows(users=names))
+    (folder / "release.toml").write_text(PRIVATE.replace("epsilon = 0.5", "epsilon = 'much'"))
+    run("run", folder / "release.toml", "-q", code=2)
+    (folder / "release.toml").write_text(PRIVATE)
+    return folder
+
+
+def test_a_private_fit_is_known_after_a_plain_one(run, fitted_alone):
     """Whoever was fitted on is not released by another split, and all that was spent is told."""
-    nobody_was_released(split)
+    folder = fitted_alone
     refused = PRIVATE.replace("epsilon = 0.5", "epsilon = 'much'")
-    (split / "release.toml").write_text(refused.replace("epsilon = 2\nmax-length = 10", ""))
-    run("run", split / "release.toml", "-q", code=2)
+    (folder / "release.toml").write_text(refused.replace("epsilon = 2\nmax-length = 10", ""))
+    run("run", folder / "release.toml", "-q", code=2)
     names = (*(f"u{number}" for number in range(8)), "new")
-    rows = (split / "walks.csv").read_bytes()
-    write_rows(split / "walks.csv", ["user", "t", "lat", "lon"], walk_rows(users=names))
-    again = run("run", split / "release.toml", "-q", code=2)
+    rows = (folder / "walks.csv").read_bytes()
+    write_rows(folder / "walks.csv", ["user", "t", "lat", "lon"], walk_rows(users=names))
+    again = run("run", folder / "release.toml", "-q", code=2)
     assert "[split]" in again.stderr and "another folder" in again.stderr
-    (split / "walks.csv").write_bytes(rows)
-    (split / "release.toml").write_text(PRIVATE)
-    anew = run("run", split / "release.toml", "--spend-again")
+    (folder / "walks.csv").write_bytes(rows)
+    (folder / "release.toml").write_text(PRIVATE)
+    anew = run("run", folder / "release.toml", "--spend-again")
     assert "epsilon 4 in all, by 2 private fits" in anew.stderr + anew.stdout
 
 
 def test_what_was_published_can_be_read_after_another_question(run, split):
     """Nothing of the first question is replaced; what did not change is taken over, and everything is in one ledger."""
-    from dphmm.storage.ledger import open_ledger
-
-    first = {path.name: path.read_bytes() for path in (split / "out").iterdir() if path.suffix != ".db"}
+    first = {path.name: path.read_bytes() for path in (split / "out").iterdir() if path.suffix not in (".db", ".owner")}
     (split / "release.toml").write_text(PRIVATE.replace("epsilon = 0.5", "epsilon = 0.7"))
     run("run", split / "release.toml", "-q", code=2)
     found = stages(run("run", split / "release.toml", "--spend-again", "--json"))

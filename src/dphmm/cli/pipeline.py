@@ -2,9 +2,10 @@
 
 A pipeline is a TOML file with a table for each stage. The members of a table are options of its command, by name; what
 one stage reads of another is filled in. A stage runs again when its options or its inputs changed, and is passed over
-otherwise. What noise was drawn for is never drawn again by itself: people are split once for a folder; a private fit,
-and a release that changed in anything but its rows, are new questions about the same people. They are asked with
---spend-again only, in a folder of their own beside what was published, with the same ledger.
+otherwise. What noise was drawn for is never drawn again by itself: people are split once for a folder; a private fit
+is a publication of the ledger that its release has, which gives the model again whatever the rows are then; a fit or a
+release that changed in anything but its rows is a new question about the same people. It is asked with --spend-again
+only, in a folder of its own beside what was published, with the same ledger.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ from dphmm.storage.tables import SUFFIXES, column_names
 
 #: What ran, with which options and inputs: for the owner alone, since it has hashes of private files.
 RECORD = "run.json"
-_FORMAT = 3
+_FORMAT = 4
 _LARGEST = 10**6
 
 PEOPLE, MODEL_PEOPLE, RELEASED_PEOPLE = "people.parquet", "model-people.parquet", "released-people.parquet"
@@ -97,7 +98,7 @@ _REMADE = ("smooth", "report")
 #: What options that name files have in their help, beside FILE.
 _FILES = ("M", "P", "T", "TRAJ")
 #: Options that a pipeline fills in or decides.
-_OWN = ("output", "ledger", "force", "resume", "json", "quiet", "dry-run", "out")
+_OWN = ("output", "ledger", "id", "force", "resume", "json", "quiet", "dry-run", "out")
 
 
 @click.command("run", context_settings=CONTEXT)
@@ -141,9 +142,11 @@ def _run(pipeline: Pipeline, spend_again: bool, quiet: bool, as_json: bool) -> i
         words = list(stage.words)
         # A release keeps what is there by itself: it goes on, or refuses.
         words += ["--force"] * (name != "release") + ["--resume"] * (name == "release" and record.begun)
+        if name == "fit" and pipeline.is_drawn(name):
+            words += ["--ledger", str(pipeline.folder / LEDGER), "--id", record.fit_id]
         if pipeline.is_drawn(name):
             # Known before anybody can have seen it.
-            record.draw(name, stage, pipeline)
+            record.keep(name, stage, pipeline)
         ended = _dphmm([*words, *["--quiet"] * (quiet or as_json)])
         if ended not in (0, REJECTED):
             if not any(path.exists() for path in stage.outputs.values()):
@@ -389,13 +392,12 @@ class Command:
 class Record:
     """What ran in a folder, by question and stage; the last question is the one that is answered.
 
-    Of a stage: its words (by names of files), the SHA-256 of what it read and wrote, dphmm's version. ``fits``: every
-    private fit that was ever drawn, whatever was fitted since. It is for the owner alone: hashes of private files are
-    in it.
+    Of a stage: its words (by names of files), the SHA-256 of what it read and wrote, dphmm's version; of a release its
+    query, of a private fit its id in the ledger. It is for the owner alone: hashes of private files are in it.
     """
 
-    def __init__(self, folder: Path, questions: list[dict[str, Any]], fits: list[dict[str, Any]]) -> None:
-        self.folder, self.questions, self.fits = folder, questions, fits
+    def __init__(self, folder: Path, questions: list[dict[str, Any]]) -> None:
+        self.folder, self.questions = folder, questions
 
     @classmethod
     def read(cls, folder: Path) -> Record:
@@ -405,28 +407,27 @@ class Record:
         if not path.exists():
             if (folder / LEDGER).exists() or (folder / RELEASED).exists():
                 raise InvalidInput(str(path), "no such file, though something was released there", expected)
-            return cls(folder, [{}], [])
+            return cls(folder, [{}])
         try:
             told = json.loads(checked_input(path, RECORD).read_text(encoding="utf-8"))
-            questions, fits = told["questions"], told["fits"]
+            questions = told["questions"]
             sound = told["format"] == _FORMAT and bool(questions) and all(
                 isinstance(one["words"], list) and isinstance(one["inputs"], dict) and isinstance(one["outputs"], dict)
-                and {"dphmm", "query"} <= one.keys() and name in STAGES
+                and {"dphmm", "query", "id"} <= one.keys() and name in STAGES
                 for stages in questions for name, one in stages.items()
-            ) and all(
-                one["question"] in range(1, len(questions) + 1) and Fraction(one["epsilon"]) > 0 for one in fits
             )  # fmt: skip
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, ZeroDivisionError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             sound = False
         if not sound:
             raise InvalidInput(str(path), "no record of a run", expected)
-        found = cls(folder, questions, fits)
-        if any(one.get("release", {}).get("outputs") for one in questions) and not (folder / LEDGER).exists():
-            came = f"no such file, though {RECORD} knows of a release"
-            raise InvalidInput(str(folder / LEDGER), came, "the ledger of that release, or another folder")
+        found = cls(folder, questions)
+        stages = [stage for stages in questions for stage in stages.values()]
+        stored = any(stage["outputs"] and (stage["query"] or stage["id"]) for stage in stages)
+        if stored and not (folder / LEDGER).exists():
+            came = f"no such file, though {RECORD} knows of a release or a private fit"
+            raise InvalidInput(str(folder / LEDGER), came, "the ledger that was there, or another folder")
         # What was agreed to and never asked is to be agreed to again.
-        drawn = {one["question"] for one in fits}
-        while found.number > 1 and not found.begun and found.number not in drawn:
+        while found.number > 1 and not found.begun and _fit_id(found.number) not in found.fits:
             found.questions.pop()
         return found
 
@@ -447,6 +448,25 @@ class Record:
         except InvalidInput:
             # Whether anybody was asked cannot be known: as if it were so.
             return {str((question.get("release") or {}).get("query")) for question in self.questions}
+
+    @property
+    def fits(self) -> dict[str, Fraction | None]:
+        """The private fits of all questions that the ledger holds, by id, and their epsilons."""
+        path = self.folder / LEDGER
+        if not path.is_file():
+            return {}
+        try:
+            with open_ledger(path, read_only=True) as ledger:
+                stored = {publication.name: publication.epsilon for publication in ledger.publications()}
+        except InvalidInput:
+            # Whether anything was drawn cannot be known: as if it were so.
+            stored = {str(question.get("fit", {}).get("id")): None for question in self.questions}
+        return {name: stored[name] for name in map(_fit_id, range(1, self.number + 1)) if name in stored}
+
+    @property
+    def fit_id(self) -> str:
+        """The id of this question's private fit, which it may have from an earlier question."""
+        return str(self.kept("fit").get("id") or _fit_id(self.number))
 
     @property
     def begun(self) -> bool:
@@ -495,12 +515,6 @@ class Record:
         written: Mapping[str, str] = self.kept(name).get("outputs", {})
         return bool(written) and all(_digest(stage.outputs[file]) == sha for file, sha in written.items())
 
-    def draw(self, name: str, stage: Command, pipeline: Pipeline) -> None:
-        """Write down what a stage draws noise for, before anybody can have seen it."""
-        if name == "fit":
-            self.fits.append({"question": self.number, "epsilon": str(pipeline.stages[name]["epsilon"])})
-        self.keep(name, stage, pipeline)
-
     def keep(self, name: str, stage: Command, pipeline: Pipeline) -> None:
         """Write down what a stage is asked, and what it wrote if it did."""
         self.questions[-1][name] = {
@@ -509,13 +523,14 @@ class Record:
             "inputs": {each: _digest(path) for each, path in stage.inputs.items()},
             "outputs": {file: _digest(path) for file, path in stage.outputs.items() if path.exists()},
             "query": pipeline.query(self.number) if name == "release" else None,
+            "id": self.fit_id if name == "fit" and pipeline.is_drawn(name) else None,
         }
         self._write()
 
     def forget(self, name: str, pipeline: Pipeline) -> None:
-        """Of a private fit that wrote nothing, nothing is known. A release stays: its answers may be in the ledger."""
-        if name == "fit" and pipeline.is_drawn(name):
-            del self.questions[-1][name], self.fits[-1]
+        """Of a fit that stored nothing, nothing is known. A release stays: its answers may be in the ledger."""
+        if name == "fit" and pipeline.is_drawn(name) and self.fit_id not in self.fits:
+            del self.questions[-1][name]
             self._write()
 
     def ask_anew(self, pipeline: Pipeline) -> None:
@@ -539,11 +554,17 @@ class Record:
         """What was spent on the people fitted on, where they were asked more than once."""
         if len(self.fits) < 2:
             return []
-        total = in_short(sum((Fraction(one["epsilon"]) for one in self.fits), Fraction(0)))
+        bounded = [epsilon for epsilon in self.fits.values() if epsilon is not None]
+        total = in_short(sum(bounded, Fraction(0))) if len(bounded) == len(self.fits) else "without a bound"
         return [("spent on fits", f"epsilon {total} in all, by {len(self.fits)} private fits of this folder")]
 
     def _write(self) -> None:
-        write_counts(self.folder / RECORD, {"format": _FORMAT, "questions": self.questions, "fits": self.fits})
+        write_counts(self.folder / RECORD, {"format": _FORMAT, "questions": self.questions})
+
+
+def _fit_id(number: int) -> str:
+    """The id in the ledger of the private fit that a question draws."""
+    return "fit" if number == 1 else f"fit-{number}"
 
 
 def _check_split(pipeline: Pipeline, record: Record, name: str) -> None:
@@ -604,16 +625,12 @@ def _changed(pipeline: Pipeline, record: Record) -> str | None:
         return "data"
     for name in [name for name in pipeline.stages if name in _QUESTION]:
         stage = pipeline.command(name, record.number)
-        read = [each for each in stage.inputs if each not in own]
+        drawn = name == "fit" and pipeline.is_drawn(name)
+        # A private fit reads its rows first; whatever they are now, the ledger gives the model that was drawn.
+        read = [each for each in list(stage.inputs)[int(drawn) :] if each not in own]
         same = record.is_same(name, stage, read=read, question=name == "release")
-        if record.begun and not same:
+        if not same and (record.begun or (drawn and record.fit_id in record.fits)):
             return name
-        if name == "fit" and pipeline.is_drawn(name):
-            people = [MODEL_PEOPLE] * (MODEL_PEOPLE in stage.inputs)
-            known = record.kept(name).get("outputs") or any(path.exists() for path in stage.outputs.values())
-            same = same and record.is_same(name, stage, read=people) and record.is_there(name, stage)
-            if known and not same:
-                return name
     return None
 
 
