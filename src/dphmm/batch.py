@@ -420,9 +420,10 @@ class Batch:
             schedule, named = schedule_of(self.setting, subject.origin), t[self._may_ask(subject, t)]
             if schedule is not None and len(named) and schedule.kind == "paced":
                 promise = schedule.promise
-                length = promise.steps or promise.window or promise.per
-                assert isinstance(length, int)
-                parts, counts = np.unique((named - 1 + promise.passed) // length, return_counts=True)
+                if promise.per is not None:
+                    parts, counts = np.unique(promise.bounds(named)[0], return_counts=True)
+                else:
+                    parts, counts = np.unique((named - 1) // (promise.steps or promise.window or 1), return_counts=True)
                 # Windows lie anywhere: as many as there are from the first step to the last hold all of them.
                 parted = promise.window is None
                 rooms = np.minimum(counts, schedule.releases) if parted else schedule.releases * (parts[-1] + 1)
@@ -457,7 +458,7 @@ class Batch:
 
     def _may_ask(self, subject: SubjectState, t: IntArray) -> BoolArray:
         """Which steps (n,) of a subject the schedule lets be asked."""
-        schedule = schedule_of(self.setting, subject.origin)
+        schedule = schedule_of(self.setting, subject.origin, self.ledger, subject.name)
         return np.ones(len(t), dtype=np.bool_) if schedule is None else schedule.may_ask(t)
 
     @property
@@ -547,6 +548,7 @@ class Batch:
     def _keep_promise(self, promise: SequencePromise, user: str, t: IntArray, origin: int) -> None:
         """Refuse the whole table, before anything is drawn, for a user whose rows together would break the promise."""
         query, last = self.setting.query, 0
+        promise = promise.beside(self.ledger.blocks(user)) if promise.local is not None else promise
         spent: list[Spending] = []
         for name, other in self.ledger.sessions_of([user]):
             entries = self.ledger.entries(name, other)

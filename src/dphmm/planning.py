@@ -349,10 +349,8 @@ class World:
         return Schedule(promise, epsilon, self.at[middles].tolist())
 
     def in_steps(self, schedule: Schedule) -> Schedule:
-        """The schedule for people whose step 1 begins a block."""
-        if not isinstance(schedule.promise.per, str):
-            return schedule
-        return replace(schedule, promise=replace(schedule.promise, per=self.length, passed=0, zone="+00:00"))
+        """The schedule for people whose step 1 begins a block, each of whose days has 24 hours."""
+        return schedule.of_regular_blocks(self.setting.model.step, self.length)
 
     def _at(self, epsilon: Fraction) -> Setting:
         """The setting at an epsilon; its plans are made once."""
@@ -663,8 +661,7 @@ class World:
 
 def block_length(promise: SequencePromise, step: int | None) -> int:
     """Steps of the sequence, block or window. Raises InvalidInput as `SequencePromise.in_steps`, and for too many."""
-    length = promise.steps or promise.window or promise.in_steps(step, 0).per
-    assert isinstance(length, int)
+    length = promise.length(step)
     if length > MOST_SCHEDULED:
         name = next(name for name in ("steps", "window", "per") if getattr(promise, name) is not None)
         raise InvalidInput(name, length, f"at most {MOST_SCHEDULED} steps: a schedule names them one by one")

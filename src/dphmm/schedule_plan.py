@@ -223,8 +223,7 @@ def simulated_file(promise: SequencePromise, step: int | None, what: str) -> str
     """
     if promise.steps is not None:
         return "the sequence"
-    length = promise.window or promise.in_steps(step, 0).per
-    assert isinstance(length, int)
+    length = promise.length(step)
     blocks = simulated_blocks(promise, length)
     if promise.window is not None:
         return f"a file of {blocks * length:,} steps"
@@ -301,9 +300,7 @@ def _called(promise: SequencePromise, step: int | None) -> str:
         return "sequence" if promise.steps is not None else "window"
     if not isinstance(promise.per, str) or step is None:
         return "block"
-    length = promise.in_steps(step, 0).per
-    assert isinstance(length, int)
-    return CALLED.get(length * step, "block")
+    return CALLED.get(promise.length(step) * step, "block")
 
 
 def _restored(told: Mapping[str, Any], digests: Mapping[str, str], space: StateSpace, step: int | None) -> SchedulePlan:

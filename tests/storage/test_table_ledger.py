@@ -18,6 +18,7 @@ from dphmm.states.trajectory import Trajectories
 from dphmm.storage.release_table import ReleaseTable, write_rows
 from dphmm.storage.released import released_table
 from dphmm.storage.table_ledger import ledger_of, opened_to_read, with_ledger
+from zone_tables import town_with_the_clocks_of
 
 N = 6
 SPACE = dphmm.StateSpace(np.arange(N)[:, None], names=list("abcdef"))
@@ -25,6 +26,7 @@ RING = 0.6 * np.eye(N) + 0.2 * np.roll(np.eye(N), 1, axis=1) + 0.2 * np.roll(np.
 MODEL = dphmm.MarkovModel(np.full(N, 1 / N), RING)
 POLICY = dphmm.policy.radius(SPACE, 1)
 
+BERLIN = dphmm.SequencePromise(2, per="1d", zone="Europe/Berlin")
 #: What is released under, by name.
 KINDS = {
     "support": {},
@@ -35,26 +37,36 @@ KINDS = {
         "epsilon": None,
         "schedule": dphmm.Schedule(dphmm.SequencePromise(2, per=5, passed=0), 1, [1, 2, 3, 5], [0.5, 0.2]),
     },
+    "local days": {
+        "epsilon": None,
+        "schedule": dphmm.Schedule(BERLIN, 1, hours=["07:00", "13:00"]),
+        "step": 4 * 3600,
+    },
     "delta": {"constraint": dphmm.DeltaSet(0.02)},
     "choices": {"step_choices": {2: {"epsilon": "0.3"}, 5: {"epsilon": "0.3"}}},
 }
 
 
-def rows(seed, users, first, last, skipped=0.3):
-    """Rows of users at some of the steps first..last, each user at the step ``first`` of the world at least once."""
+def rows(seed, users, first, last, skipped=0.3, step=None):
+    """Rows of users at some of the steps first..last, each user at the step ``first`` of the world at least once.
+
+    Of a model with a step the first one begins in May 2024.
+    """
+    begins = 0 if step is None else 1_714_953_600 // step
     random = np.random.default_rng(seed)
-    owner, step, state = [], [], []
+    owner, steps, state = [], [], []
     for user in users:
         for t in range(first, last + 1):
             if t == 1 or random.random() >= skipped:
                 owner.append(user)
-                step.append(t)
+                steps.append(t + begins)
                 state.append("abcdef"[random.integers(N)])
-    return Trajectories.from_labels(owner, state=np.array(state, dtype=object), step=np.array(step))
+    return Trajectories.from_labels(owner, state=np.array(state, dtype=object), step=np.array(steps))
 
 
-def batch(ledger, seed, query="state", epsilon=1, **choices):
-    return Batch(MODEL, POLICY, SPACE, epsilon, query=query, ledger=ledger, bits=dphmm.ReplayBits(seed), **choices)
+def batch(ledger, seed, query="state", epsilon=1, step=None, **choices):
+    model = dphmm.MarkovModel(np.full(N, 1 / N), RING, step=step)
+    return Batch(model, POLICY, SPACE, epsilon, query=query, ledger=ledger, bits=dphmm.ReplayBits(seed), **choices)
 
 
 def released(work, table, resume=False):
@@ -82,7 +94,7 @@ def told(ledger):
         entries,
         {key: ledger.header(*key).options for key in keys},
         {user: ledger.spent(user) for user in users},
-        {user: ledger.caps(user) for user in users},
+        {user: (ledger.caps(user), ledger.blocks(user)) for user in users},
         plans,
     )
 
@@ -97,7 +109,7 @@ def test_a_run_that_goes_on_from_files_is_one_that_never_stopped(kind, seed):
     choices, users = KINDS[kind], ["ann", "bob", "eve"]
     whole, parts, ledger = MemoryLedger(), [], MemoryLedger()
     for number, (first, last) in enumerate([(1, 4), (5, 7), (8, 12)]):
-        table = rows(10 * seed + number, users, first, last)
+        table = rows(10 * seed + number, users, first, last, step=choices.get("step"))
         expected = released(batch(whole, number, **choices), table, resume=True)
         before = lasts(ledger, "state")
         work = batch(ledger, number, **choices)
@@ -106,6 +118,21 @@ def test_a_run_that_goes_on_from_files_is_one_that_never_stopped(kind, seed):
         parts.append(file_of(work, found, before))
         ledger = ledger_of(parts, users)
         assert told(ledger) == told(whole)
+    assert (kind == "local days") == any(ledger.blocks(user) for user in users)
+
+
+def test_blocks_of_local_days_are_those_that_were_stored(tmp_path):
+    """A newer zone table moves none of them: the table's ledger has the bounds of the day of its first answer."""
+    with town_with_the_clocks_of(tmp_path, "Europe/Berlin") as town:
+        promise = dphmm.SequencePromise(40, per="1d", zone=town)
+        work = batch(MemoryLedger(), 1, promise=promise, step=3600)
+        part = file_of(work, released(work, rows(1, ["ann"], 1, 40, skipped=0.5, step=3600)), {})
+        stored = work.ledger.blocks("ann")
+        assert len(stored) == 2
+    with town_with_the_clocks_of(tmp_path, "Asia/Tokyo"):
+        ledger = ledger_of([part], ["ann"])
+        assert told(ledger) == told(work.ledger)
+        assert ledger.blocks("ann") == stored != batch(MemoryLedger(), 1).ledger.blocks("ann")
 
 
 def test_every_query_of_a_user_is_restored():

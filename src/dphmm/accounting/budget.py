@@ -160,6 +160,8 @@ def _in_full(promise: SequencePromise, unlike: SequencePromise) -> str:
     """A promise as it differs from another one: of as much in as many steps, in where blocks begin."""
     if str(promise) != str(unlike):
         return str(promise)
+    if promise.local is not None:
+        return f"{promise} with step 1 the {promise.local.origin}-th of {promise.local.step} s since 1970"
     if isinstance(promise.per, str):
         return f"{promise} by the clock {promise.zone}"
     return f"{promise} with {promise.passed} steps of the first block before step 1"
@@ -220,6 +222,11 @@ class Caps:
     def within(self, other: Caps) -> Caps:
         """The lower of each two caps, and this promise."""
         return Caps(_lower(self.epsilon, other.epsilon), _lower(self.cost, other.cost), self.promise)
+
+    @property
+    def by_local_days(self) -> bool:
+        """Whether the promise is of days of clocks that are put forward and back."""
+        return self.promise is not None and self.promise.local is not None
 
     def written(self) -> str:
         """The caps as a ledger keeps what changed: JSON with its names in order."""

@@ -31,6 +31,7 @@ from dphmm.accounting.budget import (
     Spent,
     recount,
 )
+from dphmm.accounting.clock import Bounds
 from dphmm.accounting.event import Guarantee, ReleaseEvent, check_delta, event_of, neighbouring_paths, theorem_7_2
 from dphmm.accounting.memory import MemoryLedger
 from dphmm.accounting.promise import SequencePromise
@@ -75,9 +76,10 @@ class Transaction(Protocol):
         """
         ...
 
-    def bind(self, subject: str, caps: Caps) -> Caps:
+    def bind(self, subject: str, caps: Caps, blocks: Sequence[Bounds] = ()) -> Caps:
         """Give a subject's account caps and a promise that stay: every later admission of any query is held to them.
 
+        ``blocks``: bounds that another ledger has stored, of a promise over local days that is given now.
         Returns what the account has then. Raises InvalidInput for others than are stored, BudgetExceeded where what is
         stored breaks a promise.
         """
@@ -151,6 +153,10 @@ class Transaction(Protocol):
         """The largest epsilon that the subject's promise leaves to step ``t``; None where there is no promise."""
         ...
 
+    def blocks(self, subject: str) -> list[Bounds]:
+        """As `Ledger.blocks`, this transaction included."""
+        ...
+
     def last_step(self, subject: str, query: str) -> int:
         """The last stored step of a session; 0 when there is none."""
         ...
@@ -219,6 +225,14 @@ class Ledger(Protocol):
 
     def caps(self, subject: str) -> Caps:
         """The caps and the promise that stay with the subject's account."""
+        ...
+
+    def blocks(self, subject: str) -> list[Bounds]:
+        """Of a promise over local days the bounds of each block in which the subject has an answer, of any query.
+
+        In bins of the model's step since 1970, ascending. They were stored with the block's first answer, and stay,
+        whatever a newer zone table says.
+        """
         ...
 
     def publications(self) -> list[Publication]:
@@ -497,6 +511,7 @@ def _subject_document(summary: SubjectSummary, account: LedgerSummary) -> dict[s
 def _promise_document(promise: SequencePromise) -> dict[str, Any]:
     """A promise over paths for machines, in steps; ``passed`` steps of the first block lie before step 1."""
     lengths = {"steps": promise.steps, "window": promise.window, "per": promise.per, "passed": promise.passed}
+    lengths |= {"zone": promise.zone} if promise.is_local else {}
     return {"over": "paths", "total": str(promise.exact), **lengths, "statement": promise.sentence()}
 
 

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dphmm.accounting.budget import EMPTY, UNLIMITED, Account, Caps, Spent, quoted
+from dphmm.accounting.clock import Bounds
 from dphmm.accounting.person import key_by
 from dphmm.accounting.publication import Publication, Published
 from dphmm.accounting.records import Entry, PlanRecord, Request, Requests, SessionHeader, Spending
@@ -130,6 +131,7 @@ class MemoryLedger:
         self._versions: dict[str, int] = {}
         self._snapshots: dict[Key, tuple[int, bytes]] = {}
         self._caps_of: dict[str, Caps] = {}
+        self._blocks_of: dict[str, set[Bounds]] = {}
         self._published: dict[str, Published] = {}
         self._facts: dict[str, Fraction] = {}
         self._leases: dict[str, threading.Lock] = {}
@@ -204,6 +206,11 @@ class MemoryLedger:
         self._require_open()
         return self._caps_of.get(subject, UNLIMITED)
 
+    def blocks(self, subject: str) -> list[Bounds]:
+        """The bounds of each block of local days in which the subject has an answer, ascending."""
+        self._require_open()
+        return sorted(self._blocks_of.get(subject, ()))
+
     def publications(self) -> list[Publication]:
         """All publications, in the order in which they were stored."""
         self._require_open()
@@ -275,6 +282,7 @@ class MemoryTransaction(BaseTransaction):
         self._versions: dict[str, int] = {}
         self._snapshots: dict[Key, tuple[int, bytes]] = {}
         self._caps_of: dict[str, Caps] = {}
+        self._blocks_of: dict[str, set[Bounds]] = {}
         self._published: dict[str, Published] = {}
         self._facts: dict[str, Fraction] = {}
 
@@ -298,6 +306,8 @@ class MemoryTransaction(BaseTransaction):
             ledger._plans.update(self._plans)
         if self._caps_of:
             ledger._caps_of.update(self._caps_of)
+        for subject, blocks in self._blocks_of.items():
+            ledger._blocks_of[subject] = ledger._blocks_of.get(subject, set()) | blocks
         if self._snapshots:
             ledger._snapshots.update(self._snapshots)
         ledger._accounts.update(self._accounts)
@@ -374,6 +384,12 @@ class MemoryTransaction(BaseTransaction):
     def _put_caps(self, subject: str, caps: Caps) -> None:
         self._caps_of[subject] = caps
         self._raise_version(subject)
+
+    def _blocks(self, subject: str) -> Sequence[Bounds]:
+        return [*self._ledger._blocks_of.get(subject, ()), *self._blocks_of.get(subject, ())]
+
+    def _add_blocks(self, subject: str, blocks: Sequence[Bounds]) -> None:
+        self._blocks_of.setdefault(subject, set()).update(blocks)
 
     def _publications(self) -> Sequence[Publication]:
         return [each.publication for each in (*self._ledger._published.values(), *self._published.values())]

@@ -14,7 +14,7 @@ import math
 import re
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import accumulate, chain, islice, pairwise
 from typing import Any
@@ -23,6 +23,7 @@ import numpy as np
 
 from dphmm._cached import cached_property
 from dphmm._checks import exact_epsilon, written_fraction
+from dphmm.accounting.clock import DAY, Bounds, LocalDays, hour_seconds, is_name, named_zone
 from dphmm.accounting.records import Spending, check_exact, shown
 from dphmm.errors import InvalidInput
 from dphmm.types import BoolArray, Exact, IntArray
@@ -51,9 +52,13 @@ class SequencePromise:
     Blocks of a time begin at midnight, and at its multiples since 1970-01-01, of the clock ``zone`` ("+00:00", UTC).
     ``passed`` steps of the first block lie before step 1; `in_steps` sets it.
 
+    Blocks of whole days may be by clocks that are put forward and back: ``zone="Europe/Berlin"``. A day is from local
+    midnight to the next, 23, 24 or 25 hours. ``local`` places them in the steps of a subject; `in_steps` sets it, too.
+
     Raises
     ------
-    InvalidInput : a total that is not greater than 0, no steps or two kinds of them, a time that cannot be read.
+    InvalidInput : a total that is not greater than 0, no steps or two kinds of them, a time that cannot be read, a zone
+        by name with anything but days.
 
     Examples
     --------
@@ -70,6 +75,7 @@ class SequencePromise:
     per: int | str | None = None
     passed: int = 0
     zone: str = "+00:00"
+    local: LocalDays | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "total", exact_epsilon(self.total, "total"))
@@ -83,7 +89,11 @@ class SequencePromise:
             _seconds_of(length)
         elif not _is_count(length, 1):
             raise InvalidInput(given[0], length, f"a number of steps, 1 to 2**53{_OR_TIME * (given == ['per'])}")
-        _zone_seconds(self.zone)
+        if not self.is_local:
+            _zone_seconds(self.zone)
+        elif not isinstance(self.per, str) or self.per[-1] != "d":
+            expected = "an offset as +01:00; or per in days, as 1d: only days have the length that clocks give them"
+            raise InvalidInput("zone", self.zone, expected)
         if not _is_count(self.passed, 0) or (isinstance(self.per, int) and self.passed >= self.per):
             raise InvalidInput("passed", self.passed, "steps of the first block, fewer than it has")
 
@@ -97,6 +107,9 @@ class SequencePromise:
             return self
         if step is None:
             raise InvalidInput("per", self.per, "a number of steps: this model has no time step")
+        if self.is_local:
+            days = _seconds_of(self.per) // DAY
+            return replace(self, local=LocalDays(self.zone, days, int(step), origin))
         length, before = _seconds_of(self.per), _zone_seconds(self.zone)
         for name, came, seconds in (("per", self.per, length), ("zone", self.zone, before)):
             if seconds % step:
@@ -104,11 +117,27 @@ class SequencePromise:
         block = int(length // step)
         return replace(self, per=block, passed=(origin + int(before // step)) % block, zone="+00:00")
 
-    def each(self, step: float | None) -> Fraction:
-        """The epsilon of every step where all steps that it is for are asked alike. Raises as `in_steps`."""
+    @property
+    def is_local(self) -> bool:
+        """Whether blocks are days of clocks that are put forward and back."""
+        return named_zone(self.zone) is not None
+
+    def beside(self, stored: Sequence[Bounds]) -> SequencePromise:
+        """The promise in numbers of steps, with the blocks that a ledger has of its subject."""
+        return self if self.local is None else replace(self, local=self.local.beside(stored))
+
+    def length(self, step: float | None) -> int:
+        """Steps of the sequence, window or block; of local days as if each had 24 hours. Raises as `in_steps`."""
         length = self.steps or self.window or self.in_steps(step, 0).per
-        assert isinstance(length, int)
-        return self.exact / length
+        return length if isinstance(length, int) else _bins(self, step, 0)
+
+    def each(self, step: float | None) -> Fraction:
+        """The epsilon of every step where all steps that it is for are asked alike. Raises as `in_steps`.
+
+        Of local days there are an hour's steps more: of a day on which clocks are put back.
+        """
+        longer = 3600 if self.is_local else 0
+        return self.exact / (_bins(self, step, longer) if longer else self.length(step))
 
     def holds(self, spent: Sequence[Spending]) -> bool:
         """Whether these (step, epsilon), in any order, keep the promise; blocks must be in steps."""
@@ -121,7 +150,7 @@ class SequencePromise:
         sums = [0, *accumulate(int(epsilon * scale) for _, epsilon in rows)]
         t = np.array([step for step, _ in rows], dtype=np.int64)
         # Any window holds at most what the one that begins at its first row does.
-        last = t + self.window if self.window is not None else self._block_end(t)
+        last = t + self.window if self.window is not None else self.bounds(t)[1]
         ends = np.searchsorted(t, last).tolist()
         return all(sums[end] - sums[first] <= self.exact * scale for first, end in enumerate(ends))
 
@@ -138,9 +167,8 @@ class SequencePromise:
             return max(1, first - self.window + 1), last + self.window - 1
         if self.steps is not None:
             return 1, MOST_STEPS
-        ends = self._block_end(np.array([first, last], dtype=np.int64))
-        assert isinstance(self.per, int)
-        return max(1, int(ends[0]) - self.per), int(ends[1]) - 1
+        begins, ends = self.bounds(np.array([first, last], dtype=np.int64))
+        return max(1, int(begins[0])), int(ends[1]) - 1
 
     def room(self, spent: Sequence[Spending], t: int) -> Fraction:
         """The largest epsilon that step ``t`` may still have beside what is spent; 0 where it may have none."""
@@ -165,7 +193,8 @@ class SequencePromise:
             return f"{shown(self.exact)} over {self.steps} steps"
         if self.window is not None:
             return f"{shown(self.exact)} in any {self.window} steps"
-        return f"{shown(self.exact)} per {self.per}" + " steps" * isinstance(self.per, int)
+        whose = f" by the clock of {self.zone}" if self.is_local else ""
+        return f"{shown(self.exact)} per {self.per}" + " steps" * isinstance(self.per, int) + whose
 
     def sentence(self) -> str:
         """What is promised, in one sentence."""
@@ -176,6 +205,13 @@ class SequencePromise:
             within = f"{self.window} steps in a row" if self.window > 1 else "one step"
             return f"Where they differ within {within} alone, {bound}."
         block = f"block of {self.per} steps" if isinstance(self.per, int) else f"block of {self.per}"
+        if self.is_local:
+            days = "day" if self.per == "1d" else f"block of {str(self.per)[:-1]} days"
+            return (
+                f"Where they differ within one {days} by the clock of {self.zone} alone, {bound}; over several the "
+                "totals add. A day is from one local midnight to the next: 24 hours, or 23 or 25 where clocks are "
+                "put forward or back."
+            )
         return f"Where they differ within one {block} alone, {bound}; over several blocks the totals add."
 
     def written(self) -> str:
@@ -184,26 +220,44 @@ class SequencePromise:
         for name in ("steps", "window", "per"):
             if (length := getattr(self, name)) is not None:
                 kept[name] = length
-        if self.per is not None:
+        if self.local is not None:
+            kept |= {"zone": self.zone, "step": self.local.step, "origin": self.local.origin}
+        elif self.per is not None:
             kept["passed"] = self.passed
         return json.dumps(kept, sort_keys=True)
 
     @classmethod
     def read(cls, text: str) -> SequencePromise:
-        """The promise that `written` wrote. Raises InvalidInput for anything else."""
+        """The promise that `written` wrote. Raises InvalidInput for anything else, and for a zone that is not known."""
         try:
             kept = json.loads(text)
+            zone = kept.get("zone")
+            placed = kept.pop("step", None), kept.pop("origin", 0)
             promise = cls(written_fraction(kept.pop("total")), **kept)
-        except (AttributeError, KeyError, TypeError, ValueError, ZeroDivisionError, RecursionError):
+            if placed[0] is not None:
+                promise = promise.in_steps(*placed)
+        except (AttributeError, KeyError, TypeError, ValueError, ZeroDivisionError, RecursionError) as error:
+            if isinstance(error, InvalidInput) and error.field == "zone" and is_name(zone):
+                raise InvalidInput("zone", zone, "one of this machine's zone table: pip install tzdata") from None
             promise = None
         if promise is None or promise.written() != text:
             raise InvalidInput("promise", "a text that is none", "a promise as a ledger keeps it")
         return promise
 
-    def _block_end(self, t: IntArray) -> IntArray:
-        """The first step after the block of each step."""
+    def bounds(self, t: IntArray) -> tuple[IntArray, IntArray]:
+        """The first step of the block of each step (n,), which may lie before step 1, and the one after its last."""
+        if self.local is not None:
+            return self.local.bounds(t)
         assert isinstance(self.per, int)
-        return np.asarray(t + self.per - (t - 1 + self.passed) % self.per)
+        end = np.asarray(t + self.per - (t - 1 + self.passed) % self.per)
+        return end - self.per, end
+
+
+def _bins(promise: SequencePromise, step: float | None, longer: int) -> int:
+    """Steps that begin in blocks of local days, which are so many seconds ``longer`` than days of 24 hours."""
+    local = promise.in_steps(step, 0).local
+    assert local is not None
+    return -(-(local.days * DAY + longer) // local.step)
 
 
 _OR_TIME = ", or a time as 1d, 12h or 30min"
@@ -227,7 +281,7 @@ def _seconds_of(length: str) -> int:
 def _zone_seconds(zone: str) -> int:
     found = _ZONE.fullmatch(zone) if isinstance(zone, str) else None
     if found is None or int(found[2]) > 14:
-        raise InvalidInput("zone", zone, "an offset from UTC, as +08:00")
+        raise InvalidInput("zone", zone, "an offset from UTC, as +08:00, or a name as Europe/Berlin")
     seconds = int(found[2]) * 3600 + int(found[3]) * 60
     return -seconds if found[1] == "-" else seconds
 
@@ -244,6 +298,9 @@ class Schedule:
     epsilon : of each release.
     at : steps, from 1, of the sequence of the promise, of each of its blocks, or of each of its windows, one after
         another. Planned: exactly these are asked. Paced: of these some are.
+    hours : in place of ``at``, for blocks of a day: times of day, as "08:00", of the clock of the promise. Each names
+        the step that begins then, or next, at most once a day: the first time where clocks are put back over it, not
+        at all where they are put forward over it.
     spreads : empty for planned. Paced: a step is asked where the spread of the belief is at least
         ``spreads[due - 1]``, in answer units, the last one for longer; ``due`` are the steps of ``at`` that are left
         for each release that is left, rounded up. None is asked where the promise leaves less than ``epsilon``.
@@ -265,8 +322,9 @@ class Schedule:
 
     promise: SequencePromise
     epsilon: Exact
-    at: Sequence[int]
+    at: Sequence[int] = ()
     spreads: Sequence[float] = ()
+    hours: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.promise, SequencePromise):
@@ -274,13 +332,29 @@ class Schedule:
         epsilon = exact_epsilon(self.epsilon, "epsilon")
         check_exact(epsilon, "epsilon")
         object.__setattr__(self, "epsilon", epsilon)
-        object.__setattr__(self, "at", _steps(self.at, self._length))
+        object.__setattr__(self, "hours", self._checked_hours())
+        object.__setattr__(self, "at", () if self.hours else _steps(self.at, self._length))
         object.__setattr__(self, "spreads", tuple(_spread(value) for value in self.spreads))
         if epsilon > self.promise.exact:
             raise InvalidInput("epsilon", shown(epsilon), f"at most {self.promise}, the promise")
-        if not self.spreads and len(self.at) * epsilon > self.promise.exact:
-            came = f"{len(self.at)} releases of {shown(epsilon)}"
-            raise InvalidInput("at", came, f"at most {self.promise}, the promise")
+        if not self.spreads and self._most * epsilon > self.promise.exact:
+            came = f"{self._most} releases of {shown(epsilon)}"
+            raise InvalidInput("hours" if self.hours else "at", came, f"at most {self.promise}, the promise")
+
+    def _checked_hours(self) -> tuple[str, ...]:
+        hours = tuple(self.hours) if not isinstance(self.hours, str) else (self.hours,)
+        seconds = [hour_seconds(hour) for hour in hours]
+        if hours and (self.promise.per != "1d" or len(tuple(self.at))):
+            came = f"{len(hours)} times of a day" + " beside steps" * (self.promise.per == "1d")
+            raise InvalidInput("hours", came, "them alone, with a promise per 1d; or steps of its blocks")
+        if seconds != sorted(set(seconds)):
+            raise InvalidInput("hours", ", ".join(hours)[:60], "times of a day, ascending")
+        return hours
+
+    @property
+    def _most(self) -> int:
+        """How many steps of a sequence, block or window are named, at most."""
+        return len(self.hours or self.at)
 
     @property
     def exact(self) -> Fraction:
@@ -297,21 +371,69 @@ class Schedule:
     def releases(self) -> int:
         """Releases in the sequence, or in a block or window: all of them where planned, at most where paced."""
         fit = self.promise.exact // self.exact
-        return min(len(self.at), int(fit))
+        return min(self._most, int(fit))
 
     def in_steps(self, step: float | None, origin: int) -> Schedule:
         """The schedule in numbers of steps, as `SequencePromise.in_steps`, for a subject whose step 1 is ``origin``.
 
-        Raises InvalidInput where a block of a time has fewer steps than the schedule names.
+        Raises InvalidInput where a block of a time has fewer steps than the schedule names, and for times of day that
+        are in one step.
         """
-        return replace(self, promise=self.promise.in_steps(step, origin))
+        promise = self.promise.in_steps(step, origin)
+        if not self.hours:
+            if promise.local is not None and self.at[-1] > (longest := _bins(promise, step, 3600)):
+                raise InvalidInput("at", self.at[-1], f"steps 1 to {longest}, of a day of 25 hours")
+            return replace(self, promise=promise)
+        assert step is not None
+        if promise.local is not None:
+            self._steps_of_hours(step)
+            return replace(self, promise=promise)
+        return replace(self, promise=promise, at=self._steps_of_hours(step), hours=())
+
+    def of_regular_blocks(self, step: float | None, length: int) -> Schedule:
+        """The schedule for a subject whose step 1 begins a block, where each block of a time has so many steps."""
+        if not isinstance(self.promise.per, str):
+            return self
+        promise = replace(self.promise, per=length, passed=0, zone="+00:00", local=None)
+        if not self.hours:
+            at = tuple(step for step in self.at if step <= length) if self.promise.is_local else self.at
+            return replace(self, promise=promise, at=at)
+        assert step is not None
+        return replace(self, promise=promise, at=self._steps_of_hours(step), hours=())
+
+    def beside(self, stored: Sequence[Bounds]) -> Schedule:
+        """The schedule in numbers of steps, with the blocks that a ledger has of its subject."""
+        return replace(self, promise=self.promise.beside(stored))
+
+    def _steps_of_hours(self, step: float) -> tuple[int, ...]:
+        """The steps that times of day name in a day of 24 hours. Raises InvalidInput where two are in one step."""
+        seconds = [hour_seconds(hour) for hour in self.hours]
+        if seconds[-1] > DAY - step:
+            raise InvalidInput("hours", self.hours[-1], f"times at which a step of {step:g} s begins before midnight")
+        if any(later - before < step for before, later in pairwise(seconds)):
+            raise InvalidInput("hours", ", ".join(self.hours)[:60], f"times at least a step of {step:g} s apart")
+        return tuple(int(-(-second // step)) + 1 for second in seconds)
 
     def may_ask(self, t: IntArray) -> BoolArray:
         """Which of the steps t (n,) of one subject are named; blocks must be in steps."""
         place = t - 1
-        if self.promise.steps is None:
+        if self.promise.local is not None:
+            first, end = self.promise.bounds(t)
+            if self.hours:
+                blocks = np.unique(np.stack([first, end], axis=1), axis=0).tolist()
+                return np.isin(t, [step for block in blocks for step in self._named_in(*block)])
+            place = t - first
+        elif self.promise.steps is None:
             place = (place + self.promise.passed) % self._length
         return np.isin(place + 1, self._named)
+
+    def _named_in(self, first: int, end: int) -> list[int]:
+        """The steps of a block of local days, from step ``first`` to ``end``, that are named."""
+        local = self.promise.local
+        assert local is not None
+        if self.hours:
+            return local.at_hours(first, end, [hour_seconds(hour) for hour in self.hours])
+        return [step for place in self.at if (step := first + place - 1) < end]
 
     def asks(self, t: int, spread: float, room: Fraction) -> bool:
         """Whether a paced schedule asks at step ``t``, where the promise leaves ``room``; blocks must be in steps.
@@ -337,6 +459,9 @@ class Schedule:
         """The named steps from t to the end of the sequence or block, t among them; all of a window."""
         if self.promise.window is not None:
             return len(self.at)
+        if self.promise.local is not None:
+            first, end = self.promise.bounds(np.array([t]))
+            return sum(step >= t for step in self._named_in(int(first[0]), int(end[0])))
         place = t if self.promise.steps is not None else (t - 1 + self.promise.passed) % self._length + 1
         return len(self._named) - int(np.searchsorted(self._named, place))
 
@@ -351,6 +476,11 @@ class Schedule:
         length = promise.steps or promise.window or promise.per
         return length if isinstance(length, int) else MOST_SCHEDULED
 
+    @property
+    def ranges(self) -> str:
+        """The steps ``at`` as "1-3,7"."""
+        return _ranges(self._named)
+
     def __str__(self) -> str:
         most = "at most " * (self.kind == "paced")
         return f"{self.kind}, {most}{self.releases} releases of {shown(self.exact)} for {self.promise}"
@@ -362,7 +492,7 @@ class Schedule:
         if isinstance(self.promise.per, str):
             kept["zone"] = self.promise.zone
         told: dict[str, Any] = {"schedule": self.kind, "total": str(self.promise.exact), **kept}
-        told |= {"epsilon": str(self.exact), "at": _ranges(self._named)}
+        told |= {"epsilon": str(self.exact)} | ({"hours": list(self.hours)} if self.hours else {"at": self.ranges})
         return told | ({"spreads": list(self.spreads)} if self.spreads else {})
 
     def written(self) -> str:
@@ -377,8 +507,10 @@ class Schedule:
             lengths = {name: told[name] for name in ("steps", "window", "per", "zone") if name in told}
             promise = SequencePromise(written_fraction(told["total"]), **lengths)
             # Ranges can be written shorter than they are.
-            at = list(islice(chain.from_iterable(map(_range, told["at"].split(","))), MOST_SCHEDULED + 1))
-            schedule = cls(promise, written_fraction(told["epsilon"]), at, tuple(told.get("spreads", ())))
+            hours = tuple(told["hours"]) if "hours" in told else ()
+            ranges = [] if hours else map(_range, told["at"].split(","))
+            at = list(islice(chain.from_iterable(ranges), MOST_SCHEDULED + 1))
+            schedule = cls(promise, written_fraction(told["epsilon"]), at, tuple(told.get("spreads", ())), hours)
             same = schedule.document() == dict(told)
         except (AttributeError, KeyError, TypeError, ValueError, ZeroDivisionError, OverflowError) as error:
             if isinstance(error, InvalidInput):

@@ -36,6 +36,7 @@ from dphmm.accounting.budget import (
     keep_promise,
     quoted,
 )
+from dphmm.accounting.clock import Bounds, overlap
 from dphmm.accounting.promise import MOST_STEPS, SequencePromise
 from dphmm.accounting.publication import (
     DELTA,
@@ -168,7 +169,7 @@ class BaseTransaction(ABC):
             elif stored != header.options:
                 raise _other_option(header, stored)
 
-    def bind(self, subject: str, caps: Caps) -> Caps:
+    def bind(self, subject: str, caps: Caps, blocks: Sequence[Bounds] = ()) -> Caps:
         """Give a subject's account caps and a promise that stay; what it has then. Raises as the protocol says."""
         with _InUse(self):
             kept = self._caps(subject)
@@ -176,9 +177,18 @@ class BaseTransaction(ABC):
             if after == kept:
                 return kept
             promise = after.promise if kept.promise is None else None
-            if promise is not None and not promise.holds(self._epsilons(subject, 1, MOST_STEPS)):
+            if promise is None:
+                self._put_caps(subject, after)
+                return after
+            if blocks and (promise.local is None or overlap(sorted(blocks))):
+                raise InvalidInput("blocks", f"{len(blocks)} of them", "blocks of local days that do not overlap")
+            spent = self._epsilons(subject, 1, MOST_STEPS)
+            if not promise.beside(blocks).holds(spent):
                 raise BudgetExceeded(f"promise: what {quoted(subject)} has spent already breaks {promise}")
             self._put_caps(subject, after)
+            if promise.local is not None:
+                self._add_blocks(subject, blocks)
+                self._keep_blocks(subject, [t for t, _ in spent])
             return after
 
     def look(self, subjects: Sequence[str], query: str) -> list[Looked]:
@@ -224,9 +234,12 @@ class BaseTransaction(ABC):
         """
         with _InUse(self):
             self._require_admitted(admitted)
-            if admitted.request.kind == "skip":
-                return self._add(admitted.request, None, None)
-            return self._add(admitted.request, lattice_answer(() if z is None else z), admitted.account)
+            request = admitted.request
+            if request.kind == "skip":
+                return self._add(request, None, None)
+            entry = self._add(request, lattice_answer(() if z is None else z), admitted.account)
+            self._keep_blocks(request.subject, [request.t])
+            return entry
 
     def admit_many(self, requests: Requests, caps: Caps) -> AdmittedMany:
         """As ``admit`` for every row."""
@@ -267,6 +280,10 @@ class BaseTransaction(ABC):
             together = stored_many(requests, fresh, wanted, drawn, admitted.stored)
             if fresh.any():
                 self._add_many(requests, np.flatnonzero(fresh), wanted, drawn, admitted.accounts)
+                for subject, first, end in requests.parts():
+                    if subject in admitted.accounts and self._caps(subject).by_local_days:
+                        own = wanted[(wanted >= first) & (wanted < end)]
+                        self._keep_blocks(subject, requests.t[own].tolist())
             return together
 
     def admit_publication(self, publication: Publication, delta: Fraction | None = None) -> AdmittedPublication:
@@ -321,8 +338,13 @@ class BaseTransaction(ABC):
     def room(self, subject: str, t: int) -> Fraction | None:
         """The largest epsilon that the subject's promise leaves to step ``t``; None where there is no promise."""
         with _InUse(self):
-            promise = self._caps(subject).promise
+            promise = self._placed(subject, self._caps(subject).promise)
             return None if promise is None else promise.room(self._epsilons(subject, *promise.reach(t, t)), t)
+
+    def blocks(self, subject: str) -> list[Bounds]:
+        """The blocks of local days in which a subject has an answer, this transaction included: see the protocol."""
+        with _InUse(self):
+            return sorted(self._blocks(subject))
 
     def last_step(self, subject: str, query: str) -> int:
         """The last stored step of a session; 0 when there is none."""
@@ -376,7 +398,19 @@ class BaseTransaction(ABC):
     def _held(self, subject: str, caps: Caps) -> tuple[Caps, SequencePromise | None]:
         """The lower of the caps of a caller and those of the account, and the account's promise."""
         kept = self._caps(subject)
-        return caps if kept is UNLIMITED else kept.within(caps), kept.promise
+        return caps if kept is UNLIMITED else kept.within(caps), self._placed(subject, kept.promise)
+
+    def _placed(self, subject: str, promise: SequencePromise | None) -> SequencePromise | None:
+        """The promise of an account, with the blocks of local days that are stored."""
+        if promise is None or promise.local is None:
+            return promise
+        return promise.beside(self._blocks(subject))
+
+    def _keep_blocks(self, subject: str, asked: Sequence[int]) -> None:
+        """Record the bounds of the blocks of local days of these steps, where their first answer is recorded now."""
+        promise = self._placed(subject, self._caps(subject).promise)
+        if promise is not None and promise.local is not None and len(asked):
+            self._add_blocks(subject, promise.local.stored_as(asked))
 
     def _charged(self, held: Caps) -> Account:
         """What publications take of an account with these caps. Raises BudgetExceeded where they have no bound."""
@@ -480,6 +514,13 @@ class BaseTransaction(ABC):
     @abstractmethod
     def _put_caps(self, subject: str, caps: Caps) -> None:
         """Record the caps that an account has from now on."""
+
+    @abstractmethod
+    def _blocks(self, subject: str) -> Sequence[Bounds]:
+        """The stored bounds of blocks of local days, this transaction's too."""
+
+    @abstractmethod
+    def _add_blocks(self, subject: str, blocks: Sequence[Bounds]) -> None: ...
 
     @abstractmethod
     def _epsilons(self, subject: str, first: int, last: int) -> list[Spending]:

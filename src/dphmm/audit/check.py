@@ -394,7 +394,7 @@ class _Release:
         assert self.subjects is not None
         setting = self.subjects.setting
         others = [] if self.ledger is None else [q for _, q in self.ledger.sessions_of([user]) if q != setting.query]
-        due = schedule_of(setting, origin)
+        due = schedule_of(setting, origin, self.ledger, user)
         assert due is not None
         spent: list[tuple[int, Fraction]] = []
         if others:

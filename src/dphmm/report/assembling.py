@@ -461,6 +461,8 @@ class _Reading:
             self.off_schedule = True
             return
         due = schedule.in_steps(step, int(origin or 1))
+        if self._ledger is not None and due.promise.local is not None:
+            due = due.beside(self._ledger.blocks(published.subject))
         spent = list[tuple[int, Fraction]]()
         told = zip(published.t.tolist(), published.plans, spreads.tolist(), strict=True)
         for place, (t, plan, spread) in enumerate(told):
@@ -659,10 +661,7 @@ def asked_of(made: Made) -> tuple[SequencePromise, Schedule] | None:
                 SequencePromise(epsilon * length, per="1d") if clock else SequencePromise(epsilon * length, per=length)
             )
         else:
-            step_promise = promise.in_steps(made.model.step, 0)
-            each = step_promise.steps or step_promise.window or step_promise.per
-            assert isinstance(each, int)
-            length = each
+            length = promise.length(made.model.step)
         most = min(length, int(promise.exact // epsilon))
         return promise, Schedule(promise, epsilon, range(1, most + 1))
     except DphmmError:

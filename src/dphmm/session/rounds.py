@@ -163,15 +163,22 @@ def promise_of(promise: SequencePromise, setting: Setting, origin: str) -> Seque
     return promise.in_steps(setting.model.step, int(number))
 
 
-def schedule_of(setting: Setting, origin: str) -> Schedule | None:
+def schedule_of(
+    setting: Setting, origin: str, ledger: Ledger | Transaction | None = None, subject: str = ""
+) -> Schedule | None:
     """The schedule of a setting in numbers of steps, for a subject whose step 1 is ``origin``; None for every step.
 
-    Raises as `promise_of` does, and where a block has fewer steps than the schedule names.
+    Its blocks of local days are those that the ledger has. Raises as `promise_of` does, and where a block has fewer
+    steps than the schedule names.
     """
     schedule = setting.schedule
     if schedule is None or not isinstance(schedule.promise.per, str):
         return schedule
-    return replace(schedule, promise=promise_of(schedule.promise, setting, origin))
+    promise_of(schedule.promise, setting, origin)
+    placed = schedule.in_steps(setting.model.step, int(origin.partition("@")[0]))
+    if ledger is None or placed.promise.local is None:
+        return placed
+    return placed.beside(ledger.blocks(subject))
 
 
 def partners_at(

@@ -161,7 +161,7 @@ class ReleaseSession:
         self._loss = loss if estimates else None
         self._engine = engine_of(setting, self._ledger, caps, default_bits(bits), beliefs=estimates)
         self._subject = SubjectState(self._ledger.names_of([subject])[0], origin)
-        self._schedule = schedule_of(setting, origin)
+        self._schedule = schedule_of(setting, origin, self._ledger, self._subject.name)
         self._t = 1
         # One step at a time: an answer is shown under the step that it was drawn for.
         self._turn = threading.RLock()

@@ -264,6 +264,8 @@ class Stepwise:
         if subject.origin not in self._schedules:
             self._schedules[subject.origin] = schedule_of(self._setting, subject.origin)
         schedule = self._schedules[subject.origin]
+        if schedule is not None and schedule.promise.local is not None:
+            schedule = schedule.beside(transaction.blocks(subject.name))
         room = transaction.room(subject.name, position.t)
         if schedule is None or room is None:
             raise DphmmError("release: a paced schedule without the promise that it paces; nothing was drawn")

@@ -559,9 +559,9 @@ def story(
     most = block = bound = every = None
     if promise is not None:
         total = promise.exact
-        length = promise.steps or promise.window or promise.in_steps(statement.model.step_seconds, 0).per
-        assert isinstance(length, int)
-        most = min(length, int(total // least)) if schedule is None else schedule.releases
+        # A local day may be longer than others.
+        length = total // least if promise.is_local else promise.length(statement.model.step_seconds)
+        most = int(min(length, total // least)) if schedule is None else schedule.releases
         block = block_words(promise)
         # Of a sequence that ends, the sum of the rows is its own.
         bound = max(min(most * each, total), in_all if promise.steps is not None else Fraction(0))

@@ -6,7 +6,8 @@ ledger_z_0, ...   the answer in lattice steps; null in a row that was not asked
 ledger_terms      JSON of what the release was made under, with the hash of its plan; null in a row that was not asked
 ledger_plan       the plan as JSON, in the first row of a file that has it
 ledger_session    the options of the session as JSON, in a user's first row of all
-ledger_caps       the caps of the user's account as JSON, in a user's first row of a file, where there are any
+ledger_caps       the caps of the user's account as JSON, in a user's first row of a file, where there are any; with the
+                  bounds of the blocks of local days that end after this row, of a promise that has such
 
 Steps between the rows of a user are skipped ones. All of it is public, as the ledger is.
 
@@ -27,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dphmm.accounting.budget import UNLIMITED, Caps
+from dphmm.accounting.clock import Bounds
 from dphmm.accounting.ledger import Ledger, MemoryLedger, PlanRecord, Request, Requests, SessionHeader
 from dphmm.errors import DphmmError, InvalidInput
 from dphmm.session.releases import NOT_ASKED, Releases
@@ -34,7 +36,7 @@ from dphmm.session.setting import HEADER_OPTIONS
 from dphmm.storage.commit_log import Committed
 from dphmm.storage.inputs import PathLike
 from dphmm.storage.ledger import open_ledger
-from dphmm.storage.ledger.schema import caps_from, number_of, number_text
+from dphmm.storage.ledger.schema import bounds_from, caps_from, number_of, number_text
 from dphmm.storage.release_table import ReleaseTable, check_file
 from dphmm.storage.released import run_starts
 from dphmm.types import IntArray
@@ -83,6 +85,10 @@ def with_ledger(published: pa.Table, rows: Releases, ledger: Ledger, query: str,
         kept = ledger.caps(user)
         if kept != UNLIMITED:
             caps[first] = kept.written()
+        if kept.by_local_days:
+            begins = int(header.options["origin"]) + int(rows.t[first]) - 1
+            blocks = [bounds for bounds in ledger.blocks(user) if bounds[1] > begins]
+            caps[first] = json.dumps({**json.loads(caps[first]), "blocks": blocks}, sort_keys=True)
     columns |= {
         name: pa.array(own, pa.string()) for name, own in (("plan", plans), ("session", sessions), ("caps", caps))
     }
@@ -101,7 +107,8 @@ def ledger_of(parts: Sequence[tuple[str, pa.Table]], users: Iterable[str]) -> Me
 
     ledger, wanted = MemoryLedger(), pa.array(sorted(set(users)), pa.string())
     plans: dict[str, PlanRecord] = {}
-    caps: dict[str, str] = {}
+    caps: dict[str, Caps] = {}
+    blocks: dict[str, set[Bounds]] = {}
     headers: dict[tuple[str, str], SessionHeader] = {}
     rows_of: dict[str, list[pa.Table]] = {}
     with _as_written():
@@ -109,7 +116,9 @@ def ledger_of(parts: Sequence[tuple[str, pa.Table]], users: Iterable[str]) -> Me
             plans |= {plan.hash: plan for plan in map(_plan_from, _texts(rows, "plan"))}
             rows = rows.filter(pc.is_in(rows.column("user"), wanted))
             rows_of.setdefault(query, []).append(rows)
-            caps |= dict(_by_user(rows, "caps"))
+            for user, text in _by_user(rows, "caps"):
+                caps[user], own = _caps_of(text)
+                blocks.setdefault(user, set()).update(own)
             for user, text in _by_user(rows, "session"):
                 headers[user, query] = SessionHeader(user, query, _only(HEADER_OPTIONS, text))
         with ledger.transaction(wanted.to_pylist()) as transaction:
@@ -119,8 +128,8 @@ def ledger_of(parts: Sequence[tuple[str, pa.Table]], users: Iterable[str]) -> Me
                 requests, z = _requests(query, pa.concat_tables(tables, promote_options="default"), plans)
                 admitted = transaction.admit_many(requests, UNLIMITED)
                 transaction.add_many(admitted, z[requests.releases])
-            for user, text in caps.items():
-                transaction.bind(user, _caps_of(text))
+            for user, kept in caps.items():
+                transaction.bind(user, kept, sorted(blocks[user]))
     return ledger
 
 
@@ -246,14 +255,16 @@ def _plan_from(text: str) -> PlanRecord:
     return PlanRecord(told["hash"], states, told["n_states"], told["description"])
 
 
-def _caps_of(text: str) -> Caps:
-    told = _only({"cap_epsilon", "cap_cost", "promise"}, text)
-    return caps_from(told.get("cap_epsilon"), told.get("cap_cost"), told.get("promise"))
+def _caps_of(text: str) -> tuple[Caps, list[Bounds]]:
+    """The caps of an account, and the blocks of local days that the file has of it."""
+    told = _only({"cap_epsilon", "cap_cost", "promise", "blocks"}, text)
+    kept = caps_from(told.get("cap_epsilon"), told.get("cap_cost"), told.get("promise"))
+    return kept, bounds_from(told.get("blocks", []))
 
 
-def _only(known: Collection[str], text: str) -> dict[str, str]:
+def _only(known: Collection[str], text: str) -> dict[str, Any]:
     """A JSON object of known members. Another one is refused: a limit that this version ignores would not be kept."""
-    told: dict[str, str] = json.loads(text)
+    told: dict[str, Any] = json.loads(text)
     other = sorted(told.keys() - known)
     if other:
         raise InvalidInput("table", f"a history with {other[0]!r}", "members of this version")

@@ -6,15 +6,19 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from dphmm.accounting import Caps, Ledger, Looked, MemoryLedger, PlanRecord, Request, Requests, SessionHeader, Spent
 from dphmm.accounting.budget import EMPTY, Account
+from dphmm.accounting.promise import SequencePromise
 from dphmm.errors import BudgetExceeded, InvalidInput
+from dphmm.storage.ledger import SqliteLedger
 from dphmm.types import IntArray
 from storing import FREE, OPTIONS, PLAN, never, open_all, release, store, store_many
+from zone_tables import town_with_the_clocks_of
 
 #: Epsilon and cost of one such release.
 SPENT_ONCE = (Fraction(1, 2), Fraction(4, 3))
@@ -542,6 +546,90 @@ def test_a_skip_is_of_one_step_or_more(steps: int) -> None:
         replace(skip(2), steps=steps)
     with pytest.raises(InvalidInput, match="steps"):
         replace(release(2), steps=2)
+
+
+# --- blocks of local days
+
+
+def answered(ledger: Ledger, t: int, query: str = "state") -> bool:
+    """Whether a step is stored, under whatever the account was promised."""
+    try:
+        with ledger.transaction(["ann"]) as transaction:
+            last = transaction.last_step("ann", query)
+            if t > last + 1:
+                store(transaction, replace(skip(last + 1), query=query, steps=t - last - 1), never, FREE)
+            store(transaction, release(t, query=query), lambda: (t,), FREE)
+        return True
+    except BudgetExceeded:
+        return False
+
+
+def test_no_newer_zone_table_moves_a_stored_step_into_another_block(ledger: Ledger, tmp_path: Path) -> None:
+    """Hours of May 6th, 2024, from 0:00 UTC, under 1 a day, by the clocks of Berlin first, and then of Lisbon."""
+    begins = 1_714_953_600 // 3600
+    keys = [("ann", query) for query in ("state", "work", "late")]
+    open_all(ledger, *keys)
+    with town_with_the_clocks_of(tmp_path, "Europe/Berlin") as town:
+        promise = SequencePromise(1, per="1d", zone=town).in_steps(3600, begins)
+        with ledger.transaction(["ann"]) as transaction:
+            transaction.bind("ann", Caps(promise=promise))
+            assert transaction.blocks("ann") == []
+        # Midnight is at 22:00 UTC: step 23 is the first of the next day.
+        assert [answered(ledger, t) for t in (21, 22)] == [True, True]
+        first = [(begins - 2, begins + 22)]
+        assert ledger.blocks("ann") == first
+        assert not answered(ledger, 20, "work")
+    with town_with_the_clocks_of(tmp_path, "Europe/Lisbon"):
+        # By the newer table the day ends an hour later. Step 22 was the last of its day, and stays it.
+        assert not answered(ledger, 22, "work")
+        assert answered(ledger, 23, "work") and answered(ledger, 23)
+        assert ledger.blocks("ann") == [*first, (begins + 22, begins + 23)]
+        assert not answered(ledger, 23, "late")
+        assert answered(ledger, 24, "late") and answered(ledger, 24)
+        assert ledger.blocks("ann")[2:] == [(begins + 23, begins + 47)]
+        with ledger.transaction(["ann"]) as transaction:
+            assert transaction.room("ann", 24) == 0 and transaction.room("ann", 48) == 1
+            assert transaction.blocks("ann") == ledger.blocks("ann")
+        if isinstance(ledger, SqliteLedger):
+            ledger.check()
+
+
+def test_blocks_are_stored_with_the_answers_and_not_without_them(ledger: Ledger) -> None:
+    """Of many at once, of those before a promise was given, and of nothing that was rolled back."""
+    open_all(ledger, ("ann", "state"), ("bob", "state"))
+    promise = SequencePromise(9, per="1d", zone="Europe/Berlin").in_steps(7200, 0)
+    caps = Caps(promise=promise)
+    with ledger.transaction(["ann", "bob"]) as transaction:
+        store_many(transaction, columns(MANY), numbered, FREE)
+        assert transaction.blocks("ann") == []
+        transaction.bind("ann", caps)
+        transaction.bind("bob", caps)
+        assert transaction.blocks("ann") == transaction.blocks("bob") == [(0, 12)]
+    with pytest.raises(KeyboardInterrupt), ledger.transaction(["ann"]) as transaction:
+        store(transaction, replace(skip(7), steps=20), never, FREE)
+        store(transaction, release(27), lambda: (1,), FREE)
+        assert len(transaction.blocks("ann")) == 2
+        raise KeyboardInterrupt
+    assert ledger.blocks("ann") == [(0, 12)] and ledger.blocks("zoe") == []
+    with ledger.transaction(["ann", "bob"]) as transaction:
+        rows = [(0, 2, 7, 20), (0, 0, 27, 1), (0, 1, 28, 1), (1, 2, 3, 50), (1, 0, 53, 1)]
+        store_many(transaction, columns(rows), numbered, FREE)
+    # Berlin was an hour ahead: days begin in the bin from 0:00 UTC on, the first at or after 23:00.
+    assert ledger.blocks("ann") == [(0, 12), (24, 36)] and ledger.blocks("bob") == [(0, 12), (48, 60)]
+
+
+def test_blocks_of_another_ledger_are_taken_as_they_are(ledger: Ledger) -> None:
+    open_all(ledger, ("ann", "state"), ("bob", "state"))
+    promise = SequencePromise(1, per="1d", zone="Europe/Berlin").in_steps(3600, 0)
+    with ledger.transaction(["ann", "bob"]) as transaction:
+        transaction.bind("ann", Caps(promise=promise), [(5, 9)])
+        assert transaction.blocks("ann") == [(5, 9)]
+        for wrong in ([(5, 9), (8, 10)], [(5, 5)]):
+            with pytest.raises(InvalidInput, match="blocks of local days that do not overlap"):
+                transaction.bind("bob", Caps(promise=promise), wrong)
+        with pytest.raises(InvalidInput, match="blocks of local days"):
+            transaction.bind("bob", Caps(promise=SequencePromise(1, per=4)), [(5, 9)])
+    assert ledger.blocks("ann") == [(5, 9)]
 
 
 # --- many at once

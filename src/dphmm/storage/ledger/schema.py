@@ -5,6 +5,7 @@ meta         format, maker, epoch, features that a program must know to use the 
 document     public texts, each once: options of sessions, descriptions of plans
 account      one person: key, first spelling, totals over all queries, a version that every stored fact raises, caps and
              a promise that stay
+block        first bin and end of each block of local days in which an account has an answer, stored with its first
 change       what changed an account besides releases: caps and promises given; a fence (reserved)
 session      one (subject, query) and its public parameters
 plan         each plan once: its plan set as packed bits
@@ -35,6 +36,7 @@ import numpy as np
 
 from dphmm._checks import written_fraction
 from dphmm.accounting.budget import EMPTY, UNLIMITED, Account, Caps, quoted, recount
+from dphmm.accounting.clock import Bounds, overlap
 from dphmm.accounting.ledger import Entry, Kind, PlanRecord, Request
 from dphmm.accounting.person import UNICODE, key_by
 from dphmm.accounting.promise import SequencePromise
@@ -159,8 +161,17 @@ def caps_from(epsilon: str | None, cost: str | None, promise: str | None) -> Cap
             None if cost is None else written_fraction(cost),
             None if promise is None else SequencePromise.read(promise),
         )
-    except (InvalidInput, *_UNREADABLE):
+    except (InvalidInput, *_UNREADABLE) as error:
+        if isinstance(error, InvalidInput) and error.field == "zone":
+            raise
         raise damaged() from None
+
+
+def bounds_from(rows: Sequence[Row]) -> list[Bounds]:
+    """The bounds of blocks, ascending."""
+    if any(type(number) is not int for row in rows for number in row) or overlap(rows):
+        raise damaged()
+    return [(first, end) for first, end in rows]
 
 
 def publication_row(published: Published) -> Row:
@@ -282,6 +293,12 @@ _TABLES = {
     incomplete INTEGER NOT NULL DEFAULT 0 CHECK (incomplete IN (0, 1)),
     closed TEXT
 )""",
+    "block": """(
+    account INTEGER NOT NULL REFERENCES account (id),
+    first INTEGER NOT NULL,
+    "end" INTEGER NOT NULL CHECK ("end" > first),
+    PRIMARY KEY (account, first)
+) WITHOUT ROWID""",
     "change": """(
     account INTEGER NOT NULL REFERENCES account (id),
     version INTEGER NOT NULL,
@@ -376,6 +393,7 @@ stored_caps AS (
     FROM account LEFT JOIN document AS promised ON promised.id = account.promise
     WHERE cap_epsilon IS NOT NULL OR cap_cost IS NOT NULL OR account.promise IS NOT NULL
 ),
+stored_block AS (SELECT subject, first, "end" FROM account JOIN block ON block.account = account.id),
 stored_snapshot AS (
     SELECT subject, query, t, digest, belief
     FROM account JOIN session ON session.account = account.id JOIN snapshot ON snapshot.session = session.id
@@ -456,6 +474,7 @@ def check_pages(connection: sqlite3.Connection, path: Path) -> None:
 
 
 _SPENT = "SELECT t, epsilon FROM stored_entry WHERE subject = ? AND epsilon IS NOT NULL"
+BLOCKS = 'SELECT first, "end" FROM stored_block WHERE subject = ? ORDER BY first'
 #: Sessions, rows and changes raise the version of their account by one each.
 _VERSIONS = """SELECT subject FROM account WHERE version IS NOT
     (SELECT count(*) FROM session WHERE account = account.id)
@@ -499,11 +518,16 @@ def _counted(connection: sqlite3.Connection) -> dict[str, Account]:
 
 
 def _broken_promise(connection: sqlite3.Connection) -> str | None:
-    """A subject whose releases, of all its queries, break its promise."""
+    """A subject whose releases, of all its queries, break its promise, or are in no stored block of local days."""
     for subject, *kept in connection.execute(f"{READING} SELECT * FROM stored_caps").fetchall():
-        spent = connection.execute(f"{READING} {_SPENT}", (subject,))
+        spent = [(t, number_of(epsilon)) for t, epsilon in connection.execute(f"{READING} {_SPENT}", (subject,))]
         promise = caps_from(*kept).promise
-        if promise is not None and not promise.holds([(t, number_of(epsilon)) for t, epsilon in spent]):
+        if promise is not None and promise.local is not None:
+            local = promise.local.beside(bounds_from(connection.execute(f"{READING} {BLOCKS}", (subject,)).fetchall()))
+            if local.stored_as([t for t, _ in spent]):
+                return str(subject)
+            promise = promise.beside(local.stored)
+        if promise is not None and not promise.holds(spent):
             return str(subject)
     return None
 

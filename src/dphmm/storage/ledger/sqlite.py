@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from dphmm.accounting.budget import EMPTY, UNLIMITED, Caps, quoted
+from dphmm.accounting.clock import Bounds
 from dphmm.accounting.ledger import Entry, PlanRecord, SessionHeader, Spent
 from dphmm.accounting.person import key_by
 from dphmm.accounting.publication import Publication, Published
@@ -32,8 +33,10 @@ from dphmm.storage.ledger.connection import (
     watch,
 )
 from dphmm.storage.ledger.schema import (
+    BLOCKS,
     READING,
     account_from,
+    bounds_from,
     caps_from,
     check_contents,
     check_pages,
@@ -206,6 +209,10 @@ class SqliteLedger:
         """The caps and the promise that stay with the subject's account."""
         rows = self._rows(_CAPS, subject)
         return caps_from(*rows[0]) if rows else UNLIMITED
+
+    def blocks(self, subject: str) -> list[Bounds]:
+        """The bounds of each block of local days in which the subject has an answer, ascending."""
+        return bounds_from(self._rows(BLOCKS, subject))
 
     def publications(self) -> list[Publication]:
         """All publications, in the order in which they were stored."""

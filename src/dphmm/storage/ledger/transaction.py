@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from dphmm.accounting.budget import EMPTY, UNLIMITED, Account, Caps, Looked, quoted
+from dphmm.accounting.clock import Bounds
 from dphmm.accounting.ledger import Entry, PlanRecord, Request, SessionHeader
 from dphmm.accounting.memory import other_plan
 from dphmm.accounting.publication import Publication, Published
@@ -29,6 +30,7 @@ from dphmm.storage.ledger.schema import (
     account_from,
     account_row,
     answer_texts,
+    bounds_from,
     caps_from,
     digest_of,
     entry_from,
@@ -101,6 +103,8 @@ _DESCRIBED = "id, kind, statement, unit, relation, units_per_person, epsilon, rh
 PUBLICATIONS = f"SELECT {_DESCRIBED} FROM publication ORDER BY version"
 PUBLISHED = f"SELECT {_DESCRIBED}, version, time, result FROM publication WHERE id = ?"
 _ADD_CHANGE = "INSERT INTO change (account, version, kind, document) VALUES (?, ?, ?, ?)"
+_FIND_BLOCKS = 'SELECT first, "end" FROM block WHERE account = ? ORDER BY first'
+_ADD_BLOCK = "INSERT INTO block VALUES (?, ?, ?)"
 _ADD_RELEASE = "INSERT INTO release VALUES (?, ?, ?, ?, ?, ?)"
 _PUT_ACCOUNT = "UPDATE account SET version = ?, epsilon = ?, cost_nanos = ? WHERE id = ?"
 _PUT_SNAPSHOT = "INSERT OR REPLACE INTO snapshot VALUES (?, ?, ?, ?)"
@@ -120,12 +124,14 @@ class _Session:
 class _Subject:
     """A subject's account row, None where it has none yet, and all its sessions by name of the query."""
 
-    __slots__ = ("account", "caps", "id", "sessions", "version")
+    __slots__ = ("account", "blocks", "caps", "id", "sessions", "version")
 
     def __init__(self) -> None:
         self.id: int | None = None
         self.version, self.account = 0, EMPTY
         self.caps = UNLIMITED
+        #: Its stored blocks; None until something has read them.
+        self.blocks: list[Bounds] | None = None
         self.sessions: dict[str, _Session] = {}
 
 
@@ -322,6 +328,18 @@ class SqliteTransaction(BaseTransaction):
     def _put_fact(self, name: str, value: Fraction) -> None:
         self._use("publications")
         self._connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, number_text(value)))
+
+    def _blocks(self, subject: str) -> Sequence[Bounds]:
+        found = self._subject(subject)
+        if found.blocks is None:
+            found.blocks = bounds_from(self._connection.execute(_FIND_BLOCKS, (found.id,)).fetchall())
+        return found.blocks
+
+    def _add_blocks(self, subject: str, blocks: Sequence[Bounds]) -> None:
+        if blocks:
+            found = self._subject(subject)
+            self._connection.executemany(_ADD_BLOCK, [(found.id, first, end) for first, end in blocks])
+            found.blocks = None
 
     def _epsilons(self, subject: str, first: int, last: int) -> list[Spending]:
         rows = self._connection.execute(_EPSILONS, (self._subject(subject).id, first, last))
