@@ -282,3 +282,21 @@ class TestTheFile:
             for question in (lambda: ledger.caps("ann").promise, lambda: ask(ledger, 2), ledger.check):
                 with pytest.raises(InvalidInput, match="an undamaged ledger"):
                     question()
+
+
+def test_a_file_whose_blocks_of_local_days_were_changed_is_refused(tmp_path):
+    """Without the bounds of an answer's day, or with bounds that overlap, nobody knows which answers add up."""
+    promise = SequencePromise(1, per="1d", zone="Europe/Berlin").in_steps(3600, 0)
+    changes = {
+        "none": "DELETE FROM block",
+        "overlap": 'INSERT INTO block SELECT account, first + 1, "end" + 1 FROM block',
+    }
+    for name, change in changes.items():
+        with open_ledger(tmp_path / f"{name}.db") as ledger:
+            begin(ledger, promise)
+            assert ask(ledger, 1) and ask(ledger, 1, query="work")
+            ledger.check()
+        with closing(sqlite3.connect(tmp_path / f"{name}.db")) as connection, connection:
+            connection.execute(change)
+        with open_ledger(tmp_path / f"{name}.db") as ledger, pytest.raises(DphmmError):
+            ledger.check()
