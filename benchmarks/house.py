@@ -32,8 +32,8 @@ ROOT = Path(__file__).parents[1]
 #: The largest figure that a gauge may show; of those in `LEAST` the smallest.
 LIMITS: dict[str, float] = {
     "code lines": 58_000,
-    "code lines of tests": 70_400,
-    "words of docs": 123_400,
+    "code lines of tests": 72_000,
+    "words of docs": 124_500,
     "circles of imports": 0,
     "circles with types": 0,
     "imports by computed names": 0,

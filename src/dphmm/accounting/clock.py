@@ -56,10 +56,10 @@ def named_zone(name: str) -> ZoneInfo | None:
 
 def hour_seconds(text: str) -> int:
     """Seconds from midnight of a time of day. Raises InvalidInput for what is not written as 08:00."""
-    found = _HOUR.fullmatch(text) if isinstance(text, str) else None
-    if found is None:
+    digits = _HOUR.fullmatch(text) if isinstance(text, str) else None
+    if digits is None:
         raise InvalidInput("hours", text, "times of a day from 00:00 to 23:59, as 08:00")
-    return int(found[1]) * 3600 + int(found[2]) * 60
+    return int(digits[1]) * 3600 + int(digits[2]) * 60
 
 
 @lru_cache(maxsize=2**15)
@@ -150,8 +150,8 @@ class LocalDays:
     def stored_as(self, t: Sequence[int]) -> list[Bounds]:
         """The bounds in bins of the blocks of these steps that are not stored yet."""
         first, end = self.bounds(np.array(t, dtype=np.int64))
-        own = zip((first + self.origin - 1).tolist(), (end + self.origin - 1).tolist(), strict=True)
-        return sorted({*own} - {*self.stored})
+        bounds = zip((first + self.origin - 1).tolist(), (end + self.origin - 1).tolist(), strict=True)
+        return sorted({*bounds} - {*self.stored})
 
     def at_hours(self, first: int, end: int, hours: Sequence[int]) -> list[int]:
         """The steps of a block, from step ``first`` to ``end``, that times of day name (seconds after midnight).
@@ -167,7 +167,7 @@ class LocalDays:
 @lru_cache(maxsize=2**14)
 def _bins_at_hours(zone: str, step: int, first: int, end: int, hours: Sequence[int]) -> list[int]:
     """`LocalDays.at_hours` in bins since 1970."""
-    clock, found = ZoneInfo(zone), set[int]()
+    clock, bins = ZoneInfo(zone), set[int]()
     ends = [_shown(clock, number * step).toordinal() for number in (first, end)]
     for hour in hours:
         named = []
@@ -179,10 +179,10 @@ def _bins_at_hours(zone: str, step: int, first: int, end: int, hours: Sequence[i
                 if first <= number < end and _shown(clock, moment).replace(tzinfo=None) == shown:
                     named.append(number)
         if named:
-            found.add(min(named))
-    return sorted(found)
+            bins.add(min(named))
+    return sorted(bins)
 
 
 def overlap(blocks: Sequence[Bounds]) -> bool:
     """Whether blocks, ascending, overlap, or one has no bin."""
-    return any(first >= end for first, end in blocks) or any(one[1] > other[0] for one, other in pairwise(blocks))
+    return any(first >= end for first, end in blocks) or any(end > begins for (_, end), (begins, _) in pairwise(blocks))

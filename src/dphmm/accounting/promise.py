@@ -338,15 +338,15 @@ class Schedule:
         if epsilon > self.promise.exact:
             raise InvalidInput("epsilon", shown(epsilon), f"at most {self.promise}, the promise")
         if not self.spreads and self._most * epsilon > self.promise.exact:
-            came = f"{self._most} releases of {shown(epsilon)}"
-            raise InvalidInput("hours" if self.hours else "at", came, f"at most {self.promise}, the promise")
+            asked = f"{self._most} releases of {shown(epsilon)}"
+            raise InvalidInput("hours" if self.hours else "at", asked, f"at most {self.promise}, the promise")
 
     def _checked_hours(self) -> tuple[str, ...]:
         hours = tuple(self.hours) if not isinstance(self.hours, str) else (self.hours,)
         seconds = [hour_seconds(hour) for hour in hours]
         if hours and (self.promise.per != "1d" or len(tuple(self.at))):
-            came = f"{len(hours)} times of a day" + " beside steps" * (self.promise.per == "1d")
-            raise InvalidInput("hours", came, "them alone, with a promise per 1d; or steps of its blocks")
+            times = f"{len(hours)} times of a day" + " beside steps" * (self.promise.per == "1d")
+            raise InvalidInput("hours", times, "them alone, with a promise per 1d; or steps of its blocks")
         if seconds != sorted(set(seconds)):
             raise InvalidInput("hours", ", ".join(hours)[:60], "times of a day, ascending")
         return hours

@@ -282,8 +282,8 @@ class BaseTransaction(ABC):
                 self._add_many(requests, np.flatnonzero(fresh), wanted, drawn, admitted.accounts)
                 for subject, first, end in requests.parts():
                     if subject in admitted.accounts and self._caps(subject).by_local_days:
-                        own = wanted[(wanted >= first) & (wanted < end)]
-                        self._keep_blocks(subject, requests.t[own].tolist())
+                        asked = wanted[(wanted >= first) & (wanted < end)]
+                        self._keep_blocks(subject, requests.t[asked].tolist())
             return together
 
     def admit_publication(self, publication: Publication, delta: Fraction | None = None) -> AdmittedPublication:

@@ -117,8 +117,8 @@ def ledger_of(parts: Sequence[tuple[str, pa.Table]], users: Iterable[str]) -> Me
             rows = rows.filter(pc.is_in(rows.column("user"), wanted))
             rows_of.setdefault(query, []).append(rows)
             for user, text in _by_user(rows, "caps"):
-                caps[user], own = _caps_of(text)
-                blocks.setdefault(user, set()).update(own)
+                caps[user], stored = _caps_of(text)
+                blocks.setdefault(user, set()).update(stored)
             for user, text in _by_user(rows, "session"):
                 headers[user, query] = SessionHeader(user, query, _only(HEADER_OPTIONS, text))
         with ledger.transaction(wanted.to_pylist()) as transaction:
@@ -128,8 +128,8 @@ def ledger_of(parts: Sequence[tuple[str, pa.Table]], users: Iterable[str]) -> Me
                 requests, z = _requests(query, pa.concat_tables(tables, promote_options="default"), plans)
                 admitted = transaction.admit_many(requests, UNLIMITED)
                 transaction.add_many(admitted, z[requests.releases])
-            for user, kept in caps.items():
-                transaction.bind(user, kept, sorted(blocks[user]))
+            for user, bound in caps.items():
+                transaction.bind(user, bound, sorted(blocks[user]))
     return ledger
 
 
@@ -258,8 +258,8 @@ def _plan_from(text: str) -> PlanRecord:
 def _caps_of(text: str) -> tuple[Caps, list[Bounds]]:
     """The caps of an account, and the blocks of local days that the file has of it."""
     told = _only({"cap_epsilon", "cap_cost", "promise", "blocks"}, text)
-    kept = caps_from(told.get("cap_epsilon"), told.get("cap_cost"), told.get("promise"))
-    return kept, bounds_from(told.get("blocks", []))
+    caps = caps_from(told.get("cap_epsilon"), told.get("cap_cost"), told.get("promise"))
+    return caps, bounds_from(told.get("blocks", []))
 
 
 def _only(known: Collection[str], text: str) -> dict[str, Any]:

@@ -330,16 +330,16 @@ class SqliteTransaction(BaseTransaction):
         self._connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, number_text(value)))
 
     def _blocks(self, subject: str) -> Sequence[Bounds]:
-        found = self._subject(subject)
-        if found.blocks is None:
-            found.blocks = bounds_from(self._connection.execute(_FIND_BLOCKS, (found.id,)).fetchall())
-        return found.blocks
+        account = self._subject(subject)
+        if account.blocks is None:
+            account.blocks = bounds_from(self._connection.execute(_FIND_BLOCKS, (account.id,)).fetchall())
+        return account.blocks
 
     def _add_blocks(self, subject: str, blocks: Sequence[Bounds]) -> None:
         if blocks:
-            found = self._subject(subject)
-            self._connection.executemany(_ADD_BLOCK, [(found.id, first, end) for first, end in blocks])
-            found.blocks = None
+            account = self._subject(subject)
+            self._connection.executemany(_ADD_BLOCK, [(account.id, first, end) for first, end in blocks])
+            account.blocks = None
 
     def _epsilons(self, subject: str, first: int, last: int) -> list[Spending]:
         rows = self._connection.execute(_EPSILONS, (self._subject(subject).id, first, last))
