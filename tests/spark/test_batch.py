@@ -11,10 +11,14 @@ import pytest
 
 import dphmm
 from dphmm.accounting.ledger import MemoryLedger
+from dphmm.accounting.person import UNICODE, person_key
 from dphmm.errors import BudgetExceeded, InvalidInput, LedgerBusy
 from dphmm.samplers.entropy import JobKey
 from dphmm.spark.bucket import Outcome
+from dphmm.spark.tasks import hash_of_key
+from dphmm.storage.commit_log import Committed
 from dphmm.storage.release_table import ReleaseTable
+from dphmm.storage.table_ledger import opened_to_read
 from spark.worlds import MODEL, SPACE, WORLD, N, in_order, people, rows
 
 pytestmark = pytest.mark.replayed_words
@@ -253,18 +257,65 @@ def test_a_user_is_in_one_bucket_whatever_its_column_is_like(spark, tmp_path):
     assert found.table().count() == len(table)
 
 
-def test_the_hash_of_a_name_stays_and_takes_no_job(spark):
-    """A table that is stored has its users by it."""
-    from dphmm.spark import batch
+def spelt(table, seed):
+    """The same rows, with names in spellings that each row draws."""
+    source, spellings = np.random.default_rng(seed), [str, str.upper, " {} ".format, "\u200b{}".format]
+    return table.assign(user=[spellings[source.integers(4)](name) for name in table["user"]])
 
-    spark.sparkContext.setJobGroup("a hash", "")
-    assert batch._hash_of_a_name(spark) == 648729742944436230
-    assert spark.sparkContext.statusTracker().getJobIdsForGroup("a hash") == []
+
+def test_spellings_of_a_name_meet_in_one_bucket_and_share_one_account(release, tmp_path):
+    """In one frame and in two jobs: rows are those of the same table under one spelling, and so are the numbers."""
+    table, later = rows(1, people(40), 1, 5), rows(2, people(40), 6, 8, skipped=0)
+    expected = [release(table, tmp_path / "one"), release(later, tmp_path / "one", seed=2, resume=True)]
+    found = [
+        release(spelt(table, 3), tmp_path / "two"),
+        release(spelt(later, 4), tmp_path / "two", seed=2, resume=True),
+    ]
+    for one, other in zip(expected, found, strict=True):
+        assert other.report == one.report
+        assert other.statement.totals == one.statement.totals
+        assert other.statement.published == one.statement.published
+    one, other = (jobs[-1].table().toPandas() for jobs in (expected, found))
+    assert other["user"].nunique() == 40
+    one, other = (own.assign(user=own["user"].map(person_key)).sort_values(["user", "step"]) for own in (one, other))
+    pd.testing.assert_frame_equal(one[FIXED].reset_index(drop=True), other[FIXED].reset_index(drop=True))
+    with opened_to_read(tmp_path / "two") as ledger:
+        assert len(ledger.sessions()) == 40
+
+
+def test_exact_names_are_several_people(release, tmp_path):
+    table = pd.DataFrame({"user": ["Ann", "ann"] * 2, "step": [1, 1, 2, 2], "state": list("abab")})
+    found = release(table, tmp_path / "table", spelling="exact")
+    assert (found.statement.published.subjects, found.statement.published.rows) == (2, 4)
+    with opened_to_read(tmp_path / "table") as ledger:
+        assert ledger.spelling == "exact" and len(ledger.sessions()) == 2
+
+
+def test_a_table_keeps_its_rule_of_spelling_and_its_version_of_unicode(release, tmp_path, monkeypatch):
+    release(rows(1, people(3), 1, 2), tmp_path / "table", spelling="exact")
+    (entry,) = [one for one in ReleaseTable.open(tmp_path / "table").entries() if isinstance(one, Committed)]
+    assert (entry.document["spelling"], entry.document["unicode"]) == ("exact", UNICODE)
+    with pytest.raises(InvalidInput, match=r"^spelling: got same; expected exact, as the table has"):
+        release(rows(1, people(3), 1, 4), tmp_path / "table", spelling="same", resume=True)
+    found = release(rows(1, people(3), 1, 4), tmp_path / "table", resume=True)
+    assert found.into.entries()[-1].document["spelling"] == "exact"
+    monkeypatch.setattr("dphmm.spark.batch.UNICODE", "13.0.0")
+    with pytest.raises(
+        InvalidInput, match=r"^table: got Unicode 13\.0\.0 of this Python; expected Unicode [0-9.]+ or l"
+    ):
+        release(rows(1, people(3), 1, 6), tmp_path / "table", resume=True)
+    with pytest.raises(InvalidInput, match=r"^spelling: got alike; expected one of same, exact"):
+        release(rows(1, people(3), 1, 6), tmp_path / "other", spelling="alike")
+
+
+def test_the_hash_of_a_key_stays():
+    """A table that is stored has its users by it."""
+    assert hash_of_key(b"dphmm") == -716202802967985745
 
 
 def test_a_table_whose_users_are_placed_by_another_hash_is_refused(release, tmp_path, monkeypatch):
     release(rows(1, people(3), 1, 2), tmp_path / "table")
-    monkeypatch.setattr("dphmm.spark.batch._hash_of_a_name", lambda spark: 1)
+    monkeypatch.setattr("dphmm.spark.batch._HASH", 1)
     with pytest.raises(InvalidInput, match=r"^table: got users in buckets of another kind"):
         release(rows(1, people(3), 1, 4), tmp_path / "table", resume=True)
 

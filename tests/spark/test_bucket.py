@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import dphmm
 from dphmm.samplers.entropy import JobKey
 from dphmm.spark import bucket as bucket_module
 from dphmm.spark.bucket import BucketJob, Outcome, ReleaseBuckets, StoredFile
+from dphmm.spark.tasks import PlaceUsers
 from dphmm.storage.release_table import ReleaseTable
 from spark.worlds import WORLD, people, rows
 
@@ -31,6 +33,7 @@ def job_of(folder: Path, **choices: Any) -> BucketJob:
         table=str(folder),
         world=(*WORLD, 1),
         choices=choices,
+        spelling="same",
         resume=False,
         history={},
         versions=bucket_module.versions(),
@@ -221,6 +224,20 @@ class TestRefusals:
         ).read_bytes()
 
 
+@pytest.mark.parametrize("buckets", [1, 7, 10**5])
+def test_spellings_of_a_name_are_placed_in_one_bucket(buckets):
+    """Where names are exact, in several; rows of nobody are in the first one."""
+    names = ["Zo\u00eb", "zoe\u0308", " ZO\u00cb", "zo\u200b\u00eb", "ann", None, "a\u0378"]
+    batch = pa.record_batch({"user": pa.array(names), "step": pa.array(range(7))})
+    placed = {
+        rule: next(PlaceUsers(buckets, rule)(iter([batch]))).column("bucket").to_pylist() for rule in ("same", "exact")
+    }
+    assert len(set(placed["same"][:4])) == 1 and placed["same"][5:] == [0, 0] == placed["exact"][5:]
+    assert placed["same"][4] == placed["exact"][4] and all(0 <= place < buckets for place in placed["exact"])
+    if buckets == 10**5:
+        assert placed["same"][0] != placed["same"][4] and len(set(placed["exact"][:4])) == 4
+
+
 class TestHistory:
     """A job after others plans from what they committed, and writes what is new."""
 
@@ -236,6 +253,19 @@ class TestHistory:
         ]
         assert found["ledger_session"].isna().all()
         assert again.counts["replayed"] == 9 and again.counted.rows == 9
+
+    def test_a_person_goes_on_under_the_name_that_was_committed(self, tmp_path):
+        table = rows(1, ["Zo\u00eb"], 1, 6, skipped=0)
+        early, later = table[table["step"] <= 3], table.assign(user="zoe\u0308 ")
+        first = job_of(tmp_path).run(JobKey.replayed(1), 0, pa.Table.from_pandas(early, preserve_index=False))
+        job = BucketJob(**{**vars(job_of(tmp_path)), "resume": True, "history": {0: [StoredFile("state", first.file)]}})
+        again = job.run(JobKey.replayed(2), 0, pa.Table.from_pandas(later, preserve_index=False))
+        found = answers(tmp_path, again).sort_values("step")
+        assert (found["user"].tolist(), found["step"].tolist()) == (["Zo\u00eb"] * 3, [4, 5, 6])
+        assert again.counts["replayed"] == 3 and found["ledger_session"].isna().all()
+        refused = replace(job, resume=False)
+        told = refused.run(JobKey.replayed(3), 0, pa.Table.from_pandas(later, preserve_index=False)).refused
+        assert told.message.startswith("ledger: got releases of 1 of these users already")
 
     def test_a_file_that_is_not_as_the_log_says_refuses_the_job(self, tmp_path):
         table = pa.Table.from_pandas(rows(1, people(3), 1, 3), preserve_index=False)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 import sys
 import tracemalloc
+import unicodedata
 from itertools import pairwise
 
 import numpy as np
@@ -24,7 +25,7 @@ from dphmm.markov.private.sensitivity import Caps
 from dphmm.markov.private.transition_counts import counts_of_keys
 from dphmm.spark import counting, tasks
 from dphmm.spark.counting import Roles
-from dphmm.spark.tasks import TOTALS, ByName, ByNumber, CountRows, PackRows, WithoutValues
+from dphmm.spark.tasks import TOTALS, ByName, ByNumber, CountRows, KeyOwners, PackRows, WithoutValues
 from dphmm.states import Grid
 from plain_rows import N, rows_of, same, sequences_of
 from spark.worlds import Unread
@@ -39,31 +40,28 @@ def expected_of(rows, caps, shortest=2):
     return count_transitions(sequences, N, caps.max_length, owners=owners, max_sequences=caps.max_sequences)
 
 
-def batches_of(rows, parts=(), owner=None, state=None, keys=None):
-    """Rows as batches that end at these places; ``keys`` of their owners where they are in that order."""
+def batches_of(rows, parts=(), owner=None, state=None):
+    """Rows as batches that end at these places."""
     kinds = {"owner": owner or pa.int64(), "step": pa.int64(), "state": state or pa.int64()}
-    if keys is not None:
-        rows = [(*row, keys[row[0]]) for row in rows]
-        kinds["key"] = pa.int64()
     for first, end in pairwise([0, *sorted(parts), len(rows)]):
         columns = list(zip(*rows[first:end], strict=True)) or [()] * len(kinds)
         arrays = [pa.array(cells, kind) for cells, kind in zip(columns, kinds.values(), strict=True)]
         yield pa.RecordBatch.from_arrays(arrays, list(kinds))
 
 
-def brought(task, batches):
+def brought(task, batches, spelling="same"):
     """Rows as Spark brings them to a task: packed by two tasks, by bucket, in batches of 300 packed rows."""
     given = list(batches)
-    packed = [batch for own in (given[::2], given[1::2]) for batch in PackRows(task)(iter(own))]
+    packed = [batch for own in (given[::2], given[1::2]) for batch in PackRows(task, spelling)(iter(own))]
     if not packed:
         return []
     rows = pa.Table.from_batches(packed)
     return rows.take(np.argsort(rows["bucket"], kind="stable")).combine_chunks().to_batches(max_chunksize=300)
 
 
-def given_back(task, batches):
+def given_back(task, batches, spelling="same"):
     """{key: total} of a task; None where it wants its rows in another order."""
-    rows = list(task.parts.read(task(batches if task.by_step else iter(brought(task, batches)))))
+    rows = list(task.parts.read(task(iter(batches if task.by_step else brought(task, batches, spelling)))))
     assert [part for part, *_ in rows] == list(range(task.parts.count))
     if any(again for _, again, _, _ in rows):
         assert all(again and len(keys) == 0 for _, again, keys, _ in rows)
@@ -79,8 +77,9 @@ def task_of(caps, shortest=2, states=None, by_step=False):
     return CountRows(N, caps, shortest, states or ByNumber(), by_step)
 
 
-def counted(task, batches):
-    keys, totals = (np.array(column, dtype=np.int64) for column in zip(*given_back(task, batches).items(), strict=True))
+def counted(task, batches, spelling="same"):
+    totals_of = given_back(task, batches, spelling)
+    keys, totals = (np.array(column, dtype=np.int64) for column in zip(*totals_of.items(), strict=True))
     return counts_of_keys(keys, totals, N, task.caps)
 
 
@@ -100,16 +99,36 @@ class TestATask:
 
     @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 4))])
     @pytest.mark.parametrize(("packed", "held"), [(1, 1), (7, 5), (2**18, 2**16)])
-    def test_names_of_owners_with_keys(self, monkeypatch, seed, packed, held):
+    def test_names_of_owners(self, monkeypatch, seed, packed, held):
         """However few rows are packed together, and put in order together."""
         monkeypatch.setattr(tasks, "_PACKED_TOGETHER", packed)
         monkeypatch.setattr(tasks, "_SORTED_TOGETHER", held)
         source, caps = np.random.default_rng(seed), Caps(3, 2)
         rows = [(f"ü{owner}".encode(), step, state) for owner, step, state in rows_of(seed, 200, 30)]
-        keys = {owner: int(source.integers(-(2**62), 2**62)) for owner in sorted({row[0] for row in rows})}
         given = [rows[k] for k in source.permutation(len(rows))]
         for parts in ([], range(1, len(rows)), [5, 5, 40]):
-            same(counted(task_of(caps), batches_of(given, parts, pa.binary(), keys=keys)), expected_of(rows, caps))
+            same(counted(task_of(caps), batches_of(given, parts, pa.binary())), expected_of(rows, caps))
+
+    @pytest.mark.parametrize("seed", range(3))
+    @pytest.mark.parametrize("by_step", [False, True])
+    def test_spellings_of_a_name_are_one_owner_with_one_cap(self, seed, by_step):
+        """The counts are those of the same rows under one spelling; a name without a key is nobody's."""
+        source, caps = np.random.default_rng(seed), Caps(3, 2)
+        rows = [(f"zo\u00eb {owner}", step, state) for owner, step, state in rows_of(seed, 200, 30)]
+        spelt = [lambda name: name, str.upper, lambda name: unicodedata.normalize("NFD", name) + " "]
+        given = [(spelt[source.integers(3)](name).encode(), step, state) for name, step, state in rows]
+        given += [("zo\u0378".encode(), step, 0) for step in range(4)]
+        given = [given[k] for k in source.permutation(len(given))]
+        for spelling, expected in (("same", rows), ("exact", [row for row in given if row[0] != "zo\u0378".encode()])):
+            batches = list(batches_of(given, [5, 5, 40], pa.binary()))
+            if by_step:
+                # As Spark sorts them, behind the keys.
+                keyed = pa.Table.from_batches(KeyOwners(spelling)(iter(batches)))
+                batches = keyed.sort_by([("owner", "ascending"), ("step", "ascending")]).to_batches(max_chunksize=7)
+                found = counted(task_of(caps, by_step=True), batches)
+            else:
+                found = counted(task_of(caps), batches, spelling)
+            same(found, expected_of(expected, caps))
 
     def test_how_many_packed_rows_there_are_and_how_long_they_are_says_nothing_of_states(self):
         """Spark would show it. There are as many for few rows, and for rows that count nowhere."""
@@ -131,10 +150,9 @@ class TestATask:
     def test_bytes_of_cells_do_not_tell_which_rows_came_together(self):
         """Spark fills each of them up to eight bytes, and adds up how long they are."""
         rows = [(b"n" * length, step, step % N) for length in range(1, 20) for step in range(9)]
-        keys = {row[0]: -7 * len(row[0]) for row in rows}
         sums = set()
         for count in (1, 2, 5):
-            several = [batches_of(rows[k::count], (), pa.binary(), keys=keys) for k in range(count)]
+            several = [batches_of(rows[k::count], (), pa.binary()) for k in range(count)]
             cells = [cell for own in several for packed in PackRows(task_of(Caps(9)))(own) for cell in packed["name"]]
             assert [cell for cell in cells if len(cell.as_py()) % 8 != 0] == []
             sums.add(sum(len(cell.as_py()) for cell in cells))
@@ -197,10 +215,11 @@ class TestATask:
             given_back(task_of(Caps(2), by_step=True), batches_of(rows, (), pa.binary()))
 
     @pytest.mark.parametrize("parts", [[], [1], [2], [1, 2]])
-    def test_two_owners_of_one_key_are_not_put_in_order_here(self, parts):
+    def test_two_owners_of_one_hash_are_not_put_in_order_here(self, monkeypatch, parts):
         """Somebody may choose a name with the hash of another: mixed rows would be many owners, each with its caps."""
-        rows, keys = [(b"a", 1, 0), (b"b", 2, 1), (b"a", 3, 1)], {b"a": 7, b"b": 7}
-        assert given_back(task_of(Caps(2)), batches_of(rows, parts, pa.binary(), keys=keys)) is None
+        monkeypatch.setattr(tasks, "hash_of_key", lambda key: 7)
+        rows = [(b"a", 1, 0), (b"b", 2, 1), (b"a", 3, 1)]
+        assert given_back(task_of(Caps(2)), batches_of(rows, parts, pa.binary())) is None
         together = counted(task_of(Caps(2), by_step=True), batches_of(sorted(rows), parts, pa.binary()))
         assert together.n_owners == 2
 
@@ -335,14 +354,16 @@ class TestOnSpark:
         same(found, expected_of(rows, caps))
         assert found.n_owners == len({owner for owner, _, _ in rows})
 
-    @pytest.mark.parametrize("owner", ["user", "CAST(user AS STRING)", "CAST(user AS SHORT)"])
+    SPELT = "IF(step % 2 = 0, CONCAT(' \u00cb', user), CONCAT('e\u0308', user))"
+
+    @pytest.mark.parametrize("owner", ["user", "CAST(user AS STRING)", "CAST(user AS SHORT)", SPELT])
     def test_an_owner_of_very_many_rows_is_put_in_order_by_spark(self, framed, monkeypatch, owner):
         tasks, plainly = [], counting._sums
 
-        def sums(columns, task):
+        def sums(columns, task, spelling):
             few = Overfull(*(getattr(task, name) for name in task.__dataclass_fields__))
             tasks.append(task.by_step)
-            return plainly(columns, few)
+            return plainly(columns, few, spelling)
 
         monkeypatch.setattr(counting, "_sums", sums)
         rows = rows_of(2, 90)
@@ -364,7 +385,7 @@ class TestOnSpark:
         ]
         frame = spark.createDataFrame(rows, "who string, step int, cell short").repartition(4)
         named = {"user": "who", "state": "cell"}
-        found = counting.count_transitions(frame, SPACE, max_length=5, columns=named)
+        found = counting.count_transitions(frame, SPACE, max_length=5, columns=named, spelling="exact")
         assert found.transitions.toarray()[0, 1] == found.transitions.sum() == 1
         assert (found.n_owners, found.left_out) == (2, 5)
         assert found.starts.tolist() == [1, 0, 0, 0]
@@ -392,11 +413,11 @@ class TestOnSpark:
         assert found.transitions.sum() == 2
 
     def test_a_collation_makes_nobody_two_owners_in_turn(self, spark):
-        """Under it "a" and "A" are equal, and their rows would be mixed."""
+        """Under it "a" and "A" are equal, and where names are exact their rows would be mixed."""
         rows = [(name, step, 0) for step, name in enumerate("aAaAaAaA")]
         frame = spark.createDataFrame(rows, "user string, step long, state long")
         mixed = frame.selectExpr("user COLLATE UTF8_LCASE AS user", "step", "state")
-        found = counting.count_transitions(mixed, SPACE, max_length=2, shortest=1)
+        found = counting.count_transitions(mixed, SPACE, max_length=2, shortest=1, spelling="exact")
         assert (found.n_owners, found.starts.sum()) == (2, 2)
 
     def test_fault_66_a_map_task_that_runs_again_in_another_order(self, spark, tmp_path):

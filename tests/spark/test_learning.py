@@ -54,6 +54,19 @@ def test_under_the_same_words_it_is_the_fit_of_one_process(spark, options):
     assert [each.name for each in ledger.publications()] == ["walks"]
 
 
+def test_spellings_of_a_name_are_one_record(spark):
+    """Two spellings would be two records with a cap each, under noise for one."""
+    rows = [(f"Ann {owner}", step, state) for owner, step, state in rows_of(3, 300, 20)]
+    spelt = [(name if step % 2 else f" {name.upper()}", step, state) for name, step, state in rows]
+    frame = spark.createDataFrame(spelt, "user string, step long, state long").repartition(5)
+    options = {"epsilon": 1, "max_length": 4, "max_sequences": 2}
+    models = [
+        queries.fit_private(frame, SPACE, ledger=MemoryLedger(rule), event_id="walks", bits=ReplayBits(5), **options)[0]
+        for rule in ("same", "exact")
+    ]
+    assert [model.digest for model in models] == [in_process(own, **options).digest for own in (rows, spelt)]
+
+
 def test_fault_69_the_same_id_gives_the_stored_model_whatever_the_frame_is(spark, monkeypatch):
     ledger, given = MemoryLedger(), {"epsilon": 1, "max_length": 4, "event_id": "walks"}
     first, event = queries.fit_private(spark.createDataFrame(rows_of(1), SCHEMA), SPACE, ledger=ledger, **given)

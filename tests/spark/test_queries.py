@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import tracemalloc
+import unicodedata
 from fractions import Fraction
 
 import numpy as np
@@ -38,6 +39,13 @@ def cells(rows):
     """Rows with names: of people, and of states; an unknown one, and none."""
     names = {**dict(enumerate(NAMES)), -1: None, N: "nowhere"}
     return [(f"ü{owner}", step, names[state]) for owner, step, state in rows]
+
+
+def spelt(rows, seed):
+    """Rows whose first cell, a name, is in a spelling that each of them draws."""
+    source = np.random.default_rng(seed)
+    spellings = [str, str.upper, " {}\u00a0".format, lambda name: unicodedata.normalize("NFD", name)]
+    return [(spellings[source.integers(4)](name), *others) for name, *others in rows]
 
 
 def table_of(rows, *names):
@@ -100,6 +108,25 @@ class TestHistograms:
         rows = cells(rows_of(3, 200, 12))
         frame = spark.createDataFrame(rows, VISITS).repartition(5)
         asked("histogram", frame, table_of(rows, "user", "step", "state"), dependence, 2, **options)
+
+    @pytest.mark.parametrize("most", [2, 40])
+    def test_spellings_of_a_name_are_one_person_with_one_cap(self, spark, most):
+        rows = cells(rows_of(3, 200, 12))
+        frame = spark.createDataFrame(spelt(rows, 0), VISITS).repartition(5)
+        table = table_of(rows, "user", "step", "state")
+        asked("histogram", frame, table, ("group", most), 2, states=SPACE, times=9)
+
+    def test_names_are_compared_by_the_rule_of_the_ledger(self, spark):
+        """Ann and ann at one step are two records where names are exact, and one where they are not."""
+        frame = spark.createDataFrame([("Ann", 0, "gym"), ("ann", 0, "gym")], VISITS)
+        counts = []
+        for rule in ("same", "exact"):
+            options = {"states": NAMES, "ledger": MemoryLedger(rule), "event_id": "one", "bits": ReplayBits(5)}
+            counts.append(queries.histogram(frame, "group:1", 1000, **options).table.set_index("state")["count"]["gym"])
+            other = "exact" if rule == "same" else "same"
+            with pytest.raises(InvalidInput, match=f"^spelling: got {other}; expected {rule}"):
+                queries.histogram(frame, "group:1", 1000, spelling=other, **options)
+        assert counts == [1, 2]
 
     def test_of_a_chain_and_of_its_states(self, spark):
         model = MarkovModel(np.full(N, 0.25), np.full((N, N), 0.25), space=SPACE)
@@ -207,9 +234,10 @@ class TestHistograms:
         one = asked("histogram", frame, table, "group:4", 1, **options)
         sorted_by_step, plainly = [], counting._sums
 
-        def sums(columns, task):
+        def sums(columns, task, spelling):
             sorted_by_step.append(task.by_step)
-            return plainly(columns, Overfull(*(getattr(task, name) for name in task.__dataclass_fields__)))
+            overfull = Overfull(*(getattr(task, name) for name in task.__dataclass_fields__))
+            return plainly(columns, overfull, spelling)
 
         monkeypatch.setattr(counting, "_sums", sums)
         assert asked("histogram", frame, table, "group:4", 1, **options).table.equals(one.table)
@@ -241,6 +269,15 @@ class TestDegrees:
         frame = frame.selectExpr("one COLLATE UTF8_LCASE AS one", "other", "note")
         table = pa.table({name: [row[k] for row in rows] for k, name in enumerate(("one", "other"))})
         asked("degree", frame, table, "group:2", 2, people=names, level="node", cap=2, columns=["one", "other"])
+
+    def test_ends_in_any_spelling_are_those_of_the_people(self, spark):
+        names = [f"\u00fc{k}" for k in range(12)]
+        rows = [(names[a % 12], names[b % 12]) for a, b in graph(2, 12)]
+        table = pa.table({side: [row[k] for row in rows] for k, side in enumerate("ab")})
+        frame = spark.createDataFrame(
+            [row[::-1] for row in spelt([row[::-1] for row in spelt(rows, 0)], 1)], "a string, b string"
+        )
+        asked("degree", frame, table, "group:2", 2, people=names, level="node", cap=2)
 
     @pytest.mark.parametrize("rows", [[(1, 1)], []])
     def test_no_edge_at_all(self, spark, rows):

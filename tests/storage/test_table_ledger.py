@@ -158,6 +158,17 @@ def test_rows_of_others_are_left_out_and_plans_that_they_had_first_are_not():
     assert ledger.entries("zoe", "state") == work.ledger.entries("zoe", "state")
 
 
+def test_a_person_is_found_however_spelt():
+    """By the rule of the table: by the other one somebody else is meant, of whom nothing is stored."""
+    work = batch(MemoryLedger(), 1)
+    part = file_of(work, released(work, rows(1, ["Zo\u00eb", "ann"], 1, 4)), {})
+    ledger = ledger_of([part], [" zoe\u0308"])
+    assert ledger.sessions() == [("Zo\u00eb", "state")]
+    assert ledger.names_of(["ZO\u00cb"]) == ["Zo\u00eb"]
+    assert ledger_of([part], [" zoe\u0308"], "exact").sessions() == []
+    assert ledger_of([part], ["ann"], "exact").spelling == "exact"
+
+
 def test_a_cap_that_was_kept_stays():
     work = batch(MemoryLedger(), 1, cap_epsilon=5)
     part = file_of(work, released(work, rows(1, ["ann"], 1, 4, skipped=0)), {})
@@ -227,7 +238,7 @@ def committed(folder, query="state", jobs=2, **choices):
         _, content = file_of(work, found, last)
         last = {user: ledger.entries(user, query)[-1].through for user in ("u1", "u2")}
         turn = table.begin({}, holder="driver", seconds=60)
-        turn.commit([write_rows(content, turn.entry_path(0))], {"query": query})
+        turn.commit([write_rows(content, turn.entry_path(0))], {"query": query, "spelling": "same"})
     return table, ledger
 
 

@@ -56,6 +56,11 @@ def person_key(name: str, spelling: str = "same") -> str:
     return name if spelling == "exact" else key
 
 
+def version_of(unicode: str) -> tuple[int, ...]:
+    """A version of Unicode, to compare with others: that of "14.0.0" is (14, 0, 0)."""
+    return tuple(map(int, unicode.split(".")))
+
+
 def key_by(spelling: str) -> Callable[[str], str]:
     """`person_key` by a rule of `SPELLINGS`. Raises InvalidInput for another text."""
     if spelling not in SPELLINGS:

@@ -29,7 +29,7 @@ from dphmm.storage.tables import read_table
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_MEMBERS = {"query", "buckets", "hash", "rows", "subjects", "statement"}
+_MEMBERS = {"query", "buckets", "spelling", "hash", "unicode", "rows", "subjects", "statement"}
 
 
 def check_release_table(

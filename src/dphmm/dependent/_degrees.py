@@ -25,7 +25,6 @@ from numpy.typing import NDArray
 from dphmm import _kernels
 from dphmm._cached import cached_property
 from dphmm._checks import one_of, whole
-from dphmm.accounting.person import key_by
 from dphmm.dependent._counts import with_total
 from dphmm.dependent._dependence import Budget, add_integer_noise, check_header, is_edge_text
 from dphmm.dependent._inputs import (
@@ -42,10 +41,10 @@ from dphmm.dependent._inputs import (
 from dphmm.dependent._question import Answered, CountedQuestion, ExactCounts, Found, PerPerson
 from dphmm.errors import InvalidInput
 from dphmm.samplers.entropy import default_bits
-from dphmm.storage.columns import Numbering, as_text, integers
+from dphmm.storage.columns import as_text, integers
 from dphmm.storage.csv_files import listed
 from dphmm.storage.inputs import checked_input
-from dphmm.storage.private_tables import PrivateRows, PrivateTable, edge_rows, ends_among
+from dphmm.storage.private_tables import Members, PrivateRows, PrivateTable, edge_rows
 from dphmm.types import Bits, BoolArray, Exact, IntArray
 
 if TYPE_CHECKING:
@@ -284,7 +283,7 @@ def private_edges(
         check_header(data.path, header or (), "DATA", _known(people, data.spelling))
     rows = edge_rows(data.path, columns) if data.path is not None else _edges_of_frame(data, columns)
     rejected = Rejected.of(rows)
-    pairs = ends_among_people(rows.table, people, data.spelling)
+    pairs = ends_among(rows.table, people if isinstance(people, int) else Members(people, data.spelling))
     unknown, loops = (pairs < 0).any(axis=1), pairs[:, 0] == pairs[:, 1]
     rejected.add(rows.places[unknown], "unknown_person")
     rejected.add(rows.places[loops], "loop")
@@ -301,10 +300,10 @@ def _edges_of_frame(data: PrivateTable, columns: Sequence[str] | None) -> Privat
     return PrivateRows(table, rows.places, rows.odd, rows.word)
 
 
-def ends_among_people(edges: pa.Table, people: People, spelling: str = "same") -> IntArray:
+def ends_among(edges: pa.Table, people: int | Members) -> IntArray:
     """Numbers (m, 2) of people of two columns of text, a and b; -1 for whoever is not among them."""
     if not isinstance(people, int):
-        return ends_among(edges, people, spelling)
+        return people.ends(edges)
     ends = []
     for side in ("a", "b"):
         values, bad = integers(edges.column(side), "DATA")
@@ -333,6 +332,4 @@ def _known(people: People, spelling: str) -> Callable[[str], bool]:
     """Whether a name is that of one of the people."""
     if isinstance(people, int):
         return lambda name: re.fullmatch("[0-9]{1,18}", name) is not None and int(name) < people
-    listed = Numbering(key_by(spelling))
-    count = 1 + max(map(listed.number, people), default=-1)
-    return lambda name: 0 <= listed.number(name) < count
+    return Members(people, spelling).__contains__

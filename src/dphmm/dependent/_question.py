@@ -211,14 +211,18 @@ class Question(ABC):
             if listed is not None:
                 listed(result.rejected)
             return result
-        if self.given.get(SPELLING.name) not in (None, ledger.spelling):
-            expected = f"{ledger.spelling}, by which the ledger compares names"
-            raise InvalidInput(self.called("spelling"), self.data.spelling, expected)
-        self.data = replace(self.data, spelling=ledger.spelling)
+        self._take_spelling(ledger)
         result = self._stored(ledger, self.publication(event_id, bits), lambda: self._answered(bits), listed)
         assert result.kept is not None
         note_data(ledger, result.kept, self.data)
         return result
+
+    def _take_spelling(self, ledger: Ledger) -> None:
+        """Compare names by the rule of a ledger. Raises InvalidInput where another one was asked for."""
+        if self.given.get(SPELLING.name) not in (None, ledger.spelling):
+            expected = f"{ledger.spelling}, by which the ledger compares names"
+            raise InvalidInput(self.called(SPELLING.name), self.data.spelling, expected)
+        self.data = replace(self.data, spelling=ledger.spelling)
 
     def _stored(
         self,
@@ -266,7 +270,8 @@ class Question(ABC):
         return {
             "epsilon": self.epsilon,
             "dependence": [dependence.kind, dependence.most, dependence.path or dependence.loaded],
-            "options": {name: value for name, value in self.given.items() if value is not None},
+            # The rule of spelling is that of the ledger, however it is named.
+            "options": {n: value for n, value in self.given.items() if value is not None and n != SPELLING.name},
         }
 
     def _read(self, result: bytes) -> QueryResult:
@@ -394,6 +399,7 @@ class CountedQuestion(Question):
         id meanwhile, nothing is drawn. The noise is drawn in the transaction that stores the answer.
         """
         _ = self.budget
+        self._take_spelling(ledger)
         asked = self.publication(event_id, bits)
         with ledger.transaction() as transaction:
             stored = transaction.admit_publication(asked).stored

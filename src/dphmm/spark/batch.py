@@ -1,8 +1,9 @@
 """Release the rows of a Spark frame into a release table: executors draw, the driver commits once.
 
-All rows of a user come to one task by a hash of the user. A task draws with words that are a function of the key of the
-job and of all that its draws depend on, so attempts that are repeated or race each other draw the same. Nothing is
-shown before the one commit, and `Released.table` reads what was committed: no frame that draws is ever handed out.
+All rows of a user come to one task by a hash of the user's key, so that spellings of one name meet. A task draws with
+words that are a function of the key of the job and of all that its draws depend on, so attempts that are repeated or
+race each other draw the same. Nothing is shown before the one commit, and `Released.table` reads what was committed: no
+frame that draws is ever handed out.
 
 Proof: docs/proofs/table-commit.md, docs/proofs/keyed-words.md. Decision: docs/adr/0027.
 """
@@ -22,7 +23,9 @@ from typing import Any
 import msgspec
 
 from dphmm import errors
-from dphmm._checks import whole
+from dphmm._checks import one_of, whole
+from dphmm.accounting.ledger import MemoryLedger
+from dphmm.accounting.person import SPELLINGS, UNICODE, version_of
 from dphmm.batch import Batch, BatchReport
 from dphmm.errors import DphmmError, InvalidInput, LedgerBusy
 from dphmm.markov.model import MarkovModel
@@ -32,6 +35,7 @@ from dphmm.session.options import Options
 from dphmm.spark.bucket import BucketJob, Outcome, Refusal, ReleaseBuckets, StoredFile, versions
 from dphmm.spark.counting import INTEGERS, MOMENTS, NUMBERS, TEXT, checked_type, named_columns, types_of
 from dphmm.spark.settings import require_fixed, require_safe
+from dphmm.spark.tasks import PlaceUsers, WithoutValues, hash_of_key
 from dphmm.statement.origin import Whom
 from dphmm.statement.parts import document, typed
 from dphmm.statement.release import ReleaseStatement
@@ -49,6 +53,8 @@ BUCKETS = 16
 #: Seconds that a turn lasts without renewal; a thread renews it.
 LEASE = 300.0
 _MOST_BUCKETS = 10**5
+#: The hash of a key, for tables to recognise the function by.
+_HASH = hash_of_key(b"dphmm")
 #: How often a commit whose outcome is not known is asked for again.
 _COMMITS = 5
 _NAMES = (*INTEGERS, *TEXT)
@@ -140,6 +146,7 @@ def release(
     query: str = "state",
     columns: Mapping[str, str] | None = None,
     buckets: int | None = None,
+    spelling: str | None = None,
     resume: bool = False,
     model_people: str = "unknown",
     holder: str | None = None,
@@ -157,6 +164,8 @@ def release(
     into : a release table, or a folder for one that all machines reach under this name. It is the ledger.
     columns : names of columns by role ("user", "t", "step", "lat", "lon", "state") where they differ.
     buckets : in how many parts a new table keeps its users, each of which one task holds in memory; it stays.
+    spelling : whether different spellings of a name are the "same" person, by default, or "exact" names are several; it
+        stays with the table. A user is called as the table has it, and a new one as the least of the spellings.
     resume : continue users that the table already holds; their stored rows stay as they are.
     model_people : "others" where the model was made without data of the people released; see the privacy statement.
     holder : a public name of who runs the job, for others who want the table meanwhile.
@@ -192,18 +201,18 @@ def release(
         raise InvalidInput("columns", ", ".join(frame.columns), "a column t or step, or columns={'t': NAME}")
     require_fixed(rows)
     table = _table(into)
-    hashed = _hash_of_a_name(spark)
-    _buckets(table.entries(), buckets, hashed)
+    rule = _placing(table.entries(), buckets, spelling).spelling
+    batch = batch.over(MemoryLedger(rule), None)
     key = JobKey.new() if key is None else key
     turn = table.begin(_begun(batch), holder=holder or platform.node() or "driver", seconds=LEASE)
     try:
         with turn.renewing():
             # Another job may have committed before this turn began.
             before = table.entries()[: turn.position]
-            placing = {"buckets": _buckets(before, buckets, hashed), "hash": hashed}
+            placing = _placing(before, buckets, rule)
             history, path = _history(before), str(table.path)
-            job = BucketJob(turn.job, path, world, choices, resume, history, versions())
-            outcomes = _drawn(spark, rows, job, key, placing["buckets"])
+            job = BucketJob(turn.job, path, world, choices, rule, resume, history, versions())
+            outcomes = _drawn(spark, rows, job, key, placing.buckets)
             _require_one_context(turn, outcomes)
             _require_no_refusal(outcomes)
             committed, statement = _commit(turn, batch, outcomes, placing, model_people)
@@ -297,35 +306,48 @@ def _columns(frame: Any, given: Mapping[str, str] | None) -> Any:
             # Bytes that are no text are a missing cell, which is refused by its reason.
             column = functions.try_validate_utf8(column.cast("string"))
         kept.append(column.alias(role))
-    return frame.select(*kept).withColumn("hash", _hash(functions.col("user")))
+    return frame.select(*kept)
 
 
-def _hash(user: Any) -> Any:
-    """What a user's bucket follows from: of the bytes of the name, so that no collation decides."""
-    from pyspark.sql import functions
+class Placing(msgspec.Struct, frozen=True):
+    """How a table tells its users apart, and in which buckets they are: the same for all of its jobs.
 
-    return functions.xxhash64(user.cast("string").cast("binary"))
+    ``hash`` : that of one key. A user whose hash changed would be in another bucket, where nothing of it is known.
+    ``unicode`` : the version by which a job read names; a table goes on with the same or a later one.
+    """
 
-
-def _hash_of_a_name(spark: Any) -> int:
-    """The hash of one name. A user whose hash changed would be in another bucket, where nothing of it is known."""
-    from pyspark.sql import functions
-
-    # Of a row that stands in the query Spark works it out while it plans, without a job.
-    return int(spark.sql("VALUES ('dphmm') AS names(user)").select(_hash(functions.col("user"))).collect()[0][0])
+    buckets: int
+    spelling: str
+    hash: int
+    unicode: str
 
 
-def _buckets(entries: Sequence[Entry], given: int | None, hashed: int) -> int:
-    """In how many buckets a table keeps its users. Raises InvalidInput for another number, or another hash."""
-    for entry in entries:
-        if isinstance(entry, Committed):
-            kept = entry.document.get("buckets")
-            if type(kept) is not int or entry.document.get("hash") != hashed:
-                raise InvalidInput("table", "users in buckets of another kind", "a table that dphmm.spark.release made")
-            if given is not None and given != kept:
-                raise InvalidInput("buckets", given, f"{kept}, as the table has")
-            return kept
-    return BUCKETS if given is None else whole(given, "buckets", 1, _MOST_BUCKETS)
+def _placing(entries: Sequence[Entry], buckets: int | None, spelling: str | None) -> Placing:
+    """How a table with these entries places the users of one more job.
+
+    Raises InvalidInput for another number of buckets, another rule of spelling or another hash than it has, and where
+    an earlier job read names by a later version of Unicode.
+    """
+    committed = [entry.document for entry in entries if isinstance(entry, Committed)]
+    if not committed:
+        number = BUCKETS if buckets is None else whole(buckets, "buckets", 1, _MOST_BUCKETS)
+        return Placing(number, one_of(spelling or "same", SPELLINGS, "spelling"), _HASH, UNICODE)
+    try:
+        jobs = [msgspec.convert(document, Placing) for document in committed]
+        latest = max((job.unicode for job in jobs), key=version_of)
+    except (msgspec.ValidationError, ValueError):
+        jobs = []
+    # What all of them have in common, as this job has it.
+    placing = Placing(jobs[0].buckets, jobs[0].spelling, _HASH, UNICODE) if jobs else None
+    if placing is None or any(msgspec.structs.replace(job, unicode=UNICODE) != placing for job in jobs):
+        raise InvalidInput("table", "users in buckets of another kind", "a table that dphmm.spark.release made")
+    for name, asked, fixed in (("buckets", buckets, placing.buckets), ("spelling", spelling, placing.spelling)):
+        if asked is not None and asked != fixed:
+            raise InvalidInput(name, asked, f"{fixed}, as the table has")
+    if version_of(latest) > version_of(UNICODE):
+        expected = f"Unicode {latest} or later, by which an earlier job read names: a later version of Python"
+        raise InvalidInput("table", f"Unicode {UNICODE} of this Python", expected)
+    return placing
 
 
 def _begun(batch: Batch) -> dict[str, Any]:
@@ -344,11 +366,12 @@ def _history(entries: Sequence[Entry]) -> dict[int, list[StoredFile]]:
     return found
 
 
-def _placed(rows: Any, buckets: int) -> Any:
+def _placed(rows: Any, buckets: int, spelling: str) -> Any:
     """The rows with the number of their bucket, each bucket in a partition of its own."""
-    from pyspark.sql import functions
+    from pyspark.sql.types import IntegerType, StructField, StructType
 
-    placed = rows.withColumn("bucket", functions.pmod("hash", functions.lit(buckets)).cast("int")).drop("hash")
+    columns = StructType([*rows.schema.fields, StructField("bucket", IntegerType())])
+    placed = rows.mapInArrow(WithoutValues(PlaceUsers(buckets, spelling)), columns)
     return placed.repartitionById(buckets, "bucket")
 
 
@@ -360,7 +383,9 @@ def _drawn(spark: Any, rows: Any, job: BucketJob, key: JobKey, buckets: int) -> 
     """
     shared = spark.sparkContext.broadcast(job)
     try:
-        drawing = _placed(rows, buckets).mapInArrow(ReleaseBuckets(shared, key), "bucket int, outcome string")
+        drawing = _placed(rows, buckets, job.spelling).mapInArrow(
+            ReleaseBuckets(shared, key), "bucket int, outcome string"
+        )
         told = drawing.collect()
     finally:
         shared.destroy()
@@ -399,14 +424,14 @@ def _require_no_refusal(outcomes: Sequence[Outcome]) -> None:
 
 
 def _commit(
-    turn: Turn, batch: Batch, outcomes: Sequence[Outcome], placing: Mapping[str, int], model_people: str
+    turn: Turn, batch: Batch, outcomes: Sequence[Outcome], placing: Placing, model_people: str
 ) -> tuple[Committed, ReleaseStatement | None]:
     """Make the files part of the table, with the privacy statement of their rows."""
     published = Published.of_parts(outcome.counted for outcome in outcomes if outcome.counted is not None)
     statement = batch.statement(published, model_people, words="job key") if published.rows else None
     told = {
         "query": batch.setting.query,
-        **placing,
+        **msgspec.structs.asdict(placing),
         "rows": published.rows,
         "subjects": published.subjects,
         "statement": None if statement is None else document(statement),

@@ -95,6 +95,7 @@ class BucketJob:
     """What is released, and under what: the same for all buckets of a job, and public.
 
     ``world`` : model, policy, space, epsilon; ``choices`` : all others of `dphmm.batch.Batch`.
+    ``spelling`` : by which rule names are of one person.
     ``history`` : {bucket: its committed files in the order of the log}.
     """
 
@@ -102,6 +103,7 @@ class BucketJob:
     table: str
     world: tuple[Any, ...]
     choices: Mapping[str, Any]
+    spelling: str
     resume: bool
     history: Mapping[int, Sequence[StoredFile]]
     versions: Mapping[str, str]
@@ -109,7 +111,7 @@ class BucketJob:
     @cached_property
     def batch(self) -> Batch:
         """What answers rows; plans are kept with it."""
-        return Batch(*self.world, **self.choices)
+        return Batch(*self.world, ledger=MemoryLedger(self.spelling), **self.choices)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "batch"}
@@ -122,7 +124,8 @@ class BucketJob:
             visits, unreadable = self._rows(rows)
             if unreadable:
                 return Outcome(bucket, unreadable=unreadable)
-            tag, batch = self._tagged(key, bucket, visits, ledger_of(list(self._parts(bucket)), visits.users))
+            history = ledger_of(list(self._parts(bucket)), visits.users, self.spelling)
+            tag, batch = self._tagged(key, bucket, visits, history)
         except DphmmError as error:
             return Outcome(bucket, refused=_as_data(error))
         return self._draw(batch, bucket, tag, visits)
@@ -130,8 +133,8 @@ class BucketJob:
     def _rows(self, rows: pa.Table) -> tuple[VisitTable, dict[str, int]]:
         """The rows to answer, and how many cannot be read, by reason."""
         batch = self.batch
-        setting, rule = batch.setting, batch.ledger.spelling
-        loaded = visits_from_table(in_order(rows), setting.space, setting.model.step, batch.answer, rule)
+        setting, answer = batch.setting, batch.answer
+        loaded = visits_from_table(in_order(rows), setting.space, setting.model.step, answer, self.spelling)
         return loaded.visits, dict(loaded.dropped)
 
     def _parts(self, bucket: int) -> Iterator[tuple[str, pa.Table]]:

@@ -1,7 +1,9 @@
 """Exact counts of capped records on executors: rows of an owner together, counted as they pass, summed as integers.
 
-All rows of an owner come to one task by a hash of the owner, which puts them in an order that follows from the rows: a
-task that runs again, with rows that arrive in another order, counts the same. The sums come to the driver, no row does.
+An owner that is a name is a person by its key (`dphmm.accounting.person.person_key`): spellings of one name are one
+owner. All rows of an owner come to one task by a hash of its key, which puts them in an order that follows from the
+rows: a task that runs again, with rows that arrive in another order, counts the same. The sums come to the driver, no
+row does.
 
 Proof: docs/proofs/learning.md. Decision: docs/adr/0030.
 """
@@ -14,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dphmm.accounting.person import key_by
 from dphmm.errors import InvalidInput
 from dphmm.markov.private.sensitivity import Caps
 from dphmm.markov.private.transition_counts import TransitionCounts, counts_of_keys
@@ -27,6 +30,7 @@ from dphmm.spark.tasks import (
     ByPlace,
     CountRecords,
     CountRows,
+    KeyOwners,
     PackRows,
     WithoutValues,
 )
@@ -61,6 +65,7 @@ def count_transitions(
     max_sequences: int = 1,
     columns: Mapping[str, str] | None = None,
     shortest: int = 2,
+    spelling: str = "same",
 ) -> TransitionCounts:
     """Count the transitions of a Spark frame on its executors, exactly and without noise.
 
@@ -72,6 +77,7 @@ def count_transitions(
     max_length, max_sequences : public; a user's first sequences of at least ``shortest`` rows (1 or 2) count, each cut
         to its first rows.
     columns : names of columns by role ("user", "step", "state", "t", "lat", "lon") where they differ.
+    spelling : whether different spellings of a name are the "same" person, or "exact" names are several.
 
     A user's rows are taken by step. Of several rows at one step the latest counts, and of those the one in the state
     of the least number. A row without a user, step or time that a file reader takes counts nowhere (docs/spark.md); one
@@ -87,7 +93,8 @@ def count_transitions(
     Source: docs/proofs/learning.md.
     """
     caps = Caps(max_length, max_sequences)
-    return counted(frame, Roles.of(frame, space, columns), space, caps, checked_shortest(shortest))
+    key_by(spelling)
+    return counted(frame, Roles.of(frame, space, columns), space, caps, checked_shortest(shortest), spelling)
 
 
 def checked_shortest(shortest: int) -> int:
@@ -97,29 +104,29 @@ def checked_shortest(shortest: int) -> int:
     return int(shortest)
 
 
-def counted(frame: Any, roles: Roles, space: StateSpace, caps: Caps, shortest: int) -> TransitionCounts:
+def counted(frame: Any, roles: Roles, space: StateSpace, caps: Caps, shortest: int, spelling: str) -> TransitionCounts:
     """The counts of checked public options: one job, and a second one where an owner has very many rows."""
     task = CountRows(space.n_states, caps, shortest, roles.states(space), by_step=False)
-    keys, totals = key_totals(roles.columns(frame), task)
+    keys, totals = key_totals(roles.columns(frame), task, spelling)
     return counts_of_keys(keys, totals, space.n_states, caps)
 
 
-def key_totals(columns: Any, task: CountRows | CountRecords) -> tuple[IntArray, IntArray]:
+def key_totals(columns: Any, task: CountRows | CountRecords, spelling: str) -> tuple[IntArray, IntArray]:
     """What the tasks counted of columns owner, step and others: keys (k,) and totals (k,). One job, or two."""
     require_fixed(columns)
-    again, keys, totals = _sums(columns, task)
+    again, keys, totals = _sums(columns, task, spelling)
     if again:
-        again, keys, totals = _sums(columns, replace(task, by_step=True))
+        again, keys, totals = _sums(columns, replace(task, by_step=True), spelling)
     return keys, totals
 
 
-def _sums(columns: Any, task: CountRows | CountRecords) -> tuple[bool, IntArray, IntArray]:
+def _sums(columns: Any, task: CountRows | CountRecords, spelling: str) -> tuple[bool, IntArray, IntArray]:
     """What the tasks found, added up: whether one wants its rows in another order, keys (k,) and totals (k,).
 
     Every row of it is of one part of all possible keys: how many rows there are says nothing of what was counted.
     """
     parts = task.parts
-    placed = in_order(columns) if task.by_step else packed(columns, task)
+    placed = in_order(columns, spelling) if task.by_step else packed(columns, task, spelling)
     counted = placed.mapInArrow(WithoutValues(task), TOTALS)
     adding = counted.repartitionById(min(parts.count, tasks_of(columns)), "part")
     rows = list(parts.read(adding.mapInArrow(WithoutValues(AddTotals(parts)), TOTALS).toArrow().to_batches()))
@@ -128,23 +135,20 @@ def _sums(columns: Any, task: CountRows | CountRecords) -> tuple[bool, IntArray,
     return any(again for _, again, _, _ in rows), keys, np.concatenate([none, *(totals for *_, totals in rows)])
 
 
-def packed(columns: Any, task: CountRows | CountRecords) -> Any:
+def packed(columns: Any, task: CountRows | CountRecords, spelling: str) -> Any:
     """The rows packed by buckets of owners, each bucket in one partition and one after the other.
 
-    Where an owner is no number, the bucket is that of a hash; the names come along, and are compared.
+    Where an owner is no number, the bucket is that of a hash; the keys come along, and are compared.
     """
-    from pyspark.sql import functions
-
-    if type(columns.schema["owner"].dataType).__name__ != "LongType":
-        columns = columns.withColumn("key", functions.xxhash64("owner"))
-    rows = columns.mapInArrow(WithoutValues(PackRows(task)), PACKED)
+    rows = columns.mapInArrow(WithoutValues(PackRows(task, spelling)), PACKED)
     return rows.repartition(tasks_of(columns), "bucket").sortWithinPartitions("bucket")
 
 
-def in_order(columns: Any) -> Any:
+def in_order(columns: Any, spelling: str) -> Any:
     """All rows of an owner in one partition, by owner and step."""
     from pyspark.sql import functions
 
+    columns = columns.mapInArrow(WithoutValues(KeyOwners(spelling)), columns.schema)
     # Rows of nobody would otherwise all be in one partition.
     nobody = functions.when(functions.isnull("owner"), functions.col("step"))
     return columns.repartition(tasks_of(columns), "owner", nobody).sortWithinPartitions("owner", "step")

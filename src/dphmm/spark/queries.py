@@ -115,7 +115,7 @@ def histogram(
     _check_types(types, roles, by_place(roles, space))
 
     def count() -> ExactCounts:
-        keys, totals = key_totals(_records(frame, types, roles, by_place(roles, space)), task)
+        keys, totals = key_totals(_records(frame, types, roles, by_place(roles, space)), task, asked.data.spelling)
         return ExactCounts(counts_of_intervals(keys, totals, spans, space.n_states), Rejected("row"))
 
     return asked.answer_counts(count, ledger, event_id, bits)
@@ -223,7 +223,7 @@ def _people_by_degree(frame: Any, types: Mapping[str, str], ends: tuple[str, str
     }
     rows = frame.select(*(column.alias(side) for side, column in sides.items()))
     require_fixed(rows)
-    packed = rows.mapInArrow(WithoutValues(PackEdges(asked.people)), BUCKETS)
+    packed = rows.mapInArrow(WithoutValues(PackEdges(asked.people, asked.data.spelling)), BUCKETS)
     placed = packed.repartition(tasks_of(frame), "bucket").sortWithinPartitions("bucket")
     edges = placed.mapInArrow(WithoutValues(OrderEdges()), TURNS).repartition(1).sortWithinPartitions("turn")
     # At edge level nobody has as many.
@@ -292,6 +292,10 @@ def fit_private(
     )
     roles, shortest = Roles.of(frame, space, columns), 1 if initial == "first" else 2
     model = fit_counts_once(
-        ledger, event_id, planned, lambda: counted(frame, roles, space, caps, shortest), {"space": space}
+        ledger,
+        event_id,
+        planned,
+        lambda: counted(frame, roles, space, caps, shortest, ledger.spelling),
+        {"space": space},
     )
     return model, planned.event

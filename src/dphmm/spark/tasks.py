@@ -1,5 +1,6 @@
 """What tasks do on executors: rows of owners and edges in, totals of counters out. No Spark is needed here.
 
+An owner that is a name is a person by its key (`person_key`): rows under several spellings of one name are one owner's.
 Owners fall into buckets. Where rows are read, a task packs those of one bucket into one row, so that Spark moves and
 sorts few rows; where they are counted, a task has all rows of its buckets, and puts those of a bucket in order by owner
 and step. Or Spark does that with the rows as they are, where a bucket has more of them than a task holds. Transitions,
@@ -20,6 +21,7 @@ Decision: docs/adr/0030.
 from __future__ import annotations
 
 import gc
+import hashlib
 import itertools
 import sys
 from abc import ABC, abstractmethod
@@ -32,11 +34,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphmm import _kernels
-from dphmm.dependent._degrees import People, ends_among_people, mixed
+from dphmm.accounting.person import key_by
+from dphmm.dependent._degrees import People, ends_among, mixed
 from dphmm.dependent._records import states_of_places
+from dphmm.errors import InvalidInput
 from dphmm.markov.private.sensitivity import Caps
 from dphmm.markov.private.transition_counts import UNSORTED, KeyTotals, RowCounter, Rows, SortedRows
 from dphmm.storage.columns import EARLIEST, LATEST, as_text
+from dphmm.storage.private_tables import Members
 from dphmm.storage.trajectories import places_of
 from dphmm.types import BoolArray, FloatArray, IntArray
 
@@ -96,6 +101,66 @@ def without_values(error: Exception) -> RuntimeError:
         trace = trace.tb_next
     at = "an unknown line" if trace is None else f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"
     return RuntimeError(f"{type(error).__name__} at {at}; nothing of this task is shown")
+
+
+def hash_of_key(key: bytes) -> int:
+    """64 bits that follow from the key of a person: in which bucket its rows are."""
+    return int.from_bytes(hashlib.blake2b(key, digest_size=8).digest(), "little", signed=True)
+
+
+def keys_of(names: pa.Array, spelling: str) -> tuple[pa.Array, IntArray]:
+    """The key (n,) of the person of each name, as bytes, and its hash (n,); null and 0 where there is no key."""
+    import pyarrow as pa
+
+    key_of, keys = key_by(spelling), list[bytes | None]()
+    encoded = names.cast(pa.string()).dictionary_encode()
+    for name in encoded.dictionary.to_pylist():
+        try:
+            keys.append(key_of(name).encode())
+        except InvalidInput:
+            keys.append(None)
+    hashes = np.array([0 if key is None else hash_of_key(key) for key in keys] + [0], dtype=np.int64)
+    number = encoded.indices.fill_null(len(keys)).to_numpy(zero_copy_only=False)
+    return pa.array([*keys, None], pa.binary()).take(pa.array(number)), hashes[number]
+
+
+@dataclass(frozen=True)
+class PlaceUsers:
+    """Add to rows the bucket of their user, by the key of the name; rows of nobody are in the first one."""
+
+    buckets: int
+    spelling: str
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The batches with a column ``bucket`` behind the others."""
+        import pyarrow as pa
+
+        for batch in batches:
+            _, hashes = keys_of(batch.column("user"), self.spelling)
+            yield batch.append_column("bucket", pa.array((hashes % self.buckets).astype(np.int32)))
+
+
+@dataclass(frozen=True)
+class KeyOwners:
+    """Put the key of a person in the place of each name; owners that are numbers stay, and those without a key go."""
+
+    spelling: str
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The batches, as many rows of the same columns."""
+        for batch in batches:
+            yield self.with_hash(batch).select(batch.schema.names)
+
+    def with_hash(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """A batch, where owners are names with a column ``key`` too: the hashes of their keys."""
+        import pyarrow as pa
+
+        owner = batch.column("owner")
+        if pa.types.is_integer(owner.type):
+            return batch
+        keys, hashes = keys_of(owner, self.spelling)
+        place = batch.schema.get_field_index("owner")
+        return batch.set_column(place, "owner", keys).append_column("key", pa.array(hashes))
 
 
 class NotInOrder(Exception):
@@ -305,17 +370,19 @@ class Columns(NamedTuple):
 class PackRows:
     """Pack rows as they come: of so many that come, those of each bucket go into one row, also where there are none.
 
-    The bucket follows from the ``key`` of a row, a hash of its owner, or the owner itself where that is a number. A
-    state that is none is -1. So Spark, which shows how many rows come out, and how long they are, shows nothing of
-    states.
+    The bucket follows from the hash of its owner's key by the rule of ``spelling``, or the owner itself where that is a
+    number. A state that is none is -1. So Spark, which shows how many rows come out, and how long they are, shows
+    nothing of states.
     """
 
     task: CountOwners
+    spelling: str = "same"
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Batches of the columns ``PACKED``."""
+        keyed = KeyOwners(self.spelling).with_hash
         for parts in _packs(batches):
-            yield _packed([self._columns(self.task.owned(part)) for part in parts], sum(map(len, parts)))
+            yield _packed([self._columns(self.task.owned(keyed(part))) for part in parts], sum(map(len, parts)))
 
     def _columns(self, known: pa.RecordBatch) -> Columns:
         step, state, time = self.task.when(known)
@@ -528,14 +595,16 @@ class PackEdges:
     """
 
     people: People
+    spelling: str = "same"
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Batches of the columns ``BUCKETS`` of batches (a, b) of whole numbers or text."""
         import pyarrow as pa
 
+        people = self.people if isinstance(self.people, int) else Members(self.people, self.spelling)
         every = np.arange(2**_BUCKET_BITS, dtype=np.int32)
         for parts in _packs(batches):
-            edges = np.concatenate([self._edges(part) for part in parts])
+            edges = np.concatenate([_edges(part, people) for part in parts])
             bucket = (_places(edges) >> np.uint64(64 - _BUCKET_BITS)).astype(np.uint16)
             # Rows that are no edges would otherwise all be in one bucket.
             bucket = np.where(edges < 0, np.arange(len(edges)) % len(every), bucket).astype(np.uint16)
@@ -543,16 +612,17 @@ class PackEdges:
             cells = _cells(edges[order], np.searchsorted(bucket[order], np.arange(len(every) + 1)))
             yield pa.RecordBatch.from_arrays([pa.array(every), cells], ["bucket", "edges"])
 
-    def _edges(self, batch: pa.RecordBatch) -> IntArray:
-        """The edge (n,) of each row."""
-        import pyarrow as pa
 
-        table = pa.Table.from_batches([batch])
-        if not isinstance(self.people, int):
-            table = pa.table([as_text(column, "DATA") for column in table.columns], names=table.column_names)
-        pairs = ends_among_people(table, self.people)
-        joined = (pairs >= 0).all(axis=1) & (pairs[:, 0] != pairs[:, 1])
-        return np.where(joined, pairs.min(axis=1) * _END + pairs.max(axis=1), -1)
+def _edges(batch: pa.RecordBatch, people: int | Members) -> IntArray:
+    """The edge (n,) of each row."""
+    import pyarrow as pa
+
+    table = pa.Table.from_batches([batch])
+    if not isinstance(people, int):
+        table = pa.table([as_text(column, "DATA") for column in table.columns], names=table.column_names)
+    pairs = ends_among(table, people)
+    joined = (pairs >= 0).all(axis=1) & (pairs[:, 0] != pairs[:, 1])
+    return np.where(joined, pairs.min(axis=1) * _END + pairs.max(axis=1), -1)
 
 
 @dataclass(frozen=True)

@@ -49,27 +49,48 @@ class Numbering:
 
     def add(self, column: pa.ChunkedArray, field: str) -> tuple[IntArray, BoolArray]:
         """Number (n,) of each cell's label, -1 and bad where it is missing, too long or has control characters."""
-        import pyarrow.compute as pc
-
-        encoded = pc.dictionary_encode(as_text(column, field)).combine_chunks()
-        found = [self.number(label) for label in encoded.dictionary.to_pylist()]
-        table = np.array([*found, -1], dtype=np.int64)
-        numbers = table[pc.fill_null(encoded.indices, len(found)).to_numpy(zero_copy_only=False)]
+        numbers = _of_each(as_text(column, field), self.number)
         return numbers, numbers < 0
+
+    def find(self, column: pa.ChunkedArray, field: str) -> IntArray:
+        """Number (n,) of each cell's label among those that were added; -1 for every other cell."""
+        return _of_each(as_text(column, field), self.known)
 
     def number(self, label: str) -> int:
         """The number of a label; -1 for one that is too long, has control characters, or has no key."""
-        if not 0 < len(label) <= LONGEST_NAME or _UNREADABLE.search(label):
+        key = self._key_of(label)
+        if key is None:
             return -1
-        try:
-            number = self._numbers.setdefault(self._key(label), len(self._labels))
-        except InvalidInput:
-            return -1
+        number = self._numbers.setdefault(key, len(self._labels))
         if number == len(self._labels):
             self._labels.append(label)
         elif label != self._labels[number]:
             self.others[label] = number
         return number
+
+    def known(self, label: str) -> int:
+        """The number of a label, if one of its number was added; else -1."""
+        key = self._key_of(label)
+        return -1 if key is None else self._numbers.get(key, -1)
+
+    def _key_of(self, label: str) -> str | None:
+        """The key of a label; None for one that has none."""
+        if not 0 < len(label) <= LONGEST_NAME or _UNREADABLE.search(label):
+            return None
+        try:
+            return self._key(label)
+        except InvalidInput:
+            return None
+
+
+def _of_each(texts: pa.ChunkedArray, number: Callable[[str], int]) -> IntArray:
+    """The number (n,) of each text, -1 where it is missing."""
+    import pyarrow.compute as pc
+
+    encoded = pc.dictionary_encode(texts).combine_chunks()
+    found = np.array([*map(number, encoded.dictionary.to_pylist()), -1], dtype=np.int64)
+    numbers: IntArray = found[pc.fill_null(encoded.indices, len(found) - 1).to_numpy(zero_copy_only=False)]
+    return numbers
 
 
 def as_text(column: pa.ChunkedArray, field: str) -> pa.ChunkedArray:

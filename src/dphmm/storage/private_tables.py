@@ -291,18 +291,26 @@ def edge_rows(path: PathLike, columns: Sequence[str] | None = None, field: str =
     return PrivateRows(table, rows.places, rows.odd, rows.word)
 
 
-def ends_among(edges: pa.Table, names: Sequence[str], spelling: str = "same") -> IntArray:
-    """Edges as numbers (m, 2) of people, -1 for a missing name and for an unknown one."""
-    import pyarrow as pa
+class Members:
+    """The people of a public list, as edges name them: by the keys of their names (`person_key`).
 
-    people = Numbering(key_by(spelling))
-    listed, _ = people.add(pa.chunked_array([list(names)], pa.string()), "people")
-    # Of names of one person the first stands for all; number -1 is the last place.
-    at = np.full(len(edges) * 2 + len(names) + 1, -1, dtype=np.int64)
-    at[listed[::-1]] = np.arange(len(names))[::-1]
-    at[-1] = -1
-    ends = [at[people.add(edges.column(side), side)[0]] for side in ("a", "b")]
-    return np.stack(ends, axis=1)
+    Of several listed names of one person the first stands for all.
+    """
+
+    def __init__(self, names: Sequence[str], spelling: str = "same") -> None:
+        self._people = Numbering(key_by(spelling))
+        listed = [self._people.number(name) for name in names]
+        # Number -1 is the last place.
+        self._place = np.full(len(names) + 1, -1, dtype=np.int64)
+        self._place[listed[::-1]] = np.arange(len(names))[::-1]
+        self._place[-1] = -1
+
+    def __contains__(self, name: str) -> bool:
+        return self._people.known(name) >= 0
+
+    def ends(self, edges: pa.Table) -> IntArray:
+        """Edges as places (m, 2) in the list, -1 for a missing name and for somebody who is not in it."""
+        return np.stack([self._place[self._people.find(edges.column(side), side)] for side in ("a", "b")], axis=1)
 
 
 def _check_no_columns(columns: Sequence[str] | None) -> None:

@@ -30,6 +30,7 @@ import numpy as np
 from dphmm.accounting.budget import UNLIMITED, Caps
 from dphmm.accounting.clock import Bounds
 from dphmm.accounting.ledger import Ledger, MemoryLedger, PlanRecord, Request, Requests, SessionHeader
+from dphmm.accounting.person import key_by
 from dphmm.errors import DphmmError, InvalidInput
 from dphmm.session.releases import NOT_ASKED, Releases
 from dphmm.session.setting import HEADER_OPTIONS
@@ -97,21 +98,26 @@ def with_ledger(published: pa.Table, rows: Releases, ledger: Ledger, query: str,
     return published
 
 
-def ledger_of(parts: Sequence[tuple[str, pa.Table]], users: Iterable[str]) -> MemoryLedger:
+def ledger_of(parts: Sequence[tuple[str, pa.Table]], users: Iterable[str], spelling: str = "same") -> MemoryLedger:
     """A ledger of what the table has of these users: (query, rows of a file) in the order of the log.
+
+    ``users`` are found however they are spelt, where the rule of ``spelling`` says so.
 
     Raises InvalidInput for rows that dphmm did not write so.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    ledger, wanted = MemoryLedger(), pa.array(sorted(set(users)), pa.string())
     plans: dict[str, PlanRecord] = {}
     caps: dict[str, Caps] = {}
     blocks: dict[str, set[Bounds]] = {}
     headers: dict[tuple[str, str], SessionHeader] = {}
     rows_of: dict[str, list[pa.Table]] = {}
     with _as_written():
+        ledger, key_of = MemoryLedger(spelling), key_by(spelling)
+        keys = set(map(key_of, users))
+        stored = sorted({name for _, rows in parts for name in rows.column("user").unique().to_pylist()})
+        wanted = pa.array([name for name in stored if key_of(name) in keys], pa.string())
         for query, rows in parts:
             plans |= {plan.hash: plan for plan in map(_plan_from, _texts(rows, "plan"))}
             rows = rows.filter(pc.is_in(rows.column("user"), wanted))
@@ -155,16 +161,17 @@ def _of_committed(table: ReleaseTable) -> MemoryLedger:
     """The ledger of all users of a table. What a job that has not committed wrote is no part of it."""
     import pyarrow.parquet as pq
 
-    parts, users = [], set[str]()
+    parts, users, spelling = [], set[str](), "same"
     for entry in table.entries():
         if isinstance(entry, Committed):
+            spelling = str(entry.document.get("spelling"))
             for file in entry.files:
                 check_file(table.data, file, True)
                 with _as_written(), pq.ParquetFile(table.data / file.name) as opened:
                     names = [n for n in opened.schema_arrow.names if n in OF_A_LEDGER or n.startswith(PREFIX)]
                     parts.append((str(entry.document["query"]), opened.read(columns=names)))
                     users.update(parts[-1][1].column("user").unique().to_pylist())
-    return ledger_of(parts, users)
+    return ledger_of(parts, users, spelling)
 
 
 def _requests(query: str, rows: pa.Table, plans: Mapping[str, PlanRecord]) -> tuple[Requests, IntArray]:

@@ -38,7 +38,7 @@ from dphmm._checks import written_fraction
 from dphmm.accounting.budget import EMPTY, UNLIMITED, Account, Caps, quoted, recount
 from dphmm.accounting.clock import Bounds, overlap
 from dphmm.accounting.ledger import Entry, Kind, PlanRecord, Request
-from dphmm.accounting.person import UNICODE, key_by
+from dphmm.accounting.person import SPELLINGS, UNICODE, key_by
 from dphmm.accounting.promise import SequencePromise
 from dphmm.accounting.publication import Publication, Published
 from dphmm.accounting.records import Requests
@@ -447,6 +447,11 @@ def check_tables(connection: sqlite3.Connection, path: Path) -> None:
     unknown = sorted(set(str(facts["features"])[:200].split()) - FEATURES)
     if unknown:
         raise InvalidInput("ledger", str(path), f"a ledger without {unknown[0]!r}: upgrade dphmm")
+    if (
+        facts.get("spelling") not in SPELLINGS
+        or re.fullmatch(r"[0-9]{1,4}(\.[0-9]{1,4}){2}", str(facts.get("unicode"))) is None
+    ):
+        raise InvalidInput("ledger", str(path), "an undamaged ledger (how it compares names): restore its latest copy")
     # A trigger or an altered table could make the account say less than was released.
     if found != _STATEMENTS:
         raise InvalidInput("ledger", str(path), "the tables as dphmm made them; others were added or changed")

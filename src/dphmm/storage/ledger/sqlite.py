@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from dphmm.accounting.budget import EMPTY, UNLIMITED, Caps, quoted
 from dphmm.accounting.clock import Bounds
 from dphmm.accounting.ledger import Entry, PlanRecord, SessionHeader, Spent
-from dphmm.accounting.person import key_by
+from dphmm.accounting.person import UNICODE, key_by, version_of
 from dphmm.accounting.publication import Publication, Published
 from dphmm.accounting.transaction import Turn
 from dphmm.errors import InvalidInput
@@ -145,11 +145,14 @@ class SqliteLedger:
             connection = self._writer()
             prepare(connection, self.path, spelling or "same")
             use_wal(connection, self.path, self._timeout)
-        (kept,) = connection.execute("SELECT value FROM meta WHERE key = 'spelling'").fetchone()
-        self.spelling = str(kept)
+        meta = dict(connection.execute("SELECT key, value FROM meta WHERE key IN ('spelling', 'unicode')"))
+        self.spelling = str(meta["spelling"])
         self._key_of = key_by(self.spelling)
         if spelling not in (None, self.spelling):
             raise InvalidInput("spelling", spelling, f"{self.spelling}, which this ledger was made with")
+        if not self.read_only and version_of(UNICODE) > version_of(meta["unicode"]):
+            # Names that this Python knows can be stored from now on: what reads them must know them, too.
+            connection.execute("UPDATE meta SET value = ? WHERE key = 'unicode'", (UNICODE,))
         if self.path.stat().st_size <= CHECKED_SIZE:
             check_pages(connection, self.path)
 
