@@ -335,6 +335,7 @@ class Batch:
             whom=whom_of(setting.model.provenance, Whom.of(model_people, known_by)),
             query=setting.query,
             answer=self.answer,
+            spelling=self.ledger.spelling,
             sequence=self.caps.promise,
             schedule=setting.schedule,
             subjects=self.subjects,

@@ -57,7 +57,13 @@ def commit(folder, ledger, query="state", change=None, rows=None, **kind):
         published = Published()
         published.add(found)
         told = document(batch.statement(published, "others", words="job key"))
-        told = {"query": query, "rows": len(content), "subjects": published.subjects, "statement": told}
+        told = {
+            "query": query,
+            "spelling": "same",
+            "rows": len(content),
+            "subjects": published.subjects,
+            "statement": told,
+        }
         if job and change is not None:
             content = change(content, told) or content
         turn = table.begin({}, holder="driver", seconds=60)

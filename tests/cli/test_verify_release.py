@@ -19,6 +19,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import unicodedata
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -28,6 +29,8 @@ import pytest
 
 import choosing
 import dphmm
+from accounting.test_person import VECTORS
+from dphmm.accounting.person import person_key
 from dphmm.audit import verify_release
 from dphmm.markov.model import couples_along_radius
 
@@ -585,6 +588,9 @@ def test_a_norm_between_two_steps_of_a_staircase_loses_the_whole_step(program, n
         ("DELETE FROM release WHERE t = 3", "ledger"),
         ("UPDATE terms SET secure = 0", "ledger"),
         ("UPDATE terms SET cost = 'inf'", "ledger"),
+        ("UPDATE meta SET value = 'exact' WHERE key = 'spelling'", "ledger"),
+        ("UPDATE account SET key = 'x' || key", "ledger"),
+        ("UPDATE account SET subject = upper(subject) || ' '", "ledger"),
     ],
 )
 def test_an_edited_ledger_is_convicted(folder, verify, change, check):
@@ -592,6 +598,74 @@ def test_an_edited_ledger_is_convicted(folder, verify, change, check):
         opened.execute(change)
     code, found = verify(*everything())
     assert code == 1 and any(line.startswith(f"{check}: ") for line in found["wrong"])
+
+
+def test_keys_are_those_of_the_package(program):
+    for name, key in VECTORS:
+        assert (program.key_of(name, "same"), program.key_of(name, "exact")) == (key, name)
+    odd = [chr(code) for code in range(sys.maxunicode + 1) if unicodedata.category(chr(code)) not in ("Cn", "Cs")]
+    odd = [c for c in odd if c.isspace() or person_key.__wrapped__(f"a{c}b") != f"a{c}b"]
+    assert len(odd) > 5_000
+    for character in odd:
+        for name in (f"a{character}b", f"\u1fb3{character}"):
+            assert program.key_of(name, "same") == person_key.__wrapped__(name), ascii(name)
+    for rule in ("same", "exact"):
+        with pytest.raises(program.Unknown, match="Unicode"):
+            program.key_of("a\u0378", rule)
+
+
+def renamed(*names):
+    """The people of the released file by other names, in their order."""
+
+    def change(rows):
+        users = dict(zip(dict.fromkeys(row["user"] for row in rows), names, strict=False))
+        for row in rows:
+            row["user"] = users.get(row["user"], row["user"])
+
+    return change
+
+
+@pytest.mark.parametrize("names", [("Zo\u00eb", "zoe\u0308"), ("bob", " Bob"), ("7", "7.0"), ("ann", "a\u200bnn")])
+def test_two_names_of_one_person_contradict_the_rule_of_the_statement(folder, verify, names):
+    edit_rows(renamed(*names))
+    code, found = verify("released.csv")
+    (line,) = lines_of("people", found["wrong"])
+    assert code == 1 and line.startswith("people: by the rule 'same' of spelling of one person: ")
+    edit_statement(lambda told: told["subjects"].update(spelling="exact"))
+    assert lines_of("people", verify("released.csv")[1]["ok"])
+
+
+def test_names_of_another_version_of_unicode_cannot_be_told(folder, verify):
+    edit_rows(renamed("a\u0378"))
+    own = unicodedata.unidata_version
+    code, found = verify("released.csv")
+    (line,) = lines_of("people", found["not looked at"])
+    assert code == 5 and line.startswith(f"people: 1 names have characters that Unicode {own} of this Python does not")
+    edit_ledger("UPDATE meta SET value = '99.0.0' WHERE key = 'unicode'")
+    (line,) = lines_of("ledger", verify(*everything())[1]["stated"])
+    assert line.startswith("ledger: it read names by Unicode 99.0.0, and this Python by another version: keys of ")
+
+
+def test_two_accounts_of_one_person_are_one_sum(folder, verify):
+    """Each account is that of its releases and within its cap: together they are above it."""
+    edit_rows(renamed("ann"))
+    edit_ledger(
+        "INSERT INTO account (subject, key, version, epsilon, cost_nanos) "
+        "SELECT upper(subject), 'another', 0, '0', '0' FROM account ORDER BY id LIMIT 1"
+    )
+    code, found = verify(*everything())
+    assert code == 1 and any(
+        "several accounts, or another key, of" in line for line in lines_of("ledger", found["wrong"])
+    )
+
+
+def test_a_file_names_people_as_its_ledger_does(folder, verify):
+    with Path("released.csv").open(newline="") as file:
+        first = next(csv.DictReader(file))["user"]
+    edit_rows(renamed(f"{first.upper()} "))
+    code, found = verify(*everything())
+    wrong = [line for line in found["wrong"] if not line.startswith("bytes")]
+    assert code == 1 and wrong == [f"ledger: called otherwise than in the file: {first.upper() + ' '!r}"]
 
 
 @pytest.fixture(scope="module")

@@ -35,6 +35,7 @@ def text() -> str:
 def _of_query(statement: QueryStatement) -> Iterator[tuple[str, str]]:
     yield "promise", statement.sentence()
     yield "unit of privacy", statement.unit.sentence(whole=statement)
+    yield "subjects", statement.subjects.sentence()
     yield "per record", statement.sentence("per record", change=statement.change)
     yield "dependence", statement.dependence.sentence()
     yield from (("reason", sentence) for sentence in statement.whys)

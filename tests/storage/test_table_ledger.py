@@ -229,7 +229,7 @@ def test_what_dphmm_did_not_write_so_is_refused_without_its_content(damage):
     )
 
 
-def committed(folder, query="state", jobs=2, **choices):
+def committed(folder, query="state", jobs=2, spellings=("same", "same"), **choices):
     """A release table of so many jobs, each of more steps, as a cluster writes it; and the ledger of one process."""
     table, ledger, last = ReleaseTable.open(folder), MemoryLedger(), {}
     for job in range(jobs):
@@ -238,12 +238,21 @@ def committed(folder, query="state", jobs=2, **choices):
         _, content = file_of(work, found, last)
         last = {user: ledger.entries(user, query)[-1].through for user in ("u1", "u2")}
         turn = table.begin({}, holder="driver", seconds=60)
-        turn.commit([write_rows(content, turn.entry_path(0))], {"query": query, "spelling": "same"})
+        turn.commit([write_rows(content, turn.entry_path(0))], {"query": query, "spelling": spellings[job]})
     return table, ledger
 
 
 @pytest.mark.replayed_words
 class TestOpenedToRead:
+    @pytest.mark.parametrize(
+        ("spellings", "said"),
+        [(("same", "exact"), "several rules"), ((None, None), "damaged"), (("x", "x"), "damaged")],
+    )
+    def test_a_table_has_one_rule_of_spelling(self, tmp_path, spellings, said):
+        committed(tmp_path / "table", spellings=spellings)
+        with pytest.raises(InvalidInput, match=f"^table: got .*{said}"), opened_to_read(tmp_path / "table"):
+            pass
+
     def test_a_table_is_the_ledger_of_its_committed_rows(self, tmp_path):
         table, ledger = committed(tmp_path / "table", cap_epsilon=40)
         # What is written and not committed is no part of it.

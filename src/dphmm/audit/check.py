@@ -30,6 +30,7 @@ from msgspec.structs import replace
 from dphmm._notebook import html_lines
 from dphmm.accounting.event import LearningEvent, learning_event
 from dphmm.accounting.ledger import Ledger
+from dphmm.accounting.person import UNICODE
 from dphmm.accounting.records import in_short
 from dphmm.audit import verify_release
 from dphmm.audit.findings import Findings
@@ -562,7 +563,8 @@ def ledger_rows(ledger: Ledger, users: list[str]) -> dict[str, Any]:
         caps = ledger.caps(user)
         told = [None if cap is None else str(cap) for cap in (caps.epsilon, caps.cost)]
         accounts.append([user, str(spent.epsilon), ceil(Fraction(spent.cost) * NANO), *told])
-    return {"kind": "rows of a dphmm ledger", "sessions": sessions, "releases": releases, "accounts": accounts}
+    named = {"kind": "rows of a dphmm ledger", "spelling": ledger.spelling, "unicode": UNICODE}
+    return {**named, "sessions": sessions, "releases": releases, "accounts": accounts}
 
 
 def require_right(
@@ -623,6 +625,7 @@ def require_confirmed(
 
 _OF_A_PART = (
     "rows",
+    "people",
     "columns",
     "statement",
     "private",

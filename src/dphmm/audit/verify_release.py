@@ -26,6 +26,7 @@ import re
 import sqlite3
 import struct
 import sys
+import unicodedata
 import zipfile
 import zlib
 from bisect import bisect_left, bisect_right
@@ -131,6 +132,30 @@ def printable(text: str) -> str:
 def some(names: Sequence[Any]) -> str:
     """The first of some names."""
     return ", ".join(map(str, names[:3])) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+#: Characters that a name may have or leave out (Default_Ignorable_Code_Point of Unicode), first and last of each run.
+IGNORED = (
+    (0xAD, 0xAD), (0x34F, 0x34F), (0x61C, 0x61C), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x180B, 0x180F),
+    (0x200B, 0x200F), (0x202A, 0x202E), (0x2060, 0x206F), (0x3164, 0x3164), (0xFE00, 0xFE0F), (0xFEFF, 0xFEFF),
+    (0xFFA0, 0xFFA0), (0xFFF0, 0xFFF8), (0x1BCA0, 0x1BCA3), (0x1D173, 0x1D17A), (0xE0000, 0xE0FFF),
+)  # fmt: skip
+
+
+def key_of(name: str, rule: str) -> str:
+    """What all names of one person have in common, by the rule "same"; by "exact" the name. Raises Unknown."""
+    if any(unicodedata.category(character) == "Cn" for character in name):
+        raise Unknown(f"characters that Unicode {unicodedata.unidata_version}, which this Python has, does not have")
+    if rule == "exact":
+        return name
+    seen = set[str]()
+    while name not in seen:
+        seen.add(name)
+        shown = (c for c in name if not any(first <= ord(c) <= last for first, last in IGNORED))
+        name = " ".join(unicodedata.normalize("NFKC", "".join(shown)).casefold().split())
+    whole, point, rest = name.partition(".")
+    number = re.fullmatch("[+-]?[0-9]+", whole) is not None and point and rest and not rest.strip("0")
+    return whole if number else name
 
 
 def alike(one: Any, other: Any) -> bool:
@@ -465,6 +490,7 @@ MEMBERS: dict[str, Any] = {
     "definition": ("{epsilon, G, C_t}-DPHMM",),
     "query": _NAME,
     "answer?": ("last", "first"),
+    "subjects": {"spelling": ("same", "exact")},
     "epsilon": _FRACTION,
     "policy": _POLICY,
     "covered_distance": ({"metres": (float, int, "any"), "ground_metres": (float, int, "any")}, None),
@@ -1280,6 +1306,17 @@ def _moved(point: Point, v: Point) -> Point:
 _BY_FACTS = ("covered_distance", "beginnings", "model.because")
 
 
+class Stored(NamedTuple):
+    """The rows of a ledger: how it compares names, its sessions, releases and accounts, and the key of each account."""
+
+    spelling: Any
+    unicode: Any
+    sessions: list[Any]
+    releases: list[Any]
+    accounts: list[Any]
+    keys: list[Any]
+
+
 class Checker:
     """All checks of one released file. ``facts``: what a program that has dphmm computed from model and policy."""
 
@@ -1300,6 +1337,9 @@ class Checker:
         self.model, self.policy, self.plans, self.ledger = model, policy, plans, ledger
         #: Whether the rows may be a part of those of the statement.
         self.partial = False
+        #: Keys of names, and the names of which there is none here.
+        self._persons: dict[str, str] = {}
+        self.unread = set[str]()
         if model is not None and policy is not None and policy.merges:
             model.merge(policy.merges)
         if model is not None and isinstance(statement, dict):
@@ -1338,6 +1378,7 @@ class Checker:
         """Every check, each on its own, or those that are named."""
         for check, what in (
             ("rows", self.rows),
+            ("people", self.told_apart),
             ("columns", self.column_names),
             ("bytes", self.bytes),
             ("statement", self.of_statement),
@@ -1418,6 +1459,47 @@ class Checker:
         stated = zip(file.asked, file.epsilon, file.cost, strict=True)
         odd = [file.where(row) for row, (asked, *spent) in enumerate(stated) if not asked and spent != [0.0, 0.0]]
         self.report.require_none(odd, "rows", "no row without a plan costs anything", "a cost without a plan")
+
+    @cached_property
+    def rule(self) -> str:
+        """By which rule names are of one person: as it is stated, else that of the ledger. Raises Unknown."""
+        stated = None if self.ledger is None else self._stored.spelling
+        rule = stated if self.statement is None and stated else self.stated("subjects.spelling")
+        if rule not in ("same", "exact"):
+            raise Unknown(f"people told apart by the rule {str(rule)[:40]!r}")
+        return str(rule)
+
+    def person(self, name: str) -> str:
+        """The key of a person; the name where it has characters that are not known here, as `told_apart` says."""
+        rule = self.rule
+        if name not in self._persons:
+            try:
+                self._persons[name] = key_of(name, rule)
+            except Unknown:
+                self._persons[name] = name
+                self.unread.add(name)
+        return self._persons[name]
+
+    @cached_property
+    def people(self) -> dict[str, str]:
+        """The people of the file by their keys, each as it is called there first."""
+        found: dict[str, str] = {}
+        for user in self.file.users:
+            found.setdefault(self.person(user), user)
+        return found
+
+    def told_apart(self) -> None:
+        """That each person has one name in the file."""
+        names, own = [*self.file.users], unicodedata.unidata_version
+        odd = [
+            f"{user[:60]!r} and {first[:60]!r}" for user in names if (first := self.people[self.person(user)]) != user
+        ]
+        figure = f"{len(names):,} names are of as many people by the rule {self.rule!r} of spelling (Unicode {own})"
+        self.report.require_none(odd, "people", figure, f"by the rule {self.rule!r} of spelling of one person")
+        unread = sorted(self.unread & {*names})
+        if unread:
+            why = f"{len(unread):,} names have characters that Unicode {own} of this Python does not have"
+            self.report.leave("people", f"{why}, so whether they are of different people: {some(unread)}")
 
     def column_names(self) -> None:
         if self.statement is None and self.model is not None:
@@ -1745,18 +1827,20 @@ class Checker:
         if self.ledger is None:
             raise Unknown("whether people are kept to it over all files and queries: no --ledger")
         odd = []
-        for user in self.file.users:
-            kept = self.kept.get(user)
+        for key, user in self.people.items():
+            kept = self.kept.get(key)
             if kept is None or kept.promise is None or kept.promise != self._in_steps(stated, kept):
                 odd.append(f"{user!r} to {in_words(kept and kept.promise)}")
         figure = f"the ledger keeps all {len(self.file.users):,} people to it, over all their queries and files"
         if not self.report.require(not odd, "promise", figure, f"the ledger keeps {some(odd)}"):
             return
         spent: dict[str, list[tuple[int, Fraction]]] = defaultdict(list)
-        for user, _, t, _, z, _, epsilon, *_ in self._stored[1]:
-            if z is not None and user in self.kept:
-                spent[user].append((t, exact(epsilon)))
-        over = [repr(user) for user, own in spent.items() if not self._keeps(self.kept[user].promise or {}, own)]
+        for user, _, t, _, z, _, epsilon, *_ in self._stored.releases:
+            key = self.person(user)
+            if z is not None and key in self.kept:
+                spent[key].append((t, exact(epsilon)))
+        keeps = {key: self._keeps(self.kept[key].promise or {}, own) for key, own in spent.items()}
+        over = [repr(self.people[key]) for key, kept in keeps.items() if not kept]
         self.report.require_none(over, "promise", "what the ledger has of them keeps it", "the ledger has more of")
 
     @staticmethod
@@ -1807,8 +1891,8 @@ class Checker:
             due |= {"spreads": stated["spreads"]} if stated["spreads"] else {}
         odd = [
             repr(user)
-            for user in self.file.users
-            if user not in self.kept or parsed(self.kept[user].options.get("schedule", "null")) != due
+            for key, user in self.people.items()
+            if key not in self.kept or parsed(self.kept[key].options.get("schedule", "null")) != due
         ]
         figure = "the ledger asks everybody by the one that is stated"
         self.report.require_none(odd, "schedule", figure, "the ledger asks by another one, or none")
@@ -2137,32 +2221,39 @@ class Checker:
                 opened.rollback()
                 return found
         except sqlite3.Error as error:
-            raise Unknown(f"{self.ledger} cannot be read as a ledger of format 2 ({error})") from None
+            raise Unknown(f"{self.ledger} cannot be read as a ledger of format 3 ({error})") from None
 
     @cached_property
-    def _stored(self) -> tuple[list[Any], list[Any], list[Any]]:
-        """Sessions, releases and accounts of the ledger: a database, or these rows as JSON."""
+    def _stored(self) -> Stored:
+        """What the ledger has: a database, or these rows as JSON, which has no keys."""
         assert self.ledger is not None
         if isinstance(self.ledger, dict) or self.ledger.name.endswith(".json"):
             stated = self.ledger if isinstance(self.ledger, dict) else read_json(self.ledger)
-            return stated["sessions"], stated["releases"], stated["accounts"]
-        sessions, releases, accounts = self._read(
+            sessions, releases, accounts = (stated[name] for name in ("sessions", "releases", "accounts"))
+            return Stored(stated["spelling"], stated["unicode"], sessions, releases, accounts, [])
+        meta, *rows = self._read(
+            "SELECT key, value FROM meta",
             "SELECT a.subject, s.query, p.text, o.text FROM account a JOIN session s ON s.account = a.id "
             "JOIN document o ON o.id = s.options LEFT JOIN document p ON p.id = a.promise",
             "SELECT a.subject, s.query, r.t, r.steps, r.z, lower(hex(p.hash)), t.epsilon, t.cost, t.secure "
             "FROM release r JOIN session s ON s.id = r.session JOIN account a ON a.id = s.account "
             "JOIN terms t ON t.id = r.terms LEFT JOIN plan p ON p.id = r.plan",
             "SELECT subject, epsilon, cost_nanos, cap_epsilon, cap_cost FROM account",
+            "SELECT subject, key FROM account",
         )
-        return sessions, releases, accounts
+        return Stored(dict(meta).get("spelling"), dict(meta).get("unicode"), *rows)
 
     @cached_property
     def kept(self) -> dict[str, KeptSession]:
-        """What the ledger keeps of everybody who was asked the query of the statement."""
-        query = self.query
-        texts = {user: stated for user, own, *stated in self._stored[0] if own == query and user in self.file.users}
+        """What the ledger keeps of everybody who was asked the query of the statement, by the keys of people."""
+        people, query = self.people, self.query
+        texts = {
+            key: stated
+            for user, own, *stated in self._stored.sessions
+            if own == query and (key := self.person(user)) in people
+        }
         known: dict[Any, Any] = {text: text and parsed(text) for stated in texts.values() for text in stated}
-        return {user: KeptSession(*(known[text] for text in stated)) for user, stated in texts.items()}
+        return {key: KeptSession(*(known[text] for text in stated)) for key, stated in texts.items()}
 
     def kept_options(self) -> None:
         """Which of several rows was answered, under which choices, and when people begin, as the ledger says."""
@@ -2184,7 +2275,7 @@ class Checker:
             return
         odd, seen = [], 0
         for user, rows in self.file.users.items():
-            moment, one = self.file.moments[rows[0]], self.kept.get(user)
+            moment, one = self.file.moments[rows[0]], self.kept.get(self.person(user))
             begins = None if one is None else first_step(one)
             if moment is None or begins is None:
                 continue
@@ -2200,17 +2291,17 @@ class Checker:
             raise Unknown("no ledger, so rows may be there that were never paid for: name it by --ledger")
         if self.model is None:
             raise Unknown("answers in the ledger are lattice points: no --model")
-        query, file = self.query, self.file
-        _, stated, accounts = self._stored
+        self._names_of_ledger()
+        query, file, stated = self.query, self.file, self._stored.releases
         stored = {
-            (user, t + steps - 1): (z, plan or "", secure)
+            (self.person(user), t + steps - 1): (z, plan or "", secure)
             for user, own, t, steps, z, plan, _, _, secure in stated
             if own == query
         }
         texts = {point: point and ",".join(map(str, point)) for point in {*self.lattice}}
         odd, replayable = [], 0
         for row, asked in enumerate(file.asked):
-            found = stored.get((file.user[row], file.step[row]))
+            found = stored.get((self.person(file.user[row]), file.step[row]))
             due = (texts[self.lattice[row]] if asked else None), file.plan[row]
             if found is None or (found[0], found[1]) != due:
                 odd.append(file.where(row))
@@ -2222,15 +2313,34 @@ class Checker:
             self.report.leave("ledger", f"{replayable:,} answers were drawn from replayable bits: {why}")
         else:
             self.report.add("ok", "ledger", "it says that no noise can be replayed")
-        self._accounts(stated, accounts)
+        self._accounts()
         self._charges(stated)
         self.same("ledger", "randomness.replayable_rows", replayable)
-        known = set(zip(file.user, file.step, strict=True))
+        known = set(zip(map(self.person, file.user), file.step, strict=True))
         more = sum(
-            user in file.users and z is not None for (user, t), (z, *_) in stored.items() if (user, t) not in known
+            key in self.people and z is not None for (key, t), (z, *_) in stored.items() if (key, t) not in known
         )
         if more:
             self.report.add("ok", "ledger", f"{more:,} answers of these people that this file does not show")
+
+    def _names_of_ledger(self) -> None:
+        """That the ledger tells people apart as it is stated, each by one name and one account."""
+        stored = self._stored
+        figure = f"it compares names by the rule {self.rule!r}"
+        wrong = f"it compares names by the rule {str(stored.spelling)[:40]!r}, and {self.rule!r} is stated"
+        self.report.require(stored.spelling == self.rule, "ledger", figure, wrong)
+        if stored.unicode != unicodedata.unidata_version:
+            figure = f"it read names by Unicode {str(stored.unicode)[:20]}, and this Python by another version"
+            self.report.add(_STATED, "ledger", f"{figure}: keys of characters that both have are the same")
+        called: dict[str, list[str]] = defaultdict(list)
+        for name, *_ in stored.accounts:
+            called[self.person(name)].append(name)
+        odd = [" and ".join(repr(name[:60]) for name in names) for names in called.values() if len(names) > 1]
+        odd += [repr(name[:60]) for name, key in stored.keys if name not in self.unread and self.person(name) != key]
+        self.report.require_none(odd, "ledger", "each person has one account", "several accounts, or another key, of")
+        odd = [repr(user[:60]) for key, user in self.people.items() if called.get(key, [user])[0] != user]
+        figure = "people are called as they are there"
+        self.report.require_none(odd, "ledger", figure, "called otherwise than in the file")
 
     def _charges(self, stated: list[Any]) -> None:
         """What the ledger charged for an answer is what its plan costs."""
@@ -2243,23 +2353,25 @@ class Checker:
         if plans:
             self.report.require(not odd, "account", "answers are charged what their plans cost", some(odd))
 
-    def _accounts(self, stated: list[Any], accounts: list[Any]) -> None:
-        """Each account is the sum of its releases, over all queries, and within its caps."""
+    def _accounts(self) -> None:
+        """Each account is the sum of the person's releases, over all queries, and within its caps."""
         sums: dict[str, list[Any]] = defaultdict(lambda: [Fraction(0), 0])
         known: dict[tuple[str, str], tuple[Fraction, int]] = {}
-        for user, _, _, _, z, _, epsilon, cost, _ in stated:
-            if z is None or user not in self.file.users:
+        for user, _, _, _, z, _, epsilon, cost, _ in self._stored.releases:
+            key = self.person(user)
+            if z is None or key not in self.people:
                 continue
             if (epsilon, cost) not in known:
                 known[epsilon, cost] = exact(epsilon), math.ceil(exact(cost) * NANO)
-            own, (more, nanos) = sums[user], known[epsilon, cost]
+            own, (more, nanos) = sums[key], known[epsilon, cost]
             own[0] += more
             own[1] += nanos
         odd, over, most = [], [], Fraction(0)
-        for user, epsilon, nanos, cap_epsilon, cap_cost in accounts:
-            if user not in self.file.users:
+        for user, epsilon, nanos, cap_epsilon, cap_cost in self._stored.accounts:
+            key = self.person(user)
+            if key not in self.people:
                 continue
-            own = sums[user]
+            own = sums[key]
             most = max(most, own[0])
             if (exact(epsilon), int(nanos)) != tuple(own):
                 odd.append(repr(user))

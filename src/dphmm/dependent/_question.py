@@ -307,6 +307,7 @@ class Question(ABC):
         statement = QueryStatement.of(
             event,
             unit=found.unit,
+            spelling=self.data.spelling,
             dependence=self.dependence.stated(event),
             domain=found.domain,
             not_protected=[*noise, *found.not_protected],

@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, Self, TypeVar, get_args
 import msgspec
 from msgspec import UNSET, Meta, Struct
 
+from dphmm.accounting.person import SPELLINGS
 from dphmm.statement.sentences import rendered
 
 
@@ -84,6 +85,25 @@ class StatedFile(Part, frozen=True, kw_only=True):
 
     name: Text
     sha256: Sha256
+
+
+class SubjectNames(Part, frozen=True, kw_only=True):
+    """How people are told apart by their names.
+
+    spelling : same: names that differ in capitals, blanks or forms of Unicode alone are of one person; exact: every
+        spelling is a person.
+    """
+
+    spelling: Annotated[str, rule(enum=list(SPELLINGS))]
+
+    says: ClassVar[Mapping[str, str]] = {
+        "meaning": """
+{% if spelling == "same" %}Names that differ in capitals, blanks or forms of Unicode alone are of one person. Two \
+people with such names count as one, and share one promise.\
+{% else %}Names are compared exactly: somebody who is spelt in several ways counts as several people, with one promise \
+each.{% endif +%}
+""",
+    }
 
 
 AnyPart = TypeVar("AnyPart", bound=Part)

@@ -25,6 +25,7 @@ from dphmm.statement.parts import (
     Software,
     StatedFile,
     StatedVerdict,
+    SubjectNames,
     Text,
     rule,
 )
@@ -155,6 +156,7 @@ class QueryStatement(Part, frozen=True, kw_only=True):
         owner says); "unknown" where it was fitted without privacy and nobody has said on whom.
     reasons : Why private is not true; empty where it is.
     record : A record, by name.
+    subjects : How people are told apart, where the unit is one.
     epsilon : For the unit under the dependence; null where private is false.
     neighbours : A record is replaced, or it is there or not.
     per_record : The loss of one record and no other, whatever depends on it: it adds up over several answers, and
@@ -178,6 +180,7 @@ class QueryStatement(Part, frozen=True, kw_only=True):
     reasons: Reasons
     record: Text
     unit: Unit
+    subjects: SubjectNames
     epsilon: Text | None
     neighbours: Annotated[str, rule(enum=["add-remove", "replace"])]
     per_record: Text | None
@@ -210,6 +213,7 @@ class QueryStatement(Part, frozen=True, kw_only=True):
         event: DependentEvent,
         *,
         unit: Unit,
+        spelling: str = "same",
         dependence: Dependence,
         domain: Mapping[str, Any],
         not_protected: Sequence[str] = (),
@@ -217,9 +221,9 @@ class QueryStatement(Part, frozen=True, kw_only=True):
     ) -> QueryStatement:
         """The statement of one answer; `dphmm.statement.files.write_statement` adds the file.
 
-        ``domain``: the public options of the question. ``not_protected``: codes beside those of every answer.
-        ``model_people``: on whom the model of dependence, or of the states, was fitted without privacy, "others",
-        "same" or "unknown"; None where no such model is named.
+        ``spelling``: by which rule names are of one person. ``domain``: the public options of the question.
+        ``not_protected``: codes beside those of every answer. ``model_people``: on whom the model of dependence, or of
+        the states, was fitted without privacy, "others", "same" or "unknown"; None where no such model is named.
         """
         reasons = ["replayable bits"] * (not event.secure) + ["nothing proved"] * (event.claimed is None)
         reasons += ["fitted on these records"] * (model_people == "same")
@@ -239,6 +243,7 @@ class QueryStatement(Part, frozen=True, kw_only=True):
             private=private,
             reasons=reasons,
             unit=unit,
+            subjects=SubjectNames(spelling=spelling),
             epsilon=None if private is False else str(event.claimed),
             per_record=shown(event.per_record) if event.secure else None,
             dependence=dependence,

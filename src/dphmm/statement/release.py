@@ -53,6 +53,7 @@ from dphmm.statement.parts import (
     Software,
     StatedFile,
     StatedVerdict,
+    SubjectNames,
     Text,
     Texts,
     Verdict,
@@ -568,6 +569,7 @@ class ReleaseStatement(Part, frozen=True, kw_only=True):
     query : Its name; a subject's releases are keyed by (subject, step, query).
     answer : Which of several rows of a subject in one time bin, or one step, was answered. A release of single states
         has none.
+    subjects : How the people of the release are told apart.
     epsilon : The promise of each release given the past, exactly, as a fraction: 1 or 1/3.
     covered_distance : How far apart two places in cells of a map may be and still be hidden from each other; null where
         states are no cells of a map whose shapes are known.
@@ -589,6 +591,7 @@ class ReleaseStatement(Part, frozen=True, kw_only=True):
     definition: Literal["{epsilon, G, C_t}-DPHMM"]
     query: str
     answer: Annotated[str | UnsetType, rule(enum=["last", "first"])] = UNSET
+    subjects: SubjectNames
     epsilon: Exact
     policy: Policy
     covered_distance: CoveredDistance | None
@@ -669,6 +672,7 @@ any two {% if "policy" in whole.varies %}{{ what }} that the policy of their ste
         whom: Whom,
         query: str = "state",
         answer: str | None = None,
+        spelling: str = "same",
         sequence: SequencePromise | None = None,
         schedule: Schedule | None = None,
         subjects: Subjects | None = None,
@@ -676,7 +680,8 @@ any two {% if "policy" in whole.varies %}{{ what }} that the policy of their ste
     ) -> ReleaseStatement:
         """The statement of a release; `dphmm.statement.files.write_statement` adds the file.
 
-        ``answer``: which of several rows in one step was answered; None where each had one. ``sequence``: the promise
+        ``answer``: which of several rows in one step was answered; None where each had one. ``spelling``: by which rule
+        names are of one person. ``sequence``: the promise
         over paths of every subject. ``subjects``: who begins elsewhere than the model says, and the choices for single
         steps. ``words``: where the noise came from.
         """
@@ -694,6 +699,7 @@ any two {% if "policy" in whole.varies %}{{ what }} that the policy of their ste
             definition="{epsilon, G, C_t}-DPHMM",
             query=query,
             answer=UNSET if answer is None else answer,
+            subjects=SubjectNames(spelling=spelling),
             epsilon=str(options.epsilon),
             policy=Policy.of(policy),
             covered_distance=CoveredDistance.of(policies, space),
@@ -831,6 +837,7 @@ any two {% if "policy" in whole.varies %}{{ what }} that the policy of their ste
         told = {
             "promise": [*self.promised, *self.said("assumes"), f"Source: {self.sentence('source')}."],
             "unit of privacy": self.said("unit"),
+            "subjects": said(self.subjects),
             "answer": [] if self.answer is UNSET else self.said("answer"),
             "covered distance": self.covered,
             "constraint": self.said("constraint"),

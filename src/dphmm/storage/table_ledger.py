@@ -161,17 +161,19 @@ def _of_committed(table: ReleaseTable) -> MemoryLedger:
     """The ledger of all users of a table. What a job that has not committed wrote is no part of it."""
     import pyarrow.parquet as pq
 
-    parts, users, spelling = [], set[str](), "same"
+    parts, users, rules = [], set[str](), set[str]()
     for entry in table.entries():
         if isinstance(entry, Committed):
-            spelling = str(entry.document.get("spelling"))
+            rules.add(str(entry.document.get("spelling")))
             for file in entry.files:
                 check_file(table.data, file, True)
                 with _as_written(), pq.ParquetFile(table.data / file.name) as opened:
                     names = [n for n in opened.schema_arrow.names if n in OF_A_LEDGER or n.startswith(PREFIX)]
                     parts.append((str(entry.document["query"]), opened.read(columns=names)))
                     users.update(parts[-1][1].column("user").unique().to_pylist())
-    return ledger_of(parts, users, spelling)
+    if len(rules) > 1:
+        raise InvalidInput("table", "jobs that compare names by several rules", _WHOLE)
+    return ledger_of(parts, users, *rules)
 
 
 def _requests(query: str, rows: pa.Table, plans: Mapping[str, PlanRecord]) -> tuple[Requests, IntArray]:
