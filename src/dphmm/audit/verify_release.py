@@ -1306,7 +1306,7 @@ def _moved(point: Point, v: Point) -> Point:
 _BY_FACTS = ("covered_distance", "beginnings", "model.because")
 
 
-class Stored(NamedTuple):
+class LedgerRows(NamedTuple):
     """The rows of a ledger: how it compares names, its sessions, releases and accounts, and the key of each account."""
 
     spelling: Any
@@ -2224,13 +2224,13 @@ class Checker:
             raise Unknown(f"{self.ledger} cannot be read as a ledger of format 3 ({error})") from None
 
     @cached_property
-    def _stored(self) -> Stored:
+    def _stored(self) -> LedgerRows:
         """What the ledger has: a database, or these rows as JSON, which has no keys."""
         assert self.ledger is not None
         if isinstance(self.ledger, dict) or self.ledger.name.endswith(".json"):
             stated = self.ledger if isinstance(self.ledger, dict) else read_json(self.ledger)
             sessions, releases, accounts = (stated[name] for name in ("sessions", "releases", "accounts"))
-            return Stored(stated["spelling"], stated["unicode"], sessions, releases, accounts, [])
+            return LedgerRows(stated["spelling"], stated["unicode"], sessions, releases, accounts, [])
         meta, *rows = self._read(
             "SELECT key, value FROM meta",
             "SELECT a.subject, s.query, p.text, o.text FROM account a JOIN session s ON s.account = a.id "
@@ -2241,7 +2241,7 @@ class Checker:
             "SELECT subject, epsilon, cost_nanos, cap_epsilon, cap_cost FROM account",
             "SELECT subject, key FROM account",
         )
-        return Stored(dict(meta).get("spelling"), dict(meta).get("unicode"), *rows)
+        return LedgerRows(dict(meta).get("spelling"), dict(meta).get("unicode"), *rows)
 
     @cached_property
     def kept(self) -> dict[str, KeptSession]:
