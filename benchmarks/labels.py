@@ -57,7 +57,7 @@ def msnbc(folder: Path) -> tuple[list[str], list[np.ndarray]]:
 def shares(space: dphmm.StateSpace, states: list[np.ndarray], epsilon: str, seed: int) -> tuple[float, float, float]:
     """Shares of labels that are right as released, as estimated, and with later answers."""
     half, n = len(states) // 2, space.n_states
-    model = dphmm.MarkovModel.fit(states[:half], n, smoothing=0.1, space=space)
+    model = dphmm.MarkovModel.fit(states[:half], n, smoothing=0.1, initial="occupancy", space=space)
     policy = dphmm.policy.complete(n)
     rows = [
         (f"{user:04d}", step, space.names[state])

@@ -46,7 +46,8 @@ def trips(data: Path, name: str) -> tuple[dphmm.Grid, list[np.ndarray], list[np.
 def measured(data: Path, name: str, people: int, epsilon: str) -> tuple[float, float, str, int]:
     """The smoothed errors without and with own places, what was chosen, and how many rows."""
     grid, known, others = trips(data, name)
-    model = dphmm.MarkovModel.fit(known, grid.n_states, smoothing=1, smoothing_support="neighbours", space=grid)
+    near_pairs = {"smoothing": 1, "smoothing_support": "neighbours"}
+    model = dphmm.MarkovModel.fit(known, grid.n_states, initial="occupancy", space=grid, **near_pairs)
     column, row = grid.lattice.T
     near = (np.abs(column[:, None] - column) <= 1) & (np.abs(row[:, None] - row) <= 1)
     policy = dphmm.policy.from_edges(np.argwhere(np.triu(near, 1)), grid.n_states)

@@ -59,7 +59,8 @@ def town(data: Path, cell: float = 600) -> Town:
     rows = rows[rows.state >= 0]
     trips = [(block, part.to_numpy()) for block, part in rows.groupby("block").state]
     known, others = ([trip for block, trip in trips if block % 2 == half] for half in (0, 1))
-    model = dphmm.MarkovModel.fit(known, grid.n_states, smoothing=1, smoothing_support="neighbours", space=grid)
+    near_pairs = {"smoothing": 1, "smoothing_support": "neighbours"}
+    model = dphmm.MarkovModel.fit(known, grid.n_states, initial="occupancy", space=grid, **near_pairs)
     column, row = grid.lattice.T
     near = (np.abs(column[:, None] - column) <= 1) & (np.abs(row[:, None] - row) <= 1)
     policy = dphmm.policy.from_edges(np.argwhere(np.triu(near, 1)), grid.n_states)

@@ -47,7 +47,7 @@ def prepare(given: Input, data: Path, folder: Path, users: int, run: Callable[..
         labelled = ["--labels", folder / "labels.csv"]
     for model in given.models:
         fitted = folder / f"{model}.npz"
-        run("fit", to_fit, "-o", fitted, *fitting, *MODELS[model])
+        run("fit", to_fit, "-o", fitted, "--initial", "occupancy", *fitting, *MODELS[model])
         for policy, (kind, *options) in given.policies.items():
             more = labelled if kind == "categorical" else []
             run("policy", kind, fitted, "-o", folder / f"{model}-{policy}.json", *options, *more)

@@ -95,12 +95,12 @@ def _private(
 
 def _chain(data: DataSet, known: list[IntArray], epsilon: str, bits: Bits) -> tuple[CategoricalHMM, LearningEvent]:
     """A private Markov chain of the symbols themselves, as a model whose states can be seen."""
-    model, event = fit_chain(known, data.symbols, epsilon, data.length, bits=bits)
+    model, event = fit_chain(known, data.symbols, epsilon, data.length, initial="occupancy", bits=bits)
     return _seen(model), event
 
 
 def _ordinary_chain(data: DataSet, known: list[IntArray]) -> CategoricalHMM:
-    return _seen(MarkovModel.fit(known, data.symbols, smoothing=1.0))
+    return _seen(MarkovModel.fit(known, data.symbols, smoothing=1.0, initial="occupancy"))
 
 
 def _seen(model: MarkovModel) -> CategoricalHMM:

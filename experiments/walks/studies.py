@@ -64,6 +64,7 @@ class Fold:
             max_speed=rules.fitted_at_most,
             smoothing=smoothing,
             smoothing_support="neighbours" if smoothing else None,
+            initial="occupancy",
         )
         space, grid = model.space, rules.grid
         assert isinstance(space, Grid)

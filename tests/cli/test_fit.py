@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 
 import numpy as np
+import pandas as pd
 import pytest
 
+import dphmm
 from dphmm.storage.models import load_model
 
 GRID = ("--grid", "1km", "--bbox", "10.0,50.0,10.056,50.036")
@@ -21,6 +23,42 @@ def test_the_model_knows_its_states_its_step_and_its_source(town):
     assert provenance["n_users"] == 12
     assert provenance["source"] == "people.csv"
     assert provenance["source_sha256"] == hashlib.sha256((town / "people.csv").read_bytes()).hexdigest()
+
+
+CASES = {"c1": "abc", "c2": "abc", "c3": "ac", "c4": "a"}
+
+
+@pytest.mark.parametrize(("more", "initial", "start"), [
+    ((), [1, 0, 0], "at"),
+    (("--initial", "occupancy"), [4 / 9, 2 / 9, 3 / 9], "before"),
+    (("--step", "1h"), [4 / 9, 2 / 9, 3 / 9], "before"),
+    (("--step", "1h", "--initial", "first"), [1, 0, 0], "before"),
+])  # fmt: skip
+def test_without_a_clock_a_model_begins_at_first_rows(tmp_path, run, more, initial, start):
+    rows = [(case, hour, name) for case, names in CASES.items() for hour, name in enumerate(names)]
+    lines = [f"{case},2026-01-01T0{hour}:00:00Z,{name}\n" for case, hour, name in rows]
+    if "--step" not in more:
+        lines = [f"{case},{hour},{name}\n" for case, hour, name in rows]
+    (tmp_path / "log.csv").write_text(f"user,{'t' if '--step' in more else 'step'},state\n" + "".join(lines))
+    line = ("fit", tmp_path / "log.csv", "--state-column", "state", *more)
+    run(*line, "-o", tmp_path / "m.npz")
+    model = load_model(tmp_path / "m.npz")
+    assert model.initial == pytest.approx(initial) and model.start == start
+    # With privacy whoever has one row alone counts where first rows do, and the noise is made for that.
+    (tmp_path / "names.csv").write_text("state\na\nb\nc\n")
+    private = ("--epsilon", 1, "--max-length", 4, "--states-file", tmp_path / "names.csv", "--seed", 3)
+    run(*line, *private, "-o", tmp_path / "p.npz")
+    learned, given = load_model(tmp_path / "p.npz"), dict(zip(more[::2], more[1::2], strict=True))
+    options = {"initial": given.get("--initial"), "step": 3600 if "--step" in given else None}
+    counted = [["abc".index(name) for name in names] for names in CASES.values() if len(names) > 1 or initial[0] == 1]
+    owners = range(len(counted))
+    again = dphmm.MarkovModel.fit_private(
+        counted, 3, 1, 4, owners=owners, space=learned.space, bits=dphmm.ReplayBits(3), **options
+    )
+    assert learned.digest == again.digest and learned.start == start
+    table = pd.read_csv(tmp_path / "log.csv")
+    public = {"epsilon": 1, "max_length": 4, "bits": dphmm.ReplayBits(3), **options}
+    assert dphmm.fit(table, learned.space, **public).digest == learned.digest
 
 
 def test_the_summary_counts_and_warns(town, tmp_path, run, one_json):

@@ -387,10 +387,10 @@ def test_a_record_that_contradicts_itself_is_refused_before_anything_is_drawn(le
 def test_what_was_published_is_told(learned, tmp_path, run, one_json, by_name):
     fit = run("fit", learned / "visits.csv", "-o", tmp_path / "m.npz", *by_name, "--json")
     published = one_json(fit)["published"]
-    assert [(part["noise"], part["sensitivity"], part["scale"]) for part in published] == [("laplace", "19", "19")]
+    assert [(part["noise"], part["sensitivity"], part["scale"]) for part in published] == [("laplace", "20", "20")]
     account = run("account", "--model", tmp_path / "m.npz").stdout
     for said in (fit.stderr, account):
-        assert f"{published[0]['name']}: laplace noise, L1 sensitivity 19, scale 19" in said
+        assert f"{published[0]['name']}: laplace noise, L1 sensitivity 20, scale 20" in said
     model = one_json(run("account", "--model", tmp_path / "m.npz", "--json"))["model"]
     assert model["published"] == published
 

@@ -284,7 +284,8 @@ def test_the_target_on_check_ins(data_folder, tmp_path, run, one_json):
     A release finds that by itself.
     """
     data = data_folder / "gowalla_la.parquet"
-    run("fit", data, "-o", tmp_path / "m.npz", "--grid", "890m", "--bbox=-118.6,33.7,-117.9,34.3", "--smoothing", ".1")
+    cells = ("--grid", "890m", "--bbox=-118.6,33.7,-117.9,34.3", "--smoothing", ".1", "--initial", "occupancy")
+    run("fit", data, "-o", tmp_path / "m.npz", *cells)
     for name, more in (("joined", ()), ("merged", ("--merge-lonely",))):
         run("policy", "radius", tmp_path / "m.npz", "--radius", "1km", "-o", tmp_path / f"{name}.json", *more)
     errors = {

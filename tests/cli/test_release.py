@@ -214,7 +214,8 @@ def test_a_cost_far_above_epsilon_is_told_of(tmp_path, run, release_of):
     rows = "".join(f"a,{state}\n" for state in (*range(30), *range(30)))
     (tmp_path / "rows.csv").write_text("user,state\n" + rows)
     model, policy = tmp_path / "model.npz", tmp_path / "policy.json"
-    run("fit", tmp_path / "rows.csv", "-o", model, "--state-column", "state", "--smoothing", "1")
+    states = ("--state-column", "state", "--smoothing", "1", "--initial", "occupancy")
+    run("fit", tmp_path / "rows.csv", "-o", model, *states)
     run("policy", "radius", model, "-o", policy, "--radius", "1")
     assert "the cost of the first step is 29 epsilon" in run("inspect", model, "--policy", policy).stderr
     arguments = release_of(tmp_path, tmp_path, "rows.csv", "policy.json")

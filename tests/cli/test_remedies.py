@@ -127,7 +127,7 @@ def test_an_argument_and_a_command_of_a_group_are_named_too(town, tmp_path, run)
 def test_exposed_states_say_whether_they_are_joined(tmp_path, run):
     (tmp_path / "rows.csv").write_text("user,state\n" + "".join(f"a,{name}\n" for name in "abcabcacb"))
     (tmp_path / "answers.csv").write_text("state,answer\na,0\nb,1\nc,9\n")
-    names = ("--state-column", "state", "--answers", tmp_path / "answers.csv")
+    names = ("--state-column", "state", "--answers", tmp_path / "answers.csv", "--initial", "occupancy")
     run("fit", tmp_path / "rows.csv", "-o", tmp_path / "m.npz", *names)
     (tmp_path / "edges.csv").write_text("source,target\na,b\n")
     run("policy", "edges", tmp_path / "m.npz", "--graph", tmp_path / "edges.csv", "-o", tmp_path / "p.json")

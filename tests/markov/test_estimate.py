@@ -59,7 +59,11 @@ def test_fit_is_the_definition(case, smooth, min_count):
             assert (stored[i, j] > 0) == (expected[i][j] > 0)
             assert stored[i, j] == pytest.approx(float(expected[i][j]), rel=1e-15)
     seen = Counter(state for sequence in sequences for state in sequence)
-    assert model.initial == pytest.approx([seen[i] / seen.total() for i in range(n)], rel=1e-15)
+    firsts = Counter(sequence[0] for sequence in sequences)
+    assert model.initial == pytest.approx([firsts[i] / firsts.total() for i in range(n)], rel=1e-15)
+    timed, _ = fit(sequences, n, smooth, min_count=min_count, step=60)
+    assert timed.initial == pytest.approx([seen[i] / seen.total() for i in range(n)], rel=1e-15)
+    assert (model.start, timed.start) == ("at", "before")
     left = {a for a, _ in kept}
     assert report.n_sequences == len(sequences)
     assert report.n_visited == len(seen)
@@ -117,8 +121,9 @@ def test_initial_kinds():
     assert by_kind["occupancy"].initial.tolist() == [3 / 8, 3 / 8, 2 / 8, 0]
     assert by_kind["first"].initial == pytest.approx([2 / 3, 1 / 3, 0, 0])
     assert by_kind["uniform"].initial.tolist() == [0.25] * 4
-    # The first rows are t = 0: what is possible at t = 1 includes every second row.
-    first = by_kind["first"]
+    assert [model.start for model in by_kind.values()] == ["before", "at", "before"]
+    # With a step the first rows are t = 0: what is possible at t = 1 includes every second row.
+    first = fit(sequences, 4, initial="first", step=60)[0]
     assert first.start == "before"
     assert first.reach(first.support_at_start)[[1, 2, 0]].all()
 

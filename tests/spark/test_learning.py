@@ -30,7 +30,7 @@ UNREAD = Unread(user="LongType", step="LongType", state="LongType")
 
 def in_process(rows, **options):
     """`MarkovModel.fit_private` of the same sequences."""
-    sequences, owners = sequences_of(rows, 1 if options.get("initial") == "first" else 2)
+    sequences, owners = sequences_of(rows, 1 if options.get("initial", "first") == "first" else 2)
     return dphmm.MarkovModel.fit_private(sequences, N, owners=owners, space=SPACE, bits=ReplayBits(5), **options)
 
 

@@ -128,7 +128,7 @@ def _fitted(
 def _counting(given: dict[str, Any]) -> dict[str, Any]:
     return {
         "smoothing": finite_number("0" if given["smoothing"] is None else given["smoothing"], "--smoothing"),
-        "initial": given["initial"] or "occupancy",
+        "initial": given["initial"],
         "min_count": 1 if given["min_count"] is None else given["min_count"],
         "all_cells": bool(given["all_cells"]),
         "merge_rare": given["merge_rare"],
@@ -169,7 +169,7 @@ def fit_private(path: Path, given: Mapping[str, Any], console: Console) -> int:
     console.say([("noise", _noise_words(space, noise, _mask(given, space)))])
     with console.progress("fit") as progress:
         # A sequence of one row has no move; where it matters which row comes first it counts.
-        shortest = 1 if given["initial"] == "first" else 2
+        shortest = 1 if noise["initial"] == "first" else 2
         records, rejected = records_of(path, given, space, timing, given["state_column"], shortest)
         if progress is not None:
             progress(1, 2)
@@ -220,10 +220,12 @@ def _learned(
 
 
 def _noise(given: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    from dphmm.markov.stochastic import beginning
+
     smoothing = "1" if given["smoothing"] is None else given["smoothing"]
     return {
         **caps_of(given),
-        "initial": given["initial"] or "occupancy",
+        "initial": beginning(given["initial"], given["step"])[0],
         "smoothing": finite_number(smoothing, "--smoothing"),
         "source": path.name,
     }
@@ -328,7 +330,11 @@ _CHAIN = (
         help="Added to the count of every pair of states; without --epsilon, on a grid, of neighbouring cells.  "
         "[default: 0; with --epsilon 1]",
     ),
-    click.option("--initial", type=click.Choice(["occupancy", "first", "uniform"]), help="[default: occupancy]"),
+    click.option(
+        "--initial",
+        type=click.Choice(["occupancy", "first", "uniform"]),
+        help="Where the model begins: as all rows, or as first rows.  [default: first; with --step occupancy]",
+    ),
     click.option(
         "--max-speed",
         metavar="SPEED",

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from dphmm._checks import one_of, whole
+from dphmm._checks import whole
 from dphmm.errors import InvalidInput
-from dphmm.markov.stochastic import ModelParts, canonical, divided, many, row_sums, some
+from dphmm.markov.stochastic import ModelParts, beginning, canonical, divided, many, row_sums, some
 from dphmm.types import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -237,7 +237,7 @@ def estimate(
     sequences: Iterable[Any],
     n_states: int,
     smoothing: float = 0.0,
-    initial: str = "occupancy",
+    initial: str | None = None,
     min_count: int = 1,
     *,
     smoothing_support: Any = None,
@@ -249,7 +249,7 @@ def estimate(
     unseen: float | None = None,
 ) -> tuple[ModelParts, FitReport]:
     """What `dphmm.markov.fit` makes a model from, and its report; parameters and errors as there."""
-    one_of(initial, ("occupancy", "first", "uniform"), "initial")
+    initial, start = beginning(initial, step)
     amount = pseudo_count(_number(smoothing), smoothing)
     whole(n_states, "n_states", 2)
     flat = flatten(sequences, n_states)
@@ -279,7 +279,7 @@ def estimate(
         "counts": asdict(report) | {"never_left": len(report.never_left)},
     }
     transition = divided(complete, row_sums(complete))
-    return ModelParts(_initial(flat, n_states, initial), transition, space, step, provenance), report
+    return ModelParts(_initial(flat, n_states, initial), transition, space, step, provenance, start=start), report
 
 
 def count_transitions(flat: FlatSequences, n: int) -> Any:

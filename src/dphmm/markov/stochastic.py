@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dphmm._cached import cached_property
-from dphmm._checks import finite_number
+from dphmm._checks import finite_number, one_of
 from dphmm.errors import InvalidInput
 from dphmm.types import BoolArray, FloatArray, IntArray
 
@@ -64,6 +64,23 @@ class ModelParts(NamedTuple):
     step: int | None
     provenance: dict[str, Any]
     jump: float | None = None
+    start: str = "before"
+
+
+#: What the initial distribution of a fit is of.
+INITIALS = ("occupancy", "first", "uniform")
+
+
+def beginning(initial: str | None, step: object) -> tuple[str, str]:
+    """What the initial distribution of a fit is of, and its ``start``: whether that is "before" or "at" the first step.
+
+    Without a time step a release begins where a sequence does, and so does the model, unless ``initial`` is given.
+    Raises InvalidInput for another ``initial``.
+    """
+    if initial is None:
+        initial = "first" if step is None else "occupancy"
+    one_of(initial, INITIALS, "initial")
+    return initial, "at" if step is None and initial == "first" else "before"
 
 
 def checked_step(step: object) -> int | None:

@@ -30,7 +30,7 @@ def fit(
     sequences: Iterable[Any],
     n_states: int,
     smoothing: float = 0.0,
-    initial: str = "occupancy",
+    initial: str | None = None,
     min_count: int = 1,
     **options: Any,
 ) -> tuple[MarkovModel, FitReport]:
@@ -42,13 +42,12 @@ def fit(
     smoothing : pseudo-count added to every pair of states: everything becomes possible.
     smoothing_support : the pairs to smooth instead of all: "neighbours" on a grid, or a mask (N, N). Required
         above 3,000 states.
-    initial : of t = 0, as the model starts "before" the first release.
-        "occupancy": how often each state occurs at all; every visited state is possible at t = 0, and one
-        only ever seen at the start of sequences is not possible at t = 1. Needs no shift.
-        "first": how often each begins a sequence. The first row of every sequence is taken as t = 0, the
-        state its first transition leaves, so releases are expected to begin one step after where these
-        sequences begin.
-        "uniform": every state alike, visited or not.
+    initial : "first" by default where there is no ``step``, else "occupancy".
+        "first": how often each begins a sequence. Without a step it is of t = 1, the first release: the model's start
+        is "at". With one it is of t = 0: releases are expected to begin one step after where these sequences begin.
+        "occupancy": how often each state occurs at all, taken as of t = 0: the model's start is "before". Every visited
+        state is possible then, and one only ever seen at the start of sequences is not possible at t = 1.
+        "uniform": every state alike at t = 0, visited or not.
     min_count : transitions seen fewer times are dropped, before smoothing.
     n_users, source, source_sha256 : how many people the sequences are of, and which file they came from.
         Kept in the provenance; who the people are is not, hashed or otherwise: `dphmm.storage.models.save_people`
@@ -113,7 +112,7 @@ def fit_trajectories(
     step: int | None = None,
     smoothing: float = 0.0,
     smoothing_support: Any = None,
-    initial: str = "occupancy",
+    initial: str | None = None,
     max_speed: object = None,
     min_count: int = 1,
     hold: int = 0,

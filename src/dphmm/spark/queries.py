@@ -24,6 +24,7 @@ from dphmm.dependent._records import MICROSECONDS, by_place, other_state
 from dphmm.errors import InvalidInput
 from dphmm.markov.private.planned import PlannedFit
 from dphmm.markov.private.sensitivity import Caps
+from dphmm.markov.stochastic import beginning
 from dphmm.spark.counting import (
     INTEGERS,
     MOMENTS,
@@ -245,7 +246,7 @@ def fit_private(
     neighbours: str = "add-remove",
     max_sequences: int = 1,
     mask: Any = None,
-    initial: str = "occupancy",
+    initial: str | None = None,
     smoothing: float = 1.0,
     projection: str = "simplex",
     bits: Bits | None = None,
@@ -260,7 +261,7 @@ def fit_private(
     ledger : holds the model and its loss before the model is returned; the loss counts for every person of it.
     event_id : the id of this fit there. The same id gives the stored model, whatever the frame is, and draws nothing.
     epsilon, max_length, neighbours, max_sequences, mask, initial, smoothing, projection, bits, step, source :
-        as in `dphmm.markov.private.fit_chain`. Where ``initial`` is "first", sequences of one row count too.
+        as in `dphmm.markov.private.fit_chain`. Where it begins at first states, sequences of one row count too.
 
     Under the same words it is the model that `dphmm.MarkovModel.fit_private` learns from the same sequences. Public
     options are checked, and caps of the ledger kept, before any job starts; no transaction is open while a job runs.
@@ -290,7 +291,7 @@ def fit_private(
         step=step,
         source=source,
     )
-    roles, shortest = Roles.of(frame, space, columns), 1 if initial == "first" else 2
+    roles, shortest = Roles.of(frame, space, columns), 1 if beginning(initial, step)[0] == "first" else 2
     model = fit_counts_once(
         ledger,
         event_id,

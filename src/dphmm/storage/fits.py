@@ -50,7 +50,7 @@ def fit(
     step: object = None,
     max_speed: object = DEFAULT_SPEED,
     smoothing: float | None = None,
-    initial: str = "occupancy",
+    initial: str | None = None,
     min_count: int = 1,
     all_cells: bool = False,
     merge_rare: int | None = None,
@@ -78,7 +78,8 @@ def fit(
     max_speed : rows that cannot be reached at this speed are left out, where rows have places and times; None: none.
     smoothing : added to the counts of moves, on a grid of those to the same and neighbouring cells, else of all pairs;
         by default 0, with epsilon 1, on all pairs that get noise.
-    initial, min_count, merge_rare, gap, spelling : as `dphmm fit` has them.
+    initial : where the model begins: by default at "first" rows without a ``step``, else at the "occupancy" of all.
+    min_count, merge_rare, gap, spelling : as `dphmm fit` has them.
     epsilon : the privacy loss of the whole fit. max_length, max_sequences, neighbours, moves go with it, as ``dphmm
         fit --epsilon`` has them: so many steps of so many sequences of a person count.
     bits : the noise; by default the system's. Replayable bits are for tests, and promise nothing.
@@ -107,11 +108,15 @@ def fit(
     width = None if step is None else parse_duration(step, "step")
     if epsilon is not None:
         plain = {"min_count": min_count != 1, "all_cells": all_cells, "merge_rare": merge_rare is not None}
+        # It loads much more than it takes to split people.
+        from dphmm.markov.stochastic import beginning
+
         _refuse(plain, "it with epsilon", "no such choice: it would show what is in the table")
         caps = {"max_sequences": max_sequences, "neighbours": neighbours, "initial": initial, "admit": admit}
         added = 1.0 if smoothing is None else finite_number(smoothing, "smoothing")
         most = whole(max_length, "max_length", 1)
-        records = _records(table, space, width, max_speed, gap, most, initial, spelling)
+        begins = beginning(initial, width)[0]
+        records = _records(table, space, width, max_speed, gap, most, begins, spelling)
         return _learned(records, space, epsilon, most, moves, step=width, smoothing=added, bits=bits, **caps)
     others = {"max_length": max_length is not None, "moves": moves is not None, "max_sequences": max_sequences != 1}
     others |= {"neighbours": neighbours != "add-remove", "bits": bits is not None, "admit": admit is not None}

@@ -63,7 +63,7 @@ class TestTheVector:
     @pytest.mark.parametrize("data", [[], [[0, 1]], [[0, 1], [2, 2, 2]], DATA])
     def test_caps_are_not_taken_from_the_data(self, data):
         _, event = fit_chain(data, 3, 1, 9)
-        assert event.max_length == 9 and event.parts[0].scale == 8
+        assert event.max_length == 9 and event.parts[0].scale == 9
 
     @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
     def test_cells_that_nobody_is_in_get_noise_like_all_others(self, noise):

@@ -64,7 +64,7 @@ def test_capped_counts_get_noise_of_the_stated_scale(released, initial, neighbou
 def test_the_result_is_a_function_of_the_noisy_table(monkeypatch):
     table = NoisyTable(np.array([3.0, -2.0, 7.0, 1.0, 0.0, 5.0, -9.0, -1.0, -4.0]), 2.0)
     monkeypatch.setattr(planned, "release", lambda *_: table)
-    models = [fit(data)[0] for data in (DATA, [], [[2, 2, 2]] * 50)]
+    models = [fit(data, initial="occupancy")[0] for data in (DATA, [], [[2, 2, 2]] * 50)]
     assert len({model.digest for model in models}) == 1
     assert len({json.dumps(model.provenance) for model in models}) == 1
 
@@ -84,12 +84,31 @@ def test_without_noise_worth_the_name_it_is_the_estimate():
     for sequence in data:
         for _ in range(19):
             sequence.append(int(source.choice(4, p=truth[sequence[-1]])))
-    model, _ = fit(data, 4, 100, 20, smoothing=0)
-    plain = dphmm.MarkovModel.fit(data, 4)
+    model, _ = fit(data, 4, 100, 20, smoothing=0, initial="occupancy")
+    plain = dphmm.MarkovModel.fit(data, 4, initial="occupancy")
     assert np.abs(model.transition.toarray() - plain.transition.toarray()).max() < 2e-3
     assert np.abs(model.initial - plain.initial).max() < 0.02
-    first, _ = fit(data, 4, 100, 20, smoothing=0, initial="first")
+    first, _ = fit(data, 4, 100, 20, smoothing=0)
     assert first.initial[0] > 0.99
+
+
+@pytest.mark.parametrize(
+    ("given", "initial", "start", "sensitivity"),
+    [
+        ({}, "first", "at", 4),
+        ({"initial": "first"}, "first", "at", 4),
+        ({"initial": "occupancy"}, "occupancy", "before", 3),
+        ({"step": 60}, "occupancy", "before", 3),
+        ({"step": 60, "initial": "first"}, "first", "before", 4),
+    ],
+)
+def test_without_a_step_it_begins_at_first_states_and_the_noise_is_made_for_them(
+    released, given, initial, start, sensitivity
+):
+    model, event = fit(**given)
+    assert (model.provenance["initial"], model.start) == (initial, start)
+    assert event.parts[0].sensitivity == sensitivity == released[0][1].sensitivity
+    assert len(released[0][0]) == (12 if initial == "first" else 9)
 
 
 def test_relabelled_states_give_a_relabelled_model_but_for_the_noise(monkeypatch):

@@ -36,8 +36,9 @@ def fit_chain(
     owners, max_sequences : whose each sequence is, and how many of an owner's are kept, the first ones.
     mask : the public pairs of states that can follow each other: None for all (up to 3,000 states), "neighbours" on
         a grid, or a matrix (N, N) whose non-zeros they are. Every one gets noise; all others get probability 0.
-    initial : "occupancy", from the noisy transitions; "first", from how often each state begins a sequence, noised
-        together with them; "uniform".
+    initial : "first", from how often each state begins a sequence, noised together with the transitions: the default
+        where there is no ``step``, and then of the first step (the model's start is "at"); "occupancy", from the noisy
+        transitions, the default with a step; "uniform".
     smoothing : pseudo-count added to every pair of the mask after the noise.
     projection : how negative counts go: "simplex" or "clamp".
     source : recorded in the provenance: public. Nothing else about the data is.

@@ -32,14 +32,12 @@ from dphmm.markov.private.release import (
 )
 from dphmm.markov.private.sensitivity import Caps, kept_records, unit_of
 from dphmm.markov.private.transition_counts import TransitionCounts, counts_of
-from dphmm.markov.stochastic import ModelParts, check_space, checked_step, with_data
+from dphmm.markov.stochastic import ModelParts, beginning, check_space, checked_step, with_data
 from dphmm.samplers.entropy import default_bits, is_secure
 from dphmm.types import Bits, Exact, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from dphmm.states.space import StateSpace
-
-INITIALS = ("occupancy", "first", "uniform")
 
 
 def learn(
@@ -80,7 +78,7 @@ class PlannedFit:
         unit: str,
         *,
         mask: Any = None,
-        initial: str = "occupancy",
+        initial: str | None = None,
         smoothing: float = 1.0,
         projection: str = "simplex",
         bits: Bits | None = None,
@@ -90,7 +88,9 @@ class PlannedFit:
     ) -> None:
         n = self.n_states = whole(n_states, "n_states", 2, 2**31 - 1)
         total = exact_epsilon(epsilon)
-        self._first = one_of(initial, INITIALS, "initial") == "first"
+        initial, self._start = beginning(initial, step)
+        #: Counts of first states are published too, for which the noise is larger.
+        self._first = initial == "first"
         one_of(projection, PROJECTIONS, "projection")
         pseudo = pseudo_count(finite_number(smoothing, "smoothing"), smoothing)
         self._pairs = _pairs(mask, n, space)
@@ -133,7 +133,7 @@ class PlannedFit:
         exact = masked(counts, pairs, self._first)
         table = release(exact, part, 0, self._bits)
         initial, transition = _made(table, pairs, *self._options)
-        return ModelParts(initial, transition, self._space, self._step, self._provenance)
+        return ModelParts(initial, transition, self._space, self._step, self._provenance, start=self._start)
 
     def _check(self, counts: TransitionCounts) -> None:
         event = self.event
