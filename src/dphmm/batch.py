@@ -97,7 +97,10 @@ class BatchReport:
 
 
 class Batch:
-    """The releases of many subjects under the same public choices; see `release_many` for the parameters."""
+    """The releases of many subjects under the same public choices; see `release_many` for the parameters.
+
+    One thread at a time may use a batch, which counts what it did; batches of several threads may share a ledger.
+    """
 
     def __init__(
         self,

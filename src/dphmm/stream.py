@@ -64,6 +64,8 @@ class Stream:
     ``not_asked`` counts lines that a schedule left out now: their answer has no z.
     ``same_step`` counts lines that another line of their user and bin replaced. ``outside`` is for the data owner
     alone: lines answered now whose place or name is in no state.
+
+    One thread at a time may use a stream, and take lines in their order.
     """
 
     batch: Batch

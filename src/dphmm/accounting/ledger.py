@@ -66,7 +66,10 @@ State = TypeVar("State")
 
 
 class Transaction(Protocol):
-    """All or nothing, and nothing of it may be shown before it has committed."""
+    """All or nothing, and nothing of it may be shown before it has committed.
+
+    The thread that began it uses it.
+    """
 
     def open_session(self, header: SessionHeader) -> None:
         """Record a session if it is new.
@@ -177,6 +180,8 @@ class Ledger(Protocol):
     """Where releases are facts. All reads show what has been committed, never an open transaction.
 
     ``spelling``: by which rule names are of one person (`dphmm.accounting.person.SPELLINGS`).
+
+    Threads may share a ledger: of its transactions one is open at a time, and the others wait for it.
     """
 
     spelling: str

@@ -113,7 +113,10 @@ class _Steps:
 
 
 class MemoryLedger:
-    """The ledger's promises without its file: same refusals, same replays, same rollback. See ``Ledger``."""
+    """The ledger's promises without its file: same refusals, same replays, same rollback. See ``Ledger``.
+
+    Threads may share it, processes may not: a forked child is refused.
+    """
 
     def __init__(self, spelling: str = "same") -> None:
         self.spelling, self._key_of = spelling, key_by(spelling)

@@ -107,6 +107,8 @@ class CategoricalHMM(Estimator):
 
     ``X`` is an integer array (m,) or (m, 1) with ``lengths`` of its sequences, or a list of sequences. An observation
     that is impossible under the model is an InvalidInput naming sequence and position. Nothing here is private.
+
+    A fit sets the attributes, so one thread at a time may fit; threads may share a model that is fitted.
     """
 
     startprob_: FloatArray
