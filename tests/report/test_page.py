@@ -645,7 +645,7 @@ def test_the_axis_that_people_share_has_its_hours_and_midnights_between():
         # From 5 May 2024, 4:00 on, a row an hour.
         rows = SimpleNamespace(time=1_714_881_600 + 3600 * np.arange(hours), step=np.arange(hours))
         made = SimpleNamespace(model=SimpleNamespace(step=3600))
-        content = SimpleNamespace(report=SimpleNamespace(rows=rows, made=made, zone=0))
+        content = SimpleNamespace(report=SimpleNamespace(rows=rows, made=made, local=int))
         return Content.shared_ticks(content, [SimpleNamespace(rows=np.arange(hours))], hours)
 
     assert ticks(20) == [(0.0, "4:00"), (20.0, "23:00")]

@@ -564,7 +564,8 @@ def ledger_rows(ledger: Ledger, users: list[str]) -> dict[str, Any]:
         told = [None if cap is None else str(cap) for cap in (caps.epsilon, caps.cost)]
         accounts.append([user, str(spent.epsilon), ceil(Fraction(spent.cost) * NANO), *told])
     named = {"kind": "rows of a dphmm ledger", "spelling": ledger.spelling, "unicode": UNICODE}
-    return {**named, "sessions": sessions, "releases": releases, "accounts": accounts}
+    blocks = [[user, *bounds] for user in users for bounds in ledger.blocks(user)]
+    return {**named, "sessions": sessions, "releases": releases, "accounts": accounts, "blocks": blocks}
 
 
 def require_right(
@@ -632,6 +633,7 @@ _OF_A_PART = (
     "epsilon",
     "chosen steps",
     "sums",
+    "days",
     "promise",
     "schedule",
     "times",

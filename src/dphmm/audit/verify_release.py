@@ -29,6 +29,7 @@ import sys
 import unicodedata
 import zipfile
 import zlib
+import zoneinfo
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -42,6 +43,10 @@ from typing import Any, NamedTuple
 
 FORMAT = 3
 NANO = 10**9
+#: A zone by its name, and no offset from UTC.
+ZONE_NAME = "(?!posix/|right/)[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+){1,2}"
+#: Hours of a file's time in which clocks are looked at one by one for when they are put forward or back.
+MOST_HOURS = 2 * 10**6
 SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86400}
 MAPS = ("grid", "h3", "zones")
 #: Degrees may differ by rounding.
@@ -539,12 +544,13 @@ MEMBERS: dict[str, Any] = {
         "steps": _LENGTH,
         "window": _LENGTH,
         "per": (int, re.compile("[0-9]{1,9}(s|min|h|d)"), None),
-        "zone": re.compile("[+-][0-9]{2}:[0-9]{2}"),
+        "zone": re.compile(f"[+-][0-9]{{2}}:[0-9]{{2}}|{ZONE_NAME}"),
         "couples": (True, "unknown"),
     },
     "schedule?": {
         "name": ("planned", "paced"),
-        "at": re.compile("[0-9]{1,16}(-[0-9]{1,16})?(,[0-9]{1,16}(-[0-9]{1,16})?)*"),
+        "at?": re.compile("[0-9]{1,16}(-[0-9]{1,16})?(,[0-9]{1,16}(-[0-9]{1,16})?)*"),
+        "hours?": [re.compile("([01][0-9]|2[0-3]):[0-5][0-9]")],
         "spreads": [(float, int)],
         "releases": int,
         "not_asked": int,
@@ -633,6 +639,103 @@ def clock(stated: dict[str, Any]) -> tuple[int, int]:
         raise Unknown(f"a block of {str(stated.get('per'))[:40]} by the clock {str(stated.get('zone'))[:40]}")
     ahead = int(zone[2]) * 3600 + int(zone[3]) * 60
     return int(number[1]) * SECONDS[number[2]], -ahead if zone[1] == "-" else ahead
+
+
+def is_local(stated: Mapping[str, Any]) -> bool:
+    """Whether blocks are days of clocks that are put forward and back."""
+    return isinstance(stated.get("per"), str) and re.fullmatch(ZONE_NAME, str(stated.get("zone"))) is not None
+
+
+def zone_table(name: str) -> str:
+    """Which zone table this machine has a zone of."""
+    for folder in map(Path, zoneinfo.TZPATH):
+        if (folder / name).is_file():
+            for note in ("tzdata.zi", "+VERSION"):
+                if (folder / note).is_file():
+                    with (folder / note).open(encoding="utf-8", errors="replace") as opened:
+                        return f"zone table {opened.readline(64).removeprefix('# version').strip()} of this system"
+            return "zone table of this system, which does not say its version"
+    for place in (Path(folder) / "tzdata" / "__init__.py" for folder in sys.path):
+        if place.is_file():
+            version = re.search(
+                'IANA_VERSION = "([0-9a-z]{1,10})"', place.read_text(encoding="utf-8", errors="replace")
+            )
+            return f"zone table {version[1] if version else 'of no known version'} of the package tzdata"
+    return "zone table that does not say its version"
+
+
+class Clock:
+    """What clocks of a zone show between two moments, in seconds since 1970 UTC, and when their days begin.
+
+    ``parts``: from when to when they are how far ahead of UTC. Of a zone by name they are read once an hour, and
+    a change is narrowed down to the second. A day begins when clocks first show its date, or a later one.
+    """
+
+    def __init__(self, zone: str, first: int, last: int) -> None:
+        first, last = first - 4 * 86400, last + 4 * 86400
+        if re.fullmatch(ZONE_NAME, zone) is None:
+            _, ahead = clock({"per": "1d", "zone": zone})
+            self.parts, self.table = [(first, last, ahead)], "an offset from UTC"
+        else:
+            self.parts, self.table = self._read(zone, first, last), zone_table(zone)
+        begins: dict[int, int] = {}
+        for begin, end, ahead in self.parts:
+            for day in range((begin + ahead) // 86400, (end - 1 + ahead) // 86400 + 1):
+                begins[day] = min(begins.get(day, end), max(begin, day * 86400 - ahead))
+        self.begins, following = dict[int, int](), last
+        for day in range(max(begins), min(begins) - 1, -1):
+            self.begins[day] = following = min(begins.get(day, following), following)
+
+    @staticmethod
+    def _read(zone: str, first: int, last: int) -> list[tuple[int, int, int]]:
+        if (last - first) // 3600 > MOST_HOURS:
+            raise Unknown(f"days of {zone[:40]} over {(last - first) // 86400:,} days", "blocks")
+        epoch = datetime(1970, 1, 1, tzinfo=UTC)
+        try:
+            rules = zoneinfo.ZoneInfo(zone)
+
+            def ahead(moment: int) -> int:
+                offset = (epoch + timedelta(seconds=moment)).astimezone(rules).utcoffset()
+                return 0 if offset is None else offset // timedelta(seconds=1)
+
+            changes = [first]
+            for hour in range(first, last, 3600):
+                if ahead(hour) != ahead(hour + 3600):
+                    before, after = hour, hour + 3600
+                    while after - before > 1:
+                        middle = (before + after) // 2
+                        before, after = (middle, after) if ahead(middle) == ahead(hour) else (before, middle)
+                    changes.append(after)
+            return [(begin, end, ahead(begin)) for begin, end in pairwise([*changes, last])]
+        except (LookupError, OSError, OverflowError, ValueError):
+            raise Unknown(f"days of {zone[:40]}: this machine's zone table has none", "blocks") from None
+
+    def starts(self, seconds: int, days: int) -> list[int]:
+        """In which bins of ``seconds`` blocks of so many days begin, ascending."""
+        return sorted({-(-begin // seconds) for day, begin in self.begins.items() if day % days == 0})
+
+    def shows(self, hour: str, seconds: int) -> list[int]:
+        """The bins that begin when clocks show a time of day, or next, ascending."""
+        second = int(hour[:2]) * 3600 + int(hour[3:]) * 60
+        return sorted(
+            -(-moment // seconds)
+            for begin, until, ahead in self.parts
+            for day in range((begin + ahead) // 86400, (until - 1 + ahead) // 86400 + 1)
+            if begin <= (moment := day * 86400 + second - ahead) < until
+        )
+
+
+def beside(block: tuple[int, int], number: int, stored: Sequence[tuple[int, int]]) -> tuple[int, int]:
+    """The block that a bin is in where some are stored: a stored one, or the part of its own that lies between them."""
+    first, end = block
+    for begin, until in stored:
+        if begin <= number < until:
+            return begin, until
+        if until <= number:
+            first = max(first, until)
+        if begin > number:
+            end = min(end, begin)
+    return first, end
 
 
 def in_text(value: Fraction | float) -> str:
@@ -1387,6 +1490,7 @@ class Checker:
             ("epsilon", self.epsilons),
             ("chosen steps", self.chosen_steps),
             ("sums", self.sums),
+            ("days", self.local_days),
             ("promise", self.promise),
             ("promise of the ledger", self.kept_promise),
             ("couples", self.couples),
@@ -1753,8 +1857,83 @@ class Checker:
             near, wrong = abs(stated - largest) <= slack, f"stated {in_text(stated)}, and it is {in_text(largest)}"
             self.report.require(near, "sum of costs", f"{figure}, as stated (to 1e-9 a row)", wrong)
 
+    @cached_property
+    def _clock(self) -> Clock:
+        """The clock of the promise, around the times of all rows. Raises Unknown where there are none."""
+        stated = self.stated("sequence")
+        moments = [moment // 10**6 for moment in self.file.moments if moment is not None]
+        if not self.stated("model.step_seconds") or len(moments) < len(self.file):
+            raise Unknown("blocks are of a time, and rows have no times", "blocks")
+        longest = clock({**stated, "zone": None})[0]
+        return Clock(str(stated["zone"]), min(moments) - longest, max(moments) + longest)
+
+    @property
+    def _starts(self) -> list[int]:
+        """The bins in which blocks of days begin, by the zone table, ascending."""
+        days = clock({**self.stated("sequence"), "zone": None})[0] // 86400
+        return self._clock.starts(self.stated("model.step_seconds"), days)
+
+    @cached_property
+    def _bins(self) -> list[int]:
+        """The bin of each row since 1970. Raises Unknown for rows without times."""
+        seconds = self.stated("model.step_seconds")
+        if not seconds or None in self.file.moments:
+            raise Unknown("blocks are of a time, and rows have no times", "blocks")
+        return [(moment or 0) // (seconds * 10**6) for moment in self.file.moments]
+
+    @cached_property
+    def stored_blocks(self) -> dict[str, list[tuple[int, int]]]:
+        """The bounds of blocks of local days, in bins since 1970, that the ledger stored with answers, by person."""
+        stored: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        if isinstance(self.ledger, dict) or (self.ledger is not None and self.ledger.name.endswith(".json")):
+            rows = (self.ledger if isinstance(self.ledger, dict) else read_json(self.ledger)).get("blocks", [])
+        elif self.ledger is not None:
+            (rows,) = self._read('SELECT a.subject, b.first, b."end" FROM block b JOIN account a ON a.id = b.account')
+        else:
+            rows = []
+        for user, first, end in rows:
+            stored[self.person(user)].append((int(first), int(end)))
+        return {user: sorted(blocks) for user, blocks in stored.items()}
+
+    def _local_blocks(self) -> list[tuple[int, int]]:
+        """The block of each row, from which bin to which, by local days: as the ledger stored it, else by the table."""
+        bins, starts, stored = self._bins, self._starts, self.stored_blocks
+        places = {number: bisect_right(starts, number) for number in {*bins}}
+        known = {number: (starts[place - 1], starts[place]) for number, place in places.items()}
+        rows = zip(self.file.user, bins, strict=True)
+        return [beside(known[number], number, stored.get(self.person(user), ())) for user, number in rows]
+
+    def local_days(self) -> None:
+        """By which zone table days begin, and whether the ledger's bounds of days are bounds that may be."""
+        stated = self.stated("sequence")
+        if stated is None or not is_local(stated):
+            return
+        file, blocks = self.file, self._local_blocks()
+        lengths = sorted({end - first for first, end in blocks})
+        long = f"{lengths[0]:,} to {lengths[-1]:,}" if len(lengths) > 1 else f"{lengths[0]:,}"
+        told = f"{len(set(blocks)):,} blocks of days of {stated['zone']}, of {long} steps"
+        if self.ledger is None:
+            self.report.add(_TRUE, "days", f"{told}, by the {self._clock.table}")
+            return
+        odd = [
+            repr(self.people[key])
+            for key, own in self.stored_blocks.items()
+            if key in self.people and (any(a >= b for a, b in own) or any(a[1] > b[0] for a, b in pairwise(own)))
+        ]
+        if not self.report.require(not odd, "days", f"{told}, as the ledger has them", f"overlap: {some(odd)}"):
+            return
+        rows = zip(file.user, blocks, file.asked, strict=True)
+        stored = self.stored_blocks
+        odd = [repr(user) for user, block, asked in rows if asked and block not in stored.get(self.person(user), ())]
+        self.report.require_none(odd, "days", "each answer is in a day that the ledger has", "answers of no stored day")
+        starts = {*self._starts}
+        other = sum(not {first, end} <= starts for first, end in {*blocks})
+        self.report.add(_TRUE, "days", f"{other:,} of them are other days than by the {self._clock.table}")
+
     def _blocks(self, stated: dict[str, Any]) -> list[tuple[int, int]]:
         """The number of the block of each row, and its place in it, from 0, in steps. Raises Unknown."""
+        if is_local(stated):
+            return [(first, own - first) for (first, _), own in zip(self._local_blocks(), self._bins, strict=True)]
         if stated.get("steps") is not None:
             return [(0, step - 1) for step in self.file.step]
         length = stated.get("window") or stated.get("per")
@@ -1805,6 +1984,8 @@ class Checker:
 
     def _any_block_has_room(self, stated: dict[str, Any], room: Fraction) -> bool:
         """Whether a promise whose blocks are of a time may hold, wherever in a block the rows begin."""
+        if is_local(stated):
+            return True
         length, ahead = clock(stated)
         seconds, (units, parts), file = self.stated("model.step_seconds"), self._units, self.file
         whole = type(seconds) is int and seconds > 0 and length % seconds == ahead % seconds == 0
@@ -1839,12 +2020,18 @@ class Checker:
             key = self.person(user)
             if z is not None and key in self.kept:
                 spent[key].append((t, exact(epsilon)))
-        keeps = {key: self._keeps(self.kept[key].promise or {}, own) for key, own in spent.items()}
+        keeps = {key: self._keeps(key, self.kept[key].promise or {}, own) for key, own in spent.items()}
         over = [repr(self.people[key]) for key, kept in keeps.items() if not kept]
         self.report.require_none(over, "promise", "what the ledger has of them keeps it", "the ledger has more of")
 
-    @staticmethod
-    def _keeps(promise: Mapping[str, Any], spent: list[tuple[int, Fraction]]) -> bool:
+    def _keeps(self, key: str, promise: Mapping[str, Any], spent: list[tuple[int, Fraction]]) -> bool:
+        if is_local(promise):
+            sums, stored = defaultdict[tuple[int, int], Fraction](Fraction), self.stored_blocks.get(key, [])
+            for t, e in spent:
+                number = t + promise["origin"] - 1
+                # An answer in no stored day is an hour of its own, which `local_days` convicts.
+                sums[beside((number, number + 1), number, stored)] += e
+            return max(sums.values()) <= exact(promise["total"])
         late = promise.get("steps") is not None and max(spent)[0] > promise["steps"]
         return not late and most_within(promise, spent) <= exact(promise["total"])
 
@@ -1856,8 +2043,10 @@ class Checker:
             return due
         if type(stated["per"]) is int:
             return {**due, "passed": 0}
-        length, ahead = clock(stated)
         seconds, begins = self.stated("model.step_seconds"), first_step(kept)
+        if is_local(stated):
+            return {**due, "zone": stated["zone"], "step": seconds, "origin": begins}
+        length, ahead = clock(stated)
         if begins is None or not seconds or length % seconds or ahead % seconds:
             return None
         block = int(length // seconds)
@@ -1887,7 +2076,8 @@ class Checker:
         if stated is not None:
             due = {name: over[name] for name in ("total", "steps", "window", "per") if over.get(name) is not None}
             due |= {"zone": over["zone"]} if isinstance(over.get("per"), str) else {}
-            due |= {"schedule": stated["name"], "epsilon": self.stated("epsilon"), "at": stated["at"]}
+            due |= {"schedule": stated["name"], "epsilon": self.stated("epsilon")}
+            due |= {name: stated[name] for name in ("at", "hours") if name in stated}
             due |= {"spreads": stated["spreads"]} if stated["spreads"] else {}
         odd = [
             repr(user)
@@ -1904,24 +2094,31 @@ class Checker:
             wrong = f"{unasked} rows without an answer, and no schedule"
             self.report.require(not unasked, "schedule", "every row has an answer", wrong)
             return
-        named, work = set[int](), 0
-        for part in stated["at"].split(","):
+        if ("at" in stated) == ("hours" in stated):
+            self.report.add("wrong", "schedule", "steps and times of a day, or none of the two")
+            return
+        named, work, promise = set[int](), 0, self.stated("sequence") or {}
+        for part in stated["at"].split(",") if "at" in stated else ():
             first, _, last = part.partition("-")
             low, high = int(first), int(last or first)
             work += high - low + 1
             if not 0 < low <= high or work > MOST_NAMED:
                 raise Unknown(f"a schedule of {part[:40]}")
             named |= set(range(low, high + 1))
-        promise = self.stated("sequence") or {}
+        hours = stated.get("hours", [])
+        if hours and (promise.get("per") != "1d" or hours != sorted({*hours})):
+            self.report.add("wrong", "schedule", "times of a day that do not ascend, or in blocks that are no days")
+            return
         room = stated["releases"] * exact(self.stated("epsilon")) <= exact(promise["total"])
-        due = min(len(named), int(exact(promise["total"]) / exact(self.stated("epsilon"))))
+        due = min(len(named) + len(hours), int(exact(promise["total"]) / exact(self.stated("epsilon"))))
         wrong = f"room for {stated['releases']} answers in a block is stated, and it is {due}"
         self.report.require(stated["releases"] == due and room, "schedule", f"room for {due} answers in a block", wrong)
         right = (stated["name"] == "paced") == bool(stated["spreads"])
         self.report.require(right, "schedule", "spreads are those of its kind", "spreads, of another kind of schedule")
         blocks, odd, counts = self._blocks(promise), [], Counter[tuple[str, int]]()
+        timed = self._at_hours(promise, hours) if hours else None
         for row, (block, place) in enumerate(blocks):
-            asked, may = file.asked[row], place + 1 in named
+            asked, may = file.asked[row], place + 1 in named if timed is None else timed[row]
             if asked != may and (asked or stated["name"] == "planned"):
                 odd.append(file.where(row))
             if asked:
@@ -1929,12 +2126,25 @@ class Checker:
         most = max(counts.values(), default=0)
         figure = f"at most {most} answers of a person in a block, and room for {stated['releases']}"
         self.report.require(most <= stated["releases"], "schedule", figure)
-        figure = f"{stated['name']}: answers at the steps that it names, {len(named)} of a block"
+        figure = f"{stated['name']}: answers at the steps that it names, {len(named) + len(hours)} of a block"
         self.report.require_none(odd, "schedule", figure, "asked, or not asked, other than it says")
         if stated["name"] == "paced":
             self.report.leave(
                 "schedule", "which of the named steps a paced schedule asks follows from beliefs", "paced steps"
             )
+
+    def _at_hours(self, promise: dict[str, Any], hours: list[str]) -> list[bool]:
+        """Whether each row is in a bin that a time of its day names: the first one of the day."""
+        seconds = self.stated("model.step_seconds")
+        days = self._local_blocks() if is_local(promise) else None
+        if days is None:
+            rows = zip(self._bins, self._blocks(promise), strict=True)
+            days = [(number - place, number - place + 86400 // seconds) for number, (_, place) in rows]
+        shown, named = [self._clock.shows(hour, seconds) for hour in hours], dict[tuple[int, int], set[int]]()
+        for first, end in {*days}:
+            places = [(bins, bisect_left(bins, first)) for bins in shown]
+            named[first, end] = {bins[at] for bins, at in places if at < len(bins) and bins[at] < end}
+        return [number in named[day] for number, day in zip(self._bins, days, strict=True)]
 
     def times(self) -> None:
         if "t" not in self.file.columns:

@@ -32,7 +32,7 @@ _MOST_TIMES = 12
 @click.option("--policy", required=True, metavar="P", help="The policy, as dphmm policy writes it.")
 @click.option("--path-epsilon", required=True, metavar="E", help="The total, as for release: what two paths may lose.")
 @click.option("--per", metavar="TIME", help="In each block of 1d, 12h or 7d, or of so many steps.")
-@click.option("--zone", metavar="+HH:MM", help="With --per: the offset from UTC of the clock  [default: +00:00]")
+@click.option("--zone", metavar="ZONE", help="With --per: the clock: +HH:MM, or Europe/Berlin  [default: +00:00]")
 @click.option("--steps", type=int, metavar="T", help="In a whole sequence of T steps.")
 @click.option("--window", type=int, metavar="W", help="In any W steps in a row.")
 @click.option(
@@ -150,7 +150,8 @@ def _when(own: SchedulePlan, found: Sequence[SchedulePlan]) -> list[str]:
         return [f"answers where the belief is wide enough{where}: {own.chosen.asked:.3g} on average", whose]
     if own.times and len(own.times) <= _MOST_TIMES:
         zone = own.schedule.promise.zone
-        return [f"answers at {' '.join(map(_clock, own.times))} UTC{'' if zone == '+00:00' else zone}", whose]
+        clock = f"of {zone}" if own.schedule.promise.is_local else f"UTC{'' if zone == '+00:00' else zone}"
+        return [f"answers at {' '.join(map(_clock, own.times))} {clock}", whose]
     at = own.schedule.at
     if len(at) <= _MOST_TIMES:
         return [f"answers at step{'s' * (len(at) != 1)} {' '.join(map(str, at))}", whose]

@@ -77,8 +77,15 @@ if TYPE_CHECKING:
 @click.option("--per", metavar="TIME", help="With --path-epsilon: each block of 1d, 12h or 30min, or of so many steps.")
 @click.option(
     "--zone",
-    metavar="+HH:MM",
-    help="With --per: the offset from UTC of the clock at whose midnight blocks begin  [default: +00:00]",
+    metavar="ZONE",
+    help="With --per: the clock at whose midnight blocks begin, an offset from UTC; or, per days, a zone whose clocks "
+    "are put forward and back, as Europe/Berlin  [default: +00:00]",
+)
+@click.option(
+    "--hours",
+    metavar="HH:MM",
+    multiple=True,
+    help="With --per 1d: ask at these times of the clock alone, 08:00,20:00. Without --epsilon each has its share.",
 )
 @click.option(
     "--schedule",
@@ -344,8 +351,10 @@ def _whole_blocks(visit: UserRows, rows: VisitTable, schedule: Schedule, step: i
     """How many whole blocks, or windows after one another, somebody has whose rows leave out no step."""
     first, last = visit.rows[0], visit.rows[-1]
     promise = schedule.promise.in_steps(step, rows.steps[first])
-    length = promise.steps or promise.window or promise.per
-    assert isinstance(length, int)
+    if promise.local is not None:
+        begins, ends = promise.bounds(np.arange(1, last - first + 2))
+        return len(np.unique(begins[(begins >= 1) & (ends <= last - first + 2)]))
+    length = promise.length(step)
     # What lies before the first block that begins in the rows.
     before = -promise.passed % length if promise.per is not None else 0
     return max(0, (last - first + 1 - before) // length)

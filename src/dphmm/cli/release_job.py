@@ -188,8 +188,12 @@ def check_asked(given: Mapping[str, Any]) -> None:
     if given["plan"] is not None:
         _check_plan_alone(given)
         return
+    if given["hours"] and given["schedule"] != "every":
+        raise InvalidInput("--hours", f"{given['hours'][0]}, and --schedule", "one of the two: --hours is a schedule")
     if given["path_epsilon"] is not None:
         return
+    if given["hours"]:
+        raise InvalidInput("--hours", given["hours"][0], "--path-epsilon with it: what all answers may lose together")
     if given["schedule"] != "every":
         raise InvalidInput(
             "--schedule", given["schedule"], "--path-epsilon with it: what all answers may lose together"
@@ -222,7 +226,7 @@ def _check_plan_alone(given: Mapping[str, Any]) -> None:
     """A plan has a promise and a schedule of its own."""
     own = ("epsilon", "path_epsilon", "steps", "window", "per", "zone")
     named = [name for name in own if given[name] is not None]
-    named += ["schedule"] * (given["schedule"] != "every")
+    named += ["schedule"] * (given["schedule"] != "every") + ["hours"] * bool(given["hours"])
     if named:
         option = named[0].replace("_", "-")
         raise InvalidInput(
@@ -247,6 +251,13 @@ def asked_schedule(
         except InvalidInput as error:
             raise named(error, {"path": "--plan", "plan": "--plan"}) from None
         return {"schedule": found.schedule, **_planned_with(found.options, given)}, found
+    if given["hours"]:
+        hours = [hour.strip() for several in given["hours"] for hour in several.split(",")]
+        each = choices["promise"].exact / len(hours) if given["epsilon"] is None else given["epsilon"]
+        schedule = Schedule(choices["promise"], each, hours=hours)
+        # Times that the model's steps cannot tell apart are refused now.
+        schedule.in_steps(public[0].step, 0)
+        return {"schedule": schedule}, None
     if given["schedule"] == "every":
         return {}, None
     from dphmm.planning import plan

@@ -18,6 +18,7 @@ import numpy as np
 
 from dphmm._progress import Progress, shown
 from dphmm.accounting.budget import float_above
+from dphmm.accounting.clock import seconds_ahead
 from dphmm.accounting.ledger import Entry, Ledger
 from dphmm.accounting.promise import Schedule, SequencePromise
 from dphmm.audit.check import require_confirmed
@@ -510,7 +511,9 @@ class _Reading:
         time = self._rows.time
         if self._cells is None or time is None or not self._counted:
             return
-        own = time[rows]
+        own, promise = time[rows], self._made.statement.promise
+        if promise is not None and promise.is_local:
+            own = own + seconds_ahead(promise.zone, own)
         self._days.update(np.unique(own // _DAY).tolist())
         step = self._made.model.step or 3600
         for hour in _HOURS:

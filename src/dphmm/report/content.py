@@ -7,11 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from html import escape
+from typing import Any
 
 import numpy as np
 from msgspec import UNSET
 
 from dphmm._cached import cached_property
+from dphmm.accounting.clock import seconds_ahead
 from dphmm.accounting.edge_leakage import losses_between
 from dphmm.accounting.promise import Schedule, SequencePromise
 from dphmm.errors import InvalidInput
@@ -547,7 +549,7 @@ class ReleaseReport:
         time, truth = self.rows.time, self.truth
         if time is None or truth is None or not self.on_map:
             return None
-        local, pairs = time + self.zone, []
+        local, pairs = self.local(time), []
         for person in self.persons:
             days = local[person.rows] // _DAY
             for day in np.unique(days).tolist() if person.guess is not None else ():
@@ -615,10 +617,30 @@ class ReleaseReport:
         told = f"{OWNER_ONLY * self.owner_only}{self.title}: {self.name}"
         return f"<table><caption>{escape(told)}</caption><tbody>{rows}</tbody></table>"
 
+    def local(self, moments: Any) -> Any:
+        """What the clock of the page shows at moments, in seconds since 1970 UTC: in seconds as if it were UTC."""
+        if self.promise is None or not self.promise.is_local:
+            return moments + self.zone
+        ahead = seconds_ahead(self.zone_name, np.atleast_1d(np.asarray(moments, dtype=np.int64)))
+        return moments + (ahead if np.ndim(moments) else int(ahead[0]))
+
+    @property
+    def clock_changes(self) -> int | list[tuple[int, int]]:
+        """How many seconds the clock is ahead of UTC; where it is put forward and back: from which row's time on."""
+        if self.promise is None or not self.promise.is_local or self.rows.time is None:
+            return self.zone
+        times = np.unique(self.rows.time)
+        ahead = self.local(times) - times
+        at = np.flatnonzero(np.diff(ahead, prepend=ahead[0] - 1))
+        return list(zip(times[at].tolist(), ahead[at].tolist(), strict=True))
+
     @cached_property
     def zone(self) -> int:
-        """Seconds that the clock of the page is ahead of UTC: that of the promise."""
+        """Seconds that the clock of the page is ahead of UTC: that of the promise; when its rows begin, of a zone."""
         zone = self.zone_name
+        if self.promise is not None and self.promise.is_local:
+            first = 0 if self.rows.time is None or not len(self.rows) else int(self.rows.time.min())
+            return int(seconds_ahead(zone, np.array([first]))[0])
         hours, minutes = int(zone[1:3]), int(zone[4:6])
         return (hours * 60 + minutes) * 60 * (-1 if zone[0] == "-" else 1)
 
@@ -626,6 +648,17 @@ class ReleaseReport:
     def zone_name(self) -> str:
         """The same as "+08:00"."""
         return "+00:00" if self.promise is None else self.promise.zone
+
+    def clock_hour(self, hour: Hour) -> int:
+        """The time of day of an hour of the maps, which is that of UTC but where clocks are put forward and back."""
+        return hour.seconds + (0 if self.promise is not None and self.promise.is_local else self.zone)
+
+    @property
+    def clock_name(self) -> str:
+        """The clock in words: "UTC", "UTC+08:00", "in Europe/Berlin"."""
+        if self.promise is not None and self.promise.is_local:
+            return f"in {self.zone_name}"
+        return "UTC" + self.zone_name * (self.zone_name != "+00:00")
 
     def block(self, user: str, steps: IntArray) -> IntArray:
         """The block (n,) of each step of a person: of the promise; without one the day, or everything."""
@@ -636,9 +669,8 @@ class ReleaseReport:
         length = _DAY
         in_steps: int | None = None
         if promise is not None and promise.per is not None and each is not None:
-            per = promise.in_steps(each, 0).per
-            assert isinstance(per, int)
-            in_steps, length = per, per * each
+            in_steps = promise.length(each)
+            length = in_steps * each
         if rows.time is None and in_steps is not None:
             asked = rows.step[own][rows.asked[own]]
             return np.asarray((steps - 1 + passed_without_times(asked, in_steps)) // in_steps)
@@ -649,6 +681,12 @@ class ReleaseReport:
             time = np.array([known.get(step, rows.time[own[0]]) for step in steps.tolist()], dtype=np.int64)
         else:
             time = rows.time[own[0]] + (steps - rows.step[own[0]]) * each
+        if promise is not None and promise.is_local:
+            # The day that the first of its steps shows, however late in the day a change of the clocks has put it.
+            assert each is not None
+            placed = promise.in_steps(each, 1)
+            begins = placed.bounds(time // each)[0] * each
+            return np.asarray(self.local(begins) // (_DAY * int(str(promise.per)[:-1])))
         return np.asarray((time + self.zone) // length)
 
     def spending(self, user: str, *, alone: bool = False) -> list[tuple[int, int, int, Fraction]]:

@@ -282,7 +282,7 @@ class Content:
         at = np.arange(len(person.rows))
         if time is None:
             return [("all steps", at)]
-        local = (time[person.rows] + self.report.zone) // _DAY
+        local = self.report.local(time[person.rows]) // _DAY
         starts = np.flatnonzero(np.diff(local, prepend=local[0] - 1))
         year = words.several_years(self.report)
         return [(words.day_name(int(local[part[0]]) * _DAY, year), part) for part in np.split(at, starts[1:])]
@@ -297,7 +297,7 @@ class Content:
             return int(self.day[0])
         if self.report.rows.time is None:
             return int(self.day[asked[0]])
-        seconds = (self.report.rows.time[rows[asked]] + self.report.zone) % _DAY
+        seconds = self.report.local(self.report.rows.time[rows[asked]]) % _DAY
         return int(self.day[asked[int(np.argmin(np.abs(seconds - _FIRST)))]])
 
     @property
@@ -311,7 +311,7 @@ class Content:
         """When a row is: its time of the day, or its step."""
         if self.report.rows.time is None:
             return f"step {int(self.report.rows.step[row]):,}"
-        return clock(int((self.report.rows.time[row] + self.report.zone) % _DAY))
+        return clock(self.report.local(int(self.report.rows.time[row])) % _DAY)
 
     @cached_property
     def map(self) -> Drawing | None:
@@ -385,7 +385,7 @@ class Content:
         if first == last:
             return found
         if self.report.rows.time is not None:
-            begins, ends = (self.report.rows.time[[first, last]] + self.report.zone).tolist()
+            begins, ends = self.report.local(self.report.rows.time[[first, last]]).tolist()
             for quarter in _QUARTERS:
                 place = (quarter - begins % _DAY) / (ends - begins)
                 if found[-1][0] + _TICKS_APART <= place <= 1 - _TICKS_APART:
@@ -434,7 +434,7 @@ class Content:
             "apart": _TICKS_APART,
             "stride": self._stride,
             "timed": report.rows.time is not None,
-            "zone": report.zone,
+            "zone": report.clock_changes,
             "unit": report.space.unit,
             "first": [self._first_person, self._first_day, self.first_step - int(self.day[0])],
             "people": [self._told(person, view) for person in report.persons],
@@ -638,7 +638,7 @@ class Content:
             before = rows.step < self._first_charted
             return np.where(before, self._charted_steps, rows.step - self._first_charted)
         if rows.time is not None and model.step is not None and (promise is None or isinstance(promise.per, str)):
-            return np.asarray((rows.time + self.report.zone) // model.step % steps)
+            return np.asarray(self.report.local(rows.time) // model.step % steps)
         return np.asarray((rows.step - 1) % steps)
 
     def asked_steps(self, steps: int) -> list[int]:
@@ -798,9 +798,7 @@ class Content:
             else " All files and queries of the ledger count."
         )
         if report.promise is not None and report.promise.per == "1d":
-            caption += (
-                f" The budget renews at 0:00 UTC{'' if report.promise.zone == '+00:00' else report.promise.zone}."
-            )
+            caption += f" The budget renews at 0:00 {report.clock_name}."
         if not alike:
             caption += f" The line is of {self._most_spent}, who spent most in all."
         if self._blocks_left_out:
@@ -1040,7 +1038,7 @@ class Content:
             names = [f"step {least:,}", f"step {least + n - 1:,}"]
         else:
             least = min(int(rows.time[person.rows[0]]) // step for person in people)
-            begin, end = (place * step + self.report.zone for place in (least, least + n - 1))
+            begin, end = (self.report.local(place * step) for place in (least, least + n - 1))
             if begin // _DAY == end // _DAY:
                 names = [clock(begin), clock(end)]
             else:
@@ -1061,7 +1059,7 @@ class Content:
         if time is None:
             return [(0.0, f"step {int(self.report.rows.step[person.rows[0]])}"),
                     (float(n), f"step {int(self.report.rows.step[person.rows[-1]])}")]  # fmt: skip
-        ends = [int(time[person.rows[at]]) + self.report.zone for at in (0, -1)]
+        ends = [self.report.local(int(time[person.rows[at]])) for at in (0, -1)]
         same, year = ends[0] // _DAY == ends[1] // _DAY, words.several_years(self.report)
         return [
             (place, clock(end) if same else words.day_name(end, year))
@@ -1076,10 +1074,10 @@ class Content:
             return []
         times = [float(share.when) for share in shares]
         timed = self.report.rows.time is not None
-        zone, year = self.report.zone, words.several_years(self.report)
-        ends = [self._short_day(int(t) + zone, year) if timed else f"step {int(t)}" for t in (times[0], times[-1])]
+        local, year = self.report.local, words.several_years(self.report)
+        ends = [self._short_day(local(int(t)), year) if timed else f"step {int(t)}" for t in (times[0], times[-1])]
         if timed and times[-1] - times[0] > 360 * _DAY:
-            ends = [words.year_name(int(t) + zone) for t in (times[0], times[-1])]
+            ends = [words.year_name(local(int(t))) for t in (times[0], times[-1])]
         pair = (ends[0], ends[1] if len(times) > 1 else "")
         found = []
         for label in self._drawn_labels:
@@ -1145,7 +1143,7 @@ class Content:
         """When people were asked whose labels a share is of: a day and its time, or a step."""
         if self.report.rows.time is None:
             return f"step {share.when:,}"
-        local = share.when + self.report.zone
+        local = self.report.local(share.when)
         return f"{words.day_name(local, words.several_years(self.report))}, {clock(local)}"
 
     @property
@@ -1240,7 +1238,7 @@ class Content:
         steps = (least, 3 * least, 7.5 * least)
         told = []
         for hour in hours:
-            name = clock(hour.seconds + self.report.zone)
+            name = clock(self.report.clock_hour(hour))
             finding = f"Expected number of people per cell at {name}, from all answers."
             told.append((maps.by_hour(self.report, hour.people, steps, finding), name))
         few, some, many = (f"{step:g}" for step in steps)

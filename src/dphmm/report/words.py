@@ -124,10 +124,10 @@ def days_words(report: ReleaseReport) -> str:
     """The days of the file: "4 to 6 March 2030"; nothing without times."""
     if report.rows.time is None or not len(report.rows):
         return ""
-    first, last = (_date(int(moment) + report.zone) for moment in (report.rows.time.min(), report.rows.time.max()))
+    first, last = (_date(report.local(int(moment))) for moment in (report.rows.time.min(), report.rows.time.max()))
     (year, month, day), (other_year, other_month, other_day) = first, last
     if len(report.rows) == 1:
-        return f"{day} {month} {year}, {clock(int(report.rows.time[0]) + report.zone)}"
+        return f"{day} {month} {year}, {clock(report.local(int(report.rows.time[0])))}"
     end = f"{other_day} {other_month} {other_year}"
     if first == last:
         return end
@@ -156,7 +156,7 @@ def day_name(seconds: int, year: bool = False) -> str:
 def several_years(report: ReleaseReport) -> bool:
     """Whether the rows lie in more than one year, so that a day and a month alone would be of several days."""
     time = report.rows.time
-    return time is not None and len({year_name(int(end) + report.zone) for end in (time.min(), time.max())}) > 1
+    return time is not None and len({year_name(report.local(int(end))) for end in (time.min(), time.max())}) > 1
 
 
 # -- guaranteed ----------------------------------------------------------------------------------------------------

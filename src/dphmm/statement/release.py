@@ -349,7 +349,8 @@ class SequenceBound(Part, frozen=True, kw_only=True):
     steps : Of the whole sequence, where it has an end.
     window : Any so many steps in a row.
     per : A block: so many steps, or a time as "1d".
-    zone : The offset from UTC of the clock by which blocks of a time begin.
+    zone : The clock by which blocks of a time begin: its offset from UTC; or, of days, the name of a zone of the IANA
+        table, whose days are from local midnight to the next.
     couples : Whether the epsilons of any answers bound in sum what these tell of two states of one step that an edge
         joins, too: true where the model is known to couple along the policy, "unknown" where nobody looked.
     """
@@ -477,13 +478,15 @@ class Asking(Part, frozen=True, kw_only=True):
 
     name : "planned": at fixed public steps; "paced": where earlier answers made it worth while.
     at : Steps of the sequence, or of each block or window, as "12,36-40": of these.
+    hours : In place of steps, times of each day by the clock of the promise, as "08:00".
     spreads : What the belief's spread must reach, by steps left for each answer left.
     releases : Answers in the sequence, or in a block or window, at most.
     not_asked : Rows of this file without an answer.
     """
 
     name: str
-    at: Text
+    at: Text | UnsetType = UNSET
+    hours: list[Text] | UnsetType = UNSET
     spreads: list[float]
     releases: Positive
     not_asked: Count
@@ -491,8 +494,12 @@ class Asking(Part, frozen=True, kw_only=True):
     says: ClassVar[Mapping[str, str]] = {
         "meaning": """
 {% set where = "of each block" if whole.sequence.per else "of each window" if whole.sequence.window else "" %}
-{% set steps = ("steps " if "," in at or "-" in at else "step ") ~ at %}
-{% if name == "planned" %}Subjects are asked at fixed public steps alone: {{ (steps ~ " " ~ where).strip() }}, from 1.\
+{% if hours %}{% set steps = (hours | join(", ")) ~ " by the clock " ~ whole.sequence.zone %}\
+{% else %}{% set steps = ("steps " if "," in at or "-" in at else "step ") ~ at %}{% endif %}
+{% if name == "planned" and hours %}Subjects are asked at fixed public times alone: {{ steps }}, each at most once a \
+day. Where clocks are put back over one, it is the first time; where they are put forward over one, it is left out.\
+{% elif name == "planned" %}Subjects are asked at fixed public steps alone: {{ (steps ~ " " ~ where).strip() }}, \
+from 1.\
 {% else %}At which steps a subject is asked follows from the model, public settings and what was published about the \
 subject before, never from where the subject is; at most {{ releases }} times {{ where or "in all" }}, at {{ steps }}.\
 {% endif +%}
@@ -727,7 +734,8 @@ any two {% if "policy" in whole.varies %}{{ what }} that the policy of their ste
             else Asking.from_attributes(
                 schedule,
                 name=schedule.kind,
-                at=schedule.document()["at"],
+                at=UNSET if schedule.hours else schedule.ranges,
+                hours=list(schedule.hours) or UNSET,
                 spreads=list(schedule.spreads),
                 not_asked=published.not_asked,
             ),
@@ -880,7 +888,9 @@ any two {% if "policy" in whole.varies %}{{ what }} that the policy of their ste
             raise InvalidInput("statement", "a schedule without a promise over the sequence", WRITTEN)
         names = ["steps", "window", "per"] + ["zone"] * isinstance(promise.per, str)
         document = {name: getattr(promise, name) for name in names if getattr(promise, name) is not None}
-        document |= {"total": str(promise.exact), "schedule": told.name, "at": told.at, "epsilon": self.epsilon}
+        document |= {"total": str(promise.exact), "schedule": told.name, "epsilon": self.epsilon}
+        steps = {"at": told.at, "hours": told.hours}
+        document |= {name: value for name, value in steps.items() if value is not UNSET}
         return Schedule.of_document(document | ({"spreads": told.spreads} if told.spreads else {}))
 
     @property

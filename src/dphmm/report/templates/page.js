@@ -244,7 +244,12 @@
     step = Math.min(days()[day][2] - 1, Math.max(0, to));
     draw();
   }
-  const ofDay = (row) => ((value(row) + told.zone) % 86400 + 86400) % 86400;
+  function ahead(time) {
+    if (typeof told.zone === 'number') return told.zone;
+    // Clocks that are put forward and back: from which time on they are how far ahead.
+    return told.zone.reduce((found, [from, seconds]) => (from <= time ? seconds : found), told.zone[0][1]);
+  }
+  const ofDay = (row) => ((value(row) + ahead(value(row))) % 86400 + 86400) % 86400;
   function goDay(to, hour = null) {
     const before = hour === null && told.timed ? ofDay(row()) : hour;
     day = Math.min(days().length - 1, Math.max(0, to));
