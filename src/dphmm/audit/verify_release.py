@@ -664,7 +664,7 @@ def zone_table(name: str) -> str:
     return "zone table that does not say its version"
 
 
-class Clock:
+class ZoneClock:
     """What clocks of a zone show between two moments, in seconds since 1970 UTC, and when their days begin.
 
     ``parts``: from when to when they are how far ahead of UTC. Of a zone by name they are read once an hour, and
@@ -1858,14 +1858,14 @@ class Checker:
             self.report.require(near, "sum of costs", f"{figure}, as stated (to 1e-9 a row)", wrong)
 
     @cached_property
-    def _clock(self) -> Clock:
+    def _clock(self) -> ZoneClock:
         """The clock of the promise, around the times of all rows. Raises Unknown where there are none."""
         stated = self.stated("sequence")
         moments = [moment // 10**6 for moment in self.file.moments if moment is not None]
         if not self.stated("model.step_seconds") or len(moments) < len(self.file):
             raise Unknown("blocks are of a time, and rows have no times", "blocks")
         longest = clock({**stated, "zone": None})[0]
-        return Clock(str(stated["zone"]), min(moments) - longest, max(moments) + longest)
+        return ZoneClock(str(stated["zone"]), min(moments) - longest, max(moments) + longest)
 
     @property
     def _starts(self) -> list[int]:
