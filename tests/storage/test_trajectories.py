@@ -93,7 +93,7 @@ def test_trajectories_come_back(tmp_path_factory, data, shape, suffix):
     given_rows = Trajectories.from_labels(users, lat=np.array(lat), lon=np.array(lat), **_arrays(made))
     path = tmp_path_factory.mktemp("t") / f"x{suffix}"
     save_trajectories(path, given_rows)
-    back, rejected = load_trajectories(path)
+    back, rejected, _ = load_trajectories(path)
     assert rejected.num_rows == 0
     assert [back.users[u] for u in back.user] == users
     assert np.array_equal(back.lat, given_rows.lat) and np.array_equal(back.lon, given_rows.lon)

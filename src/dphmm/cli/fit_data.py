@@ -320,7 +320,8 @@ def records_of(
     with steady(path):
         bins = bins_of(timing["step"], names)
         choices: dict[str, Any] = {"state_column": column, "bins": bins, "spelling": spelling_of(given)}
-        rows, rejected = load_trajectories(path, may_be_empty=True, **choices)
+        loaded = load_trajectories(path, may_be_empty=True, **choices)
+    rows, rejected = loaded.trajectories, loaded.rejected
     timed = rows.time is not None
     check_times(given["step"], timed, names)
     limit = speed_limit(given, timed, rows.lat is not None)

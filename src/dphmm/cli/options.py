@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -12,6 +12,7 @@ from zipfile import is_zipfile
 import click
 
 from dphmm._checks import finite_number
+from dphmm.accounting.budget import quoted
 from dphmm.accounting.person import SPELLINGS
 from dphmm.cli.console import named
 from dphmm.errors import InvalidInput
@@ -97,6 +98,34 @@ def spelling_of(given: Mapping[str, Any]) -> str:
         return str(given["spelling"] or "same")
     with open_ledger(path, read_only=True) as ledger:
         return ledger.spelling
+
+
+#: Of so many names one may be another spelling before anybody is asked which of them are one person.
+_ALIKE = 1000
+#: A name in which capitals, small letters and digits are mixed, as in ids that are drawn.
+_DRAWN = re.compile("(?=.*[a-z])(?=.*[A-Z])(?=.*[0-9])")
+
+
+def check_spelling(
+    chosen: str | None, ledger: str | Path | None, users: Sequence[str], alike: Mapping[str, str]
+) -> None:
+    """Ask once, before a ledger is made, how names are compared, where that is likely to matter.
+
+    ``alike``: spellings that are taken for other ones, and these.
+
+    Raises InvalidInput without --spelling where more than one name in 1,000 is another spelling, or most look drawn.
+    """
+    if chosen is not None or ledger is None or Path(ledger).exists():
+        return
+    came = None
+    if len(alike) * _ALIKE > len(users):
+        other, name = next(iter(alike.items()))
+        came = f"nothing, and {len(alike):,} of {len(users) + len(alike):,} names are spellings of others: "
+        came += f"{quoted(other)} and {quoted(name)}"
+    elif 2 * sum(_DRAWN.match(user) is not None for user in users) > len(users):
+        came = f"nothing, and most names look drawn, as {quoted(users[0])}"
+    if came is not None:
+        raise InvalidInput("--spelling", came, "same, where they are one person each, or exact, where they are several")
 
 
 def made_table(command: F) -> F:

@@ -253,9 +253,9 @@ class Pipeline:
                 # What is said of the release may change while its answers stay.
                 inputs.append(statement_path(inputs[-1]))
         words += ["-o", *(self._path(file, folder) for file in stage.writes)]
-        rule = self.stages["data"].get("spelling")
-        if rule is not None and name in _OF_PEOPLE and "spelling" not in table:
-            words += ["--spelling", str(rule)]
+        if name in _OF_PEOPLE and "spelling" not in table:
+            # Where none is named the import has asked, if names made it likely that it matters.
+            words += ["--spelling", str(self.stages["data"].get("spelling", "same"))]
         if name == "release":
             words += ["--ledger", self.folder / LEDGER]
             words += ["--query", self.query(number)]
@@ -326,6 +326,11 @@ def _written(value: Any, field: str) -> list[str | None]:
     if isinstance(value, (str, int)):
         return [str(value)]
     raise InvalidInput(field, repr(value), "a text, a number, true or false, or a list of these")
+
+
+def _named_rule(words: list[str]) -> list[str]:
+    """Words of an import with the rule of spelling, which is "same" where none is named."""
+    return words if "--spelling" in words else [*words, "--spelling", "same"]
 
 
 def _options(words: Sequence[str]) -> dict[str, bool]:
@@ -500,7 +505,7 @@ class Record:
         """Whether the data are read by the options of this question: whose a row is, and when, follows from them."""
         before, stage = self.kept("data"), pipeline.command("data", self.number)
         words = [word for word in before.get("words", ()) if word not in before["inputs"]]
-        return words == [word for word in stage.named if word not in stage.inputs]
+        return _named_rule(words) == _named_rule([word for word in stage.named if word not in stage.inputs])
 
     def is_done(self, name: str, stage: Command) -> bool:
         """Whether a stage has run, and what it wrote is there."""

@@ -5,7 +5,6 @@ Every answer is stored in the ledger first; the released file appears at the end
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,11 +14,19 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from dphmm.accounting.budget import quoted
 from dphmm.accounting.records import in_short
 from dphmm.cli.console import REJECTED, Console, Row, aligned, print_json
 from dphmm.cli.guarantees import both_rows, coming_rows, covered_rows, model_warning
-from dphmm.cli.options import CONTEXT, ONE_OF_MANY, messages, output, plan_choices, spelling, spelling_of
+from dphmm.cli.options import (
+    CONTEXT,
+    ONE_OF_MANY,
+    check_spelling,
+    messages,
+    output,
+    plan_choices,
+    spelling,
+    spelling_of,
+)
 from dphmm.cli.release_job import (
     Job,
     check_outputs,
@@ -185,7 +192,7 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
     note_no_ledger(given, console)
     loaded, sha256 = read_rows(job, given)
     rows = loaded.visits
-    check_spelling(given, rows.users, loaded.alike)
+    check_spelling(given["spelling"], given["ledger"], rows.users, loaded.alike)
     published = Published()
     owners = people(job, rows, sha256, given, console)
     go_on = f"; --resume continues after them, and writes {Path(given['output']).name} and its statement"
@@ -220,31 +227,6 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
     console.say([*told.rows(_NOT_EXPECTED), *_summary(document, statement, given), *both_rows(statement.learning)])
     name_counts(owner_path(given["output"]), given, console)
     return REJECTED if rejected else 0
-
-
-#: Of so many names one may be another spelling before anybody is asked which of them are one person.
-_ALIKE = 1000
-#: A name in which capitals, small letters and digits are mixed, as in ids that are drawn.
-_DRAWN = re.compile("(?=.*[a-z])(?=.*[A-Z])(?=.*[0-9])")
-
-
-def check_spelling(given: Mapping[str, Any], users: Sequence[str], alike: Mapping[str, str]) -> None:
-    """Ask once, before a ledger is made, how names are compared, where that is likely to matter.
-
-    Raises InvalidInput without --spelling where more than one name in 1,000 is another spelling, or most look drawn.
-    """
-    path = given["ledger"]
-    if given["spelling"] is not None or path is None or Path(path).exists():
-        return
-    came = None
-    if len(alike) * _ALIKE > len(users):
-        other, name = next(iter(alike.items()))
-        came = f"nothing, and {len(alike):,} of {len(users) + len(alike):,} names are spellings of others: "
-        came += f"{quoted(other)} and {quoted(name)}"
-    elif 2 * sum(_DRAWN.match(user) is not None for user in users) > len(users):
-        came = f"nothing, and most names look drawn, as {quoted(users[0])}"
-    if came is not None:
-        raise InvalidInput("--spelling", came, "same, where they are one person each, or exact, where they are several")
 
 
 def read_rows(job: Job, given: Mapping[str, Any]) -> tuple[LoadedVisits, str]:

@@ -13,7 +13,19 @@ from typing import Any
 import click
 
 from dphmm.cli.console import REJECTED, Console, named, print_json, reworded
-from dphmm.cli.options import CONTEXT, F, duration, force, messages, new_output, output, spelling, spelling_of
+from dphmm.cli.options import (
+    CONTEXT,
+    ONE_OF_MANY,
+    F,
+    check_spelling,
+    duration,
+    force,
+    messages,
+    new_output,
+    output,
+    spelling,
+    spelling_of,
+)
 from dphmm.errors import InvalidInput
 from dphmm.statement.files import changed_words, copy_release, load_statement, statement_path
 from dphmm.storage.fits import split_file
@@ -192,6 +204,10 @@ def _run(name: str, given: dict[str, Any]) -> int:
             imported = import_trajectories(source, name, progress=progress, **given)
         except InvalidInput as error:
             raise named(error, _FIELDS | ({"names": "--no-names"} if name == "sequences" else {})) from None
+    if click.get_current_context().find_root().obj == ONE_OF_MANY:
+        # What a run imports it releases: from here on each person has one name.
+        users, alike = imported.trajectories.users, imported.report.alike
+        check_spelling(given.get("spelling"), Path(out).with_name("ledger.db"), users, alike)
     save_trajectories(out, imported.trajectories, inputs=inputs)
     report = imported.report
     write_rejected(rejected_path(out), imported.rejected, source, report.layout)

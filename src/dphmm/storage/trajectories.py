@@ -65,10 +65,14 @@ def explained(reason: str) -> str:
 
 
 class Loaded(NamedTuple):
-    """Trajectories in the order of the rows, and ``rejected`` (row, reason): row numbers from 1, no values."""
+    """Trajectories in the order of the rows, and ``rejected`` (row, reason): row numbers from 1, no values.
+
+    ``alike``: spellings of names that were taken for other ones, and these.
+    """
 
     trajectories: Trajectories
     rejected: pa.Table
+    alike: Mapping[str, str] = {}
 
     @property
     def dropped(self) -> Counts:
@@ -175,6 +179,11 @@ class Cells:
         ill = [not self._well_formed(label) for label in self.states.labels]
         return np.array([*ill, True], dtype=np.bool_)[states]
 
+    @property
+    def alike(self) -> dict[str, str]:
+        """Spellings of names that were taken for other ones, and these."""
+        return {other: self.users.labels[number] for other, number in self.users.others.items()}
+
     def rejected(self, source: str, ragged: Sequence[int] = (), may_be_empty: bool = False) -> pa.Table:
         """The rejected rows; ``ragged`` are the numbers of rows that are in no part.
 
@@ -225,7 +234,7 @@ class Assembler:
         """All rows. Raises InvalidInput as `Cells.rejected`."""
         rejected = self._cells.rejected(source, ragged, may_be_empty)
         joined = {name: np.concatenate([p.pop(name) for p in self._parts]) for name in list(self._parts[0])}
-        return Loaded(self._trajectories(joined), rejected)
+        return Loaded(self._trajectories(joined), rejected, self._cells.alike)
 
     def _trajectories(self, joined: dict[str, NDArray[Any]]) -> Trajectories:
         # A label that only rejected rows have is no user.
@@ -496,9 +505,7 @@ def load_visits(
     gathering = _gathered(rows.parts, cells, stepped, space, seconds, answer)
     rejected = cells.rejected(str(path), rows.ragged)
     in_bins = seconds is not None and roles.step is None
-    names = cells.users.labels
-    alike = {other: names[number] for other, number in cells.users.others.items()}
-    return LoadedVisits(gathering.finish(names, in_bins=in_bins), rejected, alike)
+    return LoadedVisits(gathering.finish(cells.users.labels, in_bins=in_bins), rejected, cells.alike)
 
 
 def visits_from_table(

@@ -9,8 +9,8 @@ Proof: docs/proofs/records.md.
 from __future__ import annotations
 
 import codecs
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -35,6 +35,7 @@ class ImportReport:
     """How many rows were read and kept, and why the others were dropped. No values.
 
     ``notes`` : what to tell of how they were read. ``layout`` : how the text is cut into lines; None without lines.
+    ``alike`` : spellings of names that were taken for other ones, and these; for the owner, and not shown.
     """
 
     format: str
@@ -46,6 +47,7 @@ class ImportReport:
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     layout: Layout | None = None
+    alike: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def lines(self) -> list[str]:
         """The report for people, one fact a line."""
@@ -75,10 +77,12 @@ def imported_rows(format_: str, found: SourceRows, layout: Layout, source: PathL
     """Sort what was read of a source and report it, with its notes."""
     rows = sorted_by_name_and_time(found.loaded.trajectories)
     lines = None if Path(source).suffix.lower() == ".parquet" else layout
-    dropped = found.loaded.dropped
-    report = ImportReport(
-        format_, found.files, found.rows, len(rows), rows.n_users, dropped, notes=found.notes, layout=lines
-    )
+    dropped, alike, notes = found.loaded.dropped, found.loaded.alike, found.notes
+    if alike:
+        names = f"{len(alike):,} of {len(alike) + rows.n_users:,} names are spellings of others"
+        notes += (f"{names}, and taken for the same people (spelling exact takes them for several)",)
+    read = format_, found.files, found.rows
+    report = ImportReport(*read, len(rows), rows.n_users, dropped, notes=notes, layout=lines, alike=alike)
     return Imported(rows, report, found.loaded.rejected)
 
 
