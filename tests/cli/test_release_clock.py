@@ -148,6 +148,7 @@ def test_an_edited_statement_is_convicted_by_days_of_the_zone(run, town, change,
         ("DELETE FROM block", "answers of no stored day"),
         ('UPDATE block SET "end" = first + 2', "answers of no stored day"),
     ],
+    ids=["overlap", "none", "short"],
 )
 def test_a_ledger_whose_days_were_changed_is_convicted(run, town, change, said):
     from dphmm.audit import verify_release

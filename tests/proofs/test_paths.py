@@ -202,3 +202,67 @@ def test_totals_say_which_statement_they_are():
     total = dphmm.accounting.neighbouring_paths([Fraction(1, 10)] * 3)
     assert total.value == Fraction(3, 10)
     assert "at every step" in total.statement and "not a bound for two states of one step" in total.statement
+
+
+# -- days of 23, 24 and 25 hours --------------------------------------------------------------------------------------
+
+#: Of Berlin a day with its hours, from its midnight on (hours since 1970, UTC): in spring, in summer, in autumn.
+DAYS = {23: 475_511, 24: 477_718, 25: 480_550}
+BERLIN = SequencePromise(2, per="1d", zone="Europe/Berlin")
+
+
+def at_the_edge(hours):
+    """Steps of an hour of which day they are: the first and the last of a day, and the first of the next."""
+    t = (1, hours, hours + 1)
+    placed = BERLIN.in_steps(3600, DAYS[hours])
+    begins, ends = placed.bounds(np.array(t))
+    assert begins.tolist() == [1, 1, hours + 1] and ends.tolist()[0] == hours + 1
+    return placed, t
+
+
+def enforced_at(world, promise, times):
+    """As `enforced`, of three steps that lie at these ``times``; nothing is asked at the others."""
+    public, everything = world.plan, np.ones(world.n, dtype=bool)
+
+    def plan(earlier):
+        found = public(earlier)
+        spent = [(t, Fraction(plan(earlier[:place]).promised)) for place, t in enumerate(times[: len(earlier)])]
+        room = promise.room(spent, times[len(earlier)])
+        fits = [p for p, epsilon in zip(world.planners, LADDER, strict=True) if epsilon <= room]
+        if found.promised <= room:
+            return found
+        return fits[-1].plan(everything, everything) if fits else NOT_ASKED
+
+    world.plan = cache(plan)
+    return world
+
+
+@pytest.mark.parametrize("hours", DAYS)
+def test_paths_that_differ_within_a_local_day_lose_at_most_its_total(hours):
+    """Every outcome of three hours, two of them of one day: plans that depend on answers, and the ledger's refusals."""
+    placed, times = at_the_edge(hours)
+    for world in (World(1), World(4), line()):
+        assert worst_within(enforced_at(world, placed, times), placed, [{0, 1}, {2}]) <= 1e-9
+    # What may be lost is lost: by two paths that differ at both hours of the day, and by no pair of days together.
+    assert worst_within(enforced_at(line(), placed, times), placed, [{0, 1}]) == pytest.approx(0, abs=1e-9)
+    assert worst_within(enforced_at(line(), placed, times), placed, [{0, 1, 2}]) > 0.4
+
+
+@pytest.mark.parametrize(("first", "times"), [(DAYS[25], (1, 25, 26)), (DAYS[23] - 24, (48, 49, 72))], ids=["25", "23"])
+def test_days_that_are_counted_in_steps_are_caught(first, times):
+    """Blocks of 24 steps part the 25th hour from its day, and after a day of 23 hours the first from the others."""
+    begins, _ = BERLIN.in_steps(3600, first).bounds(np.array(times))
+    assert begins[0] == begins[1] != begins[2]
+    assert worst_within(enforced_at(line(), SequencePromise(2, per=24), times), BERLIN, [{0, 1}, {2}]) > 0.4
+
+
+def test_a_window_of_24_hours_holds_two_askings_of_a_plan_of_once_a_day_in_spring():
+    """Noon to noon is 23 hours then: blocks of days are kept, and a window as long as a day is another promise."""
+    schedule = dphmm.Schedule(SequencePromise(1, per="1d", zone="Europe/Berlin"), 1, hours=["12:00"])
+    placed = schedule.in_steps(3600, DAYS[23] - 24)
+    t = np.arange(1, 73)
+    asked = t[placed.may_ask(t)].tolist()
+    assert np.diff(asked).tolist() == [23, 24]
+    spent = [(step, Fraction(1)) for step in asked]
+    assert placed.promise.holds(spent)
+    assert not SequencePromise(1, window=24).holds(spent) and SequencePromise(1, window=23).holds(spent)

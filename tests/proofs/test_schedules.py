@@ -13,12 +13,18 @@ from dphmm.session.options import Options
 from dphmm.session.planner import Planner
 from proofs.test_paths import NOT_ASKED, STEPS, line, worst_within
 
+BERLIN = SequencePromise(1, per="1d", zone="Europe/Berlin")
+#: The step of 8 hours since 1970 that begins at 16:00 UTC on October 26th, 2024.
+AUTUMN = 60_068
 #: Promises with what two paths may differ within, and the steps that may be asked.
 CASES = [
     (SequencePromise(2, steps=STEPS), [{0, 1, 2}], [1, 3]),
     (SequencePromise(1, window=2), [{0, 1}, {1, 2}], [2]),
     (SequencePromise(1, per=2), [{0, 1}, {2}], [1]),
     (SequencePromise(1, per=2, passed=1), [{0}, {1, 2}], [2]),
+    # Steps of 8 hours: 18:00 of a Saturday in Berlin, and 2:00 and 10:00 of the Sunday on which clocks are put back.
+    (BERLIN.in_steps(8 * 3600, AUTUMN), [{0}, {1, 2}], [1]),
+    (BERLIN.in_steps(8 * 3600, AUTUMN), [{0}, {1, 2}], ["02:00"]),
 ]
 
 
@@ -29,7 +35,8 @@ def scheduled(promise, at, spreads=(), looks=False):
     the true state is: then what is planned is returned for each state.
     """
     world = line()
-    schedule = dphmm.Schedule(promise, 1, at, spreads)
+    named = {"hours": at} if isinstance(at[0], str) else {"at": at}
+    schedule = dphmm.Schedule(promise, 1, spreads=spreads, **named)
     everything = np.ones(4, dtype=bool)
     policy = dphmm.policy.from_edges([tuple(edge) for edge in world.edges], 4)
     space = dphmm.StateSpace(np.arange(4).reshape(-1, 1))
@@ -66,7 +73,8 @@ def scheduled(promise, at, spreads=(), looks=False):
 @pytest.mark.parametrize(("promise", "parts", "at"), CASES, ids=str)
 def test_neighbouring_paths_lose_at_most_the_total(promise, parts, at, spreads):
     """Never more than was promised; planned, and where every step with room is asked, just as much."""
-    lost = worst_within(scheduled(promise, range(1, 3) if spreads else at, spreads), promise, parts)
+    named = range(1, 3) if spreads and not isinstance(at[0], str) else at
+    lost = worst_within(scheduled(promise, named, spreads), promise, parts)
     assert lost <= 1e-9
     if spreads != (0.6, 0.8, 0.9):
         assert lost == pytest.approx(0, abs=1e-9)

@@ -8,7 +8,10 @@ refused depends on true states.
 from __future__ import annotations
 
 import json
+from collections import Counter
+from datetime import datetime
 from fractions import Fraction
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pandas as pd
@@ -20,6 +23,7 @@ from dphmm.accounting.ledger import MemoryLedger
 from dphmm.batch import Batch
 from dphmm.errors import BudgetExceeded, InvalidInput
 from dphmm.stream import Stream, parse_line
+from zone_tables import town_with_the_clocks_of
 
 POINTS = np.stack(np.divmod(np.arange(9), 3), axis=1)
 NEAR = np.abs(POINTS[:, None] - POINTS).max(axis=2) <= 1
@@ -224,3 +228,79 @@ def test_neighbouring_paths_lose_at_most_the_total_through_a_session():
                 losses.append(0.0)
         worst = max(worst, *(sum(losses[first : first + 3]) for first in range(6)))
     assert 1.9 < worst <= 2 + 1e-9
+
+
+# -- days by the clock ------------------------------------------------------------------------------------------------
+
+#: The hour since 1970 at which October 26th, 2024, begins in Berlin; the 27th has 25 hours.
+OCTOBER = int(pd.Timestamp("2024-10-25T22:00Z").timestamp()) // 3600
+BERLIN = ZoneInfo("Europe/Berlin")
+
+
+def dates_of(ledger, query="state"):
+    """How much was spent on each local date."""
+    spent = Counter()
+    for entry in ledger.entries("ann", query):
+        moment = datetime.fromtimestamp((OCTOBER + entry.t - 1) * 3600, BERLIN)
+        spent[moment.date()] += entry.epsilon or 0
+    return spent
+
+
+@pytest.mark.parametrize("constraint", ["support", "delta=0.1"])
+@pytest.mark.parametrize("spreads", [(), (0.0,)], ids=["planned", "paced"])
+def test_a_schedule_keeps_the_promise_of_every_local_day(spreads, constraint):
+    """Three days, one of 25 hours: each asked as often as it may be, and no more, at any of its hours."""
+    promise = SequencePromise(2, per="1d", zone="Europe/Berlin")
+    schedule = dphmm.Schedule(promise, 1, [2, 25] if not spreads else range(1, 26), spreads)
+    ledger = MemoryLedger()
+    one = session(ledger, None, None, parts=HOURLY, schedule=schedule, origin=str(OCTOBER), constraint=constraint)
+    for hour in range(73):
+        one.release(hour % 9)
+    # A planned step of the 25th hour is there once.
+    assert list(dates_of(ledger).values()) == ([1, 2, 1] if not spreads else [2, 2, 2])
+    assert len(ledger.blocks("ann")) == 3
+    # A second query has what the first has left.
+    two = session(ledger, promise, 1, parts=HOURLY, query="work", origin=str(OCTOBER), seed=2)
+    if constraint == "support":
+        if spreads:
+            with pytest.raises(BudgetExceeded, match="0 is left there of 2 per 1d by the clock of Europe/Berlin"):
+                two.release(0)
+        else:
+            two.release(0)
+            with pytest.raises(BudgetExceeded, match="0 is left there"):
+                two.release(0)
+
+
+def test_a_session_goes_on_with_the_days_that_were_stored(tmp_path):
+    """Clocks are an hour back by a newer zone table: the second step of the day that has begun is where it was."""
+    schedule = None
+    with dphmm.open_ledger(tmp_path / "ledger.db") as ledger:
+        with town_with_the_clocks_of(tmp_path, "Europe/Berlin") as town:
+            schedule = dphmm.Schedule(SequencePromise(2, per="1d", zone=town), 1, [2, 4])
+            one = session(ledger, None, None, parts=HOURLY, schedule=schedule, origin=str(OCTOBER))
+            assert [one.release(0).asked for _ in range(2)] == [False, True]
+            stored = ledger.blocks("ann")
+        with town_with_the_clocks_of(tmp_path, "Europe/Lisbon"):
+            again = dphmm.ReleaseSession.resume(ledger, "ann", *HOURLY, bits=dphmm.ReplayBits(2))
+            asked = [again.t for _ in range(26) if again.release(0).asked]
+            # The 24 hours of the stored day, one hour until the newer table's midnight, and its day from step 26 on.
+            assert [t - 1 for t in asked] == [4, 27]
+            assert ledger.blocks("ann")[0] == stored[0]
+            ledger.check()
+
+
+def test_a_table_and_a_stream_are_held_to_local_days():
+    promise = SequencePromise(2, per="1d", zone="Europe/Berlin")
+    times = pd.Timestamp("2024-10-26T22:00Z") + pd.to_timedelta([0, 24, 25], unit="h")
+    table = pd.DataFrame({"user": "ann", "t": times, "state": ["1", "2", "3"]})
+    given = {"promise": promise, "bits": dphmm.ReplayBits(1), "progress": False}
+    assert len(dphmm.release_many(table, *HOURLY, 1, ledger=MemoryLedger(), **given)) == 3
+    # The first two rows are of one day in Berlin; by UTC the last two would be.
+    given["promise"] = SequencePromise("1.5", per="1d", zone="Europe/Berlin")
+    with pytest.raises(BudgetExceeded, match=r"promise: step 25 .* 0\.5 is left there"):
+        dphmm.release_many(table, *HOURLY, 1, ledger=MemoryLedger(), **given)
+    stream = Stream(Batch(*HOURLY, 1, ledger=MemoryLedger(), bits=dphmm.ReplayBits(1), promise=promise), False)
+    lines = [{"user": "a", "t": time.isoformat(), "state": "4"} for time in times]
+    taken = [len(list(stream.take(parse_line(json.dumps(line).encode(), False)))) for line in lines]
+    assert taken == [0, 1, 1] and len(list(stream.end())) == 1
+    assert len(stream.batch.ledger.blocks("a")) == 2

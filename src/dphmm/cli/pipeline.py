@@ -738,7 +738,7 @@ _LABELS = (
     'kind = "complete"  # all states are hidden from each other',
 )
 _PLAN = ("", "[plan]  # when to ask: a budget becomes a schedule", "path-epsilon = 12")
-_OF_A_DAY = ('per = "1d"', '# zone = "+01:00"  # whose midnight begins a day; UTC without it')
+_OF_A_DAY = ('per = "1d"', '# zone = "Europe/Berlin"  # whose midnight begins a day; UTC without it')
 _OF_A_SEQUENCE = ('steps = "STEPS"  # the budget is of so many rows; public: choose it, never take it from the data',)
 _REST = (
     "",
