@@ -33,7 +33,7 @@ ROOT = Path(__file__).parents[1]
 LIMITS: dict[str, float] = {
     "code lines": 58_000,
     "code lines of tests": 72_000,
-    "words of docs": 124_500,
+    "words of docs": 125_200,
     "circles of imports": 0,
     "circles with types": 0,
     "imports by computed names": 0,

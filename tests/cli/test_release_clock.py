@@ -171,3 +171,23 @@ def test_a_report_shows_local_times(run, town):
     assert "Times are local: in Europe/Berlin." in page
     assert "within one day by the clock of Europe/Berlin alone" in page
     assert '"zone":[[1729893600,7200],[1729990800,3600]]' in page.replace(" ", "")
+
+
+def test_a_plan_for_local_days_is_released_and_checked(run, town):
+    """A plan is tried on days of 24 hours; its steps are counted from each local midnight."""
+    public = ("--policy", town / "policy.json", "--path-epsilon", "2", "--epsilon", "1", "--people", "6")
+    days = ("--per", "1d", "--zone", "Europe/Berlin", "--hours", "7-21")
+    said = run("plan", town / "model.npz", *public, *days, "-o", town / "plan.json").stdout
+    assert "of Europe/Berlin" in said
+    release(run, town, "autumn", "--plan", town / "plan.json", "-q")
+    hours = {int(time[11:13]) for time in asked_at(town)}
+    assert len(asked_at(town)) == 6 and hours <= set(range(6, 21))
+    assert "nothing is wrong" in check(run, town, "--ledger", town / "ledger.db")
+
+
+def test_a_paced_plan_for_local_days_is_released_and_checked(run, town):
+    asked = (*BERLIN, "--epsilon", "1", "--schedule", "paced")
+    release(run, town, "spring", *asked, "-q")
+    assert 0 < len(asked_at(town)) <= 6
+    assert "nothing is wrong" in check(run, town, "--ledger", town / "ledger.db")
+    release(run, town, "spring", *asked, "-q", "--resume")
