@@ -57,6 +57,34 @@ def test_equal_to_sessions_one_by_one(parts):
     assert answers(rows) == expected
 
 
+def test_queries_under_two_spellings_are_one_account(parts):
+    """The second query is of the person that the first was of: its plans know the first one's partners."""
+    model, _, space = parts
+    lonely = model, dphmm.policy.from_edges([(0, 1), (2, 3)], N), space
+    ledgers = []
+    for names in (["Ann", "ANN "], ["Ann", "Ann"]):
+        ledger = MemoryLedger()
+        for query, name in zip(("state", "work"), names, strict=True):
+            released(batch(lonely, 5, ledger=ledger, query=query), rows_of("abc", [name] * 3))
+        assert ledger.sessions() == [("Ann", "state"), ("Ann", "work")]
+        assert ledger.spent("Ann").epsilon == 6
+        plans = [entry.plan_hash for _, query in ledger.sessions() for entry in ledger.entries("Ann", query)]
+        ledgers.append((plans, [entry.z for entry in ledger.entries("Ann", "work")]))
+    assert ledgers[0] == ledgers[1]
+    capped = MemoryLedger()
+    released(batch(parts, ledger=capped, cap_epsilon=4), rows_of("abc", ["Ann"] * 3))
+    with pytest.raises(BudgetExceeded):
+        released(batch(parts, ledger=capped, query="work"), rows_of("ab", ["ann"] * 2))
+
+
+def test_two_users_who_are_one_person_are_refused(parts):
+    """Rows that are numbered by name would be two histories of one account."""
+    rows = rows_of(users=["Ann", "Ann", "Ann", "ann", "ann"])
+    with pytest.raises(InvalidInput, match=r'^users: got 2 users who are one person, "Ann"; expected rows numbered by'):
+        released(batch(parts), rows)
+    assert len(released(batch(parts, ledger=MemoryLedger("exact")), rows)) == 5
+
+
 def test_gaps_are_predicted_through_and_recorded(parts):
     model = dphmm.MarkovModel(parts[0].initial, parts[0].transition, step=HOUR)
     times = np.array([0, 1, 5, 100, 101], dtype=np.int64) * HOUR * 10**6

@@ -13,7 +13,7 @@ import pytest
 import dphmm
 from dphmm.errors import InvalidInput
 from dphmm.storage.tables import to_arrow
-from dphmm.storage.trajectories import trajectories_from_table
+from dphmm.storage.trajectories import load_trajectories, trajectories_from_table
 
 GRID = dphmm.Grid.from_bounds(13.30, 52.48, 13.34, 52.50, cell=500.0)
 FAR = np.abs(GRID.lattice[:, None] - GRID.lattice[None]).max(axis=2)
@@ -173,3 +173,48 @@ def test_a_wrong_argument_is_named_by_its_type(call, world, field):
     table = people() if call == "release_many" else RELEASED
     with pytest.raises(InvalidInput, match=f"^{field}; expected a "):
         getattr(dphmm, call)(table, *world)
+
+
+def spelt():
+    """The same rows, each person's under three spellings of the name, the plain one first."""
+    frame = people()
+    spellings = ["{}", " {} ", "\u200b{}"]
+    return frame.assign(user=[spellings[k % 3].format(user) for k, user in enumerate(frame["user"])])
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "csv", "parquet"])
+def test_spellings_of_a_name_are_one_person_in_every_container(kind, tmp_path):
+    frame = spelt()
+    if kind in ("csv", "parquet"):
+        path = tmp_path / f"rows.{kind}"
+        getattr(frame, f"to_{kind}")(path, index=False)
+        table = load_trajectories(path).trajectories
+    else:
+        table = made(kind, frame)
+    found = dphmm.release_many(table, *WORLD, bits=dphmm.ReplayBits(1), progress=False)
+    assert to_arrow(found).to_pylist() == to_arrow(RELEASED).to_pylist()
+    models = [
+        dphmm.fit(rows, GRID, step="10min", epsilon=1, max_length=4, bits=dphmm.ReplayBits(1)).digest
+        for rows in (table, people())
+    ]
+    assert models[0] == models[1]
+    first, second = dphmm.split_people(table, 0.5, seed=4)
+    both = [
+        {name.strip(" \u200b") for name in to_arrow(part, ["user"])["user"].to_pylist()} for part in (first, second)
+    ]
+    assert not both[0] & both[1] and both[0] | both[1] == set("abcd")
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "arrow"])
+def test_ids_that_were_floats_are_whole_numbers_or_refused(kind):
+    """7.0 is 7; from 2^53 on a float stands for several ids."""
+    frame = people().assign(user=np.repeat([7.0, 8.0, 9.0, 10.0], 6))
+    found = to_arrow(dphmm.release_many(made(kind, frame), *WORLD, bits=dphmm.ReplayBits(1), progress=False))
+    assert found["user"].unique().to_pylist() == ["7", "8", "9", "10"]
+    texts = made(kind, frame.assign(user=frame["user"].astype(str)))
+    again = to_arrow(dphmm.release_many(texts, *WORLD, bits=dphmm.ReplayBits(1), progress=False))
+    assert again["z_0"].to_pylist() == found["z_0"].to_pylist()
+    assert again["user"].unique().to_pylist() == ["7.0", "8.0", "9.0", "10.0"]
+    large = made(kind, frame.assign(user=np.repeat([2.0**53, 8.0, 9.0, 10.0], 6)))
+    with pytest.raises(InvalidInput, match=r"^table: got 6 rows that cannot be read"):
+        dphmm.release_many(large, *WORLD, bits=dphmm.ReplayBits(1), progress=False)

@@ -327,3 +327,26 @@ def test_two_queries_about_a_step_answer_the_same_row():
 def test_another_rule_is_refused(rule):
     with pytest.raises(InvalidInput, match=r"answer: got .*; expected one of last, first"):
         batch(answer=rule)
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("seed", range(3))
+def test_spellings_of_a_name_are_one_user(rule, seed):
+    """Lines under several spellings are answered as the same lines under the first one, in every bin."""
+    rows = crowd(seed)
+    spellings = [str, str.upper, " {}\u00a0".format, "\u200b{}".format]
+    drawn = np.random.default_rng(seed).integers(len(spellings), size=len(rows))
+    spelt = rows.assign(user=[spellings[k](user) for k, user in zip(drawn.tolist(), rows["user"], strict=True)])
+    first = dict(zip(reversed(rows["user"].tolist()), reversed(spelt["user"].tolist()), strict=True))
+    expected = plain(streamed(rows, Stream(batch(answer=rule), False)))
+    found = plain(streamed(spelt, Stream(batch(answer=rule), False)))
+    assert found == [(first[user], *answer) for user, *answer in expected]
+    exact = Stream(batch(answer=rule, ledger=MemoryLedger("exact")), False)
+    assert {user for user, _, _ in plain(streamed(spelt, exact))} == set(spelt["user"])
+
+
+def test_a_line_of_a_name_without_a_key_has_no_answer():
+    stream = Stream(batch(), False)
+    with pytest.raises(BadLine, match="invalid_user"):
+        list(stream.take(line("a\u0378", 0)))
+    assert plain(streamed(crowd(1).head(1), stream))

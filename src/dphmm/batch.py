@@ -145,7 +145,10 @@ class Batch:
         Raises InvalidInput for a name without a key (`dphmm.accounting.person.person_key`).
         """
         keys = list(map(key_by(self.ledger.spelling), users))
-        new = {key: user for key, user in zip(keys, users, strict=True) if key not in self._names}
+        new = dict[str, str]()
+        for key, user in zip(keys, users, strict=True):
+            if key not in self._names:
+                new.setdefault(key, user)
         self._names |= zip(new, self.ledger.names_of(list(new.values())), strict=True)
         return [self._names[key] for key in keys]
 

@@ -156,6 +156,15 @@ def test_each_dependence_leaves_a_record_its_share(ask, noiseless, dependence, p
     assert statement()["epsilon"] == "1"
 
 
+def test_friends_however_spelt_are_in_one_circle(ask, place, noiseless):
+    """Two spellings of bob would part the circle of four, and halve the noise."""
+    (place / "friends.csv").write_text("a,b\nann, Bob\nBOB,cid\ncid,dan\u200b\n")
+    for rule, largest in (("same", 4), ("exact", 3)):
+        ask(HISTOGRAM, "--dependence", "friends:friends.csv", "--max-rows-per-user", "1", "--spelling", rule, "--force")
+        assert statement()["dependence"]["most"] == largest
+        assert statement()["subjects"] == {"spelling": rule}
+
+
 def test_friends_of_friends_of_friends_share_a_budget(ask, place, noiseless):
     """Along ann - bob - cid - dan all four records may depend on each other; nobody has more than two friends. That
     cid is not in DATA changes nothing: the circle is that of the public friendships.

@@ -172,6 +172,65 @@ class TestEveryWayOfOnePerson:
         assert 0 < worst(ask, NODES.replace("data.csv", "data.txt"), lines, "--dependence", "independent") <= 1
 
 
+class TestSpellings:
+    """A person is a key: files that differ in rows under several spellings of one name are neighbours.
+
+    By the rule "exact" each spelling is a person with a cap of its own, and the same files lose more than epsilon.
+    """
+
+    NAMES = ("ann", "Ann", " ann ", "\uff41nn", "a\u200bnn", "ANN")
+
+    def families(self, row, values):
+        """Rows of nobody, of one name, and of as many names as there are, in two orders."""
+        spelt = [row.format(user, *value) for user, value in zip(self.NAMES, values, strict=True)]
+        plain = [row.format("ann", *value) for value in values]
+        return [[], plain, spelt, spelt[::-1], spelt[3:], plain[:1], spelt[1:2]]
+
+    def losses(self, ask, line, header, others, families, *more):
+        """The worst losses by both rules."""
+        files = [text for own in families for text in placed(header, others, own)]
+        return [worst(ask, line, files, *more, "--spelling", rule) for rule in ("same", "exact")]
+
+    @pytest.mark.parametrize("question", ["histogram", "flows"])
+    def test_visits(self, ask, question):
+        others = [f"bob,{step},home" for step in range(3)]
+        families = self.families("{},{},{}", [(step, state) for step, state in enumerate(("home", "work") * 3)])
+        line = f"{question} data.csv --states home,work --times 6 --from 0"
+        same, exact = self.losses(ask, line, "user,step,state", others, families, "--dependence", "group:2")
+        assert 0 < same <= 1
+        # Alone none of the spellings makes a trip.
+        assert exact > 1 or question == "flows"
+
+    def test_points(self, ask):
+        others = ["bob,1,1,no", "bob,8,9,yes", "cid,3,4,no"]
+        families = self.families("{},{},{},no", [(0, 0), (10, 10), (0, 10), (10, 0), (0, 0), (10, 10)])
+        same, exact = self.losses(ask, POINTS, "user,x,y,c", others, families, "--dependence", "group:2")
+        assert 0 < same <= 1 and same < exact
+
+    def test_classes_of_one_number_of_rows(self, ask):
+        others = ["bob,1,1,no", "bob,8,9,yes", "cid,3,4,no"]
+        families = self.families("{},{},{},{}", [(0, 0, "yes"), (10, 10, "no")] * 3)
+        families = [(family * 6)[:6] for family in families if family]
+        same, exact = self.losses(ask, CLASSES, "user,x,y,c", others, families, "--dependence", "group:2")
+        assert 0 < same <= 1 and same < exact
+
+    def test_edges(self, ask):
+        """People are public: ends in any spelling are those of the list, and an edge in two spellings is one."""
+        edges = [("bob",), ("cid",), ("dan",), ("bob",), ("CID ",), ("zoe",)]
+        families = self.families("{},{}", edges)
+        losses = self.losses(ask, NODES, "a,b", ["bob,cid", "cid,dan"], families, "--dependence", "independent")
+        assert all(0 < loss <= 1 for loss in losses)
+        twice, once = (ask(EDGES, f"a,b\n{rows}", "--dependence", "independent")
+                       for rows in ("ann,bob\nBOB,Ann\n", "ann,bob\nx,x\n"))  # fmt: skip
+        assert twice == once
+
+    def test_a_name_without_a_key_is_nobody_s(self, ask):
+        others = ["bob,0,home"]
+        files = placed("user,step,state", others, ["a\u0378,0,home"] * 3) + placed("user,step,state", others, [])
+        line = "histogram data.csv --states home,work --times 6 --from 0"
+        assert worst(ask, line, files, "--dependence", "group:2") == 0
+
+
 #: A table for each question.
 ROWS = {
     VISITS: ("user,t,state", ["ann,2024-05-06T08:00:00Z,home", "bob,2024-05-06T09:00:00Z,work",

@@ -358,7 +358,7 @@ class Histogram(CountedQuestion):
 
     def between(self) -> Any:
         """Each person's own chain of the public steps, if one is named."""
-        return self.dependence.chain(self.clock.times) if self._chained else self.dependence.between()
+        return self.dependence.chain(self.clock.times) if self._chained else self.dependence.between(self.data.spelling)
 
     def per_person(self) -> PerPerson:
         """A record that is there or not changes half of what a replaced one does; a step has one record of a person."""

@@ -196,7 +196,7 @@ class Degree(CountedQuestion):
 
     def between(self) -> Any:
         """A person, or an edge, is one record."""
-        return self.dependence.between(of_people=False)
+        return self.dependence.between(self.data.spelling, of_people=False)
 
     def per_person(self) -> PerPerson:
         """All edges of one person are one record, which is replaced; or each edge is one, there or not."""

@@ -23,6 +23,7 @@ from msgspec import UNSET
 from dphmm._cached import cached_property
 from dphmm._checks import exact_epsilon
 from dphmm.accounting.event import DependentEvent, Guarantee, NoisyCounts, per_record_total
+from dphmm.accounting.person import key_by
 from dphmm.dependent._calibration import calibrate
 from dphmm.dependent._chain import Chain
 from dphmm.dependent._coefficients import AnyQuery, largest_loss
@@ -34,6 +35,7 @@ from dphmm.samplers.body import DiscreteLaplace
 from dphmm.samplers.entropy import default_bits, is_secure
 from dphmm.statement.query import Dependence as Stated
 from dphmm.statement.query import Unit
+from dphmm.storage.columns import Numbering
 from dphmm.storage.csv_files import listed
 from dphmm.storage.inputs import PathLike, checked_input, file_digest
 from dphmm.storage.models import load_model
@@ -122,14 +124,17 @@ class Dependence:
         """The chain that is named, and its states."""
         return model_with_states(self.loaded or self.path, self.called("dependence"))
 
-    def between(self, of_people: bool = True) -> Any:
-        """What the library takes; a chain is not made here. ``of_people``: rows belong to people."""
+    def between(self, spelling: str = "same", of_people: bool = True) -> Any:
+        """What the library takes; a chain is not made here.
+
+        ``spelling``: by which rule names of friends are of one person. ``of_people``: rows belong to people.
+        """
         if self.kind == "independent":
             return "independent"
         assert self.most is not None
         if self.kind == "friends":
             assert self.path is not None
-            circle = largest_circle(self.path, self._field, self.called)
+            circle = largest_circle(self.path, self._field, self.called, spelling)
             self._told.update({"between": "circles", "most": circle})
             return ("group", self.most * circle)
         self._told.update({"between": "a person" if of_people else "records", "most": self.most})
@@ -219,8 +224,10 @@ _INSTEAD = {
 }
 
 
-def largest_circle(path: str, field: str, called: Called) -> int:
+def largest_circle(path: str, field: str, called: Called, spelling: str) -> int:
     """How many people the largest circle of friends has: people who are joined, directly or not.
+
+    Names are of one person by the rule of ``spelling``: two spellings of one friend would part a circle.
 
     DATA have no part in it. Raises InvalidInput, without a name, for a file without friendships, a line that is none,
     and a loop.
@@ -232,20 +239,21 @@ def largest_circle(path: str, field: str, called: Called) -> int:
     if header is not None and len(header) != 2:
         raise InvalidInput(field, f"{Path(path).name}: {listed(header)}", "two columns, one for each end")
     edges = read_edges(path, None, field)
-    ends: list[Any] = [edges.column(side).to_pylist() for side in ("a", "b")]
-    names = sorted({name for side in ends for name in side if name})
-    check_header(path, header or (), field, lambda name: name in names or re.fullmatch("[0-9]+", name) is not None)
+    people = Numbering(key_by(spelling))
+    pairs = np.stack([people.add(edges.column(side), field)[0] for side in ("a", "b")])
+    check_header(
+        path, header or (), field, lambda name: people.known(name) >= 0 or re.fullmatch("[0-9]+", name) is not None
+    )
     if not len(edges):
         raise InvalidInput(
             field, f"{Path(path).name}, without a friendship", f"edges, or {called('dependence')} independent"
         )
-    number = {name: at for at, name in enumerate(names)}
-    pairs = np.array([[number.get(name, -1) for name in side] for side in ends])
     for wrong, came in (((pairs < 0).any(axis=0), "nobody"), (pairs[0] == pairs[1], "a loop")):
         if wrong.any():
             where = place(path, int(np.argmax(wrong)))
             raise InvalidInput(f"{field}, {where}", came, "pairs of different people")
-    graph = coo_array((np.ones(pairs.shape[1]), (pairs[0], pairs[1])), shape=(len(names), len(names)))
+    count = len(people.labels)
+    graph = coo_array((np.ones(pairs.shape[1]), (pairs[0], pairs[1])), shape=(count, count))
     _, circle = connected_components(graph, directed=False)
     return int(np.bincount(circle).max())
 

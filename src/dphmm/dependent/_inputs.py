@@ -296,12 +296,16 @@ def data_labels(rows: PrivateRows, column: str) -> NDArray[Any]:
 
 
 def data_users(rows: PrivateRows, column: str, most: int, rejected: Rejected) -> NDArray[Any]:
-    """Whose each row is (n,), None where it is nobody's; rows beyond the first ``most`` of a person are listed."""
+    """Whose each row is (n,), as a number, None where it is nobody's.
+
+    Rows beyond the first ``most`` of a person are listed.
+    """
     known = Numbering(key_by(rows.spelling))
     codes, bad = known.add(rows.table.column(column), column)
     rejected.add(rows.places[bad], "missing_user")
     rejected.add(rows.places[~bad & ~first_of_each(codes, most)], "beyond_max_rows")
-    return np.array([*known.labels, None], dtype=object)[codes]
+    # Not by name: names of several people by the rule of these rows may be of one by another.
+    return np.array([*range(len(known.labels)), None], dtype=object)[codes]
 
 
 def is_table(text: Any) -> bool:

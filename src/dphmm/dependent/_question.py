@@ -168,7 +168,7 @@ class Question(ABC):
 
     def between(self) -> Any:
         """What the function takes as dependence; called before the table is read too."""
-        return self.dependence.between()
+        return self.dependence.between(self.data.spelling)
 
     def unit(self) -> str:
         """The unit of an account, in a sentence: a person has at most ``per_person().units`` of them.
@@ -399,8 +399,8 @@ class CountedQuestion(Question):
         A stored id is given back, and a cap refuses, before ``count`` is called. Where somebody else has stored the
         id meanwhile, nothing is drawn. The noise is drawn in the transaction that stores the answer.
         """
-        _ = self.budget
         self._take_spelling(ledger)
+        _ = self.budget
         asked = self.publication(event_id, bits)
         with ledger.transaction() as transaction:
             stored = transaction.admit_publication(asked).stored
