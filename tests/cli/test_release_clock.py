@@ -61,19 +61,23 @@ def asked_at(town, out="out.csv"):
 )
 def test_times_of_a_day_are_asked_once_and_what_is_stated_is_checked(run, town, season, times):
     """2:00 is left out in spring and comes twice in autumn."""
-    release(run, town, season, *BERLIN, "--hours", "02:00,20:00", "--json")
+    release(run, town, season, *BERLIN, "--hours", "02:00,20:00", "--json", "--model-people", "others")
     assert [time[8:] for time in asked_at(town)][: len(times)] == times
     statement = json.loads((town / "out.csv.privacy.json").read_text())
     assert statement["sequence"]["zone"] == "Europe/Berlin" and statement["epsilon"] == "1"
     assert statement["schedule"]["hours"] == ["02:00", "20:00"] and "at" not in statement["schedule"]
     said = check(run, town, "--json", code=5)
     assert "3 blocks of days of Europe/Berlin, of " + ("23 to 24" if season == "spring" else "24 to 25") in said
-    assert "by the zone table " in said
+    assert "that clocks were as the zone table 20" in said
     assert "nothing is wrong" in check(run, town, "--ledger", town / "ledger.db")
     with_ledger = check(run, town, "--ledger", town / "ledger.db", "--json")
     assert "as the ledger has them" in with_ledger and "0 of them are other days than by the zone table" in with_ledger
+    assert (
+        "lose at most 2 where they differ within one day by the clock of Europe/Berlin alone"
+        in run("read", town / "out.csv").stdout
+    )
     before = asked_at(town)
-    release(run, town, season, *BERLIN, "--hours", "02:00", "--hours", "20:00", "--resume")
+    release(run, town, season, *BERLIN, "--hours", "02:00", "--hours", "20:00", "--resume", "--model-people", "others")
     assert asked_at(town) == before
     with dphmm.open_ledger(town / "ledger.db") as ledger:
         ledger.check()
@@ -191,3 +195,12 @@ def test_a_paced_plan_for_local_days_is_released_and_checked(run, town):
     assert 0 < len(asked_at(town)) <= 6
     assert "nothing is wrong" in check(run, town, "--ledger", town / "ledger.db")
     release(run, town, "spring", *asked, "-q", "--resume")
+
+
+@pytest.mark.parametrize("zone", ["+02:00", "-05:00"])
+def test_times_of_a_day_by_an_offset_are_checked_too(run, town, zone):
+    release(run, town, "autumn", "--path-epsilon", "2", "--per", "1d", "--zone", zone, "--hours", "02:00,20:00", "-q")
+    assert "nothing is wrong" in check(run, town, "--ledger", town / "ledger.db")
+    rows = pd.read_csv(town / "out.csv", dtype={"user": str})
+    asked = pd.to_datetime(rows["t"][rows["plan"].notna()], utc=True).dt.tz_convert(f"UTC{zone}")
+    assert set(asked.dt.hour) == {2, 20} and len(asked) >= 10

@@ -1912,8 +1912,9 @@ class Checker:
         lengths = sorted({end - first for first, end in blocks})
         long = f"{lengths[0]:,} to {lengths[-1]:,}" if len(lengths) > 1 else f"{lengths[0]:,}"
         told = f"{len(set(blocks)):,} blocks of days of {stated['zone']}, of {long} steps"
+        self.report.add(_STATED, "days", f"that clocks were as the {self._clock.table} has them")
         if self.ledger is None:
-            self.report.add(_TRUE, "days", f"{told}, by the {self._clock.table}")
+            self.report.add(_TRUE, "days", told)
             return
         odd = [
             repr(self.people[key])
@@ -1928,7 +1929,7 @@ class Checker:
         self.report.require_none(odd, "days", "each answer is in a day that the ledger has", "answers of no stored day")
         starts = {*self._starts}
         other = sum(not {first, end} <= starts for first, end in {*blocks})
-        self.report.add(_TRUE, "days", f"{other:,} of them are other days than by the {self._clock.table}")
+        self.report.add(_TRUE, "days", f"{other:,} of them are other days than by the zone table")
 
     def _blocks(self, stated: dict[str, Any]) -> list[tuple[int, int]]:
         """The number of the block of each row, and its place in it, from 0, in steps. Raises Unknown."""

@@ -398,6 +398,7 @@ def _where_they_differ(over: SequencePromise) -> str:
         return f"where they differ within {over.window:,} steps in a row alone"
     block = f"one block of {over.per}{' steps' * isinstance(over.per, int)}"
     within = {"1d": "one day", "7d": "one week", "1h": "one hour"}.get(str(over.per), block)
+    within += f" by the clock of {over.zone}" * over.is_local
     return f"where they differ within {within} alone"
 
 
