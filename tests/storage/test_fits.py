@@ -20,6 +20,7 @@ from scipy.stats import binom
 
 import dphmm
 from dphmm.accounting.ledger import MemoryLedger
+from dphmm.accounting.person import person_key
 from dphmm.cli.app import app
 from dphmm.errors import InvalidInput
 from dphmm.storage import fits
@@ -222,6 +223,9 @@ def test_one_person_under_two_spellings_is_in_one_part():
     names = [spelling for i in range(20) for spelling in (f"jos\u00e9{i}", f" JOSE\u0301{i} ")]
     first, second = split_people(pd.DataFrame({"user": names}), "0.5", seed=2)
     assert len(first) % 2 == 0 and len(second) % 2 == 0 and len(first) + len(second) == 40
+    exact, _ = split_people(pd.DataFrame({"user": names}), "0.5", seed=2, spelling="exact")
+    apart = {person_key(name) for name in exact["user"]} & {person_key(name) for name in set(names) - {*exact["user"]}}
+    assert len(apart) > 3
 
 
 def test_nobody_s_side_depends_on_the_names_of_one_more_person():

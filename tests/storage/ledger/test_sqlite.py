@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import unicodedata
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
@@ -79,6 +80,52 @@ def test_format_and_maker_are_written_down(ledger: SqliteLedger) -> None:
     meta = dict(ledger._reader().execute("SELECT key, value FROM meta"))
     assert (meta["format"], meta["epoch"], meta["features"]) == ("3", "0", "")
     assert re.fullmatch(r"dphmm \d+\.\d+.*", meta["created_by"])
+
+
+def test_the_rule_of_spelling_stays(tmp_path: Path) -> None:
+    open_ledger(tmp_path / "exact.db", spelling="exact").close()
+    with open_ledger(tmp_path / "exact.db") as ledger:
+        assert ledger.spelling == "exact"
+    for read_only in (False, True):
+        with pytest.raises(InvalidInput, match=r"^spelling: got same; expected exact, which this ledger was made with"):
+            open_ledger(tmp_path / "exact.db", spelling="same", read_only=read_only)
+    with pytest.raises(InvalidInput, match=r"^spelling: got alike"):
+        open_ledger(tmp_path / "new.db", spelling="alike")
+    assert not (tmp_path / "new.db").exists()
+
+
+def test_a_ledger_keeps_the_latest_unicode_that_wrote_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "ledger.db"
+
+    def recorded() -> str:
+        with sqlite3.connect(path) as file:
+            (version,) = file.execute("SELECT value FROM meta WHERE key = 'unicode'").fetchone()
+        return str(version)
+
+    open_ledger(path).close()
+    assert recorded() == unicodedata.unidata_version
+    for running, read_only, kept in (("99.1.0", True, unicodedata.unidata_version), ("99.1.0", False, "99.1.0"),
+                                     ("99.0.0", False, "99.1.0")):  # fmt: skip
+        monkeypatch.setattr("dphmm.storage.ledger.sqlite.UNICODE", running)
+        open_ledger(path, read_only=read_only).close()
+        assert recorded() == kept
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "DELETE FROM meta WHERE key = 'spelling'",
+        "UPDATE meta SET value = 'x' WHERE key = 'spelling'",
+        "DELETE FROM meta WHERE key = 'unicode'",
+        "UPDATE meta SET value = '?' WHERE key = 'unicode'",
+    ],
+)
+def test_a_ledger_that_does_not_say_how_it_compares_names_is_refused(tmp_path: Path, change: str) -> None:
+    open_ledger(tmp_path / "ledger.db").close()
+    with sqlite3.connect(tmp_path / "ledger.db") as file:
+        file.execute(change)
+    with pytest.raises(InvalidInput, match="how it compares names"):
+        open_ledger(tmp_path / "ledger.db")
 
 
 def traced(ledger: SqliteLedger, work: Callable[[], object]) -> list[str]:
