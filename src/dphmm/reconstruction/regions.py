@@ -228,12 +228,13 @@ def _polygons(features: list[Any], space: StateSpace, field: str) -> Regions:
         import shapely
     except ImportError:
         raise InvalidInput(field, "a Python without shapely", "pip install 'dphmm[geo]'") from None
-    points = shapely.points(places[1], places[0])
+    # A polygon over the antimeridian may go on beyond 180 degrees; one over Greenwich may have degrees up to 360.
+    points = [shapely.points(places[1] + turn, places[0]) for turn in (-360.0, 0.0, 360.0)]
     found, parts = Regions(), dict[str, list[_Part]]()
     for number, feature in enumerate(features, start=1):
         try:
             shape = shapely.geometry.shape(feature["geometry"])
-            inside = np.asarray(shapely.intersects(shape, points), dtype=np.bool_)
+            inside = np.any([shapely.intersects(shape, turned) for turned in points], axis=0)
             corners = shapely.get_coordinates(shape)
         except Exception:
             # Whatever is wrong with the numbers, shapely has an error of its own for it.

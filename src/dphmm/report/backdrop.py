@@ -45,9 +45,9 @@ def read_backdrop(path: PathLike, space: Any) -> Backdrop:
     water: list[FloatArray] = []
     roads: list[FloatArray] = []
     names: list[tuple[str, float, float]] = []
-    for feature in _features(path):
-        shape, name = _shape(feature, space, shapely)
-        if shape is None:
+    for shape, name in (found for feature in _features(path) for found in _shapes(feature, space, shapely)):
+        west, south, east, north = shape.bounds
+        if (np.array([east, north]) < low).any() or (np.array([west, south]) > high).any():
             continue
         if shape.geom_type in ("Point", "MultiPoint"):
             at = np.array(shape.geoms[0].coords[0] if hasattr(shape, "geoms") else shape.coords[0])
@@ -123,10 +123,13 @@ def _features(path: PathLike) -> list[Any]:
     return found
 
 
-def _shape(feature: Any, space: MapSpace, shapely: Any) -> tuple[Any, str]:
-    """The geometry of a feature in metres of the map, and its name; None for a feature without one."""
+def _shapes(feature: Any, space: MapSpace, shapely: Any) -> list[tuple[Any, str]]:
+    """The geometry of a feature in metres of the map, and its name: as it is, and once around the earth either way.
+
+    So a shape stays whole where a map lies over the antimeridian, and one that crosses the far side of the earth too.
+    """
     if not isinstance(feature, dict) or not isinstance(feature.get("geometry"), dict):
-        return None, ""
+        return []
     try:
         shape = shapely.geometry.shape(feature["geometry"])
         corners = shapely.get_coordinates(shape)
@@ -136,12 +139,11 @@ def _shape(feature: Any, space: MapSpace, shapely: Any) -> tuple[Any, str]:
     if not np.isfinite(corners).all() or (np.abs(corners) > [360, 90]).any():
         raise InvalidInput("backdrop", "coordinates that are no degrees", _EXPECTED)
     if not len(corners):
-        return None, ""
-    shape = shapely.force_2d(shape)
-
-    def metres(given: FloatArray) -> FloatArray:
-        return np.asarray(space.projection.to_metres(given[:, 1], given[:, 0]))
-
+        return []
+    shape, place = shapely.force_2d(shape), space.projection
     named = feature.get("properties")
     name = str(named.get("name") or "") if isinstance(named, dict) else ""
-    return shapely.transform(shape, metres), re.sub(FORBIDDEN, "", name)[:LONGEST_NAME]
+    name = re.sub(FORBIDDEN, "", name)[:LONGEST_NAME]
+    scale = np.array([place.metres_east, place.metres_north])
+    origins = (np.array([place.west + turn, place.south]) for turn in (-360.0, 0.0, 360.0))
+    return [(shapely.transform(shape, lambda given, at=origin: (given - at) * scale), name) for origin in origins]

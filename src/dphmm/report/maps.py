@@ -120,16 +120,25 @@ def _graticule(view: View, space: MapSpace) -> list[tuple[FloatArray, str, int]]
     corners = np.array(
         [[view.west, view.north - view.side / view.scale], [view.west + view.side / view.scale, view.north]]
     )
-    (south, north), (west, east) = (np.asarray(axis) for axis in space.to_latlon(corners))
+    lat, lon = space.to_latlon(corners.mean(axis=0))
+    south, north = space.to_latlon(corners)[0]
+    # From the middle, so that longitudes grow eastwards over the antimeridian; once around the earth is enough.
+    half = min(view.side / view.scale / 2 / space.projection.metres_east, 180.0)
+    west, east = float(lon) - half, float(lon) + half
     for low, high, across, marks in ((west, east, 0, "EW"), (south, north, 1, "NS")):
         step = rounded_down((high - low) / _LINES)
         digits = max(0, -math.floor(math.log10(step) + 1e-9))
         for value in np.arange(math.ceil(low / step), math.floor(high / step) + 1) * step:
-            lat, lon = ((south + north) / 2, value) if across == 0 else (value, (west + east) / 2)
-            at = view(space.projection.to_metres(np.array([lat]), np.array([lon]))[0])
+            at = view(space.projection.to_metres(lat, value) if across == 0 else space.projection.to_metres(value, lon))
             ends = [[at[0], 0], [at[0], view.side]] if across == 0 else [[0, at[1]], [view.side, at[1]]]
-            found.append((np.array(ends), f"{abs(value):.{digits}f}° {marks[int(value < 0)]}", across))
+            found.append((np.array(ends), _degrees(value, digits, marks), across))
     return found
+
+
+def _degrees(value: float, digits: int, marks: str) -> str:
+    """A longitude or latitude as it is read; neither side is named of the equator and of the meridians 0 and 180."""
+    shown = round((value + 180.0) % 360.0 - 180.0, digits)
+    return f"{abs(shown):.0f}°" if shown in (0.0, -180.0) else f"{abs(shown):.{digits}f}° {marks[int(shown < 0)]}"
 
 
 def names_and_scale(drawing: Drawing, view: View, report: ReleaseReport, marks: FloatArray) -> None:

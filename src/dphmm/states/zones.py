@@ -97,8 +97,11 @@ class Zones(MapSpace):
         Raises InvalidInput without the shapely package.
         """
         shapely = _shapely()
-        west, south, east, north = shapely.total_bounds(self.polygons)
-        across = max(east - west, north - south)
+        lon, lat = self.outlines["coordinates"].T
+        east = lon - self.projection.middle
+        # Zones on both sides of the antimeridian lie together.
+        east = np.where(np.abs(east) > 180.0, east - np.copysign(360.0, east), east)
+        across = float(max(np.ptp(east), np.ptp(lat)))
         grain = across / _GRAINS
         shapes = shapely.simplify(self.polygons, grain)
         # Every ring keeps some corners, so many small ones may stay above the number.
