@@ -139,16 +139,16 @@ def test_a_row_of_a_step_that_was_skipped_or_is_before_the_first_comes_too_late(
     assert work.report.late == 1
 
 
-def test_a_continuation_is_refused_where_steps_are_ranks_of_rows(parts):
-    """Tuesday's rows would otherwise be answered with Monday's releases."""
+def test_rows_by_time_are_continued_by_their_times(parts):
+    """Tuesday's rows are not answered with Monday's releases, whether or not Monday's rows stand before them."""
     ledger = MemoryLedger()
     times = np.array([0, 1, 2, 24, 25], dtype=np.int64) * HOUR * 10**6
     monday = rows_of("abc", ["u"] * 3, time=times[:3])
     first = released(batch(parts, 1, ledger=ledger), monday)
-    with pytest.raises(InvalidInput, match="begin at another time"):
-        released(batch(parts, 1, ledger=ledger), rows_of("ab", ["u"] * 2, time=times[3:]), resume=True)
+    later = released(batch(parts, 2, ledger=ledger), rows_of("ab", ["u"] * 2, time=times[3:]), resume=True)
+    assert [(row.release.t, row.time) for row in later] == [(4, times[3]), (5, times[4])]
     both = released(batch(parts, 1, ledger=ledger), rows_of("abcab", ["u"] * 5, time=times), resume=True)
-    assert answers(both)[:3] == answers(first)
+    assert answers(both) == answers(first) + answers(later)
     assert [row.time for row in both] == times.tolist()
 
 
@@ -448,7 +448,7 @@ def test_caps_are_kept_of_who_has_no_new_rows(kept):
 def test_a_cap_of_the_account_refuses_the_table_before_anything_is_drawn(parts):
     """It was given with the first table and is not given again; the last user of a long table would pass it."""
     ledger = MemoryLedger()
-    released(batch(parts, 1, ledger=ledger, cap_epsilon=4), rows_of("ab", ["u", "v"]))
+    released(batch(parts, 1, ledger=ledger, cap_epsilon=4), rows_of("ab", ["u", "v"], step=np.array([1, 1])))
     before = {user: ledger.spent(user) for user in "uv"}
     more = rows_of("aabcde", ["u", *"vvvvv"], step=np.array([1, *range(1, 6)]))
     with pytest.raises(BudgetExceeded, match=r"^cap_epsilon: user .v. needs 4 for 5 rows; spent 1 of 4"):

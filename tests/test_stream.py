@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -179,11 +180,21 @@ def test_a_line_of_a_closed_bin_changes_nothing():
         list(stream.take(line("b", 2 * STEP)))
 
 
-def test_without_a_time_step_every_line_is_answered_at_once():
-    for rule in RULES:
-        stream = Stream(batch(model=dphmm.MarkovModel(ALIKE[0], ALIKE), answer=rule), False)
-        told = [released for one in (line("a", 0, "1"), line("a", 0, "2")) for released in stream.take(one)]
-        assert [(one.release.t, int(one.release.z[0])) for one in told] == [(1, 1), (2, 2)]
+@pytest.mark.parametrize("moment", ["t", "step"])
+@pytest.mark.parametrize("rule", RULES)
+def test_without_a_time_step_every_moment_is_answered_at_once_and_once(rule, moment):
+    """Whatever state a line has that comes again; and one that comes late gets no answer."""
+
+    def of(at, state):
+        return line("a", at, state) if moment == "t" else replace(line("a", 0, state), time=None, step=at)
+
+    stream = Stream(batch(model=dphmm.MarkovModel(ALIKE[0], ALIKE), answer=rule), False)
+    lines = [of(10, "1"), of(10, "2"), of(30, "3"), of(10, "4")]
+    told = [released for one in lines for released in stream.take(one)]
+    apart = 2 if moment == "t" else 21
+    assert [(one.release.t, int(one.release.z[0])) for one in told] == [(1, 1), (1, 1), (apart, 3), (1, 1)]
+    with pytest.raises(BadLine, match="step_has_passed"):
+        list(stream.take(of(20, "5")))
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -278,7 +289,11 @@ def table_on(rows, rule, ledger, model):
 
 
 def stream_on(rows, rule, ledger, model):
-    return streamed(rows, Stream(batch(model=model, ledger=ledger, answer=rule), True))
+    stream = Stream(batch(model=model, ledger=ledger, answer=rule), True)
+    if model.step:
+        return streamed(rows, stream)
+    counted = (replace(one, time=None, step=number + 1) for number, one in enumerate(lines_of(rows)))
+    return [released for one in counted for released in stream.take(one)]
 
 
 @pytest.mark.parametrize("rule", RULES)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -24,7 +24,8 @@ from dphmm._cached import cached_property
 from dphmm._checks import one_of
 from dphmm._progress import Progress, shown
 from dphmm.accounting.budget import UNLIMITED, keep_promise, quoted
-from dphmm.accounting.ledger import Ledger, SequencePromise
+from dphmm.accounting.ledger import Ledger, SequencePromise, Transaction
+from dphmm.accounting.moments import ORDER, ROWS, TIMES, Prefix, first_number, has_moments, steps_of
 from dphmm.accounting.person import key_by
 from dphmm.accounting.promise import Schedule
 from dphmm.accounting.records import Spending
@@ -49,7 +50,7 @@ from dphmm.session.setting import (
 )
 from dphmm.states.space import StateSpace
 from dphmm.states.trajectory import ANSWERS, Trajectories
-from dphmm.states.visit_table import Numbers, UserRows, VisitTable
+from dphmm.states.visit_table import UserRows, VisitTable
 from dphmm.storage.inputs import PathLike, checked_output
 from dphmm.storage.private_tables import owner_counts, owner_path, write_counts
 from dphmm.storage.tables import column_list, table_format, table_writer, to_kind
@@ -79,8 +80,9 @@ class BatchReport:
 
     ``outside`` (rows whose place or name is in no state) and ``drifted`` are for the owner alone and never published.
 
-    ``late`` rows are of steps that an earlier run skipped: nothing can be released for them any more. ``released`` rows
-    have an answer, the ``replayed`` ones an earlier run's; those ``not_asked`` by the schedule have none.
+    ``late`` rows are of moments that an earlier run passed over: nothing can be released for them any more.
+    ``released`` rows have an answer, the ``replayed`` ones an earlier run's; those ``not_asked`` by the schedule have
+    none.
     """
 
     rows: int = 0
@@ -177,7 +179,7 @@ class Batch:
         query, chosen = self.setting.query, self.subjects.chosen
         sessions = self.ledger.sessions_of(sorted(set(subjects))) if self.setting.varies else ()
         for subject in (subject for subject, other in sessions if other == query):
-            begins = self._begins_of(subject)
+            begins = self._number_of(subject)
             for entry in self.ledger.entries(subject, query):
                 if entry.plan_hash is None:
                     continue
@@ -197,16 +199,17 @@ class Batch:
 
         Raises
         ------
-        InvalidInput : without ``resume``, when the ledger already holds one of the users.
+        InvalidInput : without ``resume``, when the ledger already holds one of the users; for rows without any mark
+            that do not continue those that it holds, and for a table by another clock.
         BudgetExceeded : before anything is drawn where the epsilons of all rows together would pass a cap, or break the
             promise of an account.
         """
         visits = self.visits(trajectories)
         self.report.outside, self.report.same_step = visits.outside, visits.same_step
         self.report.rows, self.report.subjects = visits.n_rows, len(visits)
-        sessions = self._checked(visits, resume)
-        known, steps, times = self._known(sessions), visits.steps, visits.times
-        met: dict[int, tuple[SubjectState, int]] = {}
+        self._checked(visits, resume)
+        origins, times = self._origins(visits), visits.times
+        met: dict[int, SubjectState] = {}
         count = 0
         for first, end in self._parts(visits):
             row, mine = range(first, end), visits.owners(first, end)
@@ -214,27 +217,39 @@ class Batch:
             # Rows are by subject: of those met before, only the first can have rows left.
             before, met = met, {}
             for number in numbers:
-                visit = visits[number]
-                met[number] = before.get(number) or self._met(visit, _begins(visit, visits), known)
-            subjects = [subject for subject, _ in met.values()]
+                met[number] = before.get(number) or self._met(visits[number], origins[visits.users[number]])
+            subjects = list(met.values())
             setting = self.subjects.of(subjects[0].name)
             engine = self._engine(setting)
-            t = steps[row] - np.array([origin for _, origin in met.values()])[mine - mine[0]] + 1
+            begins = np.array([_number(subject.origin) for subject in subjects])[mine - mine[0]]
+            t = self._steps(visits, row, mine, begins)
+            # Late rows are never asked.
+            here = np.flatnonzero(t > 0)
+            self.report.late += len(t) - len(here)
+            t, mine, begins = t[here], mine[here], begins[here]
+            first_here = np.flatnonzero(np.diff(mine, prepend=-1))
+            self._continues |= any(
+                step > 1
+                for step, number in zip(t[first_here], mine[first_here].tolist(), strict=True)
+                if number not in before
+            )
             asked = np.ones(len(t), dtype=np.bool_)
             if self.setting.schedule is not None:
                 # Rows are by subject.
                 parts = zip(subjects, np.split(t, np.searchsorted(mine, numbers[1:])), strict=True)
                 asked = np.concatenate([self._may_ask(subject, some) for subject, some in parts])
             chosen = self.subjects.chosen
-            choices = [chosen.get(step) for step in steps[row].tolist()] if chosen else None
+            choices = [chosen.get(step) for step in (t + begins - 1).tolist()] if chosen else None
+            moment = visits.time[first:end][here] if has_moments(visits.clock) and visits.time is not None else None
+            rows = Rows(mine - numbers[0], t, asked, choices, moment)
             with self.ledger.transaction([subject.name for subject in subjects]) as transaction:
-                stored = engine.release(
-                    transaction, subjects, Rows(mine - mine[0], t, asked, choices), visits.states(first, end)
-                )
+                stored = engine.release(transaction, subjects, rows, visits.states(first, end)[here])
+                if visits.clock == ROWS:
+                    self._keep_prefixes(transaction, visits, numbers, end)
             answered = engine.show(stored)
             users = [visits.users[number] for number in mine[answered.row].tolist()]
-            published = self._published(answered, users, t, None if times is None else times[row])
-            count += len(published)
+            published = self._published(answered, users, t, None if times is None else times[row][here])
+            count += end - first
             if progress is not None:
                 progress(count, visits.n_visits)
             yield published
@@ -355,61 +370,114 @@ class Batch:
         other._continues, other._engines, other._names = False, {}, {}
         return other
 
-    def _checked(self, visits: VisitTable, resume: bool) -> list[tuple[str, str]]:
-        """The sessions that the ledger has of the users."""
+    def _checked(self, visits: VisitTable, resume: bool) -> None:
+        """Refuse, before anything is drawn, what `run` refuses of a whole table."""
         _check_steps(visits)
         sessions = self.ledger.sessions_of(visits.users)
-        known = self._known(sessions)
         if not resume:
-            self._refuse_known(known.intersection(visits.users))
-        self._refuse_ahead(
-            visits,
-            lambda visit: self._met(visit, _begins(visit, visits), known),
-            sessions,
-            visits.steps,
-        )
-        return sessions
+            self._refuse_known({subject for subject, query in sessions if query == self.setting.query})
+        if visits.clock == ROWS:
+            self._check_prefixes(visits)
+        self._refuse_ahead(visits, {subject for subject, _ in sessions})
 
-    def _known(self, sessions: Sequence[tuple[str, str]]) -> set[str]:
-        """The users that have a session of this query."""
-        return {subject for subject, query in sessions if query == self.setting.query}
+    def _origins(self, visits: VisitTable) -> dict[str, str]:
+        """What the steps of each user go by: as in the ledger, which numbers all queries of a person alike.
 
-    def _refuse_ahead(
-        self,
-        visits: VisitTable,
-        met: Callable[[UserRows], tuple[SubjectState, int]],
-        sessions: Sequence[tuple[str, str]],
-        steps: Numbers,
-    ) -> None:
+        Raises InvalidInput where the table goes by something else.
+        """
+        kept: dict[str, str] = {}
+        for header in self.ledger.headers_of(visits.users):
+            if header.query == self.setting.query or header.subject not in kept:
+                kept[header.subject] = header.options.get("origin", "")
+        for user, origin in kept.items():
+            _check_clock(user, origin, visits.clock)
+        return {visit.user: kept.get(visit.user) or visits.clock or str(visit.begins) for visit in visits}
+
+    def origin_of(self, user: str, clock: str | None, number: int) -> str:
+        """What the steps of a user go by: as in the ledger, else a ``clock``, or numbers from ``number`` on for None.
+
+        Raises InvalidInput for another clock than that of the ledger.
+        """
+        headers = {header.query: header for header in self.ledger.headers_of([user])}
+        if not headers:
+            return clock or str(number)
+        kept = headers.get(self.setting.query) or headers[min(headers)]
+        origin = kept.options.get("origin", "")
+        _check_clock(user, origin, clock)
+        return origin
+
+    def _steps(self, visits: VisitTable, rows: range, mine: IntArray, begins: IntArray) -> IntArray:
+        """The step (n,) of each of the ``rows``, 0 for late ones: the ledger has a later moment, and not this one.
+
+        mine, begins (n,) : the number of its user, and the number that is the user's step 1 where steps are numbers.
+        """
+        if not has_moments(visits.clock):
+            t: IntArray = np.maximum(visits.steps[rows] - begins + 1, 0)
+            return t
+        assert visits.time is not None
+        moments, people = visits.time[rows.start : rows.stop], range(int(mine[0]), int(mine[-1]) + 1)
+        parts = np.split(moments, np.searchsorted(mine, people[1:]))
+        stored = self.ledger.moments_of([visits.users[number] for number in people])
+        return np.concatenate([steps_of(*each) for each in zip(stored, parts, strict=True)])
+
+    def _all_steps(self, visits: VisitTable, number: int, origin: str) -> IntArray:
+        """The step of each row of one user that is not late."""
+        rows = visits[number].rows
+        t = self._steps(visits, rows, np.full(len(rows), number), np.full(len(rows), _number(origin)))
+        return t[t > 0]
+
+    def _check_prefixes(self, visits: VisitTable) -> None:
+        """Refuse rows without any mark unless they begin with those that the ledger has, one for one."""
+        for visit, kept in zip(visits, self.ledger.prefixes_of(visits.users), strict=True):
+            if kept is not None and (kept.rows > len(visit.rows) or self._prefix(visits, visit, kept.rows) != kept):
+                raise _other_rows()
+
+    def _keep_prefixes(self, transaction: Transaction, visits: VisitTable, numbers: range, end: int) -> None:
+        """Keep what the rows of these users up to before row ``end`` are; they continue those that the ledger has."""
+        for visit in (visits[number] for number in numbers):
+            rows, kept = min(end, visit.rows.stop) - visit.rows.start, transaction.prefix(visit.user)
+            if kept is not None and self._prefix(visits, visit, min(kept.rows, len(visit.rows))) != kept:
+                raise _other_rows()
+            if kept is None or rows > kept.rows:
+                transaction.put_prefix(visit.user, self._prefix(visits, visit, rows))
+
+    def _prefix(self, visits: VisitTable, visit: UserRows, rows: int) -> Prefix:
+        """The first ``rows`` of a user, as a ledger keeps them."""
+        first = visit.rows.start
+        return Prefix.of(self.ledger.owner_key(), visit.user, visits.states(first, first + rows))
+
+    def _refuse_ahead(self, visits: VisitTable, held: set[str]) -> None:
         """Refuse the whole table, before anything is drawn, where all its rows together would pass what was promised.
 
-        ``met``: a user's state and the step number of its step 1. ``sessions``: those that the ledger has of the users.
+        ``held``: the users that the ledger has sessions of.
         """
-        paces, known = self.setting.paces, self._known(sessions)
+        paces, origins = self.setting.paces, self._origins(visits)
+        known = {subject for subject in held if self.ledger.header(subject, self.setting.query) is not None}
         if self.caps.epsilon is not None and not paces:
-            most = [len(visit.rows) for visit in visits]
-            for number, visit in enumerate(visits if self.setting.schedule is not None else ()):
-                subject, origin = met(visit)
-                most[number] = int(self._may_ask(subject, steps[visit.rows] - origin + 1).sum())
-            self._precheck(visits, known, most, steps)
-        held = {subject for subject, _ in sessions}
-        for visit in visits:
+            totals = self.ledger.spent_of(visits.users)
+            for number, (visit, spent) in enumerate(zip(visits, totals, strict=True)):
+                subject = self._met(visit, origins[visit.user])
+                t = self._all_steps(visits, number, subject.origin)
+                asked = t[self._may_ask(subject, t)]
+                self._keep_cap(self.caps.epsilon, subject, visit.user in known, asked, spent.epsilon)
+        for number, visit in enumerate(visits):
             # Whoever names none is held to what the account has.
             kept = self.ledger.caps(visit.user) if visit.user in held else UNLIMITED
             if kept == UNLIMITED == self.caps:
                 continue
-            subject, origin = met(visit)
+            subject = self._met(visit, origins[visit.user])
             caps = kept.joined(caps_of(self.caps, self.setting, subject.origin), quoted(visit.user))
             # A cap that is given now was looked at above.
             kept_cap = caps.epsilon if self.caps.epsilon is None else None
             if paces or (caps.promise is None and kept_cap is None):
                 continue
-            t = steps[visit.rows] - origin + 1
+            t = self._all_steps(visits, number, subject.origin)
             asked = t[self._may_ask(subject, t)]
             if caps.promise is not None:
-                self._keep_promise(caps.promise, visit.user, asked, origin)
+                self._keep_promise(caps.promise, visit.user, asked, _number(subject.origin))
             if kept_cap is not None:
-                self._keep_cap(kept_cap, visit, known, len(asked), steps, self.ledger.spent(visit.user).epsilon)
+                spent = self.ledger.spent(visit.user)
+                self._keep_cap(kept_cap, subject, visit.user in known, asked, spent.epsilon)
 
     def steps_of(self, trajectories: Trajectories | VisitTable) -> int:
         """At how many steps users have rows, all users together. Raises InvalidInput as `run`."""
@@ -422,8 +490,8 @@ class Batch:
         """
         visits, most = self.visits(trajectories), list[int]()
         for visit in visits:
-            subject, origin = self._met(visit, _begins(visit, visits), set())
-            t = visits.steps[visit.rows] - origin + 1
+            subject = SubjectState(visit.user, visits.clock or str(visit.begins))
+            t = visits.steps[visit.rows] - visit.begins + 1
             schedule, named = schedule_of(self.setting, subject.origin), t[self._may_ask(subject, t)]
             if schedule is not None and len(named) and schedule.kind == "paced":
                 promise = schedule.promise
@@ -503,17 +571,12 @@ class Batch:
                 yield chunk, min(chunk + self._chunk, end)
             first = end
 
-    def _met(self, visit: UserRows, begins: str, known: set[str]) -> tuple[SubjectState, int]:
-        """A user as met for the first time, whose rows begin as `_begins` says, and the step number of its step 1."""
-        if visit.user not in known:
-            return SubjectState(visit.user, begins), step_number(begins, begins, visit.user)
+    def _met(self, visit: UserRows, origin: str) -> SubjectState:
+        """A user as met for the first time, whose steps go by ``origin``. Raises as `check_header` does."""
         kept = self.ledger.header(visit.user, self.setting.query)
-        assert kept is not None
-        origin = kept.options.get("origin", "")
-        check_header(self.subjects.of(visit.user).header(visit.user, origin), kept)
-        number = step_number(origin, begins, visit.user)
-        self._continues |= number < int(begins.partition("@")[0])
-        return SubjectState(visit.user, origin), number
+        if kept is not None:
+            check_header(self.subjects.of(visit.user).header(visit.user, origin), kept)
+        return SubjectState(visit.user, origin)
 
     def _published(
         self, answered: Answered, users: list[str], t: IntArray, times: IntArray | None
@@ -543,10 +606,10 @@ class Batch:
             labels=space.names if space.has_labels else None,
         )
 
-    def _begins_of(self, user: str) -> int:
-        """The step number of a stored user's step 1."""
+    def _number_of(self, user: str) -> int:
+        """The number that is a stored user's step 1."""
         kept = self.ledger.header(user, self.setting.query)
-        return 1 if kept is None else int(kept.options.get("origin", "1").partition("@")[0])
+        return 1 if kept is None else _number(kept.options.get("origin", "1"))
 
     def _refuse_known(self, again: set[str]) -> None:
         if again:
@@ -564,34 +627,23 @@ class Batch:
         asked = [(step, self.subjects.epsilon_at(step + origin - 1)) for step in t.tolist() if step > last]
         keep_promise(promise, spent, asked, user, query)
 
-    def _precheck(self, visits: VisitTable, known: set[str], most: list[int], steps: Numbers) -> None:
-        """Refuse the whole batch when the epsilons of the ``most`` rows that may be asked pass the cap."""
-        cap = self.caps.epsilon
-        assert cap is not None
-        totals_of = self.ledger.spent_of(visits.users)
-        for visit, rows, totals in zip(visits, most, totals_of, strict=True):
-            self._keep_cap(cap, visit, known, rows, steps, totals.epsilon)
-
-    def _keep_cap(
-        self, cap: Fraction, visit: UserRows, known: set[str], most: int, steps: Numbers, spent: Fraction
-    ) -> None:
-        """Refuse the whole batch when the epsilons of a user's rows, ``most`` of which may be asked, pass its cap."""
-        epsilon = self.setting.options.epsilon
-        # A schedule, which leaves rows out, lets no epsilon be chosen.
-        own = (
-            (self.subjects.epsilon_at(step) - epsilon for step in steps[visit.rows].tolist())
+    def _keep_cap(self, cap: Fraction, subject: SubjectState, known: bool, asked: IntArray, spent: Fraction) -> None:
+        """Refuse the whole batch when the epsilons of the steps ``asked`` of a subject pass its cap."""
+        begins, most = _number(subject.origin), len(asked)
+        epsilons = (
+            [self.subjects.epsilon_at(step + begins - 1) for step in asked.tolist()]
             if self.subjects.chosen
-            else ()
+            else [self.setting.options.epsilon * most]
         )
-        needs = epsilon * most + sum(own, Fraction(0))
-        if needs + spent > cap and visit.user in known:
+        needs = sum(epsilons, Fraction(0))
+        if needs + spent > cap and known:
             # Rows that are stored already cost nothing: only here does it matter which they are.
-            stored, begins = self.ledger.entries(visit.user, self.setting.query), self._begins_of(visit.user)
+            stored = self.ledger.entries(subject.name, self.setting.query)
             paid = (self.subjects.epsilon_at(entry.t + begins - 1) for entry in stored if entry.kind == "release")
             needs -= min(needs, sum(paid, Fraction(0)))
         if needs + spent > cap:
             raise BudgetExceeded(
-                f"cap_epsilon: user {visit.user!r} needs {float(needs):g} for {most} rows; spent "
+                f"cap_epsilon: user {subject.name!r} needs {float(needs):g} for {most} rows; spent "
                 f"{float(spent):g} of {float(cap):g}, nothing was released; release fewer rows"
             )
 
@@ -608,21 +660,31 @@ def already_released(whose: str) -> InvalidInput:
     return InvalidInput("ledger", f"releases of {whose}", _RESUME)
 
 
-def _begins(visit: UserRows, visits: VisitTable) -> str:
-    """What step 1 of a user stands for: a step number, and its time where steps are but ranks of rows."""
-    assert visits.times is not None or not visits.ranked
-    return f"{visit.begins}@{visits.times[visit.rows[0]]}" if visits.ranked and visits.times else str(visit.begins)
+#: What the steps of a table go by.
+_CLOCKS = {None: "numbers or time bins", TIMES: "times", ORDER: "an order column", ROWS: "rows without times or order"}
 
 
-def step_number(origin: str, begins: str, user: str) -> int:
-    """The step number of step 1 of a history, which must be what the rows ``begins`` with say where steps are ranks."""
-    number, separator, _ = origin.partition("@")
-    if separator and origin != begins:
-        came = f"rows of user {user!r} that begin at another time than the history in the ledger"
-        raise InvalidInput("t", came, "all rows from the first one on: without a time step they are counted from it")
-    if not number.lstrip("-").isdecimal():
+def _check_clock(user: str, origin: str, clock: str | None) -> None:
+    """Raises InvalidInput where a history goes by something else than a ``clock``, None for numbers."""
+    if first_number(origin) is None:
         raise InvalidInput("ledger", f"a history whose step 1 is {origin!r}", "one that a batch has written")
-    return int(number)
+    kept = origin if "@" in origin else None
+    if kept != clock:
+        came = f"{_CLOCKS[clock]} of {quoted(user)}, whose history in the ledger goes by {_CLOCKS[kept]}"
+        raise InvalidInput("t", came, "the column that the rows before went by")
+
+
+def _number(origin: str) -> int:
+    """The number that is step 1 of a history that a batch writes."""
+    number = first_number(origin)
+    assert number is not None
+    return number
+
+
+def _other_rows() -> InvalidInput:
+    """One refusal for all rows without a mark that are not the ones before and more: it tells nothing of a row."""
+    expected = "the rows of the run before, in their order, and later ones; or a column t of times or order of numbers"
+    return InvalidInput("rows", "rows without times that do not continue those in the ledger", expected)
 
 
 def _check_steps(visits: VisitTable) -> None:

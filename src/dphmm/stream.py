@@ -1,8 +1,9 @@
 """Releases line by line: a JSON line in, a JSON line out, each stored before anybody sees it.
 
-A line is {"user", "t", "lat", "lon"} or {"user", "t", "state"}, on a map the first or the name of a cell; t is needed
-where the model has a time step. Then a line belongs to the time bin of its t; without a step every line is a step, and
-answered at once.
+A line is {"user", "t", "lat", "lon"} or {"user", "t", "state"}, on a map the first or the name of a cell. It says what
+moment it is of: where the model has a time step, the time bin of its t; else its time t, or in place of t a number
+"step" that the sender counts. The same moment is the same answer, however often a line comes. Without a time step a
+line is answered at once, and a line that comes after a later one of its user is not answered any more.
 
 Bins have one answer for each user. Under "last", a bin is open from its first line until one of a later bin comes, from
 anybody, or until the input ends: each user's last line in time is held, one for each user, and then answered. Under
@@ -15,6 +16,7 @@ Proof: docs/proofs/ledger.md.
 from __future__ import annotations
 
 import json
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -23,7 +25,8 @@ from pathlib import Path
 from typing import Any
 
 from dphmm.accounting.ledger import SessionHeader
-from dphmm.batch import Batch, Released, already_released, step_number
+from dphmm.accounting.moments import TIMES, first_number, has_moments
+from dphmm.batch import Batch, Released, already_released
 from dphmm.errors import InvalidInput
 from dphmm.session.session import ReleaseSession
 from dphmm.session.setting import check_header
@@ -36,7 +39,7 @@ from dphmm.storage.json_lines import strict_json
 from dphmm.storage.released import Published, released_table
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_FIELDS = {"user", "t", "lat", "lon", "state"}
+_FIELDS = {"user", "t", "step", "lat", "lon", "state"}
 
 
 class BadLine(Exception):
@@ -49,12 +52,16 @@ class BadLine(Exception):
 
 @dataclass(frozen=True, repr=False)
 class Line:
-    """One line: who, when (microseconds since 1970 UTC, or None), and the row of the state."""
+    """One line: who, when, and the row of the state.
+
+    ``time``: microseconds since 1970 UTC; in its place ``step`` may be the sender's number of a step.
+    """
 
     user: str
     time: int | None
     place: tuple[float, float] | None
     state: str | None
+    step: int | None = None
 
 
 @dataclass
@@ -75,7 +82,9 @@ class Stream:
     not_asked: int = 0
     same_step: int = 0
     outside: int = 0
-    _open: int | None = field(default=None, init=False)
+    #: What the steps of users stand for, where they are ranks of times.
+    _moments: dict[str, list[int]] = field(default_factory=dict, init=False, repr=False)
+    _open: int = field(default=-(2**63), init=False)
     _held: dict[str, Line] = field(default_factory=dict, init=False, repr=False)
 
     def take(self, line: Line) -> Iterator[Released]:
@@ -88,16 +97,16 @@ class Stream:
         except InvalidInput:
             raise BadLine("invalid_user") from None
         number = self._number(line)
-        if number is None or not self.binned:
+        if not self.binned:
             yield self._answer(line, number, closed=False)
             return
-        if self._open is None or number > self._open:
+        if number > self._open:
             yield from self.end()
             self._open = number
         closed = number < self._open
         if closed and self._is_unknown(line.user):
             raise BadLine("bin_has_closed")
-        session, t = self._step(line.user, number)
+        session, t = self._step(line, number)
         if closed or t < session.t:
             yield self._answer(line, number, closed)
         else:
@@ -131,25 +140,34 @@ class Stream:
         if held is None or _time_of(held) <= _time_of(line):
             self._held[line.user] = line
 
-    def _answer(self, line: Line, number: int | None, closed: bool) -> Released:
+    def _answer(self, line: Line, number: int, closed: bool) -> Released:
         """The release of a line, stored before or now; now only where its bin is not closed."""
-        session, t = self._step(line.user, number)
+        session, t = self._step(line, number)
         if t < session.t:
             return Released(line.user, self._public_time(line), self._stored(session, t))
         if closed:
             raise BadLine("bin_has_closed")
         if t > session.t:
             session.skip(t - session.t)
-        chosen = self.batch.subjects.given.get(int(session.origin.partition("@")[0]) + t - 1, {})
-        release = session.release(self._state(line), **chosen)
+        chosen = self.batch.subjects.given.get((first_number(session.origin) or 0) + t - 1, {})
+        moments = self._moments.get(line.user)
+        release = session.release(self._state(line), **chosen, moment=None if moments is None else number)
+        if moments is not None and t > len(moments):
+            moments.append(number)
         self.released += release.asked
         self.not_asked += not release.asked
         return Released(line.user, self._public_time(line), release)
 
-    def _step(self, user: str, number: int | None) -> tuple[ReleaseSession, int]:
-        """A user's session, and which of its steps a time bin is; without bins the coming one."""
-        session = self._session(user, number)
-        t = session.t if number is None else number - int(session.origin) + 1
+    def _step(self, line: Line, number: int) -> tuple[ReleaseSession, int]:
+        """The session of a line's user, and which of its steps a moment is."""
+        session = self._session(line, number)
+        if line.user in self._moments:
+            moments = self._moments[line.user]
+            t = bisect_left(moments, number) + 1
+            if t <= len(moments) and moments[t - 1] != number:
+                raise BadLine("step_has_passed")
+        else:
+            t = number - (first_number(session.origin) or 0) + 1
         if t < 1:
             raise BadLine("before_first_step")
         return session, t
@@ -160,29 +178,37 @@ class Stream:
         except InvalidInput:
             raise BadLine("step_has_passed") from None
 
-    def _number(self, line: Line) -> int | None:
-        """The time bin of a line; None where every line is a step."""
+    def _number(self, line: Line) -> int:
+        """The moment of a line: its time bin, its time, or the number that its sender gives it."""
         step = self.batch.setting.model.step
-        return None if step is None or line.time is None else line.time // (step * 1_000_000)
+        if line.time is None:
+            assert line.step is not None
+            return line.step
+        return line.time if step is None else line.time // (step * 1_000_000)
 
     def _public_time(self, line: Line) -> int | None:
-        number = self._number(line)
-        return line.time if number is None else number * int(self.batch.setting.model.step or 0) * 1_000_000
+        step = self.batch.setting.model.step
+        return line.time if step is None else self._number(line) * step * 1_000_000
 
-    def _session(self, user: str, number: int | None) -> ReleaseSession:
+    def _session(self, line: Line, number: int) -> ReleaseSession:
+        user = line.user
         if user not in self.sessions:
-            self.sessions[user] = self._opened(user, number)
+            self.sessions[user] = self._opened(line, number)
+            if has_moments(self.sessions[user].origin):
+                self._moments[user] = self.batch.ledger.moments_of([user])[0].tolist()
         return self.sessions[user]
 
-    def _opened(self, user: str, number: int | None) -> ReleaseSession:
+    def _opened(self, line: Line, number: int) -> ReleaseSession:
+        user, clock = line.user, None
         kept = self._header(user)
+        if self.batch.setting.model.step is None and line.time is not None:
+            clock = TIMES
+        origin = self.batch.origin_of(user, clock, number)
         if kept is None:
-            return self.batch.session(user, origin=str(number or 0))
+            return self.batch.session(user, origin=origin)
         if not self.resume:
             raise already_released(f"user {user!r} already")
-        origin = kept.options.get("origin", "")
         check_header(self.batch.subjects.of(user).header(user, origin), kept)
-        step_number(origin, origin, user)
         self.batch.check_choices([user])
         return self.batch.resumed(user)
 
@@ -250,15 +276,22 @@ def parse_line(text: bytes, on_map: bool) -> Line:
         raise BadLine("unknown_field")
     user = _name(given.get("user"), "missing_user")
     time = None if given.get("t") is None else _time(given["t"])
+    step = None if given.get("step") is None else _step(given["step"])
     if on_map and ("state" not in given or {"lat", "lon"} & given.keys()):
-        return Line(user, time, (_degrees(given.get("lat"), -90, 90), _degrees(given.get("lon"), -180, 360)), None)
-    return Line(user, time, None, _name(given.get("state"), "missing_state"))
+        place = (_degrees(given.get("lat"), -90, 90), _degrees(given.get("lon"), -180, 360))
+        return Line(user, time, place, None, step)
+    return Line(user, time, None, _name(given.get("state"), "missing_state"), step)
 
 
 def checked_line(line: Line, space: StateSpace, timed: bool) -> Line:
-    """The line, if it has a time where the model is ``timed`` and its state a name of the right form; else BadLine."""
-    if timed and line.time is None:
+    """The line, if it says what moment it is of and its state is a name of the right form; else BadLine.
+
+    Where the model is ``timed`` the moment is a time, else a time or the sender's number of a step, not both.
+    """
+    if line.time is None and (timed or line.step is None):
         raise BadLine("missing_time")
+    if line.time is not None and line.step is not None:
+        raise BadLine("time_and_step")
     if line.state is not None and not space.well_formed(line.state):
         raise BadLine("invalid_state")
     return line
@@ -273,6 +306,12 @@ def _name(value: object, reason: str) -> str:
         return check_names([text], 1)[0]
     except InvalidInput:
         raise BadLine(reason) from None
+
+
+def _step(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or abs(value) > 2**53:
+        raise BadLine("invalid_step")
+    return value
 
 
 def _time(value: object) -> int:

@@ -267,18 +267,23 @@ class Looked(NamedTuple):
 
 
 class Admitted(NamedTuple):
-    """A request that nothing refuses: the entry of its step where that is ``stored``, else the account after it."""
+    """A request that nothing refuses: the entry of its step where that is ``stored``, else the account after it.
+
+    ``moments`` are those that it adds to what the steps of its subject stand for.
+    """
 
     request: Request
     stored: Entry | None
     account: Account | None
+    moments: IntArray | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class AdmittedMany:
     """Requests that nothing refuses: which are not stored yet (m,), which rows of those need an answer (k,).
 
-    ``stored`` are the entries of all others, ``accounts`` those of the subjects after it.
+    ``stored`` are the entries of all others, ``accounts`` those of the subjects after it, and ``moments`` what is added
+    to the moments that their steps stand for.
     """
 
     requests: Requests
@@ -286,6 +291,7 @@ class AdmittedMany:
     wanted: IntArray
     stored: dict[int, Entry]
     accounts: dict[str, Account]
+    moments: dict[str, IntArray]
 
 
 def admit_many(account: Account, requests: Requests, first: int, end: int, caps: Caps) -> Account:

@@ -34,6 +34,7 @@ from dphmm.accounting.budget import (
 from dphmm.accounting.clock import Bounds
 from dphmm.accounting.event import Guarantee, ReleaseEvent, check_delta, event_of, neighbouring_paths, theorem_7_2
 from dphmm.accounting.memory import MemoryLedger
+from dphmm.accounting.moments import Prefix
 from dphmm.accounting.promise import SequencePromise
 from dphmm.accounting.publication import DELTA, AdmittedPublication, PersonTotals, Publication, Published, totals
 from dphmm.accounting.records import Entry, Kind, PlanRecord, Request, Requests, SessionHeader, StoredMany
@@ -168,6 +169,14 @@ class Transaction(Protocol):
         """The plans under which the subject's *other* queries released step t, by name of the query."""
         ...
 
+    def prefix(self, subject: str) -> Prefix | None:
+        """The rows without any mark that are stored of a subject; None where there are none."""
+        ...
+
+    def put_prefix(self, subject: str, prefix: Prefix) -> None:
+        """Keep what the rows without any mark of a subject are so far. Raises InvalidInput for fewer than before."""
+        ...
+
     def put_snapshot(self, subject: str, query: str, t: int, belief: bytes) -> None:
         """Keep a belief that follows from the session's stored steps up to ``t``, in place of the snapshot before it.
 
@@ -269,6 +278,24 @@ class Ledger(Protocol):
     def spent_of(self, subjects: Sequence[str]) -> list[Spent]:
         """What each of these subjects has spent over all queries, in their order; zero when unknown."""
         return [self.spent(subject) for subject in subjects]
+
+    def moments_of(self, subjects: Sequence[str]) -> list[IntArray]:
+        """The moments (k,) that the steps 1 to k of each of these subjects stand for, all queries together.
+
+        None for those whose steps stand for numbers (`dphmm.accounting.moments`).
+        """
+        ...
+
+    def prefixes_of(self, subjects: Sequence[str]) -> list[Prefix | None]:
+        """The rows without any mark that are stored of each of these subjects; None where there are none."""
+        ...
+
+    def owner_key(self) -> bytes:
+        """The 32 bytes that key the digests of a ledger: for the owner alone, kept beside it and never in it.
+
+        Raises InvalidInput where they were there and are gone.
+        """
+        ...
 
     def snapshot(self, subject: str, query: str) -> tuple[int, bytes] | None:
         """The step and the bytes of the session's snapshot; None where there is none, or where it is damaged."""

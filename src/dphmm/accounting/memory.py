@@ -17,6 +17,7 @@ import numpy as np
 
 from dphmm.accounting.budget import EMPTY, UNLIMITED, Account, Caps, Spent, quoted
 from dphmm.accounting.clock import Bounds
+from dphmm.accounting.moments import NO_MOMENTS, Prefix
 from dphmm.accounting.person import key_by
 from dphmm.accounting.publication import Publication, Published
 from dphmm.accounting.records import Entry, PlanRecord, Request, Requests, SessionHeader, Spending
@@ -137,6 +138,8 @@ class MemoryLedger:
         self._blocks_of: dict[str, set[Bounds]] = {}
         self._published: dict[str, Published] = {}
         self._facts: dict[str, Fraction] = {}
+        self._moments_of: dict[str, IntArray] = {}
+        self._prefixes: dict[str, Prefix] = {}
         self._leases: dict[str, threading.Lock] = {}
 
     @contextmanager
@@ -247,6 +250,20 @@ class MemoryLedger:
         """What each of these subjects has spent over all queries, in their order; zero when unknown."""
         return [self.spent(subject) for subject in subjects]
 
+    def moments_of(self, subjects: Sequence[str]) -> list[IntArray]:
+        """The moments (k,) of all steps of each of these subjects; see the protocol."""
+        self._require_open()
+        return [self._moments_of.get(subject, NO_MOMENTS) for subject in subjects]
+
+    def prefixes_of(self, subjects: Sequence[str]) -> list[Prefix | None]:
+        """The rows without any mark of each of these subjects; see the protocol."""
+        self._require_open()
+        return [self._prefixes.get(subject) for subject in subjects]
+
+    def owner_key(self) -> bytes:
+        """The key of its digests, which leave this memory as little as the rows do."""
+        return bytes(32)
+
     def snapshot(self, subject: str, query: str) -> tuple[int, bytes] | None:
         """The step and the bytes of the session's snapshot, or None."""
         self._require_open()
@@ -288,6 +305,8 @@ class MemoryTransaction(BaseTransaction):
         self._blocks_of: dict[str, set[Bounds]] = {}
         self._published: dict[str, Published] = {}
         self._facts: dict[str, Fraction] = {}
+        self._moments_of: dict[str, IntArray] = {}
+        self._prefixes: dict[str, Prefix] = {}
 
     def keep(self) -> None:
         """Make everything of this transaction part of the ledger: all of it, also if an interrupt comes meanwhile."""
@@ -313,6 +332,8 @@ class MemoryTransaction(BaseTransaction):
             ledger._blocks_of[subject] = ledger._blocks_of.get(subject, set()) | blocks
         if self._snapshots:
             ledger._snapshots.update(self._snapshots)
+        ledger._moments_of.update(self._moments_of)
+        ledger._prefixes.update(self._prefixes)
         ledger._accounts.update(self._accounts)
         ledger._versions.update(self._versions)
         if self._published or self._facts:
@@ -418,6 +439,19 @@ class MemoryTransaction(BaseTransaction):
         # Somebody who reads a session meanwhile makes its columns entries: half way rows are in neither.
         with self._ledger._reading:
             return [row for steps in stored if steps is not None for row in steps.epsilons(first, last)]
+
+    def _moments(self, subject: str, first: int) -> tuple[int, IntArray]:
+        own = self._moments_of.get(subject)
+        return 1, self._ledger._moments_of.get(subject, NO_MOMENTS) if own is None else own
+
+    def _add_moments(self, subject: str, moments: IntArray) -> None:
+        self._moments_of[subject] = np.concatenate([self._moments(subject, 1)[1], moments])
+
+    def _prefix(self, subject: str) -> Prefix | None:
+        return self._prefixes.get(subject) or self._ledger._prefixes.get(subject)
+
+    def _put_prefix(self, subject: str, prefix: Prefix) -> None:
+        self._prefixes[subject] = prefix
 
     @property
     def _both(self) -> tuple[dict[Key, _Steps], dict[Key, _Steps]]:

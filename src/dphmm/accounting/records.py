@@ -19,6 +19,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
+from dphmm.accounting.moments import NO_MOMENT
 from dphmm.errors import InvalidInput
 from dphmm.types import BoolArray, IntArray, Loss
 
@@ -81,7 +82,8 @@ class Request:
     """What to store: a release of one step under a plan, or a skip, which costs and publishes nothing.
 
     ``t`` counts from 1; a skip may pass over several ``steps``, from ``t`` through ``through``. ``epsilon`` may be 0
-    only for a constant. Raises InvalidInput naming the wrong field.
+    only for a constant. ``moment`` is what the step stands for (`dphmm.accounting.moments`), ``NO_MOMENT`` where that
+    is a number or stored. Raises InvalidInput naming the wrong field.
     """
 
     subject: str
@@ -94,6 +96,7 @@ class Request:
     secure: bool
     constant: bool
     steps: int = 1
+    moment: int = NO_MOMENT
 
     def __init__(
         self,
@@ -107,6 +110,7 @@ class Request:
         secure: bool,
         constant: bool,
         steps: int = 1,
+        moment: int = NO_MOMENT,
     ) -> None:
         # All at once, in half the time that a frozen dataclass takes for one field after another.
         vars(self).update(
@@ -120,14 +124,15 @@ class Request:
             secure=secure,
             constant=constant,
             steps=steps,
+            moment=moment,
         )
         self._check()
 
-    def of_step(self, subject: str, query: str, t: int, secure: bool) -> Request:
+    def of_step(self, subject: str, query: str, t: int, secure: bool, moment: int = NO_MOMENT) -> Request:
         """The same for another step. What was checked is not checked again; raises InvalidInput for ``t`` alone."""
         _check_step(t)
         request = object.__new__(Request)
-        vars(request).update(vars(self), subject=subject, query=query, t=t, secure=secure)
+        vars(request).update(vars(self), subject=subject, query=query, t=t, secure=secure, moment=moment)
         return request
 
     def under(self, plan: PlanRecord, cost: Fraction) -> Request:
@@ -274,7 +279,8 @@ class Requests:
     """Row i asks for step ``t[i]`` of ``subjects[subject[i]]`` under ``terms[term[i]]``; a skip passes ``steps[i]``.
 
     ``terms`` are requests whose subject, t and steps stand for nothing. The rows of a subject stand together, in the
-    order of ``subjects``, each beginning where the one before it ended. Raises InvalidInput where that is not so.
+    order of ``subjects``, each beginning where the one before it ended. ``moment`` (m,) is what the steps stand for, as
+    in `Request`; None where no row has one. Raises InvalidInput where that is not so.
     """
 
     query: str
@@ -284,9 +290,10 @@ class Requests:
     term: IntArray
     t: IntArray
     steps: IntArray
+    moment: IntArray | None = None
 
     def __post_init__(self) -> None:
-        columns = (self.subject, self.term, self.t, self.steps)
+        columns = [self.subject, self.term, self.t, self.steps, *([] if self.moment is None else [self.moment])]
         if any(column.dtype != np.int64 or column.shape != self.t.shape or column.ndim != 1 for column in columns):
             raise InvalidInput("requests", "columns of other types or lengths", "integers (m,) in each")
         if len(set(self.subjects)) != len(self.subjects):
@@ -310,8 +317,9 @@ class Requests:
     def __getitem__(self, row: int) -> Request:
         """One row as a request of its own."""
         term, subject = self.terms[self.term[row]], self.subjects[self.subject[row]]
-        place = {"subject": subject, "query": self.query, "t": int(self.t[row]), "steps": int(self.steps[row])}
-        return Request(**{**vars(term), **place})
+        moment = NO_MOMENT if self.moment is None else int(self.moment[row])
+        place = {"t": int(self.t[row]), "steps": int(self.steps[row]), "moment": moment}
+        return Request(**{**vars(term), "subject": subject, "query": self.query, **place})
 
     @property
     def releases(self) -> BoolArray:

@@ -37,6 +37,7 @@ from dphmm.accounting.budget import (
     quoted,
 )
 from dphmm.accounting.clock import Bounds, overlap
+from dphmm.accounting.moments import NO_MOMENT, Prefix, added_moments, has_moments
 from dphmm.accounting.promise import MOST_STEPS, SequencePromise
 from dphmm.accounting.publication import (
     DELTA,
@@ -210,6 +211,10 @@ class BaseTransaction(ABC):
         """Look for this step, and refuse it where it has to be refused; nothing is drawn or recorded."""
         with _InUse(self):
             last = self._last_step_of(request.subject, request.query)
+            moments = None
+            if has_moments(self._origin(request.subject, request.query)):
+                columns = (np.array([value]) for value in (request.t, request.steps, request.moment))
+                moments = self._new_moments(request.subject, *columns)
             if request.t <= last:
                 return Admitted(request, self._replay(request), None)
             self._require_next(request.t, last)
@@ -223,7 +228,7 @@ class BaseTransaction(ABC):
                     account = admit(account.beside(charge), request, held).without(charge)
                 if promise is not None:
                     self._keep_promise(promise, request.subject, request.query, [(request.t, request.epsilon)])
-            self._admitted = Admitted(request, None, account)
+            self._admitted = Admitted(request, None, account, moments)
             return self._admitted
 
     def add(self, admitted: Admitted, z: tuple[int, ...] | None) -> Entry:
@@ -235,9 +240,12 @@ class BaseTransaction(ABC):
         with _InUse(self):
             self._require_admitted(admitted)
             request = admitted.request
-            if request.kind == "skip":
+            answer = None if request.kind == "skip" else lattice_answer(() if z is None else z)
+            if admitted.moments is not None and len(admitted.moments):
+                self._add_moments(request.subject, admitted.moments)
+            if answer is None:
                 return self._add(request, None, None)
-            entry = self._add(request, lattice_answer(() if z is None else z), admitted.account)
+            entry = self._add(request, answer, admitted.account)
             self._keep_blocks(request.subject, [request.t])
             return entry
 
@@ -247,10 +255,15 @@ class BaseTransaction(ABC):
             releases, fresh = requests.releases, np.zeros(len(requests), dtype=np.bool_)
             stored: dict[int, Entry] = {}
             accounts: dict[str, Account] = {}
+            moments: dict[str, IntArray] = {}
             # Of many subjects with a row each, slices of arrays would take longer than all else.
             t, asks = requests.t.tolist(), releases.tolist()
             for subject, first, end in requests.parts():
                 last = self._last_step_of(subject, requests.query)
+                if has_moments(self._origin(subject, requests.query)):
+                    rows = slice(first, end)
+                    told = np.full(end - first, NO_MOMENT) if requests.moment is None else requests.moment[rows]
+                    moments[subject] = self._new_moments(subject, requests.t[rows], requests.steps[rows], told)
                 known = bisect_right(t, last, first, end)
                 for row in range(first, known):
                     stored[row] = self._replay(requests[row])
@@ -267,7 +280,7 @@ class BaseTransaction(ABC):
                     if promise is not None:
                         self._keep_promise(promise, subject, requests.query, requests.epsilons(known, end))
                     accounts[subject] = after
-            admitted = AdmittedMany(requests, fresh, np.flatnonzero(fresh & releases), stored, accounts)
+            admitted = AdmittedMany(requests, fresh, np.flatnonzero(fresh & releases), stored, accounts, moments)
             self._admitted = admitted
             return admitted
 
@@ -278,6 +291,9 @@ class BaseTransaction(ABC):
             requests, wanted, fresh = admitted.requests, admitted.wanted, admitted.fresh
             drawn = checked_answers(z, len(wanted)) if len(wanted) else None
             together = stored_many(requests, fresh, wanted, drawn, admitted.stored)
+            for subject, moments in admitted.moments.items():
+                if len(moments):
+                    self._add_moments(subject, moments)
             if fresh.any():
                 self._add_many(requests, np.flatnonzero(fresh), wanted, drawn, admitted.accounts)
                 for subject, first, end in requests.parts():
@@ -371,6 +387,15 @@ class BaseTransaction(ABC):
             if type(belief) is not bytes:
                 raise InvalidInput("belief", type(belief).__name__, "bytes")
             self._put_snapshot(subject, query, t, belief)
+
+    def _origin(self, subject: str, query: str) -> str | None:
+        """What the steps of a session go by."""
+        options = self._options(subject, query)
+        return None if options is None else options.get("origin")
+
+    def _new_moments(self, subject: str, t: IntArray, steps: IntArray, moments: IntArray) -> IntArray:
+        """What requests for steps of a subject add to its moments. Raises InvalidInput as `added_moments` does."""
+        return added_moments(*self._moments(subject, int(t[0])), t, steps, moments)
 
     def _replay(self, request: Request) -> Entry:
         entry = self._entry(request.subject, request.query, request.t)
@@ -525,6 +550,50 @@ class BaseTransaction(ABC):
     @abstractmethod
     def _epsilons(self, subject: str, first: int, last: int) -> list[Spending]:
         """(step, epsilon) of all releases of all queries from step ``first`` to ``last``, this transaction's too."""
+
+    @abstractmethod
+    def _moments(self, subject: str, first: int) -> tuple[int, IntArray]:
+        """The moments of all steps of a subject from step ``first`` or an earlier one on, and the number of that step.
+
+        The last one is among them; (1, none) where there are none.
+        """
+
+    @abstractmethod
+    def _add_moments(self, subject: str, moments: IntArray) -> None:
+        """Record what the next steps of a subject stand for."""
+
+    def put_moments(self, subject: str, moments: IntArray) -> None:
+        """Record what the first steps (k,) of a subject without steps stand for. Raises InvalidInput otherwise.
+
+        For whoever makes a ledger again from rows that have all of them.
+        """
+        with _InUse(self):
+            first, stored = self._moments(subject, 1)
+            t = np.arange(1, len(moments) + 1)
+            added = added_moments(first, stored, t, np.ones_like(t), moments)
+            if len(added) < len(moments):
+                raise InvalidInput("moment", "moments of steps that have some already", "a subject without steps")
+            if len(added):
+                self._add_moments(subject, added)
+
+    def prefix(self, subject: str) -> Prefix | None:
+        """The rows without any mark that are stored of a subject; None where there are none."""
+        with _InUse(self):
+            return self._prefix(subject)
+
+    def put_prefix(self, subject: str, prefix: Prefix) -> None:
+        """Keep what the rows without any mark of a subject are so far. Raises InvalidInput for fewer than before."""
+        with _InUse(self):
+            kept = self._prefix(subject)
+            if kept is not None and prefix.rows < kept.rows:
+                raise InvalidInput("rows", "fewer than are stored", "the rows that are stored, and later ones")
+            self._put_prefix(subject, prefix)
+
+    @abstractmethod
+    def _prefix(self, subject: str) -> Prefix | None: ...
+
+    @abstractmethod
+    def _put_prefix(self, subject: str, prefix: Prefix) -> None: ...
 
     @abstractmethod
     def _version(self, subject: str) -> int: ...

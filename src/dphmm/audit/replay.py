@@ -7,7 +7,6 @@ The history is the ledger's where there is one, else the released rows. Supports
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -15,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dphmm.accounting.ledger import Entry, Ledger
+from dphmm.accounting.moments import first_number
 from dphmm.audit.findings import Findings
 from dphmm.audit.history import first_support, left_possible, moved_through
 from dphmm.audit.verify import Verdict, verify
@@ -30,7 +30,6 @@ from dphmm.types import BoolArray, IntArray
 _MASS = 1e-9
 #: Lattice coordinates are integers of 64 bits.
 _FARTHEST = 2**63 - 1
-_WHOLE = re.compile("-?[0-9]{1,18}")
 _NO_PARTNERS = np.zeros((0, 2), dtype=np.int64)
 
 
@@ -243,8 +242,8 @@ class Replay:
 
 def number_of(origin: str, t: int) -> int | None:
     """The number in tables of a subject's step t, None where its ``origin`` does not tell."""
-    first = origin.partition("@")[0]
-    return int(first) + t - 1 if _WHOLE.fullmatch(first) else None
+    first = first_number(origin)
+    return None if first is None else first + t - 1
 
 
 _IMPOSSIBLE = "an answer that no possible state gives"

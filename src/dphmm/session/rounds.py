@@ -28,6 +28,7 @@ import numpy as np
 from dphmm import _kernels
 from dphmm.accounting.budget import UNLIMITED
 from dphmm.accounting.ledger import Caps, Entry, Ledger, Request, Requests, SequencePromise, SessionHeader, Transaction
+from dphmm.accounting.moments import NO_MOMENT, first_number
 from dphmm.accounting.promise import Schedule
 from dphmm.errors import DphmmError, InvalidInput
 from dphmm.markov.filtering import Belief
@@ -68,25 +69,28 @@ def check_gap(steps: int) -> None:
 class Rows(NamedTuple):
     """Rows (n,) by subject and step: the number of the subject, the step, and whether a schedule lets it be asked.
 
-    ``choices`` (n,) are what was chosen for single steps; None where nothing may be. No true state is among them.
+    ``choices`` (n,) are what was chosen for single steps; None where nothing may be. ``moment`` (n,) is what the steps
+    stand for where they are ranks (`dphmm.accounting.moments`), else None. No true state is among them.
     """
 
     owner: IntArray
     t: IntArray
     asked: BoolArray
     choices: Sequence[StepChoice | None] | None = None
+    moment: IntArray | None = None
 
     def take(self, row: IntArray) -> Rows:
         """Some of the rows."""
         choices = None if self.choices is None else [self.choices[place] for place in row.tolist()]
-        return Rows(self.owner[row], self.t[row], self.asked[row], choices)
+        moment = None if self.moment is None else self.moment[row]
+        return Rows(self.owner[row], self.t[row], self.asked[row], choices, moment)
 
 
 class Layout(NamedTuple):
     """Requests (m,): whose, the first step, how many steps, the row that it is for, whether it skips.
 
-    ``tells`` : it is of the row's own step; false for a skip ahead of a row, and for one without a row. ``choices`` are
-    those of the rows.
+    ``tells`` : it is of the row's own step; false for a skip ahead of a row, and for one without a row. ``choices`` and
+    ``moment`` are those of the rows.
     """
 
     owner: IntArray
@@ -96,6 +100,12 @@ class Layout(NamedTuple):
     skips: BoolArray
     tells: BoolArray
     choices: Sequence[StepChoice | None] | None = None
+    moment: IntArray | None = None
+
+    @property
+    def moments(self) -> IntArray | None:
+        """What the steps of the requests (m,) stand for; None where that is not kept."""
+        return None if self.moment is None else np.where(self.tells, self.moment[self.row], NO_MOMENT)
 
     def choice(self, row: int) -> StepChoice | None:
         """What was chosen for a row."""
@@ -156,11 +166,11 @@ def promise_of(promise: SequencePromise, setting: Setting, origin: str) -> Seque
     """A promise in numbers of steps, for a subject whose step 1 is ``origin``. Raises as `SequencePromise.in_steps`."""
     if not isinstance(promise.per, str):
         return promise
-    number = origin.partition("@")[0]
-    if not number.lstrip("-").isdecimal():
+    number = first_number(origin)
+    if number is None:
         expected = "the number of step 1's time bin since 1970: blocks of a time begin by the clock"
         raise InvalidInput("origin", origin or "nothing", expected)
-    return promise.in_steps(setting.model.step, int(number))
+    return promise.in_steps(setting.model.step, number)
 
 
 def schedule_of(
@@ -461,8 +471,8 @@ class Engine:
         """Plan, admit, answer and store the requests of a round: the order that leaves no answer unpaid."""
         past = np.array([subject.last for subject in subjects], dtype=np.int64)
         layout = layout or Layout.of(rows, past)
-        if rows.choices is not None:
-            layout = layout._replace(choices=rows.choices)
+        if rows.choices is not None or rows.moment is not None:
+            layout = layout._replace(choices=rows.choices, moment=rows.moment)
         planned, secure = self.beliefs.plan(transaction, subjects, layout), is_secure(self.bits)
         if self.beliefs.paces:
             layout = layout._replace(skips=planned.plan_of < 0)
@@ -492,11 +502,13 @@ class Engine:
     ) -> tuple[IntArray, BoolArray]:
         """Admit, answer and store one request, which takes a third of the time without columns."""
         subject, query, t = subjects[layout.owner.item()], self.setting.query, layout.t.item()
+        moments = layout.moments
+        moment = NO_MOMENT if moments is None else moments.item()
         if layout.skips.item():
-            skip = Request(subject.name, query, t, "skip", None, None, None, secure, False, layout.steps.item())
+            skip = Request(subject.name, query, t, "skip", None, None, None, secure, False, layout.steps.item(), moment)
             subject.last = transaction.add(transaction.admit(skip, self.caps), None).through
             return np.zeros((1, self.setting.space.dimension), dtype=np.int64), _NONE
-        admitted = transaction.admit(_release_of(planned.plans[0], secure, subject.name, query, t), self.caps)
+        admitted = transaction.admit(_release_of(planned.plans[0], secure, subject.name, query, t, moment), self.caps)
         own = states if len(states) == 1 else states.take(layout.row)
         z, drifted = answer(planned.plans, planned.plan_of, own, self.bits)
         drawn = tuple(z[0].tolist())
@@ -526,12 +538,15 @@ def _requests(
         term=np.where(layout.skips, len(terms) - 1, planned.plan_of),
         t=layout.t,
         steps=layout.steps,
+        moment=layout.moments,
     )
 
 
-def _release_of(plan: Plan, secure: bool, subject: str = "", query: str = "", t: int = 1) -> Request:
+def _release_of(
+    plan: Plan, secure: bool, subject: str = "", query: str = "", t: int = 1, moment: int = NO_MOMENT
+) -> Request:
     """The release of a step under a plan, as a ledger is asked for it."""
-    return plan.request.of_step(subject, query, t, secure)
+    return plan.request.of_step(subject, query, t, secure, moment)
 
 
 def together(parts: Sequence[Answered]) -> Answered:

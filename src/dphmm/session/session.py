@@ -268,6 +268,7 @@ class ReleaseSession:
         policy: PolicyGraph | None = None,
         partners: Partners | None = None,
         protection: str | Partner | None = None,
+        moment: int | None = None,
     ) -> Release:
         """Publish an answer about the true state of the coming step, or return the stored one of an earlier step.
 
@@ -283,11 +284,14 @@ class ReleaseSession:
             have no edge at this step. ``protection``: a method, or a callable (state, other plan states) -> partner,
             which is given public data alone. All queries of a subject must have one policy at a step. Whoever lets any
             of these depend on the true state breaks the promise; a `Schedule` spares the choice.
+        moment : what the step stands for, in a history that goes by times (microseconds since 1970 UTC) or by the cells
+            of an order column, as tables and streams write them; it must be later than that of the step before.
 
         Raises
         ------
         BudgetExceeded, Unprotectable : decided from public data, before anything is drawn.
-        InvalidInput : another epsilon or policy for a stored step, or a step that is neither stored nor next.
+        InvalidInput : another epsilon or policy for a stored step, a step that is neither stored nor next, and a
+            ``moment`` that is missing, or too early.
         """
         choice = None
         if epsilon is not None or policy is not None or partners is not None or protection is not None:
@@ -298,7 +302,8 @@ class ReleaseSession:
             states = np.array([self._state_number(state)])
             t_now = np.array([self._t])
             asked = ONE_ASKED if self._schedule is None else self._schedule.may_ask(t_now)
-            rows = Rows(FIRST_ROW, t_now, asked, None if choice is None else (choice,))
+            told = None if moment is None else np.array([moment], dtype=np.int64)
+            rows = Rows(FIRST_ROW, t_now, asked, None if choice is None else (choice,), told)
             with self._ledger.transaction([self._subject.name]) as transaction:
                 stored = self._engine.release(transaction, [self._subject], rows, states)
                 if t is None and self._t <= stored.last.past[0]:

@@ -85,9 +85,10 @@ class Trajectories:
     """n rows of columns; ``users[user[i]]`` owns row i.
 
     ``time`` microseconds since 1970 UTC; ``step`` the number of a time step; ``lat``, ``lon`` degrees;
-    ``state`` the name of a state (strings); ``trip`` the number of one of the user's trips. All but ``users``
-    and ``user`` may be None. A user's many trips are one user. Raises InvalidInput for columns that do not
-    fit together.
+    ``state`` the name of a state (strings); ``trip`` the number of one of the user's trips; ``order`` the cell of a
+    column that says which row comes first. All but ``users`` and ``user`` may be None. A user's many trips are one
+    user. ``counted``: steps only count a user's rows, so that they stand for nothing and are not written. Raises
+    InvalidInput for columns that do not fit together.
     """
 
     users: tuple[str, ...]
@@ -98,6 +99,8 @@ class Trajectories:
     lon: FloatArray | None = None
     state: NDArray[np.object_] | None = None
     trip: NDArray[np.int32] | None = None
+    order: IntArray | None = None
+    counted: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "users", tuple(self.users))
@@ -225,16 +228,16 @@ class Trajectories:
         return self.lat, self.lon
 
     def to_arrow(self) -> pa.Table:
-        """The canonical Arrow table: user text, t timestamp[us, UTC], step, lat, lon, state, trip."""
+        """The canonical Arrow table: user text, t timestamp[us, UTC], step, lat, lon, state, trip, order."""
         import pyarrow as pa
 
         users = pa.array(self.users, pa.string())
         columns: dict[str, Any] = {"user": pa.DictionaryArray.from_arrays(self.user, users).cast(pa.string())}
         if self.time is not None:
             columns["t"] = pa.array(self.time, pa.int64()).cast(pa.timestamp("us", "UTC"))
-        for name in ("step", "lat", "lon", "state", "trip"):
+        for name in ("step", "lat", "lon", "state", "trip", "order"):
             column = getattr(self, name)
-            if column is not None:
+            if column is not None and not (name == "step" and self.counted):
                 columns[name] = pa.array(column, pa.string() if name == "state" else pa.from_numpy_dtype(column.dtype))
         return pa.table(columns)
 
@@ -264,6 +267,7 @@ _DTYPES: dict[str, Any] = {
     "lon": np.float64,
     "state": np.object_,
     "trip": np.int32,
+    "order": np.int64,
 }
 
 

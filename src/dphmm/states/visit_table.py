@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from dphmm import _kernels
 from dphmm._cached import cached_property
 from dphmm._checks import one_of
+from dphmm.accounting.moments import ORDER, ROWS, TIMES
 from dphmm.errors import InvalidInput
 from dphmm.states.space import StateSpace
 from dphmm.states.trajectory import (
@@ -71,7 +72,8 @@ class VisitTable(Sequence[UserRows]):
     users : those that have rows. first (users + 1,) : where the rows of each begin, and the end.
     codes (n,) : the state of each row, see `Gathering`; ``states`` reads them.
     time (n,) : microseconds since 1970 UTC, or None; step (n,) : numbers of steps, or None. Without ``step`` a step is
-    the time bin of ``seconds``, or where there are none the rank of the row among its user's, from 0.
+    the time bin of ``seconds``, or where there are none the rank of the row among its user's, from 0. ``ordered``: what
+    is in ``time`` are cells of an order column, which are no times.
     in_bins : rows were brought into time bins, which counts as reading another table: see `dphmm.states.trajectory`.
     n_rows, same_step, outside : how many rows there were, were left out, and are in no state, for the data owner alone.
     """
@@ -88,6 +90,7 @@ class VisitTable(Sequence[UserRows]):
     outside: int
     n_states: int
     answer: str
+    ordered: bool = False
 
     @classmethod
     def of(cls, rows: Trajectories, space: StateSpace, seconds: int | None, answer: str = "last") -> VisitTable:
@@ -100,15 +103,17 @@ class VisitTable(Sequence[UserRows]):
         public_times(stepped, seconds)
         found = Gathering(space, seconds, answer)
         # Those of time bins are the bins of their times.
-        step = None if stepped is not rows else stepped.step
+        step = None if stepped is not rows or (stepped.counted and seconds is None) else stepped.step
+        ordered = stepped.order is not None and step is None and seconds is None
+        moments = stepped.order if ordered else stepped.time
         for part in _parts(len(stepped)):
             found.add(
                 stepped.user[part],
                 found.codes_of(states[part], outside[part]),
-                None if stepped.time is None else stepped.time[part],
+                None if moments is None else moments[part],
                 None if step is None else step[part],
             )
-        return found.finish(stepped.users, repeated)
+        return found.finish(stepped.users, repeated, ordered=ordered)
 
     @property
     def steps(self) -> Numbers:
@@ -119,12 +124,19 @@ class VisitTable(Sequence[UserRows]):
     def times(self) -> Numbers | None:
         """When each row (n,) is published to have been; None without times. See `public_times`."""
         timed = self.time is not None or (self.seconds is not None and self.step is not None)
-        return Numbers(self, published=True) if timed else None
+        return Numbers(self, published=True) if timed and not self.ordered else None
 
     @property
-    def ranked(self) -> bool:
-        """Whether steps are but the ranks of rows by time."""
-        return self.step is None and self.seconds is None and self.time is not None
+    def clock(self) -> str | None:
+        """What steps go by where they are but the ranks of rows; None where they are numbers.
+
+        One of `dphmm.accounting.moments`: times, an order column, or the rows alone.
+        """
+        if self.step is not None or self.seconds is not None:
+            return None
+        if self.time is None:
+            return ROWS
+        return ORDER if self.ordered else TIMES
 
     def __len__(self) -> int:
         return len(self.users)
@@ -233,10 +245,13 @@ class Gathering:
             if values is not None:
                 column.add(values)
 
-    def finish(self, users: Sequence[str], same_step: int = 0, in_bins: bool | None = None) -> VisitTable:
+    def finish(
+        self, users: Sequence[str], same_step: int = 0, in_bins: bool | None = None, ordered: bool = False
+    ) -> VisitTable:
         """The table of all rows; ``users[number]`` are the names. ``same_step`` rows were left out before.
 
-        ``in_bins``: see `VisitTable`; by default where there is a length of a step and no number of a step.
+        ``in_bins``, ``ordered``: see `VisitTable`; the former by default where there is a length of a step and no
+        number of a step.
         """
         n = len(self._user)
         counts = np.zeros(len(users), dtype=np.int64)
@@ -269,6 +284,7 @@ class Gathering:
             outside=self._outside() if binned else outside,
             n_states=self._n_states,
             answer=self._answer,
+            ordered=ordered,
         )
 
     @property
@@ -293,8 +309,8 @@ class Gathering:
     def _one_of_each(self, first: IntArray) -> IntArray:
         """Keep one row of each user and step; returns where the rows of each user begin then, and the end."""
         bins = self._step if len(self._step) else self._time
-        if not len(bins) or (not len(self._step) and self._seconds is None):
-            # Ranks are different.
+        if not len(bins):
+            # Rows without any mark are different.
             return first
         width = 1 if len(self._step) or self._seconds is None else self._seconds * MICROSECONDS
         n, end = len(bins), 0

@@ -9,7 +9,8 @@ ledger_session    the options of the session as JSON, in a user's first row of a
 ledger_caps       the caps of the user's account as JSON, in a user's first row of a file, where there are any; with the
                   bounds of the blocks of local days that end after this row, of a promise that has such
 
-Steps between the rows of a user are skipped ones. All of it is public, as the ledger is.
+Steps between the rows of a user are skipped ones. What steps stand for, where they are ranks of times, is in the
+published column t. All of it is public, as the ledger is.
 
 Proof: docs/proofs/table-commit.md.
 """
@@ -27,9 +28,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dphmm.accounting.budget import UNLIMITED, Caps
+from dphmm.accounting.budget import UNLIMITED, Caps, quoted
 from dphmm.accounting.clock import Bounds
 from dphmm.accounting.ledger import Ledger, MemoryLedger, PlanRecord, Request, Requests, SessionHeader
+from dphmm.accounting.moments import has_moments
 from dphmm.accounting.person import key_by
 from dphmm.errors import DphmmError, InvalidInput
 from dphmm.session.releases import NOT_ASKED, Releases
@@ -48,7 +50,7 @@ if TYPE_CHECKING:
 #: What the names of these columns begin with.
 PREFIX = "ledger_"
 #: Published columns that a ledger is made of, too.
-OF_A_LEDGER = ("user", "step")
+OF_A_LEDGER = ("user", "t", "step")
 _WHOLE = "rows as dphmm wrote them; restore the table from a copy"
 
 
@@ -130,6 +132,9 @@ def ledger_of(parts: Sequence[tuple[str, pa.Table]], users: Iterable[str], spell
         with ledger.transaction(wanted.to_pylist()) as transaction:
             for header in headers.values():
                 transaction.open_session(header)
+            moments = {header.subject for header in headers.values() if has_moments(header.options.get("origin"))}
+            for user, told in _moments_of([table for tables in rows_of.values() for table in tables], moments):
+                transaction.put_moments(user, told)
             for query, tables in rows_of.items():
                 requests, z = _requests(query, pa.concat_tables(tables, promote_options="default"), plans)
                 admitted = transaction.admit_many(requests, UNLIMITED)
@@ -203,6 +208,27 @@ def _requests(query: str, rows: pa.Table, plans: Mapping[str, PlanRecord]) -> tu
         steps=steps,
     )
     return requests, np.insert(z, gaps, 0, axis=0)
+
+
+def _moments_of(tables: Sequence[pa.Table], users: Collection[str]) -> Iterator[tuple[str, IntArray]]:
+    """What the steps of each of these users stand for, by the times of all their rows. Raises as `ledger_of` does."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not users:
+        return
+    rows = pa.concat_tables([table.select(OF_A_LEDGER) for table in tables])
+    rows = rows.filter(pc.is_in(rows.column("user"), pa.array(sorted(users), pa.string())))
+    names = rows.column("user").combine_chunks().dictionary_encode()
+    columns = names.indices, rows.column("step"), rows.column("t").cast("int64")
+    # Each step of a user once: the same moment in every query.
+    found = np.unique(np.column_stack([np.asarray(column, dtype=np.int64) for column in columns]), axis=0)
+    ends = np.flatnonzero(np.diff(found[:, 0], append=-1)) + 1
+    for part in np.split(found, ends[:-1]):
+        user = names.dictionary[int(part[0, 0])].as_py()
+        if part[:, 1].tolist() != list(range(1, len(part) + 1)):
+            raise InvalidInput("table", f"steps of {quoted(user)} that stand for no moment, or for two", _WHOLE)
+        yield user, np.ascontiguousarray(part[:, 2])
 
 
 def _texts(rows: pa.Table, name: str) -> list[str]:

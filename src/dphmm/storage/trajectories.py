@@ -1,4 +1,4 @@
-"""Trajectories as files and tables. Canonical columns: user, t (UTC), step, lat, lon, state, trip.
+"""Trajectories as files and tables. Canonical columns: user, t (UTC), step, lat, lon, state, trip, order.
 
 Parts of a table become one Trajectories and a list of rejected rows; no row decides about another user's.
 `load_visits` reads what a release answers: of each row it keeps a user, a state and a time or step. It puts the rows in
@@ -307,13 +307,17 @@ def _by_appearance(user: IntArray, codes: IntArray) -> IntArray:
 
 
 def _in_order(rows: Trajectories, order: IntArray) -> Trajectories:
-    """Sorted by user, trip and order, stable; the rank becomes the step."""
+    """Sorted by user, trip and order, stable; the rank becomes the step.
+
+    Where the order begins anew in every trip, it does not say which rows of a user come first: it is not kept.
+    """
     keys = (order, rows.user) if rows.trip is None else (order, rows.trip, rows.user)
-    return _with_ranks(rows.take(np.lexsort(keys)))
+    kept = None if rows.trip is not None else order
+    return _with_ranks(replace(rows, order=kept).take(np.lexsort(keys)))
 
 
 def _with_ranks(rows: Trajectories) -> Trajectories:
-    return replace(rows, step=ranks(rows.user))
+    return replace(rows, step=ranks(rows.user), counted=True)
 
 
 # Names under which a place is found when none is given.
@@ -350,8 +354,8 @@ def load_trajectories(
     Times are timestamps with a zone or ISO 8601 text with one. Those without are UTC with ``assume_utc``, and what
     the clocks of ``timezone`` ("Europe/Berlin") showed; without either they are rejected.
     ``delimiter`` separates the cells of CSV. ``order_column`` says which row of a user (of a trip) comes first: rows
-    are sorted by it and numbered, and the time is read only if ``time_column`` is given. Without time, step or order
-    every row is a step.
+    are sorted by it and numbered, and the time is read only if ``time_column`` is given. Without times or steps a
+    column ``order`` is one. Without time, step or order every row is a step.
     ``state_column`` makes places unnecessary. Rejected: missing_user, time_without_zone, nonexistent_time and
     ambiguous_time (clocks were put forward or back), invalid_time, invalid_step, invalid_order, invalid_place,
     missing_state. ``space``: of whose states the rows are; then only what says where somebody is in it is read (on a
@@ -427,7 +431,10 @@ def column_roles(names: Sequence[str], given: dict[str, str | None]) -> Roles:
     for role, name in given.items():
         if name is not None and name not in names:
             raise InvalidInput(f"{role}_column", name, "one of " + listed(names))
-    ordered = given["order"] is not None
+    order = given["order"]
+    if order is None and given["time"] is None and not {"t", "step"} & set(names):
+        order = _first(names, ("order",))
+    ordered = order is not None
     user = given["user"] or _first(names, ("user",))
     if user is None:
         raise InvalidInput("user", "no such column among " + listed(names), "a column user, or user_column=")
@@ -442,7 +449,7 @@ def column_roles(names: Sequence[str], given: dict[str, str | None]) -> Roles:
     trip = given["trip"] or _first(names, ("trip",))
     if lat is None or lon is None:
         lat = lon = None
-    return Roles(user, time, step, given["order"], lat, lon, state, trip)
+    return Roles(user, time, step, order, lat, lon, state, trip)
 
 
 def needed_roles(roles: Roles, space: StateSpace | None) -> Roles:
@@ -499,13 +506,17 @@ def load_visits(
     """
     given = dict.fromkeys(ROLES) | {"state": state_column}
     roles = needed_roles(column_roles(delimited_names(path), given), space)
+    if roles.trip is not None:
+        # An order within trips does not say which rows of a user come first.
+        roles = replace(roles, order=None)
     cells = Cells(roles, bins=seconds, well_formed=space.well_formed, trips=False, spelling=spelling)
     rows = read_rows(path, roles.names)
     stepped = roles.step is not None and (roles.time is None or seconds is None)
     gathering = _gathered(rows.parts, cells, stepped, space, seconds, answer)
     rejected = cells.rejected(str(path), rows.ragged)
     in_bins = seconds is not None and roles.step is None
-    return LoadedVisits(gathering.finish(cells.users.labels, in_bins=in_bins), rejected, cells.alike)
+    visits = gathering.finish(cells.users.labels, in_bins=in_bins, ordered=roles.order is not None)
+    return LoadedVisits(visits, rejected, cells.alike)
 
 
 def visits_from_table(
@@ -519,12 +530,15 @@ def visits_from_table(
     Raises InvalidInput as these do.
     """
     roles = needed_roles(column_roles(table.column_names, dict.fromkeys(ROLES)), space)
-    if (roles.step is not None and seconds is not None) or (roles.step is None and roles.time is None):
+    if roles.trip is not None:
+        roles = replace(roles, order=None)
+    if (roles.step is not None and seconds is not None) or (roles.step is roles.time is roles.order is None):
         loaded = trajectories_from_table(table, space=space, may_be_empty=True, spelling=spelling)
         return LoadedVisits(VisitTable.of(loaded.trajectories, space, seconds, answer), loaded.rejected)
     cells = Cells(roles, well_formed=space.well_formed, trips=False, spelling=spelling)
     gathering = _gathered([table], cells, roles.step is not None, space, seconds, answer)
-    return LoadedVisits(gathering.finish(cells.users.labels), cells.rejected("table", may_be_empty=True))
+    visits = gathering.finish(cells.users.labels, ordered=roles.order is not None)
+    return LoadedVisits(visits, cells.rejected("table", may_be_empty=True))
 
 
 def _gathered(
@@ -535,7 +549,7 @@ def _gathered(
     for table in tables:
         part = cells.read(table)
         codes = gathering.codes_of(*_states(part, cells.states.labels, space))
-        gathering.add(part["user"], codes, part.get("time"), part["step"] if stepped else None)
+        gathering.add(part["user"], codes, part.get("order", part.get("time")), part["step"] if stepped else None)
     return gathering
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from dphmm.accounting.ledger import Ledger
+from dphmm.accounting.moments import ORDER, ROWS, TIMES
 from dphmm.accounting.person import person_key
 from dphmm.audit.released import ReleasedFile
 from dphmm.errors import InvalidInput
@@ -57,8 +58,8 @@ def truth_of(
     """The truth of each released row.
 
     ``truth`` : trajectories as they were released, a file or a table. A row belongs to the released row of its subject
-    and time where the model has a time step, else to that of its subject and number, counted from the subject's first
-    row; then the times must be the released ones too, and where there are none the numbers, one for one.
+    and time where rows are published with times, else to that of its subject and number, counted from the subject's
+    first row; then the numbers must be the released ones, one for one.
     ``begins`` : of subjects that a ledger knows, what it says that their first row was.
     ``answer`` : which of several rows in one step was released, see `answer_of`; "last" where the release does
         not say so.
@@ -67,7 +68,7 @@ def truth_of(
     """
     rule = _rule(file)
     rows = _Rows.of(_named(_loaded(truth, space, model.step, rule), file, rule), model, answer or "last")
-    by_time = model.step is not None and rows.times is not None and file.times is not None
+    by_time = rows.times is not None and file.times is not None
     numbers = rows.times if by_time else rows.numbers
     assert numbers is not None
     known = {(user, n): row for row, (user, n) in enumerate(zip(rows.users, numbers.tolist(), strict=True))}
@@ -104,20 +105,21 @@ class _Rows:
     row: IntArray
     numbers: IntArray
     times: IntArray | None
-    #: Of each user the number and, where numbers are but ranks, the time of the first row.
+    #: What the steps of each user go by, as a ledger has it.
     begins: dict[str, str]
 
     @classmethod
     def of(cls, truth: Trajectories, model: MarkovModel, answer: str) -> _Rows:
         stepped, _ = in_steps(truth, model.step, answer)
-        times, steps = _published(stepped, model.step), stepped.steps()
-        visits, _ = stepped.visits(answer)
-        ranked = stepped.step is None
-        begins = {}
-        for visit in visits:
-            first = int(visit.rows[0])
-            at = f"@{int(times[first])}" if ranked and times is not None else ""
-            begins[visit.user] = f"{int(steps[first])}{at}"
+        times, clock = _published(stepped, model.step), None
+        if model.step is None and (stepped.step is None or stepped.counted):
+            clock = ORDER if stepped.order is not None else ROWS if stepped.time is None else TIMES
+            # Rows of one moment are one row.
+            stepped = replace(stepped, step=stepped.time if stepped.order is None else stepped.order)
+        visits, steps = stepped.visits(answer)[0], stepped.steps()
+        begins = {visit.user: clock or str(int(steps[visit.rows[0]])) for visit in visits}
+        if clock is not None:
+            visits = [visit._replace(steps=np.arange(1, len(visit.rows) + 1)) for visit in visits]
         row = np.concatenate([visit.rows for visit in visits]) if visits else np.zeros(0, dtype=np.int64)
         return cls(
             trajectories=stepped,

@@ -4,12 +4,13 @@ meta         format, maker, epoch, features that a program must know to use the 
              Unicode, delta and cap of publications
 document     public texts, each once: options of sessions, descriptions of plans
 account      one person: key, first spelling, totals over all queries, a version that every stored fact raises, caps and
-             a promise that stay
+             a promise that stay; of rows without any mark how many there are, and a keyed digest of them
 block        first bin and end of each block of local days in which an account has an answer, stored with its first
 change       what changed an account besides releases: caps and promises given; a fence (reserved)
 session      one (subject, query) and its public parameters
 plan         each plan once: its plan set as packed bits
 terms        what many rows share: kind, epsilon, cost, and how they were drawn
+moment       what the steps of an account stand for where they are ranks: packed 64-bit integers from step t on
 release      one step each, UNIQUE (session, t); z as text, because integers may pass 64 bits and labels are text
 snapshot     a belief at a step: a cache that the rows can always replace
 publication  what was published about all persons of a data set, with its result
@@ -38,6 +39,7 @@ from dphmm._checks import written_fraction
 from dphmm.accounting.budget import EMPTY, UNLIMITED, Account, Caps, quoted, recount
 from dphmm.accounting.clock import Bounds, overlap
 from dphmm.accounting.ledger import Entry, Kind, PlanRecord, Request
+from dphmm.accounting.moments import NO_MOMENTS, Prefix, has_moments
 from dphmm.accounting.person import SPELLINGS, UNICODE, key_by
 from dphmm.accounting.promise import SequencePromise
 from dphmm.accounting.publication import Publication, Published
@@ -264,6 +266,39 @@ def plan_from(row: Row) -> PlanRecord:
     return PlanRecord(hash_text(plan_hash), states, n_states, description)
 
 
+def moments_row(account: int, t: int, moments: IntArray) -> Row:
+    """The row (account, t, moments): what the steps from ``t`` on stand for."""
+    return account, t, moments.astype("<i8").tobytes()
+
+
+def moments_from(rows: Sequence[tuple[int, bytes]]) -> tuple[int, IntArray]:
+    """The first step, and the moments (k,) from it on, of the rows (t, moments) of one account in order of t.
+
+    Raises InvalidInput for rows that do not follow each other or are no moments, and where they do not ascend.
+    """
+    try:
+        parts = [np.frombuffer(packed, dtype="<i8") for _, packed in rows]
+    except _UNREADABLE:
+        raise damaged() from None
+    if not rows:
+        return 1, NO_MOMENTS
+    moments = np.concatenate(parts)
+    first = rows[0][0]
+    begins = [first, *(np.cumsum([len(part) for part in parts]) + first).tolist()]
+    if begins[:-1] != [t for t, _ in rows] or not all(map(len, parts)) or bool((np.diff(moments) <= 0).any()):
+        raise damaged()
+    return first, moments
+
+
+def prefix_from(row: Row | None) -> Prefix | None:
+    """The rows without any mark of (row_count, row_digest)."""
+    if row is None or row[0] is row[1] is None:
+        return None
+    if type(row[0]) is not int or type(row[1]) is not bytes or len(row[1]) != 16:
+        raise damaged()
+    return Prefix(*row)
+
+
 FORMAT = 3
 #: What a program must know to use a file that has it, because it would pass a bound or print a smaller total.
 FEATURES: frozenset[str] = frozenset({"caps", "promise", "publications"})
@@ -288,6 +323,8 @@ _TABLES = {
     cap_epsilon TEXT,
     cap_cost TEXT,
     promise INTEGER REFERENCES document (id),
+    row_count INTEGER CHECK (row_count >= 0),
+    row_digest BLOB,
     delta TEXT,
     burnt_until TEXT,
     incomplete INTEGER NOT NULL DEFAULT 0 CHECK (incomplete IN (0, 1)),
@@ -332,6 +369,12 @@ _TABLES = {
     UNIQUE (kind, epsilon, cost, secure, constant),
     CHECK ((kind = 'skip') = (epsilon IS NULL) AND (kind = 'skip') = (cost IS NULL))
 )""",
+    "moment": """(
+    account INTEGER NOT NULL REFERENCES account (id),
+    t INTEGER NOT NULL CHECK (t >= 1),
+    moments BLOB NOT NULL,
+    PRIMARY KEY (account, t)
+) WITHOUT ROWID""",
     "release": """(
     session INTEGER NOT NULL REFERENCES session (id),
     t INTEGER NOT NULL CHECK (t >= 1),
@@ -387,7 +430,7 @@ stored_plan AS (
     SELECT plan.id AS id, hash, n_states, states, text AS description
     FROM plan JOIN document ON document.id = plan.description
 ),
-stored_account AS (SELECT subject, key, epsilon, cost_nanos FROM account),
+stored_account AS (SELECT subject, key, epsilon, cost_nanos, row_count, row_digest FROM account),
 stored_caps AS (
     SELECT subject, cap_epsilon, cap_cost, promised.text AS promise
     FROM account LEFT JOIN document AS promised ON promised.id = account.promise
@@ -397,6 +440,9 @@ stored_block AS (SELECT subject, first, "end" FROM account JOIN block ON block.a
 stored_snapshot AS (
     SELECT subject, query, t, digest, belief
     FROM account JOIN session ON session.account = account.id JOIN snapshot ON snapshot.session = session.id
+),
+stored_moment AS (
+    SELECT subject, t, moments FROM account JOIN moment ON moment.account = account.id
 ),
 stored_publication AS (
     SELECT id AS name, kind, statement, unit, relation, units_per_person, epsilon, rho, delta, counts, version, time,
@@ -480,6 +526,9 @@ def check_pages(connection: sqlite3.Connection, path: Path) -> None:
 
 _SPENT = "SELECT t, epsilon FROM stored_entry WHERE subject = ? AND epsilon IS NOT NULL"
 BLOCKS = 'SELECT first, "end" FROM stored_block WHERE subject = ? ORDER BY first'
+#: The last step of every session.
+_REACHED = """SELECT subject, text, (SELECT max(t + steps - 1) FROM release WHERE session = session.id)
+    FROM account JOIN session ON session.account = account.id JOIN document ON document.id = session.options"""
 #: Sessions, rows and changes raise the version of their account by one each.
 _VERSIONS = """SELECT subject FROM account WHERE version IS NOT
     (SELECT count(*) FROM session WHERE account = account.id)
@@ -497,7 +546,7 @@ def check_contents(connection: sqlite3.Connection, path: Path) -> None:
             raise DphmmError(f"ledger {path.name}: a row of {dangling[0]} has lost what it refers to")
         counted, stored = _counted(connection), _stored(connection)
         other_key = _of_another_key(connection)
-        broken = _broken_promise(connection)
+        broken, lost = _broken_promise(connection), _of_other_moments(connection)
         _check_publications(connection, path)
         other = connection.execute(_VERSIONS).fetchone()
     finally:
@@ -509,6 +558,8 @@ def check_contents(connection: sqlite3.Connection, path: Path) -> None:
             raise DphmmError(f"ledger {path.name}: the account of {quoted(subject)} is not that of its releases")
     if other_key is not None:
         raise DphmmError(f"ledger {path.name}: the key of {quoted(other_key)} is not that of the name")
+    if lost is not None:
+        raise DphmmError(f"ledger {path.name}: the steps of {quoted(lost)} do not stand for a moment each")
     if broken is not None:
         raise DphmmError(f"ledger {path.name}: the releases of {quoted(broken)} break the promise of its account")
     if other is not None:
@@ -558,6 +609,22 @@ def _of_another_key(connection: sqlite3.Connection) -> str | None:
     key_of = key_by(spelling)
     rows = connection.execute("SELECT subject, key FROM account ORDER BY subject")
     return next((str(subject) for subject, key in rows if key_of(str(subject)) != key), None)
+
+
+def _of_other_moments(connection: sqlite3.Connection) -> str | None:
+    """The first person who has not one moment for each step, all queries together, or has moments without need."""
+    told: dict[str, list[tuple[int, bytes]]] = defaultdict(list)
+    for subject, *row in connection.execute(f"{READING} SELECT subject, t, moments FROM stored_moment ORDER BY 1, 2"):
+        told[subject].append((row[0], row[1]))
+    reached = dict.fromkeys(told, 0)
+    for subject, options, last in connection.execute(f"{READING} {_REACHED}"):
+        if has_moments(options_from(options).get("origin")):
+            reached[subject] = max(reached.get(subject, 0), last or 0)
+    for subject, last in sorted(reached.items()):
+        first, moments = moments_from(told[subject])
+        if first != 1 or len(moments) != last:
+            return str(subject)
+    return None
 
 
 def _stored(connection: sqlite3.Connection) -> dict[str, Account]:

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from dphmm.accounting.budget import EMPTY, UNLIMITED, Caps, quoted
 from dphmm.accounting.clock import Bounds
 from dphmm.accounting.ledger import Entry, PlanRecord, SessionHeader, Spent
+from dphmm.accounting.moments import Prefix
 from dphmm.accounting.person import UNICODE, key_by, version_of
 from dphmm.accounting.publication import Publication, Published
 from dphmm.accounting.transaction import Turn
@@ -32,6 +33,7 @@ from dphmm.storage.ledger.connection import (
     use_wal,
     watch,
 )
+from dphmm.storage.ledger.owner import owner_folder, owner_key
 from dphmm.storage.ledger.schema import (
     BLOCKS,
     READING,
@@ -45,13 +47,16 @@ from dphmm.storage.ledger.schema import (
     entry_from,
     fact_from,
     hash_stored,
+    moments_from,
     options_from,
     plan_from,
+    prefix_from,
     prepare,
     publication_from,
     published_from,
 )
 from dphmm.storage.ledger.transaction import ASKED_TOGETHER, SqliteTransaction
+from dphmm.types import IntArray
 
 Result = TypeVar("Result")
 
@@ -83,6 +88,8 @@ _RELEASES = (
 _HEADERS_OF = "SELECT subject, query, options FROM stored_header WHERE subject IN ({}) ORDER BY subject, query"
 _SESSIONS_OF = "SELECT subject, query FROM stored_header WHERE subject IN ({}) ORDER BY subject, query"
 _NAMES_OF = "SELECT key, subject FROM stored_account WHERE key IN ({})"
+_MOMENTS_OF = "SELECT subject, t, moments FROM stored_moment WHERE subject IN ({}) ORDER BY subject, t"
+_PREFIXES_OF = "SELECT subject, row_count, row_digest FROM stored_account WHERE subject IN ({})"
 _SPENT_OF = "SELECT subject, epsilon, cost_nanos FROM stored_account WHERE subject IN ({})"
 
 
@@ -253,6 +260,27 @@ class SqliteLedger:
         """What each of these subjects has spent over all queries, in their order; zero when unknown."""
         found = {row[0]: account_from(row[1:]) for row in self._rows_of(_SPENT_OF, subjects)}
         return [found.get(subject, EMPTY).spent for subject in subjects]
+
+    def moments_of(self, subjects: Sequence[str]) -> list[IntArray]:
+        """The moments (k,) of all steps of each of these subjects; see the protocol."""
+        told: dict[str, list[tuple[int, bytes]]] = {}
+        for subject, *row in self._rows_of(_MOMENTS_OF, subjects):
+            told.setdefault(subject, []).append((row[0], row[1]))
+        return [moments_from(told.get(subject, []))[1] for subject in subjects]
+
+    def prefixes_of(self, subjects: Sequence[str]) -> list[Prefix | None]:
+        """The rows without any mark of each of these subjects; see the protocol."""
+        found = {row[0]: prefix_from(row[1:]) for row in self._rows_of(_PREFIXES_OF, subjects)}
+        return [found.get(subject) for subject in subjects]
+
+    def owner_key(self) -> bytes:
+        """The key of the ledger's digests, which is made once; see the protocol."""
+        (had,) = self._rows("SELECT count(*) FROM stored_account WHERE row_count IS NOT NULL")[0]
+        key = owner_key(self.path, create=not had and not self.read_only)
+        if key is None:
+            expected = f"the folder {owner_folder(self.path).name} that was beside the ledger, with its key"
+            raise InvalidInput("ledger", "digests of rows without the key that they were made with", expected)
+        return key
 
     def snapshot(self, subject: str, query: str) -> tuple[int, bytes] | None:
         """The step and the bytes of the session's snapshot; None where there is none, or where it is damaged."""

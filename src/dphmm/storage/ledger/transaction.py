@@ -20,6 +20,8 @@ from dphmm.accounting.budget import EMPTY, UNLIMITED, Account, Caps, Looked, quo
 from dphmm.accounting.clock import Bounds
 from dphmm.accounting.ledger import Entry, PlanRecord, Request, SessionHeader
 from dphmm.accounting.memory import other_plan
+from dphmm.accounting.moments import NO_MOMENTS, Prefix
+from dphmm.accounting.promise import MOST_STEPS
 from dphmm.accounting.publication import Publication, Published
 from dphmm.accounting.records import Requests, Spending
 from dphmm.accounting.transaction import BaseTransaction
@@ -36,11 +38,14 @@ from dphmm.storage.ledger.schema import (
     entry_from,
     fact_from,
     hash_stored,
+    moments_from,
+    moments_row,
     number_of,
     number_text,
     options_from,
     plan_from,
     plan_row,
+    prefix_from,
     publication_from,
     publication_row,
     published_from,
@@ -97,6 +102,16 @@ _EPSILONS = (
     "SELECT t, terms.epsilon FROM session JOIN release ON release.session = session.id JOIN terms ON terms.id = terms "
     "WHERE session.account = ? AND t BETWEEN ? AND ? AND terms.epsilon IS NOT NULL"
 )
+#: The moments of an account from the row on that has a step, or from the last one on.
+_MOMENTS = (
+    "SELECT t, moments FROM moment WHERE account = ? AND t >= (SELECT coalesce(max(t), 1) FROM moment "
+    "WHERE account = ? AND t <= ?) ORDER BY t"
+)
+_PREFIX = "SELECT row_count, row_digest FROM account WHERE id = ?"
+_PUT_PREFIX = "UPDATE account SET row_count = ?, row_digest = ? WHERE id = ?"
+_PUT_MOMENTS = "INSERT OR REPLACE INTO moment VALUES (?, ?, ?)"
+#: A row of fewer moments takes in those that are added, so that steps one by one are few rows.
+_FEW_MOMENTS = 64
 _FEATURES = "SELECT value FROM meta WHERE key = 'features'"
 _CAPPED = "SELECT subject FROM account WHERE cap_epsilon IS NOT NULL OR cap_cost IS NOT NULL ORDER BY subject"
 _DESCRIBED = "id, kind, statement, unit, relation, units_per_person, epsilon, rho, delta, counts"
@@ -344,6 +359,27 @@ class SqliteTransaction(BaseTransaction):
     def _epsilons(self, subject: str, first: int, last: int) -> list[Spending]:
         rows = self._connection.execute(_EPSILONS, (self._subject(subject).id, first, last))
         return [(t, number_of(epsilon)) for t, epsilon in rows]
+
+    def _moments(self, subject: str, first: int) -> tuple[int, IntArray]:
+        account = self._subject(subject).id
+        return moments_from(self._connection.execute(_MOMENTS, (account, account, first)).fetchall())
+
+    def _add_moments(self, subject: str, moments: IntArray) -> None:
+        account = self._subject(subject).id
+        assert account is not None
+        first, stored = self._moments(subject, MOST_STEPS)
+        if len(stored) >= _FEW_MOMENTS:
+            first, stored = first + len(stored), NO_MOMENTS
+        together = np.concatenate([stored, moments])
+        self._connection.execute(_PUT_MOMENTS, moments_row(account, first, together))
+        if self._moments(subject, first)[1].tolist() != together.tolist():
+            raise DphmmError(f"ledger {self._path.name}: a row does not hold what was written; nothing was stored")
+
+    def _prefix(self, subject: str) -> Prefix | None:
+        return prefix_from(self._connection.execute(_PREFIX, (self._subject(subject).id,)).fetchone())
+
+    def _put_prefix(self, subject: str, prefix: Prefix) -> None:
+        self._connection.execute(_PUT_PREFIX, (*prefix, self._subject(subject).id))
 
     def _version(self, subject: str) -> int:
         return self._subject(subject).version
