@@ -563,9 +563,11 @@ def ledger_rows(ledger: Ledger, users: list[str]) -> dict[str, Any]:
         caps = ledger.caps(user)
         told = [None if cap is None else str(cap) for cap in (caps.epsilon, caps.cost)]
         accounts.append([user, str(spent.epsilon), ceil(Fraction(spent.cost) * NANO), *told])
+    moments = {user: told.tolist() for user, told in zip(users, ledger.moments_of(users), strict=True) if len(told)}
     named = {"kind": "rows of a dphmm ledger", "spelling": ledger.spelling, "unicode": UNICODE}
     blocks = [[user, *bounds] for user in users for bounds in ledger.blocks(user)]
-    return {**named, "sessions": sessions, "releases": releases, "accounts": accounts, "blocks": blocks}
+    rows = {"sessions": sessions, "releases": releases, "accounts": accounts, "blocks": blocks, "moments": moments}
+    return {**named, **rows}
 
 
 def require_right(

@@ -1410,7 +1410,10 @@ _BY_FACTS = ("covered_distance", "beginnings", "model.because")
 
 
 class LedgerRows(NamedTuple):
-    """The rows of a ledger: how it compares names, its sessions, releases and accounts, and the key of each account."""
+    """The rows of a ledger: how it compares names, its sessions, releases and accounts, and the key of each account.
+
+    ``moments``: of people whose steps are ranks of times, what each stands for, in microseconds since 1970 UTC.
+    """
 
     spelling: Any
     unicode: Any
@@ -1418,6 +1421,7 @@ class LedgerRows(NamedTuple):
     releases: list[Any]
     accounts: list[Any]
     keys: list[Any]
+    moments: dict[str, list[int]]
 
 
 class Checker:
@@ -2150,11 +2154,23 @@ class Checker:
     def times(self) -> None:
         if "t" not in self.file.columns:
             return
-        seconds = self.stated("model.step_seconds")
+        seconds, file = self.stated("model.step_seconds"), self.file
         if not seconds:
+            odd = []
+            for rows in file.users.values():
+                for before, row in pairwise(sorted(rows, key=lambda row: file.step[row])):
+                    one, other = file.moments[before], file.moments[row]
+                    if one is None or other is None:
+                        raise Unknown("some rows have no time")
+                    # A step is one moment, and a later step a later one.
+                    if (one, file.step[before]) != (other, file.step[row]) and (
+                        one >= other or file.step[before] == file.step[row]
+                    ):
+                        odd.append(file.where(row))
+            self.report.require_none(odd, "times", "each later than that of the step before", "steps that share one")
             self.report.add("stated", "times", "of a model without a time step they are those of the data")
             return
-        odd, length, file = [], seconds * 10**6, self.file
+        odd, length = [], seconds * 10**6
         for rows in file.users.values():
             first: int | None = None
             for row in rows:
@@ -2440,9 +2456,9 @@ class Checker:
         assert self.ledger is not None
         if isinstance(self.ledger, dict) or self.ledger.name.endswith(".json"):
             stated = self.ledger if isinstance(self.ledger, dict) else read_json(self.ledger)
-            sessions, releases, accounts = (stated[name] for name in ("sessions", "releases", "accounts"))
-            return LedgerRows(stated["spelling"], stated["unicode"], sessions, releases, accounts, [])
-        meta, *rows = self._read(
+            rows = (stated[name] for name in ("sessions", "releases", "accounts"))
+            return LedgerRows(stated["spelling"], stated["unicode"], *rows, [], stated["moments"])
+        meta, *rows, packed = self._read(
             "SELECT key, value FROM meta",
             "SELECT a.subject, s.query, p.text, o.text FROM account a JOIN session s ON s.account = a.id "
             "JOIN document o ON o.id = s.options LEFT JOIN document p ON p.id = a.promise",
@@ -2451,8 +2467,12 @@ class Checker:
             "JOIN terms t ON t.id = r.terms LEFT JOIN plan p ON p.id = r.plan",
             "SELECT subject, epsilon, cost_nanos, cap_epsilon, cap_cost FROM account",
             "SELECT subject, key FROM account",
+            "SELECT a.subject, m.moments FROM moment m JOIN account a ON a.id = m.account ORDER BY a.id, m.t",
         )
-        return LedgerRows(dict(meta).get("spelling"), dict(meta).get("unicode"), *rows)
+        moments = defaultdict[str, list[int]](list)
+        for user, part in packed:
+            moments[user] += [moment for (moment,) in struct.iter_unpack("<q", part)]
+        return LedgerRows(dict(meta).get("spelling"), dict(meta).get("unicode"), *rows, dict(moments))
 
     @cached_property
     def kept(self) -> dict[str, KeptSession]:
@@ -2462,48 +2482,6 @@ class Checker:
             key: stated
             for user, own, *stated in self._stored.sessions
             if own == query and (key := self.person(user)) in people
-        }
-        known: dict[Any, Any] = {text: text and parsed(text) for stated in texts.values() for text in stated}
-        return {key: KeptSession(*(known[text] for text in stated)) for key, stated in texts.items()}
-
-    def kept_options(self) -> None:
-        """Which of several rows was answered, under which choices, and when people begin, as the ledger says."""
-        if self.ledger is None:
-            return
-        due = {"answer": self.stated("answer"), "epsilon": self.stated("epsilon")}
-        due |= {"model": self.stated("model.sha256"), **self._options}
-        odd: list[str] = []
-        for name, value in due.items():
-            # A session that was given states one by one has no rule of rows.
-            kept = {one.options[name] for one in self.kept.values() if name in one.options}
-            odd += [f"{name} {str(other)[:40]}" for other in kept - {value} if value is not None]
-        names = {one.options.get("varies", "") for one in self.kept.values()}
-        odd += [f"varies {name[:40]!r}" for name in names if {*name.split(",")} - {""} != self._varies]
-        figure = "sessions of these people have the choices that are stated"
-        self.report.require_none(odd, "ledger", figure, "sessions have other choices than the stated")
-        seconds = self.stated("model.step_seconds")
-        if not seconds:
-            return
-        odd, seen = [], 0
-        for user, rows in self.file.users.items():
-            moment, one = self.file.moments[rows[0]], self.kept.get(self.person(user))
-            begins = None if one is None else first_step(one)
-            if moment is None or begins is None:
-                continue
-            seen += 1
-            if moment // (seconds * 10**6) - self.file.step[rows[0]] + 1 != begins:
-                odd.append(repr(user))
-        if seen:
-            figure = f"steps of {seen:,} people begin when the times of their rows say"
-            self.report.require_none(odd, "ledger", figure, "steps begin at other times")
-
-    def of_ledger(self) -> None:
-        if self.ledger is None:
-            raise Unknown("no ledger, so rows may be there that were never paid for: name it by --ledger")
-        if self.model is None:
-            raise Unknown("answers in the ledger are lattice points: no --model")
-        self._names_of_ledger()
-        query, file, stated = self.query, self.file, self._stored.releases
         stored = {
             (self.person(user), t + steps - 1): (z, plan or "", secure)
             for user, own, t, steps, z, plan, _, _, secure in stated

@@ -218,6 +218,10 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
         batch.write_owner_counts(given["output"], rows, published, rejected)
     if (told_unasked := _unasked(published)) is not None:
         console.warn(told_unasked)
+    if batch.report.late:
+        console.note(
+            f"{batch.report.late:,} rows came too late and are left out: later rows of the same people were released before"
+        )
     if after and batch.caps.promise is not None and batch.caps.promise.steps is not None:
         console.note(after_sequence_words(after, published.rows, batch.caps.promise.steps))
     told = _told(job, batch, statement, rows, published.subjects - published.unanswered)
