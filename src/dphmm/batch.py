@@ -16,7 +16,7 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from dphmm._cached import cached_property
 from dphmm._checks import one_of
 from dphmm._progress import Progress, shown
 from dphmm.accounting.budget import UNLIMITED, keep_promise, quoted
-from dphmm.accounting.ledger import Ledger, SequencePromise, Transaction
+from dphmm.accounting.ledger import Ledger, SequencePromise, SessionHeader, Transaction
 from dphmm.accounting.moments import ORDER, ROWS, TIMES, Prefix, first_number, has_moments, steps_of
 from dphmm.accounting.person import key_by
 from dphmm.accounting.promise import Schedule
@@ -63,6 +63,9 @@ if TYPE_CHECKING:
     from dphmm.storage.released import Published
 
 __all__ = ["Batch", "BatchReport", "Released", "Releases", "release_many"]
+
+#: Of each user what the steps go by, and the header of the query where the ledger has one.
+Histories: TypeAlias = dict[str, tuple[str, SessionHeader | None]]
 
 #: Releases that share one transaction: enough to make its commit cheap, few enough to lose little when stopped.
 CHUNK = 2**14
@@ -207,8 +210,7 @@ class Batch:
         visits = self.visits(trajectories)
         self.report.outside, self.report.same_step = visits.outside, visits.same_step
         self.report.rows, self.report.subjects = visits.n_rows, len(visits)
-        self._checked(visits, resume)
-        origins, times = self._origins(visits), visits.times
+        histories, times = self._checked(visits, resume), visits.times
         met: dict[int, SubjectState] = {}
         count = 0
         for first, end in self._parts(visits):
@@ -217,7 +219,7 @@ class Batch:
             # Rows are by subject: of those met before, only the first can have rows left.
             before, met = met, {}
             for number in numbers:
-                met[number] = before.get(number) or self._met(visits[number], origins[visits.users[number]])
+                met[number] = before.get(number) or self._met(visits.users[number], *histories[visits.users[number]])
             subjects = list(met.values())
             setting = self.subjects.of(subjects[0].name)
             engine = self._engine(setting)
@@ -227,6 +229,7 @@ class Batch:
             here = np.flatnonzero(t > 0)
             self.report.late += len(t) - len(here)
             t, mine, begins = t[here], mine[here], begins[here]
+            # A user whose first row is not step 1 has steps of an earlier run.
             first_here = np.flatnonzero(np.diff(mine, prepend=-1))
             self._continues |= any(
                 step > 1
@@ -370,28 +373,37 @@ class Batch:
         other._continues, other._engines, other._names = False, {}, {}
         return other
 
-    def _checked(self, visits: VisitTable, resume: bool) -> None:
-        """Refuse, before anything is drawn, what `run` refuses of a whole table."""
+    def _checked(self, visits: VisitTable, resume: bool) -> Histories:
+        """Refuse, before anything is drawn, what `run` refuses of a whole table; what the ledger has of its users."""
         _check_steps(visits)
         sessions = self.ledger.sessions_of(visits.users)
         if not resume:
             self._refuse_known({subject for subject, query in sessions if query == self.setting.query})
         if visits.clock == ROWS:
             self._check_prefixes(visits)
-        self._refuse_ahead(visits, {subject for subject, _ in sessions})
+        histories = self._histories(visits)
+        self._refuse_ahead(visits, histories, {subject for subject, _ in sessions})
+        return histories
 
-    def _origins(self, visits: VisitTable) -> dict[str, str]:
-        """What the steps of each user go by: as in the ledger, which numbers all queries of a person alike.
+    def _histories(self, visits: VisitTable) -> Histories:
+        """What the steps of each user go by, and the header of the query where the ledger has one.
 
-        Raises InvalidInput where the table goes by something else.
+        All queries of a person are numbered alike. Raises InvalidInput where the table goes by something else.
         """
-        kept: dict[str, str] = {}
+        kept: dict[str, SessionHeader] = {}
         for header in self.ledger.headers_of(visits.users):
             if header.query == self.setting.query or header.subject not in kept:
-                kept[header.subject] = header.options.get("origin", "")
-        for user, origin in kept.items():
+                kept[header.subject] = header
+        found: Histories = {}
+        for user, begins in zip(visits.users, visits.ends[0].tolist(), strict=True):
+            stored = kept.get(user)
+            if stored is None:
+                found[user] = visits.clock or str(begins), None
+                continue
+            origin = stored.options.get("origin", "")
             _check_clock(user, origin, visits.clock)
-        return {visit.user: kept.get(visit.user) or visits.clock or str(visit.begins) for visit in visits}
+            found[user] = origin, stored if stored.query == self.setting.query else None
+        return found
 
     def origin_of(self, user: str, clock: str | None, number: int) -> str:
         """What the steps of a user go by: as in the ledger, else a ``clock``, or numbers from ``number`` on for None.
@@ -446,38 +458,39 @@ class Batch:
         first = visit.rows.start
         return Prefix.of(self.ledger.owner_key(), visit.user, visits.states(first, first + rows))
 
-    def _refuse_ahead(self, visits: VisitTable, held: set[str]) -> None:
+    def _refuse_ahead(self, visits: VisitTable, histories: Histories, held: set[str]) -> None:
         """Refuse the whole table, before anything is drawn, where all its rows together would pass what was promised.
 
         ``held``: the users that the ledger has sessions of.
         """
-        paces, origins = self.setting.paces, self._origins(visits)
-        known = {subject for subject in held if self.ledger.header(subject, self.setting.query) is not None}
+        paces = self.setting.paces
         if self.caps.epsilon is not None and not paces:
             totals = self.ledger.spent_of(visits.users)
             for number, (visit, spent) in enumerate(zip(visits, totals, strict=True)):
-                subject = self._met(visit, origins[visit.user])
-                t = self._all_steps(visits, number, subject.origin)
+                origin, header = histories[visit.user]
+                subject = self._met(visit.user, origin, header)
+                t = self._all_steps(visits, number, origin)
                 asked = t[self._may_ask(subject, t)]
-                self._keep_cap(self.caps.epsilon, subject, visit.user in known, asked, spent.epsilon)
+                self._keep_cap(self.caps.epsilon, subject, header is not None, asked, spent.epsilon)
         for number, visit in enumerate(visits):
             # Whoever names none is held to what the account has.
             kept = self.ledger.caps(visit.user) if visit.user in held else UNLIMITED
             if kept == UNLIMITED == self.caps:
                 continue
-            subject = self._met(visit, origins[visit.user])
+            origin, header = histories[visit.user]
+            subject = self._met(visit.user, origin, header)
             caps = kept.joined(caps_of(self.caps, self.setting, subject.origin), quoted(visit.user))
             # A cap that is given now was looked at above.
             kept_cap = caps.epsilon if self.caps.epsilon is None else None
             if paces or (caps.promise is None and kept_cap is None):
                 continue
-            t = self._all_steps(visits, number, subject.origin)
+            t = self._all_steps(visits, number, origin)
             asked = t[self._may_ask(subject, t)]
             if caps.promise is not None:
-                self._keep_promise(caps.promise, visit.user, asked, _number(subject.origin))
+                self._keep_promise(caps.promise, visit.user, asked, _number(origin))
             if kept_cap is not None:
                 spent = self.ledger.spent(visit.user)
-                self._keep_cap(kept_cap, subject, visit.user in known, asked, spent.epsilon)
+                self._keep_cap(kept_cap, subject, header is not None, asked, spent.epsilon)
 
     def steps_of(self, trajectories: Trajectories | VisitTable) -> int:
         """At how many steps users have rows, all users together. Raises InvalidInput as `run`."""
@@ -571,12 +584,11 @@ class Batch:
                 yield chunk, min(chunk + self._chunk, end)
             first = end
 
-    def _met(self, visit: UserRows, origin: str) -> SubjectState:
+    def _met(self, user: str, origin: str, kept: SessionHeader | None) -> SubjectState:
         """A user as met for the first time, whose steps go by ``origin``. Raises as `check_header` does."""
-        kept = self.ledger.header(visit.user, self.setting.query)
         if kept is not None:
-            check_header(self.subjects.of(visit.user).header(visit.user, origin), kept)
-        return SubjectState(visit.user, origin)
+            check_header(self.subjects.of(user).header(user, origin), kept)
+        return SubjectState(user, origin)
 
     def _published(
         self, answered: Answered, users: list[str], t: IntArray, times: IntArray | None

@@ -220,7 +220,7 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
         console.warn(told_unasked)
     if batch.report.late:
         console.note(
-            f"{batch.report.late:,} rows came too late and are left out: later rows of the same people were released before"
+            f"{batch.report.late:,} rows came too late and are left out: their people have answers to later rows"
         )
     if after and batch.caps.promise is not None and batch.caps.promise.steps is not None:
         console.note(after_sequence_words(after, published.rows, batch.caps.promise.steps))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
@@ -68,7 +69,7 @@ _FIND = (
     "SELECT subject, account.id, version, epsilon, cost_nanos, cap_epsilon, cap_cost, "
     "(SELECT text FROM document WHERE document.id = account.promise), query, session.id, text, "
     "(SELECT t + steps - 1 FROM release WHERE session = session.id ORDER BY t DESC LIMIT 1), "
-    "(SELECT value FROM meta WHERE key = 'features') FROM account "
+    "(SELECT value FROM meta WHERE key = 'features'), row_count, row_digest FROM account "
     "LEFT JOIN session ON session.account = account.id LEFT JOIN document ON document.id = session.options "
     "WHERE subject IN ({}) ORDER BY subject, query"
 )
@@ -107,11 +108,10 @@ _MOMENTS = (
     "SELECT t, moments FROM moment WHERE account = ? AND t >= (SELECT coalesce(max(t), 1) FROM moment "
     "WHERE account = ? AND t <= ?) ORDER BY t"
 )
-_PREFIX = "SELECT row_count, row_digest FROM account WHERE id = ?"
 _PUT_PREFIX = "UPDATE account SET row_count = ?, row_digest = ? WHERE id = ?"
 _PUT_MOMENTS = "INSERT OR REPLACE INTO moment VALUES (?, ?, ?)"
-#: A row of fewer moments takes in those that are added, so that steps one by one are few rows.
-_FEW_MOMENTS = 64
+#: Moments of one row: as many as SQLite keeps in a page with others. A row of fewer takes in those that are added.
+_MOMENTS_OF_A_ROW = 120
 _FEATURES = "SELECT value FROM meta WHERE key = 'features'"
 _CAPPED = "SELECT subject FROM account WHERE cap_epsilon IS NOT NULL OR cap_cost IS NOT NULL ORDER BY subject"
 _DESCRIBED = "id, kind, statement, unit, relation, units_per_person, epsilon, rho, delta, counts"
@@ -139,7 +139,7 @@ class _Session:
 class _Subject:
     """A subject's account row, None where it has none yet, and all its sessions by name of the query."""
 
-    __slots__ = ("account", "blocks", "caps", "id", "sessions", "version")
+    __slots__ = ("account", "blocks", "caps", "id", "moments", "prefix", "sessions", "version")
 
     def __init__(self) -> None:
         self.id: int | None = None
@@ -147,6 +147,9 @@ class _Subject:
         self.caps = UNLIMITED
         #: Its stored blocks; None until something has read them.
         self.blocks: list[Bounds] | None = None
+        #: Its rows of moments (t, moments) from some step on, the last one too; None until something has read them.
+        self.moments: list[tuple[int, bytes]] | None = None
+        self.prefix: Prefix | None = None
         self.sessions: dict[str, _Session] = {}
 
 
@@ -206,13 +209,14 @@ class SqliteTransaction(BaseTransaction):
         """Read all about these subjects, which are not known yet, in one statement."""
         self._subjects |= {name: _Subject() for name in names}
         found = self._connection.execute(_FIND.format(",".join("?" * len(names))), names)
-        for name, row, version, *account, query, session, options, last, used in found:
+        for name, row, version, *account, query, session, options, last, used, count, digest in found:
             subject, self._used = self._subjects[name], used
             if type(version) is not int:
                 raise damaged()
             if subject.id is None:
                 subject.id, subject.version, subject.account = row, version, account_from(tuple(account[:2]))
                 subject.caps = caps_from(*account[2:])
+                subject.prefix = prefix_from((count, digest))
             if session is not None:
                 header = SessionHeader(name, query, options_from(options))
                 subject.sessions[query] = _Session(session, header, last or 0)
@@ -240,6 +244,7 @@ class SqliteTransaction(BaseTransaction):
         if subject.id is None:
             row = (header.subject, self._key_of(header.subject), *account_row(EMPTY))
             subject.id = self._inserted(_ADD_ACCOUNT, row)
+            subject.moments = []
         row = (subject.id, header.query, self._document(header.options_text))
         number = self._inserted("INSERT INTO session (account, query, options) VALUES (?, ?, ?)", row)
         subject.sessions[header.query] = _Session(number, header, 0)
@@ -361,25 +366,34 @@ class SqliteTransaction(BaseTransaction):
         return [(t, number_of(epsilon)) for t, epsilon in rows]
 
     def _moments(self, subject: str, first: int) -> tuple[int, IntArray]:
-        account = self._subject(subject).id
-        return moments_from(self._connection.execute(_MOMENTS, (account, account, first)).fetchall())
+        found = self._subject(subject)
+        if found.moments is None or (found.moments and found.moments[0][0] > first):
+            found.moments = self._connection.execute(_MOMENTS, (found.id, found.id, first)).fetchall()
+        place = bisect_right(found.moments, first, key=itemgetter(0)) - 1
+        return moments_from(found.moments[max(0, place) :])
 
     def _add_moments(self, subject: str, moments: IntArray) -> None:
         account = self._subject(subject).id
         assert account is not None
         first, stored = self._moments(subject, MOST_STEPS)
-        if len(stored) >= _FEW_MOMENTS:
+        if len(stored) >= _MOMENTS_OF_A_ROW:
             first, stored = first + len(stored), NO_MOMENTS
         together = np.concatenate([stored, moments])
-        self._connection.execute(_PUT_MOMENTS, moments_row(account, first, together))
-        if self._moments(subject, first)[1].tolist() != together.tolist():
+        cuts = range(0, len(together), _MOMENTS_OF_A_ROW)
+        rows = [moments_row(account, first + cut, together[cut : cut + _MOMENTS_OF_A_ROW]) for cut in cuts]
+        self._connection.executemany(_PUT_MOMENTS, rows)
+        written = self._connection.execute(_MOMENTS, (account, account, first)).fetchall()
+        if written != [row[1:] for row in rows]:
             raise DphmmError(f"ledger {self._path.name}: a row does not hold what was written; nothing was stored")
+        self._subject(subject).moments = written
 
     def _prefix(self, subject: str) -> Prefix | None:
-        return prefix_from(self._connection.execute(_PREFIX, (self._subject(subject).id,)).fetchone())
+        return self._subject(subject).prefix
 
     def _put_prefix(self, subject: str, prefix: Prefix) -> None:
-        self._connection.execute(_PUT_PREFIX, (*prefix, self._subject(subject).id))
+        found = self._subject(subject)
+        self._connection.execute(_PUT_PREFIX, (*prefix, found.id))
+        found.prefix = prefix
 
     def _version(self, subject: str) -> int:
         return self._subject(subject).version
