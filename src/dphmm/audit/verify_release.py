@@ -2456,9 +2456,9 @@ class Checker:
         assert self.ledger is not None
         if isinstance(self.ledger, dict) or self.ledger.name.endswith(".json"):
             stated = self.ledger if isinstance(self.ledger, dict) else read_json(self.ledger)
-            rows = (stated[name] for name in ("sessions", "releases", "accounts"))
-            return LedgerRows(stated["spelling"], stated["unicode"], *rows, [], stated["moments"])
-        meta, *rows, packed = self._read(
+            names = ("spelling", "unicode", "sessions", "releases", "accounts")
+            return LedgerRows(*(stated[name] for name in names), keys=[], moments=stated["moments"])
+        meta, sessions, releases, accounts, keys, packed = self._read(
             "SELECT key, value FROM meta",
             "SELECT a.subject, s.query, p.text, o.text FROM account a JOIN session s ON s.account = a.id "
             "JOIN document o ON o.id = s.options LEFT JOIN document p ON p.id = a.promise",
@@ -2472,7 +2472,8 @@ class Checker:
         moments = defaultdict[str, list[int]](list)
         for user, part in packed:
             moments[user] += [moment for (moment,) in struct.iter_unpack("<q", part)]
-        return LedgerRows(dict(meta).get("spelling"), dict(meta).get("unicode"), *rows, dict(moments))
+        told = dict(meta)
+        return LedgerRows(told.get("spelling"), told.get("unicode"), sessions, releases, accounts, keys, dict(moments))
 
     @cached_property
     def kept(self) -> dict[str, KeptSession]:
@@ -2482,6 +2483,64 @@ class Checker:
             key: stated
             for user, own, *stated in self._stored.sessions
             if own == query and (key := self.person(user)) in people
+        }
+        known: dict[Any, Any] = {text: text and parsed(text) for stated in texts.values() for text in stated}
+        return {key: KeptSession(*(known[text] for text in stated)) for key, stated in texts.items()}
+
+    def kept_options(self) -> None:
+        """Which of several rows was answered, under which choices, and when people begin, as the ledger says."""
+        if self.ledger is None:
+            return
+        due = {"answer": self.stated("answer"), "epsilon": self.stated("epsilon")}
+        due |= {"model": self.stated("model.sha256"), **self._options}
+        odd: list[str] = []
+        for name, value in due.items():
+            # A session that was given states one by one has no rule of rows.
+            kept = {one.options[name] for one in self.kept.values() if name in one.options}
+            odd += [f"{name} {str(other)[:40]}" for other in kept - {value} if value is not None]
+        names = {one.options.get("varies", "") for one in self.kept.values()}
+        odd += [f"varies {name[:40]!r}" for name in names if {*name.split(",")} - {""} != self._varies]
+        figure = "sessions of these people have the choices that are stated"
+        self.report.require_none(odd, "ledger", figure, "sessions have other choices than the stated")
+        seconds = self.stated("model.step_seconds")
+        if not seconds:
+            self._steps_of_moments()
+            return
+        odd, seen = [], 0
+        for user, rows in self.file.users.items():
+            moment, one = self.file.moments[rows[0]], self.kept.get(self.person(user))
+            begins = None if one is None else first_step(one)
+            if moment is None or begins is None:
+                continue
+            seen += 1
+            if moment // (seconds * 10**6) - self.file.step[rows[0]] + 1 != begins:
+                odd.append(repr(user))
+        if seen:
+            figure = f"steps of {seen:,} people begin when the times of their rows say"
+            self.report.require_none(odd, "ledger", figure, "steps begin at other times")
+
+    def _steps_of_moments(self) -> None:
+        """Of a model without a time step the ledger keeps what each step stands for: the time of its row."""
+        file, odd, seen = self.file, [], 0
+        kept = {self.person(user): moments for user, moments in self._stored.moments.items()}
+        for user, rows in file.users.items():
+            one = self.kept.get(self.person(user))
+            if one is None or one.options.get("origin") != "0@times":
+                continue
+            moments = kept.get(self.person(user), [])
+            seen += 1
+            odd += [file.where(row) for row in rows if [file.moments[row]] != moments[file.step[row] - 1 :][:1]]
+        if seen:
+            figure = f"steps of {seen:,} people stand for the times of their rows"
+            self.report.require_none(odd, "ledger", figure, "steps that stand for other times")
+
+    def of_ledger(self) -> None:
+        if self.ledger is None:
+            raise Unknown("no ledger, so rows may be there that were never paid for: name it by --ledger")
+        if self.model is None:
+            raise Unknown("answers in the ledger are lattice points: no --model")
+        self._names_of_ledger()
+        query, file, stated = self.query, self.file, self._stored.releases
         stored = {
             (self.person(user), t + steps - 1): (z, plan or "", secure)
             for user, own, t, steps, z, plan, _, _, secure in stated
