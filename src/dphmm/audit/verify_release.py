@@ -2456,8 +2456,9 @@ class Checker:
         assert self.ledger is not None
         if isinstance(self.ledger, dict) or self.ledger.name.endswith(".json"):
             stated = self.ledger if isinstance(self.ledger, dict) else read_json(self.ledger)
-            names = ("spelling", "unicode", "sessions", "releases", "accounts")
-            return LedgerRows(*(stated[name] for name in names), keys=[], moments=stated["moments"])
+            sessions, releases, accounts = (stated[name] for name in ("sessions", "releases", "accounts"))
+            named = stated["spelling"], stated["unicode"]
+            return LedgerRows(*named, sessions, releases, accounts, [], stated["moments"])
         meta, sessions, releases, accounts, keys, packed = self._read(
             "SELECT key, value FROM meta",
             "SELECT a.subject, s.query, p.text, o.text FROM account a JOIN session s ON s.account = a.id "
