@@ -193,7 +193,7 @@ def test_an_empty_set_of_trajectories_works():
 
 
 def test_every_column_has_a_type():
-    assert [field.name for field in fields(Trajectories)] == ["users", *_DTYPES]
+    assert [field.name for field in fields(Trajectories)] == ["users", *_DTYPES, "counted"]
 
 
 NAMES = np.array(["a", "b"], dtype=object)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -23,12 +25,14 @@ def naive(rows: Trajectories, seconds: int | None, answer: str):
     """User, step, published time and state of every answered row, as arrays of whole rows tell."""
     stepped, repeated = in_steps(rows, seconds, answer)
     states, outside = true_states(stepped, SPACE)
-    visits, twice = stepped.visits(answer)
-    steps, times = stepped.steps(), public_times(stepped, seconds)
+    times, ranked = public_times(stepped, seconds), stepped.step is None and stepped.time is not None
+    # Rows of one moment are one row, and steps the ranks of moments.
+    visits, twice = (replace(stepped, step=stepped.time) if ranked else stepped).visits(answer)
+    steps = stepped.steps()
     told = [
-        (visit.user, int(steps[row]), None if times is None else int(times[row]), int(states[row]))
+        (visit.user, rank if ranked else int(steps[row]), None if times is None else int(times[row]), int(states[row]))
         for visit in visits
-        for row in visit.rows
+        for rank, row in enumerate(visit.rows)
     ]
     return told, repeated + sum(dict(twice).values()), int(outside.sum()), len(stepped)
 

@@ -109,7 +109,7 @@ def test_a_column_whose_name_says_times_is_proposed_and_not_ignored(tmp_path, na
     (tmp_path / "x.csv").write_text(f"user,{name},lat,lon\na,2024-05-06T08:00:00Z,1,2\n")
     with pytest.raises(InvalidInput, match=f"time_column={name}, or no_times=True"):
         rows_of(tmp_path / "x.csv")
-    assert rows_of(tmp_path / "x.csv", no_times=True)[0] == [{"user": "a", "step": 0, "lat": 1.0, "lon": 2.0}]
+    assert rows_of(tmp_path / "x.csv", no_times=True)[0] == [{"user": "a", "lat": 1.0, "lon": 2.0}]
     (tmp_path / "x.csv").write_text(f"user,{name},step,lat,lon\na,2024-05-06T08:00:00Z,7,1,2\n")
     assert f"{name}: not read" in rows_of(tmp_path / "x.csv")[2].notes[0]
 

@@ -480,7 +480,7 @@ def told(table: VisitTable) -> tuple:
     n = table.n_visits
     times = None if table.times is None else table.times[range(n)].tolist()
     columns = (table.owners(0, n), table.states(0, n), table.steps[range(n)])
-    counts = (table.n_rows, table.same_step, table.outside, table.in_steps, table.in_bins, table.ranked)
+    counts = (table.n_rows, table.same_step, table.outside, table.in_steps, table.in_bins, table.clock)
     return (table.users, times, *(column.tolist() for column in columns), *counts)
 
 
