@@ -148,7 +148,10 @@ def test_rows_without_times_are_warned_of(tmp_path, run, one_json):
     assert "no time column found among user, seen, lat, lon: rows are taken in file order" in result.stderr
     assert "models of a time step refuse them; name one with --time-column" in result.stderr
     grid = ("--grid", "50km", "--bbox", "0,0,4,4", "-o", tmp_path / "m.npz")
-    assert "--step: got 3600 s" in run("fit", tmp_path / "t.parquet", *grid, "--step", "1h", code=2).stderr
+    assert (
+        "--step: got 1h, and columns user, lat, lon"
+        in run("fit", tmp_path / "t.parquet", *grid, "--step", "1h", code=2).stderr
+    )
     assert len(one_json(result)["warnings"]) == 1
     assert one_json(run(*arguments, "--time-column", "seen"))["warnings"] == []
     (tmp_path / "x.csv").write_text("user,step,lat,lon\na,0,1,2\n")

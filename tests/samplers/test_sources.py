@@ -32,6 +32,7 @@ KNOWN = {
     "storage/inputs.py": "the name of a temporary file",
     "storage/commit_log.py": "the name of a temporary file",
     "storage/release_table.py": "the id of a job, and the names of a probe and of a data file, which no attempt shares",
+    "storage/ledger/owner.py": "the key of a ledger's digests, for its owner alone",
     "storage/models.py": "the key of a file of user names, for its owner alone",
     "markov/hidden/hmm.py": "random_state, for starts and samples: simulation",
     "markov/hidden/inference.py": "posterior paths from a generator that the caller gives: simulation",

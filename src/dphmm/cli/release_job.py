@@ -99,7 +99,11 @@ class Job:
         """InvalidInput for a table without times or a column of steps, where the model has time steps."""
         step = self.model.step
         if step is not None and rows.time is None and "step" not in columns:
-            raise InvalidInput("t", "no times", f"times: the model has steps of {step} s; or a column step")
+            raise InvalidInput(
+                "t",
+                "no times",
+                f"times (dphmm import csv with --time-column): the model has steps of {step} s; or a column step",
+            )
 
 
 def fitted_on(job: Job, given: Mapping[str, Any], console: Console) -> People | None:
