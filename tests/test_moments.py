@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import shutil
 from collections import defaultdict
 from fractions import Fraction
 
@@ -221,7 +222,8 @@ def test_rows_without_a_mark_need_the_key_that_they_were_kept_with(tmp_path):
     with open_ledger(path) as ledger:
         list(batch(ledger, ROWS, 1).run(rows_of([1, 2], 0, ROWS)))
     folder = tmp_path / "ledger.db.owner"
-    assert folder.stat().st_mode & 0o777 == 0o700 and (folder / "key").stat().st_mode & 0o777 == 0o600
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert {path.name: path.stat().st_mode & 0o777 for path in folder.iterdir()} == {"key": 0o600, "rows.db": 0o600}
     states = np.array([0, 1])
     with open_ledger(path) as ledger:
         (kept,) = ledger.prefixes_of(["ann"])
@@ -229,13 +231,33 @@ def test_rows_without_a_mark_need_the_key_that_they_were_kept_with(tmp_path):
         assert kept != Prefix.of(bytes(32), "ann", states)
         more = [r for chunk in batch(ledger, ROWS, 2).run(rows_of([1, 2, 3], 0, ROWS), resume=True) for r in chunk]
         assert [r.release.t for r in more] == [1, 2, 3]
-    (folder / "key").unlink()
-    with open_ledger(path) as ledger:
-        with pytest.raises(
-            InvalidInput, match=r"the folder ledger\.db\.owner that was beside the ledger, with its key"
-        ):
-            list(batch(ledger, ROWS, 3).run(rows_of([1, 2, 3, 3], 0, ROWS), resume=True))
-        assert len(ledger.entries("ann", "state")) == 3
+    for gone in (folder / "key", folder):
+        shutil.rmtree(gone) if gone.is_dir() else gone.unlink()
+        with open_ledger(path) as ledger:
+            with pytest.raises(InvalidInput, match=r"do not continue those|the folder of the ledger's owner"):
+                list(batch(ledger, ROWS, 3).run(rows_of([1, 2, 3, 3], 0, ROWS), resume=True))
+            assert len(ledger.entries("ann", "state")) == 3
+
+
+def test_a_run_that_is_undone_leaves_the_rows_before(tmp_path, monkeypatch):
+    """The digest is written before the commit: of both, that of the steps that are stored counts."""
+    for kept in (MemoryLedger(), open_ledger(tmp_path / "ledger.db")):
+        list(batch(kept, ROWS, 1).run(rows_of([1, 2], 0, ROWS)))
+        before = kept.prefixes_of(["ann"])
+        plain = kept.keep_prefixes
+
+        def dies(prefixes, plain=plain):
+            plain(prefixes)
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(kept, "keep_prefixes", dies)
+        with pytest.raises(KeyboardInterrupt):
+            list(batch(kept, ROWS, 2).run(rows_of([1, 2, 3], 0, ROWS), resume=True))
+        monkeypatch.setattr(kept, "keep_prefixes", plain)
+        assert kept.prefixes_of(["ann"]) == before
+        # Other rows may come after those that are stored.
+        told = [r for chunk in batch(kept, ROWS, 3).run(rows_of([1, 2, 1], 0, ROWS), resume=True) for r in chunk]
+        assert [r.release.t for r in told] == [1, 2, 3] and kept.prefixes_of(["ann"])[0].rows == 3
 
 
 def test_rows_in_several_chunks_are_kept_with_their_digest(monkeypatch):

@@ -24,7 +24,7 @@ from dphmm._cached import cached_property
 from dphmm._checks import one_of
 from dphmm._progress import Progress, shown
 from dphmm.accounting.budget import UNLIMITED, keep_promise, quoted
-from dphmm.accounting.ledger import Ledger, SequencePromise, SessionHeader, Transaction
+from dphmm.accounting.ledger import Ledger, SequencePromise, SessionHeader
 from dphmm.accounting.moments import ORDER, ROWS, TIMES, Prefix, first_number, has_moments, steps_of
 from dphmm.accounting.person import key_by
 from dphmm.accounting.promise import Schedule
@@ -248,7 +248,7 @@ class Batch:
             with self.ledger.transaction([subject.name for subject in subjects]) as transaction:
                 stored = engine.release(transaction, subjects, rows, visits.states(first, end)[here])
                 if visits.clock == ROWS:
-                    self._keep_prefixes(transaction, visits, numbers, end)
+                    self._keep_prefixes(visits, numbers, end)
             answered = engine.show(stored)
             users = [visits.users[number] for number in mine[answered.row].tolist()]
             published = self._published(answered, users, t, None if times is None else times[row][here])
@@ -379,9 +379,9 @@ class Batch:
         sessions = self.ledger.sessions_of(visits.users)
         if not resume:
             self._refuse_known({subject for subject, query in sessions if query == self.setting.query})
+        histories = self._histories(visits)
         if visits.clock == ROWS:
             self._check_prefixes(visits)
-        histories = self._histories(visits)
         self._refuse_ahead(visits, histories, {subject for subject, _ in sessions})
         return histories
 
@@ -444,14 +444,17 @@ class Batch:
             if kept is not None and (kept.rows > len(visit.rows) or self._prefix(visits, visit, kept.rows) != kept):
                 raise _other_rows()
 
-    def _keep_prefixes(self, transaction: Transaction, visits: VisitTable, numbers: range, end: int) -> None:
+    def _keep_prefixes(self, visits: VisitTable, numbers: range, end: int) -> None:
         """Keep what the rows of these users up to before row ``end`` are; they continue those that the ledger has."""
-        for visit in (visits[number] for number in numbers):
-            rows, kept = min(end, visit.rows.stop) - visit.rows.start, transaction.prefix(visit.user)
+        mine, new = [visits[number] for number in numbers], dict[str, Prefix]()
+        for visit, kept in zip(mine, self.ledger.prefixes_of([visit.user for visit in mine]), strict=True):
+            rows = min(end, visit.rows.stop) - visit.rows.start
             if kept is not None and self._prefix(visits, visit, min(kept.rows, len(visit.rows))) != kept:
                 raise _other_rows()
             if kept is None or rows > kept.rows:
-                transaction.put_prefix(visit.user, self._prefix(visits, visit, rows))
+                new[visit.user] = self._prefix(visits, visit, rows)
+        if new:
+            self.ledger.keep_prefixes(new)
 
     def _prefix(self, visits: VisitTable, visit: UserRows, rows: int) -> Prefix:
         """The first ``rows`` of a user, as a ledger keeps them."""

@@ -179,10 +179,14 @@ class Stream:
             raise BadLine("step_has_passed") from None
 
     def _number(self, line: Line) -> int:
-        """The moment of a line: its time bin, its time, or the number that its sender gives it."""
+        """The moment of a line: its time bin, its time, or the number that its sender gives it.
+
+        Raises BadLine for a line that says none.
+        """
         step = self.batch.setting.model.step
         if line.time is None:
-            assert line.step is not None
+            if line.step is None or step is not None:
+                raise BadLine("missing_time")
             return line.step
         return line.time if step is None else line.time // (step * 1_000_000)
 

@@ -411,7 +411,7 @@ def test_nothing_is_together_for_a_model_of_other_people(learned, tmp_path, run,
 def test_a_stream_tells_nothing_together_for_a_model_of_other_people(learned, tmp_path, run):
     options = ("--model", learned / "model.npz", "--policy", learned / "complete.json", "--epsilon", "1")
     more = ("--ledger", tmp_path / "l.db", "--model-people", "others")
-    said = run("release", "-", *options, *more, input='{"user": "a", "state": "alpha"}\n').stderr
+    said = run("release", "-", *options, *more, input='{"user": "a", "step": 1, "state": "alpha"}\n').stderr
     assert "left out: the model is of other people" in said and "the sum of a person's costs" not in said
 
 

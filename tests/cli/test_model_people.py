@@ -201,7 +201,8 @@ def test_a_dry_run_warns_and_refuses_like_the_release(said, file, code, told, re
 
 
 def lines(*users):
-    return "".join(json.dumps({"user": user, "state": "alpha"}) + "\n" for user in users)
+    rows = [{"user": user, "state": "alpha", "step": step} for step, user in enumerate(users)]
+    return "".join(json.dumps(row) + "\n" for row in rows)
 
 
 @pytest.mark.parametrize(

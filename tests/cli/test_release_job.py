@@ -58,13 +58,25 @@ def answers(result):
     return [json.loads(line) for line in result.stdout.splitlines()]
 
 
-def test_every_line_is_a_step_without_a_model_step(site, tmp_path, run, stream_of):
-    lines = "".join(json.dumps({"user": "v", "state": state}) + "\n" for state in ("alpha", "beta", "nowhere"))
+def pages(*states, first=1):
+    """Lines of a site's pages, as their sender counts them."""
+    rows = [{"user": "v", "step": step, "state": state} for step, state in enumerate(states, first)]
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def test_every_number_is_a_step_without_a_model_step(site, tmp_path, run, stream_of):
+    lines = pages("alpha", "beta", "nowhere", first=7)
     told = answers(run(*stream_of(site, tmp_path), input=lines))
     assert [row["step"] for row in told] == [1, 2, 3]
     assert list(told[0]) == ["user", "step", "z_0", "epsilon", "cost", "plan"]
     with open_ledger(tmp_path / "ledger.db") as ledger:
         assert [float(entry.z[0]) for entry in ledger.entries("v", "state")] == [row["z_0"] for row in told]
+    # The same moments are the same answers, whatever the lines say; a line without one is refused.
+    late = pages("beta", "beta", first=7) + pages("beta", first=6)
+    again = run(*stream_of(site, tmp_path), "--resume", input=late, code=3)
+    assert answers(again) == told[:2] and "line 3: before_first_step" in again.stderr
+    unmarked = run(*stream_of(site, tmp_path), "--resume", input='{"user": "v", "state": "beta"}\n', code=2)
+    assert "1 lines, none of which can be read" in unmarked.stderr
 
 
 def test_bins_of_the_model_step_have_one_answer_each(town, tmp_path, run, stream_of):
@@ -288,8 +300,7 @@ def test_a_stream_that_is_refused_half_way_has_a_statement_of_what_it_answered(t
 
 
 def test_the_counts_of_a_stream_are_beside_its_ledger(site, tmp_path, run, stream_of):
-    lines = "".join(json.dumps({"user": "v", "state": state}) + "\n" for state in ("alpha", "nowhere"))
-    result = run(*stream_of(site, tmp_path), input=lines + "{\n", code=3)
+    result = run(*stream_of(site, tmp_path), input=pages("alpha", "nowhere") + "{\n", code=3)
     counts = json.loads((tmp_path / "ledger.db.owner.json").read_text())
     assert (tmp_path / "ledger.db.owner.json").stat().st_mode & 0o777 == 0o600
     assert (counts["rows"], counts["rows_in_no_state"], counts["new_releases"]) == (2, 1, 2)
@@ -300,7 +311,6 @@ def test_the_counts_of_a_stream_are_beside_its_ledger(site, tmp_path, run, strea
 
 
 def test_a_stream_that_is_refused_half_way_has_counts_too(site, tmp_path, run, stream_of):
-    lines = "".join(json.dumps({"user": "v", "state": state}) + "\n" for state in ("nowhere", "alpha"))
-    run(*stream_of(site, tmp_path), "--cap-epsilon", "1", input=lines, code=1)
+    run(*stream_of(site, tmp_path), "--cap-epsilon", "1", input=pages("nowhere", "alpha"), code=1)
     counts = json.loads((tmp_path / "ledger.db.owner.json").read_text())
     assert (counts["rows"], counts["rows_in_no_state"], counts["drifted"]) == (1, 1, 1)

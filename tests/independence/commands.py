@@ -108,7 +108,8 @@ def shown_by(folder: Path, rows: str, arguments: list[str], input: str | None = 
             result = run(arguments, input)
     made = {path.name: path for path in _files(folder) if path.name not in private}
     # What the counts for the owner alone say depends on the truth; that they are there, and for whom, does not.
-    counts = {name: made.pop(name).stat().st_mode for name in list(made) if name.endswith(".owner.json")}
+    own = [name for name, path in made.items() if name.endswith(".owner.json") or path.parent.suffix == ".owner"]
+    counts = {name: made.pop(name).stat().st_mode for name in own}
     return {
         "for the owner": counts,
         "exit": result.exit_code,

@@ -52,8 +52,8 @@ def rows_of(kind, names):
     header = "user,t,state" if timed else "user,state"
     cells = [f"ann,{t},{name}" if timed else f"ann,{name}" for t, name in zip(times, names, strict=True)]
     lines = [
-        json.dumps({"user": "ann", "state": name} | ({"t": t} if timed else {}))
-        for t, name in zip(times, names, strict=True)
+        json.dumps({"user": "ann", "state": name} | ({"t": t} if timed else {"step": step}))
+        for step, (t, name) in enumerate(zip(times, names, strict=True))
     ]
     return "\n".join([header, *cells, ""]), "\n".join([*lines, ""])
 

@@ -98,8 +98,8 @@ def test_a_stream(shown, kind):
     for outside, inside in pairs(kind)[::3]:
         runs = []
         for lat, lon in (outside, inside):
-            clock = {"town": lambda t: {"t": t}, "hive": lambda _: {}}[kind]
-            lines = [json.dumps({"user": "ann", **clock(t), "lat": lat, "lon": lon}) for t in TIMES]
+            clock = {"town": lambda n, t: {"t": t}, "hive": lambda n, t: {"step": n}}[kind]
+            lines = [json.dumps({"user": "ann", **clock(n, t), "lat": lat, "lon": lon}) for n, t in enumerate(TIMES)]
             runs.append(shown("", arguments, "\n".join(lines)))
         assert differing(*runs) == set(), outside
         assert runs[0]["exit"] == 0

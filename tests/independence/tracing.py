@@ -124,7 +124,7 @@ def stream_of(name: str) -> Trace:
     def play() -> None:
         with replaced_draws([(1,)]):
             batch = Batch(narrow(4), dphmm.policy.from_edges([(0, 1), (2, 3)], 4), PAGES, 1, bits=ReplayBits(3))
-            line = parse_line(json.dumps({"user": "ann", "state": name}).encode(), False)
+            line = parse_line(json.dumps({"user": "ann", "step": 1, "state": name}).encode(), False)
             list(Stream(batch, resume=False).take(line))
 
     play()

@@ -161,12 +161,12 @@ def test_users_that_begin_alike_share_a_setting():
 
 def test_lines_of_a_stream_are_answered_from_there():
     stream, bits = Stream(batch(), False), dphmm.ReplayBits(1)
-    for user in "uvwu":
-        line = parse_line(json.dumps({"user": user, "state": "c"}).encode(), False)
+    for step, user in enumerate("uvwu"):
+        line = parse_line(json.dumps({"user": user, "step": step, "state": "c"}).encode(), False)
         (found,) = stream.take(line)
         if found.release.t == 1:
             expected = dphmm.ReleaseSession(*(MODEL, POLICY, SPACE, 1), initial=INITIALS.get(user), bits=bits)
             assert answer(found.release) == answer(expected.release("c"))
     resumed = Stream(batch(2, ledger=stream.batch.ledger), True)
-    (found,) = resumed.take(parse_line(b'{"user": "v", "state": "c"}', False))
+    (found,) = resumed.take(parse_line(b'{"user": "v", "step": 2, "state": "c"}', False))
     assert found.release.t == 2

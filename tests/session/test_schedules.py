@@ -232,7 +232,7 @@ def test_an_account_that_has_no_room_refuses_a_planned_step_and_spends_nothing()
 
 def test_a_history_is_continued_under_its_own_schedule_alone():
     ledger = MemoryLedger()
-    session_of(PLANNED, ledger=ledger, subject="a").release(4)
+    session_of(PLANNED, ledger=ledger, subject="a", origin="0").release(4)
     resumed = dphmm.ReleaseSession.resume(ledger, "a", MODEL, POLICY, SPACE)
     assert resumed.setting.schedule == PLANNED
     for schedule in (None, PACED, Schedule(PLANNED.promise, 1, [2, 4])):

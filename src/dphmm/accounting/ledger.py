@@ -12,7 +12,7 @@ Proofs: docs/proofs/ledger.md, docs/proofs/account.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -169,14 +169,6 @@ class Transaction(Protocol):
         """The plans under which the subject's *other* queries released step t, by name of the query."""
         ...
 
-    def prefix(self, subject: str) -> Prefix | None:
-        """The rows without any mark that are stored of a subject; None where there are none."""
-        ...
-
-    def put_prefix(self, subject: str, prefix: Prefix) -> None:
-        """Keep what the rows without any mark of a subject are so far. Raises InvalidInput for fewer than before."""
-        ...
-
     def put_snapshot(self, subject: str, query: str, t: int, belief: bytes) -> None:
         """Keep a belief that follows from the session's stored steps up to ``t``, in place of the snapshot before it.
 
@@ -287,14 +279,21 @@ class Ledger(Protocol):
         ...
 
     def prefixes_of(self, subjects: Sequence[str]) -> list[Prefix | None]:
-        """The rows without any mark that are stored of each of these subjects; None where there are none."""
+        """What the rows without any mark are that have steps of each of these subjects; None where there are none.
+
+        They are kept for the owner alone, beside the ledger and never in it. Raises InvalidInput where they are gone.
+        """
+        ...
+
+    def keep_prefixes(self, prefixes: Mapping[str, Prefix]) -> None:
+        """Keep these for the owner, in a transaction that stores their steps, beside those of the last commit.
+
+        If it commits they are what `prefixes_of` gives, and else those before.
+        """
         ...
 
     def owner_key(self) -> bytes:
-        """The 32 bytes that key the digests of a ledger: for the owner alone, kept beside it and never in it.
-
-        Raises InvalidInput where they were there and are gone.
-        """
+        """The 32 bytes that key the digests of a ledger: for the owner alone, kept beside it and never in it."""
         ...
 
     def snapshot(self, subject: str, query: str) -> tuple[int, bytes] | None:

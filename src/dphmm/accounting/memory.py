@@ -17,7 +17,7 @@ import numpy as np
 
 from dphmm.accounting.budget import EMPTY, UNLIMITED, Account, Caps, Spent, quoted
 from dphmm.accounting.clock import Bounds
-from dphmm.accounting.moments import NO_MOMENTS, Prefix
+from dphmm.accounting.moments import NO_MOMENTS, Prefix, prefix_of
 from dphmm.accounting.person import key_by
 from dphmm.accounting.publication import Publication, Published
 from dphmm.accounting.records import Entry, PlanRecord, Request, Requests, SessionHeader, Spending
@@ -139,7 +139,7 @@ class MemoryLedger:
         self._published: dict[str, Published] = {}
         self._facts: dict[str, Fraction] = {}
         self._moments_of: dict[str, IntArray] = {}
-        self._prefixes: dict[str, Prefix] = {}
+        self._prefixes: dict[str, list[Prefix]] = {}
         self._leases: dict[str, threading.Lock] = {}
 
     @contextmanager
@@ -258,7 +258,23 @@ class MemoryLedger:
     def prefixes_of(self, subjects: Sequence[str]) -> list[Prefix | None]:
         """The rows without any mark of each of these subjects; see the protocol."""
         self._require_open()
-        return [self._prefixes.get(subject) for subject in subjects]
+        reached = {
+            subject: max(
+                (
+                    self._steps[subject, query].through
+                    for query in self._queries.get(subject, ())
+                    if (subject, query) in self._steps
+                ),
+                default=0,
+            )
+            for subject in subjects
+        }
+        return [prefix_of(self._prefixes.get(subject, ()), reached[subject]) for subject in subjects]
+
+    def keep_prefixes(self, prefixes: Mapping[str, Prefix]) -> None:
+        """Keep these beside those of the last commit; see the protocol."""
+        for (subject, prefix), before in zip(prefixes.items(), self.prefixes_of(list(prefixes)), strict=True):
+            self._prefixes[subject] = [prefix, *([] if before is None else [before])]
 
     def owner_key(self) -> bytes:
         """The key of its digests, which leave this memory as little as the rows do."""
@@ -306,7 +322,6 @@ class MemoryTransaction(BaseTransaction):
         self._published: dict[str, Published] = {}
         self._facts: dict[str, Fraction] = {}
         self._moments_of: dict[str, IntArray] = {}
-        self._prefixes: dict[str, Prefix] = {}
 
     def keep(self) -> None:
         """Make everything of this transaction part of the ledger: all of it, also if an interrupt comes meanwhile."""
@@ -333,7 +348,6 @@ class MemoryTransaction(BaseTransaction):
         if self._snapshots:
             ledger._snapshots.update(self._snapshots)
         ledger._moments_of.update(self._moments_of)
-        ledger._prefixes.update(self._prefixes)
         ledger._accounts.update(self._accounts)
         ledger._versions.update(self._versions)
         if self._published or self._facts:
@@ -446,12 +460,6 @@ class MemoryTransaction(BaseTransaction):
 
     def _add_moments(self, subject: str, moments: IntArray) -> None:
         self._moments_of[subject] = np.concatenate([self._moments(subject, 1)[1], moments])
-
-    def _prefix(self, subject: str) -> Prefix | None:
-        return self._prefixes.get(subject) or self._ledger._prefixes.get(subject)
-
-    def _put_prefix(self, subject: str, prefix: Prefix) -> None:
-        self._prefixes[subject] = prefix
 
     @property
     def _both(self) -> tuple[dict[Key, _Steps], dict[Key, _Steps]]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -89,7 +90,7 @@ def added_moments(first: int, stored: IntArray, t: IntArray, steps: IntArray, mo
 
 
 class Prefix(NamedTuple):
-    """The first ``rows`` of a person, none of which has a mark, as a ledger keeps them: a keyed digest of their states.
+    """The first ``rows`` of a person, none of which has a mark: a keyed digest of their states, for their owner alone.
 
     Whoever has no key cannot tell which rows they were, nor whether two people have the same ones.
     """
@@ -108,3 +109,17 @@ class Prefix(NamedTuple):
         told.update(person.encode() + b"\0")
         told.update(states.astype("<i8").tobytes())
         return cls(len(states), told.digest())
+
+
+def prefix_of(kept: Sequence[Prefix], steps: int) -> Prefix | None:
+    """The one of what is kept of a person that is of all stored ``steps``; None where there are no steps.
+
+    Raises InvalidInput where there is none: these rows cannot be told from others.
+    """
+    if not steps:
+        return None
+    found = next((prefix for prefix in kept if prefix.rows == steps), None)
+    if found is None:
+        expected = "the folder of the ledger's owner that was beside it; or a column t of times or order of numbers"
+        raise InvalidInput("ledger", "stored rows without times, and no digest of them", expected)
+    return found

@@ -37,7 +37,7 @@ from dphmm.accounting.budget import (
     quoted,
 )
 from dphmm.accounting.clock import Bounds, overlap
-from dphmm.accounting.moments import NO_MOMENT, Prefix, added_moments, has_moments
+from dphmm.accounting.moments import NO_MOMENT, added_moments, has_moments
 from dphmm.accounting.promise import MOST_STEPS, SequencePromise
 from dphmm.accounting.publication import (
     DELTA,
@@ -575,25 +575,6 @@ class BaseTransaction(ABC):
                 raise InvalidInput("moment", "moments of steps that have some already", "a subject without steps")
             if len(added):
                 self._add_moments(subject, added)
-
-    def prefix(self, subject: str) -> Prefix | None:
-        """The rows without any mark that are stored of a subject; None where there are none."""
-        with _InUse(self):
-            return self._prefix(subject)
-
-    def put_prefix(self, subject: str, prefix: Prefix) -> None:
-        """Keep what the rows without any mark of a subject are so far. Raises InvalidInput for fewer than before."""
-        with _InUse(self):
-            kept = self._prefix(subject)
-            if kept is not None and prefix.rows < kept.rows:
-                raise InvalidInput("rows", "fewer than are stored", "the rows that are stored, and later ones")
-            self._put_prefix(subject, prefix)
-
-    @abstractmethod
-    def _prefix(self, subject: str) -> Prefix | None: ...
-
-    @abstractmethod
-    def _put_prefix(self, subject: str, prefix: Prefix) -> None: ...
 
     @abstractmethod
     def _version(self, subject: str) -> int: ...

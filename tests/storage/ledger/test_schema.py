@@ -138,7 +138,7 @@ def test_a_damaged_row_is_one_line(path: Path, statement: str, read: Callable[[S
         "UPDATE account SET epsilon = '0'",
         "UPDATE account SET cost_nanos = '1'",
         "DELETE FROM account",
-        "INSERT INTO account VALUES (9, 'eve', 'eve', 0, '1', '0', NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL)",
+        "INSERT INTO account VALUES (9, 'eve', 'eve', 0, '1', '0', NULL, NULL, NULL, NULL, NULL, 0, NULL)",
         "UPDATE account SET version = version + 1",
         "UPDATE account SET version = 3",
         "INSERT INTO session (account, query, options) VALUES (1, 'work', 1)",

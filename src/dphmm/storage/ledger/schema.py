@@ -4,7 +4,7 @@ meta         format, maker, epoch, features that a program must know to use the 
              Unicode, delta and cap of publications
 document     public texts, each once: options of sessions, descriptions of plans
 account      one person: key, first spelling, totals over all queries, a version that every stored fact raises, caps and
-             a promise that stay; of rows without any mark how many there are, and a keyed digest of them
+             a promise that stay
 block        first bin and end of each block of local days in which an account has an answer, stored with its first
 change       what changed an account besides releases: caps and promises given; a fence (reserved)
 session      one (subject, query) and its public parameters
@@ -39,7 +39,7 @@ from dphmm._checks import written_fraction
 from dphmm.accounting.budget import EMPTY, UNLIMITED, Account, Caps, quoted, recount
 from dphmm.accounting.clock import Bounds, overlap
 from dphmm.accounting.ledger import Entry, Kind, PlanRecord, Request
-from dphmm.accounting.moments import NO_MOMENTS, Prefix, has_moments
+from dphmm.accounting.moments import NO_MOMENTS, has_moments
 from dphmm.accounting.person import SPELLINGS, UNICODE, key_by
 from dphmm.accounting.promise import SequencePromise
 from dphmm.accounting.publication import Publication, Published
@@ -290,15 +290,6 @@ def moments_from(rows: Sequence[tuple[int, bytes]]) -> tuple[int, IntArray]:
     return first, moments
 
 
-def prefix_from(row: Row | None) -> Prefix | None:
-    """The rows without any mark of (row_count, row_digest)."""
-    if row is None or row[0] is row[1] is None:
-        return None
-    if type(row[0]) is not int or type(row[1]) is not bytes or len(row[1]) != 16:
-        raise damaged()
-    return Prefix(*row)
-
-
 FORMAT = 3
 #: What a program must know to use a file that has it, because it would pass a bound or print a smaller total.
 FEATURES: frozenset[str] = frozenset({"caps", "promise", "publications"})
@@ -323,8 +314,6 @@ _TABLES = {
     cap_epsilon TEXT,
     cap_cost TEXT,
     promise INTEGER REFERENCES document (id),
-    row_count INTEGER CHECK (row_count >= 0),
-    row_digest BLOB,
     delta TEXT,
     burnt_until TEXT,
     incomplete INTEGER NOT NULL DEFAULT 0 CHECK (incomplete IN (0, 1)),
@@ -430,7 +419,7 @@ stored_plan AS (
     SELECT plan.id AS id, hash, n_states, states, text AS description
     FROM plan JOIN document ON document.id = plan.description
 ),
-stored_account AS (SELECT subject, key, epsilon, cost_nanos, row_count, row_digest FROM account),
+stored_account AS (SELECT subject, key, epsilon, cost_nanos FROM account),
 stored_caps AS (
     SELECT subject, cap_epsilon, cap_cost, promised.text AS promise
     FROM account LEFT JOIN document AS promised ON promised.id = account.promise

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from dphmm.accounting.budget import EMPTY, UNLIMITED, Caps, quoted
 from dphmm.accounting.clock import Bounds
 from dphmm.accounting.ledger import Entry, PlanRecord, SessionHeader, Spent
-from dphmm.accounting.moments import Prefix
+from dphmm.accounting.moments import Prefix, prefix_of
 from dphmm.accounting.person import UNICODE, key_by, version_of
 from dphmm.accounting.publication import Publication, Published
 from dphmm.accounting.transaction import Turn
@@ -33,7 +33,7 @@ from dphmm.storage.ledger.connection import (
     use_wal,
     watch,
 )
-from dphmm.storage.ledger.owner import owner_folder, owner_key
+from dphmm.storage.ledger.owner import owner_key, store_prefixes, stored_prefixes
 from dphmm.storage.ledger.schema import (
     BLOCKS,
     READING,
@@ -50,7 +50,6 @@ from dphmm.storage.ledger.schema import (
     moments_from,
     options_from,
     plan_from,
-    prefix_from,
     prepare,
     publication_from,
     published_from,
@@ -89,7 +88,10 @@ _HEADERS_OF = "SELECT subject, query, options FROM stored_header WHERE subject I
 _SESSIONS_OF = "SELECT subject, query FROM stored_header WHERE subject IN ({}) ORDER BY subject, query"
 _NAMES_OF = "SELECT key, subject FROM stored_account WHERE key IN ({})"
 _MOMENTS_OF = "SELECT subject, t, moments FROM stored_moment WHERE subject IN ({}) ORDER BY subject, t"
-_PREFIXES_OF = "SELECT subject, row_count, row_digest FROM stored_account WHERE subject IN ({})"
+_REACHED_BY = (
+    "SELECT account.subject, max(t + steps - 1) FROM account JOIN session ON session.account = account.id "
+    "JOIN release ON release.session = session.id WHERE account.subject IN ({}) GROUP BY account.id"
+)
 _SPENT_OF = "SELECT subject, epsilon, cost_nanos FROM stored_account WHERE subject IN ({})"
 
 
@@ -270,16 +272,19 @@ class SqliteLedger:
 
     def prefixes_of(self, subjects: Sequence[str]) -> list[Prefix | None]:
         """The rows without any mark of each of these subjects; see the protocol."""
-        found = {row[0]: prefix_from(row[1:]) for row in self._rows_of(_PREFIXES_OF, subjects)}
-        return [found.get(subject) for subject in subjects]
+        reached, kept = dict(self._rows_of(_REACHED_BY, subjects)), stored_prefixes(self.path, subjects)
+        return [prefix_of(kept.get(subject, ()), reached.get(subject) or 0) for subject in subjects]
+
+    def keep_prefixes(self, prefixes: Mapping[str, Prefix]) -> None:
+        """Keep these beside those of the last commit; see the protocol."""
+        before = zip(prefixes, self.prefixes_of(list(prefixes)), strict=True)
+        store_prefixes(self.path, prefixes, {name: prefix for name, prefix in before if prefix is not None})
 
     def owner_key(self) -> bytes:
         """The key of the ledger's digests, which is made once; see the protocol."""
-        (had,) = self._rows("SELECT count(*) FROM stored_account WHERE row_count IS NOT NULL")[0]
-        key = owner_key(self.path, create=not had and not self.read_only)
-        if key is None:
-            expected = f"the folder {owner_folder(self.path).name} that was beside the ledger, with its key"
-            raise InvalidInput("ledger", "digests of rows without the key that they were made with", expected)
+        self._require_writing()
+        key = owner_key(self.path, create=True)
+        assert key is not None
         return key
 
     def snapshot(self, subject: str, query: str) -> tuple[int, bytes] | None:

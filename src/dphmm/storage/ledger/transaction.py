@@ -21,7 +21,7 @@ from dphmm.accounting.budget import EMPTY, UNLIMITED, Account, Caps, Looked, quo
 from dphmm.accounting.clock import Bounds
 from dphmm.accounting.ledger import Entry, PlanRecord, Request, SessionHeader
 from dphmm.accounting.memory import other_plan
-from dphmm.accounting.moments import NO_MOMENTS, Prefix
+from dphmm.accounting.moments import NO_MOMENTS
 from dphmm.accounting.promise import MOST_STEPS
 from dphmm.accounting.publication import Publication, Published
 from dphmm.accounting.records import Requests, Spending
@@ -46,7 +46,6 @@ from dphmm.storage.ledger.schema import (
     options_from,
     plan_from,
     plan_row,
-    prefix_from,
     publication_from,
     publication_row,
     published_from,
@@ -69,7 +68,7 @@ _FIND = (
     "SELECT subject, account.id, version, epsilon, cost_nanos, cap_epsilon, cap_cost, "
     "(SELECT text FROM document WHERE document.id = account.promise), query, session.id, text, "
     "(SELECT t + steps - 1 FROM release WHERE session = session.id ORDER BY t DESC LIMIT 1), "
-    "(SELECT value FROM meta WHERE key = 'features'), row_count, row_digest FROM account "
+    "(SELECT value FROM meta WHERE key = 'features') FROM account "
     "LEFT JOIN session ON session.account = account.id LEFT JOIN document ON document.id = session.options "
     "WHERE subject IN ({}) ORDER BY subject, query"
 )
@@ -108,7 +107,6 @@ _MOMENTS = (
     "SELECT t, moments FROM moment WHERE account = ? AND t >= (SELECT coalesce(max(t), 1) FROM moment "
     "WHERE account = ? AND t <= ?) ORDER BY t"
 )
-_PUT_PREFIX = "UPDATE account SET row_count = ?, row_digest = ? WHERE id = ?"
 _PUT_MOMENTS = "INSERT OR REPLACE INTO moment VALUES (?, ?, ?)"
 #: Moments of one row: as many as SQLite keeps in a page with others. A row of fewer takes in those that are added.
 _MOMENTS_OF_A_ROW = 120
@@ -139,7 +137,7 @@ class _Session:
 class _Subject:
     """A subject's account row, None where it has none yet, and all its sessions by name of the query."""
 
-    __slots__ = ("account", "blocks", "caps", "id", "moments", "prefix", "sessions", "version")
+    __slots__ = ("account", "blocks", "caps", "id", "moments", "sessions", "version")
 
     def __init__(self) -> None:
         self.id: int | None = None
@@ -149,7 +147,6 @@ class _Subject:
         self.blocks: list[Bounds] | None = None
         #: Its rows of moments (t, moments) from some step on, the last one too; None until something has read them.
         self.moments: list[tuple[int, bytes]] | None = None
-        self.prefix: Prefix | None = None
         self.sessions: dict[str, _Session] = {}
 
 
@@ -209,14 +206,13 @@ class SqliteTransaction(BaseTransaction):
         """Read all about these subjects, which are not known yet, in one statement."""
         self._subjects |= {name: _Subject() for name in names}
         found = self._connection.execute(_FIND.format(",".join("?" * len(names))), names)
-        for name, row, version, *account, query, session, options, last, used, count, digest in found:
+        for name, row, version, *account, query, session, options, last, used in found:
             subject, self._used = self._subjects[name], used
             if type(version) is not int:
                 raise damaged()
             if subject.id is None:
                 subject.id, subject.version, subject.account = row, version, account_from(tuple(account[:2]))
                 subject.caps = caps_from(*account[2:])
-                subject.prefix = prefix_from((count, digest))
             if session is not None:
                 header = SessionHeader(name, query, options_from(options))
                 subject.sessions[query] = _Session(session, header, last or 0)
@@ -386,14 +382,6 @@ class SqliteTransaction(BaseTransaction):
         if written != [row[1:] for row in rows]:
             raise DphmmError(f"ledger {self._path.name}: a row does not hold what was written; nothing was stored")
         self._subject(subject).moments = written
-
-    def _prefix(self, subject: str) -> Prefix | None:
-        return self._subject(subject).prefix
-
-    def _put_prefix(self, subject: str, prefix: Prefix) -> None:
-        found = self._subject(subject)
-        self._connection.execute(_PUT_PREFIX, (*prefix, found.id))
-        found.prefix = prefix
 
     def _version(self, subject: str) -> int:
         return self._subject(subject).version
