@@ -238,7 +238,7 @@ def test_a_history_is_continued_under_its_own_schedule_alone():
     for schedule in (None, PACED, Schedule(PLANNED.promise, 1, [2, 4])):
         choices = {"promise": PLANNED.promise, "epsilon": 1} if schedule is None else {"schedule": schedule}
         with pytest.raises(InvalidInput, match=r"^schedule: got "):
-            dphmm.ReleaseSession(MODEL, POLICY, SPACE, ledger=ledger, subject="a", **choices).release(4)
+            dphmm.ReleaseSession(MODEL, POLICY, SPACE, ledger=ledger, subject="a", origin="0", **choices).release(4)
         table = table_of([("a", 0, 4), ("a", 1, 4)])
         with pytest.raises(InvalidInput, match=r"^(schedule|answer): "):
             dphmm.release_many(table, MODEL, POLICY, SPACE, ledger=ledger, resume=True, progress=False, **choices)
