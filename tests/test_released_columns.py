@@ -67,7 +67,8 @@ def test_nothing_but_the_contract_is_released(kind, choices, timed, tmp_path: Pa
         assert read_table(output).column_names == due
     rows = rows.sort_values("t", kind="stable") if timed else rows
     stream = Stream(Batch(*public, **given), False)
-    lines = [parse_line(row.to_json(date_format="iso").encode(), kind == "map") for _, row in rows.iterrows()]
+    marked = rows if timed else rows.assign(step=np.arange(len(rows)) % 4)
+    lines = [parse_line(row.to_json(date_format="iso").encode(), kind == "map") for _, row in marked.iterrows()]
     answered = [released for line in lines for released in stream.take(line)] + list(stream.end())
     assert len(answered) == 8
     for released in answered:
