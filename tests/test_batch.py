@@ -74,7 +74,7 @@ def test_queries_under_two_spellings_are_one_account(parts):
     capped = MemoryLedger()
     released(batch(parts, ledger=capped, cap_epsilon=4), rows_of("abc", ["Ann"] * 3))
     with pytest.raises(BudgetExceeded):
-        released(batch(parts, ledger=capped, query="work"), rows_of("ab", ["ann"] * 2))
+        released(batch(parts, ledger=capped, query="work"), rows_of("abc", ["ann"] * 3))
 
 
 def test_two_users_who_are_one_person_are_refused(parts):

@@ -248,7 +248,7 @@ class Batch:
             with self.ledger.transaction([subject.name for subject in subjects]) as transaction:
                 stored = engine.release(transaction, subjects, rows, visits.states(first, end)[here])
                 if visits.clock == ROWS:
-                    self._keep_prefixes(visits, numbers, end)
+                    self._keep_prefixes([visits[number] for number in numbers], subjects, visits)
             answered = engine.show(stored)
             users = [visits.users[number] for number in mine[answered.row].tolist()]
             published = self._published(answered, users, t, None if times is None else times[row][here])
@@ -390,20 +390,20 @@ class Batch:
 
         All queries of a person are numbered alike. Raises InvalidInput where the table goes by something else.
         """
-        kept: dict[str, SessionHeader] = {}
+        headers: dict[str, SessionHeader] = {}
         for header in self.ledger.headers_of(visits.users):
-            if header.query == self.setting.query or header.subject not in kept:
-                kept[header.subject] = header
-        found: Histories = {}
+            if header.query == self.setting.query or header.subject not in headers:
+                headers[header.subject] = header
+        histories: Histories = {}
         for user, begins in zip(visits.users, visits.ends[0].tolist(), strict=True):
-            stored = kept.get(user)
+            stored = headers.get(user)
             if stored is None:
-                found[user] = visits.clock or str(begins), None
+                histories[user] = visits.clock or str(begins), None
                 continue
             origin = stored.options.get("origin", "")
             _check_clock(user, origin, visits.clock)
-            found[user] = origin, stored if stored.query == self.setting.query else None
-        return found
+            histories[user] = origin, stored if stored.query == self.setting.query else None
+        return histories
 
     def origin_of(self, user: str, clock: str | None, number: int) -> str:
         """What the steps of a user go by: as in the ledger, else a ``clock``, or numbers from ``number`` on for None.
@@ -413,8 +413,8 @@ class Batch:
         headers = {header.query: header for header in self.ledger.headers_of([user])}
         if not headers:
             return clock or str(number)
-        kept = headers.get(self.setting.query) or headers[min(headers)]
-        origin = kept.options.get("origin", "")
+        header = headers.get(self.setting.query) or headers[min(headers)]
+        origin = header.options.get("origin", "")
         _check_clock(user, origin, clock)
         return origin
 
@@ -440,19 +440,21 @@ class Batch:
 
     def _check_prefixes(self, visits: VisitTable) -> None:
         """Refuse rows without any mark unless they begin with those that the ledger has, one for one."""
-        for visit, kept in zip(visits, self.ledger.prefixes_of(visits.users), strict=True):
-            if kept is not None and (kept.rows > len(visit.rows) or self._prefix(visits, visit, kept.rows) != kept):
+        for visit, stored in zip(visits, self.ledger.prefixes_of(visits.users), strict=True):
+            if stored is not None and (
+                stored.rows > len(visit.rows) or self._prefix(visits, visit, stored.rows) != stored
+            ):
                 raise _other_rows()
 
-    def _keep_prefixes(self, visits: VisitTable, numbers: range, end: int) -> None:
-        """Keep what the rows of these users up to before row ``end`` are; they continue those that the ledger has."""
-        mine, new = [visits[number] for number in numbers], dict[str, Prefix]()
-        for visit, kept in zip(mine, self.ledger.prefixes_of([visit.user for visit in mine]), strict=True):
-            rows = min(end, visit.rows.stop) - visit.rows.start
-            if kept is not None and self._prefix(visits, visit, min(kept.rows, len(visit.rows))) != kept:
+    def _keep_prefixes(self, users: list[UserRows], subjects: list[SubjectState], visits: VisitTable) -> None:
+        """Keep what the rows are that have a step now; they continue those that had one before."""
+        new: dict[str, Prefix] = {}
+        before = self.ledger.prefixes_of([visit.user for visit in users])
+        for visit, subject, stored in zip(users, subjects, before, strict=True):
+            if stored is not None and self._prefix(visits, visit, min(stored.rows, len(visit.rows))) != stored:
                 raise _other_rows()
-            if kept is None or rows > kept.rows:
-                new[visit.user] = self._prefix(visits, visit, rows)
+            if stored is None or subject.last > stored.rows:
+                new[visit.user] = self._prefix(visits, visit, subject.last)
         if new:
             self.ledger.keep_prefixes(new)
 
@@ -683,9 +685,9 @@ def _check_clock(user: str, origin: str, clock: str | None) -> None:
     """Raises InvalidInput where a history goes by something else than a ``clock``, None for numbers."""
     if first_number(origin) is None:
         raise InvalidInput("ledger", f"a history whose step 1 is {origin!r}", "one that a batch has written")
-    kept = origin if "@" in origin else None
-    if kept != clock:
-        came = f"{_CLOCKS[clock]} of {quoted(user)}, whose history in the ledger goes by {_CLOCKS[kept]}"
+    other = origin if "@" in origin else None
+    if other != clock:
+        came = f"{_CLOCKS[clock]} of {quoted(user)}, whose history in the ledger goes by {_CLOCKS[other]}"
         raise InvalidInput("t", came, "the column that the rows before went by")
 
 

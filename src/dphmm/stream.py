@@ -204,15 +204,15 @@ class Stream:
 
     def _opened(self, line: Line, number: int) -> ReleaseSession:
         user, clock = line.user, None
-        kept = self._header(user)
+        header = self._header(user)
         if self.batch.setting.model.step is None and line.time is not None:
             clock = TIMES
         origin = self.batch.origin_of(user, clock, number)
-        if kept is None:
+        if header is None:
             return self.batch.session(user, origin=origin)
         if not self.resume:
             raise already_released(f"user {user!r} already")
-        check_header(self.batch.subjects.of(user).header(user, origin), kept)
+        check_header(self.batch.subjects.of(user).header(user, origin), header)
         self.batch.check_choices([user])
         return self.batch.resumed(user)
 

@@ -43,8 +43,8 @@ def first_number(origin: str) -> int | None:
     >>> first_number("360402"), first_number("0@times"), first_number("")
     (360402, 0, None)
     """
-    found = _NUMBER.fullmatch(origin)
-    return None if found is None else int(found[1])
+    match = _NUMBER.fullmatch(origin)
+    return None if match is None else int(match[1])
 
 
 def steps_of(stored: IntArray, moments: IntArray) -> IntArray:
@@ -75,15 +75,15 @@ def added_moments(first: int, stored: IntArray, t: IntArray, steps: IntArray, mo
     Raises InvalidInput where a stored step stands for another moment, a new one has no later moment than the step
     before it, or a moment is missing. It repeats no moment.
     """
-    told: BoolArray = moments != NO_MOMENT
+    marked: BoolArray = moments != NO_MOMENT
     last = first + len(stored) - 1
-    if bool((~told & (t + steps - 1 > last)).any()) or bool((told & (steps != 1)).any()):
+    if bool((~marked & (t + steps - 1 > last)).any()) or bool((marked & (steps != 1)).any()):
         raise InvalidInput("moment", "none", "what each step stands for: a time, or the cell of the order column")
-    old = told & (t <= last)
+    old = marked & (t <= last)
     if bool((stored[t[old] - first] != moments[old]).any()):
         step = int(t[old][stored[t[old] - first] != moments[old]][0])
         raise InvalidInput("moment", f"another one for step {step}", "the one that the step stands for in the ledger")
-    added = moments[told & ~old]
+    added = moments[marked & ~old]
     if bool((np.diff(np.concatenate([stored[-1:], added])) <= 0).any()):
         raise InvalidInput("moment", "one that comes too late", "a later moment than that of the step before it")
     return added
@@ -105,10 +105,10 @@ class Prefix(NamedTuple):
         >>> Prefix.of(bytes(32), "ann", np.array([3, 1])).rows
         2
         """
-        told = hashlib.blake2b(key=key, digest_size=16)
-        told.update(person.encode() + b"\0")
-        told.update(states.astype("<i8").tobytes())
-        return cls(len(states), told.digest())
+        hashed = hashlib.blake2b(key=key, digest_size=16)
+        hashed.update(person.encode() + b"\0")
+        hashed.update(states.astype("<i8").tobytes())
+        return cls(len(states), hashed.digest())
 
 
 def prefix_of(kept: Sequence[Prefix], steps: int) -> Prefix | None:
@@ -118,8 +118,8 @@ def prefix_of(kept: Sequence[Prefix], steps: int) -> Prefix | None:
     """
     if not steps:
         return None
-    found = next((prefix for prefix in kept if prefix.rows == steps), None)
-    if found is None:
+    whole = next((prefix for prefix in kept if prefix.rows == steps), None)
+    if whole is None:
         expected = "the folder of the ledger's owner that was beside it; or a column t of times or order of numbers"
         raise InvalidInput("ledger", "stored rows without times, and no digest of them", expected)
-    return found
+    return whole

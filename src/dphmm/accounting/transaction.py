@@ -262,8 +262,8 @@ class BaseTransaction(ABC):
                 last = self._last_step_of(subject, requests.query)
                 if has_moments(self._origin(subject, requests.query)):
                     rows = slice(first, end)
-                    told = np.full(end - first, NO_MOMENT) if requests.moment is None else requests.moment[rows]
-                    moments[subject] = self._new_moments(subject, requests.t[rows], requests.steps[rows], told)
+                    coming = np.full(end - first, NO_MOMENT) if requests.moment is None else requests.moment[rows]
+                    moments[subject] = self._new_moments(subject, requests.t[rows], requests.steps[rows], coming)
                 known = bisect_right(t, last, first, end)
                 for row in range(first, known):
                     stored[row] = self._replay(requests[row])

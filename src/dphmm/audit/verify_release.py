@@ -2159,12 +2159,12 @@ class Checker:
             odd = []
             for rows in file.users.values():
                 for before, row in pairwise(sorted(rows, key=lambda row: file.step[row])):
-                    one, other = file.moments[before], file.moments[row]
-                    if one is None or other is None:
+                    earlier, later = file.moments[before], file.moments[row]
+                    if earlier is None or later is None:
                         raise Unknown("some rows have no time")
                     # A step is one moment, and a later step a later one.
-                    if (one, file.step[before]) != (other, file.step[row]) and (
-                        one >= other or file.step[before] == file.step[row]
+                    if (earlier, file.step[before]) != (later, file.step[row]) and (
+                        earlier >= later or file.step[before] == file.step[row]
                     ):
                         odd.append(file.where(row))
             self.report.require_none(odd, "times", "each later than that of the step before", "steps that share one")
@@ -2523,12 +2523,12 @@ class Checker:
     def _steps_of_moments(self) -> None:
         """Of a model without a time step the ledger keeps what each step stands for: the time of its row."""
         file, odd, seen = self.file, [], 0
-        kept = {self.person(user): moments for user, moments in self._stored.moments.items()}
+        moments_of = {self.person(user): moments for user, moments in self._stored.moments.items()}
         for user, rows in file.users.items():
-            one = self.kept.get(self.person(user))
-            if one is None or one.options.get("origin") != "0@times":
+            session = self.kept.get(self.person(user))
+            if session is None or session.options.get("origin") != "0@times":
                 continue
-            moments = kept.get(self.person(user), [])
+            moments = moments_of.get(self.person(user), [])
             seen += 1
             odd += [file.where(row) for row in rows if [file.moments[row]] != moments[file.step[row] - 1 :][:1]]
         if seen:

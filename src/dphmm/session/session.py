@@ -302,8 +302,8 @@ class ReleaseSession:
             states = np.array([self._state_number(state)])
             t_now = np.array([self._t])
             asked = ONE_ASKED if self._schedule is None else self._schedule.may_ask(t_now)
-            told = None if moment is None else np.array([moment], dtype=np.int64)
-            rows = Rows(FIRST_ROW, t_now, asked, None if choice is None else (choice,), told)
+            moments = None if moment is None else np.array([moment], dtype=np.int64)
+            rows = Rows(FIRST_ROW, t_now, asked, None if choice is None else (choice,), moments)
             with self._ledger.transaction([self._subject.name]) as transaction:
                 stored = self._engine.release(transaction, [self._subject], rows, states)
                 if t is None and self._t <= stored.last.past[0]:

@@ -222,9 +222,9 @@ def _moments_of(tables: Sequence[pa.Table], users: Collection[str]) -> Iterator[
     names = rows.column("user").combine_chunks().dictionary_encode()
     columns = names.indices, rows.column("step"), rows.column("t").cast("int64")
     # Each step of a user once: the same moment in every query.
-    found = np.unique(np.column_stack([np.asarray(column, dtype=np.int64) for column in columns]), axis=0)
-    ends = np.flatnonzero(np.diff(found[:, 0], append=-1)) + 1
-    for part in np.split(found, ends[:-1]):
+    steps = np.unique(np.column_stack([np.asarray(column, dtype=np.int64) for column in columns]), axis=0)
+    ends = np.flatnonzero(np.diff(steps[:, 0], append=-1)) + 1
+    for part in np.split(steps, ends[:-1]):
         user = names.dictionary[int(part[0, 0])].as_py()
         if part[:, 1].tolist() != list(range(1, len(part) + 1)):
             raise InvalidInput("table", f"steps of {quoted(user)} that stand for no moment, or for two", _WHOLE)

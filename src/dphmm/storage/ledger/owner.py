@@ -68,12 +68,12 @@ def stored_prefixes(ledger: PathLike, people: Sequence[str]) -> dict[str, list[P
     path = owner_folder(ledger) / _ROWS
     if not path.exists():
         return {}
-    found: dict[str, list[Prefix]] = {}
+    prefixes: dict[str, list[Prefix]] = {}
     with _opened(path) as connection:
         for name in people:
             rows = connection.execute("SELECT rows, digest FROM prefix WHERE name = ?", (name,))
-            found[name] = [Prefix(rows, digest) for rows, digest in rows]
-    return found
+            prefixes[name] = [Prefix(rows, digest) for rows, digest in rows]
+    return prefixes
 
 
 def store_prefixes(ledger: PathLike, new: Mapping[str, Prefix], before: Mapping[str, Prefix]) -> None:

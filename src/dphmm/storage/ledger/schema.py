@@ -602,15 +602,15 @@ def _of_another_key(connection: sqlite3.Connection) -> str | None:
 
 def _of_other_moments(connection: sqlite3.Connection) -> str | None:
     """The first person who has not one moment for each step, all queries together, or has moments without need."""
-    told: dict[str, list[tuple[int, bytes]]] = defaultdict(list)
+    parts: dict[str, list[tuple[int, bytes]]] = defaultdict(list)
     for subject, *row in connection.execute(f"{READING} SELECT subject, t, moments FROM stored_moment ORDER BY 1, 2"):
-        told[subject].append((row[0], row[1]))
-    reached = dict.fromkeys(told, 0)
+        parts[subject].append((row[0], row[1]))
+    reached = dict.fromkeys(parts, 0)
     for subject, options, last in connection.execute(f"{READING} {_REACHED}"):
         if has_moments(options_from(options).get("origin")):
             reached[subject] = max(reached.get(subject, 0), last or 0)
     for subject, last in sorted(reached.items()):
-        first, moments = moments_from(told[subject])
+        first, moments = moments_from(parts[subject])
         if first != 1 or len(moments) != last:
             return str(subject)
     return None

@@ -265,10 +265,10 @@ class SqliteLedger:
 
     def moments_of(self, subjects: Sequence[str]) -> list[IntArray]:
         """The moments (k,) of all steps of each of these subjects; see the protocol."""
-        told: dict[str, list[tuple[int, bytes]]] = {}
+        parts: dict[str, list[tuple[int, bytes]]] = {}
         for subject, *row in self._rows_of(_MOMENTS_OF, subjects):
-            told.setdefault(subject, []).append((row[0], row[1]))
-        return [moments_from(told.get(subject, []))[1] for subject in subjects]
+            parts.setdefault(subject, []).append((row[0], row[1]))
+        return [moments_from(parts.get(subject, []))[1] for subject in subjects]
 
     def prefixes_of(self, subjects: Sequence[str]) -> list[Prefix | None]:
         """The rows without any mark of each of these subjects; see the protocol."""

@@ -362,11 +362,11 @@ class SqliteTransaction(BaseTransaction):
         return [(t, number_of(epsilon)) for t, epsilon in rows]
 
     def _moments(self, subject: str, first: int) -> tuple[int, IntArray]:
-        found = self._subject(subject)
-        if found.moments is None or (found.moments and found.moments[0][0] > first):
-            found.moments = self._connection.execute(_MOMENTS, (found.id, found.id, first)).fetchall()
-        place = bisect_right(found.moments, first, key=itemgetter(0)) - 1
-        return moments_from(found.moments[max(0, place) :])
+        account = self._subject(subject)
+        if account.moments is None or (account.moments and account.moments[0][0] > first):
+            account.moments = self._connection.execute(_MOMENTS, (account.id, account.id, first)).fetchall()
+        place = bisect_right(account.moments, first, key=itemgetter(0)) - 1
+        return moments_from(account.moments[max(0, place) :])
 
     def _add_moments(self, subject: str, moments: IntArray) -> None:
         account = self._subject(subject).id
