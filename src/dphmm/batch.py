@@ -589,10 +589,10 @@ class Batch:
                 yield chunk, min(chunk + self._chunk, end)
             first = end
 
-    def _met(self, user: str, origin: str, kept: SessionHeader | None) -> SubjectState:
+    def _met(self, user: str, origin: str, header: SessionHeader | None) -> SubjectState:
         """A user as met for the first time, whose steps go by ``origin``. Raises as `check_header` does."""
-        if kept is not None:
-            check_header(self.subjects.of(user).header(user, origin), kept)
+        if header is not None:
+            check_header(self.subjects.of(user).header(user, origin), header)
         return SubjectState(user, origin)
 
     def _published(
@@ -625,8 +625,8 @@ class Batch:
 
     def _number_of(self, user: str) -> int:
         """The number that is a stored user's step 1."""
-        kept = self.ledger.header(user, self.setting.query)
-        return 1 if kept is None else _number(kept.options.get("origin", "1"))
+        header = self.ledger.header(user, self.setting.query)
+        return 1 if header is None else _number(header.options.get("origin", "1"))
 
     def _refuse_known(self, again: set[str]) -> None:
         if again:

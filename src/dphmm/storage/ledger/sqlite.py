@@ -189,8 +189,8 @@ class SqliteLedger:
     def names_of(self, subjects: Sequence[str]) -> list[str]:
         """What each of these people is called here; see the protocol."""
         keys = [self._key_of(subject) for subject in subjects]
-        found = dict(self._rows_of(_NAMES_OF, keys))
-        return [found.get(key, subject) for key, subject in zip(keys, subjects, strict=True)]
+        names = dict(self._rows_of(_NAMES_OF, keys))
+        return [names.get(key, subject) for key, subject in zip(keys, subjects, strict=True)]
 
     def header(self, subject: str, query: str) -> SessionHeader | None:
         """The parameters of a session, or None."""
