@@ -233,3 +233,78 @@ def test_choices_reach_the_ledger(town, tmp_path, run, release_of, option, value
     run(*release_of(town, tmp_path), option, value)
     with open_ledger(tmp_path / "ledger.db") as ledger:
         assert ledger.header("u1", "state").options[option[2:]] == value
+
+
+def minutes(*rows):
+    """Rows (minute, page) of one person."""
+    return "".join(["user,t,state\n", *(f"ann,2024-05-06T08:{minute:02d}:00Z,{page}\n" for minute, page in rows)])
+
+
+@pytest.mark.parametrize("again", ["late", "newest first", "twice", "another state", "one alone"])
+def test_a_stored_answer_is_of_its_time_whatever_is_delivered_later(site, tmp_path, run, release_of, rows_of, again):
+    """The model has no time step: rows are no numbers that a late one could shift. M1 of twelve answers to one row."""
+    (tmp_path / "rows.csv").write_text(minutes((1, "alpha"), (5, "beta")))
+    arguments = release_of(site, tmp_path, tmp_path / "rows.csv", "complete.json")
+    run(*arguments)
+    first = {row["t"]: row["z_0"] for row in rows_of(tmp_path / "released.csv")}
+    later = {
+        "late": [(1, "alpha"), (3, "gamma"), (5, "beta"), (9, "beta")],
+        "newest first": [(9, "beta"), (5, "beta"), (1, "alpha")],
+        "twice": [(1, "alpha"), (1, "alpha"), (5, "beta"), (9, "beta"), (9, "gamma")],
+        "another state": [(1, "gamma"), (5, "alpha"), (9, "beta")],
+        "one alone": [(5, "beta"), (9, "beta")],
+    }[again]
+    (tmp_path / "rows.csv").write_text(minutes(*later))
+    result = run(*arguments, "--resume")
+    rows = rows_of(tmp_path / "released.csv")
+    assert [row["t"][14:16] for row in rows] == (["05", "09"] if again == "one alone" else ["01", "05", "09"])
+    assert {row["t"]: row["z_0"] for row in rows if row["t"] in first}.items() <= first.items()
+    with open_ledger(tmp_path / "ledger.db") as ledger:
+        assert ledger.spent("ann").epsilon == 3
+        assert [entry.t for entry in ledger.entries("ann", "state")] == [1, 2, 3]
+    assert ("1 rows came too late" in result.stderr) == (again == "late")
+    assert (
+        run(
+            "check-release",
+            tmp_path / "released.csv",
+            "--ledger",
+            tmp_path / "ledger.db",
+            "--model",
+            site / "model.npz",
+        ).exit_code
+        == 0
+    )
+
+
+def test_rows_without_times_are_continued_by_themselves_alone(site, tmp_path, run, release_of, rows_of):
+    """An export with the newest row first is refused, and nothing is spent; so is one of another state."""
+    (tmp_path / "rows.csv").write_text("user,state\nann,alpha\nann,beta\n")
+    arguments = release_of(site, tmp_path, tmp_path / "rows.csv", "complete.json")
+    run(*arguments)
+    first, ledger = (tmp_path / "released.csv").read_bytes(), (tmp_path / "ledger.db").read_bytes()
+    refusals = set()
+    for pages in (["gamma", "beta", "alpha"], ["alpha", "gamma", "beta"], ["alpha"], ["beta", "beta"]):
+        (tmp_path / "rows.csv").write_text("".join(["user,state\n", *(f"ann,{page}\n" for page in pages)]))
+        refusals.add(run(*arguments, "--resume", code=2).stderr)
+        assert (tmp_path / "released.csv").read_bytes() == first
+        assert (tmp_path / "ledger.db").read_bytes() == ledger
+    assert len(refusals) == 1 and "rows without times that do not continue those in the ledger" in refusals.pop()
+    (tmp_path / "rows.csv").write_text("user,state\nann,alpha\nann,beta\nann,gamma\n")
+    run(*arguments, "--resume")
+    assert [row["step"] for row in rows_of(tmp_path / "released.csv")] == ["1", "2", "3"]
+    assert (tmp_path / "released.csv").read_bytes().startswith(first)
+
+
+def test_a_column_order_says_which_row_is_which(site, tmp_path, run, release_of, rows_of):
+    """Whether or not it went through import, and in whatever order the rows stand."""
+    for number, rows in enumerate(
+        ("ann,20,alpha\nann,40,beta\n", "ann,60,beta\nann,40,beta\nann,30,beta\nann,20,alpha\n")
+    ):
+        (tmp_path / "log.csv").write_text(f"user,place,state\n{rows}")
+        (tmp_path / "rows.csv").unlink(missing_ok=True)
+        run("import", "csv", tmp_path / "log.csv", "-o", tmp_path / "rows.csv", "--order-column", "place")
+        result = run(*release_of(site, tmp_path, tmp_path / "rows.csv", "complete.json"), *["--resume"] * number)
+    assert [row["step"] for row in rows_of(tmp_path / "released.csv")] == ["1", "2", "3"]
+    with open_ledger(tmp_path / "ledger.db") as ledger:
+        assert ledger.moments_of(["ann"])[0].tolist() == [20, 40, 60] and ledger.spent("ann").epsilon == 3
+    assert "1 rows came too late" in result.stderr

@@ -540,3 +540,26 @@ def spark_text(digits):
     from pyspark.sql import functions
 
     return functions.expr(f"CAST(X'{digits}' AS STRING)")
+
+
+def test_steps_stand_for_times_where_the_model_has_no_step(release, tmp_path):
+    """Rows that come late, twice and under another state: each time has one answer over all jobs and queries."""
+    day = pd.Timestamp("2024-05-06T08:00:00")
+
+    def table(*minutes, state="a"):
+        return pd.DataFrame(
+            [(user, day + pd.Timedelta(minutes=m), state) for m in minutes for user in ("ann", "bob")],
+            columns=["user", "t", "state"],
+        )
+
+    into = tmp_path / "table"
+    release(table(1, 5), into)
+    release(table(1, 3, 5, 9, 9, state="f"), into, seed=2, query="other", resume=True)
+    found = release(table(9, 5, 3, 1, state="c"), into, seed=3, resume=True)
+    assert (found.report.late, found.report.replayed) == (2, 4)
+    rows = found.table().toPandas().sort_values(["user", "t"])
+    assert rows["t"].dt.minute.tolist() == [1, 5, 9] * 2 and rows["step"].tolist() == [1, 2, 3] * 2
+    with opened_to_read(into) as ledger:
+        for user in ("ann", "bob"):
+            assert (ledger.moments_of([user])[0] // 60_000_000 % 60).tolist() == [1, 5, 9]
+            assert ledger.spent(user).epsilon == 6
