@@ -573,9 +573,9 @@ class ReleaseStatement(Part, frozen=True, kw_only=True):
         learned with differential privacy loses itself is under learning.
     reasons : Why private is not true; empty where it is.
     definition : Of the promise of each release.
-    query : Its name; a subject's releases are keyed by (subject, step, query).
-    answer : Which of several rows of a subject in one time bin, or one step, was answered. A release of single states
-        has none.
+    query : Its name; a subject's releases are keyed by (subject, moment, query).
+    answer : Which of several rows of a subject of one moment was answered: of one time bin, time, or number of a step.
+        A release of single states has none.
     subjects : How the people of the release are told apart.
     epsilon : The promise of each release given the past, exactly, as a fraction: 1 or 1/3.
     covered_distance : How far apart two places in cells of a map may be and still be hidden from each other; null where
@@ -658,8 +658,9 @@ any two {% if "policy" in whole.varies %}{{ what }} that the policy of their ste
 {% else %}{{ reach.between }} {{ "up to" if reach.closed else "less than" }} {{ reach.apart }} apart\
 {% if kind in ("grid", "h3", "zones") %} on the map{% endif %}{% endif %}
 """,
-        "answer": "Of several rows of a subject in one step the {{ answer }} in time is answered, and no other: which "
-        "one that is depends on times and on the order of rows, which are taken to be public.",
+        "answer": "Of several rows of a subject of one moment the {{ answer }} in time is answered, and no other: which "
+        "one that is depends on times and on the order of rows, which are taken to be public. A moment has one answer "
+        "for ever; a row that came after an answer to a later moment of its subject has none.",
         "constraint": "{% if constraint == 'support' %}Releases are planned on the support: every state that the model "
         "and the subject's earlier releases leave possible.{% else %}Releases are planned on a delta-set: the fewest "
         "possible states that hold 1 - delta of the prior. A state outside it is answered as its surrogate, the "
