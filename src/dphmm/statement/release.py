@@ -658,9 +658,9 @@ any two {% if "policy" in whole.varies %}{{ what }} that the policy of their ste
 {% else %}{{ reach.between }} {{ "up to" if reach.closed else "less than" }} {{ reach.apart }} apart\
 {% if kind in ("grid", "h3", "zones") %} on the map{% endif %}{% endif %}
 """,
-        "answer": "Of several rows of a subject of one moment the {{ answer }} in time is answered, and no other: which "
-        "one that is depends on times and on the order of rows, which are taken to be public. A moment has one answer "
-        "for ever; a row that came after an answer to a later moment of its subject has none.",
+        "answer": "Of several rows of a subject of one moment the {{ answer }} in time is answered, and no other: "
+        "which one that is depends on times and on the order of rows, which are taken to be public. A moment has one "
+        "answer for ever; a row that came after an answer to a later moment of its subject has none.",
         "constraint": "{% if constraint == 'support' %}Releases are planned on the support: every state that the model "
         "and the subject's earlier releases leave possible.{% else %}Releases are planned on a delta-set: the fewest "
         "possible states that hold 1 - delta of the prior. A state outside it is answered as its surrogate, the "
