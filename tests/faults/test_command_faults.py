@@ -78,7 +78,7 @@ def held(place):
         cwd=place.folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
     )  # fmt: skip
     place.waiting = waiting
-    waiting.stdin.write('{"user": "first", "state": "alpha"}\n')
+    waiting.stdin.write('{"user": "first", "step": 1, "state": "alpha"}\n')
     waiting.stdin.flush()
     assert waiting.stdout.readline().startswith('{"user": "first"')
     return PAGES
