@@ -260,8 +260,8 @@ class SqliteLedger:
 
     def spent_of(self, subjects: Sequence[str]) -> list[Spent]:
         """What each of these subjects has spent over all queries, in their order; zero when unknown."""
-        found = {row[0]: account_from(row[1:]) for row in self._rows_of(_SPENT_OF, subjects)}
-        return [found.get(subject, EMPTY).spent for subject in subjects]
+        accounts = {row[0]: account_from(row[1:]) for row in self._rows_of(_SPENT_OF, subjects)}
+        return [accounts.get(subject, EMPTY).spent for subject in subjects]
 
     def moments_of(self, subjects: Sequence[str]) -> list[IntArray]:
         """The moments (k,) of all steps of each of these subjects; see the protocol."""
