@@ -12,7 +12,7 @@ import pytest
 
 import dphmm
 from dphmm.errors import InvalidInput
-from dphmm.storage.tables import to_arrow
+from dphmm.storage.tables import column_list, to_arrow
 from dphmm.storage.trajectories import load_trajectories, trajectories_from_table
 
 GRID = dphmm.Grid.from_bounds(13.30, 52.48, 13.34, 52.50, cell=500.0)
@@ -22,6 +22,8 @@ MODEL = dphmm.MarkovModel(np.ones(GRID.n_states) / GRID.n_states, MOVES / MOVES.
 POLICY = dphmm.policy.radius(GRID, covers=500)
 WORLD = (MODEL, POLICY, GRID, 1)
 KINDS = ["pandas", "polars", "arrow", "geopandas"]
+#: What is read where it is taken: a polars query, and Arrow streams, which give their rows once.
+READ_HERE = ["lazy", "reader", "stream"]
 
 
 def people():
@@ -31,10 +33,26 @@ def people():
     return pd.DataFrame({"user": np.repeat(list("abcd"), 6), "t": times, **places})
 
 
+class Stream:
+    """An Arrow stream of a library that is not known here; it gives its rows once."""
+
+    def __init__(self, table):
+        self.reader = table.to_reader()
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self.reader.__arrow_c_stream__(requested_schema)
+
+
 def made(kind, frame):
     """The same rows as a table of a kind; points in place of columns in a GeoDataFrame."""
     if kind == "polars":
         return pytest.importorskip("polars", reason="polars is not installed").from_pandas(frame)
+    if kind == "lazy":
+        return made("polars", frame).lazy()
+    if kind == "reader":
+        return to_arrow(frame).to_reader(max_chunksize=5)
+    if kind == "stream":
+        return Stream(to_arrow(frame))
     if kind == "arrow":
         return to_arrow(frame)
     if kind == "geopandas" and "lat" in frame:
@@ -51,6 +69,11 @@ def test_categories_of_polars_are_names():
     assert dphmm.fit(named, GRID, step="10min").digest == dphmm.fit(frame, GRID, step="10min").digest
 
 
+def plain(kind):
+    """The same people, in columns: a query takes no geometry."""
+    return made("pandas" if kind == "geopandas" else kind, people())
+
+
 def totals(kind):
     """Public totals of two cells, as a table of a kind; zones with shapes in a GeoDataFrame."""
     frame = pd.DataFrame({"state": list(GRID.names[:2]), "people": [3, 1]})
@@ -60,10 +83,17 @@ def totals(kind):
     return geopandas.GeoDataFrame(frame, geometry=geopandas.points_from_xy([13.3, 13.3], [52.4, 52.4]), crs=4326)
 
 
+MODULES = {"arrow": "pyarrow", "polars": "polars", "lazy": "polars", "reader": "pyarrow", "stream": "pyarrow"}
 RELEASED = dphmm.release_many(people(), *WORLD, bits=dphmm.ReplayBits(1))
 CALLS = {
     "release_many": lambda kind: dphmm.release_many(made(kind, people()), *WORLD, bits=dphmm.ReplayBits(1)),
     "fit": lambda kind: dphmm.fit(made(kind, people()), GRID, step="10min").digest,
+    "private fit": lambda kind: (
+        dphmm.fit(made(kind, people()), GRID, step="10min", epsilon=1, max_length=4, bits=dphmm.ReplayBits(1)).digest
+    ),
+    "query": lambda kind: (
+        dphmm.query("histogram", plain(kind), "group:2", 1000, states=GRID, bits=dphmm.ReplayBits(1)).table
+    ),
     "smooth": lambda kind: dphmm.smooth(made(kind, RELEASED), *WORLD),
     "synthesize": lambda kind: dphmm.synthesize(MODEL, 3, 4, seed=2, like=totals(kind)),
     "check_release": lambda kind: dphmm.audit.check_release(made(kind, RELEASED), *WORLD).document(),
@@ -73,18 +103,53 @@ CALLS = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS[1:])
+@pytest.mark.parametrize("kind", [*KINDS[1:], *READ_HERE])
 @pytest.mark.parametrize("call", CALLS)
 def test_tables_of_every_kind_give_the_same(call, kind):
     found, expected = CALLS[call](kind), CALLS[call]("pandas")
     if isinstance(expected, pd.DataFrame):
         own = kind if call == "synthesize" else "pandas"
-        assert type(found).__module__.partition(".")[0] == {"arrow": "pyarrow", "polars": "polars"}.get(kind, own)
+        assert type(found).__module__.partition(".")[0] == ("pandas" if call == "query" else MODULES.get(kind, own))
         if hasattr(found, "geometry"):
             assert np.array_equal(found.geometry.x, expected.lon) and found.crs.to_epsg() == 4326
             found = found.drop(columns="geometry")
         found, expected = to_arrow(found).to_pylist(), to_arrow(expected).to_pylist()
     assert found == expected
+
+
+def test_a_stream_that_was_read_is_refused_rather_than_empty():
+    """Read again it would look like a table of nobody: zeros would be stored and paid for."""
+    reader = made("reader", people())
+    ask = {"states": GRID, "bits": dphmm.ReplayBits(1)}
+    dphmm.query("histogram", reader, "group:2", 1000, **ask)
+    for again in (
+        lambda: dphmm.query("histogram", reader, "group:2", 1000, **ask),
+        lambda: dphmm.fit(reader, GRID, step="10min", epsilon=1, max_length=4),
+        lambda: dphmm.release_many(reader, *WORLD),
+        lambda: dphmm.split_people(reader, 0.5),
+        lambda: to_arrow(reader, ["user"]),
+        lambda: column_list(reader),
+    ):
+        with pytest.raises(InvalidInput, match=r"^table: got .*read_all\(\)$"):
+            again()
+
+
+@pytest.mark.parametrize("kind", [*KINDS, *READ_HERE])
+@pytest.mark.parametrize("column", ["user", "t", "lat"])
+def test_one_row_that_cannot_be_read_is_set_aside_in_every_kind(kind, column):
+    """It decides neither whether there is an answer nor what the rows of others count for."""
+    frame = people().astype({"t": str})
+    odd = frame.assign(**{column: frame[column].where(frame.index != 7)})
+    if kind == "geopandas" and column == "lat":
+        odd["lon"] = odd["lon"].where(frame.index != 7)
+    caps = {"step": "10min", "epsilon": 1, "max_length": 4}
+    models = [
+        dphmm.fit(rows, GRID, **caps, bits=dphmm.ReplayBits(1)).digest
+        for rows in (made(kind, odd), frame.drop(index=7))
+    ]
+    assert models[0] == models[1]
+    with pytest.raises(InvalidInput, match=r"^table: got 1 rows that cannot be read"):
+        dphmm.release_many(made(kind, odd), *WORLD, bits=dphmm.ReplayBits(1))
 
 
 def test_trajectories_are_a_table_wherever_one_is_taken():

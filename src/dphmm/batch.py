@@ -53,7 +53,7 @@ from dphmm.states.trajectory import ANSWERS, Trajectories
 from dphmm.states.visit_table import UserRows, VisitTable
 from dphmm.storage.inputs import PathLike, checked_output
 from dphmm.storage.private_tables import owner_counts, owner_path, write_counts
-from dphmm.storage.tables import column_list, table_format, table_writer, to_kind
+from dphmm.storage.tables import column_list, read_whole, table_format, table_writer, to_kind
 from dphmm.storage.trajectories import trajectories_from_table
 from dphmm.types import Bits, BoolArray, Exact, IntArray
 
@@ -788,6 +788,7 @@ def release_many(
 
     check_same_states(model, policy, space)
     batch, published = Batch(model, policy, space, epsilon, **choices), Published()
+    table = read_whole(table)
     loaded = trajectories_from_table(table, space=space, spelling=batch.ledger.spelling)
     _require_times(table, model)
     if len(loaded.rejected):

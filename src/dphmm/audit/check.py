@@ -53,7 +53,7 @@ from dphmm.storage.json_lines import is_json_lines
 from dphmm.storage.models import save_model
 from dphmm.storage.policies import save_policy
 from dphmm.storage.released import as_released
-from dphmm.storage.tables import column_list, open_parquet, read_table, table_format, to_arrow, write_table
+from dphmm.storage.tables import open_parquet, read_table, read_whole, table_format, table_of, write_table
 
 NANO = 10**9
 #: Numbers of steps that a statement's choices may name, so that a program can make them again.
@@ -197,7 +197,8 @@ class _Release:
         self.path = Path(released) if isinstance(released, (str, os.PathLike)) else None
         if self.path is not None and not is_json_lines(checked_input(self.path, "released")):
             table_format(self.path, "released")
-        self.released, self.model, self.ledger, self.folder, self.most = released, model, ledger, folder, most_plans
+        self.released = read_whole(released)
+        self.model, self.ledger, self.folder, self.most = model, ledger, folder, most_plans
         self.checks: list[tuple[str, str, str]] = []
         self.findings = Findings()
         self.facts: dict[str, Any] = {}
@@ -486,7 +487,7 @@ def look_beside_columns(path: Path) -> list[tuple[str, str, str]]:
 def _plain_rows(released: Any, folder: Path) -> tuple[Path, Any]:
     """The file of text that has these rows, and of a frame or a Parquet file its table, too: then it is a new one."""
     if not isinstance(released, (str, os.PathLike)):
-        table = to_arrow(released, column_list(released))
+        table = table_of(released)
     elif is_json_lines(released) or table_format(released) != ".parquet":
         return Path(released), None
     else:

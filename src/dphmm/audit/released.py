@@ -23,7 +23,7 @@ from dphmm.states.trajectory import MICROSECONDS
 from dphmm.storage.columns import decimals, finite
 from dphmm.storage.json_lines import is_json_lines
 from dphmm.storage.released import answer_columns, released_rows, text_columns
-from dphmm.storage.tables import column_list, is_path, read_table, table_format, to_arrow
+from dphmm.storage.tables import column_list, is_path, read_table, read_whole, table_format, to_arrow
 from dphmm.types import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -61,11 +61,12 @@ class ReleasedFile:
         Raises InvalidInput for one that is no release of this space.
         """
         streamed = is_path(released) and is_json_lines(released)
-        source = released
         if streamed:
             source = _table_of_lines(released)
         elif is_path(released):
             source = read_table(_named(released), text=text_columns(space))
+        else:
+            source = read_whole(released)
         names = column_list(source)
         places = ["z_lat", "z_lon"] if isinstance(space, MapSpace) else []
         expected = ["user", *(["t"] if "t" in names else []), "step", *answer_columns(space), *places]

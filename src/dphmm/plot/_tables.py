@@ -28,7 +28,7 @@ from dphmm.plot.figures import (
 from dphmm.states.space import StateSpace
 from dphmm.storage.columns import as_text, finite, integers
 from dphmm.storage.csv_files import listed
-from dphmm.storage.tables import column_list, to_arrow
+from dphmm.storage.tables import column_list, read_whole, to_arrow
 from dphmm.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ class Columns:
     @classmethod
     def of(cls, released: Any, user: str | None) -> Columns:
         """The rows of a user, or of all. Raises InvalidInput for a table that is no released one."""
+        released = read_whole(released)
         names = column_list(released)
         for name in ("user", "step"):
             if name not in names:

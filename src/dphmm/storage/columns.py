@@ -199,6 +199,16 @@ def plain_type(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column
 
 
+def without_views(table: pa.Table) -> pa.Table:
+    """The table with views of text as text: Arrow can neither take nor filter rows of views."""
+    import pyarrow as pa
+
+    for at, column in enumerate(table.columns):
+        if pa.types.is_string_view(column.type):
+            table = table.set_column(at, table.column_names[at], column.cast(pa.large_string()))
+    return table
+
+
 def is_number(kind: pa.DataType) -> bool:
     """Integers, floats, decimals, and columns without any value."""
     import pyarrow as pa

@@ -26,7 +26,7 @@ from dphmm.storage.columns import Numbering
 from dphmm.storage.csv_files import listed
 from dphmm.storage.inputs import PathLike, checked_output
 from dphmm.storage.private_tables import PrivateTable
-from dphmm.storage.tables import column_list, column_names, read_batches, table_writer, to_arrow, to_kind
+from dphmm.storage.tables import column_list, column_names, read_batches, read_whole, table_writer, to_arrow, to_kind
 from dphmm.storage.trajectories import ROLES, Assembler, Cells, column_roles, located, trajectories_from_table
 from dphmm.types import Bits, BoolArray, Exact
 
@@ -169,7 +169,7 @@ def _records(
     """Whose each sequence of a table is; no row raises. Raises InvalidInput for public options and for columns."""
     from dphmm.markov.trajectories import records_of, timing_of
 
-    placed = located(table, each=True)
+    placed = located(read_whole(table), each=True)
     names = column_list(placed)
     roles = column_roles(names, dict.fromkeys(ROLES))
     # Cells of a frame are read one by one: the type of a column would follow from all of them.
@@ -253,7 +253,7 @@ def split_file(
     # The names are numbered as they were before.
     again, nameless, writers = Numbering(key_by(spelling)), 0, list[Any]()
     parts = read_batches(path, text=None)
-    head = _filterable(next(parts))
+    head = next(parts)
     with (
         table_writer(first, head.schema, inputs=[path]) as to_first,
         table_writer(second, head.schema, inputs=[path]) as to_second,
@@ -263,7 +263,7 @@ def split_file(
             number, missing = again.add(part.column(user_column), user_column)
             nameless += int(missing.sum())
             for write, mask in zip(writers, (chosen[number] & ~missing, ~chosen[number] & ~missing), strict=True):
-                write(_filterable(part).filter(_mask(mask)))
+                write(part.filter(_mask(mask)))
     many = int(chosen.sum())
     return Split(many, len(chosen) - many, nameless)
 
@@ -297,12 +297,12 @@ def split_people(
 
     Source: docs/commands.md.
     """
-    chance = _share(share)
+    chance, table = _share(share), read_whole(table)
     names = column_list(table)
     if user_column not in names:
         raise InvalidInput("user_column", user_column, "one of " + listed(names))
     shaped = hasattr(table, "geometry")
-    rows = _filterable(to_arrow(table, [user_column] if shaped else None))
+    rows = to_arrow(table, [user_column] if shaped else None)
     people = Numbering(key_by(spelling))
     number, missing = people.add(rows.column(user_column), user_column)
     chosen = _chosen(people.labels, spelling, chance, seed)[number]
@@ -318,16 +318,6 @@ def split_people(
 def _all(head: pa.Table, parts: Any) -> Any:
     yield head
     yield from parts
-
-
-def _filterable(rows: pa.Table) -> pa.Table:
-    """The rows, with text as Arrow can filter it."""
-    import pyarrow as pa
-
-    for at, column in enumerate(rows.columns):
-        if pa.types.is_string_view(column.type):
-            rows = rows.set_column(at, rows.column_names[at], column.cast(pa.large_string()))
-    return rows
 
 
 def _mask(mask: BoolArray) -> pa.Array:

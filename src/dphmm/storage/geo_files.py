@@ -25,12 +25,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from dphmm.errors import InvalidInput
-from dphmm.states.trajectory import Trajectories
 from dphmm.states.zones import Zones
 from dphmm.storage.columns import decimals
 from dphmm.storage.csv_files import listed
 from dphmm.storage.inputs import MOST_MEMBER, PathLike, checked_input, checked_output, legible, replacing, steady
-from dphmm.storage.tables import column_list, read_table, to_arrow
+from dphmm.storage.tables import column_list, read_table, read_whole, to_arrow
 
 if TYPE_CHECKING:
     import geopandas as gpd
@@ -371,7 +370,7 @@ def to_geopandas(table: Any, *, what: str | None = None) -> gpd.GeoDataFrame:
     >>> len(points), points.geometry.iloc[0].x
     (1, 13.4)
     """
-    rows = table.to_arrow() if isinstance(table, Trajectories) else table
+    rows = read_whole(table)
     names = column_list(rows)
     if hasattr(table, "geometry") and what in (None, "place") and not {"lat", "lon"} <= set(names):
         return table

@@ -51,7 +51,16 @@ from dphmm.storage.csv_files import (
 )
 from dphmm.storage.inputs import PathLike, checked_input, file_digest, open_bytes, replacing, steady
 from dphmm.storage.layouts import Layout, lines_by_file
-from dphmm.storage.tables import SUFFIXES, column_list, column_names, read_table, table_format, table_kind, to_arrow
+from dphmm.storage.tables import (
+    SUFFIXES,
+    column_list,
+    column_names,
+    read_table,
+    read_whole,
+    table_format,
+    table_kind,
+    to_arrow,
+)
 from dphmm.storage.trajectories import explained
 from dphmm.types import IntArray
 
@@ -97,6 +106,9 @@ class PrivateTable:
 
     source: Any
     spelling: str = "same"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "source", read_whole(self.source))
 
     @property
     def path(self) -> Path | None:

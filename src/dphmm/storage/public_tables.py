@@ -26,7 +26,7 @@ from dphmm.states.space import StateSpace, check_names, ordered_labels
 from dphmm.storage.columns import as_text, decimals, is_number, plain_type
 from dphmm.storage.csv_files import first_row, lines_of_records, listed, read_headless
 from dphmm.storage.inputs import PathLike, checked_input, steady
-from dphmm.storage.tables import column_list, column_names, read_table, table_format, to_arrow
+from dphmm.storage.tables import column_list, column_names, read_table, read_whole, table_format, to_arrow
 from dphmm.types import FloatArray
 
 if TYPE_CHECKING:
@@ -268,6 +268,7 @@ def read_totals(path: PathLike, names: tuple[str, ...], field: str = "like") -> 
 
 def totals_of(table: Any, names: tuple[str, ...], field: str, name: str = "a table") -> dict[int, FloatArray]:
     """The same of a pandas, polars or Arrow table, or a GeoDataFrame, whose shapes are not looked at."""
+    table = read_whole(table)
     shapes = {table.geometry.name} if hasattr(table, "geometry") else set()
     columns = [column for column in column_list(table) if column not in shapes]
     _check_columns(field, name, columns, ("state", "people", "step"))

@@ -23,7 +23,7 @@ from dphmm.states.space import Labels, StateSpace
 from dphmm.storage.columns import as_text, decimals, integers
 from dphmm.storage.csv_files import listed
 from dphmm.storage.inputs import PathLike
-from dphmm.storage.tables import column_list, column_names, read_batches, to_arrow
+from dphmm.storage.tables import column_list, column_names, read_batches, read_whole, to_arrow
 from dphmm.types import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -336,6 +336,7 @@ def released_rows(table: Any, space: StateSpace) -> ReleasedRows:
 
     Raises InvalidInput for a missing column, a cell that cannot be read, answers off the lattice, and no row at all.
     """
+    table = read_whole(table)
     names = column_list(table)
     check_columns(names, space)
     timed = ["t"] if "t" in names else []

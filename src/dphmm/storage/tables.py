@@ -11,6 +11,7 @@ Proof: docs/proofs/records.md.
 from __future__ import annotations
 
 import os
+import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from dphmm.errors import InvalidInput
-from dphmm.storage.columns import Times
+from dphmm.storage.columns import Times, without_views
 from dphmm.storage.csv_files import (
     CSV,
     TextLayout,
@@ -90,11 +91,11 @@ def read_parquet(path: Path, columns: Sequence[str] | None, rows: int) -> Iterat
                 part = pa.table([batch.column(name) for name in kept], schema=plain)
                 # Text that is not UTF-8 would only be noticed where it is used.
                 part.validate(full=True)
-                yield part
+                yield without_views(part)
         except (pa.ArrowException, OSError):
             raise InvalidInput(str(path), "a damaged Parquet file", "a whole one") from None
         if not given:
-            yield plain.empty_table()
+            yield without_views(plain.empty_table())
 
 
 def _check_ends(path: Path) -> None:
@@ -288,6 +289,31 @@ def table_kind(table: Any) -> str:
     raise InvalidInput("table", type(table).__name__, f"a pandas, polars or Arrow table, or Trajectories{inside}")
 
 
+def read_whole(table: Any) -> Any:
+    """A table that can be read again: an Arrow stream, which gives its rows once, is read here; all else stays.
+
+    Raises InvalidInput for a stream that cannot be read, or that was read here before.
+    """
+    import pyarrow as pa
+
+    if is_path(table) or table_kind(table) != "arrow" or hasattr(table, "column_names"):
+        return table
+    if isinstance(table, pa.RecordBatchReader):
+        # Once read it looks like a table without rows.
+        if table in _READ:
+            raise InvalidInput("table", "an Arrow stream that was read before", _A_TABLE)
+        _READ.add(table)
+    try:
+        return pa.table(table)
+    except (pa.ArrowException, OSError):
+        raise InvalidInput("table", "an Arrow stream that cannot be read", _A_TABLE) from None
+
+
+#: Streams that were read here.
+_READ: weakref.WeakSet[Any] = weakref.WeakSet()
+_A_TABLE = "a table, which can be read more than once: reader.read_all()"
+
+
 def column_list(table: Any) -> list[str]:
     """Column names in order; InvalidInput if one is not text or stands twice."""
     kind = table_kind(table)
@@ -314,8 +340,8 @@ def to_arrow(table: Any, columns: Sequence[str] | None = None) -> pa.Table:
         return pa.table({name: _arrow_column(table[name]) for name in kept})
     if kind == "polars":
         chosen = table.select(kept)
-        return _arrow(chosen.collect() if hasattr(chosen, "collect") else chosen)
-    return _arrow(table).select(kept)
+        return without_views(pa.table(chosen.collect() if hasattr(chosen, "collect") else chosen))
+    return without_views(_arrow(table).select(kept))
 
 
 def is_path(given: Any) -> bool:
@@ -325,12 +351,16 @@ def is_path(given: Any) -> bool:
 
 def is_table(given: Any) -> bool:
     """Whether something is the path of a table, or a frame of any kind."""
-    return is_path(given) or any(hasattr(given, name) for name in ("columns", "column_names", "collect_schema"))
+    shapes = ("columns", "column_names", "collect_schema", "__arrow_c_stream__")
+    return is_path(given) or any(hasattr(given, name) for name in shapes)
 
 
 def table_of(given: Any, *, text: Collection[str] = ()) -> pa.Table:
     """The Arrow table of a file, of which CSV has these columns as ``text``, or of a frame with its columns checked."""
-    return read_table(given, text=text) if is_path(given) else to_arrow(given, column_list(given))
+    if is_path(given):
+        return read_table(given, text=text)
+    table = read_whole(given)
+    return to_arrow(table, column_list(table))
 
 
 def to_kind(table: pa.Table, like: Any) -> Any:
@@ -484,4 +514,7 @@ def _text(cell: Any) -> str:
 def _arrow(table: Any) -> pa.Table:
     import pyarrow as pa
 
+    if not hasattr(table, "column_names"):
+        # Its rows would be there for the first reader alone.
+        raise InvalidInput("table", type(table).__name__, _A_TABLE)
     return table if isinstance(table, pa.Table) else pa.table(table)

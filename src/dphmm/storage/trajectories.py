@@ -28,7 +28,7 @@ from dphmm.storage.columns import REASONS as TIME_REASONS
 from dphmm.storage.columns import Numbering, Times
 from dphmm.storage.csv_files import TextLayout, listed
 from dphmm.storage.inputs import PathLike
-from dphmm.storage.tables import column_list, delimited_names, read_rows, to_arrow, with_places, write_table
+from dphmm.storage.tables import column_list, delimited_names, read_rows, read_whole, to_arrow, with_places, write_table
 from dphmm.types import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -404,6 +404,7 @@ def trajectories_from_table(
     if unknown:
         raise InvalidInput("columns", min(unknown), "one of " + ", ".join(f"{role}_column" for role in ROLES))
     given = {role: columns.get(f"{role}_column") for role in ROLES}
+    table = read_whole(table)
     if not any(given[role] for role in ("lat", "lon", "state")):
         table = located(table)
     roles = needed_roles(column_roles(column_list(table), given), space)
