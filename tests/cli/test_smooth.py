@@ -12,6 +12,7 @@ import shutil
 
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 
 import dphmm
@@ -88,6 +89,25 @@ def test_parquet_and_csv_are_the_same(town, places, tmp_path, run):
     result = run(*smooth_of(town, tmp_path, tmp_path / "b.csv", "-q", released="released.parquet"))
     assert result.stderr == "warning: released.parquet was changed since released.parquet.privacy.json was written\n"
     assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".parquet"])
+def test_times_are_texts_of_one_form_in_all_files_of_a_release(suffix, town, places, tmp_path, run):
+    """So that a join of the texts finds the rows: a CSV file that was read had times in nanoseconds."""
+    first = places["plain"] / "released.csv"
+    times = [line.split(",")[1] for line in first.read_text().splitlines()]
+    assert times[:2] == ['"t"', "2024-05-06 08:00:00.000000Z"]
+    copied, plain = f"copied{suffix}", tmp_path / "plain"
+    run("export", first, "-o", tmp_path / copied, "-q")
+    run("check-release", first, "--model", town / "model.npz", "--policy", town / "radius.json", "--plain", plain, code=5)
+    run(*smooth_of(town, tmp_path, tmp_path / "smoothed.csv", "-q", released=copied))
+    likely = ("--plans", plain / "plans.json", "--likelihood", town / "model.npz", "-o")
+    run("read", tmp_path / copied, *likely, tmp_path / "read.csv")
+    run("export", tmp_path / copied, "-o", tmp_path / "again.csv", "-q")
+    for name in ("smoothed.csv", "read.csv", "again.csv"):
+        assert [line.split(",")[1] for line in (tmp_path / name).read_text().splitlines()] == times, name
+    run(*smooth_of(town, tmp_path, tmp_path / "smoothed.parquet", "-q", released=copied))
+    assert str(pq.read_schema(tmp_path / "smoothed.parquet").field("t").type) == "timestamp[us, tz=UTC]"
 
 
 def test_the_summary_says_that_nothing_is_spent(town, places, tmp_path, run):

@@ -22,7 +22,7 @@ from dphmm.states.space import FORBIDDEN, LONGEST_NAME, StateSpace
 from dphmm.states.trajectory import MICROSECONDS
 from dphmm.storage.columns import decimals, finite
 from dphmm.storage.json_lines import is_json_lines
-from dphmm.storage.released import answer_columns, released_rows, text_columns
+from dphmm.storage.released import answer_columns, as_times, released_rows, text_columns
 from dphmm.storage.tables import column_list, is_path, read_table, read_whole, table_format, to_arrow
 from dphmm.types import BoolArray, FloatArray, IntArray
 
@@ -203,11 +203,8 @@ def times_of(table: pa.Table) -> IntArray | None:
 
     if "t" not in table.column_names:
         return None
-    column = table.column("t")
+    column = as_times(table.column("t"))
     if not pa.types.is_timestamp(column.type):
         raise InvalidInput("t", f"a column of type {column.type}", "times, as they were released")
-    try:
-        micros = column.cast(pa.timestamp("us", tz="UTC")).cast(pa.int64())
-    except pa.ArrowInvalid:
-        raise InvalidInput("t", "a time that is no whole microsecond", "times, as they were released") from None
+    micros = column.cast(pa.int64())
     return None if micros.null_count else np.asarray(micros.to_numpy())

@@ -35,6 +35,7 @@ from dphmm.statement.release import Plans, ReleaseStatement
 from dphmm.states.space import StateSpace
 from dphmm.storage.columns import as_text, finite, integers
 from dphmm.storage.inputs import checked_input, steady
+from dphmm.storage.released import as_times
 from dphmm.storage.tables import is_path, is_table, table_of
 from dphmm.types import FloatArray, IntArray
 
@@ -335,7 +336,7 @@ def read(
         uncompared = require_right(told, Path(statement).name, table, whole=changed is None)
     keys: dict[str, Sequence[Any]] = {"user": users}
     if "t" in table.column_names:
-        keys["t"] = [None if t is None else str(t) for t in table.column("t").to_pylist()]
+        keys["t"] = as_times(table.column("t")).to_pylist()
     known = sorted(t for t in keys.get("t", ()) if t is not None)
     keys["step"] = steps.tolist()
     held = float(exact_number(coverage, "coverage"))
@@ -359,8 +360,8 @@ def read(
         rows=len(table),
         answers=int(asked.sum()),
         people_answered=len(set(compress(users, asked))),
-        begin=known[0] if known else None,
-        end=known[-1] if known else None,
+        begin=str(known[0]) if known else None,
+        end=str(known[-1]) if known else None,
         steps=(int(steps.min()), int(steps.max())),
         private=None if told is None else told.private,
         epsilon=str(told.epsilons[1]) if told is not None and told.private is True else None,

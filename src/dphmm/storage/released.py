@@ -124,14 +124,26 @@ def as_released(table: pa.Table) -> pa.Table:
     import pyarrow as pa
 
     for at, field in enumerate(table.schema):
-        kind = None
         if _FLOATS.fullmatch(field.name):
-            kind = pa.float64()
-        elif field.name == "t" and pa.types.is_timestamp(field.type):
-            kind = pa.timestamp("us", tz="UTC")
-        if kind is not None and field.type != kind:
-            table = table.set_column(at, field.name, table.column(at).cast(kind))
+            table = table.set_column(at, field.name, table.column(at).cast(pa.float64()))
+        elif field.name == "t":
+            table = table.set_column(at, field.name, as_times(table.column(at)))
     return table
+
+
+def as_times(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Times that were read, as a release writes them: UTC, in microseconds. Text stays as it is.
+
+    Raises InvalidInput for a time that is no whole microsecond.
+    """
+    import pyarrow as pa
+
+    if not pa.types.is_timestamp(column.type):
+        return column
+    try:
+        return column.cast(pa.timestamp("us", tz="UTC"))
+    except pa.ArrowInvalid:
+        raise InvalidInput("t", "a time that is no whole microsecond", "times, as they were released") from None
 
 
 class Counted(msgspec.Struct, frozen=True):
@@ -265,7 +277,7 @@ def run_starts(*columns: NDArray[Any]) -> IntArray:
 
 @dataclass(frozen=True, eq=False)
 class ReleasedRows:
-    """The rows (n,) of a released table in its order; ``times`` is its column t as it came, None without one.
+    """The rows (n,) of a released table in its order; ``times`` is its column t (`as_times`), None without one.
 
     A row that was not asked has no plan, "", and 0 as z.
     """
@@ -352,7 +364,7 @@ def released_rows(table: Any, space: StateSpace) -> ReleasedRows:
     _refuse("epsilon", bad)
     users = as_text(arrow.column("user"), "user").to_pylist()
     _refuse("user", np.array([user is None for user in users]))
-    times = arrow.column("t") if timed else None
+    times = as_times(arrow.column("t")) if timed else None
     return ReleasedRows(users, times, steps, z, epsilon, plans)
 
 
