@@ -99,7 +99,8 @@ def test_times_are_texts_of_one_form_in_all_files_of_a_release(suffix, town, pla
     assert times[:2] == ['"t"', "2024-05-06 08:00:00.000000Z"]
     copied, plain = f"copied{suffix}", tmp_path / "plain"
     run("export", first, "-o", tmp_path / copied, "-q")
-    run("check-release", first, "--model", town / "model.npz", "--policy", town / "radius.json", "--plain", plain, code=5)
+    public = ("--model", town / "model.npz", "--policy", town / "radius.json")
+    run("check-release", first, *public, "--plain", plain, code=5)
     run(*smooth_of(town, tmp_path, tmp_path / "smoothed.csv", "-q", released=copied))
     likely = ("--plans", plain / "plans.json", "--likelihood", town / "model.npz", "-o")
     run("read", tmp_path / copied, *likely, tmp_path / "read.csv")

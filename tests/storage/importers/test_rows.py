@@ -239,3 +239,27 @@ def test_csv_takes_the_names_of_its_columns(tmp_path):
         assert report.rows == 3 and report.dropped == {"missing_state": 1}
         assert rejected.to_pylist() == [{"row": 3, "reason": "missing_state"}]
     assert seen == [(1, 1)] * 3
+
+
+@pytest.mark.parametrize(
+    ("moment", "unset"),
+    [
+        ("1901-12-13T20:45:52Z", 1), ("1970-01-01T00:00:00Z", 1), ("1980-01-06T00:00:00Z", 1),
+        ("1980-01-06T00:00:01Z", 0), ("2024-05-06T08:00:00Z", 0), ("2038-01-19T03:14:06Z", 0),
+        ("2038-01-19T03:14:07Z", 1), ("2106-02-07T06:28:15Z", 1),
+    ],
+)  # fmt: skip
+def test_times_of_clocks_that_were_never_set_are_told_and_kept(moment, unset, tmp_path):
+    """A device counts from a year of its own, or shows the end of its 32 bits."""
+    point = '<trkpt lat="46.43" lon="13.73"><time>{}</time></trkpt>'
+    points = "".join(map(point.format, (moment, "2024-05-06T09:00:00Z")))
+    track = f'<gpx version="1.1" xmlns="http://www.topografix.com/GPX/1/1"><trk><trkseg>{points}</trkseg></trk></gpx>'
+    (tmp_path / "walk.gpx").write_text(track)
+    (tmp_path / "rows.csv").write_text(f"user,t,state\na,{moment},x\na,2024-05-06T09:00:00Z,x\n")
+    found = [
+        IMPORTERS["geo"](tmp_path / "walk.gpx", user="a"),
+        IMPORTERS["csv"](tmp_path / "rows.csv", state_column="state"),
+    ]
+    for report in (each.report for each in found):
+        assert report.kept == 2 and len(report.warnings) == unset
+        assert all("never set: 1 (up to 1980-01-06" in warning for warning in report.warnings)

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+#: What clocks show that were never set: up to GPS's first moment, or from the last second that 32 bits can count.
+_FIRST, _LAST = (np.datetime64(moment, "us").astype(np.int64) for moment in ("1980-01-06T00:00", "2038-01-19T03:14:07"))
+
 #: importer(source, *, progress=None, **options of the format) -> Imported
 Importer: TypeAlias = "Callable[..., Imported]"
 
@@ -82,7 +85,13 @@ def imported_rows(format_: str, found: SourceRows, layout: Layout, source: PathL
         names = f"{len(alike):,} of {len(alike) + rows.n_users:,} names are spellings of others"
         notes += (f"{names}, and taken for the same people (spelling exact takes them for several)",)
     read = format_, found.files, found.rows
-    report = ImportReport(*read, len(rows), rows.n_users, dropped, notes=notes, layout=lines, alike=alike)
+    unset = 0 if rows.time is None else int(((rows.time <= _FIRST) | (rows.time >= _LAST)).sum())
+    warning = (
+        f"rows with times that clocks show which were never set: {unset:,} (up to 1980-01-06, or from "
+        "2038-01-19T03:14:07Z on); they were kept: check them, for rows of one such moment are asked once"
+    )
+    warnings = (warning,) if unset else ()
+    report = ImportReport(*read, len(rows), rows.n_users, dropped, warnings, notes, lines, alike)
     return Imported(rows, report, found.loaded.rejected)
 
 
