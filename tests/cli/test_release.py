@@ -262,7 +262,7 @@ def test_a_stored_answer_is_of_its_time_whatever_is_delivered_later(site, tmp_pa
     with open_ledger(tmp_path / "ledger.db") as ledger:
         assert ledger.spent("ann").epsilon == 3
         assert [entry.t for entry in ledger.entries("ann", "state")] == [1, 2, 3]
-    assert ("1 rows came too late" in result.stderr) == (again == "late")
+    assert ("1 rows not released: later rows of their people came before them" in result.stderr) == (again == "late")
     assert (
         run(
             "check-release",
@@ -307,4 +307,4 @@ def test_a_column_order_says_which_row_is_which(site, tmp_path, run, release_of,
     assert [row["step"] for row in rows_of(tmp_path / "released.csv")] == ["1", "2", "3"]
     with open_ledger(tmp_path / "ledger.db") as ledger:
         assert ledger.moments_of(["ann"])[0].tolist() == [20, 40, 60] and ledger.spent("ann").epsilon == 3
-    assert "1 rows came too late" in result.stderr
+    assert "1 rows not released: later rows of their people came" in result.stderr

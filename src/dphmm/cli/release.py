@@ -218,10 +218,6 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
         batch.write_owner_counts(given["output"], rows, published, rejected)
     if (told_unasked := _unasked(published)) is not None:
         console.warn(told_unasked)
-    if batch.report.late:
-        console.note(
-            f"{batch.report.late:,} rows came too late and are left out: their people have answers to later rows"
-        )
     if after and batch.caps.promise is not None and batch.caps.promise.steps is not None:
         console.note(after_sequence_words(after, published.rows, batch.caps.promise.steps))
     told = _told(job, batch, statement, rows, published.subjects - published.unanswered)
@@ -376,7 +372,7 @@ def _summary(document: Mapping[str, Any], statement: ReleaseStatement, given: Ma
     rows = [
         ("stored before", f"{document['stored_before']:,} answers, which stay as they were"),
         ("same step", f"{document['same_step']:,} rows are not answered: a step's {document['answer']} row is"),
-        ("late", f"{document['late']:,} rows not released: an earlier run has passed over their steps"),
+        ("late", f"{document['late']:,} rows not released: later rows of their people came before them"),
         ("skipped steps", f"{document['skipped_steps']:,} without a row: nothing is asked there"),
         ("set aside", f"{in_words(document['rejected'])}; listed in {name}.rejected.csv"),
         ("epsilon sum", totals.sentence("epsilon_sum", statement)),
