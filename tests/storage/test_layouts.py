@@ -65,9 +65,36 @@ def test_a_file_of_a_folder_may_have_its_columns_in_another_order_and_without_on
     rows, _, _ = rows_of(tmp_path)
     assert [(row["user"], row["lat"], row["lon"]) for row in rows] == [("a", 1.0, 2.0), ("b", 1.0, 2.0)]
     (tmp_path / "c.csv").write_text("lon,lat,user\n2,1,b\n")
-    again, rejected, found = rows_of(tmp_path)
+    asked = r"^columns: .* in 2 of the files, and .* in 1; expected 2 more .*: time_column=t$"
+    with pytest.raises(InvalidInput, match=asked):
+        rows_of(tmp_path)
+    again, rejected, found = rows_of(tmp_path, time_column="t")
     assert again == rows and [row[1:] for row in rejected] == [(1, "missing_column")]
     assert any("c.csv': no column t, its rows are left out" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("lead", [0, 1, 2])
+def test_columns_of_a_folder_are_named_where_one_person_would_decide_them(lead, tmp_path):
+    """A person's own file would have all others' trips read, or left out, whatever they say of it."""
+    (tmp_path / "x.csv").write_text("user,t,lat,lon\nx,2024-05-06T08:00:00Z,1,2\n")
+    for name in "abc"[: lead + 1]:
+        (tmp_path / f"{name}.csv").write_text(f"user,t,lat,lon,trip\n{name},2024-05-06T08:00:00Z,1,2,7\n")
+    if lead < 2:
+        with pytest.raises(InvalidInput, match=r"columns that are named: trip_column=trip$"):
+            rows_of(tmp_path)
+    named = rows_of(tmp_path, trip_column="trip")
+    assert {row["user"]: row["trip"] for row in named[0]} == {"x": -1} | dict.fromkeys("abc"[: lead + 1], 7)
+    assert lead < 2 or rows_of(tmp_path)[:2] == named[:2]
+
+
+def test_columns_that_are_named_are_read_of_the_only_file_that_has_them(tmp_path):
+    for name in "abc":
+        (tmp_path / f"{name}.csv").write_text(f"user,t,lat,lon\n{name},2024-05-06T08:00:00Z,1,2\n")
+    (tmp_path / "x.csv").write_text("user,when,lat,lon\nx,2024-05-06T08:00:00Z,1,2\n")
+    rows, rejected, _ = rows_of(tmp_path, time_column="when")
+    assert [row["user"] for row in rows] == ["x"] and [row[1:] for row in rejected] == [(1, "missing_column")] * 3
+    with pytest.raises(InvalidInput, match=r"^time_column: got whom"):
+        rows_of(tmp_path, time_column="whom")
 
 
 FORMATS = [

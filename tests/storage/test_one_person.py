@@ -757,7 +757,7 @@ def test_a_file_that_lacks_a_column_is_told_and_its_rows_are_listed(tmp_path):
         "c.csv": HEADED.replace(b"lon", b"x") % (b"c", b"c"), "e.csv": b'"x',
         "d.csv": b"user,t,lat,lon\nd,2024-05-06T08:00:00Z,50.01,10.01\n",
     }  # fmt: skip
-    imported = IMPORTERS["csv"](packed("zip", files.items(), tmp_path))
+    imported = IMPORTERS["csv"](packed("zip", files.items(), tmp_path), trip_column="trip")
     assert imported.report.dropped == {"ragged_row": 3, "missing_column": 2, "unreadable_file": 1}
     rows = [tuple(row.values()) for row in imported.rejected.to_pylist() if row["file"] in ("c.csv", "e.csv")]
     expected = [("c.csv", 1, "missing_column"), ("c.csv", 2, "missing_column"), ("c.csv", 3, "ragged_row")]

@@ -391,11 +391,13 @@ def _common_names(source: Path, layout: Layout, expanding: Expanding | None, kin
     """The names of the columns that the files of a folder or an archive have.
 
     Without a header those of the layout. Of files with headers, those that most people's files have what is read by;
-    files count where no file is one person's. So one person decides nothing where two others have the same columns.
-    Raises InvalidInput where there is no file with rows, or what most of them have cannot be read.
+    files count where no file is one person's. A file that lacks a column that is named has no vote: it is left out.
+    Raises InvalidInput where there is no file with rows, where what most of them have cannot be read, and where fewer
+    than two more have the first columns than any others: then one person decides which rows are read of all others.
     """
     votes: dict[Any, dict[str, tuple[str, ...]]] = {}
     errors: dict[Any, InvalidInput] = {}
+    readable: dict[Any, _Found] = {}
     voted, left_out, unread = set[str](), 0, None
     for member in members(source, layout.files):
         owner = member.name if layout.user_from is None else layout.owner_of(member.name)
@@ -416,7 +418,11 @@ def _common_names(source: Path, layout: Layout, expanding: Expanding | None, kin
         try:
             found = _Found(names, layout, str(source), expanding)
             read: Any = (True, len(found.read), *found.read)
+            readable[read] = found
         except InvalidInput as error:
+            if error.field in _NAMED and layout.columns.get(error.field.removesuffix("_column")) is not None:
+                unread = unread or error
+                continue
             read = (False, 0, str(error))
             errors[read] = error
         votes.setdefault(read, {})[owner] = names
@@ -426,10 +432,31 @@ def _common_names(source: Path, layout: Layout, expanding: Expanding | None, kin
         expected = f"files named {kind.named}"
         more = f" ({left_out} left out by user_pattern=)" if left_out else ""
         raise InvalidInput("source", f"{source}, without a file that has rows", expected + more)
-    chosen = max(votes, key=lambda read: (len(votes[read]), read))
+    chosen, *others = sorted(votes, key=lambda read: (len(votes[read]), read), reverse=True)
     if chosen in errors:
         raise errors[chosen]
+    second = next((read for read in others if read in readable), None)
+    if second is not None and len(votes[chosen]) - len(votes[second]) < _LEAD:
+        raise _nobody_leads(readable[chosen], len(votes[chosen]), readable[second], len(votes[second]))
     return min(votes[chosen].values())
+
+
+#: With so many more files of one kind than of any other no single person decides.
+_LEAD = 2
+_NAMED = frozenset(f"{role}_column" for role in ROLES)
+
+
+def _nobody_leads(first: _Found, many: int, second: _Found, fewer: int) -> InvalidInput:
+    """That files of different columns are about as many, and which columns to name."""
+    named = [
+        f"{role}_column={has}"
+        for role in ROLES
+        if (has := getattr(first.roles, role) or getattr(second.roles, role)) not in (None, OWNER)
+        and getattr(first.roles, role) != getattr(second.roles, role)
+    ]
+    came = f"columns {listed(first.read)} in {many} of the files, and {listed(second.read)} in {fewer}"
+    expected = f"{_LEAD} more files of one kind than of any other, or columns that are named"
+    return InvalidInput("columns", came, expected + (": " + ", ".join(named) if named else ""))
 
 
 def files_told(names: Sequence[str], what: str) -> list[str]:
@@ -514,17 +541,17 @@ class _Found:
         self._expansion = None if expanding is None else expanding(names, layout)
         self._notes = list[str]()
         if self._expansion is None:
-            self._roles = _roles(names, layout, types or {}, self._notes)
+            self.roles = _roles(names, layout, types or {}, self._notes)
             times = (layout.assume_utc, layout.timezone)
-            self._cells = Cells(self._roles, *times, time_format=layout.time_format, spelling=layout.spelling)
-            self._times, wanted = self._cells.times, self._roles.names
+            self._cells = Cells(self.roles, *times, time_format=layout.time_format, spelling=layout.spelling)
+            self._times, wanted = self._cells.times, self.roles.names
         else:
-            self._roles = self._expansion.roles
-            self._cells = Cells(self._roles, time_format="unix-us", spelling=layout.spelling)
+            self.roles = self._expansion.roles
+            self._cells = Cells(self.roles, time_format="unix-us", spelling=layout.spelling)
             self._times, wanted = self._expansion.times, list(self._expansion.read)
         self.read = [name for name in wanted if name != OWNER]
         #: Columns that a file of a folder may lack.
-        self.optional = {self._roles.trip} if self._expansion is None else set()
+        self.optional = {self.roles.trip} if self._expansion is None else set()
         self._needs_owner = OWNER in wanted
         self._assembler = Assembler(self._cells)
         self._waiting, self._gathered = list[Any](), 0
@@ -575,16 +602,16 @@ class _Found:
 
         self._read_cells()
         if not self._rows:
-            self._assembler.add(pa.table({name: pa.array([], pa.string()) for name in self._roles.names}))
+            self._assembler.add(pa.table({name: pa.array([], pa.string()) for name in self.roles.names}))
         loaded = self._assembler.finish(self._source, may_be_empty=True)
         rejected = self._rejected(loaded)
         total = self._rows + self._by_file.lost
         if not len(loaded.trajectories):
-            swapped = _swapped(self._sample, self._roles, self._unswapping)
-            raise nothing_left(self._source, rejected, total, self._times, self._sample, self._roles, swapped)
-        notes = (*self._notes, *notes, *_units_told(self._times, self._roles))
-        notes += tuple(_swapped(self._sample, self._roles, self._unswapping))
-        stepped = self._roles.step is not None
+            swapped = _swapped(self._sample, self.roles, self._unswapping)
+            raise nothing_left(self._source, rejected, total, self._times, self._sample, self.roles, swapped)
+        notes = (*self._notes, *notes, *_units_told(self._times, self.roles))
+        notes += tuple(_swapped(self._sample, self.roles, self._unswapping))
+        stepped = self.roles.step is not None
         found = loaded._replace(rejected=rejected)
         return SourceRows(found, total, len(self._by_file.files), notes, self._names, stepped)
 
