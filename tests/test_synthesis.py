@@ -151,6 +151,9 @@ def test_a_statement_promises_what_the_origin_of_the_model_promises():
     assert [one.private for one in found] == [True, False, False, "unknown"]
     reasons = [[], ["fitted without privacy"], ["replayable bits"], ["unknown origin"]]
     assert [one.reasons for one in found] == reasons and found[0].learning is None
+    kept = SyntheticStatement.of(geometry, 1, 1, like=True).sentence()
+    assert found[0].sentence().endswith("no row tells anything about anybody.")
+    assert kept.endswith("no row tells anything about anybody but what the totals that are kept tell.")
     assert "replayed" in found[2].sentence() and found[2].learning.epsilon == "1"
     assert json.dumps(document(found[2]))
 
@@ -158,7 +161,10 @@ def test_a_statement_promises_what_the_origin_of_the_model_promises():
 @pytest.mark.replayed_words
 def test_a_private_fit_stands_in_the_statement():
     learned = dphmm.MarkovModel.fit_private([[0, 1, 0], [1, 1, 0]], 2, epsilon=1, max_length=3)
+    alone = SyntheticStatement.of(learned, 1, 1)
+    assert "drawn from the model, and from nothing else" in alone.sentence()
     found = SyntheticStatement.of(learned, 1, 1, like=True)
+    assert "drawn from the model and the totals that they keep, and from nothing else" in found.sentence()
     assert found.private is True and found.learning.sentence() in found.sentence() and found.like
     assert "Public totals" in found.said("not protected")[-1]
 

@@ -44,9 +44,9 @@ _FIELDS = {name: f"--{name}" for name in ("people", "steps", "begin", "seed", "l
 def synthesize(**given: Any) -> None:
     """Write people whom a model invents, to share in place of real ones.
 
-    The rows depend on the model alone. One that was learned with privacy (fit --epsilon), or made from geometry, has
-    lost what it loses already: the rows cost nothing beyond it. Of another the statement beside the rows says that
-    nothing is promised. On a map people are anywhere in their cells.
+    The rows depend on the model, and on totals that are kept, alone. A model that was learned with privacy (fit
+    --epsilon), or made from geometry, has lost what it loses already: the rows cost nothing beyond it. Of another the
+    statement beside the rows says that nothing is promised. On a map people are anywhere in their cells.
     """
     from dphmm.statement.synthetic import SyntheticStatement
 
