@@ -65,7 +65,7 @@ def test_a_file_of_a_folder_may_have_its_columns_in_another_order_and_without_on
     rows, _, _ = rows_of(tmp_path)
     assert [(row["user"], row["lat"], row["lon"]) for row in rows] == [("a", 1.0, 2.0), ("b", 1.0, 2.0)]
     (tmp_path / "c.csv").write_text("lon,lat,user\n2,1,b\n")
-    asked = r"^columns: .* in 2 of the files, and .* in 1; expected 2 more .*: time_column=t$"
+    asked = r"^source: got columns .* in 2 of the files, and .* in 1; expected 2 more .*: time_column=t$"
     with pytest.raises(InvalidInput, match=asked):
         rows_of(tmp_path)
     again, rejected, found = rows_of(tmp_path, time_column="t")

@@ -79,7 +79,7 @@ _FIELDS = {
 _UNDERSCORED = re.compile(
     r"\b(cap_epsilon|cap_cost|min_count|max_speed|assume_utc"
     r"|(?:user|time|order|trip|state|lat|lon|start|end|label)_column"
-    r"|user_from|user_pattern|gap_label|skip_lines|no_times|time_format)\b=?"
+    r"|user_from|user_pattern|gap_label|skip_lines|no_times|time_format)\b(?:(=)(?=\w)|=)?"
 )
 _COMMANDS = {"model": "fit", "policy": "policy"}
 #: What the library says, and what a user of the command line can do.
@@ -162,7 +162,7 @@ def reworded(text: str) -> str:
     """A sentence of the library in the words of the command line."""
     for pattern, words in _PHRASES:
         text = re.sub(pattern, words, text)
-    return _UNDERSCORED.sub(lambda found: option_of(found[1]), text)
+    return _UNDERSCORED.sub(lambda found: option_of(found[1]) + " " * bool(found[2]), text)
 
 
 def option_of(name: str) -> str:

@@ -456,7 +456,7 @@ def _nobody_leads(first: _Found, many: int, second: _Found, fewer: int) -> Inval
     ]
     came = f"columns {listed(first.read)} in {many} of the files, and {listed(second.read)} in {fewer}"
     expected = f"{_LEAD} more files of one kind than of any other, or columns that are named"
-    return InvalidInput("columns", came, expected + (": " + ", ".join(named) if named else ""))
+    return InvalidInput("source", came, expected + (": " + ", ".join(named) if named else ""))
 
 
 def files_told(names: Sequence[str], what: str) -> list[str]:
