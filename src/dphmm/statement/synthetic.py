@@ -58,7 +58,8 @@ class SyntheticStatement(Part, frozen=True, kw_only=True):
     says: ClassVar[Mapping[str, str]] = {
         "meaning": "{% if private is false %}Nothing is promised: {{ whole.why }}.{% elif private == 'unknown' %}"
         "Nothing is known: {{ whole.why }}.{% elif learning %}The rows are drawn from the model"
-        "{% if like %} and the totals that they keep{% endif %}, and from nothing else. They lose what the fit of the model lost: {{ learning.sentence() }}{% else %}The model says of itself that it "
+        "{% if like %} and the totals that they keep{% endif %}, and from nothing else. "
+        "They lose what the fit of the model lost: {{ learning.sentence() }}{% else %}The model says of itself that it "
         "was made from geometry alone, and no hash confirms it. If so, no row tells anything about "
         "anybody{% if like %} but what the totals that are kept tell{% endif %}.{% endif %}",
         "not protected": """
