@@ -32,7 +32,7 @@ ROOT = Path(__file__).parents[1]
 #: The largest figure that a gauge may show; of those in `LEAST` the smallest.
 LIMITS: dict[str, float] = {
     "code lines": 58_300,
-    "code lines of tests": 72_000,
+    "code lines of tests": 72_300,
     "words of docs": 126_000,
     "circles of imports": 0,
     "circles with types": 0,

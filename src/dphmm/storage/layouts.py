@@ -416,9 +416,9 @@ def _common_names(source: Path, layout: Layout, expanding: Expanding | None, kin
         if not layout.header:
             return names
         try:
-            found = _Found(names, layout, str(source), expanding)
-            read: Any = (True, len(found.read), *found.read)
-            readable[read] = found
+            rows = _Found(names, layout, str(source), expanding)
+            read: Any = (True, len(rows.read), *rows.read)
+            readable[read] = rows
         except InvalidInput as error:
             if error.field in _NAMED and layout.columns.get(error.field.removesuffix("_column")) is not None:
                 unread = unread or error
@@ -454,9 +454,9 @@ def _nobody_leads(first: _Found, many: int, second: _Found, fewer: int) -> Inval
         if (has := getattr(first.roles, role) or getattr(second.roles, role)) not in (None, OWNER)
         and getattr(first.roles, role) != getattr(second.roles, role)
     ]
-    came = f"columns {listed(first.read)} in {many} of the files, and {listed(second.read)} in {fewer}"
+    counts = f"columns {listed(first.read)} in {many} of the files, and {listed(second.read)} in {fewer}"
     expected = f"{_LEAD} more files of one kind than of any other, or columns that are named"
-    return InvalidInput("source", came, expected + (": " + ", ".join(named) if named else ""))
+    return InvalidInput("source", counts, expected + (": " + ", ".join(named) if named else ""))
 
 
 def files_told(names: Sequence[str], what: str) -> list[str]:
