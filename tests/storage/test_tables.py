@@ -333,7 +333,7 @@ def test_the_same_rows_by_any_delimiter(tmp_path, suffix, delimiter):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ('user;lat;lon\na;1;2\n"b;1\nc;1;2\n', "line 3: got 1 fields"),
+        ('user;lat;lon\na;1;2\n"b;1\nc;1;2\n', "line 3: got a quote that is never closed"),
         ("user,lat,lon\na,1,2\n", "no such column"),
         ("user;lat;lon\n", "0 rows"),
         (b"user;lat;Jos\xe9\na;1;2\n", "UTF-8 in line 1"),

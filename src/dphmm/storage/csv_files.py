@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import codecs
 import csv
+import hashlib
 import io
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -21,7 +22,7 @@ from typing import IO, TYPE_CHECKING, Any, ClassVar, Protocol, cast
 
 from dphmm.errors import InvalidInput
 from dphmm.states.space import LONGEST_NAME
-from dphmm.storage.inputs import Legible, Paced, Reshaped, Tapped, open_bytes, steady
+from dphmm.storage.inputs import Followed, Legible, Paced, Reshaped, Tapped, open_bytes, steady
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -352,8 +353,11 @@ def _parse(
     from pyarrow import csv as arrow_csv
 
     ragged: list[Any] = []
+    end = EndOfText(",", len(names))
 
     def refuse(row: Any) -> str:
+        if end.is_row(row):
+            return "skip"
         ragged.append((row.number, row.actual_columns))
         return "error"
 
@@ -361,7 +365,7 @@ def _parse(
     try:
         with open_bytes(path) as file:
             table = arrow_csv.read_csv(
-                Tapped(file, Encoding(path)),
+                end.after(Tapped(file, Encoding(path))),
                 read_options=arrow_csv.ReadOptions(
                     use_threads=threads, block_size=_ROW_BLOCK, column_names=names if headless else None
                 ),
@@ -378,6 +382,8 @@ def _parse(
             number, came = ragged[0]
             raise ragged_row(path, number, came, len(names)) from None
         raise InvalidInput(str(path), "rows that cannot be read", "CSV with closed quotes") from None
+    if not end.seen:
+        raise open_quote(path)
     return unescape_columns(table)
 
 
@@ -397,10 +403,9 @@ def _text_parts(
     source: Opening, layout: TextLayout, written: Mapping[str, str], columns: Sequence[str], ragged: list[int]
 ) -> Iterator[pa.Table]:
     names = list(written.values())
-    rows, lost = 0, list[Any]()
+    lost = list[Any]()
     small = isinstance(source, TextMember) and len(source.data) < _ROW_BLOCK
     for part in _cells(source, layout, names, [written[name] for name in columns], lost, threads=not small):
-        rows += len(part)
         yield unescape_columns(part.rename_columns(list(columns)))
     if lost:
         if not small:
@@ -408,27 +413,30 @@ def _text_parts(
             lost = []
             for _ in _cells(source, layout, names, names[:1], lost, threads=False):
                 pass
-        first = 1 + layout.header
-        if layout.quoted and lost[-1].number == rows + len(lost) + first - 1 and _is_open(lost[-1].text, layout):
-            raise ragged_row(source, lost[-1].number, lost[-1].actual_columns, len(names), layout)
-        ragged += [row.number - first + 1 for row in lost]
+        ragged += [row.number - layout.header for row in lost]
 
 
 def _cells(
     source: Opening, layout: TextLayout, names: list[str], columns: list[str], lost: list[Any], threads: bool = True
 ) -> Iterator[pa.Table]:
-    """Parts of some columns as text, at least one; rows with another number of cells go to ``lost``."""
+    """Parts of some columns as text, at least one; rows with another number of cells go to ``lost``.
+
+    Raises InvalidInput, after the last part, for a quote that is never closed.
+    """
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
 
+    end = EndOfText(layout.delimiter, len(names))
+
     def leave_out(row: Any) -> str:
-        lost.append(row)
+        if not end.is_row(row):
+            lost.append(row)
         return "skip"
 
     try:
         with (
             opened(source, layout) as file,
-            Paced(file) as text,
+            Paced(end.after(file)) as text,
             arrow_csv.open_csv(
                 text,
                 read_options=arrow_csv.ReadOptions(
@@ -455,15 +463,62 @@ def _cells(
             return
         # Arrow's own message quotes the row, which is private.
         raise InvalidInput(source.name, "rows that cannot be read", "CSV with closed quotes") from None
+    if not end.seen:
+        raise open_quote(source, layout)
 
 
-def _is_open(text: str, layout: TextLayout) -> bool:
-    """Whether a quote in the last row of a file is never closed, so that the row holds whatever came after it."""
+class EndOfText:
+    """A last row that no text has, with one cell too many: it is no row of its own where a quote before it is open.
+
+    Whatever follows such a quote would be part of its cell: the rows of other people.
+    """
+
+    def __init__(self, delimiter: str, width: int) -> None:
+        self._before = hashlib.sha256()
+        self._cells = delimiter * width
+        #: Whether the row was met, and so every quote is closed.
+        self.seen = False
+
+    def after(self, text: io.RawIOBase) -> io.RawIOBase:
+        """A text with this row behind it."""
+        return Followed(Tapped(cast("IO[bytes]", text), self._before.update), lambda: f"\n{self._row}\n".encode())
+
+    @property
+    def _row(self) -> str:
+        """It has the digest of what comes before: nobody can write it into a text."""
+        return self._before.hexdigest()[:16] + self._cells
+
+    def is_row(self, row: Any) -> bool:
+        """Whether this row with another number of cells is the last one."""
+        last: bool = row.actual_columns == len(self._cells) + 1 and row.text == self._row
+        self.seen |= last
+        return last
+
+
+def open_quote(text: Path | Opening, layout: TextLayout = CSV) -> InvalidInput:
+    """The error of a text with a quote that is never closed."""
+    with cells_of_any_length():
+        *_, line = _beginnings(TextFile(text) if isinstance(text, Path) else text, layout)
+    return open_quote_in(line)
+
+
+def open_quote_in(line: int) -> InvalidInput:
+    """The same by the line on which the row with the quote begins."""
+    return InvalidInput(f"line {line}", "a quote that is never closed", "CSV with closed quotes")
+
+
+#: What csv takes for the length of a cell at most: as much as fits into a C long everywhere.
+_LONGEST_CELL = 2**31 - 1
+
+
+@contextmanager
+def cells_of_any_length() -> Iterator[None]:
+    """Without a limit a reader never stops inside a long quoted cell and takes the lines of others for it."""
+    before = csv.field_size_limit(_LONGEST_CELL)
     try:
-        list(csv.reader(io.StringIO(text, newline=""), delimiter=layout.delimiter, strict=True))
-    except csv.Error as error:
-        return "unexpected end" in str(error)
-    return False
+        yield
+    finally:
+        csv.field_size_limit(before)
 
 
 def ragged_row(text: Path | Opening, record: int, came: int, expected: int, layout: TextLayout = CSV) -> InvalidInput:

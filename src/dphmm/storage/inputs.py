@@ -222,6 +222,28 @@ class Tapped(_Reader):
         return len(data)
 
 
+class Followed(_Reader):
+    """A reader of one text, and then of another, which is made when the first has ended."""
+
+    def __init__(self, inner: IO[bytes] | io.RawIOBase, text: Callable[[], bytes]) -> None:
+        super().__init__(inner)
+        self._make: Callable[[], bytes] | None = text
+        self._text = b""
+
+    def readinto(self, buffer: Buffer) -> int:
+        """Fill the buffer from the first text, and what is left of it from the second: a row may end in both."""
+        view, filled = memoryview(buffer).cast("B"), 0
+        while self._make is not None and filled < len(view):
+            data = self._inner.read(len(view) - filled) or b""
+            view[filled : filled + len(data)] = data
+            filled += len(data)
+            if not data:
+                self._text, self._make = self._make(), None
+        given, self._text = self._text[: len(view) - filled], self._text[len(view) - filled :]
+        view[filled : filled + len(given)] = given
+        return filled + len(given)
+
+
 class Legible(_Reader):
     """A reader of text in some encoding, as UTF-8, that replaces each byte which is none of it by U+001A.
 

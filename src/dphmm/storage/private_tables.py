@@ -28,9 +28,9 @@ import json
 import math
 import os
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,8 +43,10 @@ from dphmm.storage.csv_files import (
     CSV,
     Encoding,
     TextLayout,
+    cells_of_any_length,
     lines_of_rows,
     listed,
+    open_quote_in,
     repeated_name,
     unescape,
     unescape_columns,
@@ -70,9 +72,6 @@ if TYPE_CHECKING:
 #: Replaces bytes that are not UTF-8. A cell with it counts as missing: otherwise the names of two people could become
 #: equal, and they would share one cap.
 _NO_TEXT = "\N{REPLACEMENT CHARACTER}"
-
-#: What csv takes for the length of a cell at most: as much as fits into a C long everywhere.
-_LONGEST_CELL = 2**31 - 1
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -218,10 +217,14 @@ def _of_csv(file: Path, names: list[str], kept: list[str]) -> PrivateRows:
     columns: list[list[str | None]] = [[] for _ in kept]
     places: list[int] = []
     odd: list[int] = []
-    width, header, line = len(names), True, 0
-    with _records(file) as text, _cells_of_any_length():
-        reader = csv.reader(text)
+    width, header, begun, line = len(names), True, 0, 0
+    with _records(file) as text, cells_of_any_length():
+        # A last row of two cells, unless a quote before it is open: then it is in a cell, as the rows of others are.
+        end = [","]
+        reader = csv.reader(chain(text, (end.pop() for _ in range(1))))
         for record in reader:
+            if not end and record == ["", ""]:
+                break
             begun, line = line + 1, reader.line_num
             if header and record:
                 header = False
@@ -232,18 +235,10 @@ def _of_csv(file: Path, names: list[str], kept: list[str]) -> PrivateRows:
                     column.append(None if _NO_TEXT in cell else cell)
             elif record:
                 odd.append(begun)
+        else:
+            raise open_quote_in(begun)
     found = text_rows(kept, columns, places, odd)
     return PrivateRows(unescape_columns(found.table), found.places, found.odd, "line")
-
-
-@contextmanager
-def _cells_of_any_length() -> Iterator[None]:
-    """Without a limit a reader never stops inside a long quoted cell and takes the lines of others for it."""
-    before = csv.field_size_limit(_LONGEST_CELL)
-    try:
-        yield
-    finally:
-        csv.field_size_limit(before)
 
 
 def _records(file: Path) -> io.TextIOWrapper:
