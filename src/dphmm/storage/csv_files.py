@@ -22,7 +22,7 @@ from typing import IO, TYPE_CHECKING, Any, ClassVar, Protocol, cast
 
 from dphmm.errors import InvalidInput
 from dphmm.states.space import LONGEST_NAME
-from dphmm.storage.inputs import Followed, Legible, Paced, Reshaped, Tapped, open_bytes, steady
+from dphmm.storage.inputs import Chained, Legible, Paced, Reshaped, Tapped, open_bytes, steady
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -481,7 +481,7 @@ class EndOfText:
 
     def after(self, text: io.RawIOBase) -> io.RawIOBase:
         """A text with this row behind it."""
-        return Followed(Tapped(cast("IO[bytes]", text), self._before.update), lambda: f"\n{self._row}\n".encode())
+        return Chained(Tapped(cast("IO[bytes]", text), self._before.update), lambda: f"\n{self._row}\n".encode())
 
     @property
     def _row(self) -> str:

@@ -222,7 +222,7 @@ class Tapped(_Reader):
         return len(data)
 
 
-class Followed(_Reader):
+class Chained(_Reader):
     """A reader of one text, and then of another, which is made when the first has ended."""
 
     def __init__(self, inner: IO[bytes] | io.RawIOBase, text: Callable[[], bytes]) -> None:
@@ -239,9 +239,9 @@ class Followed(_Reader):
             filled += len(data)
             if not data:
                 self._text, self._make = self._make(), None
-        given, self._text = self._text[: len(view) - filled], self._text[len(view) - filled :]
-        view[filled : filled + len(given)] = given
-        return filled + len(given)
+        rest, self._text = self._text[: len(view) - filled], self._text[len(view) - filled :]
+        view[filled : filled + len(rest)] = rest
+        return filled + len(rest)
 
 
 class Legible(_Reader):
