@@ -31,7 +31,7 @@ from benchmarks.source import File, Package
 ROOT = Path(__file__).parents[1]
 #: The largest figure that a gauge may show; of those in `LEAST` the smallest.
 LIMITS: dict[str, float] = {
-    "code lines": 58_300,
+    "code lines": 58_450,
     "code lines of tests": 72_300,
     "words of docs": 126_000,
     "circles of imports": 0,
