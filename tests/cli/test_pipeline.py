@@ -217,6 +217,22 @@ def test_init_reads_names_of_columns_and_no_row(run, folder):
     assert "--force" in run("init", folder / "d.csv", "-o", folder / "a.toml", code=2).stderr
 
 
+@pytest.mark.parametrize(("sign", "named"), [(";", "semicolon"), ("\t", "tab"), ("|", "|"), (" ", "space")])
+def test_init_reads_names_that_another_delimiter_separates(sign, named, run, folder):
+    """The header was one column, and the pipeline one for names of states."""
+    rows = [["user_id", "longitude", "latitude", "t"], ["a", "10.0", "50.0", "2024-05-06T08:00:00Z"]]
+    (folder / "d.csv").write_text("".join(sign.join(row) + "\n" for row in rows))
+    run("init", folder / "d.csv", "-o", folder / "a.toml", "-q")
+    told = tomllib.loads((folder / "a.toml").read_text())
+    assert "model" in told and "split" not in told
+    assert told["data"] == {
+        "file": "d.csv", "delimiter": named, "user-column": "user_id", "lat-column": "latitude",
+        "lon-column": "longitude",
+    }  # fmt: skip
+    options = [word for name, value in list(told["data"].items())[1:] for word in (f"--{name}", value)]
+    run("import", "csv", folder / "d.csv", *options, "-o", folder / "people.parquet", "-q")
+
+
 def test_init_of_another_file_names_the_command_that_makes_a_table(run, folder):
     (folder / "cab.txt").write_text("37.7 -122.4 0 1211023883\n")
     said = run("init", folder / "cab.txt", "-o", folder / "a.toml", code=2).stderr

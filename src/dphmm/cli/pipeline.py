@@ -35,7 +35,9 @@ from dphmm.cli.console import REJECTED, Console, print_json
 from dphmm.cli.options import CONTEXT, ONE_OF_MANY, force, messages, new_output
 from dphmm.errors import InvalidInput
 from dphmm.statement.files import statement_path
+from dphmm.storage.csv_files import csv_names
 from dphmm.storage.inputs import checked_input, file_digest, replacing
+from dphmm.storage.layouts import Layout, delimiter_within
 from dphmm.storage.ledger import open_ledger
 from dphmm.storage.ledger.connection import held
 from dphmm.storage.private_tables import write_counts
@@ -657,7 +659,11 @@ def init(data: str, output: str, force: bool, quiet: bool, as_json: bool) -> Non
             "a .parquet, .csv or .csv.gz: dphmm import FORMAT makes one of other files, folders and published sets"
         )
         raise InvalidInput("DATA", data, expected)
-    text = _begun(source, column_names(source), Path(output).parent)
+    columns = column_names(source)
+    delimiter = None if source.suffix.lower() == ".parquet" else delimiter_within(columns)
+    if delimiter is not None:
+        columns = csv_names(source, Layout().changed(delimiter=delimiter))
+    text = _begun(source, columns, delimiter, Path(output).parent)
     with replacing(output) as temporary:
         temporary.write_text(text, encoding="utf-8")
     if as_json:
@@ -665,7 +671,7 @@ def init(data: str, output: str, force: bool, quiet: bool, as_json: bool) -> Non
     Console(quiet or as_json).say([("written", f"{output}: choose what it leaves open, then dphmm run {output}")])
 
 
-def _begun(data: Path, columns: Sequence[str], beside: Path) -> str:
+def _begun(data: Path, columns: Sequence[str], delimiter: str | None, beside: Path) -> str:
     named = data.name if data.parent.resolve() == beside.resolve() else str(data.resolve())
     lower = {name.lower(): name for name in columns}
 
@@ -682,6 +688,7 @@ def _begun(data: Path, columns: Sequence[str], beside: Path) -> str:
         "",
         "[data]",
         f"file = {_toml(named)}",
+        *([] if delimiter is None else [f"delimiter = {_toml(delimiter)}"]),
         f"# its columns: {', '.join(map(_toml, columns))}",
         *_column("user-column", first("user", "user_id", "uid", "id", "subject", "person"), "user"),
         *(

@@ -671,9 +671,14 @@ def given_columns(names: Sequence[str], layout: Layout) -> tuple[list[str], dict
 
 def _check_cut(names: Sequence[str], field: str) -> None:
     """Raises InvalidInput where the only column is a row that another delimiter cuts."""
-    if len(names) == 1 and (found := next((sign for sign in ";\t| ," if sign in names[0]), None)):
-        expected = f"cells that are separated by {_DELIMITER_NAMES.get(found, found)}: delimiter="
-        raise InvalidInput(field, "one column alone", expected)
+    if (delimiter := delimiter_within(names)) is not None:
+        raise InvalidInput(field, "one column alone", f"cells that are separated by {delimiter}: delimiter=")
+
+
+def delimiter_within(names: Sequence[str]) -> str | None:
+    """Another delimiter, as ``delimiter`` takes it, that cuts the name of the only column; None where none does."""
+    sign = next((sign for sign in ";\t| ," if sign in names[0]), None) if len(names) == 1 else None
+    return None if sign is None else _DELIMITER_NAMES.get(sign, sign)
 
 
 _DELIMITER_NAMES = {";": "semicolon", "\t": "tab", " ": "space", ",": "comma"}
