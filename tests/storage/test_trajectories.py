@@ -737,3 +737,23 @@ def test_a_part_that_needs_many_reads_gets_them(monkeypatch):
 def test_the_reading_of_parts_has_no_option_that_the_whole_reading_lacks():
     named = set(inspect.signature(load_visits).parameters) - {"seconds", "answer"}
     assert named <= set(inspect.signature(load_trajectories).parameters)
+
+
+@pytest.mark.parametrize("block", [64, 2**24])
+def test_a_row_that_is_set_aside_leaves_a_gap_in_the_order_of_the_file(tmp_path, monkeypatch, block):
+    """No move is made up between the rows around it, and no later step is shifted."""
+    monkeypatch.setattr(csv_files, "_ROW_BLOCK", block)
+    states = ["home", "", "work", "home", "", "work"]
+    rows = [("a", state) for state in states] + [("", "home"), ("b", "work"), ("a", "home"), ("b", "")]
+    path = tmp_path / "rows.csv"
+    path.write_text("user,state\n" + "".join(f"{user},{state}\n" for user, state in rows), encoding="utf-8")
+    table = pa.table({"user": [user or None for user, _ in rows], "state": [state or None for _, state in rows]})
+    for loaded in (load_trajectories(path), trajectories_from_table(table)):
+        trips = loaded.trajectories
+        assert loaded.rejected["row"].to_pylist() == [2, 5, 7, 10]
+        assert trips.step[trips.user == 0].tolist() == [0, 2, 3, 5, 6] and trips.step[trips.user == 1].tolist() == [0]
+    space = dphmm.StateSpace.labels(["home", "work"])
+    numbers = [space.index_of(state) for state in trips.state]
+    assert [list(cut) for cut in trips.sequences(numbers).sequences] == [[0], [1, 0], [1, 0], [1]]
+    caps = {"epsilon": 1000, "max_length": 9, "max_sequences": 3, "smoothing": 0}
+    assert dphmm.fit(table, space, **caps, bits=dphmm.ReplayBits(1)).matrix[1, 0] == 1

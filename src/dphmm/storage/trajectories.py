@@ -124,6 +124,8 @@ class Cells:
         self.times = Times(roles.time or "t", assume_utc, timezone, time_format)
         self.users, self.states, self.trips = Numbering(key_by(spelling)), Numbering(), Numbering()
         self._n = 0
+        # Of each user how many rows there were so far, those that are rejected among them.
+        self._rows_of = np.zeros(0, dtype=np.int64)
         # Numbers of the rejected rows, from 0, and the reasons.
         self._rejected: list[IntArray] = []
         self._why: list[NDArray[np.int8]] = []
@@ -164,6 +166,8 @@ class Cells:
             part["trip"], _ = self.trips.add(trips if self._keeps_trips else trips.slice(0, 0), roles.trip)
         if not self._keeps_trips:
             part.pop("trip", None)
+        if roles.time is roles.step is roles.order is None:
+            part["place"] = self._places(part["user"])
         rejected = np.flatnonzero(why)
         if len(rejected):
             why[rejected[_illegible(table.select(roles.names).take(rejected))]] = REASONS.index("wrong_encoding")
@@ -171,6 +175,15 @@ class Cells:
         self._why.append(why[rejected])
         self._n += len(why)
         return {name: column[why == 0] for name, column in part.items()} if len(rejected) else part
+
+    def _places(self, users: IntArray) -> IntArray:
+        """How many rows of the same user stand before each row (n,): one that is rejected leaves a gap."""
+        rows_of = np.bincount(users[users >= 0], minlength=len(self.users.labels))
+        before = np.zeros(len(rows_of), dtype=np.int64)
+        before[: len(self._rows_of)] = self._rows_of
+        self._rows_of = before + rows_of
+        places: IntArray = ranks(users) + np.append(before, 0)[users]
+        return places
 
     def _ill_formed(self, states: IntArray) -> BoolArray:
         """Names (n,), by number, that do not have the required form; a missing one (-1) does not."""
@@ -252,7 +265,7 @@ class Assembler:
         if order is not None:
             found = _in_order(found, order)
         elif found.time is None and found.step is None:
-            found = _with_ranks(found)
+            found = replace(found, step=joined["place"], counted=True)
         return found
 
 
@@ -355,7 +368,8 @@ def load_trajectories(
     the clocks of ``timezone`` ("Europe/Berlin") showed; without either they are rejected.
     ``delimiter`` separates the cells of CSV. ``order_column`` says which row of a user (of a trip) comes first: rows
     are sorted by it and numbered, and the time is read only if ``time_column`` is given. Without times or steps a
-    column ``order`` is one. Without time, step or order every row is a step.
+    column ``order`` is one. Without time, step or order every row of a user is a step; one that is rejected leaves a
+    gap.
     ``state_column`` makes places unnecessary. Rejected: missing_user, time_without_zone, nonexistent_time and
     ambiguous_time (clocks were put forward or back), invalid_time, invalid_step, invalid_order, invalid_place,
     missing_state. ``space``: of whose states the rows are; then only what says where somebody is in it is read (on a
