@@ -283,3 +283,14 @@ def test_ids_that_were_floats_are_whole_numbers_or_refused(kind):
     large = made(kind, frame.assign(user=np.repeat([2.0**53, 8.0, 9.0, 10.0], 6)))
     with pytest.raises(InvalidInput, match=r"^table: got 6 rows that cannot be read"):
         dphmm.release_many(large, *WORLD, bits=dphmm.ReplayBits(1), progress=False)
+
+
+def test_names_in_bytes_and_numbers_that_arrow_lacks_are_no_names():
+    """Printed, bytes would be the user b'a'."""
+    rows = pd.DataFrame({"user": ["a", b"a"], "state": ["x", "y"]})
+    loaded = trajectories_from_table(rows)
+    assert loaded.trajectories.users == ("a",) and loaded.rejected.to_pylist() == [{"row": 2, "reason": "missing_user"}]
+    polars = pytest.importorskip("polars", reason="polars is not installed")
+    large = polars.DataFrame({"user": polars.Series([1], dtype=polars.Int128), "state": ["x"]})
+    with pytest.raises(InvalidInput, match=r"^table: got columns of types Int128, String; expected types that Arrow"):
+        trajectories_from_table(large)

@@ -205,6 +205,8 @@ def _printed(cell: Any) -> str | None:
         if math.isinf(number):
             return "1e999" if number > 0 else "-1e999"
         return str(int(number)) if number.is_integer() and abs(number) < 2**53 else repr(number)
+    if isinstance(cell, bytes):
+        return None
     try:
         return str(cell).encode().decode()
     except Exception:

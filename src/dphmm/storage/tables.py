@@ -340,7 +340,12 @@ def to_arrow(table: Any, columns: Sequence[str] | None = None) -> pa.Table:
         return pa.table({name: _arrow_column(table[name]) for name in kept})
     if kind == "polars":
         chosen = table.select(kept)
-        return without_views(pa.table(chosen.collect() if hasattr(chosen, "collect") else chosen))
+        frame = chosen.collect() if hasattr(chosen, "collect") else chosen
+        try:
+            return without_views(pa.table(frame))
+        except pa.ArrowInvalid:
+            types = ", ".join(dict.fromkeys(str(kind) for kind in frame.schema.values()))
+            raise InvalidInput("table", f"columns of types {types}", "types that Arrow has, such as Int64") from None
     return without_views(_arrow(table).select(kept))
 
 
@@ -498,7 +503,8 @@ def _arrow_column(column: pd.Series[Any]) -> pa.ChunkedArray:
 
     if column.dtype == object:
         # Cell by cell: Arrow would give all of them the type that fits the oddest one.
-        cells = [None if missing else _text(cell) for cell, missing in zip(column, column.isna(), strict=True)]
+        none = [missing or isinstance(cell, bytes) for cell, missing in zip(column, column.isna(), strict=True)]
+        cells = [None if missing else _text(cell) for cell, missing in zip(column, none, strict=True)]
         array = pa.array(cells, pa.string())
     else:
         array = pa.array(column, from_pandas=True)
