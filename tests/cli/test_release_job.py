@@ -131,7 +131,7 @@ def test_the_statement_of_a_stream_names_its_rule(town, tmp_path, run, stream_of
     arguments = [*stream_of(town, tmp_path), "--statement", tmp_path / "s.json", "--answer", rule]
     run(*arguments, input=place("u", "08:00:00"))
     statement = typed(stated(tmp_path / "s.json"), ReleaseStatement)
-    assert statement.answer == rule and f"one step the {rule} in time is answered" in statement.sentence("answer")
+    assert statement.answer == rule and f"one moment the {rule} in time is answered" in statement.sentence("answer")
 
 
 def test_restarted_only_with_resume_and_where_it_was(town, tmp_path, run, stream_of):

@@ -246,6 +246,31 @@ def test_a_release_that_answers_nobody_says_why(folder, plan, run):
     assert int(plan["schedule"]["at"].split(",")[0]) > 1
     firsts = {row.split(",")[0]: row for row in reversed(rows)}
     (folder / "walks.csv").write_text("\n".join([header, *firsts.values()]) + "\n")
-    told = release(run, "--plan", "plan.json")
+    told = release(run, "--plan", "plan.json", code=3)
     assert "no answer was published: no row lies at a step that the schedule asks" in told.stderr
     assert "no answer was published" not in release(run, "--epsilon", 1, out="b.parquet", ledger="b.db").stderr
+
+
+def test_a_release_that_leaves_people_out_exits_3_and_says_how_many(folder, plan, run, one_json):
+    """Of one person the first row alone: the plan asks later."""
+    header, *rows = (folder / "walks.csv").read_text().splitlines()
+    of_others = [row for row in rows if not row.startswith("u1,")]
+    (folder / "walks.csv").write_text("\n".join([header, rows[0], *of_others]) + "\n")
+    assert rows[0].startswith("u1,")
+    told = release(run, "--plan", "plan.json", "--json", code=3)
+    assert one_json(told)["people_without_an_answer"] == 1 and "1 of 3 people have no answer" in told.stderr
+    asked = release(run, "--epsilon", 1, "--json", out="b.parquet", ledger="b.db")
+    assert one_json(asked)["people_without_an_answer"] == 0
+
+
+def test_a_release_without_a_limit_says_so_first(folder, plan, run):
+    """Neither a cap nor a promise: what answers tell adds up, and nobody was told before it was spent."""
+    limits = {"none": (), "epsilon": ("--cap-epsilon", 50), "cost": ("--cap-cost", 500), "path": ("--path-epsilon", 50)}
+    for name, limit in limits.items():
+        options = ("--epsilon", 1, *limit, *(("--steps", 12) if name == "path" else ()))
+        for dry in ((), ("--dry-run",)):
+            told = release(run, *options, *dry, out=f"{name}{len(dry)}.parquet", ledger=f"{name}{len(dry)}.db").stderr
+            assert told.startswith("No limit is set: ") == (name == "none"), (name, dry, told)
+            assert ("No limit is set" in told) == (name == "none")
+    assert "No limit is set" not in release(run, "--plan", "plan.json").stderr
+    assert "No limit" not in release(run, "--epsilon", 1, "-q", out="q.parquet", ledger="q.db").stderr

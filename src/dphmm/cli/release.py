@@ -34,6 +34,7 @@ from dphmm.cli.release_job import (
     note_no_ledger,
     people,
     release_stream,
+    tell_no_limit,
     told_if_interrupted,
 )
 from dphmm.errors import InvalidInput
@@ -155,8 +156,9 @@ def release(**given: Any) -> int:
     Everything is checked first. Each answer is stored in the ledger with its cost before it can be seen; the
     output file and the privacy statement beside it appear at the end. Interrupted, the same command with
     --resume continues, and what was released stays as it was. A place or name that is no state is released
-    like any other row; rows that cannot be read are listed in OUT.rejected.csv for you alone (exit 3). How many
-    rows were in no state, and how often a true state was not in the plan set, is in OUT.owner.json, for you alone.
+    like any other row; rows that cannot be read are listed in OUT.rejected.csv for you alone (exit 3). People whom a
+    schedule leaves without any answer are counted aloud (exit 3). How many rows were in no state, and how often a true
+    state was not in the plan set, is in OUT.owner.json, for you alone.
 
     TRAJ may be - for JSON lines: {"user": "a", "t": "2024-01-01T08:00:00Z", "lat": 1.0, "lon": 2.0} or with
     "state"; answers are JSON lines, each stored before it is printed. With a model that has a time step, a time bin
@@ -201,6 +203,7 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
         batch = job.batch(ledger)
         batch.check_rewritten(given["output"])
         batch.check_choices(rows.users)
+        tell_no_limit(batch.caps, console)
         model_warning(job.model, owners, console, release=True)
         for warning in release_warnings(batch.setting):
             console.warn(warning)
@@ -226,7 +229,7 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
         print_json({**document, "output": given["output"], "owner_counts": str(owner_path(given["output"]))})
     console.say([*told.rows(_NOT_EXPECTED), *_summary(document, statement, given), *both_rows(statement.learning)])
     name_counts(owner_path(given["output"]), given, console)
-    return REJECTED if rejected else 0
+    return REJECTED if rejected or told_unasked is not None else 0
 
 
 def read_rows(job: Job, given: Mapping[str, Any]) -> tuple[LoadedVisits, str]:
@@ -265,6 +268,7 @@ def _document(
         "late": report.late,
         "released": published.rows - published.not_asked,
         "not_asked": published.not_asked,
+        "people_without_an_answer": 0 if published.constants else published.unanswered,
         "stored_before": report.replayed,
         "subjects": published.subjects,
         "skipped_steps": report.skipped_steps,
@@ -425,6 +429,7 @@ def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
     rows = loaded.visits
     owners = people(job, rows, sha256, given, console)
     batch = job.batch(None)
+    tell_no_limit(batch.caps, console)
     rejected = by_reason(loaded.rejected)
     told = release_preview(batch, rows)
     document: dict[str, Any] = {"rows": rows.n_rows + len(loaded.rejected), "rejected": rejected, **told}

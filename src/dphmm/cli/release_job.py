@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dphmm._checks import exact_epsilon, stated_epsilon
+from dphmm.accounting.budget import UNLIMITED, Caps
 from dphmm.accounting.event import learning_event
 from dphmm.accounting.promise import Schedule, SequencePromise
 from dphmm.cli.console import REJECTED, Console, Interrupted, Row, named
@@ -155,6 +156,13 @@ def note_no_ledger(given: Mapping[str, Any], console: Console) -> None:
     if given["resume"] and given["ledger"] is not None and not Path(given["ledger"]).exists():
         name = Path(given["ledger"]).name
         console.note(f"--resume: there is no ledger {name} yet, so nobody is continued: everybody is answered anew")
+
+
+def tell_no_limit(caps: Caps, console: Console) -> None:
+    """Say before all else, and before anybody is asked, that neither a cap nor a promise bounds the answers."""
+    if caps == UNLIMITED:
+        words = "No limit is set: nothing bounds what all answers about one person, in this and later releases, tell"
+        console.say([("", f"{words} together; --path-epsilon E --per 1d does, or --cap-epsilon E")])
 
 
 def check_outputs(given: Mapping[str, Any]) -> None:
@@ -431,6 +439,7 @@ def release_stream(job: Job, given: Mapping[str, Any], console: Console) -> int:
     with open_ledger(given["ledger"], spelling=given["spelling"]) as ledger, ledger.lease(COMMANDS):
         before = ledger.count_releases(given["query"])
         stream = Stream(job.batch(ledger), given["resume"])
+        tell_no_limit(stream.batch.caps, console)
         names = Names(job, given, console)
         subjects = stream.batch.subjects
         console.say(covered_rows(CoveredDistance.of(subjects.policies, job.space), subjects.epsilons[1]))
