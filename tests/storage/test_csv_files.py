@@ -132,3 +132,12 @@ def test_open_quotes_are_those_of_a_loop_over_signs(reader, tmp_path):
             assert found == quote_stays_open(f"1,{text}"), text
             refused += found
     assert refused > 100
+
+
+@pytest.mark.parametrize("end", ["le", "be"])
+def test_utf_16_without_a_mark_is_read_by_the_encoding_that_the_message_names(end, tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_bytes("user,step,state\na,1,x\n".encode(f"utf-16-{end}"))
+    with pytest.raises(InvalidInput, match=r"^encoding: got utf-16, .*; expected utf-16-le or utf-16-be$"):
+        import_trajectories(path, "csv", encoding="utf-16", names="user,step,state", skip_lines=1)
+    assert import_trajectories(path, "csv", encoding=f"utf-16-{end}").trajectories.users == ("a",)

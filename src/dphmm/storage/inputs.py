@@ -252,6 +252,7 @@ class Legible(_Reader):
 
     def __init__(self, inner: IO[bytes], encoding: str = "utf-8") -> None:
         super().__init__(inner)
+        self._encoding = encoding
         self._decoder = codecs.getincrementaldecoder(encoding)(_SUBSTITUTE)
         self._ready = b""
         self._ended = False
@@ -262,7 +263,12 @@ class Legible(_Reader):
         while not self._ready and not self._ended:
             data = self._inner.read(len(view))
             self._ended = not data
-            self._ready = self._decoder.decode(data, final=self._ended).encode()
+            try:
+                self._ready = self._decoder.decode(data, final=self._ended).encode()
+            except UnicodeError:
+                # Of a text as a whole: a cell that is none of the encoding is substituted.
+                came, both = f"{self._encoding}, of a text without a mark of its byte order", ("le", "be")
+                raise InvalidInput("encoding", came, " or ".join(f"{self._encoding}-{end}" for end in both)) from None
         given, self._ready = self._ready[: len(view)], self._ready[len(view) :]
         view[: len(given)] = given
         return len(given)
