@@ -70,8 +70,8 @@ def test_stopped_between_commits_and_resumed(town, tmp_path, run, release_of, ro
     before = stored_answers(tmp_path / "ledger.db")
     assert len(before) == 15
     if code > 0:
-        warned, told = done.stderr.splitlines()
-        assert warned.startswith("note: the model")
+        limit, warned, told = done.stderr.splitlines()
+        assert limit.startswith("No limit is set") and warned.startswith("note: the model")
         assert "--resume" in told
     run(*arguments, code=2)
     assert stored_answers(tmp_path / "ledger.db") == before
