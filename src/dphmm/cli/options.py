@@ -125,7 +125,8 @@ def check_spelling(
     elif 2 * sum(_DRAWN.match(user) is not None for user in users) > len(users):
         came = f"nothing, and most names look drawn, as {quoted(users[0])}"
     if came is not None:
-        raise InvalidInput("--spelling", came, "same, where they are one person each, or exact, where they are several")
+        expected = "same, where they are one person each, or exact, where they are several (in a pipeline: of [data])"
+        raise InvalidInput("--spelling", came, expected)
 
 
 def made_table(command: F) -> F:
