@@ -450,3 +450,79 @@ def test_the_ledger_of_a_release_table_has_the_moments_of_its_rows():
         assert again.moments_of(["ann"])[0].tolist() == ledger.moments_of(["ann"])[0].tolist(), deliveries
         for key in ledger.sessions():
             assert [e[:5] for e in again.entries(*key)] == [e[:5] for e in ledger.entries(*key)]
+
+
+@pytest.mark.parametrize("clock", ["times", "order"])
+@pytest.mark.parametrize("resume", [True, False])
+def test_rows_are_numbered_where_nobody_can_add_a_moment(clock, resume, monkeypatch):
+    """Another run stores a moment between the check of a table and its transaction: no answer moves to another one."""
+    ledger = MemoryLedger()
+    if resume:
+        list(batch(ledger, clock, 1).run(rows_of([1], 0, clock)))
+    slow = batch(ledger, clock, 2)
+    checked = slow._checked
+
+    def overtaken(*given):
+        found = checked(*given)
+        list(batch(ledger, clock, 3).run(rows_of([2], 1, clock), resume=True))
+        return found
+
+    monkeypatch.setattr(slow, "_checked", overtaken)
+    told = [r for chunk in slow.run(rows_of([1, 3], 2, clock), resume=resume) for r in chunk]
+    entries = {entry.t: entry.z for entry in ledger.entries("ann", "state")}
+    moments = (ledger.moments_of(["ann"])[0] // (10 if clock == "order" else 1)).tolist()
+    assert len(moments) == len(entries) == (3 if resume else 2)
+    for released in told:
+        assert entries[released.release.t] == tuple(released.release.z.tolist())
+    asked = {moment_of(ledger, clock, released) for released in told}
+    # Without an answer of its own the first row is late.
+    assert asked == ({1, 3} if resume else {3})
+
+
+@pytest.mark.parametrize("origin", ["", "5", ROWS])
+def test_a_moment_is_refused_where_steps_are_numbers(origin):
+    """Else a caller who names it would have another answer each time."""
+    session = dphmm.ReleaseSession(PLAIN, POLICY, PAGES, CLEAR, origin=origin, bits=dphmm.ReplayBits(1))
+    with pytest.raises(InvalidInput, match="moment: got 10; expected none"):
+        session.release(3, moment=10)
+    assert session.t == 1
+
+
+@pytest.mark.parametrize("moment", [1.5, "5", True, 2**63, NO_MOMENT])
+def test_a_moment_is_a_whole_number(moment):
+    session = dphmm.ReleaseSession(PLAIN, POLICY, PAGES, CLEAR, origin=TIMES, bits=dphmm.ReplayBits(1))
+    with pytest.raises(InvalidInput, match=r"moment: got .*; expected a whole number of 64 bits"):
+        session.release(3, moment=moment)
+
+
+def test_a_stored_step_is_given_for_its_own_moment_alone():
+    session = dphmm.ReleaseSession(PLAIN, POLICY, PAGES, CLEAR, origin=TIMES, bits=dphmm.ReplayBits(1))
+    first = session.release(3, moment=10)
+    session.release(4, moment=20)
+    assert session.release(5, t=1, moment=10) == first
+    with pytest.raises(InvalidInput, match="moment: got another one for step 1"):
+        session.release(5, t=1, moment=20)
+
+
+@pytest.mark.parametrize("origin", [TIMES, ORDER, ROWS])
+def test_days_are_of_time_bins_alone(origin):
+    """Ranks are no bins: a day of them would hold as many answers as there are rows."""
+    promise = dphmm.SequencePromise(2 * CLEAR, per="1d")
+    session = dphmm.ReleaseSession(
+        TIMED, POLICY, PAGES, CLEAR, origin=origin, promise=promise, bits=dphmm.ReplayBits(1)
+    )
+    with pytest.raises(InvalidInput, match="origin: got "):
+        session.release(3, moment=None if origin == ROWS else 10)
+
+
+@pytest.mark.parametrize("clock", ["times", "order", "rows", "numbers"])
+def test_what_is_chosen_for_a_step_is_of_the_step_that_is_published(clock):
+    """Where the table has no numbers, those of the released rows; rows that are all late choose nothing."""
+    ledger = MemoryLedger()
+    first = 41 if clock == "numbers" else 1
+    made = batch(ledger, clock, 1, step_choices={first: {"epsilon": CLEAR * 2}, first + 2: {"epsilon": CLEAR // 2}})
+    table = rows_of([1, 2, 3], 0, clock)
+    told = [r for chunk in made.run(table) for r in chunk]
+    assert [float(r.release.epsilon) for r in told] == [CLEAR * 2, CLEAR, CLEAR // 2]
+    again = batch(ledger, clock, 2, step_choices={first: {"epsilon": CLEAR * 2}, first + 2: {"epsilon": CLEAR // 2}})
+    assert [r.release.t for chunk in again.run(table, resume=True) for r in chunk] == [1, 2, 3]

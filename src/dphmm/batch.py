@@ -224,11 +224,25 @@ class Batch:
             setting = self.subjects.of(subjects[0].name)
             engine = self._engine(setting)
             begins = np.array([_number(subject.origin) for subject in subjects])[mine - mine[0]]
-            t = self._steps(visits, row, mine, begins)
-            # Late rows are never asked.
-            here = np.flatnonzero(t > 0)
-            self.report.late += len(t) - len(here)
-            t, mine, begins = t[here], mine[here], begins[here]
+            with self.ledger.transaction([subject.name for subject in subjects]) as transaction:
+                # Rows are numbered where nobody else can add a moment before them.
+                t = self._steps(visits, row, mine, begins)
+                # Late rows are never asked.
+                here = np.flatnonzero(t > 0)
+                late, t, mine, begins = len(t) - len(here), t[here], mine[here], begins[here]
+                asked = np.ones(len(t), dtype=np.bool_)
+                if self.setting.schedule is not None:
+                    # Rows are by subject.
+                    parts = zip(subjects, np.split(t, np.searchsorted(mine, numbers[1:])), strict=True)
+                    asked = np.concatenate([self._may_ask(subject, some) for subject, some in parts])
+                chosen = self.subjects.chosen
+                choices = [chosen.get(step) for step in (t + begins - 1).tolist()] if chosen else None
+                moment = visits.time[first:end][here] if has_moments(visits.clock) and visits.time is not None else None
+                rows = Rows(mine - numbers[0], t, asked, choices, moment)
+                stored = engine.release(transaction, subjects, rows, visits.states(first, end)[here])
+                if visits.clock == ROWS:
+                    self._keep_prefixes([visits[number] for number in numbers], subjects, visits)
+            self.report.late += late
             # A user whose first row is not step 1 has steps of an earlier run.
             first_here = np.flatnonzero(np.diff(mine, prepend=-1))
             self._continues |= any(
@@ -236,19 +250,6 @@ class Batch:
                 for step, number in zip(t[first_here], mine[first_here].tolist(), strict=True)
                 if number not in before
             )
-            asked = np.ones(len(t), dtype=np.bool_)
-            if self.setting.schedule is not None:
-                # Rows are by subject.
-                parts = zip(subjects, np.split(t, np.searchsorted(mine, numbers[1:])), strict=True)
-                asked = np.concatenate([self._may_ask(subject, some) for subject, some in parts])
-            chosen = self.subjects.chosen
-            choices = [chosen.get(step) for step in (t + begins - 1).tolist()] if chosen else None
-            moment = visits.time[first:end][here] if has_moments(visits.clock) and visits.time is not None else None
-            rows = Rows(mine - numbers[0], t, asked, choices, moment)
-            with self.ledger.transaction([subject.name for subject in subjects]) as transaction:
-                stored = engine.release(transaction, subjects, rows, visits.states(first, end)[here])
-                if visits.clock == ROWS:
-                    self._keep_prefixes([visits[number] for number in numbers], subjects, visits)
             answered = engine.show(stored)
             users = [visits.users[number] for number in mine[answered.row].tolist()]
             published = self._published(answered, users, t, None if times is None else times[row][here])
@@ -424,7 +425,8 @@ class Batch:
         mine, begins (n,) : the number of its user, and the number that is the user's step 1 where steps are numbers.
         """
         if not has_moments(visits.clock):
-            t: IntArray = np.maximum(visits.steps[rows] - begins + 1, 0)
+            # Ranks are counted from 0.
+            t: IntArray = np.maximum(visits.steps[rows] + (visits.clock == ROWS) - begins + 1, 0)
             return t
         assert visits.time is not None
         moments, people = visits.time[rows.start : rows.stop], range(int(mine[0]), int(mine[-1]) + 1)

@@ -98,7 +98,7 @@ def test_an_attack_finds_the_true_row_of_each_time(released):
     file = ReleasedFile.read(path, PAGES)
     assert truth_of(file, rows([1, 3, 5, 7]), MODEL, PAGES).states.tolist() == [1, 5, 7]
     with open_ledger(ledger, read_only=True) as opened:
-        assert begins_of(opened, "state", file) == {"ann": "0@times"}
+        assert begins_of(opened, "state", file) == {"ann": "1@times"}
     with pytest.raises(InvalidInput, match="no row for 1 of 3 released rows"):
         truth_of(file, rows([1, 3, 5]), MODEL, PAGES)
 

@@ -220,3 +220,15 @@ def test_a_step_beyond_the_largest_is_nobodys_neighbour(tmp_path, kind):
         assert file.trajectories.step.tolist() == memory.trajectories.step.tolist()
         read.append((file.trajectories.step.tolist(), file.rejected.to_pylist()))
     assert read == [([MOST - 1, MOST, 1], []), ([MOST - 1, 1], [{"row": 2, "reason": "invalid_step"}])]
+
+
+@settings(max_examples=200)
+@given(st.floats(1.6e9, 1.8e9))
+def test_a_unix_time_is_one_moment_as_a_float_and_as_the_text_that_a_table_prints(seconds):
+    """Parquet has the float and CSV its digits: a row that is delivered in both has one time."""
+    told = []
+    for column in (pa.array([seconds]), pa.array([repr(seconds)])):
+        micros, marks = Times("t", format="auto").add(pa.chunked_array([column]))
+        assert not any(mark.any() for mark in marks.values())
+        told.append(int(micros[0]))
+    assert told[0] == told[1]

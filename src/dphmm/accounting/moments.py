@@ -2,8 +2,8 @@
 
 A history says what its steps go by in the option ``origin`` of its header. Where steps are numbers (of time bins, of a
 column, of a caller) it is the number of step 1, and the moment of step t is that number + t - 1. Where steps are ranks
-it is a clock: ``0@times`` (microseconds since 1970 UTC) or ``0@order`` (cells of an order column). Then the ledger
-keeps the moment of every step, once for all queries of a person. ``0@rows`` are rows without any mark: a ledger keeps a
+it is a clock: ``1@times`` (microseconds since 1970 UTC) or ``1@order`` (cells of an order column). Then the ledger
+keeps the moment of every step, once for all queries of a person. ``1@rows`` are rows without any mark: a ledger keeps a
 keyed digest of those that it has.
 
 Moments are public. No true state is among them.
@@ -24,7 +24,7 @@ from dphmm.errors import InvalidInput
 from dphmm.types import BoolArray, IntArray
 
 #: The clocks whose moments a ledger keeps, and rows that have none.
-TIMES, ORDER, ROWS = "0@times", "0@order", "0@rows"
+TIMES, ORDER, ROWS = "1@times", "1@order", "1@rows"
 #: No moment: a skip over steps whose moments are known, or are numbers.
 NO_MOMENT = -(2**63)
 #: No moments, of a person who is new.
@@ -40,7 +40,7 @@ def has_moments(origin: str | None) -> bool:
 def first_number(origin: str) -> int | None:
     """The number of step 1 of a history; None where its ``origin`` does not tell.
 
-    >>> first_number("360402"), first_number("0@times"), first_number("")
+    >>> first_number("360402"), first_number("1@times"), first_number("")
     (360402, 0, None)
     """
     match = _NUMBER.fullmatch(origin)

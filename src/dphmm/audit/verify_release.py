@@ -2526,7 +2526,7 @@ class Checker:
         moments_of = {self.person(user): moments for user, moments in self._stored.moments.items()}
         for user, rows in file.users.items():
             session = self.kept.get(self.person(user))
-            if session is None or session.options.get("origin") != "0@times":
+            if session is None or session.options.get("origin") != "1@times":
                 continue
             moments = moments_of.get(self.person(user), [])
             seen += 1

@@ -167,7 +167,7 @@ def promise_of(promise: SequencePromise, setting: Setting, origin: str) -> Seque
     if not isinstance(promise.per, str):
         return promise
     number = first_number(origin)
-    if number is None:
+    if number is None or "@" in origin:
         expected = "the number of step 1's time bin since 1970: blocks of a time begin by the clock"
         raise InvalidInput("origin", origin or "nothing", expected)
     return promise.in_steps(setting.model.step, number)

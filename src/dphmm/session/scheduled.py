@@ -42,7 +42,7 @@ class Scheduled:
         numbers = self.schedule.numbers(layout.t)
         apart = _joint(subjects, layout)
         if layout.choices is not None:
-            apart |= np.array([choice is not None for choice in layout.choices])[layout.row]
+            apart |= np.array([choice is not None for choice in layout.choices], dtype=np.bool_)[layout.row]
         for place in np.flatnonzero(~layout.skips & apart).tolist():
             subject, t = subjects[layout.owner[place]], int(layout.t[place])
             choice, partners = layout.choice(layout.row.item(place)), NO_PARTNERS

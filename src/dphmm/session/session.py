@@ -14,6 +14,7 @@ import numpy as np
 
 from dphmm._checks import exact_epsilon, one_of, written_fraction
 from dphmm.accounting.ledger import Caps, Entry, Ledger, SequencePromise, SessionHeader, Spent
+from dphmm.accounting.moments import NO_MOMENT, has_moments
 from dphmm.accounting.promise import Schedule
 from dphmm.accounting.records import in_short
 from dphmm.errors import InvalidInput
@@ -297,6 +298,8 @@ class ReleaseSession:
         if epsilon is not None or policy is not None or partners is not None or protection is not None:
             choice = self._setting.choice(epsilon, policy, partners, protection)
         with self._turn:
+            if moment is not None:
+                self._check_moment(moment, t)
             if t is not None and t != self._t:
                 return self._stored(t, epsilon, policy)
             states = np.array([self._state_number(state)])
@@ -313,6 +316,17 @@ class ReleaseSession:
             if not answered.fresh.item(0):
                 self._check_stored(release, epsilon, policy)
             return release
+
+    def _check_moment(self, moment: int, t: int | None) -> None:
+        """Raises InvalidInput for a moment that cannot be, or is not that of a stored step ``t``."""
+        if not has_moments(self.origin):
+            raise InvalidInput("moment", str(moment), f"none: steps of the origin {self.origin!r} go by their numbers")
+        if isinstance(moment, bool) or not isinstance(moment, (int, np.integer)) or not NO_MOMENT < moment < 2**63:
+            raise InvalidInput("moment", str(moment), "a whole number of 64 bits")
+        if t is not None and 1 <= t < self._t:
+            stored = self._ledger.moments_of([self._subject.name])[0][t - 1]
+            if stored != moment:
+                raise InvalidInput("moment", f"another one for step {t}", "the one that it stands for in the ledger")
 
     def skip(self, steps: int = 1) -> None:
         """Let steps pass without publishing: recorded, because the support moves."""

@@ -167,6 +167,7 @@ class BucketJob:
         """Draw the answers and write them. Whatever was drawn is in the file, also where later rows are refused."""
         query, ledger = batch.setting.query, batch.ledger
         last = {user: ledger.entries(user, query)[-1].through for user, own in ledger.sessions() if own == query}
+        promised = {user for user, _ in ledger.sessions() if ledger.caps(user).promise is not None}
         parts, refused = list[Releases](), None
         try:
             for part in batch.run(visits, resume=self.resume):
@@ -180,7 +181,7 @@ class BucketJob:
         if fresh is not None and len(fresh):
             published = released_table(fresh, batch.setting.space)
             path = Path(self.table) / "data" / entry_name(self.job, bucket)
-            file = write_rows(with_ledger(published, fresh, ledger, query, last), path)
+            file = write_rows(with_ledger(published, fresh, ledger, query, last, promised), path)
         counted = Published(() if fresh is None else fresh).counted()
         return Outcome(bucket, tag, file, _counts(batch.report), counted, refused)
 

@@ -339,6 +339,12 @@ class Times:
         import pyarrow.compute as pc
 
         missing = np.asarray(text.is_null().to_numpy()).astype(np.bool_)
+        long = matches(text, r"\.[0-9]{7,}$")
+        if long.any():
+            # Rounded as a column of floats is: one row in two files is of one moment.
+            floats = pc.round(pc.if_else(pa.array(long), text, None).cast(pa.float64()), 6)
+            rounded = floats.cast(pa.decimal128(38, 6), safe=False).cast(pa.string())
+            text = pc.if_else(pa.array(long), rounded, text)
         parts = pc.struct_field(
             pc.extract_regex(text, r"^(?P<sign>[+-]?)(?P<whole>[0-9]+)(?:\.(?P<part>[0-9]*))?$"), [1]
         )

@@ -59,11 +59,18 @@ def ledger_columns(axes: int) -> list[str]:
     return [f"{PREFIX}{name}" for name in (*(f"z_{axis}" for axis in range(axes)), "terms", "plan", "session", "caps")]
 
 
-def with_ledger(published: pa.Table, rows: Releases, ledger: Ledger, query: str, known: Iterable[str]) -> pa.Table:
+def with_ledger(
+    published: pa.Table,
+    rows: Releases,
+    ledger: Ledger,
+    query: str,
+    known: Iterable[str],
+    promised: Collection[str] = (),
+) -> pa.Table:
     """The published rows (n,) with the columns of the ledger beside them.
 
-    ``rows`` are those of ``published``, in order of user and step; ``ledger`` has stored them, and ``known`` are the
-    users whose sessions of this query earlier files have.
+    ``rows`` are those of ``published``, in order of user and step; ``ledger`` has stored them. Earlier files have the
+    sessions of this query of the ``known`` users, and promises of those ``promised``.
     """
     import pyarrow as pa
 
@@ -90,7 +97,8 @@ def with_ledger(published: pa.Table, rows: Releases, ledger: Ledger, query: str,
             caps[first] = kept.written()
         if kept.by_local_days:
             begins = int(header.options["origin"]) + int(rows.t[first]) - 1
-            blocks = [bounds for bounds in ledger.blocks(user) if bounds[1] > begins]
+            # Blocks of answers before a promise are in no earlier file.
+            blocks = [bounds for bounds in ledger.blocks(user) if bounds[1] > begins or user not in promised]
             caps[first] = json.dumps({**json.loads(caps[first]), "blocks": blocks}, sort_keys=True)
     columns |= {
         name: pa.array(own, pa.string()) for name, own in (("plan", plans), ("session", sessions), ("caps", caps))
