@@ -86,8 +86,8 @@ def striking_at_statement(number: int, start: str) -> Iterator[None]:
         if statement.startswith(start) and next(seen) == number:
             fail("SIGKILL")
 
-    def begin(self: Any, connection: Any, path: Any) -> None:
-        truly(self, connection, path)
+    def begin(self: Any, connection: Any, *more: Any) -> None:
+        truly(self, connection, *more)
         connection.set_trace_callback(watch)
 
     with pytest.MonkeyPatch.context() as patch:

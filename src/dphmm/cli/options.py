@@ -20,7 +20,7 @@ from dphmm.statement.parts import member
 from dphmm.states.maps import parse_duration, parse_length, parse_speed
 from dphmm.storage.geo_files import read_zones
 from dphmm.storage.inputs import checked_output
-from dphmm.storage.ledger import open_ledger
+from dphmm.storage.ledger import stored_spelling
 
 if TYPE_CHECKING:
     from dphmm.markov.model import MarkovModel
@@ -94,10 +94,8 @@ def spelling(command: F) -> F:
 def spelling_of(given: Mapping[str, Any]) -> str:
     """The rule that was given, else that of the ledger that is named, else "same"."""
     path = given.get("ledger")
-    if given["spelling"] is not None or path is None or not Path(path).is_file():
-        return str(given["spelling"] or "same")
-    with open_ledger(path, read_only=True) as ledger:
-        return ledger.spelling
+    kept = None if given["spelling"] is not None or path is None else stored_spelling(path)
+    return str(given["spelling"] or kept or "same")
 
 
 #: Of so many names one may be another spelling before anybody is asked which of them are one person.
@@ -115,7 +113,7 @@ def check_spelling(
 
     Raises InvalidInput without --spelling where more than one name in 1,000 is another spelling, or most look drawn.
     """
-    if chosen is not None or ledger is None or Path(ledger).exists():
+    if chosen is not None or ledger is None or stored_spelling(ledger) is not None:
         return
     came = None
     if len(alike) * _ALIKE > len(users):

@@ -32,7 +32,14 @@ pytestmark = pytest.mark.replayed_words
 
 NAMES = StateSpace.categories(["a", "b"])
 GRID = Grid.from_bounds(10.0, 50.0, 10.029, 50.009, cell=1000.0)
-GIVEN: dict[str, Any] = {"step": None, "gap": None, "max_speed": None, "state_column": None, "max_length": 100}
+GIVEN: dict[str, Any] = {
+    "step": None,
+    "gap": None,
+    "max_speed": None,
+    "state_column": None,
+    "max_length": 100,
+    "spelling": None,
+}
 CAPS = [Caps(2), Caps(3), Caps(2, 2), Caps(3, 2)]
 
 

@@ -4,6 +4,6 @@
 """
 
 from dphmm.storage.ledger.connection import COMMANDS
-from dphmm.storage.ledger.sqlite import SqliteLedger, open_ledger
+from dphmm.storage.ledger.sqlite import SqliteLedger, open_ledger, stored_spelling
 
-__all__ = ["COMMANDS", "SqliteLedger", "open_ledger"]
+__all__ = ["COMMANDS", "SqliteLedger", "open_ledger", "stored_spelling"]

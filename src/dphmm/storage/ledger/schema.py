@@ -442,13 +442,18 @@ stored_publication AS (
 
 def prepare(connection: sqlite3.Connection, path: Path, spelling: str = "same") -> None:
     """Make the tables in an empty file; any other must be a ledger of this format."""
-    if not _objects(connection):
+    if is_empty(connection):
         connection.execute("BEGIN IMMEDIATE")
         # Another process may have made them while this one waited.
-        if not _objects(connection):
+        if is_empty(connection):
             create(connection, spelling)
         connection.execute("COMMIT")
     check_tables(connection, path)
+
+
+def is_empty(connection: sqlite3.Connection) -> bool:
+    """Whether a file has no tables yet."""
+    return not _objects(connection)
 
 
 def create(connection: sqlite3.Connection, spelling: str = "same") -> None:

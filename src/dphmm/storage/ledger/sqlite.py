@@ -9,7 +9,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeVar
@@ -47,6 +47,7 @@ from dphmm.storage.ledger.schema import (
     entry_from,
     fact_from,
     hash_stored,
+    is_empty,
     moments_from,
     options_from,
     plan_from,
@@ -108,6 +109,24 @@ def open_ledger(
     newer format, and for another rule of spelling than it has.
     """
     return SqliteLedger(ledger_path(path, read_only), timeout, read_only, spelling)
+
+
+def stored_spelling(path: str | os.PathLike[str]) -> str | None:
+    """The rule of spelling of a ledger file; None where there is none yet, as after an interrupt while it was made.
+
+    Raises InvalidInput as `open_ledger`.
+    """
+    file = Path(path)
+    if not file.is_file():
+        return None
+    try:
+        with closing(connect_reading(file, 30.0)) as connection:
+            if is_empty(connection):
+                return None
+    except sqlite3.Error as error:
+        raise explained(error, file) from error
+    with open_ledger(path, read_only=True) as ledger:
+        return ledger.spelling
 
 
 class SqliteLedger:
