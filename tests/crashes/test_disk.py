@@ -33,7 +33,7 @@ traced = pytest.mark.skipif(not AVAILABLE, reason="system calls are traced on Li
 
 
 @linux
-@pytest.mark.parametrize("limit", [{"pages": 21}, {"file_size": 97_000}, {"file_size": 127_000}])
+@pytest.mark.parametrize("limit", [{"pages": 23}, {"file_size": 97_000}, {"file_size": 127_000}])
 def test_a_full_disk_stops_a_session_and_lets_nothing_out(arena, folder, limit):
     _, reference = learn(arena, LONG)
     ended = arena.run("session", folder=folder, limits=limit, tries=3, **LONG.args)
