@@ -281,7 +281,7 @@ def test_a_file_or_folder_that_cannot_be_written() -> None:
     code = """
 import os, pathlib, tempfile
 from dphmm.errors import InvalidInput
-from dphmm.storage.ledger import open_ledger
+from dphmm.storage.ledger import open_ledger, stored_spelling
 with tempfile.TemporaryDirectory() as name:
     folder = pathlib.Path(name)
     open_ledger(folder / "ledger.db").close()
@@ -483,3 +483,19 @@ def test_an_interrupt_before_a_transaction_could_end_is_not_hidden(path: Path) -
     assert not path.with_name(f"{path.name}-wal").exists()
     with open_ledger(path) as again:
         assert again.sessions() == [("ann", "state")]
+
+
+def test_a_file_without_tables_has_no_rule_of_spelling_yet(tmp_path, monkeypatch):
+    """A program that was killed while it made the ledger left nothing, however the file is named."""
+    monkeypatch.chdir(tmp_path)
+    assert stored_spelling("ledger.db") is None
+    (tmp_path / "ledger.db").touch()
+    assert stored_spelling("ledger.db") is stored_spelling(tmp_path / "ledger.db") is None
+    with open_ledger("ledger.db", spelling="exact"):
+        pass
+    assert stored_spelling("ledger.db") == "exact"
+    (tmp_path / "other.db").write_bytes(
+        b"no database at all, but as long as a header of one would be, and more than it"
+    )
+    with pytest.raises(InvalidInput):
+        stored_spelling("other.db")

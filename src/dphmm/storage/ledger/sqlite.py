@@ -116,7 +116,7 @@ def stored_spelling(path: str | os.PathLike[str]) -> str | None:
 
     Raises InvalidInput as `open_ledger`.
     """
-    file = Path(path)
+    file = Path(path).absolute()
     if not file.is_file():
         return None
     try:
