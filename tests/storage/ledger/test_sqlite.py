@@ -19,7 +19,7 @@ import pytest
 
 from dphmm.accounting import Caps, PlanRecord, Requests, SessionHeader
 from dphmm.errors import DphmmError, InvalidInput, LedgerBusy
-from dphmm.storage.ledger import SqliteLedger, open_ledger, schema
+from dphmm.storage.ledger import SqliteLedger, open_ledger, schema, stored_spelling
 from dphmm.storage.ledger import transaction as transaction_module
 from dphmm.storage.ledger.connection import use_wal
 from dphmm.types import IntArray
