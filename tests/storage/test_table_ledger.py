@@ -284,3 +284,19 @@ class TestOpenedToRead:
         with pytest.raises(InvalidInput, match=r"^ledger: got .*; expected a"), opened_to_read(tmp_path / name):
             pass
         assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_promise_that_is_given_late_has_the_blocks_of_answers_before_it(tmp_path):
+    """They are in no earlier file; made again from a newer zone table, a day could have another promise's worth."""
+    whole, ledger = rows(3, ["ann"], 1, 12, step=4 * 3600), MemoryLedger()
+    first = whole.take(np.flatnonzero(whole.step < whole.step[4]))
+    with town_with_the_clocks_of(tmp_path, "Europe/Berlin") as town:
+        without = batch(ledger, 1, step=4 * 3600)
+        parts = [file_of(without, released(without, first), {})]
+        last = {"ann": ledger.entries("ann", "state")[-1].through}
+        late = batch(ledger, 2, step=4 * 3600, promise=dphmm.SequencePromise(40, per="1d", zone=town))
+        parts.append(file_of(late, released(late, whole, resume=True), last))
+        blocks = ledger.blocks("ann")
+        assert blocks[0][1] <= int(ledger.header("ann", "state").options["origin"]) + last["ann"]
+    with town_with_the_clocks_of(tmp_path, "Asia/Tokyo"):
+        assert ledger_of(parts, ["ann"]).blocks("ann") == blocks
