@@ -462,7 +462,7 @@ FAULTS = [
             SetAside({2: "missing_user"}, kept=2),
             PLACES, f'"a ""b"", c"{GOOD_ROW[1:]}', f'"x\ny"{GOOD_ROW[1:]}', GOOD_ROW,
         ),
-        command(imported(PLACES, f'"open{GOOD_ROW[1:]}', STATE), refused("line 2", "1 fields", "4, as in the header")),
+        command(imported(PLACES, f'"open{GOOD_ROW[1:]}', STATE), refused("line 2", "a quote that is never closed")),
     ),
     fault(
         96, "names that a spreadsheet would run, and negative numbers",

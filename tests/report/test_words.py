@@ -438,7 +438,7 @@ def short(noon, tmp_path_factory):
         shutil.copy(noon / name, folder / name)
     rows = (noon / "walks.csv").read_text().splitlines()
     (folder / "walks.csv").write_text("\n".join([*rows, rows[1].replace("u0", "late", 1)]) + "\n")
-    return released(folder, "--plan", folder / "plan.json", epsilon=None)
+    return released(folder, "--plan", folder / "plan.json", epsilon=None, code=3)
 
 
 def test_one_short_record_takes_from_nobody_what_is_found_of_who_stays(noon, short):

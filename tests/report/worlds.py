@@ -34,15 +34,23 @@ def fitted(folder: Path, users: Iterable[str], fit: tuple[object, ...] = FIT, st
 
 
 def released(
-    folder: Path, *options: object, rows: str = "walks.csv", epsilon: int | None = 1, smoothed: bool = True
+    folder: Path,
+    *options: object,
+    rows: str = "walks.csv",
+    epsilon: int | None = 1,
+    smoothed: bool = True,
+    code: int = 0,
 ) -> Path:
-    """Release a folder's rows under its model and policy, with the same noise every time; the folder."""
+    """Release a folder's rows under its model and policy, with the same noise every time; the folder.
+
+    ``code``: 3 where the schedule leaves somebody without an answer.
+    """
     bits = keyed_system_bits(11)
     with patch("dphmm.samplers.entropy._process_bits", lambda: bits):
         run(
             "release", folder / rows, "--model", folder / "model.npz", "--policy", folder / "policy.json",
             "-o", folder / "released.parquet", "--ledger", folder / "ledger.db",
-            *(() if epsilon is None else ("--epsilon", epsilon)), *options,
+            *(() if epsilon is None else ("--epsilon", epsilon)), *options, code=code,
         )  # fmt: skip
     if smoothed:
         run(

@@ -41,7 +41,7 @@ def first_number(origin: str) -> int | None:
     """The number of step 1 of a history; None where its ``origin`` does not tell.
 
     >>> first_number("360402"), first_number("1@times"), first_number("")
-    (360402, 0, None)
+    (360402, 1, None)
     """
     match = _NUMBER.fullmatch(origin)
     return None if match is None else int(match[1])
