@@ -13,6 +13,7 @@ from functools import partial
 
 import pytest
 
+from cli.test_pipeline import PIPELINE
 from commands import walk_rows, write_rows
 from dphmm.accounting.person import person_key
 from dphmm.cli.options import check_spelling
@@ -112,24 +113,6 @@ def test_fits_and_queries_never_ask(tmp_path, run):
         other = "same" if rule else "exact"
         more = ("-o", tmp_path / "other.csv", "--ledger", ledger, "--id", "two", "--spelling", other)
         assert f"spelling: got {other}; expected " in run(*asked, *more, code=2).stderr
-
-
-PIPELINE = """
-[data]
-file = "walks.csv"
-
-[model]
-bbox = "10.0,50.0,10.056,50.036"
-cell = "1km"
-step = "5min"
-max-speed = "20km/h"
-
-[policy]
-radius = "1.5km"
-
-[release]
-epsilon = 0.5
-"""
 
 
 class TestAPipeline:

@@ -185,7 +185,7 @@ def schedule_of(
     if schedule is None or not isinstance(schedule.promise.per, str):
         return schedule
     promise_of(schedule.promise, setting, origin)
-    placed = schedule.in_steps(setting.model.step, int(origin.partition("@")[0]))
+    placed = schedule.in_steps(setting.model.step, int(origin))
     if ledger is None or placed.promise.local is None:
         return placed
     return placed.beside(ledger.blocks(subject))
