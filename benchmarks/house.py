@@ -33,7 +33,7 @@ ROOT = Path(__file__).parents[1]
 LIMITS: dict[str, float] = {
     "code lines": 58_450,
     "code lines of tests": 72_300,
-    "words of docs": 126_200,
+    "words of docs": 126_400,
     "circles of imports": 0,
     "circles with types": 0,
     "imports by computed names": 0,

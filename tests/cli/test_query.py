@@ -97,31 +97,35 @@ def statement():
 
 def test_a_histogram_counts_the_records_of_public_states(ask, noiseless):
     ask(HISTOGRAM, "--quiet")
-    assert table()[["state", "count"]].values.tolist() == [["home", 3], ["work", 2], ["gym", 1]]
+    assert table()[["state", "count"]].values.tolist() == [["home", 3], ["work", 2], ["gym", 1], ["other", 0]]
 
 
 @pytest.mark.parametrize("kind", ["histogram", "flows"])
-def test_what_other_names_count_as_is_told_of_public_options_alone(ask, kind):
-    """Without a state other all other pages counted as the first: 6,453 for 874, and nothing said so."""
-    line = HISTOGRAM.replace("histogram", kind)
+def test_names_that_are_no_state_count_in_a_cell_of_their_own(ask, noiseless, kind):
+    """They counted as the first state: 6,453 for 874. The cell is named by public options alone."""
+    line, count = HISTOGRAM.replace("histogram", kind), "count" if kind == "histogram" else "trips"
     hidden = () if kind == "histogram" else ("--dependence", "group:2")
-    assert "other names     count as home: no state is called other" in ask(line, *hidden).stderr
-    assert statement()["domain"]["in_no_state"] == "home"
-    said = ask(line.replace("gym", "other"), "--force", *hidden).stderr
-    assert "other names" not in said and statement()["domain"]["in_no_state"] == "other"
+    for states, cell in (("hoem,work", "other"), ("hoem,other", "(other)"), ("(other),other", "((other))")):
+        said = ask(line.replace("home,work,gym", states), "--force", *hidden).stderr
+        assert f"other names, and places that cannot be read, are in {cell}" in said
+        assert statement()["domain"]["in_no_state"] == cell
+        found = table().set_index([name for name in table() if name in ("state", "origin", "destination")])["count"]
+        of_work = 2 if "work" in states else 0
+        expected = {"count": {cell: 6 - of_work}, "trips": {(cell, cell): 3 - of_work}}[count]
+        assert {name: found[name] for name in expected} == expected and found.iloc[0] == 0
 
 
 def test_windows_are_of_public_steps_from_a_public_start(ask, noiseless):
     said = ask(HISTOGRAM, "--times", "4", "--from", "3", "--windows", "2")
-    assert table()["count"].tolist() == [1, 1, 1, 0, 1, 0]
-    assert table()["first"].tolist() == [0, 0, 0, 2, 2, 2]
+    assert table()["count"].tolist() == [1, 1, 1, 0, 0, 1, 0, 0]
+    assert table()["first"].tolist() == [0, 0, 0, 0, 2, 2, 2, 2]
     assert "2 rows" not in said.stderr
     assert listed() == [(5, "outside_the_public_steps"), (6, "outside_the_public_steps")]
 
 
 def test_without_a_start_steps_count_from_each_users_first_row(ask, noiseless):
     ask(HISTOGRAM, "--times", "4", "--windows", "0:1,1:4,0:4")
-    assert table()["count"].tolist() == [2, 0, 1, 1, 2, 0, 3, 2, 1]
+    assert table()["count"].tolist() == [2, 0, 1, 0, 1, 2, 0, 0, 3, 2, 1, 0]
     # A step is in two windows, and a record leaves one cell of each and enters another.
     assert noiseless == [Fraction(4)]
 
@@ -134,8 +138,8 @@ def test_places_count_in_the_cell_they_are_in_by_time_bins(town, tmp_path, run, 
     space = dphmm.load_model(town / "model.npz").space
     states = space.locate(rows["lat"], rows["lon"])
     found = pd.read_parquet(out)
-    assert found["count"].tolist() == np.bincount(states, minlength=space.n_states).tolist()
-    assert found["state"].tolist() == list(space.names)
+    assert found["count"].tolist() == np.bincount(states, minlength=space.n_states + 1).tolist()
+    assert found["state"].tolist() == [*space.names, "other"]
 
 
 @pytest.mark.parametrize(

@@ -322,9 +322,9 @@ class TestEveryCell:
         assert len({ask(line, text, "--dependence", "independent")[0] for text in texts}) == 1
 
 
-def test_unknown_names_count_as_other_or_else_in_the_first_state(ask):
-    data = "user,step,state\nann,1,gym\nbob,1,\ncid,1,work\n"
-    for states, counts in (("home,work,other", (0, 1, 2)), ("work,home", (3, 0)), ("other,work", (2, 1))):
+def test_unknown_names_count_in_the_last_cell(ask):
+    data = "user,step,state\nann,1,gym\nbob,1,\ncid,1,work\ndan,1,other\n"
+    for states, counts in (("home,work,other", (0, 1, 1, 2)), ("work,home", (1, 0, 3)), ("other,work", (1, 1, 2))):
         (_, numbers) = ask(f"histogram data.csv --states {states}", data, "--dependence", "independent")
         assert numbers[0][3] == counts
 
@@ -333,7 +333,7 @@ def test_the_first_rows_of_each_person_count(ask):
     """In time in a histogram, in the order of the file for points; the rows beyond are listed for the owner."""
     data = "user,step,state\nann,3,work\nann,1,home\nann,2,home\nbob,1,work\n"
     _, numbers = ask("histogram data.csv --states home,work", data, "--dependence", "group:2")
-    assert numbers[0][3] == (2, 1)
+    assert numbers[0][3] == (2, 1, 0)
     assert Path("out.csv.rejected.csv").read_text() == "line,reason\n2,beyond_max_rows\n"
     points = "user,x,y,c\nann,1,1,no\nbob,9,9,no\nann,2,2,no\nann,9,9,no\n,9,9,no\n"
     _, numbers = ask(POINTS, points, "--dependence", "group:2")

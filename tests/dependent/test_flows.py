@@ -47,9 +47,9 @@ def ask(rows, numbers, most, **options):
 
 def naive(rows, most, moves=False):
     """The counts by a loop over people and their rows in the order of steps."""
-    counts = dict.fromkeys(itertools.product(range(2), repeat=2), 0)
+    counts = dict.fromkeys(itertools.product(range(3), repeat=2), 0)
     for user in {user for user, _, _ in rows}:
-        path = [STATES.index(s) if s in STATES else 0 for _, _, s in sorted(r for r in rows if r[0] == user)]
+        path = [STATES.index(s) if s in STATES else 2 for _, _, s in sorted(r for r in rows if r[0] == user)]
         trips = [pair for pair in itertools.pairwise(path) if not moves or pair[0] != pair[1]]
         for pair in trips[:most]:
             counts[pair] += 1
@@ -69,14 +69,13 @@ def test_one_person_changes_the_answer_by_at_most_epsilon(monkeypatch, most, mov
         assert asked[3] == naive(rows, most, moves)
         seen.setdefault(asked[3], asked)
     worst = max(loss([one], [other]) for one in seen.values() for other in seen.values())
-    # Moves between two states alternate, so K of them are never all replaced by others.
-    assert worst == (1 if most == 1 or not moves else Fraction(1, 2))
+    assert worst == 1
 
 
 def test_trips_of_people_do_not_mix_and_gaps_are_passed(monkeypatch):
     numbers = replaced(monkeypatch)
     _, asked = ask([("b", 1, "work"), ("a", 1, "home"), ("a", 9, "work"), ("b", 2, "work")], numbers, 5)
-    assert asked[:3] == ("flows", Fraction(2), Fraction(1, 5)) and asked[3] == (0, 1, 0, 1)
+    assert asked[:3] == ("flows", Fraction(2), Fraction(1, 5)) and asked[3] == (0, 1, 0, 0, 1, 0, 0, 0, 0)
 
 
 @pytest.mark.replayed_words
@@ -84,7 +83,8 @@ def test_the_statement_says_whose_rows_are_hidden_and_how_many_trips_count():
     found = dphmm.query("flows", frame(OTHERS), "group:2", 1, states=STATES)
     said = typed(found.statement, QueryStatement)
     assert found.epsilon == 1 and list(found.table.columns) == ["origin", "destination", "count"]
-    assert [*zip(found.table.origin, found.table.destination, strict=True)] == list(itertools.product(STATES, repeat=2))
+    pairs = list(itertools.product([*STATES, "other"], repeat=2))
+    assert [*zip(found.table.origin, found.table.destination, strict=True)] == pairs
     unit = said.unit.sentence(whole=said)
     assert unit.startswith("all rows of one person, whose first 2 trips count")
     assert "all records of one person may depend on each other in any way" in said.dependence.sentence()
@@ -105,11 +105,11 @@ def test_what_is_not_proved_is_refused(dependence):
 def test_arrays_and_tables_agree(monkeypatch):
     numbers = replaced(monkeypatch)
     states = np.array([[0, 1, -1, 0], [-1, 1, -1, -1]])
-    flows(states, ("group", 2), 1, n_states=2)
+    flows(states, ("group", 2), 1, n_states=3)
     (of_array,) = numbers.taken()
     _, of_table = ask(OTHERS, numbers, 2)
     assert of_array == of_table
-    dphmm.dependent.query("flows", states, "group:2", 1, n_states=2)
+    dphmm.dependent.query("flows", states, "group:2", 1, n_states=3)
     assert numbers.taken() == [of_array]
 
 

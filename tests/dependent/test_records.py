@@ -8,10 +8,15 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+import dphmm
 from dphmm.dependent._records import MICROSECONDS, Clock, Records, windows, windows_of
 from dphmm.errors import InvalidInput
+from noisy_numbers import replaced
 
 
 @pytest.mark.parametrize(
@@ -69,3 +74,63 @@ def test_only_the_first_records_of_a_person_in_time_count():
     frame = pd.DataFrame({"user": ["b", "a", "a", "a"], "t": [0, 2, 0, 1], "state": [1, 1, 0, 0]})
     kept = Records.of(frame, 2, most=2)
     assert sorted(zip(kept.user.tolist(), kept.time.tolist(), strict=True)) == [(0, 0), (0, 1), (1, 0)]
+
+
+#: Leaves of four people at two workplaces, of an event log whose column t numbers the events of a workplace.
+LEAVES = [("1", "quota"), ("1", "no leave"), ("2", "quota"), ("2", "quota"), ("3", "quota"), ("3", "no leave")]
+NUMBERS = [0, 1, 0, 1, 0, 1]
+
+
+def leaves(folder, kind, t):
+    """The table with this column t, as a file or a frame."""
+    columns = {"workplace": [user for user, _ in LEAVES], "leave": [state for _, state in LEAVES], "t": t}
+    if kind == "csv":
+        pd.DataFrame(columns).to_csv(folder / "leaves.csv", index=False)
+        return folder / "leaves.csv"
+    if kind == "parquet":
+        pq.write_table(pa.table(columns), folder / "leaves.parquet")
+        return folder / "leaves.parquet"
+    return {"pandas": pd.DataFrame, "polars": pl.DataFrame, "arrow": pa.table}[kind](columns)
+
+
+def counts_of(numbers, table, question="histogram", dependence="independent", **options):
+    named = {"user_column": "workplace", "state_column": "leave", "states": "quota,no leave"}
+    dphmm.query(question, table, dependence, 1, bits=dphmm.ReplayBits(1), **named, **options)
+    ((_, _, _, counts),) = numbers.taken()
+    return counts
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "pandas", "polars", "arrow"])
+@pytest.mark.parametrize("t", [NUMBERS, ["soon"] * 6, [0.5] * 6, [True] * 6, [None] * 6])
+def test_a_column_of_times_is_not_looked_at_where_no_order_is_needed(monkeypatch, tmp_path, kind, t):
+    """A column t of whole numbers made every row one that counts nowhere: 0 and 0 for 4 and 2."""
+    assert counts_of(replaced(monkeypatch), leaves(tmp_path, kind, t)) == (4, 2, 0)
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "pandas", "polars", "arrow"])
+def test_whole_numbers_order_the_rows_of_a_person_as_times_do(monkeypatch, tmp_path, kind):
+    numbers = replaced(monkeypatch)
+    for backwards in (False, True):
+        table = leaves(tmp_path, kind, [9 - n for n in NUMBERS] if backwards else NUMBERS)
+        assert counts_of(numbers, table, dependence="group:2") == (4, 2, 0)
+        assert counts_of(numbers, table, dependence="group:1") == ((1, 2, 0) if backwards else (3, 0, 0))
+        trips = (1, 0, 0, 2, 0, 0, 0, 0, 0) if backwards else (1, 2, 0, 0, 0, 0, 0, 0, 0)
+        assert counts_of(numbers, table, "flows", "group:1") == trips
+
+
+@pytest.mark.parametrize("kind", ["parquet", "polars", "arrow"])
+@pytest.mark.parametrize("question", ["histogram", "flows"])
+def test_a_type_that_orders_nothing_is_refused_as_a_type(monkeypatch, tmp_path, kind, question):
+    """By the type alone, with or without a row; whole numbers are no moments for bins of time."""
+    numbers = replaced(monkeypatch)
+    for t, options in (([True] * 6, {}), ([0.5] * 6, {}), (NUMBERS, {"step": "5min", "times": 3})):
+        table = leaves(tmp_path, kind, t)
+        with pytest.raises(InvalidInput, match=r"^t: got a column of type"):
+            counts_of(numbers, table, question, "group:1", **options)
+    assert numbers.taken() == []
+
+
+def test_a_cell_that_is_no_time_says_nothing_of_the_order_of_others(monkeypatch, tmp_path):
+    """In a text each cell is a time, a whole number, or its row counts nowhere."""
+    table = leaves(tmp_path, "csv", ["5", "x", "2024-05-06T08:00:00Z", "7", "", "1"])
+    assert counts_of(replaced(monkeypatch), table, dependence="group:1") == (2, 1, 0)

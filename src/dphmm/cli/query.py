@@ -205,10 +205,8 @@ def _mostly(part: NoisyCounts) -> str:
 def _summary(document: Mapping[str, Any], result: QueryResult) -> list[Row]:
     scales = sorted({f"scale {float(part.scale):.6g} on the {part.name}{_mostly(part)}" for part in result.event.parts})
     told = typed(result.statement, QueryStatement)
-    by, counted_as = told.proved_by, told.domain.get("in_no_state")
-    others = (
-        [] if counted_as in (None, "other") else [("other names", f"count as {counted_as}: no state is called other")]
-    )
+    by, other = told.proved_by, told.domain.get("in_no_state")
+    others = [] if other is None else [("in no state", f"other names, and places that cannot be read, are in {other}")]
     return [
         ("answered", f"{document['query']}, {document['rows']} rows"),
         ("promise", told.sentence()),

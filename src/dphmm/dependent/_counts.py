@@ -36,9 +36,8 @@ from dphmm.dependent._records import (
     MOST_TIMES,
     Clock,
     Records,
-    by_place,
     first_text,
-    other_state,
+    other_cell,
     records_of,
     windows,
     windows_of,
@@ -234,7 +233,9 @@ class Histogram(CountedQuestion):
         MAX_ROWS,
         Option("model_people", "With markov: who MODEL was fitted on: others, same or unknown.", "WORD"),
         Option("mechanism", "With markov: group; others where they are proved.", "NAME"),
-        Option("states", "The public states: a,b,c, or a table of names, or a model (.npz).", "S"),
+        Option(
+            "states", "The public states: a,b,c, a table of names, or a model (.npz). Other names: the cell other.", "S"
+        ),
         Option("user_column", "The column of users  [default: user]", "COL"),
         SPELLING,
         Option("time_column", "The column of times  [default: t]", "COL"),
@@ -283,33 +284,29 @@ class Histogram(CountedQuestion):
         roles = self.roles()
         rows = self.data.read(roles.names)
         rejected = Rejected.of(rows)
-        most, clock, space = self.dependence.most, self.clock, self.space
-        found = records_of(rows, roles, clock, space, most, rejected)
-        records = Records.of(found, space.n_states, clock.times, most)
+        most, clock = self.dependence.most, self.clock
+        found = records_of(rows, roles, clock, self.space, most, rejected)
+        records = Records.of(found, len(self.cells), clock.times, most)
         return ExactCounts(_counts_of(records, self.spans), rejected)
-
-    def counted_in_place_of_none(self) -> str | None:
-        """The name of the state that rows with any other name count as; None where places say the states."""
-        return None if by_place(self.roles(), self.space) else self.space.names[other_state(self.space)]
 
     def drawn(self, counts: ExactCounts, bits: Bits | None) -> Found:
         """The counts with noise."""
         import pandas as pd
 
-        clock, space, timed = self.clock, self.space, self.given["times"] is not None
+        clock, timed = self.clock, self.given["times"] is not None
         answered = _with_noise(counts.values, self.spans, self.budget, self.given["consistent"], bits)
-        answered.table["state"] = [space.names[state] for state in answered.table["state"]]
+        answered.table["state"] = [self.cells[state] for state in answered.table["state"]]
         if not timed:
             # Where the number of steps is not public no step is the last one.
             answered.table["end"] = pd.array([None] * len(answered.table), dtype="Int64")
         domain = {
-            "states": space.n_states,
+            "states": self.space.n_states,
             "times": clock.times if timed else None,
             "step_seconds": clock.seconds,
             "from": first_text(self.given["first"]),
             "windows": self.spans if timed else None,
             "consistent": bool(self.given["consistent"]),
-            "in_no_state": self.counted_in_place_of_none(),
+            "in_no_state": self.cells[-1],
         }
         by_person = self.dependence.by_person
         unit = self.dependence.unit()
@@ -341,6 +338,11 @@ class Histogram(CountedQuestion):
         return self._public[1]
 
     @cached_property
+    def cells(self) -> list[str]:
+        """What rows count in: the public states, and last the cell of rows that name none of them."""
+        return [*self.space.names, other_cell(self.space.names)]
+
+    @cached_property
     def spans(self) -> list[tuple[int, int]]:
         """The public windows [first, end); one of all steps where their number is not public."""
         if self.given["times"] is None:
@@ -354,7 +356,12 @@ class Histogram(CountedQuestion):
             expected = f"no {self.called('step')}: DATA have a column step, which numbers the steps"
             raise InvalidInput(self.called("step"), self.given["step"], expected)
         self.clock.check(roles)
-        return roles
+        return roles if self._orders(roles) else replace(roles, time=None)
+
+    def _orders(self, roles: Roles) -> bool:
+        """Whether the order of a person's rows decides what is counted; no time is looked at where it does not."""
+        limited = (self.clock.seconds, self.given["times"], self.dependence.most)
+        return roles.step is not None or any(limit is not None for limit in limited)
 
     def between(self) -> Any:
         """Each person's own chain of the public steps, if one is named."""

@@ -26,6 +26,7 @@ from dphmm.dependent._records import MOST_TIMES, Clock, Records, first_text, rec
 from dphmm.errors import InvalidInput
 from dphmm.samplers.entropy import default_bits
 from dphmm.statement.query import Unit
+from dphmm.storage.trajectories import Roles
 from dphmm.types import Bits, Exact, IntArray
 
 #: Pairs of states that are counted at most.
@@ -85,7 +86,8 @@ def _most(dependence: Any, option: str) -> int:
 def _checked(n_states: int, option: str) -> int:
     n = whole(n_states, option, 1)
     if n * n > MOST_PAIRS:
-        raise InvalidInput(option, f"{n:,} states", f"at most {int(MOST_PAIRS**0.5):,}: a number for every two of them")
+        expected = f"at most {int(MOST_PAIRS**0.5):,}, with the cell of other names: a number for every two of them"
+        raise InvalidInput(option, f"{n:,} states", expected)
     return n
 
 
@@ -144,7 +146,7 @@ class Flows(Histogram):
 
     def counted(self) -> ExactCounts:
         """Count the trips of the public steps."""
-        n = _checked(self.space.n_states, self.called("states"))
+        n = _checked(len(self.cells), self.called("states"))
         roles = self.roles()
         rows = self.data.read(roles.names)
         rejected = Rejected.of(rows)
@@ -152,20 +154,24 @@ class Flows(Histogram):
         records = Records.of(found, n, self.clock.times)
         return ExactCounts(_counts(records, self.most, self.given["moves"]), rejected)
 
+    def _orders(self, roles: Roles) -> bool:
+        """A trip goes from one row to the next."""
+        return True
+
     def drawn(self, counts: ExactCounts, bits: Bits | None) -> Found:
         """The counts with noise."""
-        clock, space = self.clock, self.space
-        answered = _with_noise(counts.values, space.n_states, self.budget, self.given["consistent"], bits)
+        clock = self.clock
+        answered = _with_noise(counts.values, len(self.cells), self.budget, self.given["consistent"], bits)
         for column in ("origin", "destination"):
-            answered.table[column] = [space.names[state] for state in answered.table[column]]
+            answered.table[column] = [self.cells[state] for state in answered.table[column]]
         domain = {
-            "states": space.n_states,
+            "states": self.space.n_states,
             "times": None if self.given["times"] is None else clock.times,
             "step_seconds": clock.seconds,
             "from": first_text(self.given["first"]),
             "moves": bool(self.given["moves"]),
             "consistent": bool(self.given["consistent"]),
-            "in_no_state": self.counted_in_place_of_none(),
+            "in_no_state": self.cells[-1],
         }
         unit = Unit(of="person", most=self.most, counts="trips")
         return Found(answered, counts.rejected, domain, unit)

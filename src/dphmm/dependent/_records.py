@@ -1,8 +1,8 @@
 """Records of people over time: states as numbers or from a table, with public states, public times and caps per person.
 
-No row of a table decides between an answer and an error. A state that is none of the public ones counts as state 0 (in
-a table of names or places, as the state "other" if there is one). A row without a person or a time counts nowhere. Of
-two rows of one person at one time the last one counts. Each person's rows are read by themselves.
+No row of a table decides between an answer and an error. Of numbers one that is no public state counts as state 0; of
+names and places whatever names no public state counts in a last cell of its own. A row without a person or a time
+counts nowhere. Of two rows of one person at one time the last one counts. Each person's rows are read by themselves.
 
 Proofs: docs/proofs/contributions.md, docs/proofs/dependent-markov.md.
 """
@@ -24,7 +24,7 @@ from dphmm.dependent._inputs import Called, Rejected, counting, first_of_each, l
 from dphmm.errors import InvalidInput
 from dphmm.states.maps import MapSpace, parse_duration
 from dphmm.states.space import StateSpace
-from dphmm.storage.columns import Numbering, Times, as_text, integers
+from dphmm.storage.columns import Numbering, Times, as_text, integers, plain_type
 from dphmm.storage.private_tables import PrivateRows
 from dphmm.storage.trajectories import Roles, places_of
 from dphmm.types import BoolArray, FloatArray, IntArray
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 #: Steps that are kept apart at most.
 MOST_TIMES = 10_000_000
-#: The public state that names which are not public count in, where there is one.
+#: The cell in which rows count that name no public state.
 OTHER = "other"
 MICROSECONDS = 1_000_000
 
@@ -196,11 +196,14 @@ def records_of(
 ) -> pd.DataFrame:
     """The records of the public steps, as `Records.of` takes them: user, t, state, all numbers from 0.
 
+    Whatever names no public state (another name, none, a place that cannot be read) is in the state after the last one.
+    A place outside all states is in the nearest.
+
     ``rejected`` learns which rows are none, or do not count as they are written; rows beyond the first ``most`` of a
     person are in the table, and are listed.
 
-    A time without a zone is UTC. A place outside all states counts in the nearest. A name that is not public, and a
-    place that cannot be read, count in the public state "other", where there is none in the first.
+    A time without a zone is UTC. Where steps are no bins of times they order the rows of a person, and so do whole
+    numbers in their place.
     """
     import pandas as pd
 
@@ -209,7 +212,8 @@ def records_of(
     rejected.add(rows.places[bad], "missing_user")
     time = step = None
     if roles.time is not None:
-        time, marks = Times(roles.time, assume_utc=True).add(table.column(roles.time))
+        moments = roles.step is None and clock.seconds is not None
+        time, marks = (_moments if moments else _order)(table.column(roles.time), roles.time)
         for reason, marked in marks.items():
             rejected.add(rows.places[marked], reason)
             bad = bad | marked
@@ -231,9 +235,32 @@ def records_of(
     return pd.DataFrame({"user": whose, "t": when, "state": state})
 
 
+def _moments(column: Any, field: str) -> tuple[IntArray, dict[str, BoolArray]]:
+    """As `Times.add`. Raises InvalidInput for a column whose type has no times."""
+    return Times(field, assume_utc=True).add(column)
+
+
+def _order(column: Any, field: str) -> tuple[IntArray, dict[str, BoolArray]]:
+    """Numbers (n,) that rows of one person are ordered by: times, or whole numbers; marked as of `Times.add`.
+
+    A cell is read by itself. Raises InvalidInput for a column whose type has neither.
+    """
+    import pyarrow as pa
+
+    kind = plain_type(column).type
+    if pa.types.is_integer(kind):
+        numbers, bad = integers(column, field)
+        return numbers, {"invalid_time": bad}
+    time, marks = _moments(column, field)
+    if not pa.types.is_string(kind):
+        return time, marks
+    numbers, bad = integers(column, field)
+    plain = ~bad & np.logical_or.reduce(list(marks.values()))
+    return np.where(plain, numbers, time), {reason: marked & ~plain for reason, marked in marks.items()}
+
+
 def _states(rows: PrivateRows, roles: Roles, kept: IntArray, space: StateSpace) -> tuple[IntArray, BoolArray]:
-    """The public state (n,) that each of the ``kept`` rows counts in, and which rows say so themselves."""
-    other = other_state(space)
+    """The state (n,) that each of the ``kept`` rows counts in, and which rows say so themselves."""
     found = np.full(len(kept), -1, dtype=np.int64)
     if by_place(roles, space):
         assert isinstance(space, MapSpace) and roles.lat is not None and roles.lon is not None
@@ -245,12 +272,19 @@ def _states(rows: PrivateRows, roles: Roles, kept: IntArray, space: StateSpace) 
         cells = as_text(rows.table.column(roles.state), roles.state).take(kept).to_pylist()
         numbers = {name: space.index_of(name) for name in set(cells) if name is not None}
         found[:] = [numbers.get(name, -1) for name in cells]
-    return np.where(found < 0, other, found), found >= 0
+    return np.where(found < 0, space.n_states, found), found >= 0
 
 
-def other_state(space: StateSpace) -> int:
-    """The public state of whatever is in none: "other" where there is one, else the first."""
-    return max(space.index_of(OTHER), 0)
+def other_cell(names: Sequence[str]) -> str:
+    """The name of the last cell: "other", in brackets as often as it takes to be the name of no public state.
+
+    >>> other_cell(["home"]), other_cell(["home", "other"])
+    ('other', '(other)')
+    """
+    cell, taken = OTHER, set(names)
+    while cell in taken:
+        cell = f"({cell})"
+    return cell
 
 
 def states_of_places(space: MapSpace, lat: FloatArray, lon: FloatArray) -> IntArray:

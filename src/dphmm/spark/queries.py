@@ -20,7 +20,7 @@ from dphmm.dependent._counts import Histogram
 from dphmm.dependent._degrees import Degree
 from dphmm.dependent._inputs import Rejected
 from dphmm.dependent._question import ExactCounts
-from dphmm.dependent._records import MICROSECONDS, by_place, other_state
+from dphmm.dependent._records import MICROSECONDS, by_place
 from dphmm.errors import InvalidInput
 from dphmm.markov.private.planned import PlannedFit
 from dphmm.markov.private.sensitivity import Caps
@@ -101,14 +101,14 @@ def histogram(
     """
     types = types_of(frame)
     asked = Histogram(_header(types), dependence, epsilon, options)
-    roles, space, spans = asked.roles(), asked.space, tuple(asked.spans)
+    roles, space, spans, n = asked.roles(), asked.space, tuple(asked.spans), len(asked.cells)
     task = CountRecords(
         spans,
-        space.n_states,
+        n,
         asked.clock.times,
         asked.clock.first_step,
         asked.dependence.most,
-        other_state(space),
+        n - 1,
         None if roles.step is not None else _bin(asked, types),
         ByNearestPlace(space) if by_place(roles, space) else ByName(tuple(space.names)),
         by_step=False,
@@ -117,7 +117,7 @@ def histogram(
 
     def count() -> ExactCounts:
         keys, totals = key_totals(_records(frame, types, roles, by_place(roles, space)), task, asked.data.spelling)
-        return ExactCounts(counts_of_intervals(keys, totals, spans, space.n_states), Rejected("row"))
+        return ExactCounts(counts_of_intervals(keys, totals, spans, n), Rejected("row"))
 
     return asked.answer_counts(count, ledger, event_id, bits)
 

@@ -165,8 +165,8 @@ class QueryStatement(Part, frozen=True, kw_only=True):
     mechanism : Its name.
     noise : In each vector of numbers.
     proved_by : The theorem, or why nothing is proved.
-    domain : The public options: states, windows, box, start, people, classes; of counts `in_no_state`, the state that
-        rows with any other name count as (null where places say the states); for svm also how many rows DATA have.
+    domain : The public options: states, windows, box, start, people, classes; of counts `in_no_state`, the
+        cell of rows that name no public state; for svm also how many rows DATA have.
     replayable : Whether the noise can be replayed.
     not_protected : What the answer does not hide.
     file : The file beside which the statement lies.
