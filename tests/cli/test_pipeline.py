@@ -1,4 +1,4 @@
-"""dphmm run and init: a pipeline runs once, goes on where it stopped, and asks nobody anew by itself.
+"""dphmm run: a pipeline runs once, goes on where it stopped, and asks nobody anew by itself.
 
 It would fail for a stage that runs again without a reason or not for a changed input, a release with new noise for
 answered rows or for another policy, an option that is passed over in silence, and a hash of a private file that
@@ -8,12 +8,11 @@ others may read.
 from __future__ import annotations
 
 import json
-import tomllib
 
 import pytest
 
 from commands import walk_rows, write_rows
-from dphmm.cli.pipeline import RECORD, STAGES
+from dphmm.cli.pipeline import RECORD
 from dphmm.storage.ledger import open_ledger
 from dphmm.storage.ledger.connection import held
 from dphmm.storage.tables import read_table
@@ -200,77 +199,6 @@ def test_decimals_reach_commands_as_they_are_written(run, folder):
     run("run", folder / "release.toml", "-q")
     statement = json.loads((folder / "out" / "released.parquet.privacy.json").read_text())
     assert statement["epsilon"] == "1/10"
-
-
-def test_init_reads_names_of_columns_and_no_row(run, folder):
-    write_rows(folder / "d.csv", ["uid", "when", "latitude", "lng"], [["a", "2024-05-06T00:00:00Z", 10.0, 50.0]])
-    run("init", folder / "d.csv", "-o", folder / "a.toml", "-q")
-    text = (folder / "a.toml").read_text()
-    told = tomllib.loads(text)
-    assert told["data"] == {
-        "file": "d.csv", "user-column": "uid", "time-column": "COLUMN", "lat-column": "latitude", "lon-column": "lng",
-    }  # fmt: skip
-    assert set(told) - {"folder"} <= set(STAGES) and "WEST" in told["model"]["bbox"]
-    write_rows(folder / "d.csv", ["uid", "when", "latitude", "lng"], [["b", "2025-01-01T00:00:00Z", -10.0, 5.0]])
-    run("init", folder / "d.csv", "-o", folder / "b.toml", "-q")
-    assert (folder / "b.toml").read_text() == text
-    assert "--force" in run("init", folder / "d.csv", "-o", folder / "a.toml", code=2).stderr
-
-
-@pytest.mark.parametrize(("sign", "named"), [(";", "semicolon"), ("\t", "tab"), ("|", "|"), (" ", "space")])
-def test_init_reads_names_that_another_delimiter_separates(sign, named, run, folder):
-    """The header was one column, and the pipeline one for names of states."""
-    rows = [["user_id", "longitude", "latitude", "t"], ["a", "10.0", "50.0", "2024-05-06T08:00:00Z"]]
-    (folder / "d.csv").write_text("".join(sign.join(row) + "\n" for row in rows))
-    run("init", folder / "d.csv", "-o", folder / "a.toml", "-q")
-    told = tomllib.loads((folder / "a.toml").read_text())
-    assert "model" in told and "split" not in told
-    assert told["data"] == {
-        "file": "d.csv", "delimiter": named, "user-column": "user_id", "lat-column": "latitude",
-        "lon-column": "longitude",
-    }  # fmt: skip
-    options = [word for name, value in list(told["data"].items())[1:] for word in (f"--{name}", value)]
-    run("import", "csv", folder / "d.csv", *options, "-o", folder / "people.parquet", "-q")
-
-
-def test_init_of_another_file_names_the_command_that_makes_a_table(run, folder):
-    (folder / "cab.txt").write_text("37.7 -122.4 0 1211023883\n")
-    said = run("init", folder / "cab.txt", "-o", folder / "a.toml", code=2).stderr
-    assert "dphmm import FORMAT makes one" in said and not (folder / "a.toml").exists()
-
-
-@pytest.mark.slow
-def test_a_pipeline_of_init_runs_once_its_gaps_are_filled(run, folder):
-    run("init", folder / "walks.csv", "-o", folder / "c.toml", "-q")
-    assert "--bbox" in run("run", folder / "c.toml", "-q", code=2).stderr
-    text = (folder / "c.toml").read_text().replace("WEST,SOUTH,EAST,NORTH", "10.0,50.0,10.056,50.036")
-    text = text.replace('step = "10min"', 'step = "5min"').replace('"500m"', '"1km"').replace('"60km/h"', '"20km/h"')
-    (folder / "c.toml").write_text(text.replace("path-epsilon = 12", "path-epsilon = 4\nepsilon = 2\npeople = 4"))
-    # Its rows are of an hour in which the plan asks nobody.
-    found = stages(run("run", folder / "c.toml", "--json", code=3))
-    assert found == {"data": "as it was"} | dict.fromkeys(("model", "policy", "plan", "release", "report"), "done")
-
-
-def test_init_of_labels_leaves_names_and_a_split_to_choose(run, folder):
-    write_rows(folder / "d.csv", ["user", "t", "page"], [["a", "2024-05-06T00:00:00Z", "home"]])
-    run("init", folder / "d.csv", "-o", folder / "a.toml", "-q")
-    told = tomllib.loads((folder / "a.toml").read_text())
-    assert told["data"]["state-column"] == "page" and "split" in told and "states-file" in told["fit"]
-    assert "home" not in (folder / "a.toml").read_text() and told["fit"]["step"] == "STEP"
-
-
-def test_a_pipeline_of_init_for_rows_without_times_runs_once_its_gaps_are_filled(run, folder):
-    """The only column that could be a time was "step", and its numbers were refused as times."""
-    rows = [[f"u{user}", step, "abc"[(user * step) % 3]] for user in range(20) for step in range(1, 9)]
-    write_rows(folder / "d.csv", ["user", "step", "state"], rows)
-    (folder / "states.csv").write_text("state\na\nb\nc\n")
-    run("init", folder / "d.csv", "-o", folder / "a.toml", "-q")
-    text = (folder / "a.toml").read_text()
-    told = tomllib.loads(text)
-    assert told["data"]["order-column"] == "step" and "step" not in told["fit"] and "per" not in told["plan"]
-    (folder / "a.toml").write_text(text.replace('"STEPS"', "8"))
-    found = stages(run("run", folder / "a.toml", "--json"))
-    assert found == dict.fromkeys(("data", "split", "fit", "policy", "plan", "release", "report"), "done")
 
 
 SPLIT = PIPELINE.replace("[model]", '[split]\nshare = "0.5"\n\n[fit]\ngrid = "1km"').replace('cell = "1km"\n', "")
@@ -506,13 +434,3 @@ def test_a_file_of_the_name_of_a_column_is_no_option(run, folder):
 def test_rows_of_people_are_for_their_owner(run, split):
     for name in ("people.parquet", "model-people.parquet", "released-people.parquet", RECORD):
         assert (split / "out" / name).stat().st_mode & 0o077 == 0, name
-
-
-@pytest.mark.parametrize("name", ["lon\n[release]\nepsilon = 100\n#", "a\x7fb", "é😀", 'q"\\'])
-def test_a_name_of_a_column_stays_a_name(run, tmp_path, name):
-    write_rows(tmp_path / "d é😀.csv", ["user", "t", "lat", "lon", name], [["a", "2024-05-06T00:00:00Z", 1, 2, 3]])
-    run("init", tmp_path / "d é😀.csv", "-o", tmp_path / "a.toml", "-q")
-    text = (tmp_path / "a.toml").read_text(encoding="utf-8")
-    told = tomllib.loads(text)
-    assert told["data"]["file"] == "d é😀.csv" and told["release"] == {}
-    assert sum(line.startswith("# its columns: ") for line in text.splitlines()) == 1

@@ -32,7 +32,7 @@ from dphmm.errors import DphmmError, InvalidInput
 #: name: (where its click command lives, what the overview says of it)
 COMMANDS = {
     "demo": ("dphmm.cli.demo:demo", "Run everything below on a simulated city; needs no input."),
-    "init": ("dphmm.cli.pipeline:init", "Write a pipeline to begin with, from the columns of a data file."),
+    "init": ("dphmm.cli.init:init", "Write a pipeline to begin with, from the columns of a data file."),
     "run": ("dphmm.cli.pipeline:run", "Run a pipeline: from a data file to a report, as one file says."),
     "import": ("dphmm.cli.tables:import_", "Read trajectories of other formats into trajectories.parquet."),
     "split": ("dphmm.cli.tables:split", "People in two files: one to fit a model, one to release."),

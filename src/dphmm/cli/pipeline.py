@@ -1,4 +1,4 @@
-"""dphmm run and dphmm init: every command from a data file to a report, as one file says.
+"""dphmm run: every command from a data file to a report, as one file says. dphmm init writes one to begin with.
 
 A pipeline is a TOML file with a table for each stage. The members of a table are options of its command, by name; what
 one stage reads of another is filled in. A stage runs again when its options or its inputs changed, and is passed over
@@ -32,16 +32,13 @@ import click
 from dphmm._checks import exact_epsilon
 from dphmm.accounting.records import in_short
 from dphmm.cli.console import REJECTED, Console, print_json
-from dphmm.cli.options import CONTEXT, ONE_OF_MANY, force, messages, new_output
+from dphmm.cli.options import CONTEXT, ONE_OF_MANY, messages
 from dphmm.errors import InvalidInput
 from dphmm.statement.files import statement_path
-from dphmm.storage.csv_files import csv_names
-from dphmm.storage.inputs import checked_input, file_digest, replacing
-from dphmm.storage.layouts import Layout, delimiter_within
+from dphmm.storage.inputs import checked_input, file_digest
 from dphmm.storage.ledger import open_ledger
 from dphmm.storage.ledger.connection import held
 from dphmm.storage.private_tables import write_counts
-from dphmm.storage.tables import SUFFIXES, column_names
 
 #: What ran, with which options and inputs: for the owner alone, since it has hashes of private files.
 RECORD = "run.json"
@@ -99,6 +96,9 @@ _TELLS = {"--model-people": True, "--owner-view": False}
 _REMADE = ("smooth", "report")
 #: What options that name files have in their help, beside FILE.
 _FILES = ("M", "P", "T", "TRAJ")
+#: What dphmm init leaves open, by member; of a member that names a column `COLUMN`.
+QUESTIONS = {"bbox": "WEST,SOUTH,EAST,NORTH", "step": "STEP", "steps": "STEPS"}
+COLUMN = "COLUMN"
 #: Options that a pipeline fills in or decides.
 _OWN = ("output", "ledger", "id", "force", "resume", "json", "quiet", "dry-run", "out")
 
@@ -217,7 +217,11 @@ class Pipeline:
         return cls(str(path), beside / folder, beside, {name: told[name] for name in STAGES if name in told})
 
     def check(self) -> None:
-        """Raise InvalidInput for a member of a table that is no option of its command, before anything runs."""
+        """Raise InvalidInput for an open question and for what is no option of its command, before anything runs."""
+        for name, member, value in [(name, *each) for name, table in self.stages.items() for each in table.items()]:
+            if value == QUESTIONS.get(member, COLUMN):
+                question = f"{value}, a question that dphmm init left open"
+                raise InvalidInput(f"[{name}] {member}", question, f"an answer: {Path(self.source).name} says to what")
         for name, table in self.stages.items():
             known = _options(self._words(name, table))
             for member, value in table.items():
@@ -639,117 +643,3 @@ def _changed(pipeline: Pipeline, record: Record) -> str | None:
         if not same and (record.begun or (drawn and record.fit_id in record.fits)):
             return name
     return None
-
-
-@click.command("init", context_settings=CONTEXT)
-@click.argument("data", metavar="DATA")
-@click.option("-o", "--output", default="release.toml", show_default=True, metavar="FILE", help="The file to write.")
-@force
-@messages
-def init(data: str, output: str, force: bool, quiet: bool, as_json: bool) -> None:
-    """Write a pipeline to begin with, commented, from the names of DATA's columns: no row is looked at.
-
-    What has to be chosen, and may not be taken from the data, is left open: the box of the map, or the names of states.
-    """
-    source = checked_input(data, "DATA")
-    new_output(output, [source], force)
-    if not source.name.lower().endswith(SUFFIXES):
-        # What else there is has columns only once an importer has read it.
-        expected = (
-            "a .parquet, .csv or .csv.gz: dphmm import FORMAT makes one of other files, folders and published sets"
-        )
-        raise InvalidInput("DATA", data, expected)
-    columns = column_names(source)
-    delimiter = None if source.suffix.lower() == ".parquet" else delimiter_within(columns)
-    if delimiter is not None:
-        columns = csv_names(source, Layout().changed(delimiter=delimiter))
-    text = _begun(source, columns, delimiter, Path(output).parent)
-    with replacing(output) as temporary:
-        temporary.write_text(text, encoding="utf-8")
-    if as_json:
-        print_json({"output": output})
-    Console(quiet or as_json).say([("written", f"{output}: choose what it leaves open, then dphmm run {output}")])
-
-
-def _begun(data: Path, columns: Sequence[str], delimiter: str | None, beside: Path) -> str:
-    named = data.name if data.parent.resolve() == beside.resolve() else str(data.resolve())
-    lower = {name.lower(): name for name in columns}
-
-    def first(*names: str) -> str | None:
-        return next((lower[name] for name in names if name in lower), None)
-
-    lat, lon = first("lat", "latitude", "y"), first("lon", "lng", "long", "longitude", "x")
-    time, order = first("t", "time", "timestamp", "datetime", "t_local", "date"), first("step", "order", "seq", "index")
-    in_order = time is None and order is not None and not (lat and lon)
-    lines = [
-        "# A pipeline from a data file to a report: dphmm run reads it. Members of a table are options of its command",
-        "# (dphmm import csv -h, dphmm model grid -h, ...), without their dashes.",
-        'folder = "out"  # everything is written here',
-        "",
-        "[data]",
-        f"file = {_toml(named)}",
-        *([] if delimiter is None else [f"delimiter = {_toml(delimiter)}"]),
-        f"# its columns: {', '.join(map(_toml, columns))}",
-        *_column("user-column", first("user", "user_id", "uid", "id", "subject", "person"), "user"),
-        *(
-            [f"order-column = {_toml(str(order))}  # rows without times"]
-            if in_order
-            else _column("time-column", time, "t")
-        ),
-    ]
-    if lat and lon:
-        lines += [*_column("lat-column", lat, "lat"), *_column("lon-column", lon, "lon"), *_MAP]
-    else:
-        labels = [line for line in _LABELS if not (in_order and line.startswith("step"))]
-        lines += [*_column("state-column", first("state", "page", "label", "activity", "place"), "state"), *labels]
-    return "\n".join([*lines, *_PLAN, *(_OF_A_SEQUENCE if in_order else _OF_A_DAY), *_REST]) + "\n"
-
-
-def _toml(text: str) -> str:
-    """A text as TOML has it, on one line whatever is in it."""
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def _column(option: str, name: str | None, default: str) -> list[str]:
-    if name == default:
-        return []
-    return [f'{option} = "COLUMN"  # which one?'] if name is None else [f"{option} = {_toml(name)}"]
-
-
-_MAP = (
-    "",
-    "[model]  # made from the map alone: nobody's data is in it",
-    'kind = "grid"',
-    'bbox = "WEST,SOUTH,EAST,NORTH"  # in degrees; public: choose it, never take it from the data',
-    'cell = "500m"  # smaller cells: nearer answers at best, and longer computing',
-    'step = "10min"  # about as far apart as the rows are: a step has one answer at most',
-    'max-speed = "60km/h"  # nobody moves faster',
-    "",
-    "[policy]",
-    'kind = "radius"',
-    'covers = "1km"  # all places up to so far apart are hidden from each other',
-)
-_LABELS = (
-    "",
-    "[split]  # half of the people are fitted on, the others are released",
-    "share = 0.5",
-    "",
-    "[fit]",
-    'state-column = "state"',
-    'step = "STEP"  # about as far apart as the rows of a person: "1min" of clicks, "1h" of activities',
-    "# epsilon = 1  # learn with differential privacy; without it the model can show single moves",
-    "# max-length = 100  # with epsilon: so many steps of a person count",
-    'states-file = "states.csv"  # public: a column state with the names there can be, whoever has them',
-    "",
-    "[policy]",
-    'kind = "complete"  # all states are hidden from each other',
-)
-_PLAN = ("", "[plan]  # when to ask: a budget becomes a schedule", "path-epsilon = 12")
-_OF_A_DAY = ('per = "1d"', '# zone = "Europe/Berlin"  # whose midnight begins a day; UTC without it')
-_OF_A_SEQUENCE = ('steps = "STEPS"  # the budget is of so many rows; public: choose it, never take it from the data',)
-_REST = (
-    "",
-    "[release]",
-    "",
-    "[report]",
-)

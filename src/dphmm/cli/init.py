@@ -1,0 +1,300 @@
+"""dphmm init: a pipeline to begin with, from the name of a data file and the names of its columns; no row is read.
+
+`LAYOUTS` and `ENDINGS` are the standard layouts, each with its importer. Of other tables the columns are found by their
+names. Nobody's column is guessed: a number of the row never is one, and where two columns could be the person the
+pipeline has a question in its place, which `dphmm run` does not begin without an answer to.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+
+from dphmm.cli.console import Console, print_json
+from dphmm.cli.options import CONTEXT, force, messages, new_output
+from dphmm.cli.pipeline import COLUMN, QUESTIONS
+from dphmm.errors import InvalidInput
+from dphmm.storage.csv_files import csv_names
+from dphmm.storage.inputs import checked_input, open_bytes, replacing
+from dphmm.storage.layouts import Layout, delimiter_within, looks_like_times
+from dphmm.storage.tables import SUFFIXES, column_names
+
+
+class Known(NamedTuple):
+    """A standard layout: what it is called, the importer, the columns that tell it (in lower case), and how it is read.
+
+    ``columns``: of csv those of user, time, lat and lon (or state), in this order. ``more``: lines of other options.
+    ``person``: the line that asks for the person, where the layout does not say it. ``on_map``: whether its states are
+    places.
+    """
+
+    called: str
+    kind: str
+    columns: tuple[str, ...] = ()
+    person: str = ""
+    more: tuple[str, ...] = ()
+    on_map: bool = True
+
+
+_TRIP_OF = f'user-column = "{COLUMN}"  # who made a trip? each-trip = true in its place: nothing links the trips of one'
+_FILE_OF = 'user-from = "file-name"  # a file is one person\'s; user = "NAME" in its place names them'
+_POINT_OF = f'user-column = "{COLUMN}"  # which property is the person? or {_FILE_OF}'
+_UTC, _DANISH = "assume-utc = true", 'time-format = "%d/%m/%Y %H:%M:%S"'
+_GTFS = ("vehicle.vehicle.id", "vehicle.timestamp", "vehicle.position.latitude", "vehicle.position.longitude")
+#: Of several that fit the first counts.
+LAYOUTS = (
+    Known("Movebank", "movebank", ("individual-local-identifier", "timestamp", "location-lat", "location-long")),
+    Known("Movebank", "movebank", ("individual_local_identifier", "timestamp", "location_lat", "location_long")),
+    Known("AIS of MarineCadastre", "csv", ("mmsi", "basedatetime", "lat", "lon"), more=(_UTC,)),
+    Known("AIS since 2025", "csv", ("mmsi", "base_date_time", "latitude", "longitude"), more=(_UTC,)),
+    Known("AIS of Denmark", "csv", ("mmsi", "# timestamp", "latitude", "longitude"), more=(_UTC, _DANISH)),
+    Known("GTFS-realtime", "csv", _GTFS),
+    Known("bike trips", "trips", ("started_at", "ended_at", "start_lat", "start_lng", "end_lat"), _TRIP_OF),
+    Known("bike trips", "trips", ("starttime", "stoptime", "start station latitude"), _TRIP_OF),
+    Known("taxi trips", "trips", ("pulocationid", "dolocationid"), _TRIP_OF, on_map=False),
+    Known("an event log", "csv", ("case:concept:name", "time:timestamp", "concept:name"), on_map=False),
+)
+#: Files that are no tables, by how their names end.
+ENDINGS = {
+    (".xes", ".xes.gz"): Known("an event log", "xes", on_map=False),
+    (".kml",): Known("KML", "kml", person=_FILE_OF),
+    (".gpx",): Known("GPX", "geo", person=_FILE_OF),
+    (".geojson", ".gpkg", ".shp", ".fgb"): Known("points", "geo", person=_POINT_OF),
+    ("records.json", "timeline.json", "location-history.json"): Known("Google", "google", person=_FILE_OF),
+    (".rec",): Known("OwnTracks", "owntracks", person=_FILE_OF),
+}
+#: JSON lines have the names of their first line.
+_LINES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
+#: Nouns for who or what moves, whatever of `_NAMING` stands beside them; names of a number of the row.
+_MOVING = re.compile(
+    "(?:user|person|subject|individual|participant|respondent|customer|client|visitor|member|patient|student|employee|"
+    "driver|rider|passenger|owner|agent|account|household|vehicle|car|cab|taxi|bus|truck|ship|vessel|boat|animal|tag|"
+    "collar|device|phone|bike|case)(?:id)?|mmsi|imei|uid"
+)
+_NAMING = re.compile("ids?|identifier|key|code|name|number|no|hash|local")
+_ROW_NUMBER = re.compile(
+    "id|index|idx|record(?: ?id)?|row(?: ?id| number)?|object ?id|[fog]id|uuid|guid|event id|unnamed|seq|no|nr|number"
+)
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+#: Columns of a wide table: months of years, and names that are numbered.
+_STEPS = (
+    re.compile(r"(?i)()(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\W?\d\d+"),
+    re.compile(r"(.*?)\d+"),
+)
+_LEAST_WIDE = 5
+_LONGEST_LINE = 1 << 20
+
+
+@click.command("init", context_settings=CONTEXT)
+@click.argument("data", metavar="DATA")
+@click.option("-o", "--output", default="release.toml", show_default=True, metavar="FILE", help="The file to write.")
+@force
+@messages
+def init(data: str, output: str, force: bool, quiet: bool, as_json: bool) -> None:
+    """Write a pipeline to begin with, commented, from the names of DATA's columns: no row is looked at.
+
+    Left open as a question: what has to be chosen and may not be taken from the data (the box of the map, the names of
+    states), and which column is the person where two could be. dphmm run does not begin before it is answered.
+    """
+    source = checked_input(data, "DATA")
+    new_output(output, [source], force)
+    name = source.name if source.parent.resolve() == Path(output).parent.resolve() else str(source.resolve())
+    ending = source.name.lower()
+    known = next((layout for ends, layout in ENDINGS.items() if ending.endswith(ends)), None)
+    lines, columns = [f"file = {_toml(name)}"], list[str]()
+    if known is None:
+        columns, how = _header(source)
+        lines += [*how, f"# its columns: {', '.join(map(_toml, columns))}"]
+        lower = {column.lower() for column in columns}
+        if not ending.endswith(_LINES):
+            known = next((layout for layout in LAYOUTS if lower.issuperset(layout.columns)), None)
+    text = "\n".join([*_HEAD, *lines, *(_other(columns) if known is None else _standard(known, columns)), *_REST])
+    with replacing(output) as temporary:
+        temporary.write_text(text + "\n", encoding="utf-8")
+    if as_json:
+        print_json({"output": output})
+    Console(quiet or as_json).say([("written", f"{output}: answer what it leaves open, then dphmm run {output}")])
+
+
+def _header(source: Path) -> tuple[list[str], list[str]]:
+    """The names of a table's columns, and the lines that say how it is read."""
+    ending = source.name.lower()
+    if ending.endswith(_LINES):
+        with open_bytes(source) as file:
+            line = file.readline(_LONGEST_LINE)
+        try:
+            names = list(_members(json.loads(line)))
+            "".join(names).encode()
+            return names, ['kind = "jsonl"']
+        except (ValueError, RecursionError, AttributeError):
+            raise InvalidInput("DATA", source.name, "a JSON object on its first line") from None
+    if not ending.endswith(SUFFIXES):
+        # What else there is has columns only once an importer has read it.
+        ends = ", ".join([*_LINES, *(end for each in ENDINGS for end in each)])
+        expected = f"a table ({', '.join(SUFFIXES)}) or {ends}: dphmm import FORMAT makes one of other files"
+        raise InvalidInput("DATA", source.name, expected)
+    columns = column_names(source)
+    delimiter = None if ending.endswith(".parquet") else delimiter_within(columns)
+    if delimiter is None:
+        return columns, []
+    return csv_names(source, Layout().changed(delimiter=delimiter)), [f"delimiter = {_toml(delimiter)}"]
+
+
+def _members(value: Mapping[str, Any], within: str = "") -> Iterator[str]:
+    """The names of an object's members, those of inner objects after a dot."""
+    for name, inner in value.items():
+        yield from _members(inner, f"{within}{name}.") if isinstance(inner, dict) else (f"{within}{name}",)
+
+
+def _standard(known: Known, columns: Sequence[str]) -> list[str]:
+    """Everything of a standard layout that follows the file."""
+    lower = {name.lower(): name for name in columns}
+    lines = [f'kind = "{known.kind}"  # {known.called}', *([known.person] if known.person else []), *known.more]
+    if known.kind == "csv":
+        roles = ("user", "time", "lat", "lon") if known.on_map else ("user", "time", "state")
+        lines += [f"{role}-column = {_toml(lower[name])}" for role, name in zip(roles, known.columns, strict=True)]
+    return [*lines, *(_MAP if known.on_map else _LABELS), *_PLAN, *_OF_A_DAY]
+
+
+def _other(columns: Sequence[str]) -> list[str]:
+    """Everything that follows the file, of a table whose columns are found by their names."""
+    lower = {name.lower(): name for name in columns}
+
+    def first(*names: str) -> str | None:
+        return next((lower[name] for name in names if name in lower), None)
+
+    def ends_in(*words: str) -> str | None:
+        fit = [name for name in columns if _words(name)[-1:] and _words(name)[-1] in words]
+        return fit[0] if len(fit) == 1 else None
+
+    lat = first("lat", "latitude", "y") or ends_in("lat", "latitude")
+    lon = first("lon", "lng", "long", "longitude", "x") or ends_in("lon", "lng", "long", "longitude")
+    on_map = lat is not None and lon is not None
+    times = [name for name in columns if looks_like_times(name) or _words(name)[-1:] == ["at"]]
+    time = first("t", "time", "timestamp", "datetime", "t_local", "date") or (times[0] if len(times) == 1 else None)
+    order = first("step", "order", "seq", "index")
+    if not on_map and not times and (steps := _wide(columns)):
+        who = [name for name in columns if _moves(name)]
+        labels = [line.replace("100", str(len(steps))) for line in _LABELS if not line.startswith("step")]
+        return [
+            'kind = "sequences"  # one person a row, one step a column',
+            f"columns = {_toml(f'{steps[0]}:{steps[-1]}')}",
+            f"user-column = {_toml(who[0])}" if len(who) == 1 else '# user-column = "COLUMN"  # the row, without it',
+            *labels,
+            *_PLAN,
+            f"steps = {len(steps)}  # the budget is of a whole row",
+        ]
+    in_order = time is None and not times and order is not None and not on_map
+    state = None if on_map else first("state", "page", "label", "activity", "place")
+    used = {lat, lon, state, None if times else order, *times}
+    lines = _person([name for name in columns if name not in used])
+    if in_order:
+        lines += [f"order-column = {_toml(str(order))}  # rows without times"]
+    else:
+        lines += _column("time-column", time, "t", times)
+        lines += ['# timezone = "Europe/Berlin"  # of times that have no zone; assume-utc = true if they are UTC']
+    if on_map:
+        lines += [*_column("lat-column", lat, "lat"), *_column("lon-column", lon, "lon"), *_MAP]
+    else:
+        labels = [line for line in _LABELS if not (in_order and line.startswith("step"))]
+        lines += [*_column("state-column", state, "state"), *labels]
+    return [*lines, *_PLAN, *(_OF_A_SEQUENCE if in_order else _OF_A_DAY)]
+
+
+def _person(columns: Sequence[str]) -> list[str]:
+    """The line that names the column of the person, or asks for it with the columns that could be it."""
+    moving = [name for name in columns if _moves(name)]
+    if len(moving) == 1:
+        return _column("user-column", moving[0], "user")
+    numbers = [name for name in columns if not name.strip() or _ROW_NUMBER.fullmatch(" ".join(_words(name)))]
+    asked = "who is a row about? " + _listed(moving or [name for name in columns if name not in numbers])
+    never = f"; {_listed(numbers)} may number the rows" if numbers else ""
+    return [f'user-column = "{COLUMN}"  # {asked}{never}; user = "NAME" in its place if all are of one person']
+
+
+def _moves(name: str) -> bool:
+    """Whether a name of a column is that of somebody or something that moves: user_id, vehicle.id, customerName."""
+    words = [word for word in _words(name) if not _NAMING.fullmatch(word)]
+    return bool(words) and all(map(_MOVING.fullmatch, words))
+
+
+def _words(name: str) -> list[str]:
+    return [word.lower() for word in _WORD.findall(name)]
+
+
+def _wide(columns: Sequence[str]) -> list[str]:
+    """The columns of a wide table that are steps: neighbours that are named alike, and counted or dated."""
+
+    def family(name: str) -> str:
+        matches = (form.fullmatch(name) for form in _STEPS)
+        return next((match[1] for match in matches if match), f"{name}, which is no step")
+
+    longest = max((list(run) for _, run in groupby(columns, family)), key=len, default=[])
+    return longest if len(longest) >= _LEAST_WIDE else []
+
+
+def _toml(text: str) -> str:
+    """A text as TOML has it, on one line whatever is in it."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " or ".join(map(_toml, names)) or "no column says it"
+
+
+def _column(option: str, name: str | None, default: str, likely: Sequence[str] = ()) -> list[str]:
+    if name == default:
+        return []
+    asked = f"which one? {_listed(likely)}" if likely else "which one?"
+    return [f'{option} = "{COLUMN}"  # {asked}'] if name is None else [f"{option} = {_toml(name)}"]
+
+
+_HEAD = (
+    "# A pipeline from a data file to a report: dphmm run reads it. Members of a table are options of its command",
+    "# (dphmm import csv -h, dphmm model grid -h, ...), without their dashes.",
+    'folder = "out"  # everything is written here',
+    "",
+    "[data]",
+)
+_MAP = (
+    "",
+    "[model]  # made from the map alone: nobody's data is in it",
+    'kind = "grid"',
+    f'bbox = "{QUESTIONS["bbox"]}"  # in degrees; public: choose it, never take it from the data',
+    'cell = "500m"  # smaller cells: nearer answers at best, and longer computing',
+    'step = "10min"  # about as far apart as the rows are: a step has one answer at most',
+    'max-speed = "60km/h"  # nobody moves faster',
+    "",
+    "[policy]",
+    'kind = "radius"',
+    'covers = "1km"  # all places up to so far apart are hidden from each other',
+)
+_LABELS = (
+    "",
+    "[split]  # half of the people are fitted on, the others are released",
+    "share = 0.5",
+    "",
+    "[fit]",
+    'state-column = "state"',
+    f'step = "{QUESTIONS["step"]}"  # about as far apart as the rows of a person: "1min" of clicks, "1h" of activities',
+    "# The next line is worth this: whether somebody is fitted on changes the odds of any model by at most 2.72 times.",
+    "# Without it the model can show single moves of single people.",
+    "epsilon = 1",
+    "max-length = 100  # so many steps of a person count; public: more of them mean more noise",
+    'states-file = "states.csv"  # public: a column state with the names there can be, whoever has them',
+    "",
+    "[policy]",
+    'kind = "complete"  # all states are hidden from each other',
+)
+_PLAN = ("", "[plan]  # when to ask: a budget becomes a schedule", "path-epsilon = 12")
+_OF_A_DAY = ('per = "1d"', '# zone = "Europe/Berlin"  # whose midnight begins a day; UTC without it')
+_OF_A_SEQUENCE = (
+    f'steps = "{QUESTIONS["steps"]}"  # the budget is of so many rows; public: choose it, never take it from the data',
+)
+_REST = ("", "[release]", "", "[report]")

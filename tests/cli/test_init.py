@@ -1,0 +1,286 @@
+"""dphmm init: a pipeline from names alone, in which nobody's column is guessed, and run begins with answers only.
+
+It would fail for a pipeline that takes a number of the row for the person or one of two columns that could be it, that
+is made of a row, or that names no importer of a standard layout, and for a run that begins while a question is open.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import tomllib
+
+import pytest
+
+from commands import walk_rows, write_rows
+from dphmm.cli.init import ENDINGS, LAYOUTS
+from dphmm.cli.pipeline import COLUMN, QUESTIONS, STAGES
+from dphmm.storage.tables import read_table
+
+pytestmark = pytest.mark.replayed_words
+
+MOVED = ["2024-05-06T08:00:00Z", "50.0", "10.0"]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    write_rows(tmp_path / "walks.csv", ["user", "t", "lat", "lon"], walk_rows())
+    return tmp_path
+
+
+@pytest.fixture
+def begun(run, tmp_path):
+    """Write the pipeline of a file of this name and text; its text and its tables."""
+
+    def written(name, text):
+        path = tmp_path / name
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        run("init", path, "-o", tmp_path / "begun.toml", "-q", "--force")
+        pipeline = (tmp_path / "begun.toml").read_text(encoding="utf-8")
+        return pipeline, tomllib.loads(pipeline)
+
+    return written
+
+
+def test_init_reads_names_of_columns_and_no_row(run, folder):
+    write_rows(folder / "d.csv", ["uid", "heard", "latitude", "lng"], [["a", *MOVED]])
+    run("init", folder / "d.csv", "-o", folder / "a.toml", "-q")
+    text = (folder / "a.toml").read_text()
+    pipeline = tomllib.loads(text)
+    assert pipeline["data"] == {
+        "file": "d.csv", "user-column": "uid", "time-column": "COLUMN", "lat-column": "latitude", "lon-column": "lng",
+    }  # fmt: skip
+    assert set(pipeline) - {"folder"} <= set(STAGES) and "WEST" in pipeline["model"]["bbox"]
+    write_rows(folder / "d.csv", ["uid", "heard", "latitude", "lng"], [["b", "2025-01-01T00:00:00Z", -10.0, 5.0]])
+    run("init", folder / "d.csv", "-o", folder / "b.toml", "-q")
+    assert (folder / "b.toml").read_text() == text
+    assert "--force" in run("init", folder / "d.csv", "-o", folder / "a.toml", code=2).stderr
+
+
+@pytest.mark.parametrize(("sign", "named"), [(";", "semicolon"), ("\t", "tab"), ("|", "|"), (" ", "space")])
+def test_init_reads_names_that_another_delimiter_separates(sign, named, run, folder):
+    """The header was one column, and the pipeline one for names of states."""
+    rows = [["user_id", "longitude", "latitude", "accuracy", "tracked_at"], ["0", "7.0389", "47.0516", "0.0", MOVED[0]]]
+    (folder / "d.csv").write_text("".join(sign.join(row) + "\n" for row in rows))
+    run("init", folder / "d.csv", "-o", folder / "a.toml", "-q")
+    pipeline = tomllib.loads((folder / "a.toml").read_text())
+    assert "model" in pipeline and "split" not in pipeline
+    assert pipeline["data"] == {
+        "file": "d.csv", "delimiter": named, "user-column": "user_id", "time-column": "tracked_at",
+        "lat-column": "latitude", "lon-column": "longitude",
+    }  # fmt: skip
+    options = [word for name, value in list(pipeline["data"].items())[1:] for word in (f"--{name}", value)]
+    run("import", "csv", folder / "d.csv", *options, "-o", folder / "people.parquet", "-q")
+
+
+@pytest.mark.parametrize(
+    ("header", "person", "asked"),
+    [
+        ("id,vehicle_id,trip_id,timestamp,latitude,longitude,bearing,route_name", "vehicle_id", ()),
+        ("id,userId,t,lat,lon", "userId", ()),
+        ("id,customer name,t,lat,lon,member_casual,car_type", "customer name", ()),
+        ("id,t,lat,lon", COLUMN, ('"id" may number the rows', "no column says it")),
+        (",t,lat,lon", COLUMN, ('"" may number the rows',)),
+        ("OBJECTID,t,lat,lon,Shape", COLUMN, ('"OBJECTID" may number the rows', 'about? "Shape"; ')),
+        ("Unnamed: 0,index,record,t,lat,lon", COLUMN, ('"Unnamed: 0" or "index" or "record" may number',)),
+        ("user_id,device,t,lat,lon", COLUMN, ('about? "user_id" or "device"; user = ',)),
+        ("row_id,session,t,page", COLUMN, ('about? "session"; "row_id" may number the rows',)),
+        ("é,t,lat,lon", COLUMN, ('about? "é"; user = ',)),
+    ],
+)
+def test_the_person_is_a_column_that_alone_can_be_it_and_never_a_number_of_the_row(header, person, asked, begun, run):
+    text, pipeline = begun("d.csv", f"{header}\n")
+    assert pipeline["data"]["user-column"] == person
+    line = next(line for line in text.splitlines() if line.startswith("user-column"))
+    assert all(words in line for words in asked) and ("?" in line) == bool(asked)
+
+
+def test_rows_of_a_bus_are_the_rows_of_one_bus(run, folder, begun):
+    """The number of the row was taken for the person: eight people, each with a row."""
+    rows = [
+        [k, "V1", "10", f"2026-01-26 1{5 + k // 6}:{10 * (k % 6):02d}:24", 53.44 + k / 1000, -2.92, "", "14"]
+        for k in range(8)
+    ]
+    header = ["id", "vehicle_id", "trip_id", "timestamp", "latitude", "longitude", "bearing", "route_name"]
+    write_rows(folder / "avl.csv", header, rows)
+    text, pipeline = begun("avl.csv", (folder / "avl.csv").read_bytes())
+    assert '# timezone = "Europe/Berlin"' in text
+    options = [word for name, value in list(pipeline["data"].items())[1:] for word in (f"--{name}", value)]
+    run("import", "csv", folder / "avl.csv", *options, "--timezone", "Europe/London", "-o", folder / "p.parquet", "-q")
+    assert read_table(folder / "p.parquet").column("user").to_pylist() == ["V1"] * 8
+
+
+def test_run_does_not_begin_before_every_question_is_answered(run, folder):
+    write_rows(folder / "d.csv", ["id", "device", "driver", "t", "lat", "lon"], [[1, "d", "u", *MOVED]])
+    run("init", folder / "d.csv", "-o", folder / "a.toml", "-q")
+    text = (folder / "a.toml").read_text()
+    for wrong, right in {
+        "[data] user-column: got COLUMN": ('"COLUMN"', '"driver"'),
+        "[model] bbox: got WEST": (),
+    }.items():
+        refused = run("run", folder / "a.toml", "-q", code=2).stderr
+        assert wrong in refused and "a question that dphmm init left open" in refused and refused.count("\n") == 1
+        assert not (folder / "out").exists()
+        (folder / "a.toml").write_text(text.replace(*right) if right else text)
+
+
+@pytest.mark.parametrize("table", ["data", "fit", "plan"])
+def test_each_question_stops_a_run_and_its_words_elsewhere_do_not(table, run, folder, begun):
+    member = {"data": "time-column", "fit": "step", "plan": "steps"}[table]
+    asked = QUESTIONS.get(member, COLUMN)
+    text, _ = begun("d.csv", "user,page\n" if table != "plan" else "user,step,page\n")
+    for other, word in {**QUESTIONS, "time-column": COLUMN}.items():
+        if other != member:
+            text = text.replace(f'{other} = "{word}"', f'{other} = "1"')
+    (folder / "begun.toml").write_text(text)
+    assert f"[{table}] {member}: got {asked}, a question" in run("run", folder / "begun.toml", "-q", code=2).stderr
+
+
+@pytest.mark.parametrize("known", LAYOUTS, ids=lambda known: "-".join((known.called, known.columns[0])))
+def test_a_standard_layout_is_known_by_its_header(known, begun):
+    """Whatever the case of its names, their order and what else there is."""
+    for change in (str.upper, str.lower):
+        header = ["event-id", "event_id", *reversed([change(name) for name in known.columns]), "notes"]
+        text, pipeline = begun("d.csv", ",".join(header) + "\n")
+        names = ["user", "time", "lat", "lon"] if known.on_map else ["user", "time", "state"]
+        columns = {f"{role}-column": change(name) for role, name in zip(names, known.columns, strict=False)}
+        asked = {} if not known.person else {"user-column": COLUMN}
+        more = tomllib.loads("\n".join(known.more))
+        expected = {"file": "d.csv", "kind": known.kind, **(columns if known.kind == "csv" else asked), **more}
+        assert pipeline["data"] == expected
+        assert f"# {known.called}\n" in text and ("model" in pipeline) == known.on_map
+
+
+@pytest.mark.parametrize(
+    ("header", "kind", "person"),
+    [
+        ("MMSI,BaseDateTime,LAT,LON,SOG,COG,Heading,VesselName,IMO", "csv", "MMSI"),
+        ("# Timestamp,Type of mobile,MMSI,Latitude,Longitude,Name", "csv", "MMSI"),
+        ("vehicle.trip.trip_id,vehicle.vehicle.id,vehicle.timestamp,vehicle.position.latitude,"
+         "vehicle.position.longitude", "csv", "vehicle.vehicle.id"),
+        ("event-id,visible,timestamp,location-long,location-lat,tag-local-identifier,individual-local-identifier",
+         "movebank", None),
+        ("ride_id,rideable_type,started_at,ended_at,start_station_name,start_lat,start_lng,end_lat,end_lng,"
+         "member_casual", "trips", COLUMN),
+        ("VendorID,tpep_pickup_datetime,tpep_dropoff_datetime,passenger_count,PULocationID,DOLocationID", "trips",
+         COLUMN),
+        ("case:concept:name,concept:name,time:timestamp", "csv", "case:concept:name"),
+    ],
+)  # fmt: skip
+def test_published_headers_are_known(header, kind, person, begun):
+    _, pipeline = begun("d.csv", f"{header}\n")
+    assert (pipeline["data"]["kind"], pipeline["data"].get("user-column")) == (kind, person)
+
+
+def test_trips_have_two_places_and_say_whose_they_are_first(run, folder, begun):
+    """Trips were read as names of states, and rows of them as people."""
+    text, pipeline = begun("trips.csv", "ride_id,started_at,ended_at,start_lat,start_lng,end_lat,end_lng\n")
+    assert pipeline["data"]["kind"] == "trips" and "model" in pipeline and "each-trip = true in its place" in text
+    assert "[data] user-column: got COLUMN" in run("run", folder / "begun.toml", "-q", code=2).stderr
+
+
+@pytest.mark.parametrize(("ending", "known"), [(end, known) for ends, known in ENDINGS.items() for end in ends])
+def test_a_file_that_is_no_table_is_known_by_its_ending(ending, known, begun):
+    _, pipeline = begun(f"Some{ending.title()}", b"\xff\x00")
+    assert pipeline["data"]["kind"] == known.kind and ("model" in pipeline) == known.on_map
+
+
+def test_an_event_log_in_xml_is_a_pipeline_of_names(begun):
+    """The answer was that dphmm import FORMAT makes a table of it, and no format did."""
+    text, pipeline = begun("two.xes", '<log><trace><string key="concept:name" value="c1"/></trace></log>')
+    assert pipeline["data"] == {"file": "two.xes", "kind": "xes"} and "split" in pipeline and "c1" not in text
+
+
+@pytest.mark.parametrize(
+    ("header", "columns"),
+    [
+        (["id", *(f"{name}00" for name in ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug"))], "jan00:aug00"),
+        (["id", "weight", "gcse5eq", "Jul.93", "Aug.93", "Sep.93", "Oct.93", "Nov.93", "Dec.93"], "Jul.93:Dec.93"),
+        (["person", *(f"step_{k}" for k in range(1, 9))], "step_1:step_8"),
+        (["person", *map(str, range(1, 9))], "1:8"),
+    ],
+)
+def test_a_wide_table_has_a_person_a_row(header, columns, begun):
+    _, pipeline = begun("d.csv", ",".join(header) + "\n")
+    person = {"user-column": "person"} if header[0] == "person" else {}
+    assert pipeline["data"] == {"file": "d.csv", "kind": "sequences", "columns": columns, **person}
+    steps = len(header) - 1 - 2 * ("weight" in header)
+    assert pipeline["plan"]["steps"] == steps == pipeline["fit"]["max-length"] and "step" not in pipeline["fit"]
+
+
+def test_numbered_columns_beside_a_time_are_no_steps(begun):
+    _, pipeline = begun("d.csv", "user,t," + ",".join(f"sensor{k}" for k in range(9)) + "\n")
+    assert "kind" not in pipeline["data"]
+
+
+def test_json_lines_have_the_names_of_their_first_line_and_no_value(begun, run, folder):
+    line = json.dumps({"device": "ann's", "at": {"lat": 50.25, "lon": 10.5}, "time": "2024-05-06T08:00:00Z"})
+    for name, data in {"d.jsonl": line.encode(), "d.ndjson.gz": gzip.compress(line.encode())}.items():
+        text, pipeline = begun(name, data)
+        assert pipeline["data"] == {
+            "file": name, "kind": "jsonl", "user-column": "device", "time-column": "time", "lat-column": "at.lat",
+            "lon-column": "at.lon",
+        }  # fmt: skip
+        assert not any(value in text for value in ("ann", "50.25", "08:00"))
+    assert begun("d.jsonl", b"{}")[1]["data"]["user-column"] == COLUMN
+    for spoiled in (b"", b"[1]", b'{"a": ', b"\xff", b"[" * 10**5, b'{"\\ud800": 1}'):
+        (folder / "e.jsonl").write_bytes(spoiled)
+        refused = run("init", folder / "e.jsonl", "-o", folder / "e.toml", code=2).stderr
+        assert "a JSON object on its first line" in refused and refused.count("\n") == 1
+
+
+def test_init_of_another_file_names_the_command_that_makes_a_table(run, folder):
+    (folder / "cab.txt").write_text("37.7 -122.4 0 1211023883\n")
+    said = run("init", folder / "cab.txt", "-o", folder / "a.toml", code=2).stderr
+    assert "dphmm import FORMAT makes one" in said and not (folder / "a.toml").exists()
+
+
+def stages(result):
+    return json.loads(result.stdout)["stages"]
+
+
+@pytest.mark.slow
+def test_a_pipeline_of_init_runs_once_its_gaps_are_filled(run, folder):
+    run("init", folder / "walks.csv", "-o", folder / "c.toml", "-q")
+    assert "[model] bbox" in run("run", folder / "c.toml", "-q", code=2).stderr
+    text = (folder / "c.toml").read_text().replace("WEST,SOUTH,EAST,NORTH", "10.0,50.0,10.056,50.036")
+    text = text.replace('step = "10min"', 'step = "5min"').replace('"500m"', '"1km"').replace('"60km/h"', '"20km/h"')
+    (folder / "c.toml").write_text(text.replace("path-epsilon = 12", "path-epsilon = 4\nepsilon = 2\npeople = 4"))
+    # Its rows are of an hour in which the plan asks nobody.
+    found = stages(run("run", folder / "c.toml", "--json", code=3))
+    assert found == dict.fromkeys(("data", "model", "policy", "plan", "release", "report"), "done")
+
+
+def test_init_of_labels_leaves_names_and_a_split_to_choose_and_fits_privately(begun):
+    text, pipeline = begun("d.csv", "user,t,page\na,2024-05-06T00:00:00Z,home\n")
+    assert pipeline["data"]["state-column"] == "page" and "split" in pipeline and "states-file" in pipeline["fit"]
+    assert "home" not in text and pipeline["fit"]["step"] == "STEP"
+    assert pipeline["fit"]["epsilon"] == 1 and "changes the odds of any model by at most 2.72 times" in text
+
+
+def test_a_pipeline_of_init_for_rows_without_times_runs_once_its_gaps_are_filled(run, folder):
+    """The only column that could be a time was "step", and its numbers were refused as times."""
+    rows = [[f"u{user}", step, "abc"[(user * step) % 3]] for user in range(20) for step in range(1, 9)]
+    write_rows(folder / "d.csv", ["user", "step", "state"], rows)
+    (folder / "states.csv").write_text("state\na\nb\nc\n")
+    run("init", folder / "d.csv", "-o", folder / "a.toml", "-q")
+    text = (folder / "a.toml").read_text()
+    pipeline = tomllib.loads(text)
+    assert (
+        pipeline["data"]["order-column"] == "step" and "step" not in pipeline["fit"] and "per" not in pipeline["plan"]
+    )
+    (folder / "a.toml").write_text(text.replace('"STEPS"', "8"))
+    found = stages(run("run", folder / "a.toml", "--json"))
+    assert found == dict.fromkeys(("data", "split", "fit", "policy", "plan", "release", "report"), "done")
+
+
+@pytest.mark.parametrize("name", ["lon\n[release]\nepsilon = 100\n#", "a\x7fb", "é😀", 'q"\\'])
+def test_a_name_of_a_column_stays_a_name(name, run, tmp_path):
+    """Also in a question."""
+    for who in ("user", "id"):
+        write_rows(tmp_path / "d é😀.csv", [who, "t", "lat", "lon", name], [["a", "2024-05-06T00:00:00Z", 1, 2, 3]])
+        run("init", tmp_path / "d é😀.csv", "-o", tmp_path / "a.toml", "-q", "--force")
+        text = (tmp_path / "a.toml").read_text(encoding="utf-8")
+        pipeline = tomllib.loads(text)
+        assert pipeline["data"]["file"] == "d é😀.csv" and pipeline["release"] == {}
+        assert sum(line.startswith("# its columns: ") for line in text.splitlines()) == 1
