@@ -6,17 +6,22 @@ It fails where a loss is said of other neighbours than those that the noise is f
 from __future__ import annotations
 
 import itertools
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import dphmm
+from dphmm.accounting import MemoryLedger
 from dphmm.accounting.event import per_record_total
-from dphmm.dependent import Chain, histogram, together
+from dphmm.accounting.publication import total_present, total_replaced
+from dphmm.dependent import REGISTERED, Chain, flows, histogram, kmeans, together
 from dphmm.dependent._counts import Histogram
+from dphmm.errors import InvalidInput
 from dphmm.statement.parts import typed
 from dphmm.statement.query import QueryStatement
+from noisy_numbers import loss, replaced
 
 #: What draws by default replays words here, each test its own.
 pytestmark = pytest.mark.replayed_words
@@ -65,6 +70,7 @@ class TestRelations:
         assert found.event.statement.startswith(
             f"adding or removing one record (one edge) and no other loses at most {lost}"
         )
+        assert "it loses at most 1, another in its place 2: " in said.sentence()
         per_record = said.sentence("per record", change=said.change)
         assert per_record.startswith("what adding or removing one record and no other loses")
         assert "replacing" not in said.sentence() + per_record + " ".join(said.hides_not)
@@ -90,13 +96,14 @@ class TestRelations:
         assert (told.relation, told.units) == ("add-remove", None)
         assert again.event == asked.event and again.event.neighbours == "add-remove"
 
-    def test_one_record_of_a_histogram(self, silent):
+    @pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
+    def test_one_record_of_a_histogram(self, silent, neighbours):
         """All tables of two people and two steps: a record's state replaced, and a record there or not.
 
         Steps are public numbers here: where each person's begin with the first one, a row less moves the others.
         """
         cells = list(itertools.product(("ann", "bob"), (0, 1)))
-        options = {"states": "h,w", "times": 2, "windows": 1, "first": 0, "consistent": False}
+        options = {"states": "h,w", "times": 2, "windows": 1, "first": 0, "neighbours": neighbours}
         found, replaced, there = {}, 0, 0
         for states in itertools.product(("h", "w", None), repeat=len(cells)):
             rows = [(*cell, state) for cell, state in zip(cells, states, strict=True) if state is not None]
@@ -111,15 +118,25 @@ class TestRelations:
                     there = max(there, moved)
                 else:
                     replaced = max(replaced, moved)
-        assert answer.event.neighbours == "replace" and replaced == answer.event.parts[0].sensitivity == 2
+        (part,), (replaced_part,) = answer.event.parts, answer.event.for_replacement().parts
+        assert answer.event.neighbours == neighbours and replaced == replaced_part.sensitivity == 2
+        assert part.sensitivity == (2 if neighbours == "replace" else there) and there == 1
         asked = Histogram(table, "independent", 1, options)
         share = asked.per_person()
-        assert share.relation == "add-remove" and there == replaced * share.share
+        assert share.relation == "add-remove" and there / part.scale == answer.event.per_record * share.share
         counts = "one record that counts, there or not; neighbouring data differ in it and nowhere else"
         assert asked.publication("visits", None).unit == counts
 
     @pytest.mark.parametrize(
-        "options", [{}, {"first": 0}, {"max_rows_per_user": 1}, {"first": 0, "max_rows_per_user": 2}]
+        "options",
+        [
+            {},
+            {"first": 0},
+            {"max_rows_per_user": 1},
+            {"first": 0, "max_rows_per_user": 2},
+            {"first": 0, "neighbours": "add-remove"},
+            {"max_rows_per_user": 2, "neighbours": "add-remove"},
+        ],
     )
     def test_one_person_of_a_histogram(self, silent, options):
         """All tables of one person and three steps, against the bound that an account counts for a person."""
@@ -142,3 +159,123 @@ class TestRelations:
         both = per_record_total([edge, state])
         assert both.value == 3 and "replacing one record" in both.statement
         assert together(Chain(MOVES, 1), [edge]).value >= 2
+
+
+class TestOfAPerson:
+    """All that one person may have beside another one, under both relations: the loss of any output, exactly.
+
+    Discrete Laplace noise on whole numbers loses |x - y| / scale, and reaches it; all numbers here are fractions.
+    """
+
+    CELLS = (None, "h", "w", "nowhere")
+    POINTS = (None, "0", "10", "far")
+    ASKED: ClassVar = {
+        "histogram": {"states": "h,w"},
+        "windows": {"states": "h,w", "times": 3, "windows": "0:3,0:3", "first": 0},
+        "flows": {"states": "h,w"},
+        "kmeans": {"columns": "x", "box": "0:10", "start": "1;9", "iterations": 1},
+    }
+
+    def losses(self, monkeypatch, asked, most, neighbours):
+        """The largest loss of a person there or not, that of one replaced, and the answer."""
+        numbers, column = replaced(monkeypatch), "x" if asked == "kmeans" else "state"
+        question = "histogram" if asked == "windows" else asked
+        seen = {}
+        for life in itertools.product(self.POINTS if asked == "kmeans" else self.CELLS, repeat=3):
+            rows = [("ann", 1, "0"), ("ann", 2, "10")] if asked == "kmeans" else [("ann", 1, "h"), ("ann", 2, "w")]
+            rows[1:1] = [("x", step, cell) for step, cell in enumerate(life) if cell is not None]
+            table = pd.DataFrame(rows, columns=["user", "step", column])
+            options = {"neighbours": neighbours, "bits": dphmm.ReplayBits(1), **self.ASKED[asked]}
+            answer = dphmm.query(question, table, ("group", most), 1, **options)
+            seen[life] = numbers.taken()
+        there = max(loss(seen[(None,) * 3], numbers) for numbers in seen.values())
+        return there, max(loss(one, other) for one, other in itertools.combinations(seen.values(), 2)), answer
+
+    @pytest.mark.filterwarnings("ignore:the noise is larger")
+    @pytest.mark.parametrize("most", [1, 2])
+    @pytest.mark.parametrize("asked", ASKED)
+    def test_add_remove_is_of_a_person_there_or_not_and_replacing_loses_twice(self, monkeypatch, asked, most):
+        there, other, answer = self.losses(monkeypatch, asked, most, "add-remove")
+        assert (there, other) == (1, 2)
+        event = answer.event
+        assert event.neighbours == "add-remove" and (event.claimed, event.for_replacement().claimed) == (1, 2)
+        assert event.per_record * most == 1
+
+    @pytest.mark.filterwarnings("ignore:the noise is larger")
+    @pytest.mark.parametrize("most", [1, 2])
+    @pytest.mark.parametrize("asked", ASKED)
+    def test_replace_is_of_a_person_in_any_other_s_place(self, monkeypatch, asked, most):
+        there, other, answer = self.losses(monkeypatch, asked, most, "replace")
+        assert (there, other) == (0.5, 1) and answer.event.neighbours == "replace"
+
+    @pytest.mark.filterwarnings("ignore:the noise is larger")
+    @pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
+    @pytest.mark.parametrize("asked", ASKED)
+    def test_an_account_books_what_each_relation_costs(self, asked, neighbours):
+        ledger, question = MemoryLedger(), "histogram" if asked == "windows" else asked
+        table = pd.DataFrame([("ann", 1, "0")], columns=["user", "step", "x" if asked == "kmeans" else "state"])
+        options = {"neighbours": neighbours, **self.ASKED[asked]}
+        found = dphmm.query(question, table, ("group", 2), 1, ledger=ledger, event_id="one", **options)
+        lost = (total_present(ledger.publications()).epsilon, total_replaced(ledger.publications()).epsilon)
+        assert lost == ((1, 2) if neighbours == "add-remove" else (0.5, 1))
+        again = dphmm.query(question, table, ("group", 2), 1, ledger=ledger, event_id="one", **options)
+        assert again.event == found.event
+
+    @pytest.mark.parametrize("question", ["histogram", "flows"])
+    def test_the_statement_says_both(self, question):
+        table = pd.DataFrame([("ann", 1, "h")], columns=["user", "step", "state"])
+        found = dphmm.query(question, table, "group:2", 1, states="h,w", neighbours="add-remove")
+        said = typed(found.statement, QueryStatement)
+        assert said.neighbours == "add-remove" and said.unit.there_or_not
+        unit = said.unit.sentence(whole=said)
+        assert unit.endswith("neighbouring data have them all or none, and differ nowhere else")
+        assert "under groups of 2 it loses at most 1, another in its place 2: " in found.event.statement
+
+    def test_one_record_alone_may_move_others(self):
+        table = pd.DataFrame([("ann", 1, "h")], columns=["user", "step", "state"])
+        found = dphmm.query("histogram", table, "independent", 1, states="h,w", neighbours="add-remove")
+        said = typed(found.statement, QueryStatement)
+        assert {"rows that move", "all records of a person"} < set(said.not_protected)
+        assert "presence" not in said.not_protected
+
+
+class TestRefused:
+    """A relation that a question cannot mean is refused by its name, before any row is read."""
+
+    @pytest.mark.parametrize(
+        ("question", "options", "expected"),
+        [
+            ("degree", {"level": "edge", "neighbours": "replace"}, "none: level says .* with edge an edge is there or"),
+            ("degree", {"level": "node", "neighbours": "add-remove"}, "none: .* all edges of a person are replaced"),
+            ("svm", {"neighbours": "add-remove"}, "replace: the number of rows of DATA is public"),
+            ("histogram", {"neighbours": "both"}, "one of add-remove, replace"),
+        ],
+    )
+    def test_of_a_table(self, question, options, expected):
+        table = pd.DataFrame(columns=["user", "step", "state"])
+        public = {"degree": {"people": 3, "cap": 2}, "histogram": {"states": "h,w"}}.get(
+            question, {"features": "x", "box": "0:1", "label": "c", "classes": "no,yes"}
+        )
+        with pytest.raises(InvalidInput, match=rf"^neighbours: .*{expected}"):
+            REGISTERED[question](table, "independent", 1, {**public, **options})
+
+    def test_of_a_chain(self):
+        space = dphmm.StateSpace.categories(["h", "w"])
+        model = dphmm.MarkovModel([0.5, 0.5], MOVES, space=space)
+        table = pd.DataFrame(columns=["user", "step", "state"])
+        with pytest.raises(InvalidInput, match=r"^neighbours: got add-remove; expected replace: which records"):
+            Histogram(table, model, 1, {"times": 2, "neighbours": "add-remove"})
+        with pytest.raises(InvalidInput, match=r"^neighbours: got add-remove; expected replace: which records"):
+            histogram(STATES, Chain(MOVES, 5), 1, n_states=2, n_times=5, neighbours="add-remove")
+
+    def test_of_arrays(self, silent):
+        """The last time that somebody has would tell that they are there."""
+        with pytest.raises(InvalidInput, match=r"^n_times: got None; expected the public number of times"):
+            histogram(STATES, "independent", 1, n_states=2, neighbours="add-remove")
+        events = [
+            histogram(STATES, "independent", 1, n_states=2, n_times=5, neighbours="add-remove").event,
+            flows(STATES, ("group", 1), 1, n_states=2, neighbours="add-remove").event,
+            kmeans([[0.0]], "independent", 1, box=(0, 1), start=[[0]], iterations=1, neighbours="add-remove").event,
+        ]
+        assert [event.parts[0].sensitivity for event in events] == [1, 1, 1]
+        assert {event.neighbours for event in events} == {"add-remove"}

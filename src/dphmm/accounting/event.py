@@ -423,7 +423,8 @@ def dependent_words(
     alone = f"{CHANGES[neighbours]} one record ({record}) and no other loses at most {in_short(per_record)}"
     if claimed is None:
         return f"{alone}; nothing is proved for dependent records: {why}"
-    return f"{alone}; under {under} it loses at most {in_short(claimed)}: {why}"
+    other = f", another in its place {in_short(2 * Fraction(claimed))}" if neighbours == "add-remove" else ""
+    return f"{alone}; under {under} it loses at most {in_short(claimed)}{other}: {why}"
 
 
 def per_record_total(events: DependentEvent | Iterable[DependentEvent]) -> Guarantee:

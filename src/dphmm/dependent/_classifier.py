@@ -13,6 +13,7 @@ import numpy as np
 from dphmm.dependent._inputs import (
     BOX,
     MAX_ROWS,
+    RELATION,
     SPELLING,
     Option,
     Rejected,
@@ -114,6 +115,7 @@ class LinearClassifier(Question):
         Option("kind", "svm or logistic.", "WORD", default="svm", shown=True),
         Option("user_column", "The column of users, where D needs it  [default: user]", "COL"),
         SPELLING,
+        RELATION,
     )
 
     @classmethod
@@ -128,6 +130,7 @@ class LinearClassifier(Question):
     def check(self, dependence: Any) -> None:
         """Features in a box, a column of classes, and how strongly weights are kept small."""
         self.dependence = self.depends(dependence, ("friends", "group", "independent"))
+        self.check_neighbours("the number of rows of DATA is public, so none of them is there or not")
         self.dependence.refuse_data(self.data)
         called, given = self.called, self.given
         if given["kind"] not in ("svm", "logistic"):

@@ -18,9 +18,10 @@ import numpy as np
 from dphmm._cached import cached_property
 from dphmm._checks import exact_number, whole
 from dphmm.dependent._calibration import MECHANISMS
-from dphmm.dependent._dependence import Budget, about, add_integer_noise, model_with_states
+from dphmm.dependent._dependence import OF_A_MODEL, Budget, about, add_integer_noise, model_with_states
 from dphmm.dependent._inputs import (
     MAX_ROWS,
+    RELATION,
     SPELLING,
     Option,
     Rejected,
@@ -73,6 +74,7 @@ def histogram(
     windows: Any = None,
     n_times: int | None = None,
     max_rows_per_user: int | None = None,
+    neighbours: str = "replace",
     mechanism: str | None = None,
     consistent: bool = False,
     accept_unproved: bool = False,
@@ -84,14 +86,17 @@ def histogram(
     each person's own, persons being independent of each other; "group": all records of one person. ``windows``: None, a
     length, or pairs (first, end); where they overlap the noise grows. ``n_times``: the public number of times; without
     it the windows end where the table does. ``max_rows_per_user``: a public number, the first so many records of each
-    person in time count. ``consistent``: no counts below 0, each window's noisy total kept (post-processing). Raises
-    Refused for a mechanism that is not proved, unless ``accept_unproved``.
+    person in time count. ``neighbours``: whether ε is of a record (a group) that is replaced ("replace"), or there or
+    not ("add-remove": half the noise, and n_times is needed). ``consistent``: no counts below 0, each window's noisy
+    total kept (post-processing). Raises Refused for a mechanism that is not proved, unless ``accept_unproved``.
     """
+    if neighbours == "add-remove" and n_times is None:
+        raise InvalidInput("n_times", None, "the public number of times: else the last record that is there tells it")
     dependence = grouped(dependence, max_rows_per_user)
     records = Records.of(table, n_states, n_times, max_rows_per_user)
     records.check_against(dependence)
     spans = windows_of(windows, records.n_times)
-    budget = Budget.of(dependence, epsilon, mechanism, accept_unproved)
+    budget = Budget.of(dependence, epsilon, mechanism, accept_unproved, neighbours)
     return _with_noise(_counts_of(records, spans), spans, budget, consistent, bits)
 
 
@@ -109,7 +114,7 @@ def _with_noise(
 ) -> Answered:
     """The published table of a histogram's counts (W, N)."""
     source = default_bits(bits)
-    sensitivity = Fraction(2 * _overlap(spans))
+    sensitivity = budget.change(2 * _overlap(spans))
     noisy, part = add_integer_noise(counts, sensitivity, budget.per_record, "histogram", source)
     if consistent:
         noisy = np.array([with_total(row, max(int(row.sum()), 0)) for row in noisy])
@@ -231,6 +236,7 @@ class Histogram(CountedQuestion):
     functions: ClassVar = {"histogram": histogram, "count": count, "total": total, "mean": mean}
     options: ClassVar[tuple[Option, ...]] = (
         MAX_ROWS,
+        RELATION,
         Option("model_people", "With markov: who MODEL was fitted on: others, same or unknown.", "WORD"),
         Option("mechanism", "With markov: group; others where they are proved.", "NAME"),
         Option(
@@ -251,6 +257,7 @@ class Histogram(CountedQuestion):
         """Who depends on whom, and what may be asked under that."""
         self.dependence = self.depends(dependence, ("markov", "friends", "group", "independent"))
         self._chained = self.dependence.kind == "markov"
+        self.check_neighbours(OF_A_MODEL if self._chained else None)
         mechanism = self.given["mechanism"]
         if mechanism is not None:
             if not self._chained:
@@ -309,7 +316,7 @@ class Histogram(CountedQuestion):
             "in_no_state": self.cells[-1],
         }
         by_person = self.dependence.by_person
-        unit = self.dependence.unit()
+        unit = self.dependence.unit(there_or_not=self.there_or_not)
         return Found(answered, counts.rejected, domain, unit, () if by_person else ("all records of a person",))
 
     @cached_property
@@ -317,7 +324,9 @@ class Histogram(CountedQuestion):
         """That of the dependence. Raises Refused for a mechanism that is not proved under it."""
         try:
             with fields({"dependence": self.called("dependence")}):
-                return Budget.of(self.between(), self.epsilon, self.given["mechanism"], False)
+                return Budget.of(
+                    self.between(), self.epsilon, self.given["mechanism"], False, self.given[RELATION.name]
+                )
         except Refused as refusal:
             if self.given["mechanism"] is None:
                 raise
@@ -368,10 +377,10 @@ class Histogram(CountedQuestion):
         return self.dependence.chain(self.clock.times) if self._chained else self.dependence.between(self.data.spelling)
 
     def per_person(self) -> PerPerson:
-        """A record that is there or not changes half of what a replaced one does; a step has one record of a person."""
+        """A step has one record of a person."""
         times = None if self.given["times"] is None else self.clock.times
         limits = [limit for limit in (self.dependence.most, times) if limit is not None]
-        return PerPerson("add-remove", min(limits, default=None), Fraction(1, 2))
+        return self.counted_per_person(min(limits, default=None))
 
     @cached_property
     def _public(self) -> tuple[MarkovModel | None, StateSpace]:

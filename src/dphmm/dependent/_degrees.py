@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -28,6 +29,7 @@ from dphmm._checks import one_of, whole
 from dphmm.dependent._counts import with_total
 from dphmm.dependent._dependence import Budget, add_integer_noise, check_header, is_edge_text
 from dphmm.dependent._inputs import (
+    RELATION,
     SPELLING,
     Called,
     Option,
@@ -121,6 +123,7 @@ class Degree(CountedQuestion):
         Option("cap", "Degrees are counted up to this public number.", "K", int),
         Option("columns", "The columns of the two ends, unless DATA has two.", "A,B"),
         SPELLING,
+        replace(RELATION, help="None: --level says what neighbours are.", default=None, shown=False),
         Option(
             "consistent",
             "No counts below 0, and all people counted  [default: so]",
@@ -144,6 +147,10 @@ class Degree(CountedQuestion):
         if level not in LEVELS:
             expected = "edge (hides whether one edge is there) or node (hides all edges of one person)"
             raise InvalidInput(called("level"), "nothing" if level is None else level, expected)
+        if self.given["neighbours"] is not None:
+            meant = "an edge is there or not" if level == "edge" else "all edges of a person are replaced"
+            expected = f"none: {called('level')} says what neighbours are, with {level} {meant}"
+            raise InvalidInput(called("neighbours"), self.given["neighbours"], expected)
         if isinstance(dependence, str) and dependence == "group":
             raise InvalidInput(called("dependence"), "group", "group:K, K how many may depend on each other: group:3")
         self.dependence = self.depends(dependence, _DEPENDENCES[level], bounded=False)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,8 +21,8 @@ import numpy as np
 from msgspec import UNSET
 
 from dphmm._cached import cached_property
-from dphmm._checks import exact_epsilon
-from dphmm.accounting.event import DependentEvent, Guarantee, NoisyCounts, per_record_total
+from dphmm._checks import exact_epsilon, one_of
+from dphmm.accounting.event import NEIGHBOURS, DependentEvent, Guarantee, NoisyCounts, per_record_total
 from dphmm.accounting.person import key_by
 from dphmm.dependent._calibration import calibrate
 from dphmm.dependent._chain import Chain
@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 
 FORMS = "independent, group, group:K, friends:EDGES or markov:MODEL"
 _MOST = "a public number of rows, 1 to 1000000000"
+#: Why a record of a chain or a tree is not there or not.
+OF_A_MODEL = "which records there are is public under a model of dependence"
 
 
 @dataclass(frozen=True)
@@ -151,7 +153,7 @@ class Dependence:
         if not (self.by_person and of_people):
             return Unit(there_or_not=there_or_not)
         of = "circle" if self.kind == "friends" else "person"
-        return Unit(of=of, most=self.most, number_public=number_public)
+        return Unit(of=of, most=self.most, there_or_not=there_or_not, number_public=number_public)
 
     def stated(self, event: DependentEvent) -> Stated:
         """Its facts beside the answer. Of a file only a model is told by its hash."""
@@ -274,33 +276,54 @@ _FARTHEST = 2**61
 
 @dataclass(frozen=True)
 class Budget:
-    """ε₀ for one record alone, and what it is claimed to give under the dependence."""
+    """ε₀ for one record alone, and what it is claimed to give under the dependence.
+
+    ``neighbours``: whether that record is replaced, or there or not.
+    """
 
     per_record: Fraction
     claimed: Fraction | None
     mechanism: str
     dependence: str
     why: str
+    neighbours: str = "replace"
 
     @classmethod
-    def of(cls, dependence: Any, epsilon: Exact, mechanism: str | None, accept_unproved: bool) -> Budget:
+    def of(
+        cls,
+        dependence: Any,
+        epsilon: Exact,
+        mechanism: str | None,
+        accept_unproved: bool,
+        neighbours: str = "replace",
+    ) -> Budget:
         """The budget of a query that promises ``epsilon``; Refused where the mechanism is not proved to keep it."""
         promised = exact_epsilon(epsilon)
+        one_of(neighbours, NEIGHBOURS, "neighbours")
         if isinstance(dependence, (str, tuple)):
-            return _without_a_model(dependence, promised, mechanism)
+            return replace(_without_a_model(dependence, promised, mechanism), neighbours=neighbours)
+        if neighbours != "replace":
+            raise InvalidInput("neighbours", neighbours, f"replace: {OF_A_MODEL}")
         found = calibrate(dependence, AnyQuery(1), promised, mechanism, exact=False)
         if not (found.proved or accept_unproved):
             found.claim()
         claimed = promised if found.proved else None
         return cls(found.rate, claimed, found.mechanism, found.model, found.why)
 
+    def change(self, replaced: int) -> Fraction:
+        """How far one record moves counts or sums (L1), for which replacing it moves them by up to ``replaced``.
+
+        Records are counted and added up: one that is there or not moves them by half of that.
+        """
+        return Fraction(replaced, 2) if self.neighbours == "add-remove" else Fraction(replaced)
+
     def event(
-        self, query: str, record: str, parts: tuple[NoisyCounts, ...], bits: Bits, neighbours: str = "replace"
+        self, query: str, record: str, parts: tuple[NoisyCounts, ...], bits: Bits, neighbours: str | None = None
     ) -> DependentEvent:
-        """What happened, for accounting."""
-        secure = is_secure(bits)
+        """What happened, for accounting; ``neighbours`` where a record decides them, such as an edge."""
+        secure, relation = is_secure(bits), neighbours or self.neighbours
         return DependentEvent(
-            query, record, parts, self.mechanism, self.dependence, self.claimed, self.why, secure, neighbours
+            query, record, parts, self.mechanism, self.dependence, self.claimed, self.why, secure, relation
         )
 
 

@@ -11,7 +11,6 @@ Proof: docs/proofs/contributions.md.
 from __future__ import annotations
 
 import re
-from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
@@ -46,6 +45,7 @@ def flows(
     n_states: int,
     n_times: int | None = None,
     moves: bool = False,
+    neighbours: str = "replace",
     consistent: bool = False,
     bits: Bits | None = None,
 ) -> Answered:
@@ -54,7 +54,8 @@ def flows(
     ``table``: columns user, t, state; or an array of states (T,) or (U, T), −1 for none. ``dependence``: ("group", K),
     K a public number: the first K trips of each person count, and what is hidden are all rows of one person, there or
     not. ``n_times``: the public number of times, records at others are left out. ``moves``: two records in one state
-    are no trip. ``consistent``: no counts below 0, the noisy total kept (post-processing).
+    are no trip. ``neighbours``: whether ε is of a person whose rows are replaced ("replace"), or all there or not
+    ("add-remove": half the noise). ``consistent``: no counts below 0, the noisy total kept (post-processing).
 
     Raises InvalidInput for another dependence, of which nothing is proved.
 
@@ -70,7 +71,7 @@ def flows(
     """
     most = _most(dependence, "dependence")
     records = Records.of(table, _checked(n_states, "n_states"), n_times)
-    budget = Budget.of(("group", most), epsilon, None, False)
+    budget = Budget.of(("group", most), epsilon, None, False, neighbours)
     return _with_noise(_counts(records, most, moves), records.n_states, budget, consistent, bits)
 
 
@@ -109,7 +110,7 @@ def _with_noise(counts: IntArray, n: int, budget: Budget, consistent: bool, bits
     import pandas as pd
 
     source = default_bits(bits)
-    noisy, part = add_integer_noise(counts, Fraction(2), budget.per_record, "flows", source)
+    noisy, part = add_integer_noise(counts, budget.change(2), budget.per_record, "flows", source)
     if consistent:
         noisy = with_total(noisy, max(int(noisy.sum()), 0))
     origin, destination = np.divmod(np.arange(n * n), n)
@@ -130,7 +131,15 @@ class Flows(Histogram):
     options: ClassVar[tuple[Option, ...]] = (
         *(
             _OPTIONS[name]
-            for name in ("model_people", "states", "user_column", "spelling", "time_column", "state_column")
+            for name in (
+                "neighbours",
+                "model_people",
+                "states",
+                "user_column",
+                "spelling",
+                "time_column",
+                "state_column",
+            )
         ),
         *(_OPTIONS[name] for name in ("times", "step", "first")),
         Option("moves", "Two rows in one state are no trip.", kind=bool, default=False),
@@ -142,6 +151,7 @@ class Flows(Histogram):
         """How many trips of a person count: nothing else is proved."""
         self.most = _most(dependence, self.called("dependence"))
         self.dependence = self.depends(f"group:{self.most}", ("group",))
+        self.check_neighbours()
         self.check_people()
 
     def counted(self) -> ExactCounts:
@@ -173,7 +183,7 @@ class Flows(Histogram):
             "consistent": bool(self.given["consistent"]),
             "in_no_state": self.cells[-1],
         }
-        unit = Unit(of="person", most=self.most, counts="trips")
+        unit = Unit(of="person", most=self.most, counts="trips", there_or_not=self.there_or_not)
         return Found(answered, counts.rejected, domain, unit)
 
     def unit(self) -> str:
@@ -181,13 +191,13 @@ class Flows(Histogram):
         return "one trip that counts, there or not; neighbouring data differ in it and nowhere else"
 
     def per_person(self) -> PerPerson:
-        """At most K trips of a person, each there or not, which changes half of what a replaced one does."""
-        return PerPerson("add-remove", self.most, Fraction(1, 2))
+        """At most K trips of a person."""
+        return self.counted_per_person(self.most)
 
     @cached_property
     def budget(self) -> Budget:
         """That of K trips of one person."""
-        return Budget.of(self.between(), self.epsilon, None, False)
+        return Budget.of(self.between(), self.epsilon, None, False, self.given["neighbours"])
 
     @cached_property
     def clock(self) -> Clock:

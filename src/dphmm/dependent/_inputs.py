@@ -75,6 +75,14 @@ MAX_ROWS = Option(
     int,
 )
 
+RELATION = Option(
+    "neighbours",
+    "Whether epsilon is of a person or record that is replaced (in any way), or there or not (half the noise).",
+    "replace|add-remove",
+    default="replace",
+    shown=True,
+)
+
 
 def needed(value: Any, option: str, expected: str) -> Any:
     """A choice that must be made."""

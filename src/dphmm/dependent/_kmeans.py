@@ -24,6 +24,7 @@ from dphmm.dependent._dependence import Budget, add_integer_noise
 from dphmm.dependent._inputs import (
     BOX,
     MAX_ROWS,
+    RELATION,
     SPELLING,
     Option,
     Rejected,
@@ -84,6 +85,7 @@ def kmeans(
     iterations: int = 7,
     users: Any = None,
     max_rows_per_user: int | None = None,
+    neighbours: str = "replace",
     mechanism: str | None = None,
     accept_unproved: bool = False,
     bits: Bits | None = None,
@@ -92,7 +94,8 @@ def kmeans(
 
     ``box``: public (low, high), each (d,) or a number. ``start``: public centroids (k, d). The counts are noisy, those
     of the last iteration, and may be negative. ``users`` (n,) and ``max_rows_per_user``, a public number: the first so
-    many points of each person count. A coordinate that is no number counts as the middle of the box.
+    many points of each person count. A coordinate that is no number counts as the middle of the box. ``neighbours``:
+    whether ε is of a point (a group) that is replaced ("replace"), or there or not ("add-remove": half the noise).
     """
     import pandas as pd
 
@@ -104,14 +107,16 @@ def kmeans(
     rounds = whole(iterations, "iterations", 1)
     if not isinstance(dependence, (str, tuple)) and dependence.n_tuples != len(given):
         raise InvalidInput("dependence", repr(dependence), f"one of the {len(given)} records")
-    budget = Budget.of(dependence, epsilon, mechanism, accept_unproved)
+    budget = Budget.of(dependence, epsilon, mechanism, accept_unproved, neighbours)
     source = default_bits(bits)
     steps = limits.in_steps(given)
     each = budget.per_record / rounds
+    # A replaced record leaves one cluster and enters another: 2 in counts, twice the half-widths in sums.
+    changes = budget.change(2), budget.change(2 * given.shape[1] * HALF)
     parts: list[NoisyCounts] = []
     counts = np.zeros(len(centres), dtype=np.int64)
     for _ in range(rounds):
-        centres, counts, spent = _round(steps, centres, each, source)
+        centres, counts, spent = _round(steps, centres, changes, each, source)
         parts += spent
     places = limits.middle + centres * limits.step
     columns = {f"x{axis}": places[:, axis] for axis in range(places.shape[1])}
@@ -134,11 +139,13 @@ class KMeans(Question):
         Option("iterations", "How often centroids move: a public number.", kind=int, default=7, shown=True),
         Option("user_column", "The column of users, where D needs it  [default: user]", "COL"),
         SPELLING,
+        RELATION,
     )
 
     def check(self, dependence: Any) -> None:
         """Columns, a box, a start inside it, and how often centroids move."""
         self.dependence = self.depends(dependence, ("friends", "group", "independent"))
+        self.check_neighbours()
         self.dependence.refuse_data(self.data)
         given, option = self.given["start"], self.called("start")
         self._columns = feature_columns(self.given["columns"], self.called("columns"))
@@ -168,6 +175,7 @@ class KMeans(Question):
                 box=limits,
                 start=np.array(self._start),
                 iterations=self._rounds,
+                neighbours=self.given["neighbours"],
                 bits=bits,
                 **whose,
             )
@@ -185,11 +193,12 @@ class KMeans(Question):
         }
         told = [self._drowned(answered, lost)] if lost else []
         details = {"clusters_below_noise": lost}
-        return Found(answered, rejected, domain, self.dependence.unit(), details=details, warnings=told)
+        unit = self.dependence.unit(there_or_not=self.there_or_not)
+        return Found(answered, rejected, domain, unit, details=details, warnings=told)
 
     def per_person(self) -> PerPerson:
-        """A record that is there or not changes half of what a replaced one does."""
-        return PerPerson("add-remove", self.dependence.most, Fraction(1, 2))
+        """As many records as the dependence counts."""
+        return self.counted_per_person(self.dependence.most)
 
     def _drowned(self, answered: Answered, lost: Sequence[int]) -> str:
         """One line about all clusters that are noise."""
@@ -244,16 +253,18 @@ def _start_of(given: Any, columns: Sequence[str], option: str) -> list[list[floa
 
 
 def _round(
-    steps: IntArray, centres: FloatArray, epsilon: Fraction, bits: Bits
+    steps: IntArray, centres: FloatArray, changes: tuple[Fraction, Fraction], epsilon: Fraction, bits: Bits
 ) -> tuple[FloatArray, IntArray, list[NoisyCounts]]:
-    """One iteration in steps from the middle: where records are nearest to, noisy counts and sums, new centroids."""
+    """One iteration in steps from the middle: where records are nearest to, noisy counts and sums, new centroids.
+
+    ``changes``: how far one record moves the counts, and the sums.
+    """
     k, d = centres.shape
     nearest = _nearest(steps, centres)
     sums = np.stack([np.bincount(nearest, steps[:, axis], minlength=k) for axis in range(d)], axis=1)
     counts = np.bincount(nearest, minlength=k)
-    # A replaced record leaves one cluster and enters another: 2 in counts, twice the half-widths in sums.
-    counts, first = add_integer_noise(counts, Fraction(2), epsilon / (d + 1), "counts", bits)
-    sums, second = add_integer_noise(sums.astype(np.int64), Fraction(2 * d * HALF), epsilon * d / (d + 1), "sums", bits)
+    counts, first = add_integer_noise(counts, changes[0], epsilon / (d + 1), "counts", bits)
+    sums, second = add_integer_noise(sums.astype(np.int64), changes[1], epsilon * d / (d + 1), "sums", bits)
     moved = np.clip(sums / np.maximum(counts, 1)[:, None], -HALF, HALF)
     return np.where(counts[:, None] >= 1, moved, centres), counts, [first, second]
 

@@ -23,12 +23,12 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn
 
 from dphmm._checks import exact_epsilon, one_of, written_fraction
-from dphmm.accounting.event import DependentEvent, NoisyCounts
+from dphmm.accounting.event import NEIGHBOURS, DependentEvent, NoisyCounts
 from dphmm.accounting.ledger import Ledger
 from dphmm.accounting.person import key_by
 from dphmm.accounting.publication import Publication
 from dphmm.dependent._dependence import Budget, Dependence, about
-from dphmm.dependent._inputs import MAX_ROWS, SPELLING, Called, Option, Rejected, data_rows, data_users
+from dphmm.dependent._inputs import MAX_ROWS, RELATION, SPELLING, Called, Option, Rejected, data_rows, data_users
 from dphmm.errors import DphmmError, InvalidInput
 from dphmm.samplers.entropy import default_bits, is_secure
 from dphmm.statement.origin import Whom
@@ -179,6 +179,22 @@ class Question(ABC):
         counts = "one record that counts" + ", there or not" * there_or_not
         return f"{counts}; neighbouring data differ in it and nowhere else"
 
+    @property
+    def there_or_not(self) -> bool:
+        """Whether epsilon is of what is there or not, as the question was asked; else of what is replaced."""
+        return bool(self.given.get(RELATION.name) == "add-remove")
+
+    def check_neighbours(self, why_not: str | None = None) -> None:
+        """Refuse a relation that is none, and with a reason ``why_not`` add-remove."""
+        option = self.called(RELATION.name)
+        one_of(self.given[RELATION.name], NEIGHBOURS, option)
+        if why_not is not None and self.there_or_not:
+            raise InvalidInput(option, "add-remove", f"replace: {why_not}")
+
+    def counted_per_person(self, most: int | None) -> PerPerson:
+        """At most ``most`` records, each there or not: it loses epsilon, or half of what a replaced one does."""
+        return PerPerson("add-remove", most, Fraction(1) if self.there_or_not else Fraction(1, 2))
+
     def per_person(self) -> PerPerson:
         """How the loss of replacing one record bounds that of one person; nothing does unless a question says so."""
         return PerPerson("replace", None)
@@ -303,14 +319,15 @@ class Question(ABC):
         event, model = found.answered.event, self.model
         whom = None if model is None else self._whom(model)
         provenance = {} if model is None else model.provenance
-        noise = ["noise of the model"] if provenance.get("private") is True else []
+        others = ["noise of the model"] if provenance.get("private") is True else []
+        others += ["rows that move"] if found.unit.of == "record" and self.there_or_not else []
         statement = QueryStatement.of(
             event,
             unit=found.unit,
             spelling=self.data.spelling,
             dependence=self.dependence.stated(event),
             domain=found.domain,
-            not_protected=[*noise, *found.not_protected],
+            not_protected=[*others, *found.not_protected],
             model_people=whom.people if whom is not None and provenance.get("private") is False else None,
         )
         promised = None if statement.epsilon is None else event.claimed

@@ -66,6 +66,8 @@ NOT_PROTECTED = {
     "one edge or another": "Which of two edges is there: one edge in another's place is two changes, and loses at most "
     "twice epsilon.",
     "the people": "Who the people are, and how many there are: they are public.",
+    "rows that move": "A row without which another row of the same person counts, or counts at another step: epsilon "
+    "is of one record that counts, there or not.",
     "rows of DATA": "How many rows DATA have: the noise is calculated from it, and it is told in this statement. Rows "
     "that cannot be used, and those beyond --max-rows-per-user, are counted in it and have no weight.",
 }
@@ -79,7 +81,7 @@ class Unit(Part, frozen=True, kw_only=True):
     of : One record, or all rows of a person or of a circle of friends.
     most : Rows of a person that count, null where it is one record.
     counts : Rows, or trips.
-    there_or_not : Whether the one record may be there or not.
+    there_or_not : Whether neighbouring data have it or not; else they may differ in it in any way.
     number_public : Whether the number of rows of DATA is the same in neighbouring data.
     """
 
@@ -91,14 +93,15 @@ class Unit(Part, frozen=True, kw_only=True):
 
     says: ClassVar[Mapping[str, str]] = {
         "meaning": """
-{% if counts == "trips" %}all rows of one person, whose first {{ most }} trips count; neighbouring data differ in \
-these rows and nowhere else: they may be there or not\
+{% set apart = "neighbouring data have them all or none, and differ nowhere else" if there_or_not else \
+"neighbouring data differ in these rows and nowhere else: " ~ ("the number of rows of DATA is the same" \
+if number_public else "they may be there or not") %}
+{% if counts == "trips" %}all rows of one person, whose first {{ most }} trips count; {{ apart }}\
 {% elif of == "record" %}one record: {{ whole.record }}{% if there_or_not %}, there or not{% endif %}; neighbouring \
 data differ in it and nowhere else\
 {% else %}all rows of {{ "one person" if of == "person" else "all people of one circle of friends" }} \
 ({{ whole.record }} each), of which at most {{ most }}{% if of == "circle" %} of each person{% endif %} count; \
-neighbouring data differ in these rows and nowhere else: {% if number_public %}the number of rows of DATA is the same\
-{% else %}they may be there or not{% endif %}{% endif +%}
+{{ apart }}{% endif +%}
 """,
     }
 
