@@ -222,7 +222,7 @@ def test_a_name_that_no_state_has_is_a_row_like_any_other(rule):
         # An unknown name is answered as the state with the lowest number.
         answered = {"last": states[-1], "first": states[0]}[rule].replace("nowhere", "0")
         told = plain(streamed(rows, Stream(batch(answer=rule), False)))
-        assert {z for *_, z in told} == {int(answered)} == {z for *_, z in table(rows, rule)}
+        assert {z for *_, z in told} == {int(answered)} == {z for *_, z in table(rows, rule, check=False)}
 
 
 @pytest.mark.parametrize("other", RULES)

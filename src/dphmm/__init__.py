@@ -9,8 +9,8 @@ the Markov model, the policy, the mechanism and everything published before.
   `exposed_states`, `protectable_graph`, `merge_lonely`
 - learning hidden states: `CategoricalHMM`
 - noise: `mechanisms`, `ReplayBits`
-- releases: `ReleaseSession`, `release_many`, `smooth`, `OtherQuery`, `joint_belief`, `event_odds`, `population`,
-  `accounting`; over whole sequences:
+- releases: `ReleaseSession`, `check_table`, `release_many`, `smooth`, `OtherQuery`, `joint_belief`, `event_odds`,
+  `population`, `accounting`; over whole sequences:
   `SequencePromise`, `Schedule`, `plan`, `SchedulePlan`, `save_plan`, `read_plan`
 - a mechanism made once for a model and a policy: `optimize`, `save_table`, `load_table`
 - audits: `audit`; what a release is worth: `evaluation`; which setting to take: `tune`
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from dphmm.errors import InvalidInput as InvalidInput
     from dphmm.errors import LedgerBusy as LedgerBusy
     from dphmm.errors import Unprotectable as Unprotectable
+    from dphmm.evaluation.table_check import check_table as check_table
     from dphmm.evaluation.tuning import tune as tune
     from dphmm.markov.filtering import Belief as Belief
     from dphmm.markov.hidden.hmm import CategoricalHMM as CategoricalHMM
@@ -114,6 +115,7 @@ _HOMES = {
     "report": "dphmm.report",
     "policy": "dphmm.policy",
     "release_many": "dphmm.batch",
+    "check_table": "dphmm.evaluation.table_check",
     "event_odds": "dphmm.decoding",
     "smooth": "dphmm.decoding",
     "population": "dphmm.reconstruction.population",

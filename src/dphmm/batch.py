@@ -16,12 +16,12 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from dphmm._cached import cached_property
-from dphmm._checks import one_of
+from dphmm._checks import one_of, whole
 from dphmm._progress import Progress, shown
 from dphmm.accounting.budget import UNLIMITED, keep_promise, quoted
 from dphmm.accounting.ledger import Ledger, SequencePromise, SessionHeader
@@ -127,6 +127,9 @@ class Batch:
         step_choices: StepChoices | None = None,
         varies: Sequence[str] = (),
         policies: Sequence[PolicyGraph] = (),
+        check: bool = True,
+        although: bool = False,
+        min_people: int = 1,
         **choices: Any,
     ) -> None:
         public = (model, policy, space, epsilon_of_step(epsilon, promise, model.step, schedule))
@@ -139,6 +142,9 @@ class Batch:
         self.ledger = checked_ledger(ledger)
         self.caps = checked_caps(cap_epsilon, cap_cost, promise_beside(promise, schedule))
         self._bits = default_bits(bits)
+        self._checks, self._although, self._min_people = check, although, whole(min_people, "min_people", 1)
+        #: Whether a table that cannot be meant would have stopped the release, see `check_meant`.
+        self.checked = False
         self.report = BatchReport()
         self._continues = False
         self._engines: dict[Setting, Engine] = {}
@@ -324,6 +330,49 @@ class Batch:
         self._checked(visits, resume)
         return visits
 
+    def check_meant(self, rows: Trajectories | VisitTable) -> list[Stop]:
+        """Stop the release of a table that cannot be meant; with ``although`` the reasons why it would have stopped.
+
+        Raises InvalidInput, before anything is drawn. Without ``check`` nothing is looked at.
+        """
+        if not self._checks:
+            return []
+        stops = self.stops(rows)
+        if stops and not self._although:
+            more = "dphmm.check_table() says more; although=True releases it as it is"
+            raise InvalidInput("table", stops[0].came, f"{stops[0].expected}; {more}")
+        self.checked = not self._although
+        return stops
+
+    def stops(self, rows: Trajectories | VisitTable) -> list[Stop]:
+        """Why rows cannot be meant for this release: too few people, hardly a row in a state, none at a step asked.
+
+        Two neighbouring paths have the same people, moments and rows in states, and so the same reasons: their words
+        are fixed, and no more is looked at than they need.
+        """
+        visits, stops = self.visits(rows), list[Stop]()
+        if len(visits) < self._min_people:
+            stops.append(Stop(f"{len(visits)} people", f"at least {self._min_people}, as min_people says"))
+        if _LEAST_IN_STATES * visits.in_states < visits.n_visits:
+            stops.append(_OFF_THE_MAP if self.setting.space.on_map else _OTHER_NAMES)
+        if not self._asks_somebody(visits):
+            stops.append(_OTHER_STEPS)
+        return stops
+
+    def _asks_somebody(self, visits: VisitTable) -> bool:
+        """Whether the schedule may ask anybody at any row."""
+        # Late rows are at no step any more, which is no matter of the schedule.
+        some = self.setting.schedule is not None
+        return not some or any(not len(t) or may_ask.any() for _, t, may_ask in self.asked_steps(visits))
+
+    def asked_steps(self, visits: VisitTable) -> Iterator[tuple[SubjectState, IntArray, BoolArray]]:
+        """Of each person the steps (n,) of its rows that are not late, and which of them the schedule may ask."""
+        histories = self._histories(visits)
+        for number, visit in enumerate(visits):
+            subject = SubjectState(visit.user, histories[visit.user][0])
+            t = self._all_steps(visits, number, subject.origin)
+            yield subject, t, self._may_ask(subject, t)
+
     def statement(
         self,
         published: Published,
@@ -365,6 +414,7 @@ class Batch:
             schedule=setting.schedule,
             subjects=self.subjects,
             words=words,
+            checked=self.checked,
         )
 
     def over(self, ledger: Ledger, bits: Bits | None) -> Batch:
@@ -679,6 +729,27 @@ def already_released(whose: str) -> InvalidInput:
     return InvalidInput("ledger", f"releases of {whose}", _RESUME)
 
 
+class Stop(NamedTuple):
+    """A reason why a table cannot be meant for a release: what it is like, and what was expected."""
+
+    came: str
+    expected: str
+
+
+#: Of so many rows at least one is in a state of the model, or the table cannot be meant for it.
+_LEAST_IN_STATES = 20
+_OFF_THE_MAP = Stop(
+    "less than 5 % of its rows on the map of the model",
+    "rows on it, with latitude and longitude not swapped in the table or in the box of the model",
+)
+_OTHER_NAMES = Stop(
+    "less than 5 % of its rows in states of the model", "names as the model has them, to the letter: 0, not 0.0"
+)
+_OTHER_STEPS = Stop(
+    "no row at a step that the schedule asks", "rows at such steps, by the zone of the data, or a plan of other steps"
+)
+
+
 #: What the steps of a table go by.
 _CLOCKS = {None: "numbers or time bins", TIMES: "times", ORDER: "an order column", ROWS: "rows without times or order"}
 
@@ -755,6 +826,9 @@ def release_many(
         rewritten with ``resume`` alone. ``OUTPUT.owner.json``, for you alone, has the rows in no state of the model.
     model_people : for the statement, whom the model was fitted on: "others" than those released, the "same", or
         "unknown", as it is where nothing is said. What a model says itself need not be said.
+    check, although, min_people : a table that cannot be meant is refused, with nothing drawn or spent: with less than
+        5 % of its rows in states of the model, without a row at a step of the schedule, or of fewer people than
+        ``min_people``. ``although=True`` releases it, ``check=False`` does not look. `check_table` says more.
     progress : show a bar on a terminal, or call (done, total).
 
     Returns
@@ -766,8 +840,8 @@ def release_many(
 
     Raises
     ------
-    InvalidInput : rows that cannot be read (nothing is released), a ledger that holds these users without resume, or an
-        output that cannot be written, or rewritten.
+    InvalidInput : rows that cannot be read (nothing is released), a table that cannot be meant, a ledger that holds
+        these users without resume, or an output that cannot be written, or rewritten.
     BudgetExceeded, Unprotectable : as `ReleaseSession`; what was committed before stays stored. A
         promise that all rows together would break is refused before anything is drawn.
 
@@ -799,6 +873,7 @@ def release_many(
     owners = _checked_output(batch, output, model_people, resume, loaded.trajectories)
     with shown(progress, "release") as report:
         visits = batch.visits(loaded.trajectories)
+        batch.check_meant(visits)
         chunks: Iterable[Sequence[Released]] = batch.run(visits, resume=resume, progress=report)
         if output is not None:
             chunks = batch.written(chunks, output, published)

@@ -41,7 +41,7 @@ def test_of_many_subjects_those_who_spent_most_are_listed(tmp_path, run, one_jso
     """164 people were 600 lines, and the totals stood far below."""
     model = dphmm.MarkovModel([0.5, 0.5], [[0.5, 0.5], [0.5, 0.5]])
     given = model, dphmm.policy.complete(2), dphmm.StateSpace.categories(["a", "b"]), 1
-    rows = [(f"u{user:02}", t, 0) for user in range(23) for t in range(1, 2 + (user == 22))]
+    rows = [(f"u{user:02}", t, "a") for user in range(23) for t in range(1, 2 + (user == 22))]
     table = pandas.DataFrame(rows, columns=["user", "step", "state"])
     with open_ledger(tmp_path / "l.db") as ledger:
         dphmm.release_many(table, *given, ledger=ledger, bits=dphmm.ReplayBits(1), progress=False)

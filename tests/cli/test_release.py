@@ -92,7 +92,8 @@ def test_the_same_line_names_the_counts_whatever_they_are(town, tmp_path, run, r
     for name, place in (("inside", "50.01,10.01"), ("outside", "-33.8,151.2")):
         folder = tmp_path / name
         folder.mkdir()
-        (folder / "walks.csv").write_text(f"user,t,lat,lon\nu,2024-05-06T08:00:00Z,{place}\n")
+        rows = f"u,2024-05-06T08:00:00Z,{place}\nv,2024-05-06T08:00:00Z,50.01,10.01\n"
+        (folder / "walks.csv").write_text(f"user,t,lat,lon\n{rows}")
         arguments = release_of(town, folder, folder / "walks.csv")
         told = run(*arguments, "--owner-view", "--quiet", "--model-people", "others").stderr
         assert told == f"{COUNTS}: released.csv.owner.json\n"

@@ -6,6 +6,8 @@ code, both streams, logs, names, modes, lengths and bytes of all files (released
 for batches, streams, resumed runs, merged states, squares and hexagons. Only OUT.owner.json says which it was.
 (`test_bytes` replaces the answers; here the noise itself is drawn.)
 
+The check before a release is a channel of its own: whether at least one row in 20 is in a state (`cli.test_check`).
+
 It would fail for a count, a flag, another order of words or another number of them, and where the crowd, a session or a
 resumed run treats the nearest state otherwise than the state itself.
 """
@@ -136,7 +138,8 @@ def test_merged_states_of_the_library():
     model, policy = commands.narrow(GRID.n_states, space=GRID), dphmm.policy.radius(space, 1500)
     tables = []
     for which in (0, 1):
-        at = [pair[which] for pair in pairs("town")]
+        # A table of which no place at all is on the map is not begun.
+        at = [*(pair[which] for pair in pairs("town")), within("town", 0)]
         frame = pd.DataFrame(
             {"user": [f"u{k}" for k in range(len(at))], "lat": [p[0] for p in at], "lon": [p[1] for p in at]}
         )

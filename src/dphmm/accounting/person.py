@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 
+from dphmm.accounting.budget import quoted
 from dphmm.errors import InvalidInput
 
 #: The rules by which names are compared.
@@ -54,6 +55,27 @@ def person_key(name: str, spelling: str = "same") -> str:
     whole = _FLOAT.fullmatch(key)
     key = key if whole is None else whole[1]
     return name if spelling == "exact" else key
+
+
+#: Of so many names one may be another spelling before anybody is asked which of them are one person.
+_ALIKE = 1000
+#: A name in which capitals, small letters and digits are mixed, as in ids that are drawn.
+_DRAWN = re.compile("(?=.*[a-z])(?=.*[A-Z])(?=.*[0-9])")
+
+
+def alike_words(users: Sequence[str], alike: Mapping[str, str]) -> str | None:
+    """Why it is likely to matter how names are compared; None where it is not.
+
+    ``alike``: spellings that are taken for other ones, and these. It matters where more than one name in 1,000 is
+    another spelling, or most look drawn.
+    """
+    if len(alike) * _ALIKE > len(users):
+        other, name = next(iter(alike.items()))
+        words = f"{len(alike):,} of {len(users) + len(alike):,} names are spellings of others"
+        return f"{words}: {quoted(other)} and {quoted(name)}"
+    if 2 * sum(_DRAWN.match(user) is not None for user in users) > len(users):
+        return f"most names look drawn, as {quoted(users[0])}"
+    return None
 
 
 def version_of(unicode: str) -> tuple[int, ...]:

@@ -416,16 +416,16 @@ class Schedule:
 
     def may_ask(self, t: IntArray) -> BoolArray:
         """Which of the steps t (n,) of one subject are named; blocks must be in steps."""
-        place = t - 1
+        if self.promise.local is not None and self.hours:
+            blocks = np.unique(np.stack(self.promise.bounds(t), axis=1), axis=0).tolist()
+            return np.isin(t, [step for block in blocks for step in self._named_in(*block)])
+        return np.isin(self.places(t), self._named)
+
+    def places(self, t: IntArray) -> IntArray:
+        """The steps t (n,) of one subject, from 1 in the sequence or in their block; blocks must be in steps."""
         if self.promise.local is not None:
-            first, end = self.promise.bounds(t)
-            if self.hours:
-                blocks = np.unique(np.stack([first, end], axis=1), axis=0).tolist()
-                return np.isin(t, [step for block in blocks for step in self._named_in(*block)])
-            place = t - first
-        elif self.promise.steps is None:
-            place = (place + self.promise.passed) % self._length
-        return np.isin(place + 1, self._named)
+            return t - self.promise.bounds(t)[0] + 1
+        return t if self.promise.steps is not None else (t - 1 + self.promise.passed) % self._length + 1
 
     def _named_in(self, first: int, end: int) -> list[int]:
         """The steps of a block of local days, from step ``first`` to ``end``, that are named."""

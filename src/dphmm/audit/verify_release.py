@@ -496,6 +496,7 @@ MEMBERS: dict[str, Any] = {
     "query": _NAME,
     "answer?": ("last", "first"),
     "subjects": {"spelling": ("same", "exact")},
+    "checked": bool,
     "epsilon": _FRACTION,
     "policy": _POLICY,
     "covered_distance": ({"metres": (float, int, "any"), "ground_metres": (float, int, "any")}, None),

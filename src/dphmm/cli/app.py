@@ -43,6 +43,10 @@ COMMANDS = {
     "tune": ("dphmm.cli.tune:tune", "Which policy and epsilon reach a target, from the model alone."),
     "plan": ("dphmm.cli.plan:plan", "When to ask: what a budget buys, from the model alone."),
     "optimize": ("dphmm.cli.optimize:optimize", "A mechanism made once for a model and a policy, certified."),
+    "check": (
+        "dphmm.cli.check:check",
+        "What a table looks like to a release, before anything is spent.",
+    ),
     "release": ("dphmm.cli.release:release", "Release trajectories step by step, privately."),
     "query": ("dphmm.cli.query:query", "Counts, centroids, degrees, classifiers over dependent records."),
     "synthesize": ("dphmm.cli.synthesize:synthesize", "People whom a model invents, to share in place of real ones."),
@@ -60,7 +64,7 @@ COMMANDS = {
 
 #: Where a context keeps what was typed.
 _TYPED = "dphmm.typed"
-_WRITES_NOTHING = ("inspect", "leakage", "audit", "account")
+_WRITES_NOTHING = ("inspect", "check", "leakage", "audit", "account")
 _KEEPS_A_LEDGER = ("release", "run", "demo")
 #: Errors with a line of their own, whether or not somebody asked to stop.
 _ANSWERED = (click.ClickException, click.Abort, click.exceptions.Exit, DphmmError, Interrupted, OutputClosed, OSError)

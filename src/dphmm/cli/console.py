@@ -77,7 +77,7 @@ _FIELDS = {
     "window": "--window", "zone": "--zone",
 }  # fmt: skip
 _UNDERSCORED = re.compile(
-    r"\b(cap_epsilon|cap_cost|min_count|max_speed|assume_utc"
+    r"\b(cap_epsilon|cap_cost|min_count|min_people|max_speed|assume_utc"
     r"|(?:user|time|order|trip|state|lat|lon|start|end|label)_column"
     r"|user_from|user_pattern|gap_label|skip_lines|no_times|time_format)\b(?:(=)(?=\w)|=)?"
 )
@@ -91,6 +91,8 @@ _PHRASES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r" written by save_(model|policy)", lambda found: f" written by dphmm {_COMMANDS[found[1]]}"),
     (r", or user_column=", ", or dphmm import csv with --user-column"),
     (r"\bno_times=True\b", "--no-times"),
+    (r"\balthough=True\b", "--although"),
+    (r"\bdphmm\.check_table\(\)", "dphmm check"),
     (r"\bmend=True\b", "--mend-zones"),
     (r"\bcrs=(?=\S)", "--zone-crs "),
     (r"\buser_name=", "--user"),

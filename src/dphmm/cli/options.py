@@ -12,8 +12,7 @@ from zipfile import is_zipfile
 import click
 
 from dphmm._checks import finite_number
-from dphmm.accounting.budget import quoted
-from dphmm.accounting.person import SPELLINGS
+from dphmm.accounting.person import SPELLINGS, alike_words
 from dphmm.cli.console import named
 from dphmm.errors import InvalidInput
 from dphmm.statement.parts import member
@@ -98,12 +97,6 @@ def spelling_of(given: Mapping[str, Any]) -> str:
     return str(given["spelling"] or kept or "same")
 
 
-#: Of so many names one may be another spelling before anybody is asked which of them are one person.
-_ALIKE = 1000
-#: A name in which capitals, small letters and digits are mixed, as in ids that are drawn.
-_DRAWN = re.compile("(?=.*[a-z])(?=.*[A-Z])(?=.*[0-9])")
-
-
 def check_spelling(
     chosen: str | None, ledger: str | Path | None, users: Sequence[str], alike: Mapping[str, str]
 ) -> None:
@@ -115,16 +108,10 @@ def check_spelling(
     """
     if chosen is not None or ledger is None or stored_spelling(ledger) is not None:
         return
-    came = None
-    if len(alike) * _ALIKE > len(users):
-        other, name = next(iter(alike.items()))
-        came = f"nothing, and {len(alike):,} of {len(users) + len(alike):,} names are spellings of others: "
-        came += f"{quoted(other)} and {quoted(name)}"
-    elif 2 * sum(_DRAWN.match(user) is not None for user in users) > len(users):
-        came = f"nothing, and most names look drawn, as {quoted(users[0])}"
-    if came is not None:
+    words = alike_words(users, alike)
+    if words is not None:
         expected = "same, where they are one person each, or exact, where they are several (in a pipeline: of [data])"
-        raise InvalidInput("--spelling", came, expected)
+        raise InvalidInput("--spelling", f"nothing, and {words}", expected)
 
 
 def made_table(command: F) -> F:

@@ -24,6 +24,7 @@ from difflib import get_close_matches
 from fractions import Fraction
 from functools import lru_cache
 from importlib.metadata import version
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ import click
 
 from dphmm._checks import exact_epsilon
 from dphmm.accounting.records import in_short
-from dphmm.cli.console import REJECTED, Console, print_json
+from dphmm.cli.console import BAD_INPUT, REJECTED, Console, print_json
 from dphmm.cli.options import CONTEXT, ONE_OF_MANY, messages
 from dphmm.errors import InvalidInput
 from dphmm.statement.files import statement_path
@@ -89,9 +90,11 @@ _SHARED = (PEOPLE, MODEL_PEOPLE, RELEASED_PEOPLE, LEDGER)
 _QUESTION = ("model", "fit", "policy", "plan", "release")
 #: What reads names of people, by the rule of spelling of the data.
 _OF_PEOPLE = ("split", "fit", "release")
-#: Options of a release that ask nobody anything, and whether a value follows: what is said of the model's people, and
-#: which columns and files are written of the stored answers.
-_TELLS = {"--model-people": True, "--owner-view": False}
+#: Options of a release that ask nobody anything, and whether a value follows: what is said of the model's people, which
+#: files are written of the stored answers, and whether a table that cannot be meant stops it.
+_TELLS = {
+    "--model-people": True, "--owner-view": False, "--although": False, "--no-check": False, "--min-people": True,
+}  # fmt: skip
 #: What draws nothing and may be remade by a newer dphmm.
 _REMADE = ("smooth", "report")
 #: What options that name files have in their help, beside FILE.
@@ -153,6 +156,9 @@ def _run(pipeline: Pipeline, spend_again: bool, quiet: bool, as_json: bool) -> i
         if ended not in (0, REJECTED):
             if not any(path.exists() for path in stage.outputs.values()):
                 record.forget(name, pipeline)
+            if name == "release" and ended == BAD_INPUT and not record.begun and record.fit_id in record.fits:
+                spent = f"its epsilon {in_short(record.fits[record.fit_id] or inf)} is spent"
+                console.warn(f"the private fit is done, and {spent}: nobody was released")
             return ended
         for file, path in stage.outputs.items():
             if file in _SHARED and path.exists():

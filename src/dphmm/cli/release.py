@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
+from dphmm.accounting.ledger import MemoryLedger
 from dphmm.accounting.records import in_short
-from dphmm.cli.console import REJECTED, Console, Row, aligned, print_json
+from dphmm.cli.console import BAD_INPUT, REJECTED, Console, Row, aligned, print_json, reworded
 from dphmm.cli.guarantees import both_rows, coming_rows, covered_rows, model_warning
 from dphmm.cli.options import (
     CONTEXT,
@@ -30,6 +31,7 @@ from dphmm.cli.options import (
 from dphmm.cli.release_job import (
     Job,
     check_outputs,
+    checked_batch,
     name_counts,
     note_no_ledger,
     people,
@@ -61,7 +63,7 @@ if TYPE_CHECKING:
     from dphmm.statement.story import Found, Story
     from dphmm.states.visit_table import UserRows, VisitTable
     from dphmm.storage.released import Published
-    from dphmm.storage.trajectories import LoadedVisits
+    from dphmm.storage.trajectories import LoadedVisits, Watch
 
 
 @click.command("release", context_settings=CONTEXT)
@@ -131,6 +133,13 @@ if TYPE_CHECKING:
 @click.option(
     "--resume", is_flag=True, help="Continue subjects that the ledger holds; stored answers stay as they are."
 )
+@click.option(
+    "--min-people", type=click.IntRange(1), metavar="N", default=1, show_default=True, help="Stop a table of fewer."
+)
+@click.option("--although", is_flag=True, help="Release a table that cannot be meant all the same.")
+@click.option(
+    "--no-check", "check", is_flag=True, default=True, flag_value=False, help="Do not look whether it can be meant."
+)
 @click.option("--dry-run", is_flag=True, help="Print the plans of the first steps; draw, spend and write nothing.")
 @click.option("--state-column", metavar="COL", help="The column of state names  [default: state]")
 @click.option(
@@ -157,8 +166,10 @@ def release(**given: Any) -> int:
     output file and the privacy statement beside it appear at the end. Interrupted, the same command with
     --resume continues, and what was released stays as it was. A place or name that is no state is released
     like any other row; rows that cannot be read are listed in OUT.rejected.csv for you alone (exit 3). People whom a
-    schedule leaves without any answer are counted aloud (exit 3). How many rows were in no state, and how often a true
-    state was not in the plan set, is in OUT.owner.json, for you alone.
+    schedule leaves without any answer are counted aloud (exit 3). A table that cannot be meant is not begun (exit 2):
+    with less than 5 % of its rows in states of the model, without a row at a step that is asked, or of fewer people
+    than --min-people; dphmm check says more. Lines of - are not checked so. How many rows were in no state, and how
+    often a true state was not in the plan set, is in OUT.owner.json, for you alone.
 
     TRAJ may be - for JSON lines: {"user": "a", "t": "2024-01-01T08:00:00Z", "lat": 1.0, "lon": 2.0} or with
     "state"; answers are JSON lines, each stored before it is printed. With a model that has a time step, a time bin
@@ -195,12 +206,12 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
     loaded, sha256 = read_rows(job, given)
     rows = loaded.visits
     check_spelling(given["spelling"], given["ledger"], rows.users, loaded.alike)
-    published = Published()
+    batch, published = checked_batch(job, rows, given, console), Published()
     owners = people(job, rows, sha256, given, console)
     go_on = f"; --resume continues after them, and writes {Path(given['output']).name} and its statement"
     with open_ledger(given["ledger"], spelling=given["spelling"]) as ledger, ledger.lease(COMMANDS):
         before = ledger.count_releases(given["query"])
-        batch = job.batch(ledger)
+        batch = batch.over(ledger, None)
         batch.check_rewritten(given["output"])
         batch.check_choices(rows.users)
         tell_no_limit(batch.caps, console)
@@ -232,12 +243,12 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
     return REJECTED if rejected or told_unasked is not None else 0
 
 
-def read_rows(job: Job, given: Mapping[str, Any]) -> tuple[LoadedVisits, str]:
-    """The rows to release and those that were set aside, and the file's SHA-256."""
+def read_rows(job: Job, given: Mapping[str, Any], watch: Watch | None = None) -> tuple[LoadedVisits, str]:
+    """The rows to release and those that were set aside, and the file's SHA-256; ``watch`` as `load_visits`."""
     path = checked_input(given["trajectories"], "TRAJ")
     with steady(path) as sha256:
         asked = {"state_column": given["state_column"], "spelling": spelling_of(given)}
-        loaded = load_visits(path, job.space, job.model.step, given["answer"], **asked)
+        loaded = load_visits(path, job.space, job.model.step, given["answer"], watch=watch, **asked)
         job.check_times(loaded.visits, column_names(path))
         return loaded, sha256
 
@@ -421,18 +432,26 @@ def _tables(given: Mapping[str, Any]) -> str:
 def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
     """Print what a release would do; returns the exit code."""
     from dphmm.evaluation.inspection import release_preview
+    from dphmm.evaluation.table_check import Unplaced, first_rows, table_check
     from dphmm.statement.release import CoveredDistance
     from dphmm.statement.warnings import release_warnings
 
     check_outputs(given)
-    loaded, sha256 = read_rows(job, given)
+    seen = Unplaced(job.space)
+    loaded, sha256 = read_rows(job, given, seen.add)
     rows = loaded.visits
     owners = people(job, rows, sha256, given, console)
-    batch = job.batch(None)
+    batch = job.batch(MemoryLedger(spelling_of(given)))
+    check = (
+        None
+        if not given["check"]
+        else table_check(batch, loaded, seen, first_rows(given["trajectories"]), budget=False)
+    )
     tell_no_limit(batch.caps, console)
     rejected = by_reason(loaded.rejected)
     told = release_preview(batch, rows)
     document: dict[str, Any] = {"rows": rows.n_rows + len(loaded.rejected), "rejected": rejected, **told}
+    document |= {} if check is None else {"check": check.document()}
     schedule = batch.setting.schedule
     most = "" if schedule is None or schedule.kind == "planned" else "at most "
     least_each, most_each = batch.subjects.epsilons
@@ -459,7 +478,7 @@ def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
         if document["sequence"] is not None:
             lines.append(("over paths", document["sequence"]))
         lines += coming_rows(job.model, owners.people)
-        click.echo("\n".join(aligned(lines)))
+        click.echo("\n".join([*aligned(lines), *([] if check is None else ["", *map(reworded, check.lines())])]))
     model_warning(job.model, owners, console, release=True)
     for warning in release_warnings(batch.setting):
         console.warn(warning)
@@ -468,6 +487,8 @@ def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
             "--owner-view: a dry run counts nothing; the release writes the counts to OUT.owner.json, for you alone"
         )
     console.say([("", "dry run: nothing was drawn, nothing was spent, nothing was written")])
+    if check is not None and check.stops and not given["although"]:
+        return BAD_INPUT
     return REJECTED if rejected else 0
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import chain, count
 from pathlib import Path
@@ -20,11 +20,13 @@ import click
 from dphmm._checks import exact_epsilon, stated_epsilon
 from dphmm.accounting.budget import UNLIMITED, Caps
 from dphmm.accounting.event import learning_event
+from dphmm.accounting.ledger import MemoryLedger
 from dphmm.accounting.promise import Schedule, SequencePromise
 from dphmm.cli.console import REJECTED, Console, Interrupted, Row, named
 from dphmm.cli.guarantees import coming_rows, covered_rows, model_warning
-from dphmm.cli.options import loaded_model, loaded_policy
+from dphmm.cli.options import loaded_model, loaded_policy, spelling_of
 from dphmm.errors import InvalidInput
+from dphmm.policy import complete
 from dphmm.storage.inputs import checked_output
 from dphmm.storage.ledger import COMMANDS, open_ledger
 from dphmm.storage.ledger.connection import ledger_path
@@ -55,6 +57,9 @@ _CHOICES = (
     "cap_cost",
     "query",
     "answer",
+    "check",
+    "although",
+    "min_people",
 )
 
 
@@ -75,7 +80,9 @@ class Job:
         """The job of a command's options; InvalidInput for any that cannot be."""
         check_asked(given)
         model, space = loaded_model(given["model"])
-        policy, space = loaded_policy(given["policy"], model)
+        policy: PolicyGraph = complete(space.n_states)
+        if given["policy"] is not None:
+            policy, space = loaded_policy(given["policy"], model)
         choices = {name: given[name] for name in _CHOICES if given[name] is not None}
         choices |= kept_protection(given)
         choices["promise"] = asked_promise(given)
@@ -149,6 +156,22 @@ def told_if_interrupted(given: Mapping[str, Any], before: int, continues: Callab
             stored = ledger.count_releases(given["query"]) - before
         releases = f"{stored:,} releases of this run are stored in {Path(given['ledger']).name} and paid for"
         raise Interrupted(f"interrupted: {releases}{continues()}", stop) from None
+
+
+def checked_batch(job: Job, rows: VisitTable, given: Mapping[str, Any], console: Console) -> Batch:
+    """The batch of a job whose rows can be meant, or with --although a warning; the ledger is not written to.
+
+    Raises InvalidInput for a table that cannot be meant.
+    """
+    with kept_ledger(given["ledger"], given["spelling"]) as ledger:
+        batch = job.batch(ledger or MemoryLedger(spelling_of(given)))
+        try:
+            stops = batch.check_meant(rows)
+        except InvalidInput as error:
+            raise named(error, {"table": "TRAJ"}) from None
+    for stop in stops:
+        console.warn(f"TRAJ: {stop.came}; --although releases it as it is")
+    return batch
 
 
 def note_no_ledger(given: Mapping[str, Any], console: Console) -> None:
@@ -297,19 +320,26 @@ def kept_protection(given: Mapping[str, Any]) -> dict[str, str]:
 
 def _kept(given: Mapping[str, Any], option: str) -> str | None:
     """An option of the first history of the query in the ledger that a run goes on with; None without one."""
-    path = given["ledger"]
-    if not given["resume"] or path is None or not Path(path).is_file() or not Path(path).stat().st_size:
-        return None
-    try:
-        with open_ledger(path, read_only=True) as ledger:
-            for subject, query in ledger.sessions():
-                header = ledger.header(subject, query) if query == given["query"] else None
-                if header is not None:
-                    return header.options.get(option)
-    except InvalidInput:
-        # A ledger whose making was interrupted is finished by the run, and another file is refused by it.
-        return None
+    with kept_ledger(given["ledger"] if given["resume"] else None) as ledger:
+        for subject, query in () if ledger is None else ledger.sessions():
+            header = ledger.header(subject, query) if ledger is not None and query == given["query"] else None
+            if header is not None:
+                return header.options.get(option)
     return None
+
+
+@contextmanager
+def kept_ledger(path: str | None, spelling: str | None = None) -> Iterator[Ledger | None]:
+    """A ledger to be read, as it is before a run; None without one that can be read, and that has this rule of names.
+
+    A ledger whose making was interrupted is finished by the run, and another file is refused by it.
+    """
+    with ExitStack() as opened:
+        ledger = None
+        if path is not None and Path(path).is_file() and Path(path).stat().st_size:
+            with suppress(InvalidInput):
+                ledger = opened.enter_context(open_ledger(path, read_only=True, spelling=spelling))
+        yield ledger
 
 
 def _planned_with(options: Mapping[str, str], given: Mapping[str, Any]) -> dict[str, Any]:

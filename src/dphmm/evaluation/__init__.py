@@ -5,6 +5,7 @@
   `density_error`, `flow_error`, `visit_length_error`, `gyration_error`; `visit_lengths`, `radius_of_gyration`;
   `bootstrap_mean`
 - what a policy protects, at which error: `protection_facts`
+- what a table looks like before it is released: `dphmm.check_table`, which gives a `TableCheck`
 - which setting to take, from public information alone: `dphmm.tune`, which gives a `Tuning`; its parts are
   `candidate_policies`, `sweep`, `Trial` and `Targets`
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from dphmm.evaluation.measures import radius_of_gyration as radius_of_gyration
     from dphmm.evaluation.measures import visit_length_error as visit_length_error
     from dphmm.evaluation.measures import visit_lengths as visit_lengths
+    from dphmm.evaluation.table_check import TableCheck as TableCheck
     from dphmm.evaluation.tune import Targets as Targets
     from dphmm.evaluation.tune import Trial as Trial
     from dphmm.evaluation.tune import bootstrap_mean as bootstrap_mean
@@ -48,6 +50,7 @@ _NAMES = {
         *("gyration_error", "nearest_places_error", "of_distances", "radius_of_gyration", "visit_length_error"),
         "visit_lengths",
     ),
+    "table_check": ("TableCheck",),
     "tune": ("Targets", "Trial", "bootstrap_mean", "candidate_policies", "sweep"),
     "tuning": ("Tuning",),
 }

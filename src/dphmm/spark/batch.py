@@ -70,6 +70,7 @@ _ELSEWHERE = {
     "ledger": "none: the release table is the ledger; dphmm.release_many takes one",
     "bits": "none: words are those of a job key",
     "progress": "none: Spark shows the progress of its own tasks",
+    **dict.fromkeys(("check", "although", "min_people"), "none: tables are not checked on Spark"),
 }
 
 

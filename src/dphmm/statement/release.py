@@ -577,6 +577,9 @@ class ReleaseStatement(Part, frozen=True, kw_only=True):
     answer : Which of several rows of a subject of one moment was answered: of one time bin, time, or number of a step.
         A release of single states has none.
     subjects : How the people of the release are told apart.
+    checked : Whether a table that cannot be meant would have stopped the release: with hardly a row in a state of the
+        model, with none at a step that was asked, or with too few people. What was found is said nowhere. False for
+        streams, and where the owner chose to go on, or not to check.
     epsilon : The promise of each release given the past, exactly, as a fraction: 1 or 1/3.
     covered_distance : How far apart two places in cells of a map may be and still be hidden from each other; null where
         states are no cells of a map whose shapes are known.
@@ -599,6 +602,7 @@ class ReleaseStatement(Part, frozen=True, kw_only=True):
     query: str
     answer: Annotated[str | UnsetType, rule(enum=["last", "first"])] = UNSET
     subjects: SubjectNames
+    checked: bool
     epsilon: Exact
     policy: Policy
     covered_distance: CoveredDistance | None
@@ -685,13 +689,15 @@ any two {% if "policy" in whole.varies %}{{ what }} that the policy of their ste
         schedule: Schedule | None = None,
         subjects: Subjects | None = None,
         words: Literal["system", "job key"] = "system",
+        checked: bool = False,
     ) -> ReleaseStatement:
         """The statement of a release; `dphmm.statement.files.write_statement` adds the file.
 
         ``answer``: which of several rows in one step was answered; None where each had one. ``spelling``: by which rule
         names are of one person. ``sequence``: the promise
         over paths of every subject. ``subjects``: who begins elsewhere than the model says, and the choices for single
-        steps. ``words``: where the noise came from.
+        steps. ``words``: where the noise came from. ``checked``: whether a table that cannot be meant would have
+        stopped it.
         """
         because = reasons(model.provenance, whom, published.replayable)
         largest = published.largest.spent
@@ -708,6 +714,7 @@ any two {% if "policy" in whole.varies %}{{ what }} that the policy of their ste
             query=query,
             answer=UNSET if answer is None else answer,
             subjects=SubjectNames(spelling=spelling),
+            checked=checked,
             epsilon=str(options.epsilon),
             policy=Policy.of(policy),
             covered_distance=CoveredDistance.of(policies, space),

@@ -156,6 +156,11 @@ class VisitTable(Sequence[UserRows]):
         return len(self.codes)
 
     @property
+    def in_states(self) -> int:
+        """How many rows to answer are of a place, or have a name, in a state of the model."""
+        return self.n_visits - sum(int((self.codes[first:end] < 0).sum()) for first, end in self.parts())
+
+    @property
     def in_steps(self) -> int:
         """How many rows there are after those of a time bin have become one; those of one step count all."""
         return self.n_visits if self.in_bins else self.n_rows

@@ -482,6 +482,10 @@ def _first(names: Sequence[str], wanted: Sequence[str]) -> str | None:
     return next((name for name in wanted if name in names), None)
 
 
+#: Looks at the columns of each part of a table, and at the names that numbers of states stand for.
+Watch = Callable[[Mapping[str, NDArray[Any]], Sequence[str]], None]
+
+
 class LoadedVisits(NamedTuple):
     """The rows to answer, and ``rejected`` (row, reason): row numbers from 1, no values.
 
@@ -511,11 +515,13 @@ def load_visits(
     *,
     state_column: str | None = None,
     spelling: str = "same",
+    watch: Watch | None = None,
 ) -> LoadedVisits:
     """The rows of a Parquet or CSV file that a model with steps of so many ``seconds`` answers.
 
     As ``VisitTable.of(load_trajectories(path, ...).trajectories, space, seconds, answer)``, without holding the rows:
     12 to 20 bytes are kept of each. A column of steps that are those of the times, as they must be, is not kept.
+    ``watch`` is called with each part that is read, and all names of states so far.
 
     Raises InvalidInput as `load_trajectories` and `VisitTable.of`.
     """
@@ -527,7 +533,7 @@ def load_visits(
     cells = Cells(roles, bins=seconds, well_formed=space.well_formed, trips=False, spelling=spelling)
     rows = read_rows(path, roles.names)
     stepped = roles.step is not None and (roles.time is None or seconds is None)
-    gathering = _gathered(rows.parts, cells, stepped, space, seconds, answer)
+    gathering = _gathered(rows.parts, cells, stepped, space, seconds, answer, watch)
     rejected = cells.rejected(str(path), rows.ragged)
     in_bins = seconds is not None and roles.step is None
     visits = gathering.finish(cells.users.labels, in_bins=in_bins, ordered=roles.order is not None)
@@ -557,12 +563,20 @@ def visits_from_table(
 
 
 def _gathered(
-    tables: Iterable[pa.Table], cells: Cells, stepped: bool, space: StateSpace, seconds: int | None, answer: str
+    tables: Iterable[pa.Table],
+    cells: Cells,
+    stepped: bool,
+    space: StateSpace,
+    seconds: int | None,
+    answer: str,
+    watch: Watch | None = None,
 ) -> Gathering:
     """The rows of the parts of a table; the numbers of steps where these count."""
     gathering = Gathering(space, seconds, answer)
     for table in tables:
         part = cells.read(table)
+        if watch is not None:
+            watch(part, cells.states.labels)
         codes = gathering.codes_of(*_states(part, cells.states.labels, space))
         gathering.add(part["user"], codes, part.get("order", part.get("time")), part["step"] if stepped else None)
     return gathering

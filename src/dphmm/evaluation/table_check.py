@@ -1,0 +1,356 @@
+"""Figures of a table for its owner, before anything is spent: coarse on purpose, and why a release would not begin.
+
+They are for the owner alone, who does not choose by them: an option that was fitted to figures is made of the data, and
+no epsilon counts it (SECURITY.md, The owner's own choices).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from os import PathLike
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphmm.accounting.budget import UNLIMITED, quoted
+from dphmm.accounting.person import alike_words
+from dphmm.accounting.records import in_short
+from dphmm.batch import Batch
+from dphmm.errors import DphmmError, InvalidInput
+from dphmm.markov.model import MarkovModel
+from dphmm.policy import complete
+from dphmm.policy.graph import PolicyGraph
+from dphmm.session.rounds import caps_of, schedule_of
+from dphmm.states.maps import MapSpace, ground_distance, parse_speed
+from dphmm.states.space import StateSpace
+from dphmm.states.trajectory import Trajectories
+from dphmm.states.visit_table import VisitTable
+from dphmm.storage.private_tables import by_reason, in_words
+from dphmm.storage.tables import column_list, column_names, read_rows, read_whole, to_arrow
+from dphmm.storage.trajectories import LoadedVisits, load_visits, trajectories_from_table
+from dphmm.types import Exact, FloatArray, IntArray
+
+#: Shares are told in steps of so many per cent.
+_PER_CENT = 5
+#: Names that are no states are told up to so many.
+_MOST_NAMES = 5
+#: Names of columns that may be those of people, where the one that was taken has hardly two rows of anybody.
+_OF_PEOPLE = re.compile("user|uid|person|people|subject|vehicle|device|driver|rider|animal|customer|patient|name", re.I)
+#: Cells are taken to be this many times as wide as they are far apart, so that rows at their edges are not too fast.
+_WIDE = 1.5
+
+
+def percent(part: int, whole: int) -> int:
+    """A share in steps of 5 %; 0 and 100 stand for none and all alone.
+
+    >>> percent(1, 1000), percent(999, 1000), percent(13, 100)
+    (5, 95, 15)
+    """
+    if part in (0, whole):
+        return 100 if part else 0
+    return min(100 - _PER_CENT, max(_PER_CENT, round(100 * part / whole / _PER_CENT) * _PER_CENT))
+
+
+class Room(NamedTuple):
+    """Epsilons of the person with the least room, at the last of its steps that is asked; None without a limit.
+
+    known : people of the table that the ledger has. adds : what the release adds to a person at most.
+    """
+
+    known: int
+    adds: Fraction
+    left: Fraction | None
+    left_after: Fraction | None
+
+
+@dataclass(frozen=True)
+class TableCheck:
+    """What a table looks like to a release; shares in per cent, in steps of 5.
+
+    rows, people, most_rows : how many there are, and how many rows the person with most has.
+    rejected : rows that cannot be read, by reason.
+    same_moment : rows that another row of their person and step stands for.
+    other_people : a column with far fewer values than there are people, which may be the person's.
+    alike : the question that spellings of names raise.
+    on_map : whether states are places; in_states : rows in states of the model.
+    swapped, kilometres_away : where hardly a row is on the map, the share that would be with latitude and longitude
+        swapped, and about how far the middle of the rows is from it.
+    other_names : the commonest names that no state has.
+    steps, steps_with_rows : steps that a block of the schedule names, and those at which somebody has a row.
+    unanswered : people without a row at a step that is asked.
+    too_fast : moves faster than the model's largest speed.
+    stops : why a release would not begin.
+    """
+
+    rows: int
+    people: int
+    most_rows: int
+    rejected: Mapping[str, int]
+    same_moment: int
+    other_people: str | None
+    alike: str | None
+    on_map: bool
+    in_states: int
+    swapped: int | None
+    kilometres_away: float | None
+    other_names: Sequence[str]
+    steps: int | None
+    steps_with_rows: int | None
+    unanswered: int
+    too_fast: int | None
+    budget: Room | None
+    stops: Sequence[str]
+
+    def lines(self) -> list[str]:
+        """The figures, one a line, and then what would stop a release."""
+        where = "on the map" if self.on_map else "in states"
+        each = f"at most {self.most_rows:,}"
+        if self.most_rows == 1:
+            each = "1 of everybody: is this column the person?"
+        if self.other_people is not None:
+            each += f"; {self.other_people} has far fewer values: is that the person?"
+        figures = [
+            ("rows", f"{self.rows:,} of {self.people:,} people"),
+            ("rows per person", each),
+            ("set aside", in_words(dict(self.rejected))),
+            ("same moment", self.same_moment and f"{self.same_moment:,} rows beside another of their person and step"),
+            ("names", self.alike),
+            (where, f"{self.in_states} % of the rows"),
+            ("", self.swapped and f"swapped latitude and longitude would put {self.swapped} % on it"),
+            ("", self.kilometres_away and f"the middle of the rows is about {self.kilometres_away:,.0f} km away"),
+            ("", self.other_names and f"no states: {', '.join(map(quoted, self.other_names))}"),
+            ("steps", self.steps and f"{self.steps_with_rows} of the {self.steps} that are asked have rows"),
+            ("no answer", self.unanswered and f"{self.unanswered:,} of {self.people:,} people"),
+            ("too fast", self.too_fast and f"{self.too_fast} % of the moves, by the model's speed"),
+            *self._budget(),
+            *(("stops", stop) for stop in self.stops),
+        ]
+        return [f"{label:16} {text}" for label, text in figures if text]
+
+    def _budget(self) -> list[tuple[str, str]]:
+        if self.budget is None:
+            return []
+        known, adds, left, after = self.budget
+        room = "no limit"
+        if left is not None and after is not None:
+            room = f"epsilon {in_short(left, down=True)}, and {in_short(after, down=True)} afterwards"
+        return [
+            ("in the ledger", f"{known:,} of {self.people:,} people"),
+            ("adds", f"epsilon {in_short(adds)} at most"),
+            ("left", room),
+        ]
+
+    def document(self) -> dict[str, Any]:
+        """The figures for JSON."""
+        budget = self.budget and {name: value if name == "known" else value and str(value)
+                                  for name, value in self.budget._asdict().items()}  # fmt: skip
+        return asdict(self) | {"budget": budget}
+
+    def __repr__(self) -> str:
+        return "\n".join(self.lines())
+
+
+class Unplaced:
+    """Rows as they are read, part by part: what those that are in no state have in place of one."""
+
+    def __init__(self, space: StateSpace) -> None:
+        self._space = space
+        self.rows = self.swapped = 0
+        self._middles: list[tuple[float, float]] = []
+        self.other_names = Counter[str]()
+
+    def add(self, part: Mapping[str, NDArray[Any]], labels: Sequence[str]) -> None:
+        """Some rows: ``lat`` and ``lon`` (n,), or numbers ``state`` (n,) of labels."""
+        if "lat" in part and isinstance(self._space, MapSpace) and len(part["lat"]):
+            self.rows += len(part["lat"])
+            self.swapped += int((self._space.locate(part["lon"], part["lat"]) >= 0).sum())
+            self._middles.append((float(np.median(part["lat"])), float(np.median(part["lon"]))))
+        elif "state" in part and "lat" not in part:
+            numbers, counts = np.unique(part["state"], return_counts=True)
+            names = [labels[number] for number in numbers.tolist()]
+            self.other_names.update({name: count for name, count in zip(names, counts.tolist(), strict=True)
+                                     if self._space.index_of(name) < 0})  # fmt: skip
+
+    def kilometres_away(self) -> float | None:
+        """About how far the middle of the rows is from the nearest state, with two digits."""
+        if not isinstance(self._space, MapSpace) or not self._middles:
+            return None
+        lat, lon = np.median(self._middles, axis=0).tolist()
+        nearest = self._space.own_answers[self._space.nearest(lat, lon)]
+        away = float(ground_distance(lat, lon, *self._space.to_latlon(nearest[None]))[0]) / 1000
+        return float(f"{away:.1e}")
+
+
+def check_table(
+    table: Any,
+    model: MarkovModel,
+    policy: PolicyGraph | None = None,
+    space: StateSpace | None = None,
+    epsilon: Exact | None = None,
+    *,
+    state_column: str | None = None,
+    **choices: Any,
+) -> TableCheck:
+    """What a table looks like to `dphmm.release_many`, for its owner alone; nothing is drawn, spent or written.
+
+    Parameters
+    ----------
+    table : as `dphmm.release_many` takes it, or the path of a file.
+    model, policy, space, epsilon, and other choices : those of the release; all but the model may be left out. A
+        ``ledger`` says what is left for these people.
+
+    Raises
+    ------
+    InvalidInput : as `dphmm.release_many`, for choices that cannot be, and for a table that cannot be read at all.
+
+    Examples
+    --------
+    >>> import dphmm, pandas
+    >>> space = dphmm.StateSpace.categories(["0", "1"])
+    >>> model = dphmm.MarkovModel([0.5, 0.5], [[0.8, 0.2], [0.3, 0.7]], space=space)
+    >>> print(dphmm.check_table(pandas.DataFrame({"user": ["ann"] * 2, "step": [1, 2], "state": ["0.0", "1"]}), model))
+    rows             2 of 1 people
+    rows per person  at most 2
+    in states        50 % of the rows
+                     no states: "0.0"
+    """
+    space = space or model.space
+    if space is None:
+        raise InvalidInput("space", "nothing, of a model without one", "the space of the release")
+    known = epsilon is not None or any(choices.get(name) is not None for name in ("promise", "schedule"))
+    policy = policy or complete(space.n_states)
+    batch, seen = Batch(model, policy, space, epsilon if known else 1, **choices), Unplaced(space)
+    spelling = batch.ledger.spelling
+    if isinstance(table, (str, PathLike)):
+        public = (space, model.step, batch.answer)
+        loaded = load_visits(table, *public, state_column=state_column, spelling=spelling, watch=seen.add)
+        others = first_rows(table)
+    else:
+        table = read_whole(table)
+        read = trajectories_from_table(table, space=space, spelling=spelling, state_column=state_column)
+        seen.add(*_parts(read.trajectories))
+        visits = VisitTable.of(read.trajectories, space, model.step, batch.answer)
+        loaded = LoadedVisits(visits, read.rejected, read.alike)
+        others = to_arrow(table, column_list(table))
+    return table_check(batch, loaded, seen, others, budget=known)
+
+
+def first_rows(path: str | PathLike[str]) -> Any:
+    """An Arrow table of the first rows of a file with all of its columns; None of a file without rows."""
+    return next((part for part in read_rows(path, column_names(path)).parts if len(part)), None)
+
+
+def _parts(rows: Trajectories) -> tuple[dict[str, NDArray[Any]], list[str]]:
+    """The places of rows, and without them numbers of names, and the names."""
+    if rows.lat is not None and rows.lon is not None:
+        return {"lat": rows.lat, "lon": rows.lon}, []
+    assert rows.state is not None
+    labels, numbers = np.unique(rows.state.astype(str), return_inverse=True)
+    return {"state": numbers}, labels.tolist()
+
+
+def table_check(batch: Batch, loaded: LoadedVisits, seen: Unplaced, others: Any, budget: bool = True) -> TableCheck:
+    """The figures of rows that were loaded for a batch, of which some were ``seen``, as they would be released.
+
+    ``others``: an Arrow table of the first rows with all columns that there are, or None. ``budget``: whether what is
+    left is told.
+    """
+    visits, space, setting = batch.visits(loaded.visits), batch.setting.space, batch.setting
+    stops = [f"{stop.came}; expected {stop.expected}" for stop in batch.stops(visits)]
+    try:
+        batch.check(visits, resume=True)
+    except DphmmError as error:
+        stops.append(str(error))
+    hardly = 100 * visits.in_states < _PER_CENT * visits.n_visits
+    places, named = set[int](), 0
+    unanswered, most = 0, 0
+    spent: list[tuple[str, str, IntArray]] = []
+    for subject, t, may_ask in batch.asked_steps(visits):
+        asked = t[may_ask]
+        unanswered, most = unanswered + (not len(asked)), max(most, len(asked))
+        schedule = schedule_of(setting, subject.origin, batch.ledger, subject.name)
+        if schedule is not None:
+            named = len(schedule.hours or schedule.at)
+            places |= set(schedule.places(asked).tolist())
+        if len(asked):
+            spent.append((subject.name, subject.origin, asked))
+    return TableCheck(
+        rows=visits.n_rows + len(loaded.rejected),
+        people=len(visits),
+        most_rows=int(np.diff(visits.first).max()),
+        rejected=by_reason(loaded.rejected),
+        same_moment=visits.same_step,
+        other_people=_other_people(others, len(visits), visits.n_rows),
+        alike=alike_words(visits.users, loaded.alike),
+        on_map=space.on_map,
+        in_states=percent(visits.in_states, visits.n_visits),
+        swapped=percent(seen.swapped, seen.rows) if hardly and seen.rows else None,
+        kilometres_away=seen.kilometres_away() if hardly else None,
+        other_names=[name for name, _ in seen.other_names.most_common(_MOST_NAMES)],
+        steps=named or None,
+        steps_with_rows=min(named, len(places)) if named else None,
+        unanswered=unanswered,
+        too_fast=_too_fast(visits, setting.model, space),
+        budget=_budget(batch, visits, spent, most) if budget else None,
+        stops=stops,
+    )
+
+
+def _other_people(others: Any, people: int, rows: int) -> str | None:
+    """A column with far fewer values than people, that sounds like one of people, where these have hardly two rows."""
+    if others is None or 5 * people <= rows:
+        return None
+    counts = {name: len(others.column(name).unique()) for name in others.column_names if _OF_PEOPLE.search(name)}
+    fewer = {name: count for name, count in counts.items() if 4 * count <= people}
+    return min(fewer, key=lambda name: fewer[name]) if fewer else None
+
+
+def _too_fast(visits: VisitTable, model: MarkovModel, space: StateSpace) -> int | None:
+    """The share of moves between states that are faster than the model's largest speed; None where it has none."""
+    try:
+        speed = float(parse_speed(model.provenance["max_speed"]))
+    except (KeyError, InvalidInput):
+        return None
+    if model.step is None or not space.on_map:
+        return None
+    centres: FloatArray = space.own_answers
+    apart = np.sqrt(np.prod(np.ptp(centres, axis=0) + space.pitch) / space.n_states)
+    moves = faster = 0
+    for first, end in visits.parts():
+        owners, steps = visits.owners(first, end), visits.steps_of(first, end)
+        places = centres[visits.states(first, end)]
+        same = owners[1:] == owners[:-1]
+        away = np.linalg.norm(np.diff(places, axis=0), axis=1)
+        moves += int(same.sum())
+        faster += int((same & (away > speed * model.step * np.diff(steps) + _WIDE * apart)).sum())
+    return percent(faster, moves) if moves else None
+
+
+def _budget(batch: Batch, visits: VisitTable, asked: Sequence[tuple[str, str, IntArray]], most: int) -> Room:
+    """What is left for these people, of which each is asked at some steps, and what would be left afterwards."""
+    ledger, each = batch.ledger, batch.subjects.epsilons[1]
+    sessions = ledger.sessions_of(visits.users)
+    of_query = {name for name, query in sessions if query == batch.setting.query}
+    left: list[tuple[Fraction, Fraction]] = []
+    for name, origin, steps in asked:
+        caps = caps_of(batch.caps, batch.setting, origin)
+        caps = caps if name not in dict(sessions) else ledger.caps(name).joined(caps, quoted(name))
+        if caps == UNLIMITED:
+            continue
+        entries = [entry for user, query in ledger.sessions_of([name]) for entry in ledger.entries(user, query)]
+        before = [(entry.t, entry.epsilon) for entry in entries if entry.epsilon is not None]
+        last = max((entry.through for entry in entries if name in of_query), default=0)
+        more = [(step, each) for step in steps.tolist() if step > last]
+        if caps.promise is not None:
+            at = int(steps[-1])
+            left.append((caps.promise.room(before, at), caps.promise.room([*before, *more], at)))
+        if caps.epsilon is not None:
+            room = caps.epsilon - sum((epsilon for _, epsilon in before), Fraction(0))
+            left.append((room, max(Fraction(0), room - each * len(more))))
+    least = min(left, key=lambda room: room[1], default=(None, None))
+    return Room(len({name for name, _ in sessions}), each * most, *least)

@@ -1,0 +1,204 @@
+"""dphmm check, and releases and pipelines that stop before anything is spent.
+
+Claims: a table that cannot be meant ends with exit code 2 and no ledger, no file, no new row of a ledger that is there;
+the same table by --although is released with a warning, and by --no-check without; dphmm check says what is wrong and
+writes nothing; a pipeline fits first, whatever its rows are, and stops before the release; what a stopped release
+shows is the same for all tables with the same people, moments and rows in states, in every byte.
+
+It would fail for a stop after the ledger was opened, for one that quotes a row, and for a private fit that was left out
+or refused because of rows.
+"""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from commands import walk_rows, write_rows
+from dphmm.statement.files import load_statement
+from dphmm.storage.ledger import open_ledger
+from independence.commands import NAMES, places, release_arguments, shown_by, site_rows, town_rows
+from system_words import guard
+
+pytestmark = pytest.mark.replayed_words
+
+COLUMNS = ["user", "t", "lat", "lon"]
+#: Two people in a box whose latitudes and longitudes were taken for each other.
+SWAPPED = [
+    ["a", "2011-02-11T17:30:00Z", 42.75, -73.85],
+    ["a", "2011-02-11T17:45:00Z", 42.76, -73.86],
+    ["a", "2011-02-11T18:00:00Z", 42.76, -73.86],
+    ["b", "2011-02-11T17:30:00Z", 42.80, -73.50],
+    ["b", "2011-02-11T17:45:00Z", 42.80, -73.51],
+]
+BOX = ("grid", "--bbox", "42.70,-73.95,42.86,-73.38", "--cell", "4km", "--step", "15min", "--max-speed", "30km/h")
+
+
+@pytest.fixture
+def swapped(tmp_path, run):
+    """The arguments of a release of the two people, in a folder with a model and a policy of the wrong box."""
+    run("model", *BOX, "-o", tmp_path / "m.npz")
+    run("policy", "radius", tmp_path / "m.npz", "--covers", "4km", "-o", tmp_path / "p.json")
+    rows = write_rows(tmp_path / "people.csv", COLUMNS, SWAPPED)
+    public = ("--model", tmp_path / "m.npz", "--policy", tmp_path / "p.json", "--epsilon", 1)
+    return ["release", rows, *public, "-o", tmp_path / "r.csv", "--ledger", tmp_path / "l.db"]
+
+
+def files(folder):
+    return {path.name for path in folder.iterdir()}
+
+
+class TestARelease:
+    def test_swapped_axes_are_named_before_anything_is_spent(self, swapped, tmp_path, run):
+        before = files(tmp_path)
+        told = run(*swapped, code=2)
+        assert told.stderr == (
+            "error: TRAJ: got less than 5 % of its rows on the map of the model; expected rows on it, with latitude "
+            "and longitude not swapped in the table or in the box of the model; dphmm check says more; --although "
+            "releases it as it is\n"
+        )
+        assert told.stdout == "" and files(tmp_path) == before
+
+    def test_a_dry_run_says_what_dphmm_check_says(self, swapped, tmp_path, run, one_json):
+        checked = run("check", *swapped[1:8], code=2).stdout
+        assert "swapped latitude and longitude would put 100 % on it" in checked and "about 15,000 km away" in checked
+        dry = run(*swapped, "--dry-run", code=2).stdout
+        figures = [line for line in checked.splitlines() if not line.startswith(("in the ledger", "adds", "left"))]
+        assert dry.splitlines()[-len(figures) :] == figures
+        assert one_json(run(*swapped, "--dry-run", "--json", code=2))["check"]["swapped"] == 100
+        assert "swapped" not in run(*swapped, "--dry-run", "--no-check").stdout
+        assert "swapped" in run(*swapped, "--dry-run", "--although").stdout
+        assert files(tmp_path) == {"people.csv", "m.npz", "p.json"}
+
+    def test_whoever_means_it_goes_on_and_the_statement_says_whether_it_was_checked(self, swapped, tmp_path, run):
+        told = run(*swapped, "--although").stderr
+        assert "warning: TRAJ: less than 5 % of its rows on the map of the model; --although releases it as" in told
+        assert not load_statement(tmp_path / "r.csv").checked
+        run(*swapped, "--although", "--resume")
+        swapped[-3:] = [tmp_path / "s.csv", "--ledger", tmp_path / "s.db"]
+        assert "5 %" not in run(*swapped, "--no-check").stderr
+        assert not load_statement(tmp_path / "s.csv").checked
+
+    def test_nobody_of_a_known_ledger_is_asked_anything(self, town, tmp_path, run, release_of):
+        rows = write_rows(tmp_path / "rows.csv", COLUMNS, walk_rows())
+        line = release_of(town, tmp_path, rows)
+        run(*line)
+        assert load_statement(tmp_path / "released.csv").checked
+        before = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.name != "rows.csv"}
+        write_rows(rows, COLUMNS, [[user, t, lon, lat] for user, t, lat, lon in walk_rows(("u1", "u9"))])
+        run(*line, "--resume", code=2)
+        assert {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.name != "rows.csv"} == before
+
+    def test_hours_without_a_row_and_too_few_people(self, town, tmp_path, run, release_of):
+        line = release_of(town, tmp_path)
+        line[line.index("--epsilon") + 1] = "4"
+        line[line.index("--epsilon")] = "--path-epsilon"
+        told = run(*line, "--per", "1d", "--hours", "02:00", code=2).stderr
+        assert told.startswith("error: TRAJ: got no row at a step that the schedule asks; expected rows at such steps")
+        assert "TRAJ: got 3 people; expected at least 4, as --min-people says" in run(
+            *line, "--per", "1d", "--min-people", 4, code=2
+        ).stderr  # fmt: skip
+        assert files(tmp_path) == set()
+        some = run(*line, "--per", "1d", "--hours", "02:00,08:10", "--min-people", 3)
+        assert "5 %" not in some.stderr and load_statement(tmp_path / "released.csv").checked
+
+    def test_what_a_stopped_release_shows_is_the_same_for_every_truth(self, tmp_path):
+        """Other places off the map, other names that are no states: every byte. Other ones than these go on."""
+        tables = {
+            "town": [town_rows(place).replace("50.004000,10.006000", "1.0,1.0") for place in places()],
+            "site": [site_rows(name).replace("news", "x").replace("home", "x").replace("shop", "x") for name in NAMES],
+        }
+        for kind, texts in tables.items():
+            shown = []
+            for number, text in enumerate(texts):
+                (folder := tmp_path / f"{kind}{number}").mkdir()
+                with guard.drawing(guard.REPLAYED, "stopped"):
+                    shown.append(shown_by(folder, text, release_arguments(kind, "out.csv")))
+            stopped = [one for one in shown if one["exit"] == 2]
+            assert 6 < len(stopped) < len(shown) and all(one == stopped[0] for one in stopped)
+            assert stopped[0]["names"] == {} and stopped[0]["for the owner"] == {}
+
+
+class TestACheck:
+    def test_a_good_table_has_nothing_to_stop_for(self, town, tmp_path, run, one_json):
+        line = ("check", town / "walks.csv", "--model", town / "model.npz")
+        told = run(*line)
+        assert told.stdout.splitlines()[:2] == ["rows             36 of 3 people", "rows per person  at most 12"]
+        assert told.stderr == "" and files(tmp_path) == set()
+        found = one_json(run(*line, "--path-epsilon", 12, "--per", "1d", "--epsilon", "1/2", "--json"))
+        assert (found["in_states"], found["stops"]) == (100, [])
+        assert found["budget"] == {"known": 0, "adds": "6", "left": "12", "left_after": "6"}
+
+    def test_row_numbers_in_place_of_people(self, town, tmp_path, run):
+        rows = [[number, *row[1:], "V1"] for number, row in enumerate(walk_rows(("bus",), 8))]
+        table = write_rows(tmp_path / "avl.csv", [*COLUMNS, "vehicle_id"], rows)
+        told = run("check", table, "--model", town / "model.npz").stdout
+        assert "1 of everybody: is this column the person?; vehicle_id has far fewer values: is that the per" in told
+
+    def test_what_is_left_is_read_from_the_ledger_which_stays_as_it_is(self, town, released, run):
+        ledger = released / "ledger.db"
+        before = ledger.read_bytes(), files(released)
+        line = ("check", town / "walks.csv", "--model", town / "model.npz", "--policy", town / "radius.json")
+        told = run(*line, "--epsilon", 1, "--cap-epsilon", 20, "--ledger", ledger).stdout
+        assert "in the ledger    3 of 3 people" in told and "left             epsilon 8, and 8 afterwards" in told
+        assert (ledger.read_bytes(), files(released)) == before
+
+    def test_a_stream_is_not_checked(self, town, run):
+        assert "TRAJ: got -" in run("check", "-", "--model", town / "model.npz", code=2).stderr
+
+
+#: A form of careers whose codes were written as 0.0, and are 0 in the list of states.
+CAREERS = """folder = "out"
+[data]
+kind = "sequences"
+file = "life.csv"
+user-column = "id"
+columns = "a15:a17"
+[split]
+[fit]
+state-column = "state"
+epsilon = 1
+max-length = 3
+states-file = "states.csv"
+[policy]
+kind = "complete"
+[plan]
+path-epsilon = 4
+steps = 3
+[release]
+"""
+
+
+class TestAPipeline:
+    @pytest.fixture
+    def folder(self, tmp_path):
+        rows = ["000", "011", "000", "113", "001", "033"]
+        codes = [[f"p{number}", *(f"{code}.0" for code in row)] for number, row in enumerate(rows, 1)]
+        write_rows(tmp_path / "life.csv", ["id", "a15", "a16", "a17"], codes)
+        write_rows(tmp_path / "states.csv", ["state"], [[code] for code in "0123"])
+        (tmp_path / "life.toml").write_text(CAREERS)
+        return tmp_path
+
+    def test_the_fit_comes_first_and_the_release_stops(self, run, folder):
+        told = run("run", folder / "life.toml", "-q", code=2).stderr
+        assert "TRAJ: got less than 5 % of its rows in states of the model; expected names as the model has" in told
+        assert "the private fit is done, and its epsilon 1 is spent: nobody was released" in told
+        out = folder / "out"
+        assert (out / "model.npz").exists() and not list(out.glob("released.parquet*"))
+        with open_ledger(out / "ledger.db", read_only=True) as ledger:
+            assert [publication.name for publication in ledger.publications()] == ["fit"]
+            assert ledger.sessions() == []
+        # The second run has the same fit, and stops again.
+        before = (out / "ledger.db").read_bytes()
+        run("run", folder / "life.toml", "-q", code=2)
+        assert (out / "ledger.db").read_bytes() == before
+
+    def test_who_means_it_says_so_in_the_file_and_that_is_no_other_question(self, run, folder):
+        run("run", folder / "life.toml", "-q", code=2)
+        (folder / "life.toml").write_text(CAREERS.replace("[release]", "[release]\nalthough = true"))
+        run("run", folder / "life.toml", "-q")
+        answers = (folder / "out" / "released.parquet").read_bytes()
+        (folder / "life.toml").write_text(CAREERS.replace("[release]", "[release]\nno-check = true\nmin-people = 2"))
+        assert json.loads(run("run", folder / "life.toml", "--json").stdout)["stages"]["release"] == "done"
+        assert (folder / "out" / "released.parquet").read_bytes() == answers
