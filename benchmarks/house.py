@@ -31,9 +31,9 @@ from benchmarks.source import File, Package
 ROOT = Path(__file__).parents[1]
 #: The largest figure that a gauge may show; of those in `LEAST` the smallest.
 LIMITS: dict[str, float] = {
-    "code lines": 59_050,
-    "code lines of tests": 72_900,
-    "words of docs": 127_130,
+    "code lines": 59_120,
+    "code lines of tests": 73_020,
+    "words of docs": 127_320,
     "circles of imports": 0,
     "circles with types": 0,
     "imports by computed names": 0,

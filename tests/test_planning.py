@@ -24,7 +24,7 @@ import dphmm
 from dphmm import simulated
 from dphmm.accounting.promise import Schedule
 from dphmm.cli.plan import _when
-from dphmm.errors import InvalidInput
+from dphmm.errors import DphmmError, InvalidInput
 from dphmm.planning import LADDER, LONGER, World
 from dphmm.schedule_plan import SETTLED, _digest, read_plan, save_plan
 from dphmm.session.plan import Position
@@ -41,6 +41,7 @@ from dphmm.simulated import (
     places,
     walks,
 )
+from dphmm.statement.advice import MOST_EPSILON
 from naive import nearest_to_all
 
 LINE = dphmm.StateSpace(np.arange(5))
@@ -73,8 +74,10 @@ def test_every_candidate_spends_the_total_and_keeps_the_promise(kind, total):
     promise = dphmm.SequencePromise(total, **{kind: 24})
     planner = world(promise)
     counts = planner._counts(promise.exact)
-    assert [count for count, _ in counts] == sorted({min(24, max(1, int(total // e))) for e in LADDER})
-    for releases, epsilon in counts:
+    whole = [(count, epsilon) for count, epsilon in counts if count * epsilon == total]
+    assert [count for count, _ in whole] == sorted({min(24, max(1, int(total // e))) for e in LADDER})
+    assert counts[len(whole) :] == ([(24, MOST_EPSILON)] if total > 24 * MOST_EPSILON else [])
+    for releases, epsilon in whole:
         schedule = planner.candidate(promise, releases, epsilon)
         assert len(schedule.at) == releases and releases * epsilon == total
         assert promise.holds(spent(schedule, 24, 1 if kind == "steps" else 3))
@@ -87,6 +90,33 @@ def test_an_epsilon_that_is_given_is_taken():
     found = dphmm.plan(MODEL, NEAR, LINE, promise, epsilon=2, people=5)
     assert [(row.releases, row.epsilon) for row in found.ladder] == [(3, 2)]
     assert found.schedule.exact == 2 and found.chosen.asked == 3
+
+
+def test_a_stronger_answer_than_is_advised_is_tried_and_taken_by_name_alone():
+    """Few steps, much total: two answers of 6 err less, and are no advice."""
+    promise = dphmm.SequencePromise(12, steps=2)
+    planner = world(promise)
+    planned = planner.plan(promise.exact)
+    assert [(row.releases, row.epsilon) for row in planned.ladder] == [(2, 6), (2, MOST_EPSILON)]
+    assert planned.schedule.exact == MOST_EPSILON and planner.not_advised(planned) == ()
+    assert planned.ladder[0].smoothed < planned.expected_error
+    strong = world(promise, epsilon=6)
+    assert strong.plan(promise.exact).schedule.exact == 6
+    assert strong.not_advised(strong.plan(promise.exact)) == ("one answer leaves less than 1 in 20 doubt",)
+
+
+def test_where_every_schedule_tells_the_cell_none_is_returned_but_by_name():
+    """Cells of 5 km, and 24 answers of one hour: every schedule that is tried finds the cell."""
+    cells = dphmm.Grid.from_bounds(10.0, 50.0, 10.3, 50.1, cell=5000)
+    model = dphmm.MarkovModel.from_geometry(cells, "1h", "6km/h", stay=0.99)
+    public = (model, dphmm.policy.radius(cells, 5001), cells, dphmm.SequencePromise(60, steps=24))
+    planner = World(*public, people=5)
+    planned = planner.plan(60)
+    assert planned.expected_error <= 1.1 * planner.known
+    assert planner.not_advised(planned) == ("it tells where somebody is, to the cell",)
+    with pytest.raises(DphmmError, match=r"^no schedule .* to the cell; a smaller total .* name the epsilon"):
+        dphmm.plan(*public, people=5, progress=False)
+    assert dphmm.plan(*public, people=5, epsilon=2, progress=False).schedule.exact == 2
 
 
 def test_releases_lie_at_the_middles_of_equal_parts():
@@ -132,7 +162,8 @@ def test_of_equal_errors_the_fewest_releases_are_taken():
     one = dphmm.StateSpace(np.zeros(5))
     model = dphmm.MarkovModel(START, MOVES, space=one)
     found = dphmm.plan(model, dphmm.policy.complete(5), one, dphmm.SequencePromise(6, steps=24), people=5)
-    assert found.ladder[0].chosen and found.ladder[0].smoothed == 0 == found.without
+    assert found.schedule.releases == 3 and found.expected_error == 0 == found.without
+    assert [row.releases for row in found.ladder if row.epsilon > MOST_EPSILON] == [1, 2]
 
 
 def test_other_totals_have_the_plans_that_they_have_alone():

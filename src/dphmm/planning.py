@@ -28,7 +28,7 @@ from dphmm._progress import Progress, shown
 from dphmm.accounting.promise import MOST_SCHEDULED, Schedule, SequencePromise
 from dphmm.accounting.records import check_exact
 from dphmm.accounting.records import shown as written
-from dphmm.errors import InvalidInput
+from dphmm.errors import DphmmError, InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.graph import PolicyGraph
 from dphmm.samplers.entropy import ReplayBits
@@ -60,6 +60,7 @@ from dphmm.simulated import (
     places_of_states,
     walks,
 )
+from dphmm.statement.advice import MOST_EPSILON, not_advised
 from dphmm.statement.story import Found, why_no_stays
 from dphmm.states.space import StateSpace
 from dphmm.types import Bits, BoolArray, Exact, FloatArray, IntArray
@@ -105,6 +106,8 @@ def plan(
 ) -> SchedulePlan:
     """The schedule of least expected error that keeps a promise, chosen from the public model alone.
 
+    Only what is advised (`dphmm.statement.advice`) is chosen, and an epsilon that was named is taken.
+
     Parameters
     ----------
     promise : what all releases of a sequence, of each block or of any window may lose together.
@@ -120,7 +123,7 @@ def plan(
 
     Raises
     ------
-    InvalidInput : naming the argument. Unprotectable : as the first release would.
+    InvalidInput : naming the argument. Unprotectable : as the first release would. DphmmError : no schedule is advised.
 
     Examples
     --------
@@ -135,7 +138,9 @@ def plan(
     """
     world = World(model, policy, space, promise, schedule, hours, epsilon, people, seed, choices)
     with shown(progress, "plan") as report:
-        return world.plan(world.promise.exact, report)
+        planned = world.plan(world.promise.exact, report)
+    world.check_advised(planned)
+    return planned
 
 
 def _add_answers(logs: FloatArray, plan: Plan, states: IntArray, count: int, bits: Bits) -> None:
@@ -325,8 +330,9 @@ class World:
             if progress is not None:
                 progress(done + 1, len(counts))
         errors = [found.smoothed if self.kind == "planned" else found.online for _, found in tried]
-        # The fewest releases come first, and keep their place where another is as good.
-        best = int(np.argmin(errors))
+        against = [len(not_advised(at.exact, each.smoothed, self.known)) for at, each in tried]
+        # What least speaks against; the fewest releases come first, and keep their place where another is as good.
+        best = int(np.lexsort((errors, against))[0])
         if self.kind == "paced":
             tried[best] = self._sooner(*tried[best])
         ladder = tuple(
@@ -335,13 +341,30 @@ class World:
         )
         return tried[best][0], ladder
 
+    def not_advised(self, planned: SchedulePlan) -> tuple[str, ...]:
+        """The reasons for which a plan of these people is no advice: also where it is the best that was tried."""
+        return not_advised(planned.schedule.exact, planned.expected_error, self.known)
+
+    def check_advised(self, planned: SchedulePlan) -> None:
+        """Raise DphmmError for a plan that is no advice, unless its epsilon was named."""
+        if self.epsilon is None and (reasons := self.not_advised(planned)):
+            would = f"a smaller total or larger cells would be, or name the epsilon ({written(planned.schedule.exact)})"
+            raise DphmmError(f"no schedule that was tried is advised: {' and '.join(reasons)}; {would}")
+
+    @cached_property
+    def known(self) -> float:
+        """How far off somebody is who knows the state of everybody; 0 where states are no places."""
+        return error_of_known_states(self.setting.space)
+
     def _counts(self, total: Fraction) -> list[tuple[int, Fraction]]:
         """How many releases of which epsilon are tried, the fewest first; never more than steps that may be named."""
         most = len(self.at)
         if self.epsilon is not None:
             return [(min(most, int(total // self.epsilon)), self.epsilon)]
         counts = sorted({min(most, max(1, int(total // epsilon))) for epsilon in LADDER})
-        return [(count, total / count) for count in counts]
+        # Where the steps are too few for the whole total, no answer has more than is advised.
+        modest = [(counts[-1], MOST_EPSILON)] if total / counts[-1] > MOST_EPSILON else []
+        return [(count, total / count) for count in counts] + modest
 
     def candidate(self, promise: SequencePromise, releases: int, epsilon: Fraction) -> Schedule:
         """The planned schedule of so many releases: at the middles of equal parts of the steps that may be named."""

@@ -152,3 +152,29 @@ def test_outputs_are_not_replaced_unasked(town, tmp_path, run):
 
 def test_numbers_for_people():
     assert [_clock(seconds) for seconds in (0, 7200, 86400 + 5400)] == ["0:00", "2:00", "day 2 1:30"]
+
+
+def test_a_plan_that_is_no_advice_is_shown_and_written_by_name_alone(town, tmp_path, run, one_json):
+    """Of two steps that share a total, answers of more than is advised err less."""
+    out = tmp_path / "plan.json"
+    plan = ("plan", town / "model.npz", "--policy", town / "radius.json", "--steps", 2, *QUICK)
+    strong = run(*plan, "--path-epsilon", 12, "--epsilon", 6, "-o", out).stdout.splitlines()
+    assert [row.split()[0] for row in strong[1:4]] == ["6", "12", "24"]
+    assert all("  not advised: one answer leaves less than 1 in 20 doubt" in row for row in strong[1:4])
+    assert "  <- 12  not advised" in strong[2]
+    weak = one_json(run(*plan, "--path-epsilon", 12, "-o", out, "--force", "--json"))
+    assert weak["plan"]["schedule"]["epsilon"] == "29/10" and weak["output"] == str(out)
+    assert [row["not_advised"] for row in weak["totals"]] == [[], [], [], []]
+
+
+def test_where_no_plan_is_advised_nothing_is_written(tmp_path, run):
+    model, policy, out = (tmp_path / name for name in ("m.npz", "p.json", "plan.json"))
+    box = ("--bbox", "10.0,50.0,10.3,50.1", "--cell", "5km", "--step", "1h", "--max-speed", "6km/h", "--stay", "0.99")
+    run("model", "grid", *box, "-o", model, "-q")
+    run("policy", "radius", model, "--radius", "5.001km", "-o", policy, "-q")
+    plan = ("plan", model, "--policy", policy, "--path-epsilon", 60, "--steps", 24, "-o", out, *QUICK)
+    refused = run(*plan, code=1)
+    assert "<- 60  not advised: it tells where somebody is, to the cell" in refused.stdout
+    assert "no schedule that was tried is advised" in refused.stderr and not out.exists()
+    run(*plan, "--epsilon", 2)
+    assert out.exists()

@@ -20,7 +20,16 @@ def test_the_recommended_policy_is_one_that_a_release_takes(town, tmp_path, run)
     assert "recommended" in told.stdout and "rule: " in told.stderr
     command = next(line for line in told.stderr.splitlines() if "release with" in line).split("release with ")[1]
     result = run("release", town / "walks.csv", "--model", town / "model.npz", *command.split(), "--dry-run")
-    assert result.exit_code == 0
+    assert result.exit_code == 0 and "No limit is set" not in result.stderr
+    assert command.endswith("--path-epsilon 6 --steps 3")
+
+
+def test_what_is_no_advice_is_listed_and_nothing_is_written(town, tmp_path, run):
+    out = tmp_path / "p.json"
+    told = run("tune", town / "model.npz", "--target-dop", 2, "-o", out, "--epsilon", 5, *QUICK, code=1)
+    rows = told.stdout.splitlines()[1:-2]
+    assert rows and all("not advised: one answer leaves less than 1 in 20 doubt" in row for row in rows)
+    assert "no setting tried reaches" in told.stderr and "not advised" in told.stderr and not out.exists()
 
 
 def test_json_is_the_table_and_what_was_chosen(town, tmp_path, run, one_json):

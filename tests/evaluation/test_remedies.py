@@ -15,7 +15,7 @@ import pytest
 
 import dphmm
 from dphmm.errors import DphmmError
-from dphmm.evaluation.lonely import expected_error
+from dphmm.evaluation.lonely import expected_error, off_within
 from dphmm.evaluation.remedies import coarser, remedies
 from dphmm.session.setting import Setting
 
@@ -44,6 +44,8 @@ def even(space, stay=0.0):
 
 
 MAP = dphmm.Grid(-74, 40, -73.93, 40.05, 250)
+STRONG = "one answer leaves less than 1 in 20 doubt"
+CELL = "it tells where somebody is, to the cell"
 
 
 def test_a_larger_epsilon_and_a_smaller_radius_where_an_answer_tells_nothing():
@@ -58,6 +60,19 @@ def test_a_larger_epsilon_and_a_smaller_radius_where_an_answer_tells_nothing():
     assert nearer.after == pytest.approx(error_of(model, dphmm.policy.radius(MAP, 750), MAP, 1))
     assert [one for one in (larger, nearer) if "promises less" not in one.remedy] == []
     assert told(model, policy, MAP, 8) == []
+    assert larger.not_advised == (STRONG,) and nearer.not_advised == ()
+    assert found.index(nearer) < found.index(larger), "what is advised comes first"
+
+
+def test_what_tells_the_cell_is_no_advice():
+    """An answer that hides nobody beyond the own cell errs by that cell."""
+    cells = dphmm.Grid(-74, 40, -73.6, 40.3, 5000)
+    model, policy = even(cells), dphmm.policy.complete(cells.n_states)
+    marked = [one for one in told(model, policy, cells, 1) if one.not_advised]
+    inside = off_within(cells)
+    assert marked and all(
+        (CELL in one.not_advised) == (math.hypot(one.after, inside) <= 1.1 * inside) for one in marked
+    )
 
 
 def test_a_wider_radius_where_nobody_has_a_neighbour():
@@ -102,10 +117,14 @@ def test_labels_for_names_that_are_answered_as_numbers():
 def test_fewer_and_stronger_answers_where_people_stay():
     space = dphmm.StateSpace(np.arange(60))
     policy = dphmm.policy.radius(space, 5)
-    one = only(told(even(space, 0.9), policy, space, 1), "one answer in")
+    one = only(told(even(space, 0.9), policy, space, "0.5"), "one answer in")
     assert one.cause == "people stay for 10 steps on average"
-    assert one.remedy.startswith("one answer in 5 steps at epsilon 5, the same total")
-    assert one.after == pytest.approx(error_of(even(space, 0.9), policy, space, 5))
+    assert one.remedy.startswith("one answer in 5 steps at epsilon 2.5, the same total") and one.not_advised == ()
+    assert one.after == pytest.approx(error_of(even(space, 0.9), policy, space, "2.5"))
+    # Stronger answers than are advised are not advised here either.
+    less = only(told(even(space, 0.9), policy, space, 1), "one answer in")
+    assert less.remedy.startswith("one answer in 2 steps at epsilon 2, the same total") and less.not_advised == ()
+    assert only(told(even(space, 0.9), policy, space, 2), "one answer in 2").not_advised == (STRONG,)
     assert not [one for one in told(even(space, 0.3), policy, space, 1) if "one answer in" in one.remedy]
 
 

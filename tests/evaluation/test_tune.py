@@ -17,9 +17,10 @@ from scipy import stats
 import dphmm
 from dphmm.errors import InvalidInput, Unprotectable
 from dphmm.evaluation import bootstrap_mean, of_distances
+from dphmm.evaluation.lonely import off_within
 from dphmm.evaluation.tune import COLUMNS, Targets, Trial, candidate_policies, efficient, sweep, usual_radii
 from dphmm.session.planner import Planner
-from dphmm.simulated import walks
+from dphmm.simulated import _parts_in_box, walks
 
 MOVES = np.array([[0.5, 0.5, 0.0, 0.0], [0.25, 0.5, 0.25, 0.0], [0.0, 0.0, 0.25, 0.75], [0.1, 0.0, 0.6, 0.3]])
 SPACE = dphmm.StateSpace(np.array([[0], [1], [2], [4]]))
@@ -126,9 +127,23 @@ def test_what_cannot_be_released_is_a_row_with_a_reason(monkeypatch):
     monkeypatch.setattr(Planner, "plan", refused)
     table = sweep(MODEL, SPACE, {"c": dphmm.policy.complete(4)}, ["1"], trial=Trial(2, 2))
     assert table["refused"].str.contains("nothing hides").all()
-    assert table[list(COLUMNS[3:-1])].isna().all().all()
+    assert table[[*COLUMNS[3:-2], "not_advised"]].isna().all().all()
     assert Targets(error=1.0).best(table) is None and Targets(error=1.0).nearest(table) is None
     assert not efficient(table).any()
+
+
+def test_what_can_be_released_is_not_refused_beside_what_cannot(monkeypatch):
+    """Beside a text None became NaN, which is not None: every row was printed as refused."""
+    plan = Planner.plan
+
+    def refused(planner, *more):
+        if planner.options.epsilon == 1:
+            raise Unprotectable("protection: nothing hides a state")
+        return plan(planner, *more)
+
+    monkeypatch.setattr(Planner, "plan", refused)
+    table = sweep(MODEL, SPACE, {"c": dphmm.policy.complete(4)}, ["1", "2"], ["staircase"], trial=Trial(2, 2))
+    assert list(table["refused"]) == ["protection: nothing hides a state", None]
 
 
 def test_the_same_table_again_and_progress_to_the_end():
@@ -181,6 +196,27 @@ def test_a_radius_must_be_positive():
         candidate_policies(MODEL, SPACE, (0,))
 
 
+def test_what_is_no_advice_is_a_row_with_its_reasons():
+    """Cells of 5 km are found by every answer that is stronger than nothing; names of cells are no places."""
+    cells = dphmm.Grid.from_bounds(10.0, 50.0, 10.3, 50.1, cell=5000)
+    model = dphmm.MarkovModel.from_geometry(cells, "1h", "100km/h")
+    policy = {"c": dphmm.policy.radius(cells, 5001)}
+    table = sweep(model, cells, policy, ["0.01", "2", "20"], ["staircase"], trial=Trial(2, 4))
+    inside = math.sqrt(np.square(_parts_in_box(cells)[1]).sum(axis=1).mean() / 12)
+    assert off_within(cells) == pytest.approx(inside, rel=0.02)
+    strong, found = "one answer leaves less than 1 in 20 doubt", "it tells where somebody is, to the cell"
+    for row in table.to_dict("records"):
+        reasons = [strong] * (row["epsilon"] == 20)
+        reasons += [found] * (math.hypot(row["estimate_error"], inside) <= 1.1 * inside)
+        assert row["not_advised"] == ("; ".join(reasons) or None)
+    assert list(table["refused"]) == [None, None, None]
+    assert list(table["not_advised"]) == [None, None, f"{strong}; {found}"]
+    names = dphmm.StateSpace.labels(["a", "b", "c"])
+    stay = dphmm.MarkovModel(np.full(3, 1 / 3), np.full((3, 3), 1 / 3), space=names)
+    table = sweep(stay, names, {"c": dphmm.policy.complete(3)}, ["2", "3"], ["hops"], trial=Trial(2, 2))
+    assert list(table["not_advised"]) == [None, strong]
+
+
 # -- the recommendation -----------------------------------------------------------------------------------------------
 
 
@@ -199,6 +235,7 @@ def tables():
                 "estimate_error_high": error + 10,
                 "least_dop": generator.integers(1, 5, n),
                 "refused": pd.Series([None if fine else "no" for fine in generator.random(n) < 0.8], dtype=object),
+                "not_advised": pd.Series([None if fine else "no" for fine in generator.random(n) < 0.8], dtype=object),
             }
         )
 
@@ -217,6 +254,7 @@ def test_nothing_that_meets_the_targets_comes_before_the_recommended(targets):
             (order(row), number)
             for number, row in enumerate(table.to_dict("records"))
             if row["refused"] is None
+            and row["not_advised"] is None
             and (targets.error is None or row["estimate_error_high"] <= targets.error)
             and (targets.dop is None or row["least_dop"] >= targets.dop)
         ]

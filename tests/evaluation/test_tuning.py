@@ -52,6 +52,20 @@ def test_out_of_reach_names_the_nearest_and_recommends_nothing():
     assert "nearest" in found._repr_html_()
 
 
+def test_what_is_no_advice_is_not_recommended_and_what_is_has_a_limit():
+    """The smallest error is that of the strongest answers."""
+    weak = dphmm.tune(MODEL, target_dop=2, epsilons=["0.5", 2], radii=[1], **QUICK)
+    both = dphmm.tune(MODEL, target_dop=2, epsilons=["0.5", 2, 3], radii=[1], **QUICK)
+    assert both.recommended["epsilon"] == weak.recommended["epsilon"] == 2
+    assert both.table["estimate_error"].idxmin() in both.table.index[both.table["epsilon"] == 3]
+    assert both.limit == {"path_epsilon": "6", "steps": 3} == both.document()["limit"]
+    strong = dphmm.tune(MODEL, target_dop=2, epsilons=[3, 4], radii=[1], **QUICK)
+    assert strong.recommended is None and strong.limit is None and strong.policy is None
+    assert strong.missed.endswith("; not advised: one answer leaves less than 1 in 20 doubt")
+    half = dphmm.tune(MODEL, target_dop=2, epsilons=["0.1"], radii=[1], **QUICK)
+    assert half.limit["path_epsilon"] == "0.3"
+
+
 def test_a_policy_that_is_there_twice_is_tried_once_under_its_given_name():
     found = dphmm.tune(MODEL, policies={"mine": dphmm.policy.complete(4)}, epsilons=[1], radii=[1], **QUICK)
     assert found.same == {"complete": "mine"} and set(found.table["policy"]) == {"mine", "transition", "radius 1"}

@@ -94,6 +94,9 @@ def _text(document: Mapping[str, Any], space: StateSpace) -> list[str]:
             continue
         if section == "remedies":
             told = [f"  {remedy_line(one, space)}" for one in facts]
+            if facts and all(one["not_advised"] for one in facts):
+                told.append("  none of it is advised; larger cells or nearer pairs to hide err less at this epsilon")
+            told += ["  none of it limits all answers together: dphmm plan --path-epsilon E --per 1d"] if facts else []
             lines += ["what would help, tried on the first step", *told] if told else []
             continue
         if section == "states":

@@ -75,7 +75,9 @@ def plan(model: str, as_json: bool, quiet: bool, **given: Any) -> None:
     with console.progress("plans") as progress:
         found = world.plans(totals, progress)
     own = next(one for one in found if one.schedule.promise.exact == promise.exact)
-    if given["output"] is not None:
+    against = [world.not_advised(each) for each in found]
+    is_taken = given["epsilon"] is not None or not world.not_advised(own)
+    if given["output"] is not None and is_taken:
         save_plan(own, given["output"])
     if given["plot"] is not None:
         _draw(own, given["plot"])
@@ -85,16 +87,22 @@ def plan(model: str, as_json: bool, quiet: bool, **given: Any) -> None:
             "fewer states, or a policy of shorter edges"
         )
     if as_json:
-        rows = [{name: one.document()[name] for name in ("schedule", "stays")} | _error(one) for one in found]
-        print_json(
-            {"plan": own.document(), **_error(own), "totals": rows, "output": given["output"], "spent": "nothing"}
-        )
-        return
-    click.echo("\n".join([*told(found, own), *_when(own, found)]))
+        rows = [
+            {name: one.document()[name] for name in ("schedule", "stays")} | _error(one) | {"not_advised": reasons}
+            for one, reasons in zip(found, against, strict=True)
+        ]
+        output = given["output"] if is_taken else None
+        print_json({"plan": own.document(), **_error(own), "totals": rows, "output": output, "spent": "nothing"})
+    else:
+        click.echo("\n".join([*told(found, own, against), *_when(own, found)]))
+    world.check_advised(own)
 
 
-def told(found: Sequence[SchedulePlan], own: SchedulePlan) -> list[str]:
-    """The table: a line for each total, the one that was asked for marked, and one without the file."""
+def told(found: Sequence[SchedulePlan], own: SchedulePlan, against: Sequence[Sequence[str]]) -> list[str]:
+    """The table: a line for each total, the one that was asked for marked, and one without the file.
+
+    ``against``: the reasons for which each is no advice.
+    """
     from dphmm.statement.sentences import epsilon_words, lasting, off
     from dphmm.statement.story import after_words, stay_words
 
@@ -104,8 +112,10 @@ def told(found: Sequence[SchedulePlan], own: SchedulePlan) -> list[str]:
     long = "" if own.seconds is None else f" of {lasting(own.seconds)}"
     who = f"{stay_words(own.unit)}, {ends}{long}" if ends else stay_words(own.unit)
     rows = [(_for(own), "answers", "expected error", "as it is released" * paced, who, "")]
-    for one in found:
-        schedule, mark = one.schedule, "<- " + in_short(own.schedule.promise.exact) if one is own else ""
+    for one, reasons in zip(found, against, strict=True):
+        marks = ["<- " + in_short(own.schedule.promise.exact)] if one is own else []
+        marks += [f"not advised: {'; '.join(reasons)}"] if reasons else []
+        schedule, mark = one.schedule, "  ".join(marks)
         answers = f"{'at most ' * paced}{schedule.releases} x {epsilon_words(schedule.exact)}"
         online = off(one.online_error, one.unit) if paced else ""
         error = off(one.expected_error, one.unit)

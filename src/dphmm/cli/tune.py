@@ -181,6 +181,7 @@ def told(found: Tuning) -> list[str]:
     rows: list[tuple[str, ...]] = [_HEADS]
     for number, row in enumerate(table.itertuples(index=False)):
         mark = "recommended" if number == found.best else "*" if marks[number] else ""
+        mark += "" if row.not_advised is None else f" not advised: {row.not_advised!s}"
         rows.append((str(row.policy), str(row.mechanism), written(row.epsilon), *_numbers(row), mark))
     widths = [max(len(row[k]) for row in rows) for k in range(len(_HEADS) - 1)]
     lines = ["  ".join([*map(_padded, row, widths, range(len(widths))), row[-1]]).rstrip() for row in rows]
@@ -196,15 +197,15 @@ def told(found: Tuning) -> list[str]:
 
 def headline(found: Tuning, given: Mapping[str, Any]) -> list[str]:
     """What is recommended, by which rule, and what to do with it."""
-    row = found.recommended
+    row, limit = found.recommended, found.limit
     if found.targets is None:
         return ["no targets: --target-error or --target-dop, and one of these is recommended"]
-    if row is None:
+    if row is None or limit is None:
         return []
     lines = [f"recommended: {found.words(row)}", f"rule: {found.targets.rule}"]
     if given["output"] is not None:
         chosen = f"--policy {shlex.quote(given['output'])} --epsilon {written(row['epsilon'])} "
-        chosen += f"--mechanism {row['mechanism']}"
+        chosen += f"--mechanism {row['mechanism']} --path-epsilon {limit['path_epsilon']} --steps {limit['steps']}"
         kept = {"constraint": "support", "start": None, "protection": None}
         extra = [f"--{name} {given[name]}" for name, usual in kept.items() if given[name] != usual]
         lines.append(f"written to {given['output']}; release with {' '.join([chosen, *extra])}")

@@ -15,7 +15,17 @@ from dphmm.accounting.event import theorem_6_3
 from dphmm.accounting.records import in_short
 from dphmm.batch import Batch
 from dphmm.errors import DphmmError, InvalidInput, Refused
-from dphmm.evaluation.lonely import LonelyCost, Moved, cells_alone, lonely_cost, moved_states, only_merged, shown_error
+from dphmm.evaluation.lonely import (
+    LonelyCost,
+    Moved,
+    cells_alone,
+    expected_error,
+    lonely_cost,
+    moved_states,
+    off_within,
+    only_merged,
+    shown_error,
+)
 from dphmm.evaluation.remedies import Remedy, remedies
 from dphmm.markov.model import MarkovModel
 from dphmm.markov.stochastic import percent
@@ -29,6 +39,7 @@ from dphmm.sensitivity.hull import SensitivityHull
 from dphmm.session.options import Options
 from dphmm.session.plan import Plan
 from dphmm.session.setting import Setting
+from dphmm.statement.advice import not_advised
 from dphmm.statement.learning import learning_of
 from dphmm.statement.parts import Part, document
 from dphmm.statement.release import CoveredDistance, ReleaseStatement
@@ -84,6 +95,9 @@ def protection_facts(
             "promise": _promise(plan, options, CoveredDistance.of([policy], space)),
         }
         warnings += [*plan_warnings(plan, options), *trapped_belief(model, options)]
+        known = off_within(space)
+        error = math.hypot(expected_error(plan, space, model), known)
+        warnings += [f"not advised: {reason}" for reason in not_advised(options.epsilon, error, known)]
     lonely, costs = lonely_sections(model, policy, space, options, plan)
     document |= lonely
     warnings += costs
@@ -93,7 +107,8 @@ def protection_facts(
 
 def remedy_facts(remedy: Remedy) -> dict[str, Any]:
     """A remedy as a section of --json."""
-    return {name: getattr(remedy, name) for name in ("cause", "remedy", "before", "after")}
+    facts = {name: getattr(remedy, name) for name in ("cause", "remedy", "before", "after")}
+    return {**facts, "not_advised": list(remedy.not_advised)}
 
 
 def remedy_line(facts: Mapping[str, Any], space: StateSpace) -> str:
@@ -107,7 +122,8 @@ def remedy_line(facts: Mapping[str, Any], space: StateSpace) -> str:
         )
 
     unit = " m" if space.on_map else ""
-    return f"{facts['cause']}; {facts['remedy']}: {shown(facts['before'])} -> {shown(facts['after'])}"
+    words = f"{facts['cause']}; {facts['remedy']}: {shown(facts['before'])} -> {shown(facts['after'])}"
+    return words + "".join(f"; not advised: {reason}" for reason in facts["not_advised"])
 
 
 def _policy(policy: PolicyGraph, space: StateSpace) -> dict[str, Any]:

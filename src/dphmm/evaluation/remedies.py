@@ -16,7 +16,7 @@ import numpy as np
 
 from dphmm.accounting.records import in_short
 from dphmm.errors import DphmmError
-from dphmm.evaluation.lonely import cells_alone, expected_error
+from dphmm.evaluation.lonely import cells_alone, expected_error, off_within
 from dphmm.evaluation.tune import usual_radii
 from dphmm.markov.model import MarkovModel
 from dphmm.mechanisms import Hops, NoiseMechanism, make_known
@@ -28,6 +28,7 @@ from dphmm.policy.graph import PolicyGraph
 from dphmm.session.options import Options
 from dphmm.session.plan import Plan
 from dphmm.session.setting import Setting
+from dphmm.statement.advice import MOST_EPSILON, not_advised
 from dphmm.states.grid import Grid
 from dphmm.states.space import StateSpace
 from dphmm.types import FloatArray
@@ -54,7 +55,8 @@ class Remedy:
     """A cause in words, what to do about it, and the errors before and after.
 
     Errors are root mean squares in answer units, of labels shares that are wrong; None where a release is refused.
-    ``at_most``: which part of the error before may be left, for the remedy to be told.
+    ``at_most``: which part of the error before may be left, for the remedy to be told. ``epsilon``: of one answer,
+    where the remedy changes it. ``not_advised``: why it is told as no advice (`dphmm.statement.advice`).
     """
 
     cause: str
@@ -62,6 +64,8 @@ class Remedy:
     before: float | None
     after: float | None
     at_most: float = _ENOUGH
+    epsilon: Fraction | None = None
+    not_advised: tuple[str, ...] = ()
 
     @property
     def helps(self) -> bool:
@@ -77,15 +81,19 @@ class Remedy:
 def remedies(
     model: MarkovModel, policy: PolicyGraph, space: StateSpace, options: Options, plan: Plan | None
 ) -> list[Remedy]:
-    """The causes that hold at the first step, each with what was tried, the most helpful first.
+    """The causes that hold at the first step, each with what was tried; advice first, the most helpful first.
 
     ``plan``: that of the first step; None where it is refused. Of a public constant there is nothing to mend.
     """
     if plan is not None and plan.constant:
         return []
     case = _Case(model, policy, space, options, None if plan is None else expected_error(plan, space, model))
-    found = [one for cause in _CAUSES for one in cause(case) if one.helps]
-    return sorted(found, key=lambda one: one.left)
+    known = off_within(space)
+    tried = []
+    for remedy in [remedy for cause in _CAUSES for remedy in cause(case) if remedy.helps]:
+        error = math.hypot(remedy.after or 0.0, known)
+        tried.append(replace(remedy, not_advised=not_advised(remedy.epsilon or options.epsilon, error, known)))
+    return sorted(tried, key=lambda remedy: (bool(remedy.not_advised), remedy.left))
 
 
 @dataclass(frozen=True)
@@ -165,7 +173,8 @@ def _says_little(case: _Case) -> Iterator[Remedy]:
         epsilon = case.options.epsilon * 2**times
         after = case.tried(epsilon=epsilon)
         if after is not None and after <= guess / 2:
-            yield Remedy(cause, f"--epsilon {in_short(epsilon)}, which promises less", case.error, after)
+            remedy = f"--epsilon {in_short(epsilon)}, which promises less"
+            yield Remedy(cause, remedy, case.error, after, epsilon=epsilon)
             break
     kind = case.policy.describe()
     if kind["kind"] == "radius":
@@ -308,13 +317,14 @@ def _stays(case: _Case) -> Iterator[Remedy]:
     mean = 1 / max(1 - stay, 1 / _MOST_APART)
     if mean < _LEAST_STAY or case.error is None or case.space.has_labels:
         return
-    apart = max(2, int(mean / 2))
+    apart = max(2, min(int(mean / 2), int(MOST_EPSILON / case.options.epsilon)))
     epsilon = case.options.epsilon * apart
     yield Remedy(
         f"people stay for {mean:.0f} steps on average" + (" or more" if mean >= _MOST_APART else ""),
         f"one answer in {apart} steps at epsilon {in_short(epsilon)}, the same total: the error of those (dphmm plan)",
         case.error,
         case.tried(epsilon=epsilon),
+        epsilon=epsilon,
     )
 
 

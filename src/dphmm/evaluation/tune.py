@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from dphmm._checks import exact_number, finite_number, whole
 from dphmm.errors import InvalidInput, Refused
-from dphmm.evaluation.lonely import wrong_labels
+from dphmm.evaluation.lonely import off_within, wrong_labels
 from dphmm.markov.model import MarkovModel
 from dphmm.policy import complete, radius, transition
 from dphmm.policy.graph import PolicyGraph
@@ -26,6 +26,7 @@ from dphmm.session.plan import Plan
 from dphmm.session.session import ReleaseSession
 from dphmm.session.setting import Setting
 from dphmm.simulated import walks
+from dphmm.statement.advice import not_advised
 from dphmm.states.space import StateSpace
 from dphmm.types import BoolArray, Exact, FloatArray, IntArray
 
@@ -93,6 +94,7 @@ COLUMNS = (
     "cost",
     "joined",
     "refused",
+    "not_advised",
 )
 
 
@@ -135,7 +137,8 @@ def sweep(
     far less noisy than the errors themselves. ``least_dop``, ``mean_dop``: the least degree of protection of any
     possible state at any step, and the mean of the degrees that the public belief expects. ``cost``: the largest cost
     of a step. ``joined``: the most states that were joined to a partner.
-    ``refused``: why a setting cannot be released; its numbers are missing then.
+    ``refused``: why a setting cannot be released; its numbers are missing then. ``not_advised``: why it is never
+    recommended (`dphmm.statement.advice`), None where it may be.
 
     Raises InvalidInput for a setting that is malformed.
     """
@@ -149,12 +152,18 @@ def sweep(
         within = (spaces or {}).get(name, space)
         setting = Setting.of(model, policies[name], within, epsilon, mechanism=kind, **options)
         facts = _tried(setting, paths, tried.seed)
+        if facts["refused"] is None:
+            known = off_within(within)
+            reasons = not_advised(setting.options.epsilon, math.hypot(facts["estimate_error"], known), known)
+            facts["not_advised"] = "; ".join(reasons) or None
         rows.append(
             {"policy": name, "mechanism": setting.options.mechanism, "epsilon": float(setting.options.epsilon), **facts}
         )
         if progress is not None:
             progress(done + 1, len(settings))
-    return pd.DataFrame(rows, columns=list(COLUMNS))
+    table = pd.DataFrame(rows, columns=list(COLUMNS))
+    # Beside a text None would be NaN, and read as a reason.
+    return table.assign(**{name: table[name].astype(object).where(table[name].notna(), None) for name in COLUMNS[-2:]})
 
 
 def _tried(setting: Setting, paths: IntArray, seed: int) -> dict[str, Any]:
@@ -263,8 +272,8 @@ class Targets:
         return _RULES[self._kind]
 
     def met(self, table: pd.DataFrame) -> BoolArray:
-        """Which rows of a sweep reach the targets; the error by the upper end of its interval."""
-        fine = table["refused"].isna().to_numpy(copy=True)
+        """Which rows of a sweep are advised and reach the targets; the error by the upper end of its interval."""
+        fine = (table["refused"].isna() & table["not_advised"].isna()).to_numpy(copy=True)
         if self.error is not None:
             fine &= (table["estimate_error_high"] <= self.error).to_numpy(dtype=np.bool_)
         if self.dop is not None:

@@ -60,6 +60,17 @@ class Tuning:
         return None if self.best is None else _row(self.table, self.best)
 
     @property
+    def limit(self) -> dict[str, Any] | None:
+        """The promise that belongs to the recommended setting: as many answers of a person as were tried, and no more.
+
+        Without one no setting is advised.
+        """
+        if self.best is None:
+            return None
+        total = exact_number(str(self.table["epsilon"][self.best]), "epsilon") * self.trial.steps
+        return {"path_epsilon": written(float(total)), "steps": self.trial.steps}
+
+    @property
     def policy(self) -> PolicyGraph | None:
         """The policy of the recommended setting."""
         return None if self.best is None else self.policies[str(self.table["policy"][self.best])]
@@ -78,8 +89,9 @@ class Tuning:
         if nearest is None:
             return f"every setting is refused: {self.table['refused'].iloc[0]}"
         by = "by the least factor" + (", of the error at most (95 %)" if self.targets.error is not None else "")
-        wanted, words = _wanted(self.targets, self.space), self.words(_row(self.table, nearest))
-        return f"no setting tried reaches {wanted}; nearest, {by}: {words}"
+        row = _row(self.table, nearest)
+        words = f"no setting tried reaches {_wanted(self.targets, self.space)}; nearest, {by}: {self.words(row)}"
+        return words if row["not_advised"] is None else f"{words}; not advised: {row['not_advised']}"
 
     def words(self, row: Mapping[str, Any]) -> str:
         """One setting of the table in a line."""
@@ -104,6 +116,7 @@ class Tuning:
             "target_dop": None if targets is None else targets.dop,
             "rule": None if targets is None else targets.rule,
             "recommended": None if self.best is None else rows[self.best],
+            "limit": self.limit,
             "settings": rows,
             "remedies": list(self.remedies),
         }

@@ -15,13 +15,12 @@ from typing import Any, ClassVar, NamedTuple
 from msgspec import UNSET
 
 from dphmm.accounting.promise import Schedule, SequencePromise
+from dphmm.statement.advice import finds_state
 from dphmm.statement.parts import Part, Verdict, document
 from dphmm.statement.release import ReleaseStatement
 from dphmm.statement.sentences import block_words, clock, lasting, off, rendered, sureness, wrapped_row
 from dphmm.states.space import LABELS_WRONG
 
-#: An error of at most so many times that of somebody who knows the state is told as the state found.
-_AS_STATE = 1.1
 #: Why nothing is told of who stays.
 OTHER_TIMES = "answers of later blocks are made otherwise than those from step 1 on, which alone are simulated"
 #: The same of a file that has no blocks of any length.
@@ -94,7 +93,7 @@ def first_that_finds(stays: Sequence[tuple[int, float]], known: float) -> int:
 
     ``known``: how far off that one is, 0 where states are no places.
     """
-    return next((after for after, error in stays if known > 0 and error <= _AS_STATE * known), 0)
+    return next((after for after, error in stays if finds_state(error, known)), 0)
 
 
 def ends_told(stays: Sequence[tuple[int, float]], blocks: int, last: int) -> list[tuple[int, float]]:
