@@ -16,12 +16,14 @@ QUICK = ("--runs", 3, "--steps", 3)
 
 def test_the_recommended_policy_is_one_that_a_release_takes(town, tmp_path, run):
     out = tmp_path / "p.json"
-    told = run("tune", town / "model.npz", "--target-dop", 4, "-o", out, "--radius", "1.5km", *QUICK)
+    tried = ("--radius", "1.5km", "--runs", 3, "--steps", 12)
+    told = run("tune", town / "model.npz", "--target-dop", 4, "-o", out, *tried)
     assert "recommended" in told.stdout and "rule: " in told.stderr
     command = next(line for line in told.stderr.splitlines() if "release with" in line).split("release with ")[1]
     result = run("release", town / "walks.csv", "--model", town / "model.npz", *command.split(), "--dry-run")
     assert result.exit_code == 0 and "No limit is set" not in result.stderr
-    assert command.endswith("--path-epsilon 6 --steps 3")
+    assert command.endswith("--path-epsilon 24 --steps 12")
+    assert "limit: the 12 answers of a person that were tried" in told.stderr
 
 
 def test_what_is_no_advice_is_listed_and_nothing_is_written(town, tmp_path, run):

@@ -208,6 +208,9 @@ def headline(found: Tuning, given: Mapping[str, Any]) -> list[str]:
         chosen += f"--mechanism {row['mechanism']} --path-epsilon {limit['path_epsilon']} --steps {limit['steps']}"
         kept = {"constraint": "support", "start": None, "protection": None}
         extra = [f"--{name} {given[name]}" for name, usual in kept.items() if given[name] != usual]
+        lines.append(
+            f"limit: the {limit['steps']} answers of a person that were tried; --steps tries others, dphmm plan fewer"
+        )
         lines.append(f"written to {given['output']}; release with {' '.join([chosen, *extra])}")
     return lines
 
