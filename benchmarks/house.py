@@ -32,7 +32,7 @@ ROOT = Path(__file__).parents[1]
 #: The largest figure that a gauge may show; of those in `LEAST` the smallest.
 LIMITS: dict[str, float] = {
     "code lines": 59_120,
-    "code lines of tests": 73_020,
+    "code lines of tests": 73_110,
     "words of docs": 127_320,
     "circles of imports": 0,
     "circles with types": 0,

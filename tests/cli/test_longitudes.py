@@ -131,3 +131,75 @@ def test_a_public_map_of_the_world_stays_whole_on_a_map_over_the_antimeridian(tm
     (water,) = found.water
     lat, lon = grid.to_latlon(water)
     assert np.abs(lon).min() == pytest.approx(179.95) and lat.max() == pytest.approx(50.05)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("middle_lon, middle_lat", [(179.99, -16.9), (0.0, 0.0), (-180.0, 0.0), (25.0, 60.0)])
+def test_every_command_has_places_of_the_map_around_any_place(middle_lon, middle_lat, tmp_path, run, one_json):
+    """From a map to points on it: planned, checked, released, read, estimated, drawn, counted, invented, exported."""
+
+    def near(lat, lon, metres):
+        return (ground_distance(np.asarray(lat), np.asarray(lon), middle_lat, middle_lon) < metres).all()
+
+    def box(west, east):
+        return [turned(middle_lon + west), middle_lat - 0.04, turned(middle_lon + east), middle_lat + 0.04]
+
+    model, policy, plan, rows = (tmp_path / name for name in ("m.npz", "p.json", "plan.json", "rows.csv"))
+    bounds = ",".join(map(str, box(-0.06, 0.06)))
+    run(
+        "model",
+        "grid",
+        "--bbox",
+        bounds,
+        "--cell",
+        "2km",
+        "--step",
+        "10min",
+        "--max-speed",
+        "20km/h",
+        "-o",
+        model,
+        "-q",
+    )
+    run("policy", "radius", model, "--covers", "2km", "-o", policy, "-q")
+    public = ("--model", model, "--policy", policy)
+    listed = one_json(run("inspect", model, "--policy", policy, "--states", "--json"))["states"]
+    assert len(listed) >= 20 and near([state["lat"] for state in listed], [state["lon"] for state in listed], 12_000)
+    run("plan", model, "--policy", policy, "--path-epsilon", 6, "--steps", 6, "--people", 5, "-o", plan, "-q")
+    moved = [
+        [user, f"2024-05-06T08:{k}0:00Z", middle_lat + 0.01 * shift, turned(middle_lon + 0.02 * (k - 3))]
+        for shift, user in enumerate(("ann", "ben", "cem"))
+        for k in range(6)
+    ]
+    write_rows(rows, ["user", "t", "lat", "lon"], moved)
+    assert re.search("on the map +100 % of the rows", run("check", rows, *public, "--plan", plan).stdout)
+    released, smoothed = tmp_path / "r.csv", tmp_path / "s.csv"
+    run("release", rows, *public, "--plan", plan, "-o", released, "--ledger", tmp_path / "l.db", "-q")
+    answers = pd.read_csv(released).dropna(subset="z_lat")
+    assert len(answers) >= 6 and near(answers.z_lat, answers.z_lon, 100_000)
+    run("read", released)
+    run("smooth", released, *public, "-o", smoothed, "-q")
+    estimates = pd.read_csv(smoothed)
+    assert len(estimates) == 18 and near(estimates.smoothed_lat, estimates.smoothed_lon, 12_000)
+    page = tmp_path / "page.html"
+    run("report", released, *public, "--truth", rows, "-o", page, "-q")
+    drawn = page.read_text()
+    assert 'class="degree"' in drawn and not re.search(r'="[^"]*\b(nan|inf)\b', drawn)
+    middle = middle_lon % 360
+    halves = [
+        {**over(west, east, middle_lat - 0.04, middle_lat + 0.04), "properties": {"name": name}}
+        for name, west, east in (("west", middle - 0.06, middle), ("east", middle, middle + 0.06))
+    ]
+    regions = written(tmp_path / "regions.geojson", *halves)
+    run("population", released, *public, "--regions", regions, "-o", tmp_path / "d.csv", "-q")
+    shares = pd.read_csv(tmp_path / "d.csv")
+    assert shares.region.nunique() == 2 and shares.estimate.min() > 0
+    run("synthesize", model, "--people", 3, "--steps", 4, "--seed", 1, "-o", tmp_path / "people.csv", "-q")
+    invented = pd.read_csv(tmp_path / "people.csv")
+    assert len(invented) == 12 and near(invented.lat, invented.lon, 12_000)
+    run("export", smoothed, "-o", tmp_path / "points.geojson", "--what", "smoothed", "-q")
+    points = [
+        point["geometry"]["coordinates"] for point in json.loads((tmp_path / "points.geojson").read_text())["features"]
+    ]
+    assert len(points) == 18 and all(abs(lon) <= 180 for lon, _ in points)
+    assert near([lat for _, lat in points], [lon for lon, _ in points], 12_000)
