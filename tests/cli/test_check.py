@@ -49,6 +49,25 @@ def files(folder):
     return {path.name for path in folder.iterdir()}
 
 
+#: A pipeline whose columns of latitude and longitude have each other's names.
+PIPELINE = """[data]
+file = "rows.csv"
+user-column = "who"
+time-column = "when"
+[model]
+bbox = "10.0,50.0,10.056,50.036"
+cell = "1km"
+step = "5min"
+max-speed = "20km/h"
+[policy]
+radius = "1.5km"
+[release]
+path-epsilon = 4
+per = "1d"
+hours = "08:10"
+"""
+
+
 class TestARelease:
     def test_swapped_axes_are_named_before_anything_is_spent(self, swapped, tmp_path, run):
         before = files(tmp_path)
@@ -144,6 +163,43 @@ class TestACheck:
         assert "in the ledger    3 of 3 people" in told and "left             epsilon 8, and 8 afterwards" in told
         assert (ledger.read_bytes(), files(released)) == before
 
+    def test_a_pipeline_is_looked_at_before_it_runs(self, town, tmp_path, run, one_json):
+        """The rows by its options, its model and its plan; nothing is left behind."""
+        write_rows(tmp_path / "rows.csv", ["who", "when", "lon", "lat"], [[*row[:2], *row[2:]] for row in walk_rows()])
+        (tmp_path / "release.toml").write_text(PIPELINE)
+        told = run("check", "--setup", tmp_path / "release.toml", code=2)
+        assert "swapped latitude and longitude would put 100 % on it" in told.stdout and told.stderr == ""
+        assert files(tmp_path) == {"rows.csv", "release.toml"}
+        swapped_columns = PIPELINE.replace("[model]", 'lat-column = "lon"\nlon-column = "lat"\n[model]')
+        (tmp_path / "release.toml").write_text(swapped_columns)
+        figures = one_json(run("check", "--setup", tmp_path / "release.toml", "--json"))
+        assert (figures["in_states"], figures["steps"], figures["steps_with_rows"]) == (100, 1, 1)
+        assert figures["budget"] == {"known": 0, "adds": "4", "left": "4", "left_after": "0"}
+        run("run", tmp_path / "release.toml", "-q")
+        again = one_json(run("check", "--setup", tmp_path / "release.toml", "--json"))["budget"]
+        assert again == {"known": 3, "adds": "4", "left": "0", "left_after": "0"}
+
+    def test_what_names_no_rows_no_model_or_too_much_is_refused(self, town, tmp_path, run):
+        (tmp_path / "release.toml").write_text(PIPELINE)
+        setup = ("--setup", tmp_path / "release.toml")
+        assert "TRAJ: got nothing; expected the rows and the model" in run("check", code=2).stderr
+        assert "--model: got nothing" in run("check", town / "walks.csv", code=2).stderr
+        assert "release.toml, and other options; expected it" in run("check", *setup, "--epsilon", 1, code=2).stderr
+        assert "[data] file: got rows.csv; expected a file that exists" in run("check", *setup, code=2).stderr
+        (tmp_path / "rows.csv").write_text("who,when\n")
+        assert "error: " in run("check", *setup, code=2).stderr
+
+    def test_rows_without_times_that_continue_nothing_are_told_of(self, site, tmp_path, run, release_of):
+        line = release_of(site, tmp_path, "visits.csv", "complete.json")
+        run(*line)
+        before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+        rows = write_rows(tmp_path / "other.csv", ["user", "state"], [["v0", "alpha"], ["v0", "beta"]])
+        more = ("--model", site / "model.npz", "--epsilon", 1, "--policy", line[5], "--ledger", tmp_path / "ledger.db")
+        assert "rows without times that do not continue" in run("check", rows, *more, code=2).stdout
+        assert "stops" not in run("check", site / "visits.csv", *more).stdout
+        rows.unlink()
+        assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
     def test_a_stream_is_not_checked(self, town, run):
         assert "TRAJ: got -" in run("check", "-", "--model", town / "model.npz", code=2).stderr
 
@@ -179,6 +235,14 @@ class TestAPipeline:
         write_rows(tmp_path / "states.csv", ["state"], [[code] for code in "0123"])
         (tmp_path / "life.toml").write_text(CAREERS)
         return tmp_path
+
+    def test_a_check_of_it_draws_no_fit(self, run, folder):
+        for _ in ("before the fit", "with its model"):
+            before = files(folder)
+            told = run("check", "--setup", folder / "life.toml", code=2).stdout
+            assert 'no states: "0.0", "1.0", "3.0"' in told and "stops            less than 5 %" in told
+            assert files(folder) == before
+            run("run", folder / "life.toml", "-q", code=2)
 
     def test_the_fit_comes_first_and_the_release_stops(self, run, folder):
         told = run("run", folder / "life.toml", "-q", code=2).stderr

@@ -48,6 +48,10 @@ def names(*states, **more):
     return pd.DataFrame({"user": "ann", "step": range(1, len(states) + 1), "state": states, **more})
 
 
+def budget(known, adds, left, left_after):
+    return {"known": known, "adds": adds, "left": left, "left_after": left_after}
+
+
 def rows_of(table):
     return trajectories_from_table(table).trajectories
 
@@ -119,12 +123,12 @@ class TestFigures:
         more = {"epsilon": 1, "promise": promise, "ledger": ledger}
         rows = pd.concat([places(HERE, HERE, HERE), places(HERE, people=["eve"])])
         found = dphmm.check_table(rows, TOWN, **more)
-        assert found.budget == (2, 3, 2, 1) and found.stops == []
+        assert budget(2, "3", "2", "1") == found.budget and found.stops == []
         passed = dphmm.check_table(places(*[HERE] * 5), TOWN, **more)
-        assert passed.budget == (2, 5, 2, 0) and "promise: step 5" in passed.stops[0]
+        assert budget(2, "5", "2", "0") == passed.budget and "promise: step 5" in passed.stops[0]
         capped = dphmm.check_table(names("0", "1"), SITE, epsilon=1, cap_epsilon=3)
-        assert capped.budget == (0, 2, 3, 1)
-        assert dphmm.check_table(names("0", "1"), SITE, epsilon=1).budget == (0, 2, None, None)
+        assert capped.budget == budget(0, "2", "3", "1")
+        assert dphmm.check_table(names("0", "1"), SITE, epsilon=1).budget == {"known": 0, "adds": "2"}
         assert dphmm.check_table(names("0", "1"), SITE).budget is None
         assert {entry.epsilon for entry in ledger.entries("ann", "state")} == {Fraction(1)}, "nothing was spent"
 
@@ -134,7 +138,7 @@ class TestFigures:
             rows.to_csv(tmp_path / "rows.csv", index=False)
             tables = (rows, pl.from_pandas(rows), pa.Table.from_pandas(rows), tmp_path / "rows.parquet")
             first, *others = [dphmm.check_table(table, model) for table in (*tables, str(tmp_path / "rows.csv"))]
-            assert all(found == first for found in others) and first.document()["in_states"] == first.in_states
+            assert all(found == first for found in others)
 
 
 class TestStops:

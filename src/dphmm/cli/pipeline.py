@@ -152,7 +152,7 @@ def _run(pipeline: Pipeline, spend_again: bool, quiet: bool, as_json: bool) -> i
         if pipeline.is_drawn(name):
             # Known before anybody can have seen it.
             record.keep(name, stage, pipeline)
-        ended = _dphmm([*words, *["--quiet"] * (quiet or as_json)])
+        ended = run_stage([*words, *["--quiet"] * (quiet or as_json)])
         if ended not in (0, REJECTED):
             if not any(path.exists() for path in stage.outputs.values()):
                 record.forget(name, pipeline)
@@ -368,7 +368,7 @@ def _near(came: str, known: Sequence[str]) -> str:
     return f"{near[0]}?" if near else f"one of {', '.join(known)}"
 
 
-def _dphmm(words: Sequence[str]) -> int:
+def run_stage(words: Sequence[str]) -> int:
     """Run a command; its standard output goes to standard error. Its exit code."""
     from dphmm.cli.app import app
 

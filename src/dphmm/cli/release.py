@@ -6,7 +6,7 @@ Every answer is stored in the ledger first; the released file appears at the end
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
@@ -451,7 +451,7 @@ def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
     rejected = by_reason(loaded.rejected)
     told = release_preview(batch, rows)
     document: dict[str, Any] = {"rows": rows.n_rows + len(loaded.rejected), "rejected": rejected, **told}
-    document |= {} if check is None else {"check": check.document()}
+    document |= {} if check is None else {"check": asdict(check)}
     schedule = batch.setting.schedule
     most = "" if schedule is None or schedule.kind == "planned" else "at most "
     least_each, most_each = batch.subjects.epsilons

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from os import PathLike
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dphmm.accounting.budget import UNLIMITED, quoted
+from dphmm.accounting.budget import quoted
 from dphmm.accounting.person import alike_words
 from dphmm.accounting.records import in_short
 from dphmm.batch import Batch
@@ -25,7 +25,7 @@ from dphmm.errors import DphmmError, InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.policy import complete
 from dphmm.policy.graph import PolicyGraph
-from dphmm.session.rounds import caps_of, schedule_of
+from dphmm.session.rounds import SubjectState, caps_of, schedule_of
 from dphmm.states.maps import MapSpace, ground_distance, parse_speed
 from dphmm.states.space import StateSpace
 from dphmm.states.trajectory import Trajectories
@@ -56,18 +56,6 @@ def percent(part: int, whole: int) -> int:
     return min(100 - _PER_CENT, max(_PER_CENT, round(100 * part / whole / _PER_CENT) * _PER_CENT))
 
 
-class Room(NamedTuple):
-    """Epsilons of the person with the least room, at the last of its steps that is asked; None without a limit.
-
-    known : people of the table that the ledger has. adds : what the release adds to a person at most.
-    """
-
-    known: int
-    adds: Fraction
-    left: Fraction | None
-    left_after: Fraction | None
-
-
 @dataclass(frozen=True)
 class TableCheck:
     """What a table looks like to a release; shares in per cent, in steps of 5.
@@ -84,6 +72,8 @@ class TableCheck:
     steps, steps_with_rows : steps that a block of the schedule names, and those at which somebody has a row.
     unanswered : people without a row at a step that is asked.
     too_fast : moves faster than the model's largest speed.
+    budget : how many of the people the ledger has (``known``), what the release adds to a person at most (``adds``),
+        and what is ``left`` to the person with the least room, and ``left_after`` it, which is nothing without a limit.
     stops : why a release would not begin.
     """
 
@@ -103,12 +93,15 @@ class TableCheck:
     steps_with_rows: int | None
     unanswered: int
     too_fast: int | None
-    budget: Room | None
+    budget: Mapping[str, Any] | None
     stops: Sequence[str]
 
     def lines(self) -> list[str]:
         """The figures, one a line, and then what would stop a release."""
-        where = "on the map" if self.on_map else "in states"
+        where, budget = "on the map" if self.on_map else "in states", self.budget or {}
+        room = "no limit"
+        if budget.get("left") is not None:
+            room = f"epsilon {budget['left']}, and {budget['left_after']} afterwards"
         each = f"at most {self.most_rows:,}"
         if self.most_rows == 1:
             each = "1 of everybody: is this column the person?"
@@ -127,29 +120,12 @@ class TableCheck:
             ("steps", self.steps and f"{self.steps_with_rows} of the {self.steps} that are asked have rows"),
             ("no answer", self.unanswered and f"{self.unanswered:,} of {self.people:,} people"),
             ("too fast", self.too_fast and f"{self.too_fast} % of the moves, by the model's speed"),
-            *self._budget(),
+            ("in the ledger", budget and f"{budget['known']:,} of {self.people:,} people"),
+            ("adds", budget and f"epsilon {budget['adds']} at most"),
+            ("left", budget and room),
             *(("stops", stop) for stop in self.stops),
         ]
         return [f"{label:16} {text}" for label, text in figures if text]
-
-    def _budget(self) -> list[tuple[str, str]]:
-        if self.budget is None:
-            return []
-        known, adds, left, after = self.budget
-        room = "no limit"
-        if left is not None and after is not None:
-            room = f"epsilon {in_short(left, down=True)}, and {in_short(after, down=True)} afterwards"
-        return [
-            ("in the ledger", f"{known:,} of {self.people:,} people"),
-            ("adds", f"epsilon {in_short(adds)} at most"),
-            ("left", room),
-        ]
-
-    def document(self) -> dict[str, Any]:
-        """The figures for JSON."""
-        budget = self.budget and {name: value if name == "known" else value and str(value)
-                                  for name, value in self.budget._asdict().items()}  # fmt: skip
-        return asdict(self) | {"budget": budget}
 
     def __repr__(self) -> str:
         return "\n".join(self.lines())
@@ -268,8 +244,8 @@ def table_check(batch: Batch, loaded: LoadedVisits, seen: Unplaced, others: Any,
         stops.append(str(error))
     hardly = 100 * visits.in_states < _PER_CENT * visits.n_visits
     places, named = set[int](), 0
-    unanswered, most = 0, 0
-    spent: list[tuple[str, str, IntArray]] = []
+    unanswered, most, each = 0, 0, batch.subjects.epsilons[1]
+    left: list[tuple[Fraction, ...]] = []
     for subject, t, may_ask in batch.asked_steps(visits):
         asked = t[may_ask]
         unanswered, most = unanswered + (not len(asked)), max(most, len(asked))
@@ -277,8 +253,11 @@ def table_check(batch: Batch, loaded: LoadedVisits, seen: Unplaced, others: Any,
         if schedule is not None:
             named = len(schedule.hours or schedule.at)
             places |= set(schedule.places(asked).tolist())
-        if len(asked):
-            spent.append((subject.name, subject.origin, asked))
+        if budget and len(asked):
+            left += _left(batch, subject, asked, each)
+    least = min(left, key=lambda room: room[1], default=())
+    known = len({name for name, _ in batch.ledger.sessions_of(visits.users)})
+    rooms = dict(zip(("left", "left_after"), (in_short(room, down=True) for room in least), strict=False))
     return TableCheck(
         rows=visits.n_rows + len(loaded.rejected),
         people=len(visits),
@@ -296,7 +275,7 @@ def table_check(batch: Batch, loaded: LoadedVisits, seen: Unplaced, others: Any,
         steps_with_rows=min(named, len(places)) if named else None,
         unanswered=unanswered,
         too_fast=_too_fast(visits, setting.model, space),
-        budget=_budget(batch, visits, spent, most) if budget else None,
+        budget={"known": known, "adds": in_short(each * most), **rooms} if budget else None,
         stops=stops,
     )
 
@@ -322,35 +301,26 @@ def _too_fast(visits: VisitTable, model: MarkovModel, space: StateSpace) -> int 
     apart = np.sqrt(np.prod(np.ptp(centres, axis=0) + space.pitch) / space.n_states)
     moves = faster = 0
     for first, end in visits.parts():
-        owners, steps = visits.owners(first, end), visits.steps_of(first, end)
-        places = centres[visits.states(first, end)]
-        same = owners[1:] == owners[:-1]
-        away = np.linalg.norm(np.diff(places, axis=0), axis=1)
+        owners, steps, states = visits.owners(first, end), visits.steps_of(first, end), visits.states(first, end)
+        same = (owners[1:] == owners[:-1]) & (states[1:] >= 0) & (states[:-1] >= 0)
+        away = np.linalg.norm(np.diff(centres[states], axis=0), axis=1)
         moves += int(same.sum())
         faster += int((same & (away > speed * model.step * np.diff(steps) + _WIDE * apart)).sum())
     return percent(faster, moves) if moves else None
 
 
-def _budget(batch: Batch, visits: VisitTable, asked: Sequence[tuple[str, str, IntArray]], most: int) -> Room:
-    """What is left for these people, of which each is asked at some steps, and what would be left afterwards."""
-    ledger, each = batch.ledger, batch.subjects.epsilons[1]
-    sessions = ledger.sessions_of(visits.users)
-    of_query = {name for name, query in sessions if query == batch.setting.query}
-    left: list[tuple[Fraction, Fraction]] = []
-    for name, origin, steps in asked:
-        caps = caps_of(batch.caps, batch.setting, origin)
-        caps = caps if name not in dict(sessions) else ledger.caps(name).joined(caps, quoted(name))
-        if caps == UNLIMITED:
-            continue
-        entries = [entry for user, query in ledger.sessions_of([name]) for entry in ledger.entries(user, query)]
-        before = [(entry.t, entry.epsilon) for entry in entries if entry.epsilon is not None]
-        last = max((entry.through for entry in entries if name in of_query), default=0)
-        more = [(step, each) for step in steps.tolist() if step > last]
-        if caps.promise is not None:
-            at = int(steps[-1])
-            left.append((caps.promise.room(before, at), caps.promise.room([*before, *more], at)))
-        if caps.epsilon is not None:
-            room = caps.epsilon - sum((epsilon for _, epsilon in before), Fraction(0))
-            left.append((room, max(Fraction(0), room - each * len(more))))
-    least = min(left, key=lambda room: room[1], default=(None, None))
-    return Room(len({name for name, _ in sessions}), each * most, *least)
+def _left(batch: Batch, subject: SubjectState, asked: IntArray, each: Fraction) -> Iterator[tuple[Fraction, ...]]:
+    """Epsilons left to a person at the last of the steps ``asked``, and after ``each`` of all of them; if capped."""
+    ledger, name = batch.ledger, subject.name
+    caps, sessions = caps_of(batch.caps, batch.setting, subject.origin), ledger.sessions_of([name])
+    if sessions:
+        caps = ledger.caps(name).joined(caps, quoted(name))
+    stored = {query: ledger.entries(name, query) for _, query in sessions}
+    last = max((entry.through for entry in stored.get(batch.setting.query, ())), default=0)
+    before = [(entry.t, entry.epsilon) for entries in stored.values() for entry in entries if entry.epsilon is not None]
+    more = [(step, each) for step in asked.tolist() if step > last]
+    if caps.promise is not None:
+        yield caps.promise.room(before, int(asked[-1])), caps.promise.room([*before, *more], int(asked[-1]))
+    if caps.epsilon is not None:
+        room = caps.epsilon - sum((epsilon for _, epsilon in before), Fraction(0))
+        yield room, max(Fraction(0), room - each * len(more))

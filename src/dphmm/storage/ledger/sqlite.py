@@ -301,8 +301,10 @@ class SqliteLedger:
 
     def owner_key(self) -> bytes:
         """The key of the ledger's digests, which is made once; see the protocol."""
-        self._require_writing()
-        key = owner_key(self.path, create=True)
+        key = owner_key(self.path, create=False)
+        if key is None:
+            self._require_writing()
+            key = owner_key(self.path, create=True)
         assert key is not None
         return key
 
