@@ -278,7 +278,7 @@ def test_what_is_no_collection_of_features_is_refused_in_one_line(tmp_path, text
 
 
 def test_a_geojson_file_that_is_too_large_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("dphmm.storage.geo_files.MOST_MEMBER", 50)
+    monkeypatch.setattr("dphmm.storage.json_lines.MOST_MEMBER", 50)
     (tmp_path / "x.json").write_text(collection(point([1, 2], user="a")))
     with pytest.raises(InvalidInput, match="bytes; expected at most 50"):
         read_points(tmp_path / "x.json")

@@ -12,7 +12,6 @@ Proof: docs/proofs/records.md.
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 import warnings
@@ -28,7 +27,8 @@ from dphmm.errors import InvalidInput
 from dphmm.states.zones import Zones
 from dphmm.storage.columns import decimals
 from dphmm.storage.csv_files import listed
-from dphmm.storage.inputs import MOST_MEMBER, PathLike, checked_input, checked_output, legible, replacing, steady
+from dphmm.storage.inputs import PathLike, checked_input, checked_output, replacing, steady
+from dphmm.storage.json_lines import Number, cell, json_document, part
 from dphmm.storage.tables import column_list, read_table, read_whole, to_arrow
 
 if TYPE_CHECKING:
@@ -256,13 +256,6 @@ def _layer(source: Path | str | bytes, gpx: bool) -> tuple[pa.Table, dict[str, A
     return table, meta
 
 
-class _Number(str):
-    """A number of JSON as it is written: no digit of a name or a time is rounded."""
-
-    __slots__ = ()
-
-
-_WHOLE = re.compile(r"(-?[0-9]+)\.0+")
 _NEEDED = "JSON: a FeatureCollection, in UTF-8"
 _MORE = "features have properties that the first one does not have: a role option such as time_column= reads one"
 
@@ -271,56 +264,23 @@ def _json_points(file: Path, named: Sequence[str]) -> tuple[Points, bool, str | 
     """The same of GeoJSON (RFC 7946), whose features are read one by one."""
     import pyarrow as pa
 
-    if file.stat().st_size > MOST_MEMBER:
-        raise InvalidInput("source", f"{file} of {file.stat().st_size} bytes", f"at most {MOST_MEMBER}")
-    try:
-        # Characters that no text may have are kept, so that a name with one is that of its own row.
-        document = json.loads(
-            legible(file.read_bytes()).decode("utf-8-sig"),
-            parse_float=_Number,
-            parse_int=_Number,
-            parse_constant=_Number,
-            strict=False,
-        )
-    except (ValueError, RecursionError):
-        raise InvalidInput("source", f"{file}, which cannot be read", _NEEDED) from None
+    with file.open("rb") as stream:
+        document = json_document(str(file), stream, _NEEDED)
     features = document.get("features") if isinstance(document, dict) else None
     if not isinstance(features, list):
         raise InvalidInput("source", f"{file}, which has no list of features", _NEEDED)
-    rows = [_member(feature, "properties") for feature in features]
-    header = [name for name in next((row for row in rows if row), {}) if name.isprintable() and _cell(name) == name]
+    rows = [part(feature, "properties", dict) for feature in features]
+    header = [name for name in next((row for row in rows if row), {}) if name.isprintable() and cell(name) == name]
     seen = {name for row in rows for name in row}
     header += [name for name in dict.fromkeys(named) if name in seen and name not in header]
     more = sum(not set(row) <= set(header) for row in rows)
-    columns = {name: pa.array([_cell(row.get(name)) for row in rows], pa.string()) for name in header}
-    places = [_place(_member(feature, "geometry")) for feature in features]
+    columns = {name: pa.array([cell(row.get(name)) for row in rows], pa.string()) for name in header}
+    places = [_place(part(feature, "geometry", dict)) for feature in features]
     made = _with_places(columns, [lon for lon, _ in places], [lat for _, lat in places])
-    crs = _member(document.get("crs"), "properties").get("name", "EPSG:4326")
+    crs = part(document.get("crs"), "properties", dict).get("name", "EPSG:4326")
     notes = (f"{more} {_MORE}",) if more else ()
-    there = any(_member(feature, "geometry").get("type") == "Point" for feature in features)
+    there = any(part(feature, "geometry", dict).get("type") == "Point" for feature in features)
     return Points(made, frozenset(), notes), there, str(crs)
-
-
-def _member(value: Any, name: str) -> dict[str, Any]:
-    """The object that a member of an object is; an empty one where it is none."""
-    found = value.get(name) if isinstance(value, dict) else None
-    return found if isinstance(found, dict) else {}
-
-
-def _cell(value: Any) -> str | None:
-    """A property as text; none of a list or an object, and the sign of bytes that are no text of half a character."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if not isinstance(value, str):
-        return None
-    if isinstance(value, _Number):
-        whole = _WHOLE.fullmatch(value)
-        return whole[1] if whole else str(value)
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return "\x1a"
-    return value
 
 
 def _place(geometry: Mapping[str, Any]) -> tuple[float, float]:
@@ -328,7 +288,7 @@ def _place(geometry: Mapping[str, Any]) -> tuple[float, float]:
     found = geometry.get("coordinates")
     if geometry.get("type") != "Point" or not isinstance(found, list) or len(found) < 2:
         return np.nan, np.nan
-    if not all(isinstance(number, _Number) for number in found[:2]):
+    if not all(isinstance(number, Number) for number in found[:2]):
         return np.nan, np.nan
     return float(found[0]), float(found[1])
 
