@@ -115,6 +115,90 @@ def test_lists_of_rows_of_other_formats(tmp_path, run, rows_of):
     assert rows_of(tmp_path / "q.csv.rejected.csv") == [{"row": "2", "reason": "invalid_place"}]
 
 
+DOCUMENT_FILES = {
+    "xes": (
+        "x.xes",
+        '<log><trace><string key="concept:name" value="a"/><event><string key="concept:name" value="x"/>'
+        '<date key="time:timestamp" value="2024-05-06T08:00:00Z"/></event><event/></trace></log>',
+        (),
+        [{"row": "2", "reason": "invalid_time"}],
+    ),
+    "kml": (
+        "x.kml",
+        "<kml><Placemark><name>a</name><TimeStamp><when>2024-05-06T08:00:00Z</when></TimeStamp><Point><coordinates>1,2"
+        "</coordinates></Point></Placemark><Placemark><Point><coordinates>1,2</coordinates></Point></Placemark></kml>",
+        ("--user-column", "name"),
+        [{"row": "2", "reason": "missing_user"}],
+    ),
+    "google": (
+        "x.json",
+        '{"locations": [{"latitudeE7": 1, "longitudeE7": 2, "timestamp": "2024-05-06T08:00:00Z"}, {}]}',
+        ("--user", "a"),
+        [{"row": "2", "reason": "invalid_time"}],
+    ),
+    "owntracks": (
+        "a.rec",
+        '-\t*\t{"_type": "location", "tst": 1714982400, "lat": 1, "lon": 2}\n-\t*\t{\n',
+        ("--user-from", "file-name"),
+        [{"row": "2", "reason": "ragged_row"}],
+    ),
+    "jsonl": (
+        "x.jsonl",
+        '{"who": {"id": "a"}, "t": "2024-05-06T08:00:00Z", "state": "x"}\n{\n',
+        ("--user-column", "who.id"),
+        [{"row": "2", "reason": "ragged_row"}],
+    ),
+    "trips": (
+        "x.csv",
+        "user,started_at,ended_at,PULocationID,DOLocationID\na,2024-05-06T08:00:00Z,2024-05-06T08:00:00Z,1,1\na\n",
+        ("--spelling", "exact"),
+        [{"line": "3", "reason": "ragged_row"}],
+    ),
+    "avl": (
+        "x.csv",
+        "vehicle_id,timestamp,latitude,longitude\na,2024-05-06T10:00:00,1,2\na,2024-05-06T10:00:00,91,2\na,soon,1,2\n",
+        ("--timezone", "Europe/Berlin"),
+        [{"line": "4", "reason": "invalid_time"}],
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", DOCUMENT_FILES)
+def test_formats_of_other_programs(tmp_path, run, rows_of, kind):
+    name, text, options, listed = DOCUMENT_FILES[kind]
+    (tmp_path / name).write_text(text)
+    run("import", kind, tmp_path / name, "-o", tmp_path / "t.csv", *options, code=3)
+    assert {(row["user"], row["t"]) for row in rows_of(tmp_path / "t.csv")} == {("a", "2024-05-06 08:00:00.000000Z")}
+    assert rows_of(tmp_path / "t.csv.rejected.csv") == listed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ("google x.json", "--user: got nothing; expected --user for one person, or --user-from file-name"),
+        ("kml x.kml --no-times", "--user-column: got no such column among name, t, lat, lon, trip; expected --user-"),
+        ("kml x.kml --user a", "SRC: got places without times; expected --no-times to take them in the order of"),
+        ("xes x.xes --state-column nope", "--state-column: got nope; expected one of case:concept:name, concept:name"),
+        ("trips x.csv", "--user-column: got no such column among started_at, ended_at, PULocationID, DOLocationID; "
+                        "expected --user-column, or --each-trip where each trip is of a person of its own"),
+        ("trips x.csv --each-trip --time-columns a,b", "--time-columns: got a,b; expected START,END, two of"),
+        ("trips x.csv --each-trip --user a", "--each-trip: got another rule beside it: a; expected one rule"),
+        ("trips x.csv --each-trip --lat-columns a,b", "--lat-columns: got a,b; expected START,END, two of"),
+        ("ais x.csv", "SRC: got columns started_at, ended_at, PULocationID, DOLocationID; expected columns MMSI"),
+    ],
+)  # fmt: skip
+def test_what_is_needed_is_said_in_options(tmp_path, run, arguments, told):
+    kind, name, *options = arguments.split()
+    text = {
+        "x.csv": "started_at,ended_at,PULocationID,DOLocationID\n1,2,3,4\n",
+        "x.kml": "<kml><Placemark><LineString><coordinates>1,2</coordinates></LineString></Placemark></kml>",
+    }.get(name) or next(text for file, text, *_ in DOCUMENT_FILES.values() if file == name)
+    (tmp_path / name).write_text(text)
+    assert run("import", kind, tmp_path / name, "-o", tmp_path / "t.csv", *options, code=2).stderr.startswith(
+        f"error: {told}"
+    )
+
+
 NAMED = [("csv", option, ()) for option in ("user", "time", "order", "trip", "state", "lat", "lon")] + [
     ("sequences", "user", ("--columns", "t:lon"))
 ]

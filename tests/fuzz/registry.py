@@ -274,6 +274,35 @@ _GPX = (
     '<gpx version="1.1" creator="x" xmlns="http://www.topografix.com/GPX/1/1"><trk><trkseg>'
     f'<trkpt lat="{DIGITS}" lon="13.35"><time>{MOMENT}</time></trkpt></trkseg></trk></gpx>'
 ).encode()
+_LOG = (
+    '<log><trace><string key="concept:name" value="a"/><event><string key="concept:name" '
+    f'value="{STATE}"/><date key="time:timestamp" value="{MOMENT}"/></event></trace></log>'
+).encode()
+_KML = (
+    '<kml xmlns:gx="x"><Placemark><gx:Track>'
+    f"<when>{MOMENT}</when><gx:coord>{DIGITS} 13.35</gx:coord></gx:Track></Placemark></kml>"
+).encode()
+_LOCATIONS = b'{"locations": [{"latitudeE7": 501937465, "longitudeE7": 1335, "timestamp": "%s"}]}' % MOMENT.encode()
+_TIMELINE = json.dumps(
+    {
+        "semanticSegments": [{"timelinePath": [{"point": f"{DIGITS}\u00b0, 8.5\u00b0", "time": MOMENT}]}],
+        "rawSignals": [{"position": {"LatLng": f"geo:{DIGITS},8.5", "timestamp": MOMENT}}],
+    },
+    ensure_ascii=False,
+).encode()
+_REPORTS = (
+    b'2015-08-24T05:55:07Z\t*  \t{"tst":1440395361,"_type":"location","lon":10.0,"lat":%s}\n'
+    b'2015-08-24T05:55:08Z\t-  \t{"_type":"lwt"}\n' % DIGITS.encode()
+)
+_OBJECTS = f'{{"user": "a", "t": "{MOMENT}", "at": {{"lat": {DIGITS}, "lon": 1}}}}\n{{"user": "{STATE}"}}\n'.encode()
+_TRIPS = (
+    b"started_at,ended_at,start_lat,start_lng,end_lat,end_lng\n"
+    b"2024-09-06 16:30:38.511,2024-09-06 16:39:13.554,%s,-73.9541,40.7218,-73.9504\n" % DIGITS.encode()
+)
+_ANIMALS = (
+    b"visible,timestamp,location-lat,location-long,individual-local-identifier\n"
+    b"true,2011-02-11 18:06:13.999,%s,-73.86,F1\ntrue,2011-02-11 17:30:00.000,,,F1\n" % DIGITS.encode()
+)
 #: Cells that the polygons lie on.
 _CELLS = dphmm.Grid.from_bounds(0.1, 0.1, 1.9, 0.9, 20_000.0)
 _ZONES = _features(
@@ -509,6 +538,64 @@ READERS: dict[str, Reader] = {
         _TABS,
         True,
         covers="intervals",
+    ),
+    "xes": Reader(IMPORTERS["xes"], ".xes", lambda: [_LOG], (bytes_anywhere, quoted_cells), True, covers="xes"),
+    "kml": Reader(
+        lambda path: IMPORTERS["kml"](path, user_name="a"),
+        ".kml",
+        lambda: [_KML],
+        (bytes_anywhere,),
+        True,
+        covers="kml",
+    ),
+    "google": Reader(
+        lambda path: IMPORTERS["google"](path, user_name="a"),
+        ".json",
+        lambda: [_LOCATIONS, _TIMELINE],
+        _JSON,
+        True,
+        covers="google",
+    ),
+    "owntracks": Reader(
+        lambda path: IMPORTERS["owntracks"](path, user_name="a"),
+        ".rec",
+        lambda: [_REPORTS],
+        (*_TABS, json_lines),
+        True,
+        covers="owntracks",
+    ),
+    "json lines": Reader(
+        lambda path: IMPORTERS["jsonl"](path, lat_column="at.lat", lon_column="at.lon"),
+        ".jsonl",
+        lambda: [_OBJECTS],
+        _LINES,
+        True,
+        covers="jsonl",
+    ),
+    "trips": Reader(
+        lambda path: IMPORTERS["trips"](path, each_trip=True, assume_utc=True),
+        ".csv",
+        lambda: [_TRIPS],
+        _CSV,
+        True,
+        covers="trips",
+    ),
+    "movebank": Reader(IMPORTERS["movebank"], ".csv", lambda: [_ANIMALS], _CSV, True, covers="movebank"),
+    "ais": Reader(
+        IMPORTERS["ais"],
+        ".csv",
+        lambda: [b"MMSI,BaseDateTime,LAT,LON\n%s,2020-01-31T23:59:58,%s,-74.1\n" % (STATE.encode(), DIGITS.encode())],
+        _CSV,
+        True,
+        covers="ais",
+    ),
+    "avl": Reader(
+        IMPORTERS["avl"],
+        ".csv",
+        lambda: [b"vehicle_id,timestamp,latitude,longitude\nbus,%s,%s,13.4\n" % (MOMENT.encode(), DIGITS.encode())],
+        _CSV,
+        True,
+        covers="avl",
     ),
     "sequences": Reader(IMPORTERS["sequences"], ".seq", lambda: [_SEQ], _BLANKS, True, covers="sequences"),
     "wide table": Reader(

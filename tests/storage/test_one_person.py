@@ -389,6 +389,37 @@ CASES = {
         {"delimiter": "semicolon"},
         kind="porto",
     ),
+    "trips in one row": Case(
+        b"user,start,end,lat,lon,to,elsewhere",
+        (
+            b"a,2024-05-06T08:00:00Z,2024-05-06T09:00:00Z,50.01,10.01,50.02,10.02",
+            b"b,2024-05-06T08:00:00Z,2024-05-06T07:00:00Z,50.01,10.01,50.02,10.02",
+            b"b,2024-05-06T08:00:00+02:00,2024-05-06T09:00:00Z,50.01,10.01,91,10.02",
+            b"a,2024-05-06T07:00:00Z,2024-05-06T07:30:00Z,50.01,10.01,50.02,10.02",
+        ),
+        rows_like(
+            b"<user>,<t>,2024-05-06T09:00:00Z,<lat>,10.01,50,10",
+            {b"user": (b"x",), b"t": TIMES, b"lat": PLACES},
+        ),
+        {"time_columns": "start,end", "lat_columns": "lat,to", "lon_columns": "lon,elsewhere"},
+        kind="trips",
+    ),
+    "fixes of animals": Case(
+        b"visible,timestamp,location-lat,location-long,individual-local-identifier,manually-marked-outlier",
+        (
+            b"true,2024-05-06 08:00:00.000,50.01,10.01,a,", b"false,2024-05-06 08:00:00.000,50.01,10.01,a,",
+            b"true,2024-05-06 07:00:00.000,50.01,10.01,b,", b"true,soon,50.01,10.01,b,",
+            b"true,2024-05-06 08:00:00,,,a,",
+        ),
+        rows_like(
+            b"<seen>,<t>,<lat>,10.01,<user>,<mark>",
+            {
+                b"user": (b"x",), b"t": TIMES, b"lat": PLACES, b"seen": (b"true", b"", b"FALSE", b"\xff"),
+                b"mark": (b"", b"true", b"x"),
+            },
+        ),
+        kind="movebank",
+    ),
     "a wide table": Case(
         b"id,m1,m2,m3",
         (b"b,work,,school", b"10,1,1.0,work", b"9,school,work,work", b"b,again,again,again"),
@@ -452,6 +483,7 @@ QUICK = (
     "check-ins",
     "rows alone",
     "features of other names",
+    "trips in one row",
 )
 TRIED = [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in CASES]
 #: Every line at two places every day, at all of them where there is time.

@@ -30,7 +30,7 @@ from dphmm.errors import InvalidInput
 from dphmm.statement.files import changed_words, copy_release, load_statement, statement_path
 from dphmm.storage.fits import split_file
 from dphmm.storage.geo_files import PLACES, write_released
-from dphmm.storage.importers import RECIPES, import_trajectories
+from dphmm.storage.importers import DOCUMENTS, RECIPES, import_trajectories
 from dphmm.storage.inputs import checked_input, steady
 from dphmm.storage.private_tables import rejected_path, write_rejected
 from dphmm.storage.tables import table_format
@@ -74,17 +74,18 @@ def _column_options(*names: str) -> Callable[[F], F]:
     return add
 
 
-def _user_and_times(command: F) -> F:
-    """Whose rows they are, and how times are written."""
+def _zones(command: F) -> F:
+    """What times without a zone are."""
+    utc = click.option("--assume-utc", is_flag=True, default=None, help="Times without a zone are UTC.")
+    return utc(
+        click.option("--timezone", metavar="ZONE", help="Times without a zone are local: Europe/Berlin.")(command)
+    )
+
+
+def _whose(command: F) -> F:
+    """Whose rows they are."""
     for option in (
         spelling,
-        click.option("--assume-utc", is_flag=True, default=None, help="Times without a zone are UTC."),
-        click.option("--timezone", metavar="ZONE", help="Times without a zone are local: Europe/Berlin."),
-        click.option(
-            "--time-format",
-            metavar="FORMAT",
-            help="iso, unix-s, unix-ms, unix-us, or as %d/%m/%Y %H:%M  [default: iso, and Unix times of a plain unit]",
-        ),
         click.option("--user-pattern", metavar="REGEX", help="Its first group is the user; other files are left out."),
         click.option(
             "--user-from", metavar="file-name|folder-name", help="The user of all rows of a file is in its name."
@@ -93,6 +94,26 @@ def _user_and_times(command: F) -> F:
     ):
         command = option(command)
     return command
+
+
+def _times(command: F) -> F:
+    """How times are written."""
+    form = click.option(
+        "--time-format",
+        metavar="FORMAT",
+        help="iso, unix-s, unix-ms, unix-us, or as %d/%m/%Y %H:%M  [default: iso, and Unix times of a plain unit]",
+    )
+    return form(_zones(command))
+
+
+def _user_and_times(command: F) -> F:
+    """Whose rows they are, and how times are written."""
+    return _whose(_times(command))
+
+
+def _no_times(command: F) -> F:
+    text = "There are no times: rows are in the order of the file."
+    return click.option("--no-times", is_flag=True, default=None, help=text)(command)
 
 
 def _text_options(command: F) -> F:
@@ -113,23 +134,6 @@ def _text_options(command: F) -> F:
     return command
 
 
-@import_.command("geolife", context_settings=CONTEXT)
-@_common
-def geolife(**given: Any) -> int:
-    """Geolife GPS Trajectories 1.3: a folder, .tar, .tar.gz or .zip with Data/USER/Trajectory/*.plt."""
-    return _run("geolife", given)
-
-
-@import_.command("csv", context_settings=CONTEXT)
-@_common
-@_column_options("user", "time", "order", "trip", "state", "lat", "lon")
-@_text_options
-@click.option("--no-times", is_flag=True, default=None, help="There are no times: rows are in the order of the file.")
-def csv_table(**given: Any) -> int:
-    """Any rows: text (.csv, .txt, ..., packed by gzip), .parquet, or a folder or archive (.zip, .tar) of texts."""
-    return _run("csv", given)
-
-
 @import_.command("intervals", context_settings=CONTEXT)
 @_common
 @click.option("--step", required=True, metavar="TIME", help="One row per step of this length: 5min.")
@@ -145,31 +149,55 @@ def intervals(**given: Any) -> int:
     return _run("intervals", given)
 
 
-@import_.command("geo", context_settings=CONTEXT)
-@_common
-@_column_options("user", "time", "order", "trip", "state")
-@_user_and_times
-@click.option("--crs", metavar="CRS", help="Coordinates of a file that does not say them: EPSG:25833.")
-@click.option("--no-times", is_flag=True, default=None, help="There are no times: rows are in the order of the file.")
-def geo(**given: Any) -> int:
-    """Points of .geojson, .gpkg, .shp, .fgb or .gpx, or a folder or archive of .gpx; needs pip install 'dphmm[geo]'."""
-    return _run("geo", given)
-
-
-def _recipe_command(name: str) -> click.Command:
-    """The command of a published set: its options are those that its recipe has."""
-    recipe = RECIPES[name]
+def _command(name: str, text: str, *options: Callable[[Any], Any]) -> None:
+    """A command that gives its options to the importer of its name."""
 
     def run(**given: Any) -> int:
         return _run(name, given)
 
-    run.__doc__ = recipe.help
-    columns = [option.removesuffix("_column") for option in recipe.options if option.endswith("_column")]
-    return import_.command(name, context_settings=CONTEXT)(_common(_column_options(*columns)(run)))
+    run.__doc__ = text
+    for option in (*reversed(options), _common):
+        run = option(run)
+    import_.command(name, context_settings=CONTEXT)(run)
 
 
-for _name in RECIPES:
-    _recipe_command(_name)
+_command(
+    "csv",
+    "Any rows: text (.csv, .txt, ..., packed by gzip), .parquet, or a folder or archive (.zip, .tar) of texts.",
+    _column_options("user", "time", "order", "trip", "state", "lat", "lon"),
+    _text_options,
+    _no_times,
+)
+_command(
+    "geo",
+    "Points of .geojson, .gpkg, .shp, .fgb or .gpx, or a folder or archive of .gpx; needs pip install 'dphmm[geo]'.",
+    _column_options("user", "time", "order", "trip", "state"),
+    _user_and_times,
+    click.option("--crs", metavar="CRS", help="Coordinates of a file that does not say them: EPSG:25833."),
+    _no_times,
+)
+_command("geolife", "Geolife GPS Trajectories 1.3: a folder, .tar, .tar.gz or .zip with Data/USER/Trajectory/*.plt.")
+_command(
+    "trips",
+    """Trips with origin and destination in one row, as two rows: shared bikes, taxis.
+
+    Columns of Citi Bike, Divvy and the taxis of New York are known by name. With --each-trip what is promised to a
+    person is promised to a trip: somebody who makes k of them may lose k times as much.
+    """,
+    click.option("--time-columns", metavar="START,END", help="When trips start and end."),
+    click.option("--state-columns", metavar="START,END", help="Names of states where they do, instead of places."),
+    click.option("--lat-columns", metavar="START,END", help="Latitudes in degrees."),
+    click.option("--lon-columns", metavar="START,END", help="Longitudes in degrees."),
+    _column_options("user"),
+    click.option("--each-trip", is_flag=True, help="Each trip is of a person of its own, called by its row's number."),
+    _text_options,
+)
+#: Options that registered formats have beside columns.
+_GROUPS = {"user": _whose, "times": _times, "timezone": _zones, "no_times": _no_times}
+for _name, _kind in (DOCUMENTS | RECIPES).items():
+    _columns = [option.removesuffix("_column") for option in _kind.options if option.endswith("_column")]
+    _groups = [_GROUPS[option] for option in _kind.options if option in _GROUPS]
+    _command(_name, _kind.help, _column_options(*_columns), *_groups)
 
 
 @import_.command("sequences", context_settings=CONTEXT)
@@ -186,7 +214,8 @@ def sequences(no_names: bool, **given: Any) -> int:
 _FIELDS = {
     "columns": "--columns", "path": "SRC", "time": "--time-column", "user": "--user-column", "delimiter": "--delimiter",
     "comment": "--comment", "encoding": "--encoding", "names": "--names", "step": "--step", "timezone": "--timezone",
-    "crs": "--crs", "source": "SRC",
+    "crs": "--crs", "source": "SRC", "each_trip": "--each-trip", "user_name": "--user",
+    **{f"{role}_columns": f"--{role}-columns" for role in ("time", "state", "lat", "lon")},
 }  # fmt: skip
 
 

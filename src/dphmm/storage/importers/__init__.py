@@ -1,6 +1,6 @@
 """Importers: a function for each format, registered here under the name the command line knows it by.
 
-Published sets that are a layout of rows are registered in `RECIPES`.
+Published sets that are a layout of rows are registered in `RECIPES`, and formats of documents in `DOCUMENTS`.
 """
 
 from inspect import signature
@@ -8,21 +8,29 @@ from typing import Any
 
 from dphmm._checks import one_of
 from dphmm.errors import InvalidInput
+from dphmm.storage.importers.google import GOOGLE
 from dphmm.storage.importers.imported import Imported, Importer, ImportReport
 from dphmm.storage.importers.intervals import import_intervals
+from dphmm.storage.importers.jsonl import JSONL
+from dphmm.storage.importers.kml import KML
+from dphmm.storage.importers.owntracks import OWNTRACKS
 from dphmm.storage.importers.published import RECIPES
 from dphmm.storage.importers.rows import import_csv, import_geo, import_geolife
 from dphmm.storage.importers.sequences import import_sequences
+from dphmm.storage.importers.trips import import_trips
+from dphmm.storage.importers.xes import XES
 from dphmm.storage.inputs import PathLike
 from dphmm.storage.layouts import Progress
 
+DOCUMENTS = {"jsonl": JSONL, "xes": XES, "kml": KML, "google": GOOGLE, "owntracks": OWNTRACKS}
 IMPORTERS: dict[str, Importer] = {
     "csv": import_csv,
     "geo": import_geo,
     "intervals": import_intervals,
     "sequences": import_sequences,
     "geolife": import_geolife,
-    **{name: recipe.importer(name) for name, recipe in RECIPES.items()},
+    "trips": import_trips,
+    **{name: kind.importer(name) for name, kind in (DOCUMENTS | RECIPES).items()},
 }
 
 
@@ -33,8 +41,9 @@ def import_trajectories(
 
     Parameters
     ----------
-    source : a file; of csv and the published sets also a folder or an archive of files.
-    format : csv (any rows), geo (points), intervals, sequences, or a published set such as geolife or cabspotting.
+    source : a file; of most formats also a folder or an archive of files.
+    format : csv (any rows), jsonl, geo (points), kml, xes (event logs), intervals, trips, sequences, google, owntracks,
+        or a published set such as geolife or cabspotting.
     options : those of the command, with underscores: user_column, time_format, delimiter, user, user_from, step, ...
 
     Returns
@@ -71,4 +80,13 @@ def import_trajectories(
     return importer(source, progress=progress, **options)
 
 
-__all__ = ["IMPORTERS", "RECIPES", "ImportReport", "Imported", "Importer", "Progress", "import_trajectories"]
+__all__ = [
+    "DOCUMENTS",
+    "IMPORTERS",
+    "RECIPES",
+    "ImportReport",
+    "Imported",
+    "Importer",
+    "Progress",
+    "import_trajectories",
+]

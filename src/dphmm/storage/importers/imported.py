@@ -76,8 +76,8 @@ class Imported(NamedTuple):
         return f"Imported({self.trajectories!r}, report, {len(self.rejected):,} rejected rows)"
 
 
-def imported_rows(format_: str, found: SourceRows, layout: Layout, source: PathLike) -> Imported:
-    """Sort what was read of a source and report it, with its notes."""
+def imported_rows(format_: str, found: SourceRows, layout: Layout | None, source: PathLike) -> Imported:
+    """Sort what was read of a source and report it, with its notes; ``layout`` as of `ImportReport`."""
     rows = sorted_by_name_and_time(found.loaded.trajectories)
     lines = None if Path(source).suffix.lower() == ".parquet" else layout
     dropped, alike, notes = found.loaded.dropped, found.loaded.alike, found.notes

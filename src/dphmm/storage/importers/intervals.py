@@ -92,32 +92,19 @@ def import_intervals(
 
 def _ends(names: Sequence[str], layout: Layout, chosen: dict[str, str | None], width: int) -> Expansion:
     """Intervals as rows whose time is the start and whose step is the end, both in microseconds."""
-    every, given = given_columns(names, layout)
     columns = {role: chosen[role] or _named(role, names) for role in _NAMES}
     for role, name in columns.items():
         if name not in names:
             raise InvalidInput(f"{role}_column", name or "nothing", "one of " + listed(names))
-    user = given["user"] or "user"
-    if user not in every:
-        raise InvalidInput("user_column", user, "one of " + listed(names))
+    user = user_of(names, layout)
     start, end, label = (str(columns[role]) for role in _NAMES)
-    times = [Times(name, layout.assume_utc, layout.timezone, layout.time_format) for name in (start, end)]
+    times = times_of(start, end, layout)
     spent = _Spent(width, layout.spelling)
 
     def expand(table: pa.Table) -> tuple[pa.Table, IntArray, dict[str, IntArray]]:
         import pyarrow as pa
 
-        first, first_marks = times[0].add(table.column(start))
-        last, last_marks = times[1].add(table.column(end))
-        lost: dict[str, IntArray] = {}
-        for marks in (first_marks, last_marks):
-            for reason, mark in marks.items():
-                lost[reason] = np.union1d(lost.get(reason, np.empty(0, np.int64)), np.flatnonzero(mark))
-        kept = np.ones(len(table), dtype=np.bool_)
-        kept[np.concatenate(list(lost.values()))] = False
-        wrong = kept & ((last < first) | ((last - first) // width > MOST_STEPS))
-        lost["invalid_interval"] = np.flatnonzero(wrong)
-        kept &= ~wrong
+        first, last, lost, kept = read_ends(table, *times, longest=(MOST_STEPS + 1) * width - 1)
         people = table.column(user)
         within = spent.add(people.filter(pa.array(kept)), user, first[kept], last[kept])
         origin = np.flatnonzero(kept)
@@ -128,6 +115,41 @@ def _ends(names: Sequence[str], layout: Layout, chosen: dict[str, str | None], w
 
     roles = Roles(user="user", time="start", step="end", state="label")
     return Expansion(tuple(dict.fromkeys((user, start, end, label))), roles, expand, times[0])
+
+
+def user_of(names: Sequence[str], layout: Layout) -> str:
+    """The column of users. Raises InvalidInput where there is none, as `given_columns`."""
+    every, columns = given_columns(names, layout)
+    user = columns["user"] or "user"
+    if user not in every:
+        raise InvalidInput("user_column", user, "one of " + listed(names))
+    return user
+
+
+def times_of(start: str, end: str, layout: Layout) -> tuple[Times, Times]:
+    """The readers of the columns in which intervals begin and end."""
+    first, last = (Times(name, layout.assume_utc, layout.timezone, layout.time_format) for name in (start, end))
+    return first, last
+
+
+def read_ends(
+    table: pa.Table, start: Times, end: Times, longest: int
+) -> tuple[IntArray, IntArray, dict[str, IntArray], BoolArray]:
+    """Where intervals begin and end (n,), in microseconds; those that are none, by reason; and which of them are.
+
+    An interval that ends before it begins, or more than ``longest`` after, is an invalid_interval.
+    """
+    first, first_marks = start.add(table.column(start.field))
+    last, last_marks = end.add(table.column(end.field))
+    lost: dict[str, IntArray] = {}
+    for marks in (first_marks, last_marks):
+        for reason, mark in marks.items():
+            lost[reason] = np.union1d(lost.get(reason, np.empty(0, np.int64)), np.flatnonzero(mark))
+    right = np.ones(len(table), dtype=np.bool_)
+    right[np.concatenate(list(lost.values()))] = False
+    wrong = right & ((last < first) | (last - first > longest))
+    lost["invalid_interval"] = np.flatnonzero(wrong)
+    return first, last, lost, right & ~wrong
 
 
 class _Spent:
@@ -162,8 +184,13 @@ def _first_step(time: IntArray, width: int) -> IntArray:
 
 def _named(role: str, names: Sequence[str]) -> str | None:
     """The column of a role by its name, whatever its capitals and blanks."""
-    plain = {re.sub(r"[\W_]+", "", name).lower(): name for name in reversed(names)}
+    plain = plain_names(names)
     return next((plain[name] for name in _NAMES[role] if name in plain), None)
+
+
+def plain_names(names: Sequence[str]) -> dict[str, str]:
+    """Names of columns by their letters and digits alone, in small letters; of two alike the first."""
+    return {re.sub(r"[\W_]+", "", name).lower(): name for name in reversed(names)}
 
 
 def in_steps(intervals: Trajectories, width: int, gap_label: str | None) -> tuple[Trajectories, list[str]]:

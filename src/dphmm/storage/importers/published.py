@@ -9,14 +9,19 @@
 - Porto taxis (ECML/PKDD 2015, UCI): a trip a row; POLYLINE is a JSON list of [longitude, latitude], one point each 15
   seconds from TIMESTAMP (Unix seconds); empty in some trips. Of a trip with MISSING_DATA nothing says when its points
   were, so it is rejected: missing_points.
+- Movebank's CSV of animals, by the names of its columns; its timestamps are UTC.
+- Ships by AIS, as MarineCadastre and the Danish Maritime Authority write them, in UTC.
+- Positions of vehicles (AVL), as tables of GTFS-realtime have them.
 
 docs/files.md says where each is published.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +29,7 @@ import numpy as np
 from dphmm.errors import InvalidInput
 from dphmm.storage.columns import Times, matches
 from dphmm.storage.csv_files import listed
+from dphmm.storage.importers.fixes import Dialect, fixes
 from dphmm.storage.importers.imported import Imported, Importer, imported_rows
 from dphmm.storage.inputs import PathLike
 from dphmm.storage.layouts import Expanding, Expansion, Layout, Progress, is_many, read_source
@@ -42,6 +48,8 @@ class Recipe:
     help: str
     options: tuple[str, ...] = ()
     expanding: Expanding | None = None
+    #: The columns by which fixes are read, where the set is of those.
+    dialects: tuple[Dialect, ...] = ()
     #: Why it is read from one file alone, where it is.
     alone: str | None = None
 
@@ -55,8 +63,11 @@ class Recipe:
             if self.alone is not None and is_many(source):
                 raise InvalidInput("source", str(source), self.alone)
             layout = self.layout.changed(**options)
-            found = read_source(source, layout, expanding=self.expanding, progress=progress)
-            return imported_rows(name, found, layout, source)
+            left_out = Counter[str]()
+            expanding = partial(fixes, self.dialects, left_out) if self.dialects else self.expanding
+            found = read_source(source, layout, expanding=expanding, progress=progress)
+            notes = (f"left out: {rows:,} {words}" for words, rows in left_out.items() if rows)
+            return imported_rows(name, found._replace(notes=(*found.notes, *notes)), layout, source)
 
         read.__name__ = f"import_{name}"
         return read
@@ -109,6 +120,13 @@ def points_of_trips(names: Sequence[str], layout: Layout) -> Expansion:
     return Expansion(_TRIP_COLUMNS, roles, expand, times)
 
 
+#: Columns of Movebank by which a fix is an outlier, in its files and those of its programs.
+_OUTLIERS = (
+    ("visible", "false"),
+    *((f"{who}{dash}marked{dash}outlier", "true") for who in ("manually", "algorithm", "import") for dash in "-_"),
+)
+
+
 #: The published sets by the names of their importers.
 RECIPES = {
     "gowalla": Recipe(
@@ -140,5 +158,27 @@ RECIPES = {
         "Porto taxi trips: train.csv, also packed; each trip has a point per 15 s.",
         options=("delimiter",),
         expanding=points_of_trips,
+    ),
+    "movebank": Recipe(
+        Layout(assume_utc=True),
+        "Movebank's CSV of animals: outliers and rows without a place are left out.",
+        dialects=(
+            Dialect("individual-local-identifier", "timestamp", "location-lat", "location-long", "iso", _OUTLIERS),
+            Dialect("individual_local_identifier", "timestamp", "location_lat", "location_long", "iso", _OUTLIERS),
+        ),
+    ),
+    "ais": Recipe(
+        Layout(assume_utc=True),
+        "Ships by AIS: the CSV of MarineCadastre, or of the Danish Maritime Authority.",
+        dialects=(
+            Dialect("MMSI", "BaseDateTime", "LAT", "LON"), Dialect("mmsi", "base_date_time", "latitude", "longitude"),
+            Dialect("MMSI", "# Timestamp", "Latitude", "Longitude", "%d/%m/%Y %H:%M:%S"),
+        ),
+    ),
+    "avl": Recipe(
+        Layout(),
+        "Positions of vehicles: the CSV of a GTFS-realtime feed.",
+        options=("assume_utc", "timezone"),
+        dialects=tuple(Dialect(name, "timestamp", "latitude", "longitude") for name in ("vehicle_id", "vehicle.id")),
     ),
 }  # fmt: skip

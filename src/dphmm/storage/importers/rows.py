@@ -7,25 +7,22 @@ The user guide says that dates and times are GMT. Lines end in CRLF.
 
 from __future__ import annotations
 
-import hashlib
 import re
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from dphmm._cached import cached_property
 from dphmm.errors import InvalidInput
 from dphmm.states.trajectory import Trajectories
 from dphmm.storage.csv_files import listed
 from dphmm.storage.geo_files import gpx_points, read_points
+from dphmm.storage.importers.documents import Document, read_documents, short_digest, unless_named
 from dphmm.storage.importers.imported import Imported, RowReader, imported_rows
 from dphmm.storage.inputs import Member, PathLike, members
 from dphmm.storage.layouts import (
     Layout,
-    MemberKind,
     Progress,
     RowsByFile,
     SourceRows,
@@ -74,68 +71,37 @@ def import_geo(
     """
     layout = Layout(unswapping=_UNSWAPPING, files=_GPX).changed(**options)
     if is_many(source):
-        found = read_source(source, layout.changed(**_gpx_options(options)), kind=_GPX_MEMBERS, progress=progress)
-        return _without_lines(imported_rows("geo", found, layout, source))
+        layout = layout.changed(**unless_named(options, _GPX_COLUMNS))
+        found = read_documents(source, layout, _tracks, _GPX_FILES, progress)
+        return imported_rows("geo", found, None, source)
     points = read_points(source, crs, [name for name in layout.columns.values() if name is not None])
     table = points.table
     if Path(source).suffix.lower() == ".gpx":
-        tracks = {name: column for name, column in _gpx_options(options).items() if column in table.column_names}
-        layout = layout.changed(**tracks)
+        tracks = unless_named(options, _GPX_COLUMNS)
+        layout = layout.changed(**{name: column for name, column in tracks.items() if column in table.column_names})
     found = read_rows_of(table, layout, source, points.times)
     found = found._replace(notes=(*found.notes, *points.notes))
     if progress is not None:
         progress(1, 1)
-    return _without_lines(imported_rows("geo", found, layout, source))
+    return imported_rows("geo", found, None, source)
 
 
-def _without_lines(imported: Imported) -> Imported:
-    """Rows of points are counted, and have no lines."""
-    return imported._replace(report=replace(imported.report, layout=None))
+def _tracks(name: str, stream: IO[bytes]) -> Document:
+    """The points of a GPX file, whose tracks are named by it too."""
+    import pyarrow.compute as pc
 
-
-class _OpenedPoints:
-    """A GPX file of a folder or an archive."""
-
-    def __init__(self, name: str, data: bytes, layout: Layout) -> None:
-        self._name, self._data = name, data
-
-    @property
-    def is_empty(self) -> bool:
-        return not self._data.strip()
-
-    @cached_property
-    def _table(self) -> pa.Table:
-        import pyarrow.compute as pc
-
-        table = gpx_points(self._name, self._data)
-        # Tracks are numbered file by file: those of two files of one person are two trips.
-        file = hashlib.sha256(self._name.encode(errors="surrogateescape")).hexdigest()[:16]
-        tracks = pc.binary_join_element_wise(table.column("track_fid"), file, " ")
-        return table.set_column(table.column_names.index("track_fid"), "track_fid", tracks)
-
-    def names(self) -> Sequence[str]:
-        return list(self._table.column_names)
-
-    def tables(self, columns: Sequence[str]) -> tuple[list[pa.Table], list[int]]:
-        return [self._table.select(columns)], []
+    table = gpx_points(name, stream.read())
+    tracks = pc.binary_join_element_wise(table.column("track_fid"), short_digest(name), " ")
+    return Document(table.set_column(table.column_names.index("track_fid"), "track_fid", tracks))
 
 
 _GPX = re.compile(r"(?:^|/)[^./][^/]*\.gpx$", re.IGNORECASE)
-_GPX_MEMBERS = MemberKind(_OpenedPoints, "*.gpx; other points from one file")
+_GPX_FILES = "*.gpx; other points from one file"
 
 
 #: GeoJSON, GPX and the other formats say which number is which: nothing here can take them the other way round.
 _UNSWAPPING = "the file has to be written again; GeoJSON has the longitude first"
 _GPX_COLUMNS = {"time_column": "time", "trip_column": "track_fid"}
-
-
-def _gpx_options(options: Mapping[str, Any]) -> dict[str, str]:
-    """The columns of GPX that nothing else was said of; no time where there are to be none, or another order."""
-    given = {name for name, value in options.items() if value}
-    named = {name: column for name, column in _GPX_COLUMNS.items() if name not in given}
-    if given & {"no_times", "order_column"}:
-        named.pop("time_column", None)
-    return named
 
 
 _PLT = re.compile(r"(?:^|/)([^/]+)/Trajectory/([^/]+)\.plt$")

@@ -1,0 +1,170 @@
+"""Documents of XML or JSON: each is parsed into rows of text, of one file, or of each file of a folder or an archive.
+
+A `DocumentKind` is a format: it says how files are named and what the rows of one are. From there on they are read as
+rows of a table are. A row that no cells can be made of is numbered and left out. No row decides about another one.
+
+Proof: docs/proofs/records.md.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from dphmm._cached import cached_property
+from dphmm.errors import InvalidInput
+from dphmm.storage import layouts
+from dphmm.storage.importers.imported import Imported, Importer, imported_rows
+from dphmm.storage.inputs import PathLike, checked_input, open_bytes, steady, unpacked_bytes
+from dphmm.storage.layouts import Layout, Progress, SourceRows
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Document(NamedTuple):
+    """The rows of a document as columns; by number, from 1, those that are in no column; and what else was in it.
+
+    ``others`` : how many things there were that are no rows, by the words for them.
+    """
+
+    table: pa.Table
+    ragged: Sequence[int] = ()
+    others: Mapping[str, int] = {}
+
+
+#: Of the name of a document and its bytes, its rows. Raises InvalidInput for one that cannot be read.
+Parser: TypeAlias = "Callable[[str, IO[bytes]], Document]"
+
+
+class DocumentRows:
+    """Gathers rows of text of these columns."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._columns: dict[str, list[str | None]] = {name: [] for name in names}
+        self._ragged, self._count = list[int](), 0
+
+    def add(self, cells: Sequence[str | None] | None) -> None:
+        """The next row; None for one that cannot be read."""
+        self._count += 1
+        if cells is None:
+            self._ragged.append(self._count)
+            return
+        for column, cell in zip(self._columns.values(), cells, strict=True):
+            column.append(cell)
+
+    def document(self, others: Mapping[str, int] | None = None) -> Document:
+        """All rows; ``others`` as of `Document`."""
+        import pyarrow as pa
+
+        columns = {name: pa.array(cells, pa.string()) for name, cells in self._columns.items()}
+        return Document(pa.table(columns), self._ragged, others or {})
+
+
+@dataclass(frozen=True)
+class DocumentKind:
+    """A format: the ends of its files' names, what one line of help says, and the options that its command has.
+
+    ``parse`` : of a layout, and as a `Parser`, the rows of a document. ``columns`` : those that are read, by option, if
+    no option names others.
+    """
+
+    suffixes: tuple[str, ...]
+    help: str
+    options: tuple[str, ...]
+    parse: Callable[[Layout, str, IO[bytes]], Document]
+    columns: Mapping[str, str] = field(default_factory=dict)
+    layout: Layout = field(default_factory=Layout)
+
+    def importer(self, name: str) -> Importer:
+        """The importer of this format."""
+        files = re.compile(rf"(?:^|/)[^./][^/]*\.(?:{'|'.join(self.suffixes)})(?:\.gz)?$", re.IGNORECASE)
+        named = " or ".join(f"*.{suffix}" for suffix in self.suffixes)
+
+        def read(source: PathLike, *, progress: Progress | None = None, **options: Any) -> Imported:
+            chosen = {**options, **unless_named(options, self.columns)}
+            layout = replace(self.layout, files=files).changed(**chosen)
+            if "user_column" not in self.options and layout.user_name is None and layout.user_from is None:
+                raise InvalidInput("user_name", "nothing", "user_name= for one person, or user_from=file-name")
+            rows = read_documents(source, layout, partial(self.parse, layout), named, progress=progress)
+            return imported_rows(name, rows, None, source)
+
+        read.__name__ = f"import_{name}"
+        return read
+
+
+def unless_named(options: Mapping[str, Any], columns: Mapping[str, str]) -> dict[str, str]:
+    """The columns of a format, by option, that ``options`` do not replace.
+
+    No user column beside another rule of whose rows they are, and no times beside another order.
+    """
+    chosen = {name for name, value in options.items() if value}
+    if chosen & {"user", "user_name", "user_from"}:
+        chosen.add("user_column")
+    if chosen & {"no_times", "order_column"}:
+        chosen.add("time_column")
+    return {option: column for option, column in columns.items() if option not in chosen}
+
+
+def read_documents(
+    source: PathLike, layout: Layout, parse: Parser, named: str, progress: Progress | None = None
+) -> SourceRows:
+    """The rows of a document, or of those of a folder or an archive, whose files are ``named`` so.
+
+    Raises InvalidInput as `read_source`, and for a document that cannot be read.
+    """
+    others = Counter[str]()
+    if layouts.is_many(source):
+        kind = layouts.MemberKind(partial(_OpenedDocument, parse, others), named)
+        rows = layouts.read_source(source, layout, kind=kind, progress=progress)
+    else:
+        file = checked_input(source, "source")
+        with steady(file), open_bytes(file) as stream:
+            document = parse(str(file), stream)
+        others.update(document.others)
+        if not len(document.table):
+            raise InvalidInput("source", f"{file}, without a row that can be read", f"rows in it: {named}")
+        rows = layouts.read_rows_of(document.table, layout, source)
+        # Rejected rows are numbered among all, those in no column too.
+        by_file, rejected = layouts.RowsByFile(), rows.loaded.rejected
+        by_file.end_of_file("", rows.rows, dict.fromkeys(document.ragged, "ragged_row"))
+        numbers = rejected.column("row").to_numpy().astype(np.int64) - 1
+        rejected = by_file.rejected(numbers, rejected.column("reason").to_pylist()).drop_columns(["file"])
+        rows = rows._replace(loaded=rows.loaded._replace(rejected=rejected), rows=rows.rows + by_file.lost)
+        if progress is not None:
+            progress(1, 1)
+    return rows._replace(notes=(*rows.notes, *(f"{count:,} {what}" for what, count in sorted(others.items()))))
+
+
+class _OpenedDocument:
+    """A document of a folder or an archive."""
+
+    def __init__(self, parse: Parser, others: Counter[str], name: str, data: bytes, layout: Layout) -> None:
+        self.is_empty = not data.strip()
+        self._name, self._data, self._parse, self._others = name, data, parse, others
+
+    @cached_property
+    def _document(self) -> Document:
+        packed = self._name.lower().endswith(".gz")
+        data = unpacked_bytes(self._data, self._name) if packed else self._data
+        return self._parse(self._name, io.BytesIO(data))
+
+    def names(self) -> Sequence[str]:
+        return list(self._document.table.column_names)
+
+    def tables(self, columns: Sequence[str]) -> tuple[list[pa.Table], list[int]]:
+        self._others.update(self._document.others)
+        return [self._document.table.select(columns)], list(self._document.ragged)
+
+
+def short_digest(name: str) -> str:
+    """A document in the names of its trips: those of one number in two documents of one person are two trips."""
+    return hashlib.sha256(name.encode(errors="surrogateescape")).hexdigest()[:16]

@@ -1,0 +1,92 @@
+"""Fixes of animals, ships and vehicles: tables of published names of columns, with rows that have no place to tell.
+
+A `Dialect` names the columns of one publisher; a table is read by the first whose columns it has. A receiver writes a
+row also where it has no fix: with empty cells, or, of ships, with the latitude 91. Such rows, and those that a
+publisher marks as outliers, are left out and counted: they are as they should be, and nothing is to mend.
+
+Proof: docs/proofs/records.md.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from dphmm.errors import InvalidInput
+from dphmm.storage.columns import Times, as_text, decimals, matches
+from dphmm.storage.csv_files import listed
+from dphmm.storage.layouts import Expansion, Layout
+from dphmm.storage.trajectories import Roles
+from dphmm.types import BoolArray, IntArray
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Dialect(NamedTuple):
+    """The columns of a publisher; of ``marks``, where they are there, the text that marks an outlier."""
+
+    user: str
+    time: str
+    lat: str
+    lon: str
+    time_format: str = "auto"
+    marks: tuple[tuple[str, str], ...] = ()
+
+
+NO_PLACE = "rows without a place: none was recorded"
+OUTLIERS = "rows that are marked as outliers"
+#: The latitude of ships that do not know where they are (ITU-R M.1371).
+_UNKNOWN = 91
+
+
+def fixes(dialects: Sequence[Dialect], left_out: Counter[str], names: Sequence[str], layout: Layout) -> Expansion:
+    """The rows of a table that have a place to tell; ``left_out`` counts the others by the words for them.
+
+    Raises InvalidInput for a table that has the columns of no dialect.
+    """
+    dialect = next((each for each in dialects if set(each[:4]) <= set(names)), None)
+    if dialect is None:
+        expected = " or ".join(listed(each[:4]) for each in dialects)
+        raise InvalidInput("source", "columns " + listed(names), "columns " + expected)
+    times = Times(dialect.time, layout.assume_utc, layout.timezone, dialect.time_format)
+    marked = [(name, text) for name, text in dialect.marks if name in names]
+
+    def expand(rows: pa.Table) -> tuple[pa.Table, IntArray, dict[str, IntArray]]:
+        import pyarrow as pa
+
+        micros, marks = times.add(rows.column(dialect.time))
+        nowhere = np.logical_and(*(_blank(rows.column(name), name) for name in (dialect.lat, dialect.lon)))
+        nowhere |= decimals(rows.column(dialect.lat), dialect.lat)[0] == _UNKNOWN
+        outlier = np.zeros(len(rows), dtype=np.bool_)
+        for name, text in marked:
+            flags = rows.column(name)
+            flags = flags.cast(pa.string()) if pa.types.is_boolean(flags.type) else as_text(flags, name)
+            outlier |= matches(flags, f"^(?i:{text})$")
+        outlier &= ~nowhere
+        for words, left in ((NO_PLACE, nowhere), (OUTLIERS, outlier)):
+            left_out[words] += int(left.sum())
+        kept = ~nowhere & ~outlier
+        lost = {reason: np.flatnonzero(mark & kept) for reason, mark in marks.items()}
+        kept[np.concatenate(list(lost.values()))] = False
+        origin = np.flatnonzero(kept)
+        chosen = rows.take(pa.array(origin))
+        columns = {name: chosen.column(column) for name, column in zip(_COLUMNS, dialect[:4], strict=True)}
+        return pa.table({**columns, "t": micros[origin]}), origin, lost
+
+    read = (*dialect[:4], *(name for name, _ in marked))
+    return Expansion(tuple(dict.fromkeys(read)), Roles(user="user", time="t", lat="lat", lon="lon"), expand, times)
+
+
+_COLUMNS = ("user", "t", "lat", "lon")
+
+
+def _blank(column: pa.ChunkedArray, name: str) -> BoolArray:
+    """Which cells (n,) of numbers have nothing in them."""
+    import pyarrow as pa
+
+    bad = decimals(column, name)[1]
+    return bad & ~matches(column, r"\S") if pa.types.is_string(column.type) else bad

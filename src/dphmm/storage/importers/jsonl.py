@@ -1,0 +1,65 @@
+"""JSON lines: an object a line, each read by itself.
+
+The columns are the names in the first object that has any, and those that options name; a name inside an object is
+joined to that of the object by a dot: ``place.lat``. A number is the text that stands there; a list is no cell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import IO, Any
+
+from dphmm.errors import InvalidInput
+from dphmm.storage.importers.documents import Document, DocumentKind, DocumentRows
+from dphmm.storage.json_lines import cell, lines, written_json
+from dphmm.storage.layouts import Layout
+from dphmm.storage.trajectories import ROLES
+
+#: Most objects inside each other whose names are joined.
+_MOST_DEPTH = 20
+#: Most names of the first object that are columns.
+_MOST_COLUMNS = 1000
+
+
+def _objects(layout: Layout, name: str, stream: IO[bytes]) -> Document:
+    """The rows of a file; a column that an option names is there if an object has it."""
+    columns = [column for column in layout.columns.values() if column is not None]
+    header, seen = list[str](), set[str]()
+    rows: DocumentRows | None = None
+    before = list[dict[str, str | None] | None]()
+    for line in lines(name, stream):
+        try:
+            value = written_json(line)
+        except ValueError:
+            value = None
+        before.append(dict(_cells(value)) if isinstance(value, dict) else None)
+        if rows is None and before[-1]:
+            header = [each for each in before[-1] if each.isprintable() and cell(each) == each][:_MOST_COLUMNS]
+            header += [each for each in dict.fromkeys(columns) if each not in header]
+            rows = DocumentRows(header)
+        if rows is not None:
+            for cells in before:
+                rows.add(None if cells is None else [cells.get(each) for each in header])
+                seen.update(cells or ())
+            before.clear()
+    if rows is None:
+        raise InvalidInput("source", f"{name}, without an object", "a JSON object a line")
+    document = rows.document()
+    return document._replace(table=document.table.select([each for each in header if each in seen]))
+
+
+def _cells(value: dict[str, Any], prefix: str = "", depth: int = 0) -> Iterator[tuple[str, str | None]]:
+    """The names and cells of an object, and of those in it."""
+    for name, inner in value.items():
+        if not isinstance(inner, dict):
+            yield prefix + name, cell(inner)
+        elif depth < _MOST_DEPTH:
+            yield from _cells(inner, f"{prefix}{name}.", depth + 1)
+
+
+JSONL = DocumentKind(
+    ("jsonl", "ndjson"),
+    "JSON lines: an object a line; a column is a name, or of one within an object place.lat.",
+    (*(f"{role}_column" for role in ROLES), "user", "times", "no_times"),
+    _objects,
+)
