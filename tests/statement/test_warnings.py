@@ -38,5 +38,11 @@ def test_a_far_cost_has_a_warning():
     assert release_warnings(Setting.of(model, dphmm.policy.complete(4), space, 1)) == []
 
 
+def test_an_answer_that_gives_somebody_away_is_warned_of_and_made():
+    space = dphmm.StateSpace.labels(["a", "b", "c", "d"])
+    for epsilon, said in (("2.9", []), ("3", ["not advised: one answer leaves less than 1 in 20 doubt"])):
+        assert release_warnings(Setting.of(model_of(space), dphmm.policy.complete(4), space, epsilon)) == said
+
+
 def model_of(space):
     return dphmm.MarkovModel(np.full(4, 0.25), np.full((4, 4), 0.25), space=space)

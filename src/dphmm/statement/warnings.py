@@ -8,6 +8,7 @@ from dphmm.policy.constraint import Support
 from dphmm.session.options import Options
 from dphmm.session.plan import Plan
 from dphmm.session.setting import Setting
+from dphmm.statement.advice import not_advised
 from dphmm.statement.sentences import plural, rendered
 
 #: A cost above this many epsilons is worth a warning: states that no edge joins can be told apart that well.
@@ -17,8 +18,9 @@ _FAR_ABOVE = 20
 def release_warnings(setting: Setting) -> list[str]:
     """Warnings about a release under a setting, from its first plan; none where that plan will be refused.
 
-    They say which states had to be joined or merged, where the cost is far above epsilon, and where a
-    delta-set can end on one absorbing state. Nothing is drawn or stored; the plan stays with the setting.
+    They say which states had to be joined or merged, where the cost is far above epsilon, where a delta-set can end on
+    one absorbing state, and where one answer gives too much away. Nothing is drawn or stored; the plan stays with the
+    setting.
 
     >>> import dphmm
     >>> from dphmm.session.setting import Setting
@@ -32,7 +34,8 @@ def release_warnings(setting: Setting) -> list[str]:
         plan = setting.first_plan()
     except Refused:
         return []
-    return [*plan_warnings(plan, setting.options), *trapped_belief(setting.model, setting.options)]
+    against = [f"not advised: {reason}" for reason in not_advised(setting.options.epsilon)]
+    return [*plan_warnings(plan, setting.options), *trapped_belief(setting.model, setting.options), *against]
 
 
 def plan_warnings(plan: Plan, options: Options) -> list[str]:
