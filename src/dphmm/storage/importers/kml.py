@@ -24,6 +24,9 @@ def _places(layout: Layout, name: str, stream: IO[bytes]) -> Document:
     whens, coords, points = list[str](), list[list[str]](), list[list[str]]()
     fixes = list[tuple[str | None, list[str] | None, str | None]]()
     for path, _, text in elements(name, stream):
+        if "Placemark" not in path:
+            # Nobody's: a time of a folder, say, is not that of the next Placemark.
+            continue
         match path:
             case (*_, "Placemark", "name"):
                 title = text
@@ -47,6 +50,7 @@ def _places(layout: Layout, name: str, stream: IO[bytes]) -> Document:
                     rows.add((title, when, lat, lon, trip))
                     timed |= when is not None
                 title, stamp, points, fixes = None, None, [], []
+                whens, coords = [], []
     document = rows.document()
     if not timed and not layout.no_times and len(document.table):
         raise InvalidInput("source", "places without times", "no_times=True to take them in the order of the file")
