@@ -145,8 +145,7 @@ def test_a_standard_layout_is_known_by_its_header(known, begun):
         names = ["user", "time", "lat", "lon"] if known.on_map else ["user", "time", "state"]
         columns = {f"{role}-column": change(name) for role, name in zip(names, known.columns, strict=False)}
         asked = {} if not known.person else {"user-column": COLUMN}
-        more = tomllib.loads("\n".join(known.more))
-        expected = {"file": "d.csv", "kind": known.kind, **(columns if known.kind == "csv" else asked), **more}
+        expected = {"file": "d.csv", "kind": known.kind, **(columns if known.kind == "csv" else asked)}
         assert pipeline["data"] == expected
         assert f"# {known.called}\n" in text and ("model" in pipeline) == known.on_map
 
@@ -154,10 +153,10 @@ def test_a_standard_layout_is_known_by_its_header(known, begun):
 @pytest.mark.parametrize(
     ("header", "kind", "person"),
     [
-        ("MMSI,BaseDateTime,LAT,LON,SOG,COG,Heading,VesselName,IMO", "csv", "MMSI"),
-        ("# Timestamp,Type of mobile,MMSI,Latitude,Longitude,Name", "csv", "MMSI"),
+        ("MMSI,BaseDateTime,LAT,LON,SOG,COG,Heading,VesselName,IMO", "ais", None),
+        ("# Timestamp,Type of mobile,MMSI,Latitude,Longitude,Name", "ais", None),
         ("vehicle.trip.trip_id,vehicle.vehicle.id,vehicle.timestamp,vehicle.position.latitude,"
-         "vehicle.position.longitude", "csv", "vehicle.vehicle.id"),
+         "vehicle.position.longitude", "avl", None),
         ("event-id,visible,timestamp,location-long,location-lat,tag-local-identifier,individual-local-identifier",
          "movebank", None),
         ("ride_id,rideable_type,started_at,ended_at,start_station_name,start_lat,start_lng,end_lat,end_lng,"

@@ -184,7 +184,7 @@ def test_formats_of_other_programs(tmp_path, run, rows_of, kind):
         ("trips x.csv --each-trip --time-columns a,b", "--time-columns: got a,b; expected START,END, two of"),
         ("trips x.csv --each-trip --user a", "--each-trip: got another rule beside it: a; expected one rule"),
         ("trips x.csv --each-trip --lat-columns a,b", "--lat-columns: got a,b; expected START,END, two of"),
-        ("ais x.csv", "SRC: got columns started_at, ended_at, PULocationID, DOLocationID; expected columns MMSI"),
+        ("ais x.csv", "SRC: got columns started_at, ended_at, PULocationID, DOLocationID; expected columns mmsi"),
     ],
 )  # fmt: skip
 def test_what_is_needed_is_said_in_options(tmp_path, run, arguments, told):

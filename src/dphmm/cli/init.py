@@ -29,32 +29,29 @@ from dphmm.storage.tables import SUFFIXES, column_names
 class Known(NamedTuple):
     """A standard layout: what it is called, the importer, the columns that tell it (in lower case), and how it is read.
 
-    ``columns``: of csv those of user, time, lat and lon (or state), in this order. ``more``: lines of other options.
-    ``person``: the line that asks for the person, where the layout does not say it. ``on_map``: whether its states are
-    places.
+    ``columns``: of csv those of user, time, lat and lon (or state), in this order. ``person``: the line that asks for
+    the person, where the layout does not say it. ``on_map``: whether its states are places.
     """
 
     called: str
     kind: str
     columns: tuple[str, ...] = ()
     person: str = ""
-    more: tuple[str, ...] = ()
     on_map: bool = True
 
 
 _TRIP_OF = f'user-column = "{COLUMN}"  # who made a trip? each-trip = true in its place: nothing links the trips of one'
 _FILE_OF = 'user-from = "file-name"  # a file is one person\'s; user = "NAME" in its place names them'
 _POINT_OF = f'user-column = "{COLUMN}"  # which property is the person? or {_FILE_OF}'
-_UTC, _DANISH = "assume-utc = true", 'time-format = "%d/%m/%Y %H:%M:%S"'
 _GTFS = ("vehicle.vehicle.id", "vehicle.timestamp", "vehicle.position.latitude", "vehicle.position.longitude")
 #: Of several that fit the first counts.
 LAYOUTS = (
     Known("Movebank", "movebank", ("individual-local-identifier", "timestamp", "location-lat", "location-long")),
     Known("Movebank", "movebank", ("individual_local_identifier", "timestamp", "location_lat", "location_long")),
-    Known("AIS of MarineCadastre", "csv", ("mmsi", "basedatetime", "lat", "lon"), more=(_UTC,)),
-    Known("AIS since 2025", "csv", ("mmsi", "base_date_time", "latitude", "longitude"), more=(_UTC,)),
-    Known("AIS of Denmark", "csv", ("mmsi", "# timestamp", "latitude", "longitude"), more=(_UTC, _DANISH)),
-    Known("GTFS-realtime", "csv", _GTFS),
+    Known("AIS of MarineCadastre", "ais", ("mmsi", "basedatetime", "lat", "lon")),
+    Known("AIS since 2025", "ais", ("mmsi", "base_date_time", "latitude", "longitude")),
+    Known("AIS of Denmark", "ais", ("mmsi", "# timestamp", "latitude", "longitude")),
+    Known("GTFS-realtime", "avl", _GTFS),
     Known("bike trips", "trips", ("started_at", "ended_at", "start_lat", "start_lng", "end_lat"), _TRIP_OF),
     Known("bike trips", "trips", ("starttime", "stoptime", "start station latitude"), _TRIP_OF),
     Known("taxi trips", "trips", ("pulocationid", "dolocationid"), _TRIP_OF, on_map=False),
@@ -155,7 +152,7 @@ def _members(value: Mapping[str, Any], within: str = "") -> Iterator[str]:
 def _standard(known: Known, columns: Sequence[str]) -> list[str]:
     """Everything of a standard layout that follows the file."""
     lower = {name.lower(): name for name in columns}
-    lines = [f'kind = "{known.kind}"  # {known.called}', *([known.person] if known.person else []), *known.more]
+    lines = [f'kind = "{known.kind}"  # {known.called}', *([known.person] if known.person else [])]
     if known.kind == "csv":
         roles = ("user", "time", "lat", "lon") if known.on_map else ("user", "time", "state")
         lines += [f"{role}-column = {_toml(lower[name])}" for role, name in zip(roles, known.columns, strict=True)]

@@ -111,6 +111,8 @@ def test_days_come_before_months_in_danish_tables(tmp_path):
     [
         "vehicle_id,timestamp,latitude,longitude",
         "vehicle.id,timestamp,latitude,longitude",
+        "Vehicle_ID,TIMESTAMP,Latitude,Longitude",
+        "vehicle.vehicle.id,vehicle.timestamp,vehicle.position.latitude,vehicle.position.longitude",
     ],
 )
 def test_vehicles_have_unix_times_or_a_zone(tmp_path, names):

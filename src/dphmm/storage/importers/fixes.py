@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Dialect(NamedTuple):
-    """The columns of a publisher; of ``marks``, where they are there, the text that marks an outlier."""
+    """The columns of a publisher, in small letters; of those of ``marks`` the text that marks an outlier."""
 
     user: str
     time: str
@@ -48,19 +48,21 @@ def fixes(dialects: Sequence[Dialect], left_out: Counter[str], names: Sequence[s
 
     Raises InvalidInput for a table that has the columns of no dialect.
     """
-    dialect = next((each for each in dialects if set(each[:4]) <= set(names)), None)
+    called = {name.lower(): name for name in reversed(names)}
+    dialect = next((each for each in dialects if called.keys() >= set(each[:4])), None)
     if dialect is None:
         expected = " or ".join(listed(each[:4]) for each in dialects)
         raise InvalidInput("source", "columns " + listed(names), "columns " + expected)
-    times = Times(dialect.time, layout.assume_utc, layout.timezone, dialect.time_format)
-    marked = [(name, text) for name, text in dialect.marks if name in names]
+    user, time, lat, lon = (called[name] for name in dialect[:4])
+    times = Times(time, layout.assume_utc, layout.timezone, dialect.time_format)
+    marked = [(called[name], text) for name, text in dialect.marks if name in called]
 
     def expand(rows: pa.Table) -> tuple[pa.Table, IntArray, dict[str, IntArray]]:
         import pyarrow as pa
 
-        micros, marks = times.add(rows.column(dialect.time))
-        nowhere = np.logical_and(*(_blank(rows.column(name), name) for name in (dialect.lat, dialect.lon)))
-        nowhere |= decimals(rows.column(dialect.lat), dialect.lat)[0] == _UNKNOWN
+        micros, marks = times.add(rows.column(time))
+        nowhere = np.logical_and(*(_blank(rows.column(name), name) for name in (lat, lon)))
+        nowhere |= decimals(rows.column(lat), lat)[0] == _UNKNOWN
         outlier = np.zeros(len(rows), dtype=np.bool_)
         for name, text in marked:
             flags = rows.column(name)
@@ -74,14 +76,11 @@ def fixes(dialects: Sequence[Dialect], left_out: Counter[str], names: Sequence[s
         kept[np.concatenate(list(lost.values()))] = False
         origin = np.flatnonzero(kept)
         chosen = rows.take(pa.array(origin))
-        columns = {name: chosen.column(column) for name, column in zip(_COLUMNS, dialect[:4], strict=True)}
+        columns = {"user": chosen.column(user), "lat": chosen.column(lat), "lon": chosen.column(lon)}
         return pa.table({**columns, "t": micros[origin]}), origin, lost
 
-    read = (*dialect[:4], *(name for name, _ in marked))
+    read = (user, time, lat, lon, *(name for name, _ in marked))
     return Expansion(tuple(dict.fromkeys(read)), Roles(user="user", time="t", lat="lat", lon="lon"), expand, times)
-
-
-_COLUMNS = ("user", "t", "lat", "lon")
 
 
 def _blank(column: pa.ChunkedArray, name: str) -> BoolArray:

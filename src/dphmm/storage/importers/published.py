@@ -171,14 +171,20 @@ RECIPES = {
         Layout(assume_utc=True),
         "Ships by AIS: the CSV of MarineCadastre, or of the Danish Maritime Authority.",
         dialects=(
-            Dialect("MMSI", "BaseDateTime", "LAT", "LON"), Dialect("mmsi", "base_date_time", "latitude", "longitude"),
-            Dialect("MMSI", "# Timestamp", "Latitude", "Longitude", "%d/%m/%Y %H:%M:%S"),
+            Dialect("mmsi", "basedatetime", "lat", "lon"),
+            Dialect("mmsi", "base_date_time", "latitude", "longitude"),
+            Dialect("mmsi", "# timestamp", "latitude", "longitude", "%d/%m/%Y %H:%M:%S"),
         ),
     ),
     "avl": Recipe(
         Layout(),
         "Positions of vehicles: the CSV of a GTFS-realtime feed.",
         options=("assume_utc", "timezone"),
-        dialects=tuple(Dialect(name, "timestamp", "latitude", "longitude") for name in ("vehicle_id", "vehicle.id")),
+        dialects=(
+            *(Dialect(user, "timestamp", "latitude", "longitude") for user in ("vehicle_id", "vehicle.id")),
+            Dialect(
+                "vehicle.vehicle.id", "vehicle.timestamp", "vehicle.position.latitude", "vehicle.position.longitude"
+            ),
+        ),
     ),
 }  # fmt: skip
