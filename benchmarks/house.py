@@ -31,9 +31,9 @@ from benchmarks.source import File, Package
 ROOT = Path(__file__).parents[1]
 #: The largest figure that a gauge may show; of those in `LEAST` the smallest.
 LIMITS: dict[str, float] = {
-    "code lines": 59_770,
-    "code lines of tests": 74_255,
-    "words of docs": 128_175,
+    "code lines": 59_990,
+    "code lines of tests": 74_490,
+    "words of docs": 128_500,
     "circles of imports": 0,
     "circles with types": 0,
     "imports by computed names": 0,

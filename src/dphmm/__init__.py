@@ -84,6 +84,7 @@ if TYPE_CHECKING:
     from dphmm.states.trajectory import Trajectories as Trajectories
     from dphmm.states.zones import Zones as Zones
     from dphmm.storage.fits import fit as fit
+    from dphmm.storage.fits import forecast_fit as forecast_fit
     from dphmm.storage.fits import split_people as split_people
     from dphmm.storage.geo_files import to_geopandas as to_geopandas
     from dphmm.storage.hidden_models import load_hidden_model as load_hidden_model
@@ -167,6 +168,7 @@ _HOMES = {
     "import_trajectories": "dphmm.storage.importers",
     "load_trajectories": "dphmm.storage.trajectories",
     "fit": "dphmm.storage.fits",
+    "forecast_fit": "dphmm.storage.fits",
     "fit_once": "dphmm.storage.publications",
     "open_ledger": "dphmm.storage.ledger",
     "load_hidden_model": "dphmm.storage.hidden_models",

@@ -455,3 +455,61 @@ def test_inspect_says_that_people_are_not_told(learned, town, run, one_json):
     assert "fitted on people" in said and "not told (learned privately)" in said
     assert one_json(run("inspect", learned / "model.npz", "--json"))["model"]["fitted_on_people"] is None
     assert "not told" not in run("inspect", town / "model.npz").stdout
+
+
+class TestDryRun:
+    """A private fit is told by options and columns alone; its noise and its account are those of the run."""
+
+    HIDDEN = ("--states", 2, "--symbols", "state")
+
+    @pytest.fixture
+    def tables(self, site, tmp_path):
+        """The table as it is, without a row, and with a row that no run could read."""
+        text = (site / "visits.csv").read_text()
+        header = text.split("\n")[0]
+        for name, rows in (("visits", text), ("empty", f"{header}\n"), ("broken", f'{header}\nann,"1\n\x00,')):
+            (tmp_path / f"{name}.csv").write_text(rows)
+        return tmp_path
+
+    @pytest.mark.parametrize("hidden", [False, True])
+    def test_no_row_is_read_and_nothing_is_left_behind(self, tables, run, names, by_name, hidden):
+        chosen = (*self.HIDDEN, "--symbols-file", symbols(tables), *PRIVATE) if hidden else by_name
+        line = (*chosen, "--dry-run", "--about", 40, "--ledger", tables / "l.db", "--id", "walks")
+        before = sorted(tables.iterdir())
+        told = [run("fit", tables / f"{name}.csv", *line) for name in ("visits", "empty", "broken")]
+        assert len({(one.stdout, one.stderr.replace("warning", "")) for one in told}) == 1
+        said = told[0].stderr
+        assert "discrete Laplace, scale " in said and "% of the people" in said
+        assert "a person would have lost at most 2 there, replaced, and 1 of being in the data" in said
+        assert "dry run: no row was read; nothing was drawn, spent, stored or written" in said
+        assert sorted(tables.iterdir()) == before
+
+    @pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
+    def test_its_noise_and_its_account_are_those_of_the_run(self, tables, run, one_json, by_name, neighbours):
+        line = (tables / "visits.csv", *by_name, "--neighbours", neighbours, "--ledger", tables / "l.db", "--id", "a")
+        document = one_json(run("fit", *line, "--dry-run", "--json"))
+        run("fit", *line, "-o", tables / "m.npz")
+        event = event_from(load_model(tables / "m.npz").provenance["privacy"])
+        assert [(part["of"], part["scale"]) for part in document["noise"]] == [
+            (part.name, str(part.scale)) for part in event.parts
+        ]
+        with dphmm.open_ledger(tables / "l.db", read_only=True) as ledger:
+            replaced = dphmm.accounting.ledger_summary(ledger).totals_of(Fraction(0)).replaced.value
+        assert document["account"]["replaced"] == str(replaced) and document["neighbours"] == neighbours
+        assert "this id is stored: nothing would be drawn" in run("fit", *line, "--dry-run").stderr
+
+    def test_what_cannot_be_told_is_refused(self, tables, run, names, by_name, site):
+        plain = (site / "visits.csv", "--state-column", "state", "--dry-run")
+        assert "--dry-run: got a fit without --epsilon" in run("fit", *plain, code=2).stderr
+        paper = (*self.HIDDEN, "--symbols-file", symbols(tables), "--method", "paper-last-iteration-not-private")
+        said = run("fit", tables / "visits.csv", *paper, *PRIVATE, "--dry-run", code=2).stderr
+        assert "--method: got one without privacy" in said
+        wrong = (tables / "visits.csv", *by_name, "--step", "5min", "--dry-run")
+        assert "a column t of times" in run("fit", *wrong, code=2).stderr
+
+
+def symbols(folder):
+    """A public table of the symbols."""
+    path = folder / "symbols.csv"
+    path.write_text("symbol\nalpha\nbeta\n")
+    return path

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from fractions import Fraction
 from pathlib import Path
 
@@ -532,19 +531,6 @@ def test_noise_is_told_part_by_part(ask):
     assert "scale 42 on the counts (at most 97 in 9 of 10)" in ask(KMEANS).stderr
 
 
-@pytest.mark.parametrize("scale", [Fraction(1, 10), Fraction(1), Fraction(42)])
-def test_how_large_noise_is_in_nine_of_ten(scale):
-    """The least k with Pr(|z| <= k) >= 0.9, by the probabilities one by one."""
-    from dphmm.accounting.event import NoisyCounts
-    from dphmm.cli.query import _mostly
-
-    weights = [math.exp(-abs(z) / scale) for z in range(-2000, 2001)]
-    within = [sum(weights[2000 - k : 2001 + k]) / sum(weights) for k in range(300)]
-    least = next(k for k, share in enumerate(within) if share >= 0.9)
-    assert _mostly(NoisyCounts("counts", "laplace", Fraction(1), scale)) == f" (at most {least} in 9 of 10)"
-    assert _mostly(NoisyCounts("counts", "gaussian", Fraction(1), scale)) == ""
-
-
 @pytest.mark.parametrize(
     ("question", "options", "expected"),
     [
@@ -559,3 +545,70 @@ def test_a_question_by_name_takes_its_own_options_only(question, options, expect
     with pytest.raises(dphmm.InvalidInput, match=None) as refused:
         dphmm.dependent.query(question, np.array([0, 1]), "independent", 1, **options)
     assert expected in str(refused.value)
+
+
+class TestDryRun:
+    """Of DATA it sees a header and types: rows that no run could read change nothing, and nothing is left behind."""
+
+    @pytest.fixture
+    def tables(self, place):
+        """Tables of the same columns: as they are, without rows, and with bytes that are no rows."""
+        for name in ("visits.csv", "points.csv", "edges.csv"):
+            header = (place / name).read_text().split("\n")[0]
+            (place / f"empty-{name}").write_text(f"{header}\n")
+            (place / f"broken-{name}").write_text(f'{header}\nann,"1,2\n\x00,')
+        return place
+
+    @pytest.mark.parametrize("name", EVERY)
+    def test_no_row_of_the_data_is_read(self, run, tables, name):
+        if name == "svm":
+            pytest.importorskip("sklearn")
+        line = [*EVERY[name].split(), "--dependence", "group:2", "--dry-run", "--about", "200"]
+        before = {path.name: path.read_bytes() for path in tables.iterdir()}
+        told = [run("query", line[0], f"{kind}{line[1]}", *line[2:]) for kind in ("", "empty-", "broken-")]
+        assert len({(one.stdout, one.stderr) for one in told}) == 1
+        assert "of the people" in told[0].stderr or name == "svm"
+        assert "dry run: no row was read; nothing was drawn, spent, stored or written" in told[0].stderr
+        assert {path.name: path.read_bytes() for path in tables.iterdir()} == before
+
+    @pytest.mark.parametrize("name", EVERY)
+    def test_it_tells_the_noise_of_the_run(self, run, ask, one_json, name):
+        if name == "svm":
+            pytest.importorskip("sklearn")
+        ask(EVERY[name], "--dependence", "group:2")
+        line = [*EVERY[name].split(), "--dependence", "group:2", "--dry-run", "--about", "5", "--json"]
+        document = one_json(run("query", *line))
+        drawn = {(part["of"], part["scale"]) for part in statement()["noise"]}
+        told = {(part["of"], part["scale"]) for part in document["noise"]}
+        assert {(of, float(Fraction(scale))) for of, scale in told} == {(of, float(scale)) for of, scale in drawn}
+        assert document["dry_run"] is True and document["neighbours"] == statement()["neighbours"]
+
+    def test_a_type_is_refused_as_in_the_run(self, run, place):
+        pd.DataFrame({"user": ["a"], "state": ["home"], "t": [True]}).to_parquet(place / "v.parquet")
+        line = ["query", "flows", "v.parquet", "--states", "home", "--epsilon", "1", "--dependence", "group:1"]
+        dry, real = run(*line, "--dry-run", code=2), run(*line, *OUT, code=2)
+        assert dry.stderr == real.stderr and "a column of type bool" in dry.stderr
+
+    def test_the_account_is_told_and_stays_as_it_is(self, run, ask, place):
+        line = [*HISTOGRAM.split(), "--dependence", "group:2", "--ledger", "l.db", "--id", "one"]
+        told = run("query", *line, "--dry-run").stderr
+        assert "a person would have lost at most 1 there, replaced, and 0.5 of being in the data" in told
+        assert not (place / "l.db").exists()
+        run("query", *line, *OUT)
+        before = {path.name: path.read_bytes() for path in place.iterdir() if path.is_file()}
+        assert "this id is stored: nothing would be drawn or paid" in run("query", *line, "--dry-run").stderr
+        line[-1] = "two"
+        assert "at most 2 there, replaced, and 1 of being" in run("query", *line, "--dry-run").stderr
+        line[line.index("home,work,gym")] = "home,work"
+        line[-1] = "one"
+        assert "another id for another publication" in run("query", *line, "--dry-run", code=2).stderr
+        assert {path.name: path.read_bytes() for path in place.iterdir() if path.is_file()} == before
+
+    def test_what_belongs_to_it_or_to_a_run(self, run, place):
+        assert (
+            "--about: got 5; expected --dry-run with it"
+            in run("query", *HISTOGRAM.split(), *OUT, "--about", "5", code=2).stderr
+        )
+        assert "--about: got 0" in run("query", *HISTOGRAM.split(), "--dry-run", "--about", "0", code=2).stderr
+        assert "-o: got nothing; expected the file to write" in run("query", *HISTOGRAM.split(), code=2).stderr
+        assert "about how many rows" in run("query", *SVM.split(), "--dry-run", code=2).stderr

@@ -394,3 +394,34 @@ def test_a_cap_refuses_before_anything_is_counted():
 
     with pytest.raises(BudgetExceeded, match="nothing was drawn or spent"):
         question.answer_counts(never, ledger, "edges")
+
+
+@pytest.mark.filterwarnings("ignore:the noise is larger")
+@pytest.mark.parametrize("name", ASKED)
+def test_a_forecast_is_the_noise_of_the_answer(name):
+    """For every question, from the header alone; the question that was made reads no row for it either."""
+    line, options = ASKED[name]
+    question, source = line.split()[:2]
+    if question == "svm":
+        pytest.importorskip("sklearn")
+    given = {"dependence": "independent", "data": source, **options}
+    data, dependence = given.pop("data"), given.pop("dependence")
+    found = dphmm.query(question, data, dependence, 1, bits=dphmm.ReplayBits(1), **given)
+    rows = found.statement["domain"].get("records")
+    told = dphmm.dependent.forecast(question, data, dependence, 1, about=rows, **given)
+    assert told.parts == found.event.parts and told.neighbours == found.event.neighbours
+    asked = REGISTERED[question](data, dependence, 1, given)
+    read = asked.data
+    assert asked.forecast(rows).parts == told.parts and asked.data is read
+
+
+def test_a_forecast_takes_the_rule_of_names_from_the_ledger():
+    ledger = MemoryLedger("exact")
+    told = dphmm.dependent.forecast(
+        "histogram", "visits.csv", "group:2", 1, states="home,work", ledger=ledger, event_id="one", about=20
+    )
+    assert told.account.totals.replaced.value == 1 and not ledger.publications()
+    with pytest.raises(InvalidInput, match="event_id: got nothing"):
+        dphmm.dependent.forecast("histogram", "visits.csv", "group:2", 1, states="home,work", ledger=ledger)
+    with pytest.raises(InvalidInput, match="about: got 0"):
+        dphmm.dependent.forecast("histogram", "visits.csv", "group:2", 1, states="home,work", about=0)

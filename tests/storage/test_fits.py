@@ -285,3 +285,24 @@ def test_rows_of_nobody_are_in_neither_part_and_one_person_cannot_be_split(tmp_p
         split_people(pd.DataFrame({"user": ["a", "A "]}), "0.5")
     with pytest.raises(InvalidInput, match="one that leaves somebody of 2 people"):
         split_people(pd.DataFrame({"user": ["a", "b"]}), "0.000000001", seed=1)
+
+
+def test_a_forecast_is_the_noise_of_the_fit_and_reads_no_row():
+    """Of frames of all kinds; a type of a column is refused as in the fit."""
+    space = dphmm.StateSpace.labels(["a", "b"])
+    table = {"user": ["x", "x"], "state": ["a", "b"]}
+    options = {"epsilon": 1, "max_length": 5, "neighbours": "replace"}
+    model = dphmm.fit(pd.DataFrame(table), space, bits=dphmm.ReplayBits(1), **options)
+    for frame in (pd.DataFrame(table), pl.DataFrame(table), pa.table(table)):
+        told = dphmm.forecast_fit(frame, space, about=50, **options)
+        (part,) = told.parts
+        assert [(part.name, str(part.scale))] == [
+            (one["name"], one["scale"]) for one in model.provenance["privacy"]["parts"]
+        ]
+        assert told.neighbours == "replace" and told.noise[0].share == part.expected_error / 50
+    kept = dphmm.forecast_fit(pd.DataFrame(table), space, ledger=MemoryLedger(), event_id="walks", **options)
+    assert kept.account.totals.replaced.value == 1
+    with pytest.raises(InvalidInput, match="epsilon: got None"):
+        dphmm.forecast_fit(pd.DataFrame(table), space)
+    with pytest.raises(InvalidInput, match="t: got a column of type bool"):
+        dphmm.forecast_fit(pa.table({**table, "t": [True, False]}), space, **options)

@@ -144,6 +144,34 @@ class NoisyCounts:
             return self.epsilon**2 / 2
         return self.sensitivity / (2 * self.scale)
 
+    @property
+    def expected_error(self) -> float:
+        """The mean of |noise| in one number.
+
+        >>> round(NoisyCounts("counts", "laplace", Fraction(1), Fraction(10)).expected_error, 3)
+        9.983
+        """
+        if self.noise == "laplace":
+            rate = 1 / float(self.scale)
+            return 2 * math.exp(-rate) / -math.expm1(-2 * rate)
+        variance = float(self.scale)
+        if variance > 10**4:
+            # The sum is the integral but for less than one part in a hundred thousand.
+            return math.sqrt(2 * variance / math.pi)
+        chances = [math.exp(-z * z / (2 * variance)) for z in range(int(12 * math.sqrt(variance)) + 2)]
+        return 2 * sum(z * chance for z, chance in enumerate(chances)) / (2 * sum(chances) - 1)
+
+    @property
+    def mostly(self) -> int:
+        """How large discrete Laplace noise is at most in nine of ten numbers.
+
+        >>> NoisyCounts("counts", "laplace", Fraction(1), Fraction(10)).mostly
+        23
+        """
+        # Pr(|noise| > k) = 2 a^(k + 1) / (1 + a), a = e^(-1 / scale).
+        rate = 1 / float(self.scale)
+        return max(0, math.ceil(math.log(20 / (1 + math.exp(-rate))) / rate) - 1)
+
     def for_replacement(self) -> NoisyCounts:
         """The same noise seen by neighbours that replace a record, if this was for adding and removing one.
 

@@ -35,6 +35,7 @@ from dphmm.cli.fit_data import (
     promised,
     public_space,
     records_of,
+    source_of,
     space_of,
     speed_limit,
     times,
@@ -51,6 +52,7 @@ from dphmm.cli.publishing import (
     ledger_options,
     owner_rows,
     stored_fit,
+    tell_fit,
 )
 from dphmm.errors import InvalidInput
 from dphmm.storage.inputs import checked_input, steady
@@ -165,18 +167,23 @@ def fit_private(path: Path, given: Mapping[str, Any], console: Console) -> int:
     from dphmm.storage.models import remove_people, save_model
 
     check_states(given)
-    space, timing, noise = public_space(given, path), times(given), _noise(given, path)
+    source = source_of(path, given)
+    space, timing, noise = public_space(given, source), times(given), _noise(given, path)
     console.say([("noise", _noise_words(space, noise, _mask(given, space)))])
     with console.progress("fit") as progress:
         # A sequence of one row has no move; where it matters which row comes first it counts.
         shortest = 1 if noise["initial"] == "first" else 2
-        records, rejected = records_of(path, given, space, timing, given["state_column"], shortest)
+        records, rejected = records_of(source, given, space, timing, given["state_column"], shortest)
         if progress is not None:
             progress(1, 2)
         mask = _mask(given, space)
-        model, kept = learned_once(
-            given, path, lambda admit: _learned(records, space, timing["step"], noise, mask, admit), save_model
-        )
+
+        def learn(admit: AdmitFit | None) -> MarkovModel:
+            return _learned(records, space, timing["step"], noise, mask, admit)
+
+        if given["dry_run"]:
+            return tell_fit(given, learn, console)
+        model, kept = learned_once(given, path, learn, save_model)
         event = learning_event(model.provenance)
         assert isinstance(event, LearningEvent)
         remove_people(given["output"])
@@ -484,12 +491,12 @@ def _check_private(given: Mapping[str, Any]) -> None:
 
 @click.command("fit", context_settings=CONTEXT)
 @click.argument("trajectories", metavar="TRAJ")
-@output("model.npz")
+@output("model.npz", required=False)
 @fit_options
 @ledger_options
 @force
 @messages
-def fit(trajectories: str, output: str, force: bool, as_json: bool, quiet: bool, **given: Any) -> int:
+def fit(trajectories: str, output: str | None, force: bool, as_json: bool, quiet: bool, **given: Any) -> int:
     """Fit a Markov model by counting moves, and write it with its states.
 
     Exactly one of --grid (with --bbox), --h3, --zones and --state-column says what the states are. Cells that nobody
@@ -503,19 +510,22 @@ def fit(trajectories: str, output: str, force: bool, as_json: bool, quiet: bool,
     said of the data but what has noise.
 
     With --ledger L --id NAME: stored there before it is written, and counted for every person of L; the same id again
-    gives the stored model, and nothing is learned again.
+    gives the stored model, and nothing is learned again. With --epsilon and --dry-run: how large the noise would be.
     """
     from dphmm.storage.models import check_people
 
     console = Console(quiet)
     check_together(given)
     path = checked_input(trajectories, "TRAJ")
-    new_output(output, [path], force)
-    if given["epsilon"] is not None:
-        new_output(rejected_path(output), [path], force)
-    check_people(output)
-    check_ledger({**given, "output": output})
     job = {**given, "output": output, "as_json": as_json}
+    if given["dry_run"] and given["epsilon"] is None:
+        raise InvalidInput("--dry-run", "a fit without --epsilon", "--epsilon with it: it tells how large the noise is")
+    check_ledger(job)
+    if output is not None:
+        new_output(output, [path], force)
+        if given["epsilon"] is not None:
+            new_output(rejected_path(output), [path], force)
+        check_people(output)
     if given["states"] is not None:
         return fit_hidden(path, job, console)
     if given["epsilon"] is not None:

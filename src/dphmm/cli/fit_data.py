@@ -32,10 +32,10 @@ from dphmm.states import H3, Grid, ordered_labels, space_of_names
 from dphmm.states.space import ANSWERS_OF_NAMES
 from dphmm.storage.csv_files import listed
 from dphmm.storage.inputs import steady
-from dphmm.storage.private_tables import refuse_private, rejected_path
+from dphmm.storage.private_tables import PrivateTable, refuse_private, rejected_path
 from dphmm.storage.public_tables import listed_names, space_of_answers
 from dphmm.storage.tables import column_names
-from dphmm.storage.trajectories import load_trajectories
+from dphmm.storage.trajectories import load_trajectories, trajectories_from_table
 
 if TYPE_CHECKING:
     from dphmm.cli.options import Box
@@ -159,7 +159,7 @@ def is_table(answers: str | None) -> bool:
     return answers is not None and answers not in ANSWERS_OF_NAMES
 
 
-def public_space(given: Mapping[str, Any], private: PathLike) -> StateSpace:
+def public_space(given: Mapping[str, Any], private: PathLike | PrivateTable) -> StateSpace:
     """The states of a fit with privacy: all of them, and none from the data, the file ``private``."""
     for name in ("states_file", "answers"):
         if given[name] is not None and not (name == "answers" and not is_table(given[name])):
@@ -299,8 +299,13 @@ def left_out(sentence: str, output: str) -> str:
     return sentence.format(rejected_path(output).name)
 
 
+def source_of(path: Path, given: Mapping[str, Any]) -> Path | PrivateTable:
+    """The table of a private fit; for a dry run one of the same columns without a row."""
+    return PrivateTable(path).blank() if given["dry_run"] else path
+
+
 def records_of(
-    path: Path,
+    source: Path | PrivateTable,
     given: Mapping[str, Any],
     space: StateSpace,
     timing: Mapping[str, Any],
@@ -316,11 +321,13 @@ def records_of(
     """
     from dphmm.markov.trajectories import records_of as records_in
 
-    names = column_names(path)
-    with steady(path):
-        bins = bins_of(timing["step"], names)
-        choices: dict[str, Any] = {"state_column": column, "bins": bins, "spelling": spelling_of(given)}
-        loaded = load_trajectories(path, may_be_empty=True, **choices)
+    choices: dict[str, Any] = {"state_column": column, "spelling": spelling_of(given), "may_be_empty": True}
+    if isinstance(source, PrivateTable):
+        names, loaded = source.columns(), trajectories_from_table(source.source, **choices)
+    else:
+        names = column_names(source)
+        with steady(source):
+            loaded = load_trajectories(source, bins=bins_of(timing["step"], names), **choices)
     rows, rejected = loaded.trajectories, loaded.rejected
     timed = rows.time is not None
     check_times(given["step"], timed, names)

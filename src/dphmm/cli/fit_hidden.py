@@ -25,12 +25,13 @@ from dphmm.cli.fit_data import (
     people_row,
     promised,
     records_of,
+    source_of,
     times,
     warn_of_order,
     warn_replayable,
 )
 from dphmm.cli.options import spelling_of
-from dphmm.cli.publishing import kept_document, kept_rows, learned_once, owner_rows, stored_fit
+from dphmm.cli.publishing import kept_document, kept_rows, learned_once, owner_rows, stored_fit, tell_fit
 from dphmm.errors import InvalidInput
 from dphmm.states import StateSpace, ordered_labels
 from dphmm.storage.inputs import steady
@@ -128,8 +129,9 @@ def _fit_private(path: Path, given: Mapping[str, Any], console: Console) -> int:
     from dphmm.storage.hidden_models import learning_of, save_hidden_model
     from dphmm.storage.models import remove_people
 
+    source = source_of(path, given)
     if given["symbols_file"] is not None:
-        refuse_private(given["symbols_file"], path, "--symbols-file", called="TRAJ")
+        refuse_private(given["symbols_file"], source, "--symbols-file", called="TRAJ")
     symbols, timing = _public_symbols(given), times(given)
     method = given["method"] or "ngrams"
     noise = {**caps_of(given), **_method(given, method)}
@@ -138,7 +140,7 @@ def _fit_private(path: Path, given: Mapping[str, Any], console: Console) -> int:
         # One symbol alone is part of no word.
         shortest = 2 if method == "ngrams" else 1
         sought = {**given, "max_speed": None, "state_column": given["symbols"]}
-        records, rejected = records_of(path, sought, symbols, timing, given["symbols"], shortest)
+        records, rejected = records_of(source, sought, symbols, timing, given["symbols"], shortest)
         if progress is not None:
             progress(1, 2)
 
@@ -152,6 +154,8 @@ def _fit_private(path: Path, given: Mapping[str, Any], console: Console) -> int:
 
         with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
+            if given["dry_run"]:
+                return tell_fit(given, learn, console)
             hmm, kept = learned_once(given, path, learn, save)
         event = learning_of(hmm)
         choices = _choices(event, noise, method)

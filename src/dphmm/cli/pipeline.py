@@ -103,7 +103,7 @@ _FILES = ("M", "P", "T", "TRAJ")
 QUESTIONS = {"bbox": "WEST,SOUTH,EAST,NORTH", "step": "STEP", "steps": "STEPS"}
 COLUMN = "COLUMN"
 #: Options that a pipeline fills in or decides.
-_OWN = ("output", "ledger", "id", "force", "resume", "json", "quiet", "dry-run", "out")
+_OWN = ("output", "ledger", "id", "force", "resume", "json", "quiet", "dry-run", "about", "out")
 
 
 @click.command("run", context_settings=CONTEXT)

@@ -1,23 +1,29 @@
-"""--ledger of fit and query: the account that a publication is stored and counted in before it is shown."""
+"""--ledger of fit and query: the account that a publication is stored and counted in before it is shown.
+
+And --dry-run of both: what it would be worth and cost.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from dphmm._checks import exact_epsilon
+from dphmm._checks import exact_epsilon, whole
 from dphmm.accounting.event import NotPrivateEvent
-from dphmm.cli.console import Interrupted, Row
+from dphmm.accounting.forecast import event_before, forecast_of_fit
+from dphmm.accounting.ledger import MemoryLedger
+from dphmm.cli.console import Console, Interrupted, Row, print_json
 from dphmm.cli.options import new_output
 from dphmm.errors import InvalidInput
-from dphmm.storage.ledger import COMMANDS, open_ledger
+from dphmm.storage.ledger import COMMANDS, open_ledger, stored_spelling
 from dphmm.storage.private_tables import PrivateTable
 
 if TYPE_CHECKING:
+    from dphmm.accounting.forecast import Forecast
     from dphmm.accounting.ledger import Ledger
     from dphmm.markov.hidden.hmm import CategoricalHMM
     from dphmm.markov.model import MarkovModel
@@ -41,29 +47,48 @@ _OPTIONS = (
         help="Of all publications of the ledger, for a person replaced; it stays.",
     ),
 )
+_FORECAST = (
+    click.option(
+        "--dry-run",
+        is_flag=True,
+        help="Print the noise and its expected error, from options and column types; read no row, spend nothing.",
+    ),
+    click.option("--about", type=int, metavar="N", help="With --dry-run: about how many people there are."),
+)
 #: Options that say where a result is put, and nothing about what it is.
 _NOT_ASKED = {
-    "output", "force", "as_json", "quiet", "ledger", "event_id", "cap_epsilon", "data", "trajectories",
+    "output", "force", "as_json", "quiet", "ledger", "event_id", "cap_epsilon", "data", "trajectories", "dry_run",
+    "about",
 }  # fmt: skip
 
 
 def ledger_options(command: F) -> F:
-    """--ledger, --id and --cap-epsilon."""
-    for option in reversed(_OPTIONS):
+    """--ledger, --id and --cap-epsilon; --dry-run and --about."""
+    for option in reversed((*_OPTIONS, *_FORECAST)):
         command = option(command)
     return command
 
 
 def check_ledger(given: Mapping[str, Any]) -> None:
-    """Refuse options that only a ledger heeds, a ledger that is the output, and one without an id."""
+    """Refuse options that only a ledger or a dry run heeds, a ledger that is the output, and one without an id.
+
+    A dry run needs no output.
+    """
+    if given["about"] is not None:
+        if not given["dry_run"]:
+            raise InvalidInput("--about", given["about"], "--dry-run with it")
+        whole(given["about"], "--about", 1)
+    if given["output"] is None and not given["dry_run"]:
+        raise InvalidInput("-o", "nothing", "the file to write")
     if given["ledger"] is None:
         for name, option in (("event_id", "--id"), ("cap_epsilon", "--cap-epsilon")):
             if given[name]:
                 raise InvalidInput(option, given[name], "--ledger with it")
         return
-    new_output(given["output"], [given["ledger"]], True)
-    if Path(given["ledger"]) == Path(given["output"]):
-        raise InvalidInput("-o", given["output"], "another file than the ledger")
+    if given["output"] is not None:
+        new_output(given["output"], [given["ledger"]], True)
+        if Path(given["ledger"]) == Path(given["output"]):
+            raise InvalidInput("-o", given["output"], "another file than the ledger")
     if not given["event_id"]:
         raise InvalidInput("--id", "nothing", "a name for the result in --ledger: the same id gives the stored result")
 
@@ -87,6 +112,37 @@ def opened_ledger(given: Mapping[str, Any]) -> Iterator[Ledger | None]:
             stored = len(ledger.publications()) > before
             state = "is stored and paid for; the same command gives it" if stored else "is not stored, nothing is paid"
             raise Interrupted(f"interrupted: the result {state} ({Path(given['ledger']).name})", stop) from None
+
+
+def read_ledger(given: Mapping[str, Any]) -> AbstractContextManager[Ledger | None]:
+    """The ledger that was named, only to be read: an empty one where it is not there yet; None where none was named."""
+    path, spelling = given["ledger"], given.get("spelling")
+    if path is None:
+        return nullcontext()
+    if stored_spelling(path) is None:
+        return nullcontext(MemoryLedger(spelling or "same"))
+    return open_ledger(path, read_only=True, spelling=spelling)
+
+
+def tell_forecast(forecast: Forecast, given: Mapping[str, Any], console: Console) -> int:
+    """Print what an answer or a fit would be worth."""
+    if given["as_json"]:
+        print_json({"dry_run": True, **forecast.document()})
+    console.say(forecast.lines())
+    console.say([("", "dry run: no row was read; nothing was drawn, spent, stored or written")])
+    return 0
+
+
+def tell_fit(given: Mapping[str, Any], learn: Callable[[AdmitFit | None], object], console: Console) -> int:
+    """Print what a private fit would be worth, which ends before it looks at any data."""
+    from dphmm.storage.publications import digest_of_settings
+
+    event = event_before(learn)
+    with read_ledger(given) as ledger:
+        forecast = forecast_of_fit(
+            event, given["about"], ledger, given["event_id"], lambda: digest_of_settings("fit", settings_of(given))
+        )
+    return tell_forecast(forecast, given, console)
 
 
 def settings_of(given: Mapping[str, Any]) -> dict[str, Any]:

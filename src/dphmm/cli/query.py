@@ -5,7 +5,6 @@ What is printed, and the exit code, depend on the options and on the noisy answe
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -16,15 +15,23 @@ import click
 
 from dphmm.cli.console import Console, Row, print_json
 from dphmm.cli.options import CONTEXT, force, messages, new_output, output
-from dphmm.cli.publishing import check_ledger, kept_document, kept_rows, ledger_options, opened_ledger, owner_rows
+from dphmm.cli.publishing import (
+    check_ledger,
+    kept_document,
+    kept_rows,
+    ledger_options,
+    opened_ledger,
+    owner_rows,
+    read_ledger,
+    tell_forecast,
+)
 from dphmm.statement.parts import typed
 from dphmm.statement.query import PROOF, QueryStatement
 from dphmm.storage.inputs import checked_output
-from dphmm.storage.private_tables import rejected_path, write_list
+from dphmm.storage.private_tables import PrivateTable, rejected_path, write_list
 from dphmm.storage.tables import table_format, write_table
 
 if TYPE_CHECKING:
-    from dphmm.accounting.event import NoisyCounts
     from dphmm.dependent import QueryResult, Question
     from dphmm.dependent._inputs import Option, Rejected
 
@@ -65,6 +72,8 @@ def query() -> None:
 
     With --ledger L --id NAME the answer is stored there before it is shown, and counted for every person of L; asked
     again under the same id it is answered from L, whatever DATA is then, and nothing is drawn or paid.
+
+    --dry-run tells how large the noise would be, of which no row of DATA is read, and what the account would be after.
     """
 
 
@@ -82,7 +91,7 @@ def _command(kind: type[Question]) -> click.Command:
         metavar="D",
         help=f"Which records depend on which: {kind.forms}  [default: independent, and a warning]",
     )(command)
-    command = output("out.parquet")(ledger_options(force(messages(command))))
+    command = output("out.parquet", required=False)(ledger_options(force(messages(command))))
     command = click.option("--epsilon", required=True, metavar="E", help="The promise: 1, 0.5.")(command)
     command = click.argument("data", metavar="DATA")(command)
     made: click.Command = click.command(kind.name, context_settings=CONTEXT, help=kind.help)(command)
@@ -108,10 +117,15 @@ def _answer(kind: type[Question], given: Mapping[str, Any]) -> int:
     def called(name: str) -> str:
         return flags.get(name, "--" + name.replace("_", "-"))
 
-    with _warned(console):
-        question = kind(given["data"], given["dependence"], given["epsilon"], own, called)
-    _check_output(given, question.inputs)
     check_ledger(given)
+    # A dry run asks a table of the same columns without a row.
+    data = PrivateTable(given["data"]).blank().source if given["dry_run"] else given["data"]
+    with _warned(console):
+        question = kind(data, given["dependence"], given["epsilon"], own, called)
+    if given["dry_run"]:
+        with read_ledger(given) as ledger:
+            return tell_forecast(question.forecast(given["about"], ledger, given["event_id"]), given, console)
+    _check_output(given, question.inputs)
     again = Path(given["output"]).exists()
     with opened_ledger(given) as ledger:
         result = question.answer(None, ledger, given["event_id"], lambda rows: _list(rows, given["output"]))
@@ -186,24 +200,13 @@ def _check_output(given: Mapping[str, Any], inputs: list[str]) -> None:
     checked_output(rejected_path(given["output"]), inputs, "-o")
 
 
-def _mostly(part: NoisyCounts) -> str:
-    """How large the noise is at most in nine of ten numbers; of discrete Laplace noise alone.
-
-    >>> from fractions import Fraction
-    >>> from dphmm.accounting.event import NoisyCounts
-    >>> _mostly(NoisyCounts("counts", "laplace", Fraction(1), Fraction(10)))
-    ' (at most 23 in 9 of 10)'
-    """
-    if part.noise != "laplace":
-        return ""
-    # Pr(|noise| > k) = 2 a^(k + 1) / (1 + a), a = e^(-1 / scale).
-    rate = 1 / float(part.scale)
-    off = max(0, math.ceil(math.log(20 / (1 + math.exp(-rate))) / rate) - 1)
-    return f" (at most {off:,} in 9 of 10)"
-
-
 def _summary(document: Mapping[str, Any], result: QueryResult) -> list[Row]:
-    scales = sorted({f"scale {float(part.scale):.6g} on the {part.name}{_mostly(part)}" for part in result.event.parts})
+    scales = sorted(
+        {
+            f"scale {float(part.scale):.6g} on the {part.name} (at most {part.mostly:,} in 9 of 10)"
+            for part in result.event.parts
+        }
+    )
     told = typed(result.statement, QueryStatement)
     by, other = told.proved_by, told.domain.get("in_no_state")
     others = [] if other is None else [("in no state", f"other names, and places that cannot be read, are in {other}")]

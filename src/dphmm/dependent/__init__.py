@@ -7,6 +7,7 @@
 - a scikit-learn estimator, each of whose fits is an answer: `PrivateClassifier`
 - several answers: `together`; a question by its name: `query`
 - questions about tables as they are, which `dphmm.query` and the command line ask: `Question`, `register`
+- what an answer about such a table would be worth, before it is asked: `forecast`
 """
 
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,7 @@ from dphmm.dependent._dependence import Budget, together
 from dphmm.dependent._flows import Flows, flows
 from dphmm.dependent._kmeans import KMeans, kmeans
 from dphmm.dependent._models import Coefficients, Friendship, JointTable, Star, Tree
-from dphmm.dependent._question import REGISTERED, Answered, QueryResult, Question, register
+from dphmm.dependent._question import REGISTERED, Answered, QueryResult, Question, forecast, register
 from dphmm.dependent._question import query_arrays as query
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ __all__ = [
     "degree_distribution",
     "exact_loss",
     "flows",
+    "forecast",
     "histogram",
     "kmeans",
     "mean",

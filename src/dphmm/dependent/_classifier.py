@@ -98,6 +98,8 @@ class LinearClassifier(Question):
     help = "A linear classifier of two classes, as weights. A record is one row with its class. Needs scikit-learn."
     forms = "friends:EDGES, group, group:K or independent."
     functions: ClassVar = dict.fromkeys(("svm", "logistic"), classifier)
+    by_rows = True
+    in_steps = ("svm weights", "logistic weights")
     options = (
         MAX_ROWS,
         Option("label", "The column of classes.", "COL"),

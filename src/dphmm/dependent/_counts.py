@@ -300,35 +300,38 @@ class Histogram(CountedQuestion):
         """The counts with noise."""
         import pandas as pd
 
-        clock, timed = self.clock, self.given["times"] is not None
+        timed = self.given["times"] is not None
         answered = _with_noise(counts.values, self.spans, self.budget, self.given["consistent"], bits)
         answered.table["state"] = [self.cells[state] for state in answered.table["state"]]
         if not timed:
             # Where the number of steps is not public no step is the last one.
             answered.table["end"] = pd.array([None] * len(answered.table), dtype="Int64")
-        domain = {
-            "states": self.space.n_states,
-            "times": clock.times if timed else None,
-            "step_seconds": clock.seconds,
-            "from": first_text(self.given["first"]),
-            "windows": self.spans if timed else None,
-            "consistent": bool(self.given["consistent"]),
-            "in_no_state": self.cells[-1],
-        }
+        domain = self.domain(windows=self.spans if timed else None)
         by_person = self.dependence.by_person
         unit = self.dependence.unit(there_or_not=self.there_or_not)
         return Found(answered, counts.rejected, domain, unit, () if by_person else ("all records of a person",))
 
+    def domain(self, **own: Any) -> dict[str, Any]:
+        """The public options, for the statement."""
+        return {
+            "states": self.space.n_states,
+            "times": None if self.given["times"] is None else self.clock.times,
+            "step_seconds": self.clock.seconds,
+            "from": first_text(self.given["first"]),
+            **own,
+            "consistent": bool(self.given["consistent"]),
+            "in_no_state": self.cells[-1],
+        }
+
     @cached_property
     def budget(self) -> Budget:
         """That of the dependence. Raises Refused for a mechanism that is not proved under it."""
+        mechanism = self.given.get("mechanism")
         try:
             with fields({"dependence": self.called("dependence")}):
-                return Budget.of(
-                    self.between(), self.epsilon, self.given["mechanism"], False, self.given[RELATION.name]
-                )
+                return Budget.of(self.between(), self.epsilon, mechanism, False, self.given[RELATION.name])
         except Refused as refusal:
-            if self.given["mechanism"] is None:
+            if mechanism is None:
                 raise
             option = self.called("mechanism")
             remedy = f"without {option} the noise is that of markov, which is proved"
@@ -338,7 +341,7 @@ class Histogram(CountedQuestion):
     def clock(self) -> Clock:
         """What the public steps are."""
         model, _ = self._public
-        needed = self._chained or self.given["windows"] is not None
+        needed = self._chained or self.given.get("windows") is not None
         return Clock.of(self.given, None if model is None else model.step, needed, self.called)
 
     @property

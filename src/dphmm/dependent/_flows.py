@@ -15,13 +15,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dphmm._cached import cached_property
 from dphmm._checks import whole
 from dphmm.dependent._counts import Histogram, with_total
 from dphmm.dependent._dependence import Budget, add_integer_noise
 from dphmm.dependent._inputs import Option, Rejected, first_of_each
 from dphmm.dependent._question import Answered, ExactCounts, Found, PerPerson
-from dphmm.dependent._records import MOST_TIMES, Clock, Records, first_text, records_of
+from dphmm.dependent._records import MOST_TIMES, Records, records_of
 from dphmm.errors import InvalidInput
 from dphmm.samplers.entropy import default_bits
 from dphmm.statement.query import Unit
@@ -129,19 +128,8 @@ class Flows(Histogram):
     forms = "group:K: the first K trips of each person count, and all rows of a person are hidden."
     functions: ClassVar = {"flows": flows}
     options: ClassVar[tuple[Option, ...]] = (
-        *(
-            _OPTIONS[name]
-            for name in (
-                "neighbours",
-                "model_people",
-                "states",
-                "user_column",
-                "spelling",
-                "time_column",
-                "state_column",
-            )
-        ),
-        *(_OPTIONS[name] for name in ("times", "step", "first")),
+        *(_OPTIONS[name] for name in ("neighbours", "model_people", "states", "user_column", "spelling")),
+        *(_OPTIONS[name] for name in ("time_column", "state_column", "times", "step", "first")),
         Option("moves", "Two rows in one state are no trip.", kind=bool, default=False),
         Option("consistent", "No counts below 0, the same noisy total (post-processing).", kind=bool, default=False),
     )
@@ -170,21 +158,11 @@ class Flows(Histogram):
 
     def drawn(self, counts: ExactCounts, bits: Bits | None) -> Found:
         """The counts with noise."""
-        clock = self.clock
         answered = _with_noise(counts.values, len(self.cells), self.budget, self.given["consistent"], bits)
         for column in ("origin", "destination"):
             answered.table[column] = [self.cells[state] for state in answered.table[column]]
-        domain = {
-            "states": self.space.n_states,
-            "times": None if self.given["times"] is None else clock.times,
-            "step_seconds": clock.seconds,
-            "from": first_text(self.given["first"]),
-            "moves": bool(self.given["moves"]),
-            "consistent": bool(self.given["consistent"]),
-            "in_no_state": self.cells[-1],
-        }
         unit = Unit(of="person", most=self.most, counts="trips", there_or_not=self.there_or_not)
-        return Found(answered, counts.rejected, domain, unit)
+        return Found(answered, counts.rejected, self.domain(moves=bool(self.given["moves"])), unit)
 
     def unit(self) -> str:
         """A trip that counts: a person has at most K."""
@@ -193,17 +171,6 @@ class Flows(Histogram):
     def per_person(self) -> PerPerson:
         """At most K trips of a person."""
         return self.counted_per_person(self.most)
-
-    @cached_property
-    def budget(self) -> Budget:
-        """That of K trips of one person."""
-        return Budget.of(self.between(), self.epsilon, None, False, self.given["neighbours"])
-
-    @cached_property
-    def clock(self) -> Clock:
-        """What the public steps are."""
-        model = self.model
-        return Clock.of(self.given, None if model is None else model.step, False, self.called)
 
     @property
     def spans(self) -> list[tuple[int, int]]:

@@ -131,6 +131,7 @@ class KMeans(Question):
     help = "Centroids of points, with noisy counts: k-means by noisy sums and counts. A record is one point."
     forms = "friends:EDGES, group, group:K or independent."
     functions: ClassVar = {"kmeans": kmeans}
+    in_steps = ("sums",)
     options = (
         MAX_ROWS,
         Option("columns", "The columns of coordinates.", "X,Y"),

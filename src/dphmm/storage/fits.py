@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from dphmm._checks import exact_number, finite_number, whole
+from dphmm.accounting.forecast import Forecast, event_before, forecast_of_fit
 from dphmm.accounting.person import key_by, person_key
 from dphmm.errors import InvalidInput
 from dphmm.states.maps import parse_duration, parse_speed
@@ -143,6 +144,34 @@ def fit(
         gap=gap,
     )
     return model
+
+
+def forecast_fit(
+    table: Any, space: StateSpace, *, about: int | None = None, ledger: Any = None, event_id: Any = None, **options: Any
+) -> Forecast:
+    """What `fit` with epsilon would be worth, which no row of the table is read for: only names and types of columns.
+
+    Nothing is drawn, spent, stored or written. ``about``: how many people the table is about, on your word. ``ledger``,
+    ``event_id``: where `fit_once` would keep the model; it is only read. ``options``: those of `fit`, epsilon among
+    them.
+
+    Examples
+    --------
+    >>> import dphmm, pandas as pd
+    >>> rows = pd.DataFrame({"user": ["ann"] * 4, "step": range(4), "state": ["a", "b", "a", "a"]})
+    >>> found = dphmm.forecast_fit(rows, dphmm.StateSpace.labels(["a", "b"]), epsilon=1, max_length=10, about=50)
+    >>> [(noise.part.name, str(noise.part.scale), round(noise.share, 2)) for noise in found.noise]
+    [('transitions and starts', '10', 0.2)]
+    """
+    # It loads much more than it takes to split people.
+    from dphmm.storage.publications import digest_of_settings
+
+    people = None if about is None else whole(about, "about", 1)
+    if options.get("epsilon") is None:
+        raise InvalidInput("epsilon", None, "that of a private fit: without noise there is nothing to forecast")
+    blank = PrivateTable(table).blank().source
+    event = event_before(lambda admit: fit(blank, space, **{**options, "admit": admit}))
+    return forecast_of_fit(event, people, ledger, event_id, lambda: digest_of_settings("fit", {}, event))
 
 
 def _refuse(given: Mapping[str, bool], came: str, expected: str) -> None:

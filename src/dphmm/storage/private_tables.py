@@ -57,6 +57,7 @@ from dphmm.storage.tables import (
     SUFFIXES,
     column_list,
     column_names,
+    open_parquet,
     read_table,
     read_whole,
     table_format,
@@ -122,6 +123,21 @@ class PrivateTable:
     def columns(self) -> list[str]:
         """Names of the columns. Raises InvalidInput for what is no table with a header."""
         return column_list(self.source) if self.path is None else private_names(self.source)
+
+    def blank(self, n: int = 0) -> PrivateTable:
+        """A table of the same columns and types with ``n`` rows in which nothing stands: no row is read for it."""
+        import pyarrow as pa
+
+        if self.path is None and table_kind(self.source) == "pandas":
+            return replace(self, source=self.source.iloc[:0].reindex(range(n)))
+        names = _columns(self.path or self)
+        types = dict.fromkeys(names, pa.string())
+        if self.path is None:
+            types = {field.name: field.type for field in to_arrow(self.source[:0], names).schema}
+        elif self.path.name.lower().endswith(".parquet"):
+            with open_parquet(self.path) as opened:
+                types = {field.name: field.type for field in opened.schema_arrow}
+        return replace(self, source=pa.table({name: pa.nulls(n, kind) for name, kind in types.items()}))
 
     def read(self, columns: Sequence[str]) -> PrivateRows:
         """The rows of these columns, in a frame numbered from 1. Raises InvalidInput for a column that is missing."""
