@@ -237,11 +237,12 @@ class TestAPipeline:
         return tmp_path
 
     def test_a_check_of_it_draws_no_fit(self, run, folder):
-        for _ in ("before the fit", "with its model"):
+        for fitted in (False, True):
             before = files(folder)
             told = run("check", "--setup", folder / "life.toml", code=2).stdout
             assert 'no states: "0.0", "1.0", "3.0"' in told and "stops            less than 5 %" in told
-            assert files(folder) == before
+            # A plan is of the model that was drawn.
+            assert ("that are asked have rows" in told) == fitted and files(folder) == before
             run("run", folder / "life.toml", "-q", code=2)
 
     def test_the_fit_comes_first_and_the_release_stops(self, run, folder):
