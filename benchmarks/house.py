@@ -32,7 +32,7 @@ ROOT = Path(__file__).parents[1]
 #: The largest figure that a gauge may show; of those in `LEAST` the smallest.
 LIMITS: dict[str, float] = {
     "code lines": 59_990,
-    "code lines of tests": 74_490,
+    "code lines of tests": 74_535,
     "words of docs": 128_500,
     "circles of imports": 0,
     "circles with types": 0,

@@ -14,7 +14,7 @@ import pytest
 
 from commands import walk_rows, write_rows
 from dphmm.cli.init import ENDINGS, LAYOUTS
-from dphmm.cli.pipeline import COLUMN, QUESTIONS, STAGES
+from dphmm.cli.pipeline import COLUMN, QUESTIONS, STAGES, Pipeline
 from dphmm.storage.tables import read_table
 
 pytestmark = pytest.mark.replayed_words
@@ -76,7 +76,7 @@ def test_init_reads_names_that_another_delimiter_separates(sign, named, run, fol
 @pytest.mark.parametrize(
     ("header", "person", "asked"),
     [
-        ("id,vehicle_id,trip_id,timestamp,latitude,longitude,bearing,route_name", "vehicle_id", ()),
+        ("id,vehicle_id,trip_id,when,latitude,longitude,bearing,route_name", "vehicle_id", ()),
         ("id,userId,t,lat,lon", "userId", ()),
         ("id,customer name,t,lat,lon,member_casual,car_type", "customer name", ()),
         ("id,t,lat,lon", COLUMN, ('"id" may number the rows', "no column says it")),
@@ -95,19 +95,60 @@ def test_the_person_is_a_column_that_alone_can_be_it_and_never_a_number_of_the_r
     assert all(words in line for words in asked) and ("?" in line) == bool(asked)
 
 
-def test_rows_of_a_bus_are_the_rows_of_one_bus(run, folder, begun):
-    """The number of the row was taken for the person: eight people, each with a row."""
-    rows = [
-        [k, "V1", "10", f"2026-01-26 1{5 + k // 6}:{10 * (k % 6):02d}:24", 53.44 + k / 1000, -2.92, "", "14"]
-        for k in range(8)
+BUS = "id,vehicle_id,trip_id,timestamp,latitude,longitude,bearing\n" + "".join(
+    f'{k},"V1","10","2026-01-26 15:{k}0:24",53.44{k},-2.92,\n' for k in range(5)
+)
+BIKE = (
+    "ride_id,started_at,ended_at,start_station_name,end_station_name,start_lat,start_lng,end_lat,end_lng\n"
+    "A1,2024-09-06 16:30:38.511,2024-09-06 16:39:13.554,North,South,40.7423,-73.9541,40.7218,-73.9504\n"
+    "A2,2024-09-07 18:03:30.597,2024-09-07 18:10:42.430,South,East,40.7218,-73.9504,40.7101,-73.9397\n"
+)
+ANIMAL = (
+    "event-id,visible,timestamp,location-long,location-lat,individual-local-identifier\n"
+    "1,true,2009-02-11 12:16:45.000,-73.9,42.7,F1\n2,true,2009-02-11 12:31:38.000,-73.9,42.8,F1\n"
+)
+SHIP = "# Timestamp,Type of mobile,MMSI,Latitude,Longitude\n26/01/2026 15:57:02,Class A,219000001,55.5,10.5\n"
+EVENTS = (
+    '<log><trace><string key="concept:name" value="c1"/><event><string key="concept:name" value="register"/>'
+    '<date key="time:timestamp" value="2011-01-01T10:00:00.000+01:00"/></event></trace></log>'
+)
+PHONE = '{"locations": [{"latitudeE7": 473766094, "longitudeE7": 85484732, "timestamp": "2012-12-18T21:30:35.352Z"}]}'
+TRACK = '2015-08-24T05:55:07Z\t*\t{"tst":1440395361,"_type":"location","lon":10.0278,"lat":52.3788}\n'
+LINE = '{"device": "d7", "at": {"lat": 50.25, "lon": 10.5}, "time": "2024-05-06T08:00:00Z"}\n'
+#: By file: its text, what the questions are answered with, and the people that are then in the table, row by row.
+FILES = {
+    "avl.csv": (BUS, {"# timezone": "timezone"}, ["V1"] * 5),
+    "trips.csv": (
+        BIKE, {f'user-column = "{COLUMN}"': "each-trip = true", "# timezone": "timezone"}, ["1", "1", "2", "2"]
+    ),
+    "fishers.csv": (ANIMAL, {}, ["F1"] * 2),
+    "ships.csv": (SHIP, {}, ["219000001"]),
+    "two.xes": (EVENTS, {}, ["c1"]),
+    "Records.json": (PHONE, {'"NAME"': '"ann"'}, ["ann"]),
+    "2015-08.rec": (TRACK, {'"NAME"': '"ann"'}, ["ann"]),
+    "d.jsonl": (LINE, {}, ["d7"]),
+    "wide.csv": ("person," + ",".join(f"t{k}" for k in range(5)) + "\nann,a,b,a,b,a\n", {}, ["ann"] * 5),
+    "track.csv": ("user_id;longitude;latitude;tracked_at\n0;7.03;47.05;2019-01-25T20:00:16Z\n", {}, ["0"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_import_of_a_pipeline_reads_the_people_of_each_layout(name, begun, run, tmp_path):
+    """Of eight rows of one bus the number of the row was the person, of trips and event logs nothing read them."""
+    text, answers, people = FILES[name]
+    pipeline, _ = begun(name, text)
+    for question, answer in answers.items():
+        assert question in pipeline
+        pipeline = pipeline.replace(question, answer)
+    data = tomllib.loads(pipeline)["data"]
+    file, kind = tmp_path / data.pop("file"), data.pop("kind", "csv")
+    options = [
+        word
+        for option, value in data.items()
+        for word in ([f"--{option}"] if value is True else [f"--{option}", value])
     ]
-    header = ["id", "vehicle_id", "trip_id", "timestamp", "latitude", "longitude", "bearing", "route_name"]
-    write_rows(folder / "avl.csv", header, rows)
-    text, pipeline = begun("avl.csv", (folder / "avl.csv").read_bytes())
-    assert '# timezone = "Europe/Berlin"' in text
-    options = [word for name, value in list(pipeline["data"].items())[1:] for word in (f"--{name}", value)]
-    run("import", "csv", folder / "avl.csv", *options, "--timezone", "Europe/London", "-o", folder / "p.parquet", "-q")
-    assert read_table(folder / "p.parquet").column("user").to_pylist() == ["V1"] * 8
+    run("import", kind, file, *options, "-o", tmp_path / "people.parquet", "-q")
+    assert read_table(tmp_path / "people.parquet").column("user").to_pylist() == people
 
 
 def test_run_does_not_begin_before_every_question_is_answered(run, folder):
@@ -136,18 +177,27 @@ def test_each_question_stops_a_run_and_its_words_elsewhere_do_not(table, run, fo
     assert f"[{table}] {member}: got {asked}, a question" in run("run", folder / "begun.toml", "-q", code=2).stderr
 
 
-@pytest.mark.parametrize("known", LAYOUTS, ids=lambda known: "-".join((known.called, known.columns[0])))
-def test_a_standard_layout_is_known_by_its_header(known, begun):
-    """Whatever the case of its names, their order and what else there is."""
-    for change in (str.upper, str.lower):
-        header = ["event-id", "event_id", *reversed([change(name) for name in known.columns]), "notes"]
+def answered(text):
+    """A pipeline whose questions are answered somehow."""
+    for member, word in {**QUESTIONS, "user-column": COLUMN, "time-column": COLUMN}.items():
+        text = text.replace(f'{member} = "{word}"', f'{member} = "1"')
+    return text
+
+
+@pytest.mark.parametrize("known", LAYOUTS, ids=lambda known: "-".join((known.kind, known.columns[0])))
+def test_a_standard_layout_is_known_by_its_header(known, begun, tmp_path):
+    """Whatever the case of its names, their order and what else there is; its importer takes what the pipeline says."""
+    for change in (str, str.upper, str.lower):
+        header = ["event_id", *reversed([change(name) for name in known.columns]), "notes"]
         text, pipeline = begun("d.csv", ",".join(header) + "\n")
-        names = ["user", "time", "lat", "lon"] if known.on_map else ["user", "time", "state"]
-        columns = {f"{role}-column": change(name) for role, name in zip(names, known.columns, strict=False)}
+        roles = zip(["user", "time", "state"], known.columns, strict=False)
+        columns = {f"{role}-column": change(name) for role, name in roles}
         asked = {} if not known.person else {"user-column": COLUMN}
-        expected = {"file": "d.csv", "kind": known.kind, **(columns if known.kind == "csv" else asked)}
-        assert pipeline["data"] == expected
+        assert pipeline["data"] == {"file": "d.csv", "kind": known.kind, **(columns if known.kind == "csv" else asked)}
         assert f"# {known.called}\n" in text and ("model" in pipeline) == known.on_map
+        assert ("# timezone" in text) == known.zone
+        (tmp_path / "begun.toml").write_text(answered(text.replace("# timezone", "timezone")))
+        Pipeline.read(tmp_path / "begun.toml").check()
 
 
 @pytest.mark.parametrize(
@@ -155,6 +205,7 @@ def test_a_standard_layout_is_known_by_its_header(known, begun):
     [
         ("MMSI,BaseDateTime,LAT,LON,SOG,COG,Heading,VesselName,IMO", "ais", None),
         ("# Timestamp,Type of mobile,MMSI,Latitude,Longitude,Name", "ais", None),
+        ("id,vehicle_id,trip_id,timestamp,latitude,longitude,bearing,route_name", "avl", None),
         ("vehicle.trip.trip_id,vehicle.vehicle.id,vehicle.timestamp,vehicle.position.latitude,"
          "vehicle.position.longitude", "avl", None),
         ("event-id,visible,timestamp,location-long,location-lat,tag-local-identifier,individual-local-identifier",
@@ -171,6 +222,13 @@ def test_published_headers_are_known(header, kind, person, begun):
     assert (pipeline["data"]["kind"], pipeline["data"].get("user-column")) == (kind, person)
 
 
+def test_a_layout_of_another_delimiter_is_read_by_an_importer_that_takes_one(begun):
+    _, pipeline = begun("d.csv", "MMSI;BaseDateTime;LAT;LON\n")
+    assert pipeline["data"]["user-column"] == "MMSI" and "kind" not in pipeline["data"]
+    _, pipeline = begun("d.csv", "ride_id;started_at;ended_at;start_lat;start_lng;end_lat;end_lng\n")
+    assert pipeline["data"]["kind"] == "trips" and pipeline["data"]["delimiter"] == "semicolon"
+
+
 def test_trips_have_two_places_and_say_whose_they_are_first(run, folder, begun):
     """Trips were read as names of states, and rows of them as people."""
     text, pipeline = begun("trips.csv", "ride_id,started_at,ended_at,start_lat,start_lng,end_lat,end_lng\n")
@@ -179,9 +237,14 @@ def test_trips_have_two_places_and_say_whose_they_are_first(run, folder, begun):
 
 
 @pytest.mark.parametrize(("ending", "known"), [(end, known) for ends, known in ENDINGS.items() for end in ends])
-def test_a_file_that_is_no_table_is_known_by_its_ending(ending, known, begun):
-    _, pipeline = begun(f"Some{ending.title()}", b"\xff\x00")
+def test_a_file_that_is_no_table_is_known_by_its_ending(ending, known, begun, tmp_path):
+    text, pipeline = begun(f"Some{ending.title()}", b"\xff\x00")
     assert pipeline["data"]["kind"] == known.kind and ("model" in pipeline) == known.on_map
+    # A file of another month is not another person: nobody's name is that of a file by itself.
+    asked = {} if known.kind == "xes" else {"user-column": COLUMN} if known.called == "points" else {"user": "NAME"}
+    assert {name: word for name, word in pipeline["data"].items() if name.startswith("user")} == asked
+    (tmp_path / "begun.toml").write_text(answered(text))
+    Pipeline.read(tmp_path / "begun.toml").check()
 
 
 def test_an_event_log_in_xml_is_a_pipeline_of_names(begun):
@@ -244,9 +307,9 @@ def test_a_pipeline_of_init_runs_once_its_gaps_are_filled(run, folder):
     assert "[model] bbox" in run("run", folder / "c.toml", "-q", code=2).stderr
     text = (folder / "c.toml").read_text().replace("WEST,SOUTH,EAST,NORTH", "10.0,50.0,10.056,50.036")
     text = text.replace('step = "10min"', 'step = "5min"').replace('"500m"', '"1km"').replace('"60km/h"', '"20km/h"')
-    (folder / "c.toml").write_text(text.replace("path-epsilon = 12", "path-epsilon = 4\nepsilon = 2\npeople = 4"))
-    # Its rows are of an hour in which the plan asks nobody.
-    found = stages(run("run", folder / "c.toml", "--json", code=3))
+    asked = 'path-epsilon = 4\nepsilon = 2\npeople = 4\nhours = "8-9"'
+    (folder / "c.toml").write_text(text.replace("path-epsilon = 12", asked))
+    found = stages(run("run", folder / "c.toml", "--json"))
     assert found == dict.fromkeys(("data", "model", "policy", "plan", "release", "report"), "done")
 
 

@@ -21,41 +21,43 @@ from dphmm.cli.options import CONTEXT, force, messages, new_output
 from dphmm.cli.pipeline import COLUMN, QUESTIONS
 from dphmm.errors import InvalidInput
 from dphmm.storage.csv_files import csv_names
+from dphmm.storage.importers import RECIPES
 from dphmm.storage.inputs import checked_input, open_bytes, replacing
 from dphmm.storage.layouts import Layout, delimiter_within, looks_like_times
 from dphmm.storage.tables import SUFFIXES, column_names
 
 
 class Known(NamedTuple):
-    """A standard layout: what it is called, the importer, the columns that tell it (in lower case), and how it is read.
+    """A standard layout: what it is called, the importer, the columns that tell it in any case, and how it is read.
 
-    ``columns``: of csv those of user, time, lat and lon (or state), in this order. ``person``: the line that asks for
-    the person, where the layout does not say it. ``on_map``: whether its states are places.
+    ``columns``: of csv those of user, time and state, in this order. ``person``: the line that asks for the person,
+    where the layout does not say it. ``zone``: whether times may lack their zone. ``on_map``: whether its states are
+    places.
     """
 
     called: str
     kind: str
     columns: tuple[str, ...] = ()
     person: str = ""
+    zone: bool = False
     on_map: bool = True
 
 
 _TRIP_OF = f'user-column = "{COLUMN}"  # who made a trip? each-trip = true in its place: nothing links the trips of one'
-_FILE_OF = 'user-from = "file-name"  # a file is one person\'s; user = "NAME" in its place names them'
-_POINT_OF = f'user-column = "{COLUMN}"  # which property is the person? or {_FILE_OF}'
-_GTFS = ("vehicle.vehicle.id", "vehicle.timestamp", "vehicle.position.latitude", "vehicle.position.longitude")
-#: Of several that fit the first counts.
+_FILE_OF = f'user = "{QUESTIONS["user"]}"  # whose file is it? user-from = "file-name" in its place: a name is a person'
+_POINT_OF = f'user-column = "{COLUMN}"  # which property is the person? user = "NAME" in its place if all are of one'
+_ZONE = '# timezone = "Europe/Berlin"  # of times that have no zone; assume-utc = true if they are UTC'
+#: Tables, those that an importer knows by the same names first. Of several that fit the first counts.
 LAYOUTS = (
-    Known("Movebank", "movebank", ("individual-local-identifier", "timestamp", "location-lat", "location-long")),
-    Known("Movebank", "movebank", ("individual_local_identifier", "timestamp", "location_lat", "location_long")),
-    Known("AIS of MarineCadastre", "ais", ("mmsi", "basedatetime", "lat", "lon")),
-    Known("AIS since 2025", "ais", ("mmsi", "base_date_time", "latitude", "longitude")),
-    Known("AIS of Denmark", "ais", ("mmsi", "# timestamp", "latitude", "longitude")),
-    Known("GTFS-realtime", "avl", _GTFS),
-    Known("bike trips", "trips", ("started_at", "ended_at", "start_lat", "start_lng", "end_lat"), _TRIP_OF),
-    Known("bike trips", "trips", ("starttime", "stoptime", "start station latitude"), _TRIP_OF),
-    Known("taxi trips", "trips", ("pulocationid", "dolocationid"), _TRIP_OF, on_map=False),
-    Known("an event log", "csv", ("case:concept:name", "time:timestamp", "concept:name"), on_map=False),
+    *(
+        Known(recipe.help, kind, dialect[:4], zone="timezone" in recipe.options)
+        for kind, recipe in RECIPES.items()
+        for dialect in recipe.dialects
+    ),
+    Known("bike trips", "trips", ("started_at", "ended_at", "start_lat", "start_lng", "end_lat"), _TRIP_OF, True),
+    Known("bike trips", "trips", ("starttime", "stoptime", "start station latitude"), _TRIP_OF, True),
+    Known("taxi trips", "trips", ("PULocationID", "DOLocationID"), _TRIP_OF, True, on_map=False),
+    Known("an event log", "csv", ("case:concept:name", "time:timestamp", "concept:name"), zone=True, on_map=False),
 )
 #: Files that are no tables, by how their names end.
 ENDINGS = {
@@ -108,9 +110,12 @@ def init(data: str, output: str, force: bool, quiet: bool, as_json: bool) -> Non
     if known is None:
         columns, how = _header(source)
         lines += [*how, f"# its columns: {', '.join(map(_toml, columns))}"]
+        kinds = (
+            {layout.kind for layout in LAYOUTS} if not how else {"csv", "trips"} if ending.endswith(SUFFIXES) else {}
+        )
         lower = {column.lower() for column in columns}
-        if not ending.endswith(_LINES):
-            known = next((layout for layout in LAYOUTS if lower.issuperset(layout.columns)), None)
+        fits = (layout for layout in LAYOUTS if layout.kind in kinds)
+        known = next((layout for layout in fits if lower.issuperset(map(str.lower, layout.columns))), None)
     text = "\n".join([*_HEAD, *lines, *(_other(columns) if known is None else _standard(known, columns)), *_REST])
     with replacing(output) as temporary:
         temporary.write_text(text + "\n", encoding="utf-8")
@@ -151,11 +156,11 @@ def _members(value: Mapping[str, Any], within: str = "") -> Iterator[str]:
 
 def _standard(known: Known, columns: Sequence[str]) -> list[str]:
     """Everything of a standard layout that follows the file."""
-    lower = {name.lower(): name for name in columns}
-    lines = [f'kind = "{known.kind}"  # {known.called}', *([known.person] if known.person else [])]
+    lower = {column.lower(): column for column in columns}
+    lines = [f'kind = "{known.kind}"  # {known.called}', *[known.person] * bool(known.person), *[_ZONE] * known.zone]
     if known.kind == "csv":
-        roles = ("user", "time", "lat", "lon") if known.on_map else ("user", "time", "state")
-        lines += [f"{role}-column = {_toml(lower[name])}" for role, name in zip(roles, known.columns, strict=True)]
+        roles = zip(("user", "time", "state"), known.columns, strict=True)
+        lines += [f"{role}-column = {_toml(lower[name])}" for role, name in roles]
     return [*lines, *(_MAP if known.on_map else _LABELS), *_PLAN, *_OF_A_DAY]
 
 
@@ -176,7 +181,7 @@ def _other(columns: Sequence[str]) -> list[str]:
     times = [name for name in columns if looks_like_times(name) or _words(name)[-1:] == ["at"]]
     time = first("t", "time", "timestamp", "datetime", "t_local", "date") or (times[0] if len(times) == 1 else None)
     order = first("step", "order", "seq", "index")
-    if not on_map and not times and (steps := _wide(columns)):
+    if not on_map and (steps := _wide(columns)) and set(steps).issuperset(times):
         who = [name for name in columns if _moves(name)]
         labels = [line.replace("100", str(len(steps))) for line in _LABELS if not line.startswith("step")]
         return [
@@ -195,7 +200,7 @@ def _other(columns: Sequence[str]) -> list[str]:
         lines += [f"order-column = {_toml(str(order))}  # rows without times"]
     else:
         lines += _column("time-column", time, "t", times)
-        lines += ['# timezone = "Europe/Berlin"  # of times that have no zone; assume-utc = true if they are UTC']
+        lines += [_ZONE]
     if on_map:
         lines += [*_column("lat-column", lat, "lat"), *_column("lon-column", lon, "lon"), *_MAP]
     else:

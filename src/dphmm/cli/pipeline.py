@@ -100,7 +100,7 @@ _REMADE = ("smooth", "report")
 #: What options that name files have in their help, beside FILE.
 _FILES = ("M", "P", "T", "TRAJ")
 #: What dphmm init leaves open, by member; of a member that names a column `COLUMN`.
-QUESTIONS = {"bbox": "WEST,SOUTH,EAST,NORTH", "step": "STEP", "steps": "STEPS"}
+QUESTIONS = {"user": "NAME", "bbox": "WEST,SOUTH,EAST,NORTH", "step": "STEP", "steps": "STEPS"}
 COLUMN = "COLUMN"
 #: Options that a pipeline fills in or decides.
 _OWN = ("output", "ledger", "id", "force", "resume", "json", "quiet", "dry-run", "about", "out")
