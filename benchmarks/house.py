@@ -33,7 +33,7 @@ ROOT = Path(__file__).parents[1]
 LIMITS: dict[str, float] = {
     "code lines": 59_990,
     "code lines of tests": 74_535,
-    "words of docs": 128_500,
+    "words of docs": 128_530,
     "circles of imports": 0,
     "circles with types": 0,
     "imports by computed names": 0,
