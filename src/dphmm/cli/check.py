@@ -63,7 +63,8 @@ def check(setup: str | None, quiet: bool, as_json: bool, **given: Any) -> int:
         raise InvalidInput("--setup", f"{setup}, and other options", "it alone: the pipeline has the options")
     pipeline = Pipeline.read(checked_input(setup, "--setup"))
     pipeline.check()
-    with TemporaryDirectory() as folder:
+    # Rows are private: whatever a crash leaves of them lies beside the owner's own.
+    with TemporaryDirectory(prefix=".check-", dir=pipeline.beside) as folder:
         return _of_pipeline(pipeline, replace(pipeline, folder=Path(folder)), as_json)
 
 
