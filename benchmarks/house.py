@@ -31,7 +31,7 @@ from benchmarks.source import File, Package
 ROOT = Path(__file__).parents[1]
 #: The largest figure that a gauge may show; of those in `LEAST` the smallest.
 LIMITS: dict[str, float] = {
-    "code lines": 59_990,
+    "code lines": 59_980,
     "code lines of tests": 74_535,
     "words of docs": 128_530,
     "circles of imports": 0,

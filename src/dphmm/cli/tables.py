@@ -60,78 +60,59 @@ def import_() -> None:
     """
 
 
-def _common(command: F) -> F:
-    source = click.argument("source", metavar="SRC")
-    return source(output("trajectories.parquet")(force(messages(command))))
+def _options(*options: Callable[[Any], Any]) -> Callable[[F], F]:
+    """Options in the order in which help shows them."""
 
-
-def _column_options(*names: str) -> Callable[[F], F]:
     def add(command: F) -> F:
-        for name in reversed(names):
-            command = click.option(f"--{name}-column", metavar="COL", help=_COLUMNS[name])(command)
+        for option in reversed(options):
+            command = option(command)
         return command
 
     return add
 
 
-def _zones(command: F) -> F:
-    """What times without a zone are."""
-    utc = click.option("--assume-utc", is_flag=True, default=None, help="Times without a zone are UTC.")
-    return utc(
-        click.option("--timezone", metavar="ZONE", help="Times without a zone are local: Europe/Berlin.")(command)
-    )
+def _column_options(*names: str) -> Callable[[F], F]:
+    return _options(*(click.option(f"--{name}-column", metavar="COL", help=_COLUMNS[name]) for name in names))
 
 
-def _whose(command: F) -> F:
-    """Whose rows they are."""
-    for option in (
-        spelling,
-        click.option("--user-pattern", metavar="REGEX", help="Its first group is the user; other files are left out."),
-        click.option(
-            "--user-from", metavar="file-name|folder-name", help="The user of all rows of a file is in its name."
-        ),
-        click.option("--user", "user_name", metavar="NAME", help="All rows are of one person."),
-    ):
-        command = option(command)
-    return command
-
-
-def _times(command: F) -> F:
-    """How times are written."""
-    form = click.option(
+_common = _options(click.argument("source", metavar="SRC"), output("trajectories.parquet"), force, messages)
+#: Whose rows they are.
+_whose = _options(
+    click.option("--user", "user_name", metavar="NAME", help="All rows are of one person."),
+    click.option("--user-from", metavar="file-name|folder-name", help="The user of all rows of a file is in its name."),
+    click.option("--user-pattern", metavar="REGEX", help="Its first group is the user; other files are left out."),
+    spelling,
+)
+_zones = _options(
+    click.option("--timezone", metavar="ZONE", help="Times without a zone are local: Europe/Berlin."),
+    click.option("--assume-utc", is_flag=True, default=None, help="Times without a zone are UTC."),
+)
+#: How times are written.
+_times = _options(
+    click.option(
         "--time-format",
         metavar="FORMAT",
         help="iso, unix-s, unix-ms, unix-us, or as %d/%m/%Y %H:%M  [default: iso, and Unix times of a plain unit]",
-    )
-    return form(_zones(command))
-
-
-def _user_and_times(command: F) -> F:
-    """Whose rows they are, and how times are written."""
-    return _whose(_times(command))
-
-
-def _no_times(command: F) -> F:
-    text = "There are no times: rows are in the order of the file."
-    return click.option("--no-times", is_flag=True, default=None, help=text)(command)
-
-
-def _text_options(command: F) -> F:
-    """How a text is cut into rows, whose they are, and how times are written."""
-    command = _user_and_times(command)
-    for option in (
-        click.option("--encoding", metavar="NAME", help="Of a text that is not UTF-8: latin-1, cp1252, utf-16."),
-        click.option("--skip-lines", type=int, metavar="N", help="Lines at the start that are no rows."),
-        click.option("--comment", metavar="SIGN", help="Lines that begin with it are no rows: #"),
-        click.option(
-            "--delimiter",
-            metavar="CHAR",
-            help="What separates cells: comma, semicolon, tab, space (several are one), tabs, or a character.",
-        ),
-        click.option("--names", metavar="A,B,...", help="The columns, of a text whose first row is none of names."),
-    ):
-        command = option(command)
-    return command
+    ),
+    _zones,
+)
+_no_times = click.option(
+    "--no-times", is_flag=True, default=None, help="There are no times: rows are in the order of the file."
+)
+#: How a text is cut into rows, whose they are, and how times are written.
+_text_options = _options(
+    click.option("--names", metavar="A,B,...", help="The columns, of a text whose first row is none of names."),
+    click.option(
+        "--delimiter",
+        metavar="CHAR",
+        help="What separates cells: comma, semicolon, tab, space (several are one), tabs, or a character.",
+    ),
+    click.option("--comment", metavar="SIGN", help="Lines that begin with it are no rows: #"),
+    click.option("--skip-lines", type=int, metavar="N", help="Lines at the start that are no rows."),
+    click.option("--encoding", metavar="NAME", help="Of a text that is not UTF-8: latin-1, cp1252, utf-16."),
+    _whose,
+    _times,
+)
 
 
 @import_.command("intervals", context_settings=CONTEXT)
@@ -156,9 +137,7 @@ def _command(name: str, text: str, *options: Callable[[Any], Any]) -> None:
         return _run(name, given)
 
     run.__doc__ = text
-    for option in (*reversed(options), _common):
-        run = option(run)
-    import_.command(name, context_settings=CONTEXT)(run)
+    import_.command(name, context_settings=CONTEXT)(_options(_common, *options)(run))
 
 
 _command(
@@ -172,7 +151,8 @@ _command(
     "geo",
     "Points of .geojson, .gpkg, .shp, .fgb or .gpx, or a folder or archive of .gpx; needs pip install 'dphmm[geo]'.",
     _column_options("user", "time", "order", "trip", "state"),
-    _user_and_times,
+    _whose,
+    _times,
     click.option("--crs", metavar="CRS", help="Coordinates of a file that does not say them: EPSG:25833."),
     _no_times,
 )

@@ -72,6 +72,15 @@ def written_json(data: bytes) -> Any:
         raise ValueError("nested too deeply") from None
 
 
+def written_object(line: bytes) -> dict[str, Any] | None:
+    """The object of a line with its numbers as they are written; None where it is none."""
+    try:
+        value = written_json(line)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
 def json_document(name: str, stream: IO[bytes], needed: str) -> Any:
     """The same of a file. Raises InvalidInput for one that is none, or of more than `MOST_MEMBER` bytes."""
     data = stream.read(MOST_MEMBER + 1)

@@ -58,7 +58,7 @@ def test_cells_that_cannot_be_read_are_those_of_their_row(tmp_path):
 
 
 def test_columns_are_names_of_the_first_object_and_of_options(tmp_path):
-    lines = ("{}", '{"user": "a", "state": "x"}', '{"user": "b", "state": "y", "step": 3, "k": 1}')
+    lines = ('{"z": {}}', '{"user": "a", "state": "x"}', '{"user": "b", "state": "y", "step": 3, "k": 1}')
     assert read(tmp_path, *lines)[0] == [("a", "x"), ("b", "y")]
     assert read(tmp_path, *lines, order_column="k") == ([("b", "y", 1)], [(1, "missing_user"), (2, "invalid_order")])
     with pytest.raises(InvalidInput, match="order_column: got nope; expected one of user, state"):

@@ -7,11 +7,12 @@ joined to that of the object by a dot: ``place.lat``. A number is the text that 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import IO, Any
 
 from dphmm.errors import InvalidInput
 from dphmm.storage.importers.documents import Document, DocumentKind, DocumentRows
-from dphmm.storage.json_lines import cell, lines, written_json
+from dphmm.storage.json_lines import cell, lines, written_object
 from dphmm.storage.layouts import Layout
 from dphmm.storage.trajectories import ROLES
 
@@ -23,27 +24,22 @@ _MOST_COLUMNS = 1000
 
 def _objects(layout: Layout, name: str, stream: IO[bytes]) -> Document:
     """The rows of a file; a column that an option names is there if an object has it."""
-    columns = [column for column in layout.columns.values() if column is not None]
-    header, seen = list[str](), set[str]()
-    rows: DocumentRows | None = None
+    objects = map(written_object, lines(name, stream))
+    values = (None if value is None else dict(_cells(value)) for value in objects)
     before = list[dict[str, str | None] | None]()
-    for line in lines(name, stream):
-        try:
-            value = written_json(line)
-        except ValueError:
-            value = None
-        before.append(dict(_cells(value)) if isinstance(value, dict) else None)
-        if rows is None and before[-1]:
-            header = [each for each in before[-1] if each.isprintable() and cell(each) == each][:_MOST_COLUMNS]
-            header += [each for each in dict.fromkeys(columns) if each not in header]
-            rows = DocumentRows(header)
-        if rows is not None:
-            for cells in before:
-                rows.add(None if cells is None else [cells.get(each) for each in header])
-                seen.update(cells or ())
-            before.clear()
-    if rows is None:
+    for cells in values:
+        before.append(cells)
+        if cells:
+            break
+    else:
         raise InvalidInput("source", f"{name}, without an object", "a JSON object a line")
+    header = [each for each in cells if each.isprintable() and cell(each) == each][:_MOST_COLUMNS]
+    named, seen = {column for column in layout.columns.values() if column is not None}, set(header)
+    header += sorted(named - seen)
+    rows = DocumentRows(header)
+    for cells in chain(before, values):
+        rows.add(None if cells is None else [cells.get(each) for each in header])
+        seen |= named & (cells or {}).keys()
     document = rows.document()
     return document._replace(table=document.table.select([each for each in header if each in seen]))
 

@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 from typing import IO
 
 from dphmm.storage.importers.documents import Document, DocumentKind, DocumentRows
-from dphmm.storage.json_lines import cell, lines, written_json
+from dphmm.storage.json_lines import cell, lines, written_object
 from dphmm.storage.layouts import Layout
 
 
@@ -31,11 +31,8 @@ def _locations(layout: Layout, name: str, stream: IO[bytes]) -> Document:
     """The locations of a file; the other objects are counted."""
     rows, others = DocumentRows(("t", "lat", "lon")), 0
     for line in lines(name, stream):
-        try:
-            report = written_json(line.split(b"\t", 2)[2])
-        except (IndexError, ValueError):
-            report = None
-        if not isinstance(report, dict):
+        report = written_object(line.split(b"\t", 2)[-1])
+        if report is None:
             rows.add(None)
         elif report.get("_type") != "location":
             others += 1
