@@ -60,6 +60,8 @@ STEPS = 2**16
 _HUGE = Fraction(10) ** 250
 _MOST_VALUE = 2**48
 RECORD = "one person's state at one time"
+#: The end of a help text.
+LAST = "Rows that name no state count in a last cell, other, which is (other) where a state is called so."
 #: Its noise is calculated for the values of one sum.
 _FOR_ONE_SUM = "optimum"
 _COLUMNS = ("user_column", "time_column", "state_column")
@@ -231,7 +233,7 @@ class Histogram(CountedQuestion):
     """`histogram` of a table of trajectories as it is: names of states, or places; times, steps, or rows alone."""
 
     name = "histogram"
-    help = "How many records are in each state, in each window of time. A record is one person's state at one step."
+    help = f"How many records are in each state, in each window of time. A record is a person's state at a step. {LAST}"
     forms = "markov:MODEL, friends:EDGES, group, group:K or independent."
     functions: ClassVar = {"histogram": histogram, "count": count, "total": total, "mean": mean}
     options: ClassVar[tuple[Option, ...]] = (
@@ -239,9 +241,7 @@ class Histogram(CountedQuestion):
         RELATION,
         Option("model_people", "With markov: who MODEL was fitted on: others, same or unknown.", "WORD"),
         Option("mechanism", "With markov: group; others where they are proved.", "NAME"),
-        Option(
-            "states", "The public states: a,b,c, a table of names, or a model (.npz). Other names: the cell other.", "S"
-        ),
+        Option("states", "The public states: a,b,c, or a table of names, or a model (.npz).", "S"),
         Option("user_column", "The column of users  [default: user]", "COL"),
         SPELLING,
         Option("time_column", "The column of times  [default: t]", "COL"),

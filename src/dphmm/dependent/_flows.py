@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dphmm._checks import whole
-from dphmm.dependent._counts import Histogram, with_total
+from dphmm.dependent._counts import LAST, Histogram, with_total
 from dphmm.dependent._dependence import Budget, add_integer_noise
 from dphmm.dependent._inputs import Option, Rejected, first_of_each
 from dphmm.dependent._question import Answered, ExactCounts, Found, PerPerson
@@ -124,7 +124,7 @@ class Flows(Histogram):
     """`flows` of a table of trajectories as it is: names of states, or places; times, steps, or rows alone."""
 
     name = "flows"
-    help = "How many trips go from each state to each. A trip is two rows of one person that follow each other."
+    help = f"How many trips go from each state to each. A trip is two rows of a person that follow each other. {LAST}"
     forms = "group:K: the first K trips of each person count, and all rows of a person are hidden."
     functions: ClassVar = {"flows": flows}
     options: ClassVar[tuple[Option, ...]] = (
