@@ -79,7 +79,7 @@ class TestAccount:
         assert len(ledger.publications()) == 1
         store(ledger, published("second"))
         assert told.totals == ledger_summary(ledger).totals_of(Fraction(0))
-        assert told.sentence == "a person would have lost at most 6 there, replaced, and 3 of being in the data"
+        assert told.sentence == "a person would have lost at most 6 there, replaced, and at most 3 of being in the data"
         assert not told.stored and not told.refused
 
     def test_an_id_that_is_stored_costs_nothing_and_belongs_to_one_publication(self):
@@ -106,7 +106,10 @@ class TestAccount:
 
     def test_a_publication_without_a_bound(self):
         asked = Publication("first", "query", "asked", "all rows")
-        assert "at most unbounded there" in Coming.of(MemoryLedger(), asked).sentence
+        told = Coming.of(MemoryLedger(), asked)
+        assert "lost without bound there, replaced, and without bound of being" in told.sentence
+        document = Forecast((counts(3),), "replace", account=told).document()["account"]
+        assert document == {"stored": False, "refused": False, "replaced": None, "present": None}
 
 
 class TestFits:

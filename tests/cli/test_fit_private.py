@@ -480,7 +480,7 @@ class TestDryRun:
         assert len({(one.stdout, one.stderr.replace("warning", "")) for one in told}) == 1
         said = told[0].stderr
         assert "discrete Laplace, scale " in said and "% of the people" in said
-        assert "a person would have lost at most 2 there, replaced, and 1 of being in the data" in said
+        assert "a person would have lost at most 2 there, replaced, and at most 1 of being in the data" in said
         assert "dry run: no row was read; nothing was drawn, spent, stored or written" in said
         assert sorted(tables.iterdir()) == before
 

@@ -56,10 +56,11 @@ class Coming(NamedTuple):
         """The account in words."""
         if self.stored:
             return "this id is stored: nothing would be drawn or paid"
-        lost, there = (in_short(total.value) for total in (self.totals.replaced, self.totals.present))
+        bounds = (self.totals.replaced, self.totals.present)
+        lost, there = (f"at most {in_short(total.value)}" if total.bounded else "without bound" for total in bounds)
         but = f", but for a delta of {float(self.totals.replaced_delta):.3g}" if self.totals.replaced_delta else ""
         cap = "; it would be refused, as a cap would be passed" if self.refused else ""
-        return f"a person would have lost at most {lost} there, replaced, and {there} of being in the data{but}{cap}"
+        return f"a person would have lost {lost} there, replaced, and {there} of being in the data{but}{cap}"
 
 
 class PartForecast(NamedTuple):
@@ -120,7 +121,8 @@ class Forecast:
         account: dict[str, Any] | None = None
         if self.account is not None:
             totals, stored, refused = self.account
-            lost = {"replaced": str(totals.replaced.value), "present": str(totals.present.value)}
+            bounds = {"replaced": totals.replaced, "present": totals.present}
+            lost = {name: str(total.value) if total.bounded else None for name, total in bounds.items()}
             account = {"stored": stored, "refused": refused, **lost}
         return {"neighbours": self.neighbours, "about": self.about, "noise": noise, "account": account}
 
