@@ -66,6 +66,10 @@ def test_all_devices_of_a_user_are_one_person_s(tmp_path):
         _, imported = read(source, user_from="folder-name")
         assert imported.trajectories.users == ("ann", "bob") and imported.report.kept == 6
         assert [note for note in imported.report.notes if "several files" in note and note.startswith("1 user")]
-        assert "3 lines of another _type than location are no rows" in imported.report.notes
+        # A file in fewer folders is nobody's.
+        assert [(row["file"], row["reason"]) for row in imported.rejected.to_pylist()] == [
+            ("rec/lost.rec", "missing_user"), ("rec/lost.rec", "missing_user")
+        ]  # fmt: skip
+        assert "4 lines of another _type than location are no rows" in imported.report.notes
     assert read(tmp_path / "rec", user_from="file-name")[1].trajectories.users == ("2015-08", "lost")
     assert read(tmp_path / "rec", user="eve")[1].report.kept == 8

@@ -20,11 +20,9 @@ class _Store(Layout):
     """Files in folders USER/DEVICE: the user is the folder above that of the device."""
 
     def owner_of(self, name: str) -> str | None:
-        """The user of a file; None where it lies in fewer folders."""
-        if self.user_from != "folder-name":
-            return super().owner_of(name)
-        folders = PurePosixPath(name).parent.parent
-        return super().owner_of(str(folders / "file")) if folders.name else None
+        """The user of a file; no name, so that its rows are nobody's, where it lies in fewer folders."""
+        above = str(PurePosixPath(name).parent.parent / "file")
+        return super().owner_of(above if self.user_from == "folder-name" else name)
 
 
 def _locations(layout: Layout, name: str, stream: IO[bytes]) -> Document:
