@@ -114,13 +114,13 @@ def test_a_file_of_counts_replaces_no_input(town, tmp_path, run, release_of):
     assert not (tmp_path / "ledger.db").exists()
 
 
-def test_a_dry_run_counts_nothing(site, tmp_path, run):
+def test_a_dry_run_writes_no_counts(site, tmp_path, run):
     (tmp_path / "rows.csv").write_text("user,state\na,nowhere\na,elsewhere\na,alpha\n")
     result = run(
         "release", tmp_path / "rows.csv", "--model", site / "model.npz", "--policy", site / "complete.json",
-        "--epsilon", "1", "--dry-run", "--owner-view", "--json",
+        "--epsilon", "1", "--dry-run", "--no-check", "--owner-view", "--json",
     )  # fmt: skip
-    assert "--owner-view: a dry run counts nothing; the release writes the counts to OUT.owner.json" in result.stderr
+    assert "--owner-view: a dry run writes no counts; the release writes them to OUT.owner.json" in result.stderr
     assert "nowhere" not in result.stderr + result.stdout
     assert "outside" not in result.stdout
     assert [path.name for path in tmp_path.iterdir()] == ["rows.csv"]

@@ -484,7 +484,7 @@ def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
         console.warn(warning)
     if given["owner_view"]:
         console.tell(
-            "--owner-view: a dry run counts nothing; the release writes the counts to OUT.owner.json, for you alone"
+            "--owner-view: a dry run writes no counts; the release writes them to OUT.owner.json, for you alone"
         )
     console.say([("", "dry run: nothing was drawn, nothing was spent, nothing was written")])
     if check is not None and check.stops and not given["although"]:
