@@ -126,6 +126,9 @@ class TestFigures:
         assert budget(2, "3", "2", "1") == found.budget and found.stops == []
         passed = dphmm.check_table(places(*[HERE] * 5), TOWN, **more)
         assert budget(2, "5", "2", "0") == passed.budget and "promise: step 5" in passed.stops[0]
+        paced = dphmm.Schedule(promise, 1, at=range(1, 288), spreads=[0.0])
+        asked = dphmm.check_table(places(*[HERE] * 5), TOWN, schedule=paced)
+        assert asked.budget == budget(0, "4", "4", "0") and asked.stops == []
         capped = dphmm.check_table(names("0", "1"), SITE, epsilon=1, cap_epsilon=3)
         assert capped.budget == budget(0, "2", "3", "1")
         assert dphmm.check_table(names("0", "1"), SITE, epsilon=1).budget == {"known": 0, "adds": "2"}

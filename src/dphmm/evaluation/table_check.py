@@ -244,11 +244,11 @@ def table_check(batch: Batch, loaded: LoadedVisits, seen: Unplaced, others: Any,
         stops.append(str(error))
     hardly = 100 * visits.in_states < _PER_CENT * visits.n_visits
     places, named = set[int](), 0
-    unanswered, most, each = 0, 0, batch.subjects.epsilons[1]
+    unanswered, each = 0, batch.subjects.epsilons[1]
     left: list[tuple[Fraction, ...]] = []
     for subject, t, may_ask in batch.asked_steps(visits):
         asked = t[may_ask]
-        unanswered, most = unanswered + (not len(asked)), max(most, len(asked))
+        unanswered += not len(asked)
         schedule = schedule_of(setting, subject.origin, batch.ledger, subject.name)
         if schedule is not None:
             named = len(schedule.hours or schedule.at)
@@ -275,7 +275,7 @@ def table_check(batch: Batch, loaded: LoadedVisits, seen: Unplaced, others: Any,
         steps_with_rows=min(named, len(places)) if named else None,
         unanswered=unanswered,
         too_fast=_too_fast(visits, setting.model, space),
-        budget={"known": known, "adds": in_short(each * most), **rooms} if budget else None,
+        budget={"known": known, "adds": in_short(each * max(batch.most_asked(visits))), **rooms} if budget else None,
         stops=stops,
     )
 
