@@ -345,28 +345,23 @@ class Batch:
         return stops
 
     def stops(self, rows: Trajectories | VisitTable) -> list[Stop]:
-        """Why rows cannot be meant for this release: too few people, hardly a row in a state, none at a step asked.
+        """Find the reasons why rows cannot be meant: too few people, hardly a row in a state, none at a step asked.
 
         Two neighbouring paths have the same people, moments and rows in states, and so the same reasons: their words
-        are fixed, and no more is looked at than they need.
+        are fixed, and no more is looked at than they need. Late rows are at no step any more, whatever the schedule is.
         """
         visits, stops = self.visits(rows), list[Stop]()
         if len(visits) < self._min_people:
             stops.append(Stop(f"{len(visits)} people", f"at least {self._min_people}, as min_people says"))
         if _LEAST_IN_STATES * visits.in_states < visits.n_visits:
             stops.append(_OFF_THE_MAP if self.setting.space.on_map else _OTHER_NAMES)
-        if not self._asks_somebody(visits):
+        some = self.setting.schedule is not None
+        if some and not any(not len(t) or may_ask.any() for _, t, may_ask in self.asked_steps(visits)):
             stops.append(_OTHER_STEPS)
         return stops
 
-    def _asks_somebody(self, visits: VisitTable) -> bool:
-        """Whether the schedule may ask anybody at any row."""
-        # Late rows are at no step any more, which is no matter of the schedule.
-        some = self.setting.schedule is not None
-        return not some or any(not len(t) or may_ask.any() for _, t, may_ask in self.asked_steps(visits))
-
     def asked_steps(self, visits: VisitTable) -> Iterator[tuple[SubjectState, IntArray, BoolArray]]:
-        """Of each person the steps (n,) of its rows that are not late, and which of them the schedule may ask."""
+        """Yield each person, the steps (n,) of its rows that are not late, and which of them the schedule may ask."""
         histories = self._histories(visits)
         for number, visit in enumerate(visits):
             subject = SubjectState(visit.user, histories[visit.user][0])

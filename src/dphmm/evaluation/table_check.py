@@ -58,7 +58,7 @@ def percent(part: int, whole: int) -> int:
 
 @dataclass(frozen=True)
 class TableCheck:
-    """What a table looks like to a release; shares in per cent, in steps of 5.
+    """Figures of a table as a release would have it; shares in per cent, in steps of 5.
 
     rows, people, most_rows : how many there are, and how many rows the person with most has.
     rejected : rows that cannot be read, by reason.
@@ -132,7 +132,7 @@ class TableCheck:
 
 
 class Unplaced:
-    """Rows as they are read, part by part: what those that are in no state have in place of one."""
+    """Counts of rows as they are read: those on the map with swapped axes, and names that no state has."""
 
     def __init__(self, space: StateSpace) -> None:
         self._space = space
@@ -172,7 +172,7 @@ def check_table(
     state_column: str | None = None,
     **choices: Any,
 ) -> TableCheck:
-    """What a table looks like to `dphmm.release_many`, for its owner alone; nothing is drawn, spent or written.
+    """Check a table before `dphmm.release_many`, for its owner alone; nothing is drawn, spent or written.
 
     Parameters
     ----------
