@@ -8,6 +8,8 @@ import pytest
 
 from dphmm.storage.models import load_model
 
+HELP = "what would help, tried on the first step"
+
 
 def test_a_model_alone(town, run, one_json):
     facts = one_json(run("inspect", town / "model.npz", "--json"))
@@ -104,6 +106,20 @@ def test_nothing_amiss_is_no_warning(town, run, one_json):
     result = run("inspect", town / "model.npz", "--policy", town / "complete.json", "--json")
     assert one_json(result)["warnings"] == []
     assert result.stderr == ""
+
+
+def test_what_is_no_advice_is_marked_and_nothing_helps_without_a_limit(town, run, one_json):
+    asked = ("inspect", town / "model.npz", "--policy", town / "radius.json")
+    strong = "not advised: one answer leaves less than 1 in 20 doubt"
+    weak = run(*asked, "--epsilon", 1)
+    first, *_, second, limit = weak.stdout.splitlines()[weak.stdout.splitlines().index(HELP) + 1 :]
+    assert "dphmm optimize" in first and strong not in first
+    assert "--epsilon 4, which promises less" in second and second.endswith(f"; {strong}")
+    assert limit.startswith("  nothing limits the sum of all answers with any of it: dphmm plan") and weak.stderr == ""
+    given = run(*asked, "--epsilon", 5)
+    assert given.stderr == f"warning: {strong}\n" and "  none of it is advised; a smaller epsilon is" in given.stdout
+    facts = one_json(run(*asked, "--epsilon", 5, "--json"))
+    assert facts["warnings"] == [strong] and all(one["not_advised"] for one in facts["remedies"])
 
 
 def test_every_state_by_number_name_answer_and_place(town, run, one_json):

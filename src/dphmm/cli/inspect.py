@@ -11,6 +11,7 @@ from dphmm.accounting.records import in_short
 from dphmm.cli.console import Console, Row, aligned, one_line, print_json, reworded
 from dphmm.cli.options import CONTEXT, loaded_model, loaded_policy, plan_choices
 from dphmm.errors import InvalidInput
+from dphmm.statement.advice import not_advised
 
 if TYPE_CHECKING:
     from dphmm.states.space import StateSpace
@@ -95,8 +96,11 @@ def _text(document: Mapping[str, Any], space: StateSpace) -> list[str]:
         if section == "remedies":
             told = [f"  {remedy_line(one, space)}" for one in facts]
             if facts and all(one["not_advised"] for one in facts):
-                told.append("  none of it is advised; larger cells or nearer pairs to hide err less at this epsilon")
-            told += ["  none of it limits all answers together: dphmm plan --path-epsilon E --per 1d"] if facts else []
+                told.append(
+                    "  none of it is advised; a smaller epsilon is, with larger cells or a policy of shorter edges"
+                )
+            for reason in not_advised(0, limited=False) if facts else ():
+                told.append(f"  {reason} with any of it: dphmm plan --path-epsilon E --per 1d sets a limit")
             lines += ["what would help, tried on the first step", *told] if told else []
             continue
         if section == "states":
