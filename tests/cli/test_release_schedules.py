@@ -274,3 +274,14 @@ def test_a_release_without_a_limit_says_so_first(folder, plan, run):
             assert ("No limit is set" in told) == (name == "none")
     assert "No limit is set" not in release(run, "--plan", "plan.json").stderr
     assert "No limit" not in release(run, "--epsilon", 1, "-q", out="q.parquet", ledger="q.db").stderr
+
+
+def test_a_release_plans_nothing_by_itself_that_is_no_advice(folder, run, monkeypatch):
+    """Named answers are made, with a warning."""
+    options = ("--path-epsilon", 12, "--steps", 12, "--schedule", "planned")
+    monkeypatch.setattr("dphmm.planning.not_advised", lambda *_: ("it finds everybody",))
+    refused = release(run, *options, code=1).stderr
+    assert "no schedule that was tried is advised: it finds everybody; a smaller total" in refused
+    assert not (folder / "released.parquet").exists() and not (folder / "ledger.db").exists()
+    named = release(run, *options, "--epsilon", 6).stderr
+    assert "warning: not advised: one answer leaves less than 1 in 20 doubt" in named
