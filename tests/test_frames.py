@@ -12,8 +12,8 @@ import pytest
 
 import dphmm
 from dphmm.errors import InvalidInput
-from dphmm.storage.tables import column_list, to_arrow
-from dphmm.storage.trajectories import load_trajectories, trajectories_from_table
+from dphmm.storage.tables import column_list, to_arrow, write_table
+from dphmm.storage.trajectories import load_trajectories, load_visits
 
 GRID = dphmm.Grid.from_bounds(13.30, 52.48, 13.34, 52.50, cell=500.0)
 FAR = np.abs(GRID.lattice[:, None] - GRID.lattice[None]).max(axis=2)
@@ -152,10 +152,96 @@ def test_one_row_that_cannot_be_read_is_set_aside_in_every_kind(kind, column):
         dphmm.release_many(made(kind, odd), *WORLD, bits=dphmm.ReplayBits(1))
 
 
+#: Rows of text with every kind of cell that cannot be read, blanks, and spellings of one person.
+BAD = pd.DataFrame(
+    [
+        ("ann", "2024-05-06T08:00:00Z", "52.481", "13.301"),
+        ("Ann ", " 2024-05-06T08:10:00Z", " 52.482 ", "+13.302"),
+        (None, "2024-05-06T08:10:00Z", "52.481", "13.301"),
+        ("bob", "2024-05-06T08:00:00", "52.481", "13.301"),
+        ("bob", "never", "52.481", "13.301"),
+        ("bob", "2024-05-06T10:00:00+02:00", "91", "13.301"),
+        ("bob", "2024-05-06T10:10:00+02:00", "52.485", "north"),
+        ("bob", "2024-05-06T10:20:00+02:00", "52.485", "13.31"),
+        ("bob", "2024-05-06T08:20:00Z", "52.486", "13.311"),
+        ("cy\x01", "2024-05-06T08:20:00Z", "52.486", "13.311"),
+        ("dee", None, "52.486", ""),
+        ("7", "2024-05-06T08:30:00.123456789Z", "5e1", "359.3"),
+    ],
+    columns=["user", "t", "lat", "lon"],
+)
+CONTAINERS = ["pandas", "polars", "lazy", "arrow", "reader", "stream", "csv", "parquet"]
+
+
+def contained(kind, folder):
+    """The bad table in a container: a frame, a stream, or the path of a file."""
+    if kind == "csv":
+        BAD.to_csv(folder / "bad.csv", index=False)
+    elif kind == "parquet":
+        write_table(folder / "bad.parquet", to_arrow(BAD))
+    else:
+        return made(kind, BAD)
+    return folder / f"bad.{kind}"
+
+
+def loaded(table):
+    rows = load_trajectories(table)
+    return rows.trajectories.to_arrow().to_pylist(), rows.rejected.to_pylist(), rows.alike
+
+
+def counted(table, **how):
+    return dphmm.query(
+        "histogram", table, "group:9", 1000, states=GRID, **how, bits=dphmm.ReplayBits(1)
+    ).table.to_dict()
+
+
+CAPS = {"step": "10min", "epsilon": 1, "max_length": 4}
+JUDGED = {
+    "load_trajectories": loaded,
+    "load_visits": lambda table: load_visits(table, GRID, 600).rejected.to_pylist(),
+    "check_table": lambda table: dphmm.check_table(table, *WORLD[:3]).lines(),
+    "query": counted,
+    "query by times": lambda table: counted(table, times=4, first="2024-05-06T08:00Z", step="10min"),
+    "fit": lambda table: dphmm.fit(table, GRID),
+    "private fit": lambda table: dphmm.fit(table, GRID, **CAPS, bits=dphmm.ReplayBits(1)).matrix.toarray().tolist(),
+    "release_many": lambda table: dphmm.release_many(table, *WORLD, bits=dphmm.ReplayBits(1)),
+    "split_people": lambda table: [to_arrow(part).to_pylist() for part in dphmm.split_people(table, 0.5, seed=4)],
+}
+#: Calls that take no path of a file: a command reads it.
+FRAMES_ALONE = ("fit", "private fit", "release_many", "split_people")
+
+
+@pytest.mark.parametrize("kind", CONTAINERS[1:])
+@pytest.mark.parametrize("call", JUDGED)
+def test_a_bad_table_gets_the_same_answer_or_the_same_refusal_in_every_container(call, kind, tmp_path):
+    if call in FRAMES_ALONE and kind in ("csv", "parquet"):
+        with pytest.raises(InvalidInput, match=r"^table: got (Posix|Windows)Path"):
+            JUDGED[call](contained(kind, tmp_path))
+        return
+    answers = []
+    for each in (kind, "pandas"):
+        try:
+            answers.append(JUDGED[call](contained(each, tmp_path)))
+        except InvalidInput as error:
+            answers.append(str(error))
+    assert answers[0] == answers[1]
+    assert isinstance(answers[0], str) == (call in ("fit", "release_many"))
+
+
+def test_what_cannot_be_read_of_the_bad_table_is_told_by_its_reason():
+    rows, rejected, alike = loaded(BAD)
+    assert [row["user"] for row in rows] == ["ann", "ann", "bob", "bob", "7"] and alike == {"Ann ": "ann"}
+    assert rows[-1]["lon"] == pytest.approx(-0.7) and rows[-1]["t"].microsecond == 123456
+    assert [(row["row"], row["reason"]) for row in rejected] == [
+        (3, "missing_user"), (4, "time_without_zone"), (5, "invalid_time"), (6, "invalid_place"), (7, "invalid_place"),
+        (10, "missing_user"), (11, "invalid_time"),
+    ]  # fmt: skip
+
+
 def test_trajectories_are_a_table_wherever_one_is_taken():
     """What is loaded or imported goes into every call as it is, and comes back as Arrow."""
-    loaded = trajectories_from_table(people())
-    trips = loaded.trajectories
+    rows = load_trajectories(people())
+    trips = rows.trajectories
     found = dphmm.release_many(trips, *WORLD, bits=dphmm.ReplayBits(1))
     assert found.to_pylist() == to_arrow(RELEASED).to_pylist()
     assert dphmm.fit(trips, GRID, step="10min").digest == CALLS["fit"]("pandas")
@@ -165,7 +251,7 @@ def test_trajectories_are_a_table_wherever_one_is_taken():
     step = dphmm.MarkovModel(MODEL.initial, MODEL.matrix, space=GRID, step=600)
     assert dphmm.release_many(trips, step, *WORLD[1:], bits=dphmm.ReplayBits(1)).num_rows == 24
     with pytest.raises(InvalidInput, match=r"table: got Loaded; .* Trajectories, such as its .trajectories"):
-        dphmm.fit(loaded, GRID)
+        dphmm.fit(rows, GRID)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -288,9 +374,9 @@ def test_ids_that_were_floats_are_whole_numbers_or_refused(kind):
 def test_names_in_bytes_and_numbers_that_arrow_lacks_are_no_names():
     """Printed, bytes would be the user b'a'."""
     rows = pd.DataFrame({"user": ["a", b"a"], "state": ["x", "y"]})
-    loaded = trajectories_from_table(rows)
+    loaded = load_trajectories(rows)
     assert loaded.trajectories.users == ("a",) and loaded.rejected.to_pylist() == [{"row": 2, "reason": "missing_user"}]
     polars = pytest.importorskip("polars", reason="polars is not installed")
     large = polars.DataFrame({"user": polars.Series([1], dtype=polars.Int128), "state": ["x"]})
     with pytest.raises(InvalidInput, match=r"^table: got columns of types Int128, String; expected types that Arrow"):
-        trajectories_from_table(large)
+        load_trajectories(large)

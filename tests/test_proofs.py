@@ -50,7 +50,7 @@ MODULES += ("_kernels/hmm",)
 MODULES += ("cli/fit", "cli/fit_data", "states/maps", "statement/release")
 MODULES += (
     "storage/trajectories",
-    "storage/layouts",
+    "storage/cells",
     "storage/tables",
     "storage/columns",
     "storage/importers/imported",

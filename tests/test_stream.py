@@ -26,7 +26,7 @@ from dphmm.errors import InvalidInput
 from dphmm.statement.files import load_statement, write_statement
 from dphmm.storage.released import Published, released_table
 from dphmm.storage.tables import write_table
-from dphmm.storage.trajectories import trajectories_from_table
+from dphmm.storage.trajectories import load_trajectories
 from dphmm.stream import BadLine, Stream, parse_line
 from statement.told import statement_of
 
@@ -301,7 +301,7 @@ def test_the_true_row_of_an_audit_is_that_of_the_release(rule, tmp_path):
     """By the ledger, or by the statement; of a file that says neither it is the last."""
     rows, ledger = crowd(3), MemoryLedger()
     owner = batch(ledger=ledger, answer=rule)
-    releases = [told for chunk in owner.run(trajectories_from_table(rows, space=PAGES).trajectories) for told in chunk]
+    releases = [told for chunk in owner.run(load_trajectories(rows, space=PAGES).trajectories) for told in chunk]
     path, public = tmp_path / "released.parquet", (MODEL, POLICY, PAGES, CLEAR)
     write_table(path, released_table(releases, PAGES))
     told = {"model": MODEL, "policy": POLICY, "space": PAGES, "options": owner.setting.options, "answer": owner.answer}

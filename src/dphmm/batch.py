@@ -53,8 +53,8 @@ from dphmm.states.trajectory import ANSWERS, Trajectories
 from dphmm.states.visit_table import UserRows, VisitTable
 from dphmm.storage.inputs import PathLike, checked_output
 from dphmm.storage.private_tables import owner_counts, owner_path, write_counts
-from dphmm.storage.tables import column_list, read_whole, table_format, table_writer, to_kind
-from dphmm.storage.trajectories import trajectories_from_table
+from dphmm.storage.tables import column_list, read_whole, table_format, table_kind, table_writer, to_kind
+from dphmm.storage.trajectories import load_trajectories
 from dphmm.types import Bits, BoolArray, Exact, IntArray
 
 if TYPE_CHECKING:
@@ -796,6 +796,7 @@ def release_many(
     resume: bool = False,
     output: PathLike | None = None,
     model_people: str | None = None,
+    timezone: str | None = None,
     progress: bool | Progress = True,
     **choices: Any,
 ) -> Any:
@@ -824,6 +825,7 @@ def release_many(
     check, although, min_people : a table that cannot be meant is refused, with nothing drawn or spent: with less than
         5 % of its rows in states of the model, without a row at a step of the schedule, or of fewer people than
         ``min_people``. ``although=True`` releases it, ``check=False`` does not look. `check_table` says more.
+    timezone : times without a zone are what its clocks showed: "UTC", "Europe/Berlin". Without it they are refused.
     progress : show a bar on a terminal, or call (done, total).
 
     Returns
@@ -858,9 +860,10 @@ def release_many(
     from dphmm.storage.released import Published, released_table
 
     check_same_states(model, policy, space)
+    table_kind(table)
     batch, published = Batch(model, policy, space, epsilon, **choices), Published()
     table = read_whole(table)
-    loaded = trajectories_from_table(table, space=space, spelling=batch.ledger.spelling)
+    loaded = load_trajectories(table, space=space, timezone=timezone, spelling=batch.ledger.spelling)
     _require_times(table, model)
     if len(loaded.rejected):
         came = f"{len(loaded.rejected)} rows that cannot be read"

@@ -337,7 +337,7 @@ def _windows(
     begins, ends, width = _moment(first, "first"), _moment(last, "last"), model.step * MICROSECONDS
     if ends <= begins:
         raise InvalidInput("last", last, f"a time after {first}")
-    micros, marks = Times("t", assume_utc=True).add(rows.times)
+    micros, marks = Times("t", "UTC").add(rows.times)
     known = ~np.logical_or.reduce(list(marks.values()))
     before = micros // width - rows.step
     windows = []

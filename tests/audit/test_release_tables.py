@@ -26,7 +26,7 @@ from dphmm.statement.parts import document
 from dphmm.storage.release_table import ReleaseTable, table_file, write_rows
 from dphmm.storage.released import Published, released_table
 from dphmm.storage.table_ledger import with_ledger
-from dphmm.storage.trajectories import trajectories_from_table
+from dphmm.storage.trajectories import load_trajectories
 
 pytestmark = pytest.mark.replayed_words
 
@@ -49,7 +49,7 @@ def commit(folder, ledger, query="state", change=None, rows=None, **kind):
     table, last = ReleaseTable.open(folder), {}
     for job, own in enumerate((rows[rows.step < 4], rows[rows.step >= 4])):
         batch = Batch(*public, epsilon, query=query, ledger=ledger, bits=keyed_system_bits(5 + job), **kind)
-        loaded = trajectories_from_table(own, space=public[2]).trajectories
+        loaded = load_trajectories(own, space=public[2]).trajectories
         found = Releases.joined([part for part in batch.run(loaded, resume=True) if isinstance(part, Releases)])
         found = found.taken(np.array([t > last.get(user, 0) for user, t in zip(found.users, found.t, strict=True)]))
         content = with_ledger(released_table(found, public[2]), found, ledger, query, last)

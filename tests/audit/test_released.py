@@ -31,7 +31,7 @@ from dphmm.errors import InvalidInput
 from dphmm.statement.files import statement_path, write_statement
 from dphmm.storage.released import Published, released_table
 from dphmm.storage.tables import write_table
-from dphmm.storage.trajectories import trajectories_from_table
+from dphmm.storage.trajectories import load_trajectories
 from running_example import TRANSITION
 
 NO_LEDGER = "ledger: no ledger, so rows may be there that were never paid for: name it by --ledger"
@@ -142,7 +142,7 @@ class Finished:
         self.public, self.initials = (model, policy, space, epsilon), initials
         options |= {} if initials is None else {"initials": initials}
         batch = Batch(*self.public, ledger=self.ledger, bits=bits or keyed_system_bits(3), **options)
-        loaded = trajectories_from_table(walks() if table is None else table, space=space).trajectories
+        loaded = load_trajectories(walks() if table is None else table, space=space).trajectories
         rows = [row for chunk in batch.run(loaded) for row in chunk]
         self.table = released_table(rows, space)
         write_table(self.path, self.table)

@@ -147,5 +147,5 @@ def test_bad_input_is_one_line_and_nothing_is_written(case, folder, run, monkeyp
     assert result.stdout == ""
     assert result.stderr.count("\n") == 1, result.stderr
     assert told in result.stderr
-    assert not re.search(r"[a-z]_column|assume_utc|save_|DeltaSet|cap_|min_count|=True|Fraction", result.stderr)
+    assert not re.search(r"[a-z]_column|save_|DeltaSet|cap_|min_count|=True|Fraction", result.stderr)
     assert contents(folder) == before

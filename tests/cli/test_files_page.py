@@ -10,7 +10,7 @@ from pathlib import Path
 
 import dphmm
 from dphmm.statement.release import statement_schema
-from dphmm.storage.trajectories import REASONS
+from dphmm.storage.cells import REASONS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "files.md").read_text()
 

@@ -176,7 +176,7 @@ WRONG_FILES = {
         (["a", "b"], [[1, "inf"], [1, 1]], "no number"),
         (["a", "b"], [[1, "x"], [1, 1]], "no number"),
         (["a", "b"], [["1e308", "1e308"], [1, 1]], "from 1e-100 to 1e+100"),
-        (["state", "a", "b"], [["b", 1, 2], ["a", 1, 2]], "order of the columns"),
+        (["state", "a", "b"], [["b", 1, 2], ["c", 1, 2]], "without a row for 'a'"),
     ),
     "edges": (
         (["from", "weight"], [["a", 1]], "columns from, to"),

@@ -60,7 +60,7 @@ def test_categorical_by_a_table_of_labels(site, tmp_path, run):
     [
         ("state,kind\nalpha,a\nbeta,b\ngamma,a\n", "no label for state 'delta'"),
         ("state,kind\nalpha,a\nalpha,b\n", "two labels for state 'alpha'"),
-        ("state,kind\n", "with no rows or a row"),
+        ("state,kind\n", "with no rows"),
         ("state,kind,more\nalpha,a,b\n", "2 columns"),
         ("state,kind\nalpha,\n", "no label for state 'alpha'"),
     ],

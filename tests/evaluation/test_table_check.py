@@ -27,7 +27,7 @@ from dphmm.batch import Batch
 from dphmm.errors import BudgetExceeded, InvalidInput
 from dphmm.evaluation.table_check import percent
 from dphmm.statement.files import load_statement
-from dphmm.storage.trajectories import trajectories_from_table
+from dphmm.storage.trajectories import load_trajectories
 
 GRID = dphmm.Grid.from_bounds(10.0, 50.0, 10.042, 50.027, cell=1000.0)
 TOWN = dphmm.MarkovModel.from_geometry(GRID, step="5min", max_speed="12.5km/h")
@@ -53,7 +53,7 @@ def budget(known, adds, left, left_after):
 
 
 def rows_of(table):
-    return trajectories_from_table(table).trajectories
+    return load_trajectories(table).trajectories
 
 
 def released(table, model, ledger, **choices):

@@ -391,10 +391,6 @@ FAULTS = [
         command(
             imported(PLACES, GOOD_ROW, options="--timezone Mars/Olympus"), refused("--timezone", "Mars/Olympus", "IANA")
         ),
-        command(
-            imported(PLACES, GOOD_ROW, options="--timezone Europe/Berlin --assume-utc"),
-            refused("--timezone", "either a zone or --assume-utc"),
-        ),
     ),
     fault(
         89, "leap seconds, 31 February, the years 1 and 9999", "set aside: no such moment",

@@ -493,7 +493,7 @@ READERS: dict[str, Reader] = {
         lambda path: IMPORTERS["geo"](path), ".geojson", lambda: [_POINTS, _FEATURES], _JSON, True, covers="geo"
     ),
     "geo points of named properties": Reader(
-        lambda path: IMPORTERS["geo"](path, user_column="user", time_column="t", trip_column="more", assume_utc=True),
+        lambda path: IMPORTERS["geo"](path, user_column="user", time_column="t", trip_column="more", timezone="UTC"),
         ".json",
         lambda: [_FEATURES],
         _JSON,
@@ -529,7 +529,7 @@ READERS: dict[str, Reader] = {
     ),
     "porto": Reader(IMPORTERS["porto"], ".csv", lambda: [_PORTO], (*_CSV, quoted_cells), True, covers="porto"),
     "intervals": Reader(
-        lambda path: IMPORTERS["intervals"](path, step="1h", assume_utc=True, user_name="a"),
+        lambda path: IMPORTERS["intervals"](path, step="1h", timezone="UTC", user_name="a"),
         ".txt",
         lambda: [
             b"Start time \tEnd time \tActivity\n----\t----\t---\n"
@@ -573,7 +573,7 @@ READERS: dict[str, Reader] = {
         covers="jsonl",
     ),
     "trips": Reader(
-        lambda path: IMPORTERS["trips"](path, each_trip=True, assume_utc=True),
+        lambda path: IMPORTERS["trips"](path, each_trip=True, timezone="UTC"),
         ".csv",
         lambda: [_TRIPS],
         _CSV,

@@ -39,7 +39,7 @@ from dphmm.statement.origin import Whom, reasons, verdict
 from dphmm.statement.release import unprotected
 from dphmm.storage.released import Published, released_table
 from dphmm.storage.tables import to_arrow, write_table
-from dphmm.storage.trajectories import trajectories_from_table
+from dphmm.storage.trajectories import load_trajectories
 from report.worlds import put
 
 TABLE = pd.DataFrame(
@@ -467,7 +467,7 @@ def published(folder, kind):
     told = Published()
     for some in [rows[earlier], rows[~earlier]][not earlier.any() :]:
         told, found = Published(), []
-        for chunk in batch.run(trajectories_from_table(some).trajectories, resume=not some.equals(rows)):
+        for chunk in batch.run(load_trajectories(some).trajectories, resume=not some.equals(rows)):
             told.add(chunk)
             found += list(chunk)
     table = released_table(found, space)

@@ -25,7 +25,7 @@ from dphmm.errors import InvalidInput
 from dphmm.markov.private.chain import fit_chain
 from dphmm.samplers.entropy import JobKey, KeyedBits, ReplayBits, SystemBits, default_bits, is_secure
 from dphmm.storage.released import Published
-from dphmm.storage.trajectories import trajectories_from_table
+from dphmm.storage.trajectories import load_trajectories
 from running_example import ANSWERS, EDGES_3B, TRANSITION
 from statement.told import statement_of
 
@@ -318,7 +318,7 @@ def test_the_statement_of_a_release_says_not_private():
 
 def _stated(bits):
     batch = Batch(*PUBLIC, 1, bits=bits)
-    rows = [row for chunk in batch.run(trajectories_from_table(ROWS).trajectories) for row in chunk]
+    rows = [row for chunk in batch.run(load_trajectories(ROWS).trajectories) for row in chunk]
     parts = dict(zip(("model", "policy", "space"), PUBLIC, strict=True))
     return statement_of(Published(rows), options=batch.setting.options, **parts)
 

@@ -18,7 +18,7 @@ from dphmm.accounting import MemoryLedger
 from dphmm.errors import InvalidInput
 from dphmm.samplers.entropy import ReplayBits
 from dphmm.spark import counting, queries
-from dphmm.storage.trajectories import load_trajectories, trajectories_from_table
+from dphmm.storage.trajectories import load_trajectories
 from spark.worlds import MODEL, POLICY, SPACE
 
 pytestmark = pytest.mark.replayed_words
@@ -66,7 +66,7 @@ def told(loaded):
 
 
 def test_a_table_in_memory(table):
-    loaded = trajectories_from_table(table, space=SPACE)
+    loaded = load_trajectories(table, space=SPACE)
     assert told(loaded) == WHY and len(loaded.trajectories) == GOOD
 
 

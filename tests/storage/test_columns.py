@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from dphmm.errors import InvalidInput
 from dphmm.storage import columns
 from dphmm.storage.columns import Times, integers
-from dphmm.storage.trajectories import load_trajectories, trajectories_from_table
+from dphmm.storage.trajectories import load_trajectories
 
 ZONED = "2024-05-06T08:00:00Z"
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -41,7 +41,7 @@ CELLS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("options", [{}, {"assume_utc": True}, {"timezone": "Europe/Berlin"}])
+@pytest.mark.parametrize("options", [{}, {"timezone": "UTC"}, {"timezone": "Europe/Berlin"}])
 def test_no_cell_decides_how_another_one_is_read(options):
     """One person's odd time would else decide for everybody, as it did where a whole column had no zone."""
 
@@ -73,10 +73,10 @@ def test_moments_that_are_read_are_those_of_the_calendar():
 
 
 def test_zones_that_are_written_win_over_the_one_assumed():
-    for options in ({"assume_utc": True}, {"timezone": "Asia/Tokyo"}):
+    for options in ({"timezone": "UTC"}, {"timezone": "Asia/Tokyo"}):
         micros, why = read("2024-05-06T10:00:00+02:00", "2024-05-06T08:00", **options)
         assert why == ["", ""]
-        moved = 0 if "assume_utc" in options else 9 * 3600 * 10**6
+        moved = 0 if options["timezone"] == "UTC" else 9 * 3600 * 10**6
         assert micros[0] - micros[1] == moved
 
 
@@ -129,17 +129,12 @@ def test_a_zone_there_is_not_is_refused(name):
         Times("t", timezone=name)
 
 
-def test_one_way_to_read_times_not_two():
-    with pytest.raises(InvalidInput, match="not both"):
-        Times("t", assume_utc=True, timezone="Europe/Berlin")
-
-
 def test_files_and_tables_take_a_zone(tmp_path):
     (tmp_path / "x.csv").write_text("user,t,lat,lon\na,2024-05-06T10:00:00,1,2\na,2024-03-31T02:30:00,1,2\n")
     loaded = load_trajectories(tmp_path / "x.csv", timezone="Europe/Berlin")
     assert loaded.dropped == {"nonexistent_time": 1}
     table = pa.table({"user": ["a"], "t": ["2024-05-06T10:00:00"], "state": ["x"]})
-    same = trajectories_from_table(table, timezone="Europe/Berlin")
+    same = load_trajectories(table, timezone="Europe/Berlin")
     assert same.trajectories.time[0] == loaded.trajectories.time[0] == read(ZONED)[0][0]
 
 
@@ -215,7 +210,7 @@ def test_a_step_beyond_the_largest_is_nobodys_neighbour(tmp_path, kind):
         table = pa.table({"user": ["ann", "ann", "bob"], "step": [MOST - 1, step, 1], "state": ["a", "b", "c"]})
         path = tmp_path / f"{step}.{kind}"
         pq.write_table(table, path) if kind == "parquet" else pa.csv.write_csv(table, path)
-        file, memory = load_trajectories(path), trajectories_from_table(table)
+        file, memory = load_trajectories(path), load_trajectories(table)
         assert file.rejected.equals(memory.rejected)
         assert file.trajectories.step.tolist() == memory.trajectories.step.tolist()
         read.append((file.trajectories.step.tolist(), file.rejected.to_pylist()))

@@ -10,14 +10,15 @@ import csv
 import gzip
 import io
 import random
+from dataclasses import replace
 from itertools import product
 
 import pytest
 
 from dphmm.errors import InvalidInput
-from dphmm.storage.csv_files import TextLayout, lines_of_records, lines_of_rows, read_headless
+from dphmm.storage.csv_files import CSV, Records, TextLayout, lines_of_rows, text_parts
 from dphmm.storage.importers import RECIPES, import_trajectories
-from dphmm.storage.private_tables import edge_rows, read_edges, read_private
+from dphmm.storage.private_tables import PrivateTable, edge_rows, read_edges
 from dphmm.storage.tables import read_rows, read_table
 from random_seeds import seeds
 
@@ -36,7 +37,7 @@ def test_lines_of_records(tmp_path, name, packed):
     text, lines = TEXTS[name]
     path = tmp_path / ("x.csv.gz" if packed else "x.csv")
     path.write_bytes(gzip.compress(text.encode()) if packed else text.encode())
-    assert lines_of_records(path, [1, 2, 3]) == lines
+    assert Records(path).lines_of([1, 2, 3]) == lines
     assert lines_of_rows(path, [2, 1]) == [lines[2], lines[1]]
 
 
@@ -50,7 +51,7 @@ def test_lines_are_those_at_which_a_writer_stood(tmp_path, seed):
         lines.append(text.getvalue().count("\n") + 1)
         writer.writerow([rng.choice(["x", "y\nz", 'a"b', "u;v", "\n"]) for _ in range(3)])
     (tmp_path / "x.csv").write_bytes(text.getvalue().encode())
-    assert lines_of_records(tmp_path / "x.csv", range(1, 31), TextLayout(";")) == lines
+    assert Records(tmp_path / "x.csv", TextLayout(";")).lines_of(range(1, 31)) == lines
 
 
 @pytest.mark.parametrize("name", TEXTS)
@@ -72,11 +73,11 @@ def test_check_ins_of_another_number_of_cells_are_lines_too(tmp_path):
 READERS = {
     "public table": read_table,
     "public table as text": lambda path: read_table(path, text=None),
-    "rows without a header": lambda path: read_headless(path, ["a", "b"]),
-    "records": lambda path: list(read_rows(path, ["b"]).parts),
-    "private table": lambda path: read_private(path, ["a"]),
+    "rows without a header": lambda path: list(text_parts(path, replace(CSV, names=("a", "b")), None, [], strict=True)),
+    "records": lambda path: list(read_rows(path).parts(["b"])),
+    "private table": lambda path: PrivateTable(path).read(["a"]),
     "public edges": read_edges,
-    "private edges": edge_rows,
+    "private edges": lambda path: edge_rows(PrivateTable(path)),
     "import csv": lambda path: import_trajectories(path, "csv", user_column="a", state_column="b"),
     "import sequences": lambda path: import_trajectories(path, "sequences", user_column="a", columns="b:b"),
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import re
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,11 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dphmm.errors import InvalidInput
-from dphmm.storage.csv_files import TextLayout, TextMember, lines_of_records, opened
-from dphmm.storage.layouts import Layout, lines_by_file, looks_like_times, read_source
+from dphmm.storage.csv_files import Records, TextLayout, TextMember
+from dphmm.storage.layouts import IMPORTED
+from dphmm.storage.trajectories import lines_by_file, looks_like_times, read_source
 from storage.importers.test_rows import write_folder, write_tar, write_zip
 
-CABS = Layout().changed(
+CABS = IMPORTED.changed(
     names="lat,lon,occupied,t", delimiter="space", comment="#", skip_lines=2, user_from="file-name",
     user_pattern="new_(.+)",
 )  # fmt: skip
@@ -24,7 +26,7 @@ CABS = Layout().changed(
 
 def rows_of(source, layout=None, **options):
     """The rows that are kept, and the rejected ones."""
-    found = read_source(source, (layout or Layout()).changed(**options))
+    found = read_source(source, (layout or IMPORTED).changed(**options))
     rejected = [tuple(row.values()) for row in found.loaded.rejected.to_pylist()]
     return found.loaded.trajectories.to_arrow().to_pylist(), rejected, found
 
@@ -38,7 +40,7 @@ def test_a_row_of_text_of_another_kind_is_read_in_place(tmp_path):
         "abc", 37.75, -122.39, "2008-06-10T07:58:07+00:00",
     )  # fmt: skip
     assert rejected == [(2, "invalid_place"), (3, "ragged_row")]
-    assert lines_of_records(path, [1, 2, 3], CABS) == [4, 6, 8]
+    assert Records(path, CABS).lines_of([1, 2, 3]) == [4, 6, 8]
     assert "t: taken as Unix seconds (2 rows)" in found.notes
 
 
@@ -104,7 +106,7 @@ FORMATS = [
     ("1213084687250001", {}, "2008-06-10T07:58:07.250001"),
     ("5", {"time_format": "unix-s"}, "1970-01-01T00:00:05"),
     ("-5", {"time_format": "unix-ms"}, "1969-12-31T23:59:59.995000"),
-    ("06/05/2024 08:07", {"time_format": "%d/%m/%Y %H:%M", "assume_utc": True}, "2024-05-06T08:07:00"),
+    ("06/05/2024 08:07", {"time_format": "%d/%m/%Y %H:%M", "timezone": "UTC"}, "2024-05-06T08:07:00"),
     ("06/05/2024 08:07", {"time_format": "%m/%d/%Y %H:%M", "timezone": "Europe/Berlin"}, "2024-06-05T06:07:00"),
     ("Tue Apr 03 18:00:09 +0000 2012", {"time_format": "%a %b %d %H:%M:%S %z %Y"}, "2012-04-03T18:00:09"),
     ("2024-05-06 10:00", {"timezone": "Europe/Berlin"}, "2024-05-06T08:00:00"),
@@ -116,6 +118,40 @@ def test_times_as_they_are_written(tmp_path, text, options, moment):
     (tmp_path / "x.csv").write_text(f"user,t,lat,lon\na,{text},1,2\n")
     ((row,), rejected, _) = rows_of(tmp_path / "x.csv", **options)
     assert (row["t"].replace(tzinfo=None).isoformat(), rejected) == (moment, [])
+
+
+BLANKS = [
+    "user, t, lat, lon\na, 2024-05-06T08:00:00Z, 52.5, 13.3\na, 2024-05-06T08:10:00Z, 52.51, 13.3\n",
+    "user,t,lat,lon\na,2024-05-06T08:00:00Z, 52.5, 13.3\na , 2024-05-06T08:10:00Z ,+52.51,\t13.3\t\n",
+]
+
+
+@pytest.mark.parametrize("text", BLANKS)
+def test_blanks_around_cells_and_names_of_columns_are_no_part_of_them(tmp_path, text):
+    (tmp_path / "x.csv").write_text(text)
+    rows, rejected, _ = rows_of(tmp_path / "x.csv")
+    assert [(row["lat"], row["lon"]) for row in rows] == [(52.5, 13.3), (52.51, 13.3)] and rejected == []
+
+
+def test_decimal_commas_are_read_where_they_are_said_and_points_are_none_then(tmp_path):
+    cells = ["52,5;13,3", "52,51;13,31", "52.5;13,3", "1.052,5;13"]
+    (tmp_path / "x.csv").write_text("user;t;lat;lon\n" + "".join(f"a;2024-05-06T08:00:00Z;{each}\n" for each in cells))
+    rows, rejected, _ = rows_of(tmp_path / "x.csv", delimiter="semicolon", decimal="comma")
+    assert [(row["lat"], row["lon"]) for row in rows] == [(52.5, 13.3), (52.51, 13.31)]
+    assert rejected == [(3, "invalid_place"), (4, "invalid_place")]
+    with pytest.raises(InvalidInput, match="or decimal=comma"):
+        rows_of(tmp_path / "x.csv", delimiter="semicolon")
+    with pytest.raises(InvalidInput, match=r"^decimal: got ,"):
+        rows_of(tmp_path / "x.csv", decimal="comma")
+
+
+@pytest.mark.parametrize(("fold", "moments"), [("first", ["00:30"]), ("second", ["01:30"]), (None, [])])
+def test_of_an_hour_that_clocks_show_twice_the_one_that_is_said_is_meant(tmp_path, fold, moments):
+    (tmp_path / "x.csv").write_text("user,t,lat,lon\na,2024-10-27 02:30,1,2\na,2024-10-27 12:00,1,2\n")
+    options = {} if fold is None else {"fold": fold}
+    rows, rejected, _ = rows_of(tmp_path / "x.csv", timezone="Europe/Berlin", **options)
+    assert [f"{row['t']:%H:%M}" for row in rows] == [*moments, "11:00"]
+    assert rejected == ([] if moments else [(1, "ambiguous_time")])
 
 
 def test_numbers_and_times_of_parquet_columns(tmp_path):
@@ -136,7 +172,7 @@ def test_a_column_whose_name_says_times_is_proposed_and_not_ignored(tmp_path, na
     (tmp_path / "x.csv").write_text(f"user,{name},lat,lon\na,2024-05-06T08:00:00Z,1,2\n")
     with pytest.raises(InvalidInput, match=f"time_column={name}, or no_times=True"):
         rows_of(tmp_path / "x.csv")
-    assert rows_of(tmp_path / "x.csv", no_times=True)[0] == [{"user": "a", "lat": 1.0, "lon": 2.0}]
+    assert rows_of(tmp_path / "x.csv", no_times=True)[0] == [{"user": "a", "lat": 1.0, "lon": 2.0, "row_of_user": 0}]
     (tmp_path / "x.csv").write_text(f"user,{name},step,lat,lon\na,2024-05-06T08:00:00Z,7,1,2\n")
     assert f"{name}: not read" in rows_of(tmp_path / "x.csv")[2].notes[0]
 
@@ -248,8 +284,18 @@ LINES = st.lists(st.text(alphabet="a1 \t;#-=", max_size=8), max_size=8)
 def test_the_parser_reads_what_lines_are_one_by_one(lines, end, delimiter, runs, comment, skip, underlined):
     layout = TextLayout(delimiter, ("x",), comment=comment, skip=skip, runs=runs, underlined=underlined)
     text = end.join(lines)
-    with opened(TextMember("x", text.encode()), layout) as file:
-        whole = file.read()
-    whole_lines = io.StringIO(text, newline="")
-    kept = [line for at, line in enumerate(whole_lines) if not layout.leaves_out(at, line.encode())]
-    assert whole.decode() == "".join(map(layout.cleaned, kept))
+    kept = [cleaned(line, at, layout) for at, line in enumerate(io.StringIO(text, newline=""))]
+    assert b"".join(Records(TextMember("x", text.encode()), layout)).decode() == "".join(kept)
+
+
+def cleaned(line, at, layout):
+    """A line as the parser has it: nothing but its end where it is no record."""
+    body = line.rstrip("\r\n")
+    underline = layout.underlined and at == layout.skip + 1 and re.fullmatch(r"[-=\s]*[-=]{2}[-=\s]*", line)
+    if at < layout.skip or underline or (layout.comment is not None and body.startswith(layout.comment)):
+        return line[len(body) :]
+    if not layout.runs:
+        return line
+    between = "[ \t]" if layout.delimiter == " " else re.escape(layout.delimiter)
+    cells = [cell.strip(" ") for cell in re.split(between, body)]
+    return layout.delimiter.join(filter(None, cells)) + line[len(body) :]

@@ -36,7 +36,6 @@ from dphmm.storage.tables import convert_frame
 from dphmm.storage.trajectories import (
     load_trajectories,
     save_trajectories,
-    trajectories_from_table,
 )
 from neighbouring_files import first_neighbours, neighbours, placed, text
 from storage.importers.test_rows import write_folder, write_tar, write_zip
@@ -208,7 +207,7 @@ CASES = {
         b"user,t,lat,lon",
         (b"a,2024-05-06T08:10:00,50.01,10.01", b"b,2024-05-06T08:10:00Z,50.01,10.01", b"a,2024-05-06 07:00,50,10"),
         TIMED,
-        {"assume_utc": True},
+        {"timezone": "UTC"},
     ),
     "on local clocks": Case(
         b"user,t,lat,lon",
@@ -830,7 +829,7 @@ def test_tables_with_types(name, in_memory, tmp_path):
         if "lat" in chosen:
             table = table.append_column("lon", table.column("lat"))
         if in_memory:
-            found = trajectories_from_table(table).trajectories
+            found = load_trajectories(table).trajectories
         else:
             pq.write_table(table, tmp_path / "x.parquet", row_group_size=2)
             found = IMPORTERS["csv"](tmp_path / "x.parquet").trajectories
@@ -849,7 +848,7 @@ def test_objects_of_pandas_are_text_cell_by_cell():
 
     def users(column):
         frame = pd.DataFrame({"user": pd.Series(column, dtype=object), "state": "s"})
-        rows = trajectories_from_table(frame).trajectories
+        rows = load_trajectories(frame).trajectories
         return [person_key(rows.users[user]) for user in rows.user]
 
     for cell in cells[:7]:
@@ -867,7 +866,7 @@ def test_times_of_a_library_are_read_cell_by_cell():
 
     def read(first):
         frame = pd.DataFrame({"uid": "a", "lat": 39.9, "lng": 116.3, "datetime": [*first, *others]})
-        return convert_frame(frame)["t"].tolist()[-2:]
+        return convert_frame(frame, timezone="UTC")["t"].tolist()[-2:]
 
     expected = read([])
     assert [moment.isoformat() for moment in expected] == [

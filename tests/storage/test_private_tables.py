@@ -26,42 +26,40 @@ from dphmm.cli.app import app
 from dphmm.errors import InvalidInput
 from dphmm.storage.private_tables import (
     PrivateTable,
-    _of_pandas,
-    by_reason,
     in_words,
     keyed_digest,
     list_rejected,
     owner_counts,
     owner_path,
-    read_private,
     refuse_private,
     rejected_path,
     write_counts,
     write_rejected,
 )
+from dphmm.storage.trajectories import by_reason
 
 
 @pytest.mark.parametrize("odd", [0, 1, 2])
 def test_rows_with_another_number_of_fields_count(tmp_path, odd):
     rows = ["a,1", "b,2", "c,3", *["d,4,5", "e"][:odd]]
     (tmp_path / "rows.csv").write_text("\n".join(["user,x", *rows]) + "\n")
-    found = read_private(tmp_path / "rows.csv", ["user", "x"])
+    found = PrivateTable(tmp_path / "rows.csv").read(["user", "x"])
     assert (found.n_rows, len(found.odd), len(found.table)) == (3 + odd, odd, 3)
 
 
 def test_names_that_are_no_text_are_missing_and_never_one_person(tmp_path):
-    """With replaced bytes two people would have one name, and one cap."""
+    """With replaced bytes two people would have one name, and one cap; a sign for them that is written is a name."""
     names = [b"an\xff", b"an\xfe", "an\N{REPLACEMENT CHARACTER}".encode(), b"ann"]
     (tmp_path / "rows.csv").write_bytes(b"user,x\n" + b"".join(name + b",1\n" for name in names))
-    found = read_private(tmp_path / "rows.csv", ["user", "x"])
-    assert found.table.column("user").to_pylist() == [None, None, None, "ann"] and found.n_rows == 4
+    found = PrivateTable(tmp_path / "rows.csv").read(["user", "x"])
+    assert found.table.column("user").to_pylist() == [None, None, "an\ufffd", "ann"] and found.n_rows == 4
 
 
 def test_names_of_a_frame_that_are_no_text_are_missing():
     """Written with escapes, a name that cannot be encoded would be another person's."""
     users = pd.Series(["\udcff", "\\udcff", "ann"], dtype=object)
     frame = pd.DataFrame({"user": users, "x": [1, 2, 3]})
-    assert _of_pandas(frame, ["user", "x"]).column("user").to_pylist() == [None, "\\udcff", "ann"]
+    assert PrivateTable(frame).read(["user", "x"]).table.column("user").to_pylist() == [None, "\\udcff", "ann"]
 
 
 EDGES = "a,b\nann,bob\nbob,cid\ncid,dan\n"

@@ -15,8 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dphmm.errors import InvalidInput
-from dphmm.storage import inputs
-from dphmm.storage.inputs import Legible, checked_input, replacing
+from dphmm.storage import csv_files, inputs
+from dphmm.storage.csv_files import Records, TextLayout, TextMember
+from dphmm.storage.inputs import checked_input, replacing
 from dphmm.storage.tables import column_names, read_batches, read_rows, read_table, table_writer, write_table
 from dphmm.storage.trajectories import load_trajectories
 
@@ -74,7 +75,10 @@ TEXTS = {
 
 @pytest.mark.parametrize("kind", TEXTS)
 @pytest.mark.parametrize("suffix", [".csv", ".csv.gz"])
-@given(cells=st.lists(st.tuples(HOSTILE, FLOATS), min_size=1, max_size=6), name=HOSTILE)
+@given(
+    cells=st.lists(st.tuples(HOSTILE, FLOATS), min_size=1, max_size=6),
+    name=HOSTILE.filter(lambda text: text == text.strip(" \t")),
+)
 def test_ids_and_numbers_come_back_as_they_went_in(tmp_path_factory, kind, suffix, cells, name):
     path = tmp_path_factory.getbasetemp() / f"ids-{kind}{suffix}"
     ids, numbers = map(list, zip(*cells, strict=True))
@@ -242,7 +246,7 @@ def test_parquet_is_streamed_in_parts(tmp_path):
 def test_rows_of_parquet_that_are_looked_at_are_few_at_a_time(tmp_path):
     """However long the groups of the file are: what is made of a part on the way is in memory at once."""
     pq.write_table(pa.table({"x": pa.nulls(600_000, pa.int8())}), tmp_path / "x.parquet", row_group_size=600_000)
-    parts = [len(part) for part in read_rows(tmp_path / "x.parquet", ["x"]).parts]
+    parts = [len(part) for part in read_rows(tmp_path / "x.parquet").parts(["x"])]
     assert sum(parts) == 600_000 and max(parts) <= 2**18
 
 
@@ -334,7 +338,7 @@ def test_the_same_rows_by_any_delimiter(tmp_path, suffix, delimiter):
     ("text", "words"),
     [
         ('user;lat;lon\na;1;2\n"b;1\nc;1;2\n', "line 3: got a quote that is never closed"),
-        ("user,lat,lon\na,1,2\n", "no such column"),
+        ("user,lat,lon\na,1,2\n", "cells that are separated by comma"),
         ("user;lat;lon\n", "0 rows"),
         (b"user;lat;Jos\xe9\na;1;2\n", "UTF-8 in line 1"),
         ("user;lat;lon\na;1;2\n".encode("utf-16-le"), "NUL in line 1"),
@@ -355,7 +359,7 @@ def test_a_delimiter_is_one_character(tmp_path, delimiter):
 
 def test_parquet_has_none(tmp_path):
     (tmp_path / "x.parquet").write_bytes(b"")
-    with pytest.raises(InvalidInput, match="csv"):
+    with pytest.raises(InvalidInput, match=r"^delimiter: got ;; expected a text"):
         load_trajectories(tmp_path / "x.parquet", delimiter=";")
 
 
@@ -385,13 +389,13 @@ def test_a_row_that_is_none_is_set_aside_by_its_number(tmp_path, delimiter):
     }  # fmt: skip
 
 
-def test_a_byte_that_is_not_text_spoils_its_cell_wherever_blocks_end(tmp_path):
+def test_a_byte_that_is_not_text_spoils_its_cell_wherever_blocks_end(monkeypatch):
     """Characters of several bytes are cut by the ends of blocks: every split reads the same."""
     data = "aé€😀".encode() + b"\xff" + "é".encode()[:1] + b"b" + "€".encode()[:2]
     whole = "aé€😀\x1a\x1ab\x1a\x1a".encode()
     for size in range(1, len(data) + 2):
-        reader = Legible(io.BytesIO(data))
-        assert b"".join(iter(lambda reader=reader, size=size: reader.read(size), b"")) == whole
+        monkeypatch.setattr(csv_files, "_ROW_BLOCK", size)
+        assert b"".join(Records(TextMember("x", data), TextLayout(names=("a",)))) == whole
 
 
 def test_rows_of_another_width_in_a_long_file_have_their_numbers(tmp_path):

@@ -77,14 +77,14 @@ _FIELDS = {
     "window": "--window", "zone": "--zone",
 }  # fmt: skip
 _UNDERSCORED = re.compile(
-    r"\b(cap_epsilon|cap_cost|min_count|min_people|max_speed|assume_utc"
+    r"\b(cap_epsilon|cap_cost|min_count|min_people|max_speed"
     r"|(?:user|time|order|trip|state|lat|lon|start|end|label)_column"
     r"|user_from|user_pattern|gap_label|skip_lines|no_times|time_format)\b(?:(=)(?=\w)|=)?"
 )
 _COMMANDS = {"model": "fit", "policy": "policy"}
 #: What the library says, and what a user of the command line can do.
 _PHRASES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
-    (r"assume_utc=True, or timezone='([^']*)'", r"dphmm import csv with --assume-utc, or with --timezone \1"),
+    (r"timezone='([^']*)' or '([^']*)'", r"dphmm import csv with --timezone \1 or \2"),
     (r"or names=False for", "or --no-names for"),
     (r"\bresume to continue them\b", "--resume to continue them"),
     (r"; skip\(\) lets steps pass", ""),
@@ -99,7 +99,7 @@ _PHRASES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
         r"\b(?:(lat|lon|user)_column=|(user_pattern|delimiter|names|skip_lines|step)=)(?=[ ,;:)]|$)",
         lambda found: option_of(found[2] or f"{found[1]}_column"),
     ),
-    (r"\b(time_column|time_format|user_from|encoding)=(?=\S)", lambda found: option_of(found[1]) + " "),
+    (r"\b(time_column|time_format|user_from|encoding|decimal)=(?=\S)", lambda found: option_of(found[1]) + " "),
     (r"a number, a Fraction or a decimal string", "a number"),
     (r"(.*) or a DeltaSet", lambda found: found[1].replace('", "', '" or "').replace('"', "")),
     (r"remedy: smoothing=1,", "remedy: --smoothing 1,"),

@@ -56,9 +56,9 @@ from dphmm.cli.publishing import (
 )
 from dphmm.errors import InvalidInput
 from dphmm.storage.inputs import checked_input, steady
-from dphmm.storage.private_tables import by_reason, in_words, list_rejected, rejected_path
+from dphmm.storage.private_tables import in_words, list_rejected, rejected_path
 from dphmm.storage.tables import column_names
-from dphmm.storage.trajectories import load_trajectories
+from dphmm.storage.trajectories import by_reason, load_trajectories
 
 if TYPE_CHECKING:
     from dphmm.markov.model import MarkovModel

@@ -35,7 +35,7 @@ from dphmm.storage.inputs import steady
 from dphmm.storage.private_tables import PrivateTable, refuse_private, rejected_path
 from dphmm.storage.public_tables import listed_names, space_of_answers
 from dphmm.storage.tables import column_names
-from dphmm.storage.trajectories import load_trajectories, trajectories_from_table
+from dphmm.storage.trajectories import load_trajectories
 
 if TYPE_CHECKING:
     from dphmm.cli.options import Box
@@ -323,7 +323,7 @@ def records_of(
 
     choices: dict[str, Any] = {"state_column": column, "spelling": spelling_of(given), "may_be_empty": True}
     if isinstance(source, PrivateTable):
-        names, loaded = source.columns(), trajectories_from_table(source.source, **choices)
+        names, loaded = source.columns(), load_trajectories(source.source, **choices)
     else:
         names = column_names(source)
         with steady(source):

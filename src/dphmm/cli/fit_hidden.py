@@ -35,10 +35,10 @@ from dphmm.cli.publishing import kept_document, kept_rows, learned_once, owner_r
 from dphmm.errors import InvalidInput
 from dphmm.states import StateSpace, ordered_labels
 from dphmm.storage.inputs import steady
-from dphmm.storage.private_tables import by_reason, in_words, list_rejected, refuse_private
+from dphmm.storage.private_tables import in_words, list_rejected, refuse_private
 from dphmm.storage.public_tables import listed_names
 from dphmm.storage.tables import column_names
-from dphmm.storage.trajectories import load_trajectories
+from dphmm.storage.trajectories import by_reason, load_trajectories
 
 if TYPE_CHECKING:
     from dphmm.markov.hidden.hmm import CategoricalHMM

@@ -20,11 +20,13 @@ from dphmm.cli.console import Console, print_json
 from dphmm.cli.options import CONTEXT, force, messages, new_output
 from dphmm.cli.pipeline import COLUMN, QUESTIONS
 from dphmm.errors import InvalidInput
+from dphmm.storage.cells import delimiter_within
 from dphmm.storage.csv_files import csv_names
 from dphmm.storage.importers import RECIPES
 from dphmm.storage.inputs import checked_input, open_bytes, replacing
-from dphmm.storage.layouts import Layout, delimiter_within, looks_like_times
+from dphmm.storage.layouts import Layout
 from dphmm.storage.tables import SUFFIXES, column_names
+from dphmm.storage.trajectories import looks_like_times
 
 
 class Known(NamedTuple):
@@ -46,7 +48,7 @@ class Known(NamedTuple):
 _TRIP_OF = f'user-column = "{COLUMN}"  # who made a trip? each-trip = true in its place: nothing links the trips of one'
 _FILE_OF = f'user = "{QUESTIONS["user"]}"  # whose file is it? user-from = "file-name" in its place: a name is a person'
 _POINT_OF = f'user-column = "{COLUMN}"  # which property is the person? user = "NAME" in its place if all are of one'
-_ZONE = '# timezone = "Europe/Berlin"  # of times that have no zone; assume-utc = true if they are UTC'
+_ZONE = '# timezone = "Europe/Berlin"  # of times that have no zone; or "UTC"'
 #: Tables, those that an importer knows by the same names first. Of several that fit the first counts.
 LAYOUTS = (
     *(
@@ -108,10 +110,14 @@ def init(data: str, output: str, force: bool, quiet: bool, as_json: bool) -> Non
     known = next((layout for ends, layout in ENDINGS.items() if ending.endswith(ends)), None)
     lines, columns = [f"file = {_toml(name)}"], list[str]()
     if known is None:
-        columns, how, layouts = _header(source)
+        columns, how = _header(source)
         lines += [*how, f"# its columns: {', '.join(map(_toml, columns))}"]
+        kinds = (
+            {layout.kind for layout in LAYOUTS} if not how else {"csv", "trips"} if ending.endswith(SUFFIXES) else {}
+        )
         lower = {column.lower() for column in columns}
-        known = next((layout for layout in layouts if lower.issuperset(map(str.lower, layout.columns))), None)
+        fits = (layout for layout in LAYOUTS if layout.kind in kinds)
+        known = next((layout for layout in fits if lower.issuperset(map(str.lower, layout.columns))), None)
     text = "\n".join([*_HEAD, *lines, *(_other(columns) if known is None else _standard(known, columns)), *_REST])
     with replacing(output) as temporary:
         temporary.write_text(text + "\n", encoding="utf-8")
@@ -120,8 +126,8 @@ def init(data: str, output: str, force: bool, quiet: bool, as_json: bool) -> Non
     Console(quiet or as_json).say([("written", f"{output}: answer what it leaves open, then dphmm run {output}")])
 
 
-def _header(source: Path) -> tuple[list[str], list[str], Sequence[Known]]:
-    """The names of a table's columns, the lines that say how it is read, and the layouts that it may have then."""
+def _header(source: Path) -> tuple[list[str], list[str]]:
+    """The names of a table's columns, and the lines that say how it is read."""
     ending = source.name.lower()
     if ending.endswith(_LINES):
         with open_bytes(source) as file:
@@ -129,7 +135,7 @@ def _header(source: Path) -> tuple[list[str], list[str], Sequence[Known]]:
         try:
             names = list(_members(json.loads(line)))
             "".join(names).encode()
-            return names, ['kind = "jsonl"'], ()
+            return names, ['kind = "jsonl"']
         except (ValueError, RecursionError, AttributeError):
             raise InvalidInput("DATA", source.name, "a JSON object on its first line") from None
     if not ending.endswith(SUFFIXES):
@@ -140,9 +146,8 @@ def _header(source: Path) -> tuple[list[str], list[str], Sequence[Known]]:
     columns = column_names(source)
     delimiter = None if ending.endswith(".parquet") else delimiter_within(columns)
     if delimiter is None:
-        return columns, [], LAYOUTS
-    columns = csv_names(source, Layout().changed(delimiter=delimiter))
-    return columns, [f"delimiter = {_toml(delimiter)}"], [known for known in LAYOUTS if known.kind in ("csv", "trips")]
+        return columns, []
+    return csv_names(source, Layout().changed(delimiter=delimiter)), [f"delimiter = {_toml(delimiter)}"]
 
 
 def _members(value: Mapping[str, Any], within: str = "") -> Iterator[str]:
@@ -282,7 +287,9 @@ _LABELS = (
     "[fit]",
     'state-column = "state"',
     f'step = "{QUESTIONS["step"]}"  # about as far apart as the rows of a person: "1min" of clicks, "1h" of activities',
-    "epsilon = 1  # worth this: whether somebody is fitted on changes the odds of any model by at most 2.72 times",
+    "# The next line is worth this: whether somebody is fitted on changes the odds of any model by at most 2.72 times.",
+    "# Without it the model can show single moves of single people.",
+    "epsilon = 1",
     "max-length = 100  # so many steps of a person count; public: more of them mean more noise",
     'states-file = "states.csv"  # public: a column state with the names there can be, whoever has them',
     "",
@@ -291,5 +298,7 @@ _LABELS = (
 )
 _PLAN = ("", "[plan]  # when to ask: a budget becomes a schedule", "path-epsilon = 12")
 _OF_A_DAY = ('per = "1d"', '# zone = "Europe/Berlin"  # whose midnight begins a day; UTC without it')
-_OF_A_SEQUENCE = (f'steps = "{QUESTIONS["steps"]}"  # so many rows of a person; public: never take it from the data',)
+_OF_A_SEQUENCE = (
+    f'steps = "{QUESTIONS["steps"]}"  # the budget is of so many rows; public: choose it, never take it from the data',
+)
 _REST = ("", "[release]", "", "[report]")

@@ -45,15 +45,9 @@ from dphmm.statement.parts import document
 from dphmm.states.space import LABELS_WRONG
 from dphmm.storage.inputs import checked_input, steady
 from dphmm.storage.ledger import COMMANDS, open_ledger
-from dphmm.storage.private_tables import (
-    by_reason,
-    in_words,
-    owner_path,
-    rejected_path,
-    write_rejected,
-)
+from dphmm.storage.private_tables import in_words, owner_path, rejected_path, write_rejected
 from dphmm.storage.tables import column_names
-from dphmm.storage.trajectories import load_visits
+from dphmm.storage.trajectories import by_reason, load_visits
 
 if TYPE_CHECKING:
     from dphmm.accounting.promise import Schedule, SequencePromise

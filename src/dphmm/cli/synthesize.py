@@ -78,9 +78,9 @@ def synthesize(**given: Any) -> None:
 
 
 def _drawn(model: MarkovModel, space: StateSpace, given: Mapping[str, Any]) -> Any:
-    from dphmm.storage.public_tables import read_totals
+    from dphmm.storage.public_tables import totals_of
     from dphmm.synthesis import synthesize
 
-    like = None if given["like"] is None else read_totals(given["like"], space.names, "like")
+    like = None if given["like"] is None else totals_of(given["like"], space.names, "like")
     choices = {name: given[name] for name in ("people", "steps", "begin", "seed")}
     return synthesize(model, like=like, **choices)

@@ -84,8 +84,8 @@ _whose = _options(
     spelling,
 )
 _zones = _options(
-    click.option("--timezone", metavar="ZONE", help="Times without a zone are local: Europe/Berlin."),
-    click.option("--assume-utc", is_flag=True, default=None, help="Times without a zone are UTC."),
+    click.option("--timezone", metavar="ZONE", help="Times without a zone are its clock's: UTC, Europe/Berlin."),
+    click.option("--fold", metavar="first|second", help="Of an hour that clocks show twice the one that is meant."),
 )
 #: How times are written.
 _times = _options(
@@ -107,6 +107,7 @@ _text_options = _options(
         metavar="CHAR",
         help="What separates cells: comma, semicolon, tab, space (several are one), tabs, or a character.",
     ),
+    click.option("--decimal", metavar="point|comma", help="Before the fraction of degrees: comma of 52,5."),
     click.option("--comment", metavar="SIGN", help="Lines that begin with it are no rows: #"),
     click.option("--skip-lines", type=int, metavar="N", help="Lines at the start that are no rows."),
     click.option("--encoding", metavar="NAME", help="Of a text that is not UTF-8: latin-1, cp1252, utf-16."),

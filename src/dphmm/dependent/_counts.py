@@ -48,7 +48,8 @@ from dphmm.markov.model import MarkovModel
 from dphmm.samplers.entropy import default_bits
 from dphmm.statement.origin import MODEL_PEOPLE
 from dphmm.states.space import StateSpace
-from dphmm.storage.trajectories import Roles, column_roles
+from dphmm.storage.cells import Roles, column_roles
+from dphmm.storage.layouts import Layout
 from dphmm.types import Bits, Exact, FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -249,6 +250,11 @@ class Histogram(CountedQuestion):
         Option("times", "The public number of steps, 0 to T-1; other rows are left out.", "T", int),
         Option("step", "With times: bins of 5min, the last row of each counts.", "TIME"),
         Option("first", "What step 0 is: a time or a number [default: each user's first]", "TIME", flags=("--from",)),
+        Option(
+            "timezone",
+            "Times without a zone are its clock's: UTC, Europe/Berlin. Else such rows count nowhere.",
+            "ZONE",
+        ),
         Option("windows", "Count in windows: a number of steps, or 0:24,24:48.", "W"),
         Option("consistent", "No counts below 0, same noisy totals (post-processing).", kind=bool, default=False),
     )
@@ -318,6 +324,7 @@ class Histogram(CountedQuestion):
             "times": None if self.given["times"] is None else self.clock.times,
             "step_seconds": self.clock.seconds,
             "from": first_text(self.given["first"]),
+            "timezone": self.given["timezone"],
             **own,
             "consistent": bool(self.given["consistent"]),
             "in_no_state": self.cells[-1],
@@ -417,7 +424,7 @@ class Histogram(CountedQuestion):
         given = {"user": None, "time": None, "order": None, "trip": None, "state": None, "lat": None, "lon": None}
         named = {name.removesuffix("_column"): self.given[name] for name in _COLUMNS}
         try:
-            roles = column_roles(self.data.columns(), {**given, **named})
+            roles = column_roles(self.data.columns(), Layout(columns={**given, **named}))
         except InvalidInput as error:
             raise about(error, {name: self.called(name) for name in _COLUMNS}) from None
         if roles.state is None and not space.on_map:

@@ -43,10 +43,10 @@ from dphmm.dependent._inputs import (
 from dphmm.dependent._question import Answered, CountedQuestion, ExactCounts, Found, PerPerson
 from dphmm.errors import InvalidInput
 from dphmm.samplers.entropy import default_bits
-from dphmm.storage.columns import as_text, integers
+from dphmm.storage.columns import integers
 from dphmm.storage.csv_files import listed
 from dphmm.storage.inputs import checked_input
-from dphmm.storage.private_tables import Members, PrivateRows, PrivateTable, edge_rows
+from dphmm.storage.private_tables import Members, PrivateTable, edge_rows
 from dphmm.types import Bits, BoolArray, Exact, IntArray
 
 if TYPE_CHECKING:
@@ -288,23 +288,13 @@ def private_edges(
         ends_of(header, columns, data, called)
     if columns is None and data.path is not None:
         check_header(data.path, header or (), "DATA", _known(people, data.spelling))
-    rows = edge_rows(data.path, columns) if data.path is not None else _edges_of_frame(data, columns)
+    rows = edge_rows(data, columns)
     rejected = Rejected.of(rows)
     pairs = ends_among(rows.table, people if isinstance(people, int) else Members(people, data.spelling))
     unknown, loops = (pairs < 0).any(axis=1), pairs[:, 0] == pairs[:, 1]
     rejected.add(rows.places[unknown], "unknown_person")
     rejected.add(rows.places[loops], "loop")
     return pairs[~unknown & ~loops], rejected
-
-
-def _edges_of_frame(data: PrivateTable, columns: Sequence[str] | None) -> PrivateRows:
-    """Two columns of text, a and b."""
-    import pyarrow as pa
-
-    chosen = data.columns() if columns is None else list(columns)
-    rows = data.read(chosen)
-    table = pa.table([as_text(rows.table.column(name), name) for name in chosen], names=["a", "b"])
-    return PrivateRows(table, rows.places, rows.odd, rows.word)
 
 
 def ends_among(edges: pa.Table, people: int | Members) -> IntArray:

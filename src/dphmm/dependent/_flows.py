@@ -24,7 +24,7 @@ from dphmm.dependent._records import MOST_TIMES, Records, records_of
 from dphmm.errors import InvalidInput
 from dphmm.samplers.entropy import default_bits
 from dphmm.statement.query import Unit
-from dphmm.storage.trajectories import Roles
+from dphmm.storage.cells import Roles
 from dphmm.types import Bits, Exact, IntArray
 
 #: Pairs of states that are counted at most.
@@ -129,7 +129,7 @@ class Flows(Histogram):
     functions: ClassVar = {"flows": flows}
     options: ClassVar[tuple[Option, ...]] = (
         *(_OPTIONS[name] for name in ("neighbours", "model_people", "states", "user_column", "spelling")),
-        *(_OPTIONS[name] for name in ("time_column", "state_column", "times", "step", "first")),
+        *(_OPTIONS[name] for name in ("time_column", "state_column", "times", "step", "first", "timezone")),
         Option("moves", "Two rows in one state are no trip.", kind=bool, default=False),
         Option("consistent", "No counts below 0, the same noisy total (post-processing).", kind=bool, default=False),
     )

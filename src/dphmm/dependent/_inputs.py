@@ -259,11 +259,12 @@ def _number(value: Any) -> float:
 class Rejected:
     """Rows of DATA that do not count as they are written, for the owner alone: where, and the first reason.
 
-    ``word``: "line" or "row", of which ``reasons`` has the number.
+    ``word``: by what the owner finds them, "line" or "row". ``text``: the CSV file of which ``reasons`` number rows.
     """
 
     word: str
     reasons: dict[int, str] = field(default_factory=dict)
+    text: Path | None = None
 
     def add(self, places: Any, reason: str) -> None:
         """These rows (of which some may be there already) for this reason."""
@@ -272,12 +273,16 @@ class Rejected:
 
     def sorted(self) -> list[tuple[int, str]]:
         """(place, reason) in the order of the table."""
-        return sorted(self.reasons.items())
+        listed = sorted(self.reasons.items())
+        if self.text is None:
+            return listed
+        lines = lines_of_rows(self.text, [row for row, _ in listed])
+        return [(line, reason) for line, (_, reason) in zip(lines, listed, strict=True)]
 
     @classmethod
     def of(cls, rows: PrivateRows) -> Rejected:
         """Begun with the rows of another number of fields than the header."""
-        found = cls(rows.word)
+        found = cls(rows.word, text=rows.text)
         found.add(rows.odd, "ragged_row")
         return found
 

@@ -24,9 +24,9 @@ from dphmm.dependent._inputs import Called, Rejected, counting, first_of_each, l
 from dphmm.errors import InvalidInput
 from dphmm.states.maps import MapSpace, parse_duration
 from dphmm.states.space import StateSpace
+from dphmm.storage.cells import Roles, places_of
 from dphmm.storage.columns import Numbering, Times, as_text, integers, plain_type
 from dphmm.storage.private_tables import PrivateRows
-from dphmm.storage.trajectories import Roles, places_of
 from dphmm.types import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -131,12 +131,14 @@ class Clock:
     """How steps are numbered from 0 to ``times`` - 1: by time bins of ``seconds``, from ``first`` or each own's first.
 
     ``first``: a moment in microseconds where there are bins, else a step's number; None: every person's own first row.
+    ``timezone``: what clocks times without a zone are of; None: such rows have no time.
     """
 
     times: int
     seconds: int | None
     first: int | None
     called: Called
+    timezone: str | None = None
 
     @classmethod
     def of(cls, given: Mapping[str, Any], seconds: int | None, needed: bool, called: Called) -> Clock:
@@ -150,7 +152,9 @@ class Clock:
             if seconds not in (None, asked):
                 raise InvalidInput(called("step"), step, f"{seconds}s, as the model has it, or no {called('step')}")
             seconds = asked
-        return cls(times or MOST_TIMES, seconds, _first(given["first"], seconds, called), called)
+        # Refused before a row is read.
+        Times(called("timezone"), given["timezone"])
+        return cls(times or MOST_TIMES, seconds, _first(given["first"], seconds, called), called, given["timezone"])
 
     @property
     def first_step(self) -> int | None:
@@ -202,7 +206,7 @@ def records_of(
     ``rejected`` learns which rows are none, or do not count as they are written; rows beyond the first ``most`` of a
     person are in the table, and are listed.
 
-    A time without a zone is UTC. Where steps are no bins of times they order the rows of a person, and so do whole
+    Where steps are no bins of times they order the rows of a person, and so do whole
     numbers in their place.
     """
     import pandas as pd
@@ -213,7 +217,8 @@ def records_of(
     time = step = None
     if roles.time is not None:
         moments = roles.step is None and clock.seconds is not None
-        time, marks = (_moments if moments else _order)(table.column(roles.time), roles.time)
+        column = table.column(roles.time)
+        time, marks = Times(roles.time, clock.timezone).add(column) if moments else _order(column, roles.time)
         for reason, marked in marks.items():
             rejected.add(rows.places[marked], reason)
             bad = bad | marked
@@ -235,11 +240,6 @@ def records_of(
     return pd.DataFrame({"user": whose, "t": when, "state": state})
 
 
-def _moments(column: Any, field: str) -> tuple[IntArray, dict[str, BoolArray]]:
-    """As `Times.add`. Raises InvalidInput for a column whose type has no times."""
-    return Times(field, assume_utc=True).add(column)
-
-
 def _order(column: Any, field: str) -> tuple[IntArray, dict[str, BoolArray]]:
     """Numbers (n,) that rows of one person are ordered by: times, or whole numbers; marked as of `Times.add`.
 
@@ -251,7 +251,8 @@ def _order(column: Any, field: str) -> tuple[IntArray, dict[str, BoolArray]]:
     if pa.types.is_integer(kind):
         numbers, bad = integers(column, field)
         return numbers, {"invalid_time": bad}
-    time, marks = _moments(column, field)
+    # Whatever the zone is, it puts the times of a person in one order.
+    time, marks = Times(field, "UTC").add(column)
     if not pa.types.is_string(kind):
         return time, marks
     numbers, bad = integers(column, field)

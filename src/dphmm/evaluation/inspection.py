@@ -15,9 +15,18 @@ from dphmm.accounting.event import theorem_6_3
 from dphmm.accounting.records import in_short
 from dphmm.batch import Batch
 from dphmm.errors import DphmmError, InvalidInput, Refused
-from dphmm.evaluation.lonely import LonelyCost, Moved, cells_alone, lonely_cost, moved_states, only_merged, shown_error
+from dphmm.evaluation.lonely import (
+    LonelyCost,
+    Moved,
+    cells_alone,
+    expected_error,
+    lonely_cost,
+    moved_states,
+    off_within,
+    only_merged,
+    shown_error,
+)
 from dphmm.evaluation.remedies import Remedy, remedies
-from dphmm.evaluation.tune import reasons_against
 from dphmm.markov.model import MarkovModel
 from dphmm.markov.stochastic import percent
 from dphmm.mechanisms import NoiseMechanism, chosen_kind
@@ -30,6 +39,7 @@ from dphmm.sensitivity.hull import SensitivityHull
 from dphmm.session.options import Options
 from dphmm.session.plan import Plan
 from dphmm.session.setting import Setting
+from dphmm.statement.advice import not_advised
 from dphmm.statement.learning import learning_of
 from dphmm.statement.parts import Part, document
 from dphmm.statement.release import CoveredDistance, ReleaseStatement
@@ -85,8 +95,9 @@ def protection_facts(
             "promise": _promise(plan, options, CoveredDistance.of([policy], space)),
         }
         warnings += [*plan_warnings(plan, options), *trapped_belief(model, options)]
-        against = reasons_against(options.epsilon, shown_error(plan, space, model), space)
-        warnings += [f"not advised: {reason}" for reason in against]
+        known = off_within(space)
+        error = math.hypot(expected_error(plan, space, model), known)
+        warnings += [f"not advised: {reason}" for reason in not_advised(options.epsilon, error, known)]
     lonely, costs = lonely_sections(model, policy, space, options, plan)
     document |= lonely
     warnings += costs

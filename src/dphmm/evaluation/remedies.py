@@ -16,8 +16,8 @@ import numpy as np
 
 from dphmm.accounting.records import in_short
 from dphmm.errors import DphmmError
-from dphmm.evaluation.lonely import cells_alone, expected_error
-from dphmm.evaluation.tune import reasons_against, usual_radii
+from dphmm.evaluation.lonely import cells_alone, expected_error, off_within
+from dphmm.evaluation.tune import usual_radii
 from dphmm.markov.model import MarkovModel
 from dphmm.mechanisms import Hops, NoiseMechanism, make_known
 from dphmm.mechanisms.registry import AUTO
@@ -28,7 +28,7 @@ from dphmm.policy.graph import PolicyGraph
 from dphmm.session.options import Options
 from dphmm.session.plan import Plan
 from dphmm.session.setting import Setting
-from dphmm.statement.advice import MOST_EPSILON
+from dphmm.statement.advice import MOST_EPSILON, not_advised
 from dphmm.states.grid import Grid
 from dphmm.states.space import StateSpace
 from dphmm.types import FloatArray
@@ -88,10 +88,12 @@ def remedies(
     if plan is not None and plan.constant:
         return []
     case = _Case(model, policy, space, options, None if plan is None else expected_error(plan, space, model))
-    tried = [remedy for cause in _CAUSES for remedy in cause(case) if remedy.helps]
-    against = [reasons_against(one.epsilon or options.epsilon, one.after or 0.0, space) for one in tried]
-    marked = [replace(remedy, not_advised=reasons) for remedy, reasons in zip(tried, against, strict=True)]
-    return sorted(marked, key=lambda remedy: (bool(remedy.not_advised), remedy.left))
+    known = off_within(space)
+    tried = []
+    for remedy in [remedy for cause in _CAUSES for remedy in cause(case) if remedy.helps]:
+        error = math.hypot(remedy.after or 0.0, known)
+        tried.append(replace(remedy, not_advised=not_advised(remedy.epsilon or options.epsilon, error, known)))
+    return sorted(tried, key=lambda remedy: (bool(remedy.not_advised), remedy.left))
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -28,11 +27,10 @@ from dphmm.policy.graph import PolicyGraph
 from dphmm.session.rounds import SubjectState, caps_of, schedule_of
 from dphmm.states.maps import MapSpace, ground_distance, parse_speed
 from dphmm.states.space import StateSpace
-from dphmm.states.trajectory import Trajectories
 from dphmm.states.visit_table import VisitTable
-from dphmm.storage.private_tables import by_reason, in_words
-from dphmm.storage.tables import column_list, column_names, read_rows, read_whole, to_arrow
-from dphmm.storage.trajectories import LoadedVisits, load_visits, trajectories_from_table
+from dphmm.storage.private_tables import in_words
+from dphmm.storage.tables import read_rows, read_whole
+from dphmm.storage.trajectories import LoadedVisits, by_reason, load_visits
 from dphmm.types import Exact, FloatArray, IntArray
 
 #: Shares are told in steps of so many per cent.
@@ -170,6 +168,7 @@ def check_table(
     epsilon: Exact | None = None,
     *,
     state_column: str | None = None,
+    timezone: str | None = None,
     **choices: Any,
 ) -> TableCheck:
     """Check a table before `dphmm.release_many`, for its owner alone; nothing is drawn, spent or written.
@@ -179,6 +178,7 @@ def check_table(
     table : as `dphmm.release_many` takes it, or the path of a file.
     model, policy, space, epsilon, and other choices : those of the release; all but the model may be left out. A
         ``ledger`` says what is left for these people.
+    state_column, timezone : as `load_trajectories` has them.
 
     Raises
     ------
@@ -201,33 +201,22 @@ def check_table(
     known = epsilon is not None or any(choices.get(name) is not None for name in ("promise", "schedule"))
     policy = policy or complete(space.n_states)
     batch, seen = Batch(model, policy, space, epsilon if known else 1, **choices), Unplaced(space)
-    spelling = batch.ledger.spelling
-    if isinstance(table, (str, PathLike)):
-        public = (space, model.step, batch.answer)
-        loaded = load_visits(table, *public, state_column=state_column, spelling=spelling, watch=seen.add)
-        others = first_rows(table)
-    else:
-        table = read_whole(table)
-        read = trajectories_from_table(table, space=space, spelling=spelling, state_column=state_column)
-        seen.add(*_parts(read.trajectories))
-        visits = VisitTable.of(read.trajectories, space, model.step, batch.answer)
-        loaded = LoadedVisits(visits, read.rejected, read.alike)
-        others = to_arrow(table, column_list(table))
+    table = read_whole(table)
+    loaded = load_visits(
+        *(table, space, model.step, batch.answer),
+        state_column=state_column,
+        timezone=timezone,
+        spelling=batch.ledger.spelling,
+        watch=seen.add,
+    )
+    others = first_rows(table)
     return table_check(batch, loaded, seen, others, budget=known)
 
 
-def first_rows(path: str | PathLike[str]) -> Any:
-    """An Arrow table of the first rows of a file with all of its columns; None of a file without rows."""
-    return next((part for part in read_rows(path, column_names(path)).parts if len(part)), None)
-
-
-def _parts(rows: Trajectories) -> tuple[dict[str, NDArray[Any]], list[str]]:
-    """The places of rows, and without them numbers of names, and the names."""
-    if rows.lat is not None and rows.lon is not None:
-        return {"lat": rows.lat, "lon": rows.lon}, []
-    assert rows.state is not None
-    labels, numbers = np.unique(rows.state.astype(str), return_inverse=True)
-    return {"state": numbers}, labels.tolist()
+def first_rows(table: Any) -> Any:
+    """An Arrow table of the first rows of a table with all of its columns; None without rows."""
+    rows = read_rows(table)
+    return next((part for part in rows.parts(rows.names) if len(part)), None)
 
 
 def table_check(batch: Batch, loaded: LoadedVisits, seen: Unplaced, others: Any, budget: bool = True) -> TableCheck:

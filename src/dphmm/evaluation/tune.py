@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -154,8 +153,9 @@ def sweep(
         setting = Setting.of(model, policies[name], within, epsilon, mechanism=kind, **options)
         facts = _tried(setting, paths, tried.seed)
         if facts["refused"] is None:
-            against = reasons_against(setting.options.epsilon, facts["estimate_error"], within)
-            facts["not_advised"] = "; ".join(against) or None
+            known = off_within(within)
+            reasons = not_advised(setting.options.epsilon, math.hypot(facts["estimate_error"], known), known)
+            facts["not_advised"] = "; ".join(reasons) or None
         rows.append(
             {"policy": name, "mechanism": setting.options.mechanism, "epsilon": float(setting.options.epsilon), **facts}
         )
@@ -164,12 +164,6 @@ def sweep(
     table = pd.DataFrame(rows, columns=list(COLUMNS))
     # Beside a text None would be NaN, and read as a reason.
     return table.assign(**{name: table[name].astype(object).where(table[name].notna(), None) for name in COLUMNS[-2:]})
-
-
-def reasons_against(epsilon: Fraction, error: float, space: StateSpace) -> tuple[str, ...]:
-    """The reasons for which a setting is no advice, by its root mean square error from the middle of cells."""
-    known = off_within(space)
-    return not_advised(epsilon, math.hypot(error, known), known)
 
 
 def _tried(setting: Setting, paths: IntArray, seed: int) -> dict[str, Any]:

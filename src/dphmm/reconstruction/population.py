@@ -321,7 +321,7 @@ def _periods(rows: ReleasedRows, answers: Answers, per: str, zone: str) -> list[
         return [("all", np.arange(len(answers)))]
     if rows.times is None:
         raise InvalidInput("per", f"{per}, and the table has no column t", "all")
-    micros, marks = Times("t", assume_utc=True).add(rows.times)
+    micros, marks = Times("t", "UTC").add(rows.times)
     if np.logical_or.reduce(list(marks.values()))[answers.row].any():
         raise InvalidInput("t", "a time that cannot be read", "a table as it was released")
     local = micros[answers.row] + _offset(zone)

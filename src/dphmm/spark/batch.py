@@ -40,12 +40,12 @@ from dphmm.statement.origin import Whom
 from dphmm.statement.parts import document, typed
 from dphmm.statement.release import ReleaseStatement
 from dphmm.states.space import StateSpace
+from dphmm.storage.cells import explained
 from dphmm.storage.commit_log import Committed, Entry
 from dphmm.storage.inputs import PathLike
 from dphmm.storage.release_table import ReleaseTable, Turn
 from dphmm.storage.released import Published
 from dphmm.storage.table_ledger import PREFIX
-from dphmm.storage.trajectories import explained
 from dphmm.types import Exact
 
 #: Buckets of a new table, where nobody says how many: enough for some 10^7 rows.

@@ -37,7 +37,7 @@ from dphmm.storage.commit_log import TableFile
 from dphmm.storage.release_table import check_file, entry_name, say_attempt, write_rows
 from dphmm.storage.released import Counted, Published, released_table
 from dphmm.storage.table_ledger import OF_A_LEDGER, PREFIX, ledger_of, with_ledger
-from dphmm.storage.trajectories import visits_from_table
+from dphmm.storage.trajectories import load_visits
 from dphmm.types import IntArray
 
 if TYPE_CHECKING:
@@ -134,7 +134,9 @@ class BucketJob:
         """The rows to answer, and how many cannot be read, by reason."""
         batch = self.batch
         setting, answer = batch.setting, batch.answer
-        loaded = visits_from_table(in_order(rows), setting.space, setting.model.step, answer, self.spelling)
+        loaded = load_visits(
+            in_order(rows), setting.space, setting.model.step, answer, spelling=self.spelling, may_be_empty=True
+        )
         return loaded.visits, dict(loaded.dropped)
 
     def _parts(self, bucket: int) -> Iterator[tuple[str, pa.Table]]:

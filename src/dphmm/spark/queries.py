@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from dphmm.dependent._question import QueryResult
     from dphmm.markov.model import MarkovModel
     from dphmm.states.space import StateSpace
-    from dphmm.storage import trajectories
+    from dphmm.storage import cells
 
 _LABELS = (*INTEGERS, *TEXT)
 
@@ -182,7 +182,7 @@ def _bin(asked: Histogram, types: Mapping[str, str]) -> int:
     return seconds * MICROSECONDS
 
 
-def _check_types(types: Mapping[str, str], roles: trajectories.Roles, places: bool) -> None:
+def _check_types(types: Mapping[str, str], roles: cells.Roles, places: bool) -> None:
     checked_type(types, roles.user, _LABELS)
     if roles.step is not None:
         checked_type(types, roles.step, INTEGERS)
@@ -193,7 +193,7 @@ def _check_types(types: Mapping[str, str], roles: trajectories.Roles, places: bo
         checked_type(types, name, NUMBERS if places else _LABELS)
 
 
-def _records(frame: Any, types: Mapping[str, str], roles: trajectories.Roles, places: bool) -> Any:
+def _records(frame: Any, types: Mapping[str, str], roles: cells.Roles, places: bool) -> Any:
     """The columns that are counted: owner, step, time where steps are numbers and there is one, and state or place."""
     kept = [readable_user(frame, types, roles.user).alias("owner")]
     if roles.step is None:

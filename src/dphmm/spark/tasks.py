@@ -40,9 +40,9 @@ from dphmm.dependent._records import states_of_places
 from dphmm.errors import InvalidInput
 from dphmm.markov.private.sensitivity import Caps
 from dphmm.markov.private.transition_counts import UNSORTED, KeyTotals, RowCounter, Rows, SortedRows
+from dphmm.storage.cells import places_of
 from dphmm.storage.columns import EARLIEST, LATEST, as_text
 from dphmm.storage.private_tables import Members
-from dphmm.storage.trajectories import places_of
 from dphmm.types import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:

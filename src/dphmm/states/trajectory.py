@@ -74,6 +74,8 @@ def _run_starts(values: NDArray[Any]) -> IntArray:
     return np.maximum.accumulate(starts)
 
 
+#: The column of the place of a row among those of its user, in the order of a file.
+PLACE = "row_of_user"
 MICROSECONDS = 1_000_000
 
 #: Which of several rows of one user in one time bin, or one step, is answered: the last in time, or the first.
@@ -228,7 +230,10 @@ class Trajectories:
         return self.lat, self.lon
 
     def to_arrow(self) -> pa.Table:
-        """The canonical Arrow table: user text, t timestamp[us, UTC], step, lat, lon, state, trip, order."""
+        """The canonical Arrow table: user text, t timestamp[us, UTC], step, lat, lon, state, trip, order.
+
+        Of rows that are in the order of a file, each has its place among those of its user: ``row_of_user``.
+        """
         import pyarrow as pa
 
         users = pa.array(self.users, pa.string())
@@ -239,6 +244,8 @@ class Trajectories:
             column = getattr(self, name)
             if column is not None and not (name == "step" and self.counted):
                 columns[name] = pa.array(column, pa.string() if name == "state" else pa.from_numpy_dtype(column.dtype))
+        if self.counted and self.time is None and self.order is None:
+            columns[PLACE] = pa.array(self.step, pa.int64())
         return pa.table(columns)
 
     def to_pandas(self) -> pd.DataFrame:

@@ -16,6 +16,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 from numpy.typing import NDArray
 
+from dphmm._checks import one_of
 from dphmm.errors import InvalidInput
 from dphmm.states.space import FORBIDDEN, LONGEST_NAME
 from dphmm.types import BoolArray, FloatArray, IntArray
@@ -112,13 +113,17 @@ def as_text(column: pa.ChunkedArray, field: str) -> pa.ChunkedArray:
     raise InvalidInput(field, f"a column of type {kind}", "text or whole numbers")
 
 
-def decimals(column: pa.ChunkedArray, field: str) -> tuple[FloatArray, BoolArray]:
-    """Finite numbers; bad: missing, NaN, infinite, or text that is not a plain decimal."""
+def decimals(column: pa.ChunkedArray, field: str, decimal: str = ".") -> tuple[FloatArray, BoolArray]:
+    """Finite numbers; bad: missing, NaN, infinite, or text that is not a plain decimal. ``decimal``: its point."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     column = plain_type(column)
     if pa.types.is_string(column.type):
+        if decimal != ".":
+            # A number that is written with another point is none.
+            column = pc.replace_substring(pc.replace_substring(column, ".", "?"), decimal, ".")
+        column = trimmed(column)
         plain = pc.match_substring_regex(column, _DECIMAL)
         column = pc.if_else(plain, column, None)
     elif not is_number(column.type):
@@ -146,6 +151,7 @@ def integers(column: pa.ChunkedArray, field: str) -> tuple[IntArray, BoolArray]:
 
     column = plain_type(column)
     if pa.types.is_string(column.type):
+        column = trimmed(column)
         plain = pc.if_else(pc.match_substring_regex(column, _INTEGER), column, None)
         # Arrow takes no plus sign before a whole number.
         column = pc.utf8_ltrim(plain, "+").cast(pa.int64())
@@ -177,6 +183,13 @@ def _whole_decimals(column: pa.ChunkedArray) -> pa.ChunkedArray:
         return pa.chunked_array([pa.array(whole, pa.int64())])
     near = pc.less(pc.abs(column.cast(pa.float64())), 2.0**54)
     return pc.if_else(pc.and_(near, pc.equal(pc.floor(column), column)), column, None).cast(pa.int64())
+
+
+def trimmed(texts: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Texts without the blanks at their ends, which say nothing."""
+    import pyarrow.compute as pc
+
+    return pc.ascii_trim(texts, characters=" \t")
 
 
 def plain_type(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -232,7 +245,7 @@ _NANOSECONDS = r"(\.[0-9]{6})[0-9]+"
 EARLIEST = int(np.datetime64("1678-01-01", "us").astype(np.int64))
 LATEST = int(np.datetime64("2262-01-01", "us").astype(np.int64))
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
-_REMEDY = "times with a zone (timezone), such as 2008-10-23T02:53:04Z; or assume_utc=True, or timezone='Europe/Berlin'"
+_REMEDY = "times with a zone (timezone), such as 2008-10-23T02:53:04Z; or timezone='UTC' or 'Europe/Berlin'"
 
 #: Why a time is rejected.
 REASONS = ("time_without_zone", "nonexistent_time", "ambiguous_time", "unclear_unit", "invalid_time")
@@ -258,17 +271,22 @@ def zoned_times(texts: Sequence[str | None], field: str) -> tuple[IntArray, Bool
 class Times:
     """Reads the parts of one column of timestamps, of ISO 8601 text, of Unix times or of another ``format``.
 
-    ``format``: one of `FORMATS`, or a format of strptime such as %d/%m/%Y %H:%M. Times without a zone are UTC with
-    ``assume_utc``, on the clocks of ``timezone`` (an IANA name) if that is given, else rejected. How a cell is read
-    depends on that cell and on the column's type alone. Raises InvalidInput for both options together, for a zone that
-    is not known here, and for a format without a year, a month and a day.
+    ``format``: one of `FORMATS`, or a format of strptime such as %d/%m/%Y %H:%M. Times without a zone are
+    what the clocks of ``timezone`` (UTC, or another IANA name) showed if that is given, else rejected; ``fold``: of an
+    hour that clocks show twice the first or the second, else rejected. How a cell is read depends on that cell and on
+    the column's type alone. Raises InvalidInput for a zone that is not known here, and for a format without a year, a
+    month and a day.
     """
 
-    def __init__(self, field: str, assume_utc: bool = False, timezone: str | None = None, format: str = "iso") -> None:
-        if assume_utc and timezone is not None:
-            raise InvalidInput("timezone", timezone, "either a zone or assume_utc, not both")
-        self.field = field
-        self._zone = "UTC" if assume_utc else _known(timezone)
+    def __init__(
+        self,
+        field: str,
+        timezone: str | None = None,
+        format: str = "iso",
+        fold: str | None = None,
+    ) -> None:
+        self.field, self._fold = field, None if fold is None else one_of(fold, ("first", "second"), "fold")
+        self._zone = _known(timezone)
         self._format = _checked_format(format)
         #: How many cells were read in each unit of Unix times.
         self.units: dict[str, int] = {}
@@ -287,7 +305,7 @@ class Times:
         if pa.types.is_null(column.type):
             return np.zeros(len(column), dtype=np.int64), {"invalid_time": np.ones(len(column), dtype=np.bool_)}
         if pa.types.is_string(column.type):
-            micros, marks = self._written(column)
+            micros, marks = self._written(trimmed(column))
         elif pa.types.is_timestamp(column.type):
             micros, marks = self._stamps(column)
         elif is_number(column.type) and (self._format == "auto" or self._format in UNIX):
@@ -416,12 +434,11 @@ class Times:
 
     def _local(self, clocks: IntArray) -> tuple[IntArray, Marks]:
         """What clocks (n,), in microseconds since 1970, showed in the zone; clocks put back show a time twice."""
-        first = self._placed(clocks, "earliest", "earliest")
-        marks = {
-            "nonexistent_time": first != self._placed(clocks, "earliest", "latest"),
-            "ambiguous_time": first != self._placed(clocks, "latest", "earliest"),
-        }
-        return first, marks
+        first, second = (self._placed(clocks, which, "earliest") for which in ("earliest", "latest"))
+        marks = {"nonexistent_time": first != self._placed(clocks, "earliest", "latest")}
+        if self._fold is None:
+            marks["ambiguous_time"] = first != second
+        return second if self._fold == "second" else first, marks
 
     def _placed(self, clocks: IntArray, ambiguous: str, nonexistent: str) -> IntArray:
         import pyarrow as pa

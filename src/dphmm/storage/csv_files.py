@@ -1,8 +1,9 @@
 """CSV (RFC 4180, UTF-8) with ids that a spreadsheet cannot take for formulas, and other delimited text.
 
-A `TextLayout` says how a text is split into records; whatever it is, the parser reads UTF-8 CSV that `opened` makes of
-it. Messages and lists of rows say on which lines records begin, as an editor counts them. Names of columns are public
-in messages, unless the first row is data instead of a header.
+A `TextLayout` says how a text is split into records. `records` cuts it at line ends outside quotes; the parser makes
+cells of text of each part, so that the number of every record in the text is known. Messages and lists of rows say on
+which lines records begin, as an editor counts them. Names of columns are public in messages, unless the first row is
+data instead of a header.
 
 Proof: docs/proofs/records.md.
 """
@@ -11,18 +12,23 @@ from __future__ import annotations
 
 import codecs
 import csv
-import hashlib
 import io
+import os
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, ClassVar, Protocol, cast
+from typing import IO, TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+
+import numpy as np
 
 from dphmm.errors import InvalidInput
 from dphmm.states.space import LONGEST_NAME
-from dphmm.storage.inputs import Chained, Legible, Paced, Reshaped, Tapped, open_bytes, steady
+from dphmm.storage.inputs import SUBSTITUTE, open_bytes, steady
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,11 +36,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TextLayout:
-    """How a text is split into records.
+    """How a text is split into records, and how its numbers are written.
 
     ``names`` are those of the columns where no row has them. ``skip`` lines at the start are left out, and every line
     that begins with ``comment``, whatever is in it. With ``runs`` several delimiters in a row are one, and those at the
-    ends of a line are none. ``underlined``: a second line of dashes and blanks alone is left out too.
+    ends of a line are none. ``underlined``: a second line of dashes and blanks alone is left out too. ``decimal``: the
+    sign before the fraction of a number. Blanks around the name of a column are no part of it.
     """
 
     delimiter: str = ","
@@ -45,6 +52,7 @@ class TextLayout:
     skip: int = 0
     runs: bool = False
     underlined: bool = False
+    decimal: str = "."
     #: What a text that is not UTF-8 needs.
     other_encoding: ClassVar[str] = "encoding UTF-8"
 
@@ -57,6 +65,8 @@ class TextLayout:
             raise InvalidInput("comment", self.comment, "what such a line begins with: #")
         if self.skip < 0:
             raise InvalidInput("skip_lines", self.skip, "a number of lines, 0 or more")
+        if self.decimal not in (".", ",") or self.decimal == self.delimiter:
+            raise InvalidInput("decimal", self.decimal, "point or comma, and another sign between cells: delimiter=")
         try:
             known = "x".encode(self.encoding).decode(self.encoding) == "x"
         except (LookupError, ValueError):
@@ -78,23 +88,6 @@ class TextLayout:
     def codec(self) -> str:
         """The codec that reads it: a mark of UTF-8 at the start of a file is no part of its first cell."""
         return "utf-8-sig" if self.is_utf8 else self.encoding
-
-    def cleaned(self, line: str) -> str:
-        """A line as the parser has it: nothing but its end where it is no record."""
-        body = line.rstrip("\r\n")
-        if self.comment is not None and body.startswith(self.comment):
-            return line[len(body) :]
-        if not self.runs:
-            return line
-        between = "[ \t]" if self.delimiter == " " else re.escape(self.delimiter)
-        cells = [cell.strip(" ") for cell in re.split(between, body)]
-        return self.delimiter.join(filter(None, cells)) + line[len(body) :]
-
-    def leaves_out(self, number: int, line: bytes) -> bool:
-        """Whether a line, from 0, is one of those at the start that are no records."""
-        return number < self.skip or (
-            self.underlined and number == self.skip + 1 and _UNDERLINE.fullmatch(line) is not None
-        )
 
 
 class Opening(Protocol):
@@ -138,21 +131,178 @@ class TextMember:
         return io.BytesIO(self.data)
 
 
-@contextmanager
-def opened(text: Opening, layout: TextLayout) -> Iterator[io.RawIOBase]:
-    """The text as UTF-8 with one delimiter between cells and nothing but records: what the parser reads.
+#: A CSV file with a header.
+CSV = TextLayout()
+#: Bytes that are read at a time, and most bytes of one record.
+_ROW_BLOCK = 1 << 24
+_LONGEST_RECORD = 1 << 28
+_FOREIGN = {
+    codecs.BOM_UTF16_LE: "UTF-16",
+    codecs.BOM_UTF16_BE: "UTF-16",
+    b"PAR1": "a Parquet file named as CSV",
+    b"\x1f\x8b": "a gzip file named as CSV",
+    b"PK\x03\x04": "a zip file named as CSV",
+    b"\x80\x04": "a pickle file named as CSV",
+    b"\x80\x05": "a pickle file named as CSV",
+}
 
-    Bytes that are none of the encoding become U+001A, which no name, number or time has.
+
+class Records:
+    """Parts of a text, each of whole records in UTF-8; a line that is no record is empty.
+
+    A byte that is none of the encoding becomes U+001A, which no name, number or time has; where the text is ``strict``
+    it is refused with its line, as a NUL is. Raises InvalidInput, with the line, for a quote that is never closed:
+    whatever follows it would be part of its cell, the rows of other people.
     """
-    with text.open_bytes() as file:
-        legible: io.RawIOBase = Legible(file, layout.codec)
-        if layout.skip or layout.underlined or layout.comment is not None or layout.runs:
-            legible = Reshaped(cast("IO[bytes]", legible), _cleaning(layout))
-        yield legible
+
+    def __init__(self, text: Path | Opening, layout: TextLayout = CSV, strict: bool = False) -> None:
+        self._text = TextFile(text) if isinstance(text, Path) else text
+        self._layout, self._strict = layout, strict
+        self.name = self._text.name
+
+    def __iter__(self) -> Iterator[bytes]:
+        """The parts, in order, at least one; none but the first is empty."""
+        clean, begun, line, rest, waiting = _cleaning(self._layout), False, 1, b"", b""
+        with self._text.open_bytes() as file:
+            for lines, ended in self._decoded(file):
+                rest += lines
+                # A line feed that follows belongs to the line that a carriage return ends.
+                end = len(rest) if ended else max(rest.rfind(b"\n"), rest.rfind(b"\r", 0, len(rest) - 1)) + 1
+                waiting, rest = waiting + clean(rest[:end]), rest[end:]
+                closed = _end_of_closed(waiting, self._layout)
+                part, waiting = waiting[:closed], waiting[closed:]
+                if part or not begun:
+                    begun = True
+                    yield part
+                    line += _line_ends(part)
+                if len(rest) + len(waiting) > _LONGEST_RECORD:
+                    expected = f"records of at most {_LONGEST_RECORD} bytes"
+                    raise InvalidInput(self.name, f"a longer record in line {line}", expected)
+        if waiting:
+            raise InvalidInput(f"line {line}", "a quote that is never closed", "CSV with closed quotes")
+
+    def _decoded(self, file: IO[bytes]) -> Iterator[tuple[bytes, bool]]:
+        """The text as UTF-8, and whether it has ended."""
+        layout, line, ended = self._layout, 1, False
+        decoder = codecs.getincrementaldecoder(layout.codec)("strict" if self._strict else SUBSTITUTE)
+        first = True
+        while not ended:
+            block = file.read(_ROW_BLOCK)
+            ended = not block
+            if first and layout.is_utf8 and (layout.header or self._strict):
+                self._refuse_foreign(block)
+            first = False
+            try:
+                text = decoder.decode(block, final=ended)
+            except UnicodeDecodeError as error:
+                if not self._strict:
+                    raise
+                line += error.object.count(b"\n", 0, error.start)
+                came = f"bytes that are not UTF-8 in line {line}"
+                raise InvalidInput(self.name, came, layout.other_encoding) from None
+            except UnicodeError:
+                # Of a text as a whole: a cell that is none of the encoding is substituted.
+                both = " or ".join(f"{layout.encoding}-{end}" for end in ("le", "be"))
+                came = f"{layout.encoding}, of a text without a mark of its byte order"
+                raise InvalidInput("encoding", came, both) from None
+            if self._strict:
+                if (nul := text.find("\0")) >= 0:
+                    line += text.count("\n", 0, nul)
+                    raise InvalidInput(self.name, f"a NUL in line {line}", "encoding UTF-8 without NUL")
+                line += text.count("\n")
+            yield text.encode(), ended
+
+    def _refuse_foreign(self, start: bytes) -> None:
+        kind = next((name for magic, name in _FOREIGN.items() if start.startswith(magic)), None)
+        if kind is not None:
+            expected = self._layout.other_encoding if kind == "UTF-16" else "CSV text"
+            raise InvalidInput(self.name, kind, expected)
+
+    def first(self) -> list[str]:
+        """The cells of the first record, whatever they are and what follows.
+
+        Raises InvalidInput for an empty text, and for cells that are not of its encoding.
+        """
+        line, row = next(((line, row) for line, row in self._in_lines() if row), (1, []))
+        layout, cells = self._layout, "".join(row)
+        if not row:
+            raise InvalidInput(self.name, "an empty file (0 rows)", "a header row and rows")
+        if layout.is_utf8 and ("\x1a" in cells or "\0" in cells):
+            kind = "a NUL" if "\0" in cells else "bytes that are not UTF-8"
+            raise InvalidInput(self.name, f"{kind} in line {line}", layout.other_encoding)
+        if "\x1a" in cells:
+            raise InvalidInput(self.name, f"names of columns that are not {layout.encoding}", "its encoding")
+        return [cell.strip(" \t") for cell in row]
+
+    def lines_of(self, numbers: Sequence[int]) -> list[int]:
+        """The lines, from 1, on which records begin; a header is record 1, an empty line is none."""
+        wanted, lines = set(numbers), dict[int, int]()
+        begins = (line for line, row in self._in_lines() if row)
+        for number, line in enumerate(begins, start=1):
+            if number in wanted:
+                lines[number] = line
+                if len(lines) == len(wanted):
+                    break
+        return [lines.get(number, number) for number in numbers]
+
+    def _in_lines(self) -> Iterator[tuple[int, list[str]]]:
+        """The line on which each record begins, and its cells; none for an empty line."""
+        layout, line = self._layout, 1
+        quotes: Any = {} if layout.quoted else {"quoting": csv.QUOTE_NONE}
+        with _cells_of_any_length():
+            for part in self:
+                rows = csv.reader(io.StringIO(part.decode(), newline=""), delimiter=layout.delimiter, **quotes)
+                before = 0
+                for row in rows:
+                    yield line + before, row
+                    before = rows.line_num
+                line += before
+
+
+#: What csv takes for the length of a cell at most: as much as fits into a C long everywhere.
+_LONGEST_CELL = 2**31 - 1
+
+
+@contextmanager
+def _cells_of_any_length() -> Iterator[None]:
+    """Without a limit a reader never stops inside a long quoted cell and takes the lines of others for it."""
+    before = csv.field_size_limit(_LONGEST_CELL)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
+
+
+def _line_ends(text: bytes) -> int:
+    """How many lines end in a text."""
+    return text.count(b"\n") + (text.count(b"\r") - text.count(b"\r\n") if b"\r" in text else 0)
+
+
+def _end_of_closed(text: bytes, layout: TextLayout) -> int:
+    """Where the last record ends before which no quote is open."""
+    if not layout.quoted or b'"' not in text:
+        return len(text)
+    signs = np.frombuffer(text, np.uint8)
+    quotes = np.flatnonzero(signs == ord('"'))
+    opening = quotes[::2]
+    before = signs[opening[opening > 0] - 1]
+    if not np.isin(before, np.frombuffer(f'{layout.delimiter}\r\n"'.encode(), np.uint8)).all():
+        # Some quote stands inside a cell, and quotes nothing.
+        before_it = re.escape(layout.delimiter.encode())
+        cells = re.finditer(rb'(?:\A|(?<=[%b\r\n]))"(?:[^"]++|"")*+(")?' % before_it, text)
+        ends = [(cell.start(), cell.end() - 1) if cell[1] else (cell.start(),) for cell in cells]
+        quotes = np.array([end for both in ends for end in both], dtype=np.int64)
+    if len(quotes) % 2 == 0:
+        return len(text)
+    line_ends = np.flatnonzero((signs[: quotes[-1]] == 10) | (signs[: quotes[-1]] == 13))
+    outside = line_ends[np.searchsorted(quotes, line_ends) % 2 == 0]
+    return int(outside[-1]) + 1 if len(outside) else 0
 
 
 def _cleaning(layout: TextLayout) -> Callable[[bytes], bytes]:
-    """A function of whole lines, in order, that makes of them what `TextLayout.cleaned` makes of each."""
+    """A function of whole lines, in order, that makes an empty line of each that is no record, and joins delimiters."""
+    if not (layout.skip or layout.underlined or layout.comment is not None or layout.runs):
+        return bytes
     delimiter = layout.delimiter.encode()
     comment = b"" if layout.comment is None else re.escape(layout.comment.encode())
     comments = re.compile(_LINE_START + comment + b"[^\r\n]*")
@@ -165,8 +315,12 @@ def _cleaning(layout: TextLayout) -> Callable[[bytes], bytes]:
         nonlocal number
         if number <= layout.skip + 1 and (layout.skip or layout.underlined):
             whole = lines.splitlines(keepends=True)
-            lines = b"".join(line for at, line in enumerate(whole, start=number) if not layout.leaves_out(at, line))
-            number += len(whole)
+            for at, line in enumerate(whole):
+                after = number + at - layout.skip
+                if after < 0 or (layout.underlined and after == 1 and _UNDERLINE.fullmatch(line)):
+                    body = line.rstrip(b"\r\n")
+                    whole[at] = line[len(body) :]
+            lines, number = b"".join(whole), number + len(whole)
         if comment:
             lines = comments.sub(b"", lines)
         return runs.sub(delimiter, ends.sub(b"", lines)) if layout.runs else lines
@@ -177,52 +331,10 @@ def _cleaning(layout: TextLayout) -> Callable[[bytes], bytes]:
 _LINE_START = b"(?<![^\r\n])"
 _UNDERLINE = re.compile(rb"[-=\s]*[-=]{2}[-=\s]*")
 
-#: A CSV file with a header.
-CSV = TextLayout()
-
 
 def lines_of_rows(text: Path | Opening, rows: Sequence[int], layout: TextLayout = CSV) -> list[int]:
     """The lines, from 1, on which rows begin; rows count from 1, after the header."""
-    return lines_of_records(text, [row + layout.header for row in rows], layout)
-
-
-def lines_of_records(text: Path | Opening, records: Sequence[int], layout: TextLayout = CSV) -> list[int]:
-    """The lines, from 1, on which records begin; a header is a record, an empty line is none."""
-    wanted = set(records)
-    found: dict[int, int] = {}
-    for record, line in enumerate(_beginnings(TextFile(text) if isinstance(text, Path) else text, layout), start=1):
-        if record in wanted:
-            found[record] = line
-        if len(found) == len(wanted):
-            break
-    return [found.get(record, record) for record in records]
-
-
-_UNQUOTED: Any = {"quoting": csv.QUOTE_NONE}
-
-
-def _beginnings(text: Opening, layout: TextLayout) -> Iterator[int]:
-    with io.TextIOWrapper(text.open_bytes(), layout.codec, errors="replace", newline="") as lines:
-        begun = list[int]()
-        records = csv.reader(
-            _numbered(lines, layout, begun), delimiter=layout.delimiter, **({} if layout.quoted else _UNQUOTED)
-        )
-        try:
-            for record in records:
-                if record:
-                    yield begun[0]
-                begun.clear()
-        except csv.Error:
-            # A cell of more than 128 KiB: what comes after it is counted in records.
-            return
-
-
-def _numbered(lines: Iterable[str], layout: TextLayout, begun: list[int]) -> Iterator[str]:
-    """The lines as the parser has them; the number of each that is given goes to ``begun``."""
-    for number, line in enumerate(lines):
-        if not layout.leaves_out(number, line.encode()):
-            begun.append(number + 1)
-            yield layout.cleaned(line)
+    return Records(text, layout).lines_of([row + layout.header for row in rows])
 
 
 # A cell of a row rather than a name: nothing, a number; or in it a decimal fraction, a date, a time, many digits.
@@ -257,306 +369,141 @@ def repeated_name(names: Sequence[str]) -> str | None:
     return None
 
 
+def csv_names(text: Path | Opening, layout: TextLayout = CSV) -> list[str]:
+    """Names of the columns, as they were before a formula among them was escaped.
+
+    Raises InvalidInput for an empty text, a repeated name, and names that are not of its encoding.
+    """
+    records = Records(text, layout)
+    names = list(layout.names) if layout.names is not None else [unescape(name) for name in records.first()]
+    repeated = repeated_name(names)
+    if repeated is not None:
+        raise InvalidInput(records.name, repeated, "distinct column names")
+    return names
+
+
+def text_parts(
+    text: Path | Opening, layout: TextLayout, columns: Sequence[str] | None, ragged: list[int], strict: bool = False
+) -> Iterator[pa.Table]:
+    """Parts of some columns (default all) of a text, at least one; all cells are text.
+
+    Rows with another number of cells go to ``ragged``, by their numbers from 1. Where the text is ``strict`` they raise
+    InvalidInput with their line. Raises InvalidInput for a column that is not there, and as `Records`.
+    """
+    names = csv_names(text, layout)
+    kept = names if columns is None else list(columns)
+    missing = next((name for name in kept if name not in names), None)
+    if missing is not None:
+        raise InvalidInput("column", missing, "one of " + listed(names))
+    numbers = [names.index(name) for name in kept]
+    records, before = Records(text, layout, strict), 0
+
+    def parse(part: bytes) -> _Parsed:
+        return _parsed(part, records.name, layout, len(names), numbers)
+
+    with steady(text) if isinstance(text, Path) else nullcontext():
+        for cells, odd, many in _in_turn(records, parse):
+            if strict and odd:
+                number, width = odd[0]
+                (line,) = Records(text, layout).lines_of([before + number])
+                raise InvalidInput(f"line {line}", f"{width} fields", f"{len(names)}, as in the header")
+            ragged += [before + number - layout.header for number, _ in odd]
+            rows = cells.slice(1) if layout.header and not before and many else cells
+            before += many
+            yield rows.rename_columns(kept)
+
+
+class _Parsed(NamedTuple):
+    """The records of a part of a text: their cells, those with another number of cells, and how many there are."""
+
+    cells: pa.Table
+    #: By number, from 1, with the number of their cells.
+    odd: list[tuple[int, int]]
+    many: int
+
+
+def _parsed(part: bytes, name: str, layout: TextLayout, width: int, columns: Sequence[int]) -> _Parsed:
+    import pyarrow as pa
+    from pyarrow import csv as arrow_csv
+
+    odd, names = list[tuple[int, int]](), [str(number) for number in range(width)]
+    kept = [names[number] for number in columns]
+
+    def leave_out(row: Any) -> str:
+        odd.append((row.number, row.actual_columns))
+        return "skip"
+
+    try:
+        cells = arrow_csv.read_csv(
+            pa.BufferReader(part),
+            # One thread alone knows the numbers of the rows; other parts are parsed at the same time.
+            read_options=arrow_csv.ReadOptions(use_threads=False, block_size=len(part) + 1, column_names=names),
+            parse_options=arrow_csv.ParseOptions(
+                delimiter=layout.delimiter,
+                newlines_in_values=layout.quoted,
+                quote_char='"' if layout.quoted else False,
+                double_quote=layout.quoted,
+                invalid_row_handler=leave_out,
+            ),
+            convert_options=arrow_csv.ConvertOptions(
+                include_columns=kept, column_types=dict.fromkeys(names, pa.string())
+            ),
+        )
+    except pa.ArrowInvalid as error:
+        if str(error) != "Empty CSV file":
+            # Arrow's own message quotes the row, which is private.
+            raise InvalidInput(name, "rows that cannot be read", "CSV with closed quotes") from None
+        cells = pa.table([pa.array([], pa.string())] * len(kept), names=kept)
+    many = len(cells) + len(odd)
+    return _Parsed(unescape_columns(cells) if b"'" in part else cells, odd, many)
+
+
+def _in_turn(parts: Iterable[bytes], parse: Callable[[bytes], _Parsed]) -> Iterator[_Parsed]:
+    """The parts as they are parsed, in order; a few at the same time, and no more than these in memory."""
+    first, *others = islice(iterator := iter(parts), 2)
+    if not others:
+        yield parse(first)
+        return
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        waiting = deque[Future[_Parsed]]()
+        for part in chain((first, *others), iterator):
+            waiting.append(pool.submit(parse, part))
+            if len(waiting) > (os.cpu_count() or 1):
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+
+def typed(table: pa.Table, text: Collection[str] | None) -> pa.Table:
+    """A table of text with each column, but those that stay ``text`` (None: all), of the type that all its cells have.
+
+    An empty cell is missing there. Types are whole numbers, numbers, truth values and times.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    types = (pa.int64(), pa.float64(), pa.bool_(), pa.timestamp("us", "UTC"), pa.timestamp("us"))
+    for at, name in enumerate(table.column_names):
+        if text is None or name in text:
+            continue
+        cells = pc.utf8_trim(table.column(at), " \t")
+        cells = pc.if_else(pc.equal(cells, ""), None, cells)
+        if cells.null_count == len(cells):
+            table = table.set_column(at, name, pa.nulls(len(cells)))
+            continue
+        for kind in types:
+            try:
+                table = table.set_column(at, name, cells.cast(kind))
+                break
+            except pa.ArrowInvalid:
+                continue
+    return table
+
+
 # A text that a spreadsheet would evaluate, with any apostrophes before it.
 _FORMULA = r"^'*[=@+\-\t\r]"
 _ESCAPED = r"^'('*[=@+\-\t\r])"
 _NUMBER = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
-_FOREIGN = {
-    b"PAR1": "Parquet",
-    b"\x1f\x8b": "gzip",
-    b"PK\x03\x04": "zip",
-    b"\x80\x04": "pickle",
-    b"\x80\x05": "pickle",
-}
-_LONGEST_HEADER = 1 << 20
-_ROW_BLOCK = 1 << 24
-
-
-def csv_header(text: Path | Opening, layout: TextLayout = CSV) -> list[str]:
-    """Column names of a text. Raises InvalidInput for an empty file, a repeated name, an encoding."""
-    names = first_row(text, layout) if layout.names is None else list(layout.names)
-    repeated = repeated_name(names)
-    if repeated is not None:
-        raise InvalidInput(_name_of(text), repeated, "distinct column names")
-    return names
-
-
-def _name_of(text: Path | Opening) -> str:
-    return str(text) if isinstance(text, Path) else text.name
-
-
-def first_row(text: Path | Opening, layout: TextLayout = CSV) -> list[str]:
-    """The cells of the first row, whatever they are and what follows.
-
-    Raises InvalidInput for an empty file and an encoding.
-    """
-    source = TextFile(text) if isinstance(text, Path) else text
-    with source.open_bytes() as file:
-        head = file.read(_LONGEST_HEADER)
-    begun = list[int]()
-    lines = io.StringIO(head.decode(layout.codec, errors="ignore" if layout.is_utf8 else "replace"), newline="")
-    rows = csv.reader(_numbered(lines, layout, begun), delimiter=layout.delimiter)
-    try:
-        names = next((row for row in rows if row), [])
-    except csv.Error:
-        names = None
-    if layout.is_utf8:
-        # Only these lines: a byte further down is about the row that it is in.
-        first = head.splitlines(keepends=True)[layout.skip : max([1, *begun])]
-        Encoding(source.name, layout.other_encoding)(b"".join(first))
-    elif any("\ufffd" in name for name in names or ()):
-        raise InvalidInput(source.name, f"names of columns that are not {layout.encoding}", "its encoding")
-    if names is None:
-        raise InvalidInput(source.name, "a header that cannot be read", "column names in the first row")
-    if not names:
-        raise InvalidInput(source.name, "an empty file (0 rows)", "a header row and rows")
-    return names
-
-
-def csv_names(text: Path | Opening, layout: TextLayout = CSV) -> list[str]:
-    """Names of the columns as they were before a formula among them was escaped. Raises InvalidInput as csv_header."""
-    names = [unescape(name) for name in csv_header(text, layout)]
-    repeated = repeated_name(names)
-    if repeated is not None:
-        raise InvalidInput(_name_of(text), repeated, "distinct column names")
-    return names
-
-
-def read_csv(path: Path, columns: Sequence[str] | None, text: Collection[str] | None) -> pa.Table:
-    """The table of a CSV file; ``text`` columns (None: all) stay as written, others get the type they look like.
-
-    Raises InvalidInput for ragged rows (with the line of the file), wrong columns and encodings.
-    """
-    written = dict(zip(csv_names(path), csv_header(path), strict=True))
-    names = list(written)
-    kept = names if columns is None else list(columns)
-    missing = next((name for name in kept if name not in written), None)
-    if missing is not None:
-        raise InvalidInput("column", missing, "one of " + listed(names))
-    literal = [written[name] for name in names if text is None or name in text]
-    table = _parse(path, list(written.values()), [written[name] for name in kept], literal)
-    return table.rename_columns([name for name in names if name in kept]).select(kept)
-
-
-def read_headless(path: Path, names: Sequence[str]) -> pa.Table:
-    """The table of a CSV file whose first row is a row like all others, with these names for its columns.
-
-    Raises InvalidInput as read_csv.
-    """
-    return _parse(path, list(names), list(names), [], headless=True)
-
-
-def _parse(
-    path: Path, names: list[str], kept: list[str], literal: list[str], *, threads: bool = True, headless: bool = False
-) -> pa.Table:
-    import pyarrow as pa
-    from pyarrow import csv as arrow_csv
-
-    ragged: list[Any] = []
-    end = EndOfText(",", len(names))
-
-    def refuse(row: Any) -> str:
-        if end.is_row(row):
-            return "skip"
-        ragged.append((row.number, row.actual_columns))
-        return "error"
-
-    in_order = [name for name in names if name in kept]
-    try:
-        with open_bytes(path) as file:
-            table = arrow_csv.read_csv(
-                end.after(Tapped(file, Encoding(path))),
-                read_options=arrow_csv.ReadOptions(
-                    use_threads=threads, block_size=_ROW_BLOCK, column_names=names if headless else None
-                ),
-                parse_options=arrow_csv.ParseOptions(newlines_in_values=True, invalid_row_handler=refuse),
-                convert_options=arrow_csv.ConvertOptions(
-                    include_columns=in_order, column_types=dict.fromkeys(literal, pa.string())
-                ),
-            )
-    except pa.ArrowInvalid:
-        # Arrow's own message quotes the row, which is private.
-        if ragged and threads:
-            return _parse(path, names, kept, literal, threads=False, headless=headless)
-        if ragged:
-            number, came = ragged[0]
-            raise ragged_row(path, number, came, len(names)) from None
-        raise InvalidInput(str(path), "rows that cannot be read", "CSV with closed quotes") from None
-    if not end.seen:
-        raise open_quote(path)
-    return unescape_columns(table)
-
-
-def text_parts(
-    text: Path | Opening, layout: TextLayout, written: Mapping[str, str], columns: Sequence[str], ragged: list[int]
-) -> Iterator[pa.Table]:
-    """Parts of the ``columns`` of a text, whose names are ``written`` so; fills ``ragged`` after the last."""
-    source = TextFile(text) if isinstance(text, Path) else text
-    if isinstance(source, TextFile):
-        with steady(source.path):
-            yield from _text_parts(source, layout, written, columns, ragged)
-    else:
-        yield from _text_parts(source, layout, written, columns, ragged)
-
-
-def _text_parts(
-    source: Opening, layout: TextLayout, written: Mapping[str, str], columns: Sequence[str], ragged: list[int]
-) -> Iterator[pa.Table]:
-    names = list(written.values())
-    lost = list[Any]()
-    small = isinstance(source, TextMember) and len(source.data) < _ROW_BLOCK
-    for part in _cells(source, layout, names, [written[name] for name in columns], lost, threads=not small):
-        yield unescape_columns(part.rename_columns(list(columns)))
-    if lost:
-        if not small:
-            # Only one thread knows the numbers of the rows.
-            lost = []
-            for _ in _cells(source, layout, names, names[:1], lost, threads=False):
-                pass
-        ragged += [row.number - layout.header for row in lost]
-
-
-def _cells(
-    source: Opening, layout: TextLayout, names: list[str], columns: list[str], lost: list[Any], threads: bool = True
-) -> Iterator[pa.Table]:
-    """Parts of some columns as text, at least one; rows with another number of cells go to ``lost``.
-
-    Raises InvalidInput, after the last part, for a quote that is never closed.
-    """
-    import pyarrow as pa
-    from pyarrow import csv as arrow_csv
-
-    end = EndOfText(layout.delimiter, len(names))
-
-    def leave_out(row: Any) -> str:
-        if not end.is_row(row):
-            lost.append(row)
-        return "skip"
-
-    try:
-        with (
-            opened(source, layout) as file,
-            Paced(end.after(file)) as text,
-            arrow_csv.open_csv(
-                text,
-                read_options=arrow_csv.ReadOptions(
-                    use_threads=threads, block_size=_ROW_BLOCK, column_names=None if layout.header else names
-                ),
-                parse_options=arrow_csv.ParseOptions(
-                    delimiter=layout.delimiter,
-                    newlines_in_values=layout.quoted,
-                    quote_char='"' if layout.quoted else False,
-                    double_quote=layout.quoted,
-                    invalid_row_handler=leave_out,
-                ),
-                convert_options=arrow_csv.ConvertOptions(
-                    include_columns=columns, column_types=dict.fromkeys(names, pa.string())
-                ),
-            ) as reader,
-        ):
-            yield reader.schema.empty_table()
-            for batch in text.taken(reader):
-                yield pa.Table.from_batches([batch])
-    except pa.ArrowInvalid as error:
-        if str(error) == "Empty CSV file":
-            yield pa.table({name: pa.array([], pa.string()) for name in columns})
-            return
-        # Arrow's own message quotes the row, which is private.
-        raise InvalidInput(source.name, "rows that cannot be read", "CSV with closed quotes") from None
-    if not end.seen:
-        raise open_quote(source, layout)
-
-
-class EndOfText:
-    """A last row that no text has, with one cell too many: it is no row of its own where a quote before it is open.
-
-    Whatever follows such a quote would be part of its cell: the rows of other people.
-    """
-
-    def __init__(self, delimiter: str, width: int) -> None:
-        self._before = hashlib.sha256()
-        self._cells = delimiter * width
-        #: Whether the row was met, and so every quote is closed.
-        self.seen = False
-
-    def after(self, text: io.RawIOBase) -> io.RawIOBase:
-        """A text with this row behind it."""
-        return Chained(Tapped(cast("IO[bytes]", text), self._before.update), lambda: f"\n{self._row}\n".encode())
-
-    @property
-    def _row(self) -> str:
-        """It has the digest of what comes before: nobody can write it into a text."""
-        return self._before.hexdigest()[:16] + self._cells
-
-    def is_row(self, row: Any) -> bool:
-        """Whether this row with another number of cells is the last one."""
-        last: bool = row.actual_columns == len(self._cells) + 1 and row.text == self._row
-        self.seen |= last
-        return last
-
-
-def open_quote(text: Path | Opening, layout: TextLayout = CSV) -> InvalidInput:
-    """The error of a text with a quote that is never closed."""
-    with cells_of_any_length():
-        *_, line = _beginnings(TextFile(text) if isinstance(text, Path) else text, layout)
-    return open_quote_in(line)
-
-
-def open_quote_in(line: int) -> InvalidInput:
-    """The same by the line on which the row with the quote begins."""
-    return InvalidInput(f"line {line}", "a quote that is never closed", "CSV with closed quotes")
-
-
-#: What csv takes for the length of a cell at most: as much as fits into a C long everywhere.
-_LONGEST_CELL = 2**31 - 1
-
-
-@contextmanager
-def cells_of_any_length() -> Iterator[None]:
-    """Without a limit a reader never stops inside a long quoted cell and takes the lines of others for it."""
-    before = csv.field_size_limit(_LONGEST_CELL)
-    try:
-        yield
-    finally:
-        csv.field_size_limit(before)
-
-
-def ragged_row(text: Path | Opening, record: int, came: int, expected: int, layout: TextLayout = CSV) -> InvalidInput:
-    """The error of a record with too few or too many fields, named by its line; the header is record 1."""
-    (line,) = lines_of_records(text, [record], layout)
-    return InvalidInput(f"line {line}", f"{came} fields", f"{expected}, as in the header")
-
-
-class Encoding:
-    """Checks every block of a file. Raises InvalidInput, with the line, for bytes that are not UTF-8 text."""
-
-    def __init__(self, path: Path | str, expected: str = TextLayout.other_encoding) -> None:
-        self._name, self._expected = str(path), expected
-        self._decoder = codecs.getincrementaldecoder("utf-8")()
-        self._line = 1
-        self._begun = False
-
-    def __call__(self, block: bytes) -> None:
-        if not self._begun and block:
-            self._begun = True
-            self._check_start(block)
-        try:
-            self._decoder.decode(block, final=not block)
-        except UnicodeDecodeError as error:
-            line = self._line + error.object[: error.start].count(b"\n")
-            raise InvalidInput(self._name, f"bytes that are not UTF-8 in line {line}", self._expected) from None
-        nul = block.find(b"\0")
-        if nul >= 0:
-            line = self._line + block.count(b"\n", 0, nul)
-            raise InvalidInput(self._name, f"a NUL in line {line}", "encoding UTF-8 without NUL")
-        self._line += block.count(b"\n")
-
-    def _check_start(self, block: bytes) -> None:
-        if block.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-            raise InvalidInput(self._name, "UTF-16", self._expected)
-        kind = next((name for magic, name in _FOREIGN.items() if block.startswith(magic)), None)
-        if kind is not None:
-            raise InvalidInput(self._name, f"a {kind} file named as CSV", "CSV text")
 
 
 def escape_columns(table: pa.Table) -> pa.Table:

@@ -23,12 +23,24 @@ from dphmm.accounting.person import key_by, person_key
 from dphmm.errors import InvalidInput
 from dphmm.states.maps import parse_duration, parse_speed
 from dphmm.states.space import StateSpace
+from dphmm.storage.cells import column_roles
 from dphmm.storage.columns import Numbering
 from dphmm.storage.csv_files import listed
 from dphmm.storage.inputs import PathLike, checked_output
+from dphmm.storage.layouts import Layout
 from dphmm.storage.private_tables import PrivateTable
-from dphmm.storage.tables import column_list, column_names, read_batches, read_whole, table_writer, to_arrow, to_kind
-from dphmm.storage.trajectories import ROLES, Assembler, Cells, column_roles, located, trajectories_from_table
+from dphmm.storage.tables import (
+    column_list,
+    column_names,
+    read_batches,
+    read_rows,
+    read_whole,
+    table_kind,
+    table_writer,
+    to_arrow,
+    to_kind,
+)
+from dphmm.storage.trajectories import load_trajectories, read_source
 from dphmm.types import Bits, BoolArray, Exact
 
 if TYPE_CHECKING:
@@ -56,6 +68,7 @@ def fit(
     all_cells: bool = False,
     merge_rare: int | None = None,
     gap: float | None = None,
+    timezone: str | None = None,
     spelling: str = "same",
     epsilon: Exact | None = None,
     max_length: int | None = None,
@@ -81,6 +94,7 @@ def fit(
         by default 0, with epsilon 1, on all pairs that get noise.
     initial : where the model begins: by default at "first" rows without a ``step``, else at the "occupancy" of all.
     min_count, merge_rare, gap, spelling : as `dphmm fit` has them.
+    timezone : times without a zone are what its clocks showed: "UTC", "Europe/Berlin".
     epsilon : the privacy loss of the whole fit. max_length, max_sequences, neighbours, moves go with it, as ``dphmm
         fit --epsilon`` has them: so many steps of so many sequences of a person count.
     bits : the noise; by default the system's. Replayable bits are for tests, and promise nothing.
@@ -106,6 +120,7 @@ def fit(
     """
     if not isinstance(space, StateSpace):
         raise InvalidInput("space", type(space).__name__, "a StateSpace, such as dphmm.Grid")
+    table_kind(table)
     width = None if step is None else parse_duration(step, "step")
     if epsilon is not None:
         plain = {"min_count": min_count != 1, "all_cells": all_cells, "merge_rare": merge_rare is not None}
@@ -117,12 +132,13 @@ def fit(
         added = 1.0 if smoothing is None else finite_number(smoothing, "smoothing")
         most = whole(max_length, "max_length", 1)
         begins = beginning(initial, width)[0]
-        records = _records(table, space, width, max_speed, gap, most, begins, spelling)
+        layout = Layout(timezone=timezone, spelling=spelling)
+        records = _records(table, space, width, max_speed, gap, most, begins, layout)
         return _learned(records, space, epsilon, most, moves, step=width, smoothing=added, bits=bits, **caps)
     others = {"max_length": max_length is not None, "moves": moves is not None, "max_sequences": max_sequences != 1}
     others |= {"neighbours": neighbours != "add-remove", "bits": bits is not None, "admit": admit is not None}
     _refuse(others, "it without epsilon", "epsilon with it: it belongs to a fit with privacy")
-    loaded = trajectories_from_table(table, space=space, spelling=spelling)
+    loaded = load_trajectories(table, space=space, timezone=timezone, spelling=spelling)
     if len(loaded.rejected):
         came = f"{len(loaded.rejected)} rows that cannot be read"
         raise InvalidInput("table", came, "a user, a time and a place or state in every row")
@@ -193,35 +209,19 @@ def _records(
     gap: float | None,
     most: int,
     initial: str,
-    spelling: str,
+    layout: Layout,
 ) -> Records:
     """Whose each sequence of a table is; no row raises. Raises InvalidInput for public options and for columns."""
     from dphmm.markov.trajectories import records_of, timing_of
 
-    placed = located(read_whole(table), each=True)
-    names = column_list(placed)
-    roles = column_roles(names, dict.fromkeys(ROLES))
     # Cells of a frame are read one by one: the type of a column would follow from all of them.
-    bins = step if roles.time is not None else None
-    assembler = Assembler(Cells(roles, bins=bins, spelling=spelling))
-    read = PrivateTable(placed).read(roles.names).table
-    _check_text(read)
-    assembler.add(read)
-    rows = assembler.finish("table", may_be_empty=True).trajectories
+    source = read_rows(table, private=True)
+    bins = None if column_roles(source.names).time is None else step
+    rows = read_source(source, layout, bins=bins, may_be_empty=True).loaded.trajectories
     timing = timing_of(step, gap, most)
     # A sequence of one row has no move; where it matters which row comes first it counts.
     shortest = 1 if initial == "first" else 2
     return records_of(rows, space, max_speed=_speed(max_speed, rows), shortest=shortest, **timing)
-
-
-def _check_text(table: pa.Table) -> None:
-    """Refuse a table whose bytes are no text where its types say so: as a Parquet file with them it is damaged."""
-    import pyarrow as pa
-
-    try:
-        table.validate(full=True)
-    except pa.ArrowInvalid:
-        raise InvalidInput("table", "a damaged Arrow table", "text in UTF-8, and offsets within it") from None
 
 
 def _learned(

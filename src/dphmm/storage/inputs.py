@@ -12,16 +12,14 @@ import gzip
 import hashlib
 import io
 import lzma
-import math
 import os
 import re
 import secrets
 import stat
 import tarfile
-import threading
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING, NamedTuple, TypeVar, cast
@@ -132,26 +130,18 @@ def _expands_too_far(name: str, most: int) -> InvalidInput:
     return InvalidInput(name, f"a file that expands to more than {most} bytes", "a smaller file, or unpack it yourself")
 
 
-class _Reader(io.RawIOBase):
-    """A reader on top of another one."""
+class Bounded(io.RawIOBase):
+    """A reader that refuses to give more than ``MOST_BYTES``, or ``MOST_RATIO`` times the packed size."""
 
-    def __init__(self, inner: IO[bytes] | io.RawIOBase) -> None:
+    def __init__(self, inner: IO[bytes], name: str, packed: int) -> None:
         super().__init__()
-        self._inner = inner
+        self._inner, self._name = inner, name
+        self._most = min(MOST_BYTES, max(FREE_BYTES, MOST_RATIO * packed))
+        self._given = 0
 
     def readable(self) -> bool:
         """Always."""
         return True
-
-
-class Bounded(_Reader):
-    """A reader that refuses to give more than ``MOST_BYTES``, or ``MOST_RATIO`` times the packed size."""
-
-    def __init__(self, inner: IO[bytes], name: str, packed: int) -> None:
-        super().__init__(inner)
-        self._name = name
-        self._most = min(MOST_BYTES, max(FREE_BYTES, MOST_RATIO * packed))
-        self._given = 0
 
     def readinto(self, buffer: Buffer) -> int:
         """Fill the buffer; InvalidInput for a damaged stream or past the limit."""
@@ -206,148 +196,12 @@ class _OwningGzip(gzip.GzipFile):
         self._raw.close()
 
 
-class Tapped(_Reader):
-    """A reader that shows every block it gives to ``look``, which may raise."""
-
-    def __init__(self, inner: IO[bytes], look: Callable[[bytes], None]) -> None:
-        super().__init__(inner)
-        self._look = look
-
-    def readinto(self, buffer: Buffer) -> int:
-        """Fill the buffer after showing what goes into it."""
-        view = memoryview(buffer).cast("B")
-        data = self._inner.read(len(view))
-        self._look(data)
-        view[: len(data)] = data
-        return len(data)
-
-
-class Chained(_Reader):
-    """A reader of one text, and then of another, which is made when the first has ended."""
-
-    def __init__(self, inner: IO[bytes] | io.RawIOBase, text: Callable[[], bytes]) -> None:
-        super().__init__(inner)
-        self._make: Callable[[], bytes] | None = text
-        self._text = b""
-
-    def readinto(self, buffer: Buffer) -> int:
-        """Fill the buffer from the first text, and what is left of it from the second: a row may end in both."""
-        view, filled = memoryview(buffer).cast("B"), 0
-        while self._make is not None and filled < len(view):
-            data = self._inner.read(len(view) - filled) or b""
-            view[filled : filled + len(data)] = data
-            filled += len(data)
-            if not data:
-                self._text, self._make = self._make(), None
-        rest, self._text = self._text[: len(view) - filled], self._text[len(view) - filled :]
-        view[filled : filled + len(rest)] = rest
-        return filled + len(rest)
-
-
-class Legible(_Reader):
-    """A reader of text in some encoding, as UTF-8, that replaces each byte which is none of it by U+001A.
+def legible(data: bytes) -> bytes:
+    """Bytes as UTF-8 text, in which U+001A stands for each that is none.
 
     No name, number or time has that character in it, so such a byte makes its own cell unreadable and no other.
     """
-
-    def __init__(self, inner: IO[bytes], encoding: str = "utf-8") -> None:
-        super().__init__(inner)
-        self._encoding = encoding
-        self._decoder = codecs.getincrementaldecoder(encoding)(_SUBSTITUTE)
-        self._ready = b""
-        self._ended = False
-
-    def readinto(self, buffer: Buffer) -> int:
-        """Fill the buffer with legible text."""
-        view = memoryview(buffer).cast("B")
-        while not self._ready and not self._ended:
-            data = self._inner.read(len(view))
-            self._ended = not data
-            try:
-                self._ready = self._decoder.decode(data, final=self._ended).encode()
-            except UnicodeError:
-                # Of a text as a whole: a cell that is none of the encoding is substituted.
-                came, both = f"{self._encoding}, of a text without a mark of its byte order", ("le", "be")
-                raise InvalidInput("encoding", came, " or ".join(f"{self._encoding}-{end}" for end in both)) from None
-        given, self._ready = self._ready[: len(view)], self._ready[len(view) :]
-        view[: len(given)] = given
-        return len(given)
-
-
-class Reshaped(_Reader):
-    """A reader of text that passes whole lines, in order, through a function."""
-
-    def __init__(self, inner: IO[bytes], reshape: Callable[[bytes], bytes]) -> None:
-        super().__init__(inner)
-        self._reshape = reshape
-        self._rest, self._ready = b"", b""
-        self._ended = False
-
-    def readinto(self, buffer: Buffer) -> int:
-        """Fill the buffer with reshaped lines; InvalidInput for a line of more than 1 GiB."""
-        view = memoryview(buffer).cast("B")
-        while not self._ready and not self._ended:
-            data = self._inner.read(max(len(view), 1 << 16))
-            self._ended = not data
-            lines = self._rest + data
-            # A line feed that follows belongs to the line that a carriage return ends.
-            end = len(lines) if self._ended else max(lines.rfind(b"\n"), lines.rfind(b"\r", 0, len(lines) - 1)) + 1
-            self._rest = lines[end:]
-            if len(self._rest) > MOST_MEMBER:
-                raise InvalidInput("source", "a line of more than 1 GiB", "lines of rows")
-            self._ready = self._reshape(lines[:end]) if end else b""
-        given, self._ready = self._ready[: len(view)], self._ready[len(view) :]
-        view[: len(given)] = given
-        return len(given)
-
-
-#: Seconds after which a consumer that waits for a part needs another read.
-_PATIENCE = 0.1
-
-
-class Paced(_Reader):
-    """A reader that does not run ahead of its consumer: Arrow alone would hold 32 blocks of a file.
-
-    It reads once for each part that is taken, and as many times ahead as one part needs.
-    """
-
-    def __init__(self, inner: io.RawIOBase) -> None:
-        super().__init__(inner)
-        self._changed = threading.Condition()
-        # Opening a file reads of it, before any part is taken.
-        self._taking, self._ahead, self._most = True, 0.0, 2
-
-    def readinto(self, buffer: Buffer) -> int:
-        """Fill the buffer, once it is wanted."""
-        with self._changed:
-            while self._ahead >= self._most:
-                if not self._changed.wait(_PATIENCE) and self._taking:
-                    # A part needs more than has been read.
-                    self._most += 1
-            self._ahead += 1
-        return cast("int", cast("io.RawIOBase", self._inner).readinto(buffer))
-
-    def taken(self, parts: Iterator[T]) -> Iterator[T]:
-        """The parts that are made from what this reader gives."""
-        try:
-            for part in parts:
-                self._change(taking=False, fewer=1)
-                yield part
-                self._change(taking=True)
-        finally:
-            # A read that still waits would never end.
-            self._change(taking=True, fewer=math.inf)
-
-    def _change(self, taking: bool, fewer: float = 0) -> None:
-        with self._changed:
-            self._taking = taking
-            self._ahead -= fewer
-            self._changed.notify_all()
-
-
-def legible(data: bytes) -> bytes:
-    """The same of bytes in memory."""
-    return data.decode("utf-8", errors=_SUBSTITUTE).encode()
+    return data.decode("utf-8", errors=SUBSTITUTE).encode()
 
 
 def _substituted(error: UnicodeError) -> tuple[str, int]:
@@ -355,8 +209,9 @@ def _substituted(error: UnicodeError) -> tuple[str, int]:
     return "\x1a" * (error.end - error.start), error.end
 
 
-_SUBSTITUTE = "dphmm.legible"
-codecs.register_error(_SUBSTITUTE, _substituted)
+#: What a codec does with bytes that are not of its encoding.
+SUBSTITUTE = "dphmm.legible"
+codecs.register_error(SUBSTITUTE, _substituted)
 
 
 #: Largest single member, bytes, and most members.

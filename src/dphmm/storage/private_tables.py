@@ -25,12 +25,10 @@ import hashlib
 import hmac
 import io
 import json
-import math
 import os
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,50 +36,37 @@ import numpy as np
 
 from dphmm.accounting.person import key_by
 from dphmm.errors import DphmmError, InvalidInput
+from dphmm.storage.cells import explained
 from dphmm.storage.columns import Numbering, as_text, plain_type
-from dphmm.storage.csv_files import (
-    CSV,
-    Encoding,
-    TextLayout,
-    cells_of_any_length,
-    lines_of_rows,
-    listed,
-    open_quote_in,
-    repeated_name,
-    unescape,
-    unescape_columns,
-)
-from dphmm.storage.inputs import PathLike, checked_input, file_digest, open_bytes, replacing, steady
-from dphmm.storage.layouts import Layout, lines_by_file
+from dphmm.storage.csv_files import CSV, TextLayout, lines_of_rows, listed
+from dphmm.storage.inputs import SUBSTITUTE, PathLike, checked_input, file_digest, open_bytes, replacing, steady
+from dphmm.storage.layouts import Layout
 from dphmm.storage.tables import (
-    SUFFIXES,
-    column_list,
-    column_names,
-    open_parquet,
+    Rows,
+    read_rows,
     read_table,
     read_whole,
     table_format,
-    table_kind,
-    to_arrow,
 )
-from dphmm.storage.trajectories import explained
+from dphmm.storage.trajectories import lines_by_file
 from dphmm.types import IntArray
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: Replaces bytes that are not UTF-8. A cell with it counts as missing: otherwise the names of two people could become
-#: equal, and they would share one cap.
-_NO_TEXT = "\N{REPLACEMENT CHARACTER}"
+
+#: What a text of edges is named, and what the columns of its ends are called.
+TEXT = (".txt", ".txt.gz")
+_ENDS = ("a", "b")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PrivateRows:
     """n rows of the columns that were asked for, and where they are in the file.
 
-    ``places`` (n,): the line on which each row begins, in a text; its number from 1 in Parquet. ``odd``: the places of
-    rows that have another number of fields than there are columns. ``word``: "line" or "row". ``spelling``: by which
-    rule names are of one person.
+    ``places`` (n,): the number of each row, from 1; of a text of edges its line. ``odd``: the places of rows that have
+    another number of fields than there are columns. ``word``: by what the owner finds them, "line" or "row".
+    ``spelling``: by which rule names are of one person. ``text``: the CSV file that has these rows.
     """
 
     table: pa.Table
@@ -89,6 +74,7 @@ class PrivateRows:
     odd: tuple[int, ...]
     word: str
     spelling: str = "same"
+    text: Path | None = None
 
     @property
     def n_rows(self) -> int:
@@ -102,10 +88,12 @@ class PrivateTable:
 
     Cells of a pandas frame are read one by one, as the text that they print as: the type of such a column follows from
     its cells. The types of an Arrow or a polars column are public, as those of Parquet. ``spelling`` as `PrivateRows`.
+    ``edges``: a text of edges is a table, too.
     """
 
     source: Any
     spelling: str = "same"
+    edges: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "source", read_whole(self.source))
@@ -121,199 +109,53 @@ class PrivateTable:
         return "the table" if self.path is None else self.path.name
 
     def columns(self) -> list[str]:
-        """Names of the columns. Raises InvalidInput for what is no table with a header."""
-        return column_list(self.source) if self.path is None else private_names(self.source)
+        """Names of the columns; of a text of edges a and b. Raises InvalidInput for what is no table with a header."""
+        return list(_ENDS if self.is_edges else self._rows().names)
+
+    @property
+    def is_edges(self) -> bool:
+        """Whether it is a text of edges, which has no header."""
+        return self.edges and self.path is not None and self.path.name.lower().endswith(TEXT)
+
+    def _rows(self) -> Rows:
+        if self.path is not None:
+            table_format(checked_input(self.path, "DATA"), "DATA")
+        return read_rows(self.source, private=True, field="DATA")
 
     def blank(self, n: int = 0) -> PrivateTable:
         """A table of the same columns and types with ``n`` rows in which nothing stands: no row is read for it."""
         import pyarrow as pa
 
-        if self.path is None and table_kind(self.source) == "pandas":
-            return replace(self, source=self.source.iloc[:0].reindex(range(n)))
-        names = _columns(self.path or self)
-        types = dict.fromkeys(names, pa.string())
-        if self.path is None:
-            types = {field.name: field.type for field in to_arrow(self.source[:0], names).schema}
-        elif self.path.name.lower().endswith(".parquet"):
-            with open_parquet(self.path) as opened:
-                types = {field.name: field.type for field in opened.schema_arrow}
-        return replace(self, source=pa.table({name: pa.nulls(n, kind) for name, kind in types.items()}))
+        data = replace(self, edges=True)
+        names = data.columns()
+        types = {} if data.is_edges else data._rows().types
+        return replace(self, source=pa.table({name: pa.nulls(n, types.get(name, pa.string())) for name in names}))
 
     def read(self, columns: Sequence[str]) -> PrivateRows:
-        """The rows of these columns, in a frame numbered from 1. Raises InvalidInput for a column that is missing."""
-        if self.path is not None:
-            return replace(read_private(self.source, columns), spelling=self.spelling)
+        """The rows of these columns. Raises InvalidInput for a column that is missing, and as `columns`."""
+        import pyarrow as pa
+
+        if self.path is not None and self.is_edges:
+            return replace(_edges(checked_input(self.path, "DATA"), SUBSTITUTE), spelling=self.spelling)
+        rows = self._rows()
         kept = list(dict.fromkeys(columns))
-        _check_columns(self.columns(), kept)
-        table = _of_pandas(self.source, kept) if table_kind(self.source) == "pandas" else to_arrow(self.source, kept)
-        return PrivateRows(table, np.arange(1, len(table) + 1), (), "row", self.spelling)
+        missing = next((name for name in kept if name not in rows.names), None)
+        if missing is not None:
+            raise InvalidInput("column", missing, "one of " + listed(rows.names))
+        table = pa.concat_tables(rows.parts(kept))
+        places = np.delete(np.arange(1, len(table) + len(rows.ragged) + 1), np.array(rows.ragged, np.int64) - 1)
+        if rows.text is None:
+            return PrivateRows(table, places, (), "row", self.spelling)
+        return PrivateRows(_legible(table), places, tuple(rows.ragged), "line", self.spelling, self.path)
 
 
-def private_names(path: PathLike, field: str = "DATA") -> list[str]:
-    """Names of the columns, for which no row is looked at. Raises InvalidInput for what is no table with a header."""
-    file = checked_input(path, field)
-    if table_format(file, field) == ".parquet":
-        return column_names(file)
-    with open_bytes(file) as opened:
-        Encoding(file)(opened.read(4))
-    with _records(file) as text:
-        header: list[str] = next((record for record in _cells(text) if record), [])
-    names = [unescape(name) for name in header]
-    if any(_NO_TEXT in name for name in names):
-        raise InvalidInput(field, f"{file.name}, whose header is not UTF-8", "encoding UTF-8")
-    repeated = repeated_name(names)
-    if not names or repeated is not None:
-        raise InvalidInput(field, f"{file.name}: {repeated or 'an empty file'}", "a header row of distinct names")
-    return names
-
-
-def read_private(path: PathLike, columns: Sequence[str], field: str = "DATA") -> PrivateRows:
-    """The rows of a table; of a CSV file all cells are text.
-
-    Raises InvalidInput as private_names, and for a column that is not there.
-    """
-    file = checked_input(path, field)
-    names = private_names(file, field)
-    kept = list(dict.fromkeys(columns))
-    _check_columns(names, kept)
-    if table_format(file, field) == ".parquet":
-        table = read_table(file, columns=kept)
-        return PrivateRows(table, np.arange(1, len(table) + 1), (), "row")
-    with steady(file):
-        return _of_csv(file, names, kept)
-
-
-def _check_columns(there: Sequence[str], wanted: Sequence[str]) -> None:
-    missing = next((name for name in wanted if name not in there), None)
-    if missing is not None:
-        raise InvalidInput("column", missing, "one of " + listed(there))
-
-
-def text_rows(
-    columns: Sequence[str], cells: Sequence[Sequence[str | None]], places: list[int], odd: list[int]
-) -> PrivateRows:
-    """Rows of text: ``cells`` are columns of cells."""
+def _legible(table: pa.Table) -> pa.Table:
+    """The table without the cells that have bytes of another encoding: two people could have one name by them."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
-    table = pa.table([pa.array(column, pa.string()) for column in cells], names=list(columns))
-    return PrivateRows(table, np.array(places, dtype=np.int64), tuple(odd), "line")
-
-
-def _of_pandas(frame: Any, columns: Sequence[str]) -> pa.Table:
-    import pyarrow as pa
-
-    cells = {name: frame[name].astype(object) for name in columns}
-    return pa.table(
-        {
-            name: pa.array(
-                [None if missing else _printed(cell) for cell, missing in zip(column, column.isna(), strict=True)],
-                pa.string(),
-            )
-            for name, column in cells.items()
-        }
-    )
-
-
-def _printed(cell: Any) -> str | None:
-    """A cell as text: 3 and 3.0 are one, an infinite number is beyond all floats; None for what cannot be printed."""
-    if isinstance(cell, (float, np.floating)):
-        number = float(cell)
-        if math.isinf(number):
-            return "1e999" if number > 0 else "-1e999"
-        return str(int(number)) if number.is_integer() and abs(number) < 2**53 else repr(number)
-    if isinstance(cell, bytes):
-        return None
-    try:
-        return str(cell).encode().decode()
-    except Exception:
-        # Whatever one cell raises, the rows of others are read.
-        return None
-
-
-def _of_csv(file: Path, names: list[str], kept: list[str]) -> PrivateRows:
-    at = [names.index(name) for name in kept]
-    columns: list[list[str | None]] = [[] for _ in kept]
-    places: list[int] = []
-    odd: list[int] = []
-    width, header, begun, line = len(names), True, 0, 0
-    with _records(file) as text, cells_of_any_length():
-        # A last row of two cells, unless a quote before it is open: then it is in a cell, as the rows of others are.
-        end = [","]
-        reader = csv.reader(chain(text, (end.pop() for _ in range(1))))
-        for record in reader:
-            if not end and record == ["", ""]:
-                break
-            begun, line = line + 1, reader.line_num
-            if header and record:
-                header = False
-            elif len(record) == width:
-                places.append(begun)
-                for column, number in zip(columns, at, strict=True):
-                    cell = record[number]
-                    column.append(None if _NO_TEXT in cell else cell)
-            elif record:
-                odd.append(begun)
-        else:
-            raise open_quote_in(begun)
-    found = text_rows(kept, columns, places, odd)
-    return PrivateRows(unescape_columns(found.table), found.places, found.odd, "line")
-
-
-def _records(file: Path) -> io.TextIOWrapper:
-    return io.TextIOWrapper(open_bytes(file), "utf-8-sig", errors="replace", newline="")
-
-
-def _cells(text: Any) -> Any:
-    try:
-        yield from csv.reader(text)
-    except csv.Error:
-        return
-
-
-TEXT = (".txt", ".txt.gz")
-
-
-def read_edges(path: PathLike, columns: Sequence[str] | None = None, field: str = "edges") -> pa.Table:
-    """An Arrow table of two columns of text, the names of both ends; a table's first two columns if not named.
-
-    Raises InvalidInput, without a name of anybody, for what `read_table` refuses, columns that are not there, and lines
-    of a text that are not two names.
-    """
-    import pyarrow as pa
-
-    file = checked_input(path, field)
-    if _is_text(file):
-        _check_no_columns(columns)
-        with steady(file):
-            try:
-                rows = _text(file, errors="strict")
-            except UnicodeDecodeError:
-                raise InvalidInput(field, f"{file.name}, with bytes that are not UTF-8", "encoding UTF-8") from None
-        if rows.odd:
-            expected = "two names a line, a tab or a blank between them, and # before remarks"
-            raise InvalidInput(field, f"{file.name}, with a line that is not two names", expected)
-        return rows.table
-    chosen = _chosen(column_names(file), columns, file, field)
-    table = read_table(file, columns=chosen, text=chosen)
-    return pa.table([as_text(table.column(name), name) for name in chosen], names=["a", "b"])
-
-
-def edge_rows(path: PathLike, columns: Sequence[str] | None = None, field: str = "DATA") -> PrivateRows:
-    """The same of a private file: two columns of text, a and b, and the places of rows that cannot be read.
-
-    Raises InvalidInput for what is wrong with the file as a whole.
-    """
-    import pyarrow as pa
-
-    file = checked_input(path, field)
-    if _is_text(file):
-        _check_no_columns(columns)
-        with steady(file):
-            return _text(file, errors="replace")
-    chosen = _chosen(private_names(file, field), columns, file, field)
-    rows = read_private(file, chosen, field)
-    table = pa.table([as_text(rows.table.column(name), name) for name in chosen], names=["a", "b"])
-    return PrivateRows(table, rows.places, rows.odd, rows.word)
+    cells = [pc.if_else(pc.match_substring(column, "\x1a"), None, column) for column in table.columns]
+    return pa.table(cells, names=table.column_names)
 
 
 class Members:
@@ -338,39 +180,74 @@ class Members:
         return np.stack([self._place[self._people.find(edges.column(side), side)] for side in ("a", "b")], axis=1)
 
 
-def _check_no_columns(columns: Sequence[str] | None) -> None:
-    if columns is not None:
-        raise InvalidInput("--columns", ",".join(columns), "no columns: this text has none")
+def read_edges(path: PathLike, columns: Sequence[str] | None = None, field: str = "edges") -> pa.Table:
+    """An Arrow table of two columns of text, a and b: the names of both ends; a table's first two columns if not named.
+
+    Raises InvalidInput, without a name of anybody, for what `read_table` refuses, columns that are not there, and lines
+    of a text that are not two names.
+    """
+    import pyarrow as pa
+
+    file = checked_input(path, field)
+    chosen = _chosen(PrivateTable(file, edges=True), columns, field)
+    if chosen is None:
+        try:
+            rows = _edges(file, "strict")
+        except UnicodeDecodeError:
+            raise InvalidInput(field, f"{file.name}, with bytes that are not UTF-8", "encoding UTF-8") from None
+        if rows.odd:
+            expected = "two names a line, a tab or a blank between them, and # before remarks"
+            raise InvalidInput(field, f"{file.name}, with a line that is not two names", expected)
+        return rows.table
+    table = read_table(file, columns=chosen, text=chosen)
+    return pa.table([as_text(table.column(name), name) for name in chosen], names=_ENDS)
 
 
-def _chosen(names: Sequence[str], columns: Sequence[str] | None, file: Path, field: str) -> list[str]:
-    chosen = list(names[:2]) if columns is None else list(columns)
+def edge_rows(data: PrivateTable, columns: Sequence[str] | None = None, field: str = "DATA") -> PrivateRows:
+    """The same of a private table: two columns of text, a and b, and the places of rows that cannot be read.
+
+    Raises InvalidInput for what is wrong with it as a whole.
+    """
+    import pyarrow as pa
+
+    data = replace(data, edges=True)
+    chosen = _chosen(data, columns, field)
+    rows = data.read(_ENDS if chosen is None else chosen)
+    cells = [as_text(column, name) for name, column in zip(rows.table.column_names, rows.table.columns, strict=True)]
+    return replace(rows, table=pa.table(cells, names=_ENDS))
+
+
+def _chosen(data: PrivateTable, columns: Sequence[str] | None, field: str) -> list[str] | None:
+    """The columns of both ends; None of a text, which has none."""
+    if data.is_edges:
+        if columns is not None:
+            raise InvalidInput("--columns", ",".join(columns), "no columns: this text has none")
+        return None
+    names = data.columns()
+    chosen = names[:2] if columns is None else list(columns)
     if len(chosen) != 2 or not set(chosen) <= set(names) or chosen[0] == chosen[1]:
-        raise InvalidInput(field, f"{file.name}, with columns {listed(names)}", "two columns, one for each end")
+        raise InvalidInput(field, f"{data.name}, with columns {listed(names)}", "two columns, one for each end")
     return chosen
 
 
-def _text(file: Path, errors: str) -> PrivateRows:
-    cells: tuple[list[str], list[str]] = ([], [])
-    places: list[int] = []
-    odd: list[int] = []
-    with io.TextIOWrapper(open_bytes(file), "utf-8-sig", errors=errors) as lines:
+def _edges(file: Path, errors: str) -> PrivateRows:
+    """The edges of a text, and the lines that are none. Raises UnicodeDecodeError where ``errors`` are strict."""
+    import pyarrow as pa
+
+    ends, places, odd = list[list[str]](), list[int](), list[int]()
+    with steady(file), io.TextIOWrapper(open_bytes(file), "utf-8-sig", errors=errors) as lines:
         for number, line in enumerate(lines, start=1):
             if line.startswith("#") or not line.strip():
                 continue
-            ends = _ends(line)
-            if len(ends) != 2 or not all(ends):
+            between = next((sign for sign in ("\t", ",") if sign in line.strip()), None)
+            both = [end.strip() for end in line.strip().split(between)]
+            if len(both) != len(_ENDS) or not all(both):
                 odd.append(number)
                 continue
             places.append(number)
-            for column, end in zip(cells, ends, strict=True):
-                column.append(end)
-    return text_rows(("a", "b"), cells, places, odd)
-
-
-def _ends(line: str) -> list[str]:
-    between = next((sign for sign in ("\t", ",") if sign in line.strip()), None)
-    return [end.strip() for end in line.strip().split(between)]
+            ends.append(both)
+    table = pa.table([pa.array([both[side] for both in ends], pa.string()) for side in range(2)], names=_ENDS)
+    return PrivateRows(table, np.array(places, dtype=np.int64), tuple(odd), "line")
 
 
 def refuse_private(
@@ -388,51 +265,29 @@ def refuse_private(
     """
     expected = f"public information: {called} is private, and so is whatever is made of it"
     file = Path(path)
-    data = _path_or_frame(private)
-    if not file.is_file() or (isinstance(data, Path) and not data.is_file()):
+    data = replace(private if isinstance(private, PrivateTable) else PrivateTable(private), edges=True)
+    if not file.is_file() or (data.path is not None and not data.path.is_file()):
         return
-    if isinstance(data, Path):
-        if file.samefile(data):
+    if data.path is not None:
+        if file.samefile(data.path):
             raise InvalidInput(field, f"{file.name}, which is {called}", expected)
-        if file_digest(file) == file_digest(data) or _unpacked(file) == _unpacked(data):
+        if file_digest(file) == file_digest(data.path) or _unpacked(file) == _unpacked(data.path):
             raise InvalidInput(field, f"{file.name}, a copy of {called}", expected)
-    if any(_same_rows(file, data, chosen) for chosen in (None, columns)):
+    if any(_same_rows(PrivateTable(file, edges=True), data, chosen) for chosen in (None, columns)):
         raise InvalidInput(field, f"{file.name}, with the rows of {called}", expected)
 
 
-def _path_or_frame(private: PathLike | PrivateTable) -> Path | PrivateTable:
-    table = private if isinstance(private, PrivateTable) else PrivateTable(private)
-    return table.path or table
-
-
-def _same_rows(file: Path, data: Path | PrivateTable, columns: Sequence[str] | None) -> bool:
+def _same_rows(public: PrivateTable, data: PrivateTable, columns: Sequence[str] | None) -> bool:
     try:
-        all_columns = _columns(data)
-        chosen = all_columns if columns is None else list(columns)
-        if len(_columns(file)) != len(chosen):
+        chosen = data.columns() if columns is None else list(columns)
+        if len(public.columns()) != len(chosen):
             return False
         # A text of edges has no header: that of the table it was made from is a row of it.
-        headers = _header(file) | _header(data)
-        rows = _rows(file, _columns(file)) - headers
+        headers = {tuple(sorted(map(_plain, each.columns()))) for each in (public, data) if not each.is_edges}
+        rows = _rows(public, public.columns()) - headers
         return bool(rows) and rows == _rows(data, chosen) - headers
     except InvalidInput:
         return False
-
-
-def _columns(file: Path | PrivateTable) -> list[str]:
-    """Names of the columns; those of the ends of a text of edges."""
-    if isinstance(file, PrivateTable):
-        return file.columns()
-    if _is_text(file):
-        return ["a", "b"]
-    if not file.name.lower().endswith(SUFFIXES):
-        raise InvalidInput("path", file.name.lower(), "a table or a text of edges")
-    return private_names(file)
-
-
-def _header(file: Path | PrivateTable) -> set[tuple[str, ...]]:
-    """The names of a table's columns as a row; none of a text of edges."""
-    return set() if _is_text(file) else {tuple(sorted(map(_plain, _columns(file))))}
 
 
 def _unpacked(file: Path) -> str:
@@ -444,15 +299,10 @@ def _unpacked(file: Path) -> str:
         return file_digest(file)
 
 
-def _is_text(file: Path | PrivateTable) -> bool:
-    return isinstance(file, Path) and file.name.lower().endswith(TEXT)
-
-
-def _rows(file: Path | PrivateTable, columns: Sequence[str]) -> set[tuple[str, ...]]:
+def _rows(table: PrivateTable, columns: Sequence[str]) -> set[tuple[str, ...]]:
     """The rows as sorted cells."""
-    table = file if isinstance(file, PrivateTable) else PrivateTable(file)
-    read: PrivateRows = edge_rows(table.source, None) if _is_text(file) else table.read(columns)
-    cells = [[_plain(cell) for cell in read.table.column(name).to_pylist()] for name in columns]
+    read = table.read(columns).table
+    cells = [[_plain(cell) for cell in read.column(name).to_pylist()] for name in columns]
     return {tuple(sorted(row)) for row in zip(*cells, strict=True)}
 
 
@@ -476,9 +326,9 @@ def keyed_digest(data: PrivateTable, key: bytes) -> str:
     """
     import pyarrow as pa
 
-    edges = data.path is not None and _is_text(data.path)
-    names = _columns(data.path) if edges and data.path is not None else sorted(data.columns())
-    rows = edge_rows(data.source) if edges else data.read(names)
+    data = replace(data, edges=True)
+    names = sorted(data.columns())
+    rows = data.read(names)
     cells = pa.table([_plain_cells(rows.table.column(name)) for name in names], names=names)
     digest = hmac.new(key, json.dumps([names, len(cells), len(rows.odd)]).encode(), "sha256")
     for first in range(0, len(cells), _HASHED):
@@ -574,12 +424,6 @@ def _places(source: str, rows: list[int], layout: TextLayout | None) -> tuple[st
     if layout is None and source.lower().endswith((".csv", ".csv.gz")):
         layout = CSV
     return ("row", rows) if layout is None else ("line", lines_of_rows(Path(source), rows, layout))
-
-
-def by_reason(rejected: Any) -> dict[str, int]:
-    """How many rows were set aside for each reason."""
-    counted = rejected.column("reason").value_counts().to_pylist()
-    return {each["values"]: each["counts"] for each in sorted(counted, key=lambda each: str(each["values"]))}
 
 
 def in_words(counts: dict[str, int]) -> str:

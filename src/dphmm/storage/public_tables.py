@@ -14,19 +14,19 @@ import stat
 import tokenize
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dphmm._checks import finite_number
 from dphmm.errors import InvalidInput
 from dphmm.markov.stochastic import DENSE_STATES, divided, row_sums
 from dphmm.states.space import StateSpace, check_names, ordered_labels
-from dphmm.storage.columns import as_text, decimals, is_number, plain_type
-from dphmm.storage.csv_files import first_row, lines_of_records, listed, read_headless
+from dphmm.storage.columns import as_text, decimals, integers
+from dphmm.storage.csv_files import CSV, Records, TextLayout, lines_of_rows, listed, text_parts, typed
 from dphmm.storage.inputs import PathLike, checked_input, steady
-from dphmm.storage.tables import column_list, column_names, read_table, read_whole, table_format, to_arrow
+from dphmm.storage.tables import column_names, is_path, read_table, table_format, table_of
 from dphmm.types import FloatArray
 
 if TYPE_CHECKING:
@@ -54,11 +54,15 @@ def read_numbers(path: PathLike, field: str = "samples") -> FloatArray:
     if table_format(file, field) == ".parquet":
         return _columns(read_table(file), file, field)
     with steady(file):
-        head = [bool(_NUMBER.fullmatch(cell)) for cell in first_row(file)]
+        first = Records(file).first()
+        head = [bool(_NUMBER.fullmatch(cell)) for cell in first]
         if all(head):
-            table = read_headless(file, [f"column {j}" for j in range(1, len(head) + 1)])
-            return _columns(table, file, field, header=False)
-        _check_names(first_row(file), head, f"{field}, {file.name}")
+            import pyarrow as pa
+
+            plain = replace(CSV, names=tuple(f"column {j}" for j in range(1, len(head) + 1)))
+            table = typed(pa.concat_tables(text_parts(file, plain, None, [], strict=True)), ())
+            return _columns(table, file, field, plain)
+        _check_names(first, head, f"{field}, {file.name}")
         return _columns(read_table(file), file, field)
 
 
@@ -71,12 +75,12 @@ def _check_names(names: list[str], numbers: list[bool], field: str) -> None:
         raise InvalidInput(field, "a column without a name", "a name for each, and no column that numbers the rows")
 
 
-def _columns(table: pa.Table, path: Path, field: str, header: bool = True) -> FloatArray:
+def _columns(table: pa.Table, path: Path, field: str, layout: TextLayout = CSV) -> FloatArray:
     columns = []
     for name in table.column_names:
         values, bad = decimals(table.column(name), name)
         if bad.any():
-            where = f"{field}, {path.name}, {_place(path, int(np.argmax(bad)), header)}"
+            where = f"{field}, {path.name}, {_place(path, int(np.argmax(bad)), layout)}"
             more = f", and {int(bad.sum()) - 1} more" if bad.sum() > 1 else ""
             raise InvalidInput(where, f"a cell of {name!r} that is no number{more}", "a number in every row")
         columns.append(values)
@@ -85,11 +89,11 @@ def _columns(table: pa.Table, path: Path, field: str, header: bool = True) -> Fl
     return np.stack(columns, axis=1)
 
 
-def _place(path: Path, row: int, header: bool) -> str:
+def _place(path: Path, row: int, layout: TextLayout) -> str:
     """Where a row (from 0) is: its line where a file has lines."""
     if path.suffix.lower() == ".parquet":
         return f"row {row + 1}"
-    return f"line {lines_of_records(path, [row + 1 + header])[0]}"
+    return f"line {lines_of_rows(path, [row + 1], layout)[0]}"
 
 
 def _array(path: Path, field: str) -> FloatArray:
@@ -129,7 +133,7 @@ def read_matrix(path: PathLike, field: str = "FILE") -> Moves:
     """A table of N rows and N columns of weights, named by their states; a column ``state`` may name the rows, too.
 
     Raises InvalidInput naming row and column: weights that are negative, missing or no numbers, a row of zeros, rows
-    that are not in the order of the columns.
+    that are not those of the columns.
     """
     columns = column_names(checked_input(path, field))
     names = [column for column in columns if column != _ROW_NAMES]
@@ -137,17 +141,42 @@ def read_matrix(path: PathLike, field: str = "FILE") -> Moves:
         came = f"{path}, with columns {listed(columns)}"
         raise InvalidInput(field, came, "a column of weights for each of two or more states, by name")
     if len(names) > DENSE_STATES:
-        raise InvalidInput(
-            field, f"{len(names)} columns", f"at most {DENSE_STATES}: dphmm model edges takes more states"
-        )
-    states = _checked(names, field)
+        expected = f"at most {DENSE_STATES}: dphmm model edges takes more states"
+        raise InvalidInput(field, f"{len(names)} columns", expected)
+    states = _states(names, field)
+    return Moves(states, _rows_divided(_square(path, states, field, "a weight"), states, field))
+
+
+def read_costs(path: PathLike, names: tuple[str, ...], field: str = "FILE") -> FloatArray:
+    """Costs (N, N) of naming each state (column) where each (row) is true, in the order of ``names``.
+
+    A table of N rows and N columns named by the states, in any order; a column ``state`` names the rows, without it
+    they are in the order of the columns. Raises InvalidInput naming row and column: other states, or costs that are
+    negative, missing or no numbers.
+    """
+    columns = [column for column in column_names(checked_input(path, field)) if column != _ROW_NAMES]
+    if set(columns) != set(names):
+        missing = [name for name in names if name not in set(columns)]
+        lacking = f" ({listed(missing)} missing)" if missing else ""
+        came = f"{path}, with columns {listed(columns)}"
+        raise InvalidInput(field, came, f"a column of costs for each of the {len(names)} states, by name{lacking}")
+    return _square(path, names, field, "a cost")
+
+
+def _square(path: PathLike, names: tuple[str, ...], field: str, what: str) -> FloatArray:
+    """The numbers (N, N) of a table with a row and a column for each state, in the order of ``names``."""
     table = read_table(path)
-    if len(table) != len(states):
-        raise InvalidInput(field, f"{path}, with {len(table)} rows", f"a row for each of its {len(states)} columns")
-    if _ROW_NAMES in columns:
-        _check_order(as_text(table.column(_ROW_NAMES), _ROW_NAMES).to_pylist(), states, field)
-    weights = np.stack([_weights(table.column(name), name, field) for name in names], axis=1)
-    return Moves(states, _rows_divided(weights, states, field))
+    if len(table) != len(names):
+        raise InvalidInput(field, f"{path}, with {len(table)} rows", f"a row for each of the {len(names)} states")
+    rows = [name for name in table.column_names if name != _ROW_NAMES]
+    if _ROW_NAMES in table.column_names:
+        rows = as_text(table.column(_ROW_NAMES), _ROW_NAMES).to_pylist()
+    at = {name: row for row, name in enumerate(rows)}
+    unknown = next((name for name in names if name not in at), None)
+    if unknown is not None:
+        raise InvalidInput(field, f"{path}, without a row for {unknown!r}", "a row for each state, by name")
+    numbers = np.stack([_weights(table.column(name), name, field, what) for name in names], axis=1)
+    return np.asarray(numbers[[at[name] for name in names]])
 
 
 def read_moves(path: PathLike, stay: float = 0.0, names: tuple[str, ...] | None = None, field: str = "FILE") -> Moves:
@@ -162,72 +191,42 @@ def read_moves(path: PathLike, stay: float = 0.0, names: tuple[str, ...] | None 
     from scipy import sparse
 
     columns = column_names(checked_input(path, field))
-    missing = [name for name in ("from", "to") if name not in columns]
-    if missing:
+    if not {"from", "to"} <= set(columns):
         expected = "columns from, to and, if moves are not all alike, weight"
         raise InvalidInput(field, f"{path}, with columns {listed(columns)}", expected)
     weighted = "weight" in columns
     table = read_table(path, columns=["from", "to", *(["weight"] if weighted else [])], text=("from", "to"))
-    ends = [as_text(table.column(side), side).to_pylist() for side in ("from", "to")]
-    for side, found in zip(("from", "to"), ends, strict=True):
-        if not found or None in found or "" in found:
-            came = f"{path}, with no rows" if not found else f"{path}, with a row without a name"
-            raise InvalidInput(field, came, f"the name of a state in every row of column {side}")
-    states = _checked(ordered_labels({*ends[0], *ends[1]}), field) if names is None else names
+    ends = [_names_in(table.column(side), side, path, field) for side in ("from", "to")]
+    states = _states(ordered_labels({*ends[0], *ends[1]}), field) if names is None else names
     number = {name: state for state, name in enumerate(states)}
-    unknown = next((name for found in ends for name in found if name not in number), None)
+    unknown = next((name for side in ends for name in side if name not in number), None)
     if unknown is not None:
         raise InvalidInput(field, f"a move from or to {unknown!r}", "states that --states-file or --answers names")
-    weights = _weights(table.column("weight"), "weight", field) if weighted else np.ones(len(table))
-    a, b = ([number[name] for name in found] for found in ends)
+    weights = _weights(table.column("weight"), "weight", field, "a weight") if weighted else np.ones(len(table))
+    a, b = ([number[name] for name in side] for side in ends)
     n = len(states)
     moves = _rows_divided(sparse.csr_array((weights, (a, b)), shape=(n, n)), states, field, stay)
     return Moves(states, sparse.csr_array((1.0 - stay) * moves + stay * sparse.eye_array(n)) if stay else moves)
 
 
-def read_costs(path: PathLike, names: tuple[str, ...], field: str = "FILE") -> FloatArray:
-    """Costs (N, N) of naming each state (column) where each (row) is true, in the order of ``names``.
-
-    A table of N rows and N columns named by the states, in any order; a column ``state`` names the rows, without it
-    they are in the order of the columns. Raises InvalidInput naming row and column: other states, or costs that are
-    negative, missing or no numbers.
-    """
-    columns = [column for column in column_names(checked_input(path, field)) if column != _ROW_NAMES]
-    missing = [name for name in names if name not in set(columns)]
-    if missing or len(columns) != len(names):
-        came = f"{path}, with columns {listed(columns)}"
-        lacking = f" ({listed(missing)} missing)" if missing else ""
-        raise InvalidInput(field, came, f"a column of costs for each of the {len(names)} states, by name{lacking}")
-    table = read_table(path)
-    if len(table) != len(names):
-        raise InvalidInput(field, f"{path}, with {len(table)} rows", f"a row for each of the {len(names)} states")
-    rows = columns
-    if _ROW_NAMES in table.column_names:
-        rows = [str(name) for name in as_text(table.column(_ROW_NAMES), _ROW_NAMES).to_pylist()]
-    at = {name: row for row, name in enumerate(rows)}
-    unknown = [name for name in names if name not in at]
-    if unknown:
-        raise InvalidInput(field, f"{path}, without a row for {unknown[0]!r}", "a row for each state, by name")
-    costs = np.stack([_weights(table.column(name), name, field, "a cost") for name in names], axis=1)
-    return np.asarray(costs[[at[name] for name in names]])
+def _names_in(column: pa.ChunkedArray, name: str, path: PathLike, field: str) -> list[str]:
+    """The name in each row of a column."""
+    names: list[str] = as_text(column, name).to_pylist()
+    if not all(names) or not names:
+        came = f"{path}, with no rows" if not names else f"{path}, with a row without a name"
+        raise InvalidInput(field, came, f"the name of a state in every row of column {name}")
+    return names
 
 
-def _checked(names: Any, field: str) -> tuple[str, ...]:
+def _states(names: Sequence[str], field: str) -> tuple[str, ...]:
     try:
         return check_names(names, len(names))
     except InvalidInput as error:
-        raise InvalidInput(
-            field, f"names of states that cannot be: {error}", "1 to 200 characters, each once"
-        ) from None
+        came = f"names of states that cannot be: {error}"
+        raise InvalidInput(field, came, "1 to 200 characters, each once") from None
 
 
-def _check_order(rows: list[str | None], names: tuple[str, ...], field: str) -> None:
-    for row, (came, name) in enumerate(zip(rows, names, strict=True)):
-        if came != name:
-            raise InvalidInput(field, f"row {row + 1} of {came!r}", f"{name!r}: rows in the order of the columns")
-
-
-def _weights(column: pa.ChunkedArray, name: str, field: str, what: str = "a weight") -> FloatArray:
+def _weights(column: pa.ChunkedArray, name: str, field: str, what: str) -> FloatArray:
     values, bad = decimals(column, f"{field} column {name}")
     wrong = bad | (values != 0) & ~((values >= _LEAST) & (values <= 1 / _LEAST))
     if wrong.any():
@@ -256,80 +255,44 @@ def _rows_divided(weights: Any, names: tuple[str, ...], field: str, stay: float 
     return divided(matrix, sums)
 
 
-def read_totals(path: PathLike, names: tuple[str, ...], field: str = "like") -> dict[int, FloatArray]:
+def totals_of(table: Any, names: tuple[str, ...], field: str = "like") -> dict[int, FloatArray]:
     """Public totals (N,) of people at each state, by step from 1: a table of state, people and perhaps step.
 
-    Without a column step they are of step 1. A state without a row has nobody. Raises InvalidInput for other columns, a
-    state that there is not or that a step has twice, and totals that are no numbers or below 0.
+    ``table`` : a file, a pandas, polars or Arrow table, or a GeoDataFrame, whose shapes are not looked at. Without a
+    column step they are of step 1. A state without a row has nobody. Raises InvalidInput for other columns, a state
+    that there is not or that a step has twice, and totals that are no numbers or below 0.
     """
-    checked_input(path, field)
-    return totals_of(read_table(path, text=("state", "step")), names, field, Path(path).name)
-
-
-def totals_of(table: Any, names: tuple[str, ...], field: str, name: str = "a table") -> dict[int, FloatArray]:
-    """The same of a pandas, polars or Arrow table, or a GeoDataFrame, whose shapes are not looked at."""
-    table = read_whole(table)
-    shapes = {table.geometry.name} if hasattr(table, "geometry") else set()
-    columns = [column for column in column_list(table) if column not in shapes]
-    _check_columns(field, name, columns, ("state", "people", "step"))
+    name = Path(table).name if is_path(table) else "a table"
+    if hasattr(table, "geometry"):
+        table = table.drop(columns=table.geometry.name)
+    table = table_of(table, text=("state", "step"))
+    columns = table.column_names
+    # A column of something else, such as lat, is a sign that the table is the private one.
+    other = next((column for column in columns if column not in ("state", "people", "step")), None)
+    if other is not None:
+        raise InvalidInput(field, f"{name} with a column {other!r}", "a public table of state, people, step alone")
     if "state" not in columns or "people" not in columns:
         raise InvalidInput(field, f"{name}, with columns {listed(columns)}", "columns state and people")
-    rows = to_arrow(table, columns)
-    if not rows.num_rows:
+    if not table.num_rows:
         raise InvalidInput(field, f"{name}, with no rows", "at least one")
-    texts = {
-        column: _cells(rows.column(column), column, f"{field}, {column}") for column in columns if column != "people"
-    }
-    totals = decimals(rows.column("people"), "people")[0]
-    steps = _steps(texts["step"], field) if "step" in texts else [1] * len(totals)
+    states = as_text(table.column("state"), f"{field}, state").to_pylist()
+    totals, unreadable = decimals(table.column("people"), "people")
+    steps, bad = integers(table.column("step"), f"{field}, step") if "step" in columns else (np.ones(len(table)), False)
+    if np.any(bad):
+        raise InvalidInput(field, "a step that is no whole number", "numbers of steps, as in the table")
     numbers = {state: number for number, state in enumerate(names)}
     found: dict[int, dict[int, float]] = {}
-    for row, (state, step, total) in enumerate(zip(texts["state"], steps, totals.tolist(), strict=True), 1):
-        number = numbers.get(state or "")
-        if number is None:
-            raise InvalidInput(field, f"{name}, row {row}, with a state that there is not", f"one such as {names[0]!r}")
-        if not 0 <= total < float("inf"):
-            raise InvalidInput(field, f"{name}, row {row}, with people {total:g}", "a number of people, 0 or more")
-        if number in found.setdefault(step, {}):
-            raise _twice(field, name, step, f"total of state {state!r}")
-        found[step][number] = total
+    for row, (state, step) in enumerate(zip(states, steps.tolist(), strict=True)):
+        where = f"{name}, row {row + 1}"
+        if state not in numbers:
+            raise InvalidInput(field, f"{where}, with a state that there is not", f"one such as {names[0]!r}")
+        if unreadable[row] or totals[row] < 0:
+            raise InvalidInput(field, f"{where}, with people {totals[row]:g}", "a number of people, 0 or more")
+        if numbers[state] in found.setdefault(int(step), {}):
+            came = f"{name}, step {int(step)} with more than one total of state {state!r}"
+            raise InvalidInput(field, came, "one for a step")
+        found[int(step)][numbers[state]] = float(totals[row])
     return {step: np.array([row.get(state, 0.0) for state in range(len(names))]) for step, row in found.items()}
-
-
-def _cells(column: Any, name: str, field: str) -> list[str | None]:
-    import pyarrow as pa
-
-    column = plain_type(column)
-    kind = column.type
-    if name == "t" and pa.types.is_timestamp(kind):
-        # Without a zone they have none as text either.
-        return [None if time is None else time.isoformat() for time in column.cast(kind).to_pylist()]
-    if name in ("epsilon", "probability", "people") and (pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
-        numbers = column.to_numpy() if pa.types.is_floating(kind) else column.to_pylist()
-        return [None if number is None or number != number else str(number) for number in numbers]
-    texts: list[str | None] = as_text(column, field).to_pylist()
-    known = column.is_null(nan_is_null=True).to_pylist()
-    if any(text is None and not missing for text, missing in zip(texts, known, strict=True)):
-        raise InvalidInput(field, "a number that is not whole", "text or whole numbers")
-    return texts
-
-
-def _check_columns(field: str, name: str, found: Sequence[str], known: Sequence[str]) -> None:
-    """A column of something else, such as lat, is a sign that the table is the private one."""
-    other = next((column for column in found if column not in known), None)
-    if other is not None:
-        raise InvalidInput(field, f"{name} with a column {other!r}", f"a public table of {', '.join(known)} alone")
-
-
-def _steps(cells: Sequence[str | None], field: str) -> list[int]:
-    texts = [text or "" for text in cells]
-    if not all(text.removeprefix("-").isdecimal() and text.isascii() and len(text) < 18 for text in texts):
-        raise InvalidInput(field, "a step that is no whole number", "numbers of steps, as in the table")
-    return [int(text) for text in texts]
-
-
-def _twice(field: str, name: str, number: int, what: str) -> InvalidInput:
-    return InvalidInput(field, f"{name}, step {number} with more than one {what}", "one for a step")
 
 
 def space_of_answers(path: str, field: str = "answers") -> StateSpace:
@@ -347,12 +310,14 @@ def space_of_answers(path: str, field: str = "answers") -> StateSpace:
     names, columns = _by_name(path, field)
     if not columns:
         raise InvalidInput(field, f"{path}, with names only", "a column of numbers beside the names")
-    rows = zip(*columns.values(), strict=True)
-    answers = [
-        [_number(value, f"{column} of state {name!r}") for column, value in zip(columns, row, strict=True)]
-        for name, row in zip(names, rows, strict=True)
-    ]
-    return StateSpace(answers, names)
+    answers = []
+    for column, cells in columns.items():
+        numbers, bad = decimals(cells, column)
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise InvalidInput(f"{column} of state {names[row]!r}", cells[row].as_py(), "a finite number")
+        answers.append(numbers)
+    return StateSpace(np.stack(answers, axis=1), names)
 
 
 def labels_by_state(path: str, space: StateSpace, field: str = "labels") -> list[str]:
@@ -363,12 +328,12 @@ def labels_by_state(path: str, space: StateSpace, field: str = "labels") -> list
     names, columns = _by_name(path, field)
     if len(columns) != 1:
         raise InvalidInput(field, f"{path}, with {len(columns)} columns beside the names", "one column of labels")
-    (column,) = columns
+    ((column, cells),) = columns.items()
     labels: dict[str, str] = {}
-    for name, label in zip(names, columns[column], strict=True):
-        if label is None or str(label) == "":
+    for name, label in zip(names, as_text(cells, column).to_pylist(), strict=True):
+        if not label:
             raise InvalidInput(field, f"no label for state {name!r}", "a label in every row")
-        if labels.setdefault(name, str(label)) != str(label):
+        if labels.setdefault(name, label) != label:
             raise InvalidInput(field, f"two labels for state {name!r}", "one")
     missing = next((name for name in space.names if name not in labels), None)
     if missing is not None:
@@ -378,10 +343,10 @@ def labels_by_state(path: str, space: StateSpace, field: str = "labels") -> list
 
 def listed_columns(path: str, field: str, columns: Sequence[str]) -> list[list[Any]]:
     """The texts in these columns of a public table with rows, in its order; None for an empty cell."""
-    found = column_names(checked_input(path, field))
+    there = column_names(checked_input(path, field))
     for column in columns:
-        if column not in found:
-            raise InvalidInput(field, f"columns {listed(found)}", f"a column {column} that lists the names")
+        if column not in there:
+            raise InvalidInput(field, f"columns {listed(there)}", f"a column {column} that lists the names")
     table = read_table(path, columns=list(columns), text=None)
     if not table.num_rows:
         raise InvalidInput(field, f"{path}, with no rows", f"the names there can be, in column {columns[0]}")
@@ -398,25 +363,12 @@ def listed_names(path: str, field: str, column: str) -> list[str]:
         raise InvalidInput(field, f"{path}, with names that cannot be or that repeat", expected) from None
 
 
-def _by_name(path: str, field: str) -> tuple[list[str], dict[str, list[Any]]]:
-    columns = column_names(path)
+def _by_name(path: str, field: str) -> tuple[list[str], dict[str, pa.ChunkedArray]]:
+    """The names of states in a table, and its other columns."""
+    table = read_table(path, text=None)
+    columns = table.column_names
     if not columns:
         raise InvalidInput(field, f"{path}, without columns", "names of states, and a column beside them")
     name = "state" if "state" in columns else columns[0]
-    table = read_table(path, text=None)
-    names = as_text(table.column(name), name).to_pylist()
-    if not names or None in names:
-        raise InvalidInput(field, f"{path}, with no rows or a row without a name", f"names of states in column {name}")
-    return names, {other: _values(table.column(other), other) for other in columns if other != name}
-
-
-def _values(column: Any, field: str) -> list[Any]:
-    column = plain_type(column)
-    if not (is_number(column.type) or str(column.type) == "string"):
-        raise InvalidInput(field, f"a column of type {column.type}", "numbers or text")
-    values: list[Any] = column.to_pylist()
-    return values
-
-
-def _number(value: Any, field: str) -> float:
-    return finite_number(value, field)
+    names = _names_in(table.column(name), name, path, field)
+    return names, {other: table.column(other) for other in columns if other != name}

@@ -10,12 +10,14 @@ Proof: docs/proofs/records.md.
 
 from __future__ import annotations
 
+import math
 import os
 import weakref
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,16 +25,17 @@ from dphmm.errors import InvalidInput
 from dphmm.storage.columns import Times, without_views
 from dphmm.storage.csv_files import (
     CSV,
-    TextLayout,
-    csv_header,
+    TextFile,
+    TextMember,
     csv_names,
     escape_columns,
     listed,
-    read_csv,
     repeated_name,
     text_parts,
+    typed,
 )
 from dphmm.storage.inputs import PathLike, checked_input, checked_output, replacing, steady
+from dphmm.storage.layouts import PLAIN, Layout
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -182,11 +185,13 @@ def read_batches(
     """
     file = checked_input(path)
     suffix = table_format(file)
+    import pyarrow as pa
+
     with steady(file):
         if suffix == ".parquet":
             yield from read_parquet(file, columns, rows)
             return
-        table = read_csv(file, columns, text)
+        table = typed(pa.concat_tables(text_parts(TextFile(file), CSV, columns, [], strict=True)), text)
         for start in range(0, max(1, len(table)), rows):
             yield table.slice(start, rows)
 
@@ -236,38 +241,78 @@ def _csv_appender(path: Path, schema: pa.Schema, suffix: str, stack: ExitStack) 
     return append
 
 
-class Rows(NamedTuple):
-    """The rows of a table in parts, and the numbers, from 1, of those with another number of cells (not in parts).
+@dataclass(frozen=True, eq=False, repr=False)
+class Rows:
+    """The rows of a source: ``name``, for messages, names of its columns, and some columns in parts.
 
-    The numbers are there when the last part has been read.
+    ``types`` : those that the source declares for its columns; text declares none. ``ragged`` : the numbers, from 1, of
+    rows with another number of cells, which are in no part; complete when the last part has been taken. ``text`` : the
+    text whose rows they are.
     """
 
-    parts: Iterable[pa.Table]
-    ragged: Sequence[int]
+    name: str
+    names: tuple[str, ...]
+    types: Mapping[str, pa.DataType]
+    parts: Callable[[Sequence[str]], Iterator[pa.Table]]
+    ragged: list[int]
+    text: Path | TextMember | None = None
 
 
-def delimited_names(path: PathLike, layout: TextLayout = CSV) -> list[str]:
-    """Names of a table's columns, in order."""
-    file = checked_input(path)
-    if table_format(file) != ".parquet":
-        return csv_names(file, layout)
-    if layout.delimiter != ",":
-        raise InvalidInput("delimiter", layout.delimiter, "a .csv or .csv.gz file with it")
-    return column_names(file)
+def read_rows(source: Any, layout: Layout = PLAIN, *, private: bool = False, field: str = "path") -> Rows:
+    """The rows of a CSV or Parquet file, of a text in memory, or of a pandas, polars or Arrow table: read once.
 
+    All cells of text are text. A GeoDataFrame without columns of places or states has those of its points, in degrees.
+    Where rows are ``private`` the cells of a pandas frame are read one by one, as the text that they print as (the type
+    of such a column follows from all of its cells), and no shape is refused.
 
-def read_rows(path: PathLike, columns: Sequence[str], layout: TextLayout = CSV) -> Rows:
-    """Some columns of a table: of Parquet as they are, of CSV as text.
-
-    Raises InvalidInput as read_table does for Parquet; of CSV for a file that is none, a header that cannot be read
-    and, with the line, for a quote that is never closed.
+    Raises InvalidInput for a file that is none, a header that cannot be read, and names of columns that repeat; parts
+    raise it as `read_table` does for Parquet and `text_parts` for text.
     """
-    file = checked_input(path)
-    names = delimited_names(file, layout)
-    if table_format(file) == ".parquet":
-        return Rows(read_batches(file, columns=columns, rows=READ_ROWS), ())
-    written, ragged = dict(zip(names, csv_header(file, layout), strict=True)), list[int]()
-    return Rows(text_parts(file, layout, written, columns, ragged), ragged)
+    import pyarrow as pa
+
+    ragged = list[int]()
+    if isinstance(source, TextMember) or is_path(source):
+        text = source if isinstance(source, TextMember) else checked_input(source, field)
+        name = text.name if isinstance(text, TextMember) else str(text)
+        if isinstance(text, Path) and text.suffix.lower() == ".parquet":
+            return _parquet_rows(text, layout)
+        names = tuple(csv_names(text, layout))
+        return Rows(name, names, {}, lambda columns: text_parts(text, layout, columns, ragged), ragged, text)
+    table = read_whole(source)
+    if not any(layout.columns.get(role) for role in ("lat", "lon", "state")):
+        table = located(table, each=private)
+    names = tuple(column_list(table))
+    kind, types = table_kind(table), dict[str, Any]()
+    if kind != "pandas":
+        rowless = to_arrow(table if kind == "arrow" else table[:0], names)
+        types = {each.name: each.type for each in rowless.schema}
+
+    def parts(columns: Sequence[str]) -> Iterator[pa.Table]:
+        printed = private and kind == "pandas"
+        cells = _printed_table(table, columns) if printed else to_arrow(table, columns)
+        try:
+            cells.validate(full=True)
+        except pa.ArrowInvalid:
+            # A Parquet file with such bytes is damaged, too.
+            raise InvalidInput("table", "a damaged Arrow table", "text in UTF-8, and offsets within it") from None
+        yield cells
+
+    return Rows("table", names, types, parts, ragged)
+
+
+def _parquet_rows(file: Path, layout: Layout) -> Rows:
+    """The rows of a Parquet file. Raises InvalidInput for options of text, of which it has no use."""
+    for name in ("delimiter", "names", "encoding", "comment", "skip"):
+        if getattr(layout, name) != getattr(PLAIN, name):
+            option = "skip_lines" if name == "skip" else name
+            raise InvalidInput(option, getattr(layout, name), "a text with it: Parquet has columns of its own")
+    with open_parquet(file) as opened:
+        types = {each.name: each.type for each in opened.schema_arrow}
+
+    def parts(columns: Sequence[str]) -> Iterator[pa.Table]:
+        return read_batches(file, columns=columns, rows=READ_ROWS)
+
+    return Rows(str(file), tuple(types), types, parts, [])
 
 
 def table_kind(table: Any) -> str:
@@ -384,15 +429,15 @@ def to_kind(table: pa.Table, like: Any) -> Any:
     return table
 
 
-def convert_frame(frame: Any, *, assume_utc: bool = False) -> pd.DataFrame:
+def convert_frame(frame: Any, *, timezone: str | None = None) -> pd.DataFrame:
     """A frame of a mobility library as a new pandas frame with the canonical columns user, t, lat, lon (trip).
 
-    Recognised by their columns: scikit-mobility (uid, lat, lng, datetime; its naive times are UTC by that
-    library's convention and become so), trackintel positionfixes (user_id, tracked_at, a geometry of points)
-    and movingpandas (a DatetimeIndex, a geometry of points, traj_id). movingpandas strips time zones, so its
-    naive times need ``assume_utc=True``. A projected geometry is brought to degrees where the frame knows its
-    CRS; a shape that is no point is no place, and a time in text that cannot be read is none. traj_id is the user, or
-    the trip where there is a column user_id, user or obj_id.
+    Recognised by their columns: scikit-mobility (uid, lat, lng, datetime), trackintel positionfixes (user_id,
+    tracked_at, a geometry of points) and movingpandas (a DatetimeIndex, a geometry of points, traj_id). Times without a
+    zone, as scikit-mobility and movingpandas have them, are what the clocks of ``timezone`` showed ("UTC",
+    "Asia/Shanghai"). A projected geometry is brought to degrees where the frame knows its CRS; a shape that is no point
+    is no place, and a time that cannot be read is none. traj_id is the user, or the trip where there is a column
+    user_id, user or obj_id.
 
     Raises InvalidInput for any other frame and for a column of timestamps without a zone.
     """
@@ -401,34 +446,44 @@ def convert_frame(frame: Any, *, assume_utc: bool = False) -> pd.DataFrame:
     names = set(column_list(frame))
     if table_kind(frame) != "pandas":
         raise InvalidInput("frame", type(frame).__name__, "a pandas or geopandas frame")
+    times = Times("t", timezone)
+    index = frame.index
     if {"uid", "lat", "lng", "datetime"} <= names:
-        columns = {
-            "user": frame["uid"],
-            "t": _utc(frame["datetime"], True),
-            "lat": frame["lat"],
-            "lon": frame["lng"],
-        }
-        return pd.DataFrame(columns | ({"trip": frame["tid"]} if "tid" in names else {}))
-    if {"user_id", "tracked_at"} <= names:
+        columns = {"user": "uid", "t": "datetime", "lat": "lat", "lon": "lng"} | (
+            {"trip": "tid"} if "tid" in names else {}
+        )
+        cells = {role: frame[name] for role, name in columns.items()}
+    elif {"user_id", "tracked_at"} <= names:
         lat, lon = _coordinates(frame)
-        times = _utc(frame["tracked_at"], assume_utc)
-        return pd.DataFrame({"user": frame["user_id"], "t": times, "lat": lat, "lon": lon}, index=frame.index)
-    if "traj_id" in names and isinstance(frame.index, pd.DatetimeIndex):
+        cells = {"user": frame["user_id"], "t": frame["tracked_at"], "lat": lat, "lon": lon}
+    elif "traj_id" in names and isinstance(index, pd.DatetimeIndex):
         lat, lon = _coordinates(frame)
         owner = next((name for name in ("user_id", "user", "obj_id") if name in names), None)
-        times = _utc(frame.index.to_series(), assume_utc)
-        columns = {"user": frame[owner or "traj_id"], "t": times, "lat": lat, "lon": lon}
-        plain = {name: column.to_numpy() if name != "t" else column.array for name, column in columns.items()}
-        return pd.DataFrame(plain | ({"trip": frame["traj_id"].to_numpy()} if owner else {}))
-    raise InvalidInput(
-        "frame",
-        "columns " + listed(sorted(names)),
-        "uid, lat, lng, datetime; or user_id, tracked_at, geometry; or a DatetimeIndex, geometry and traj_id",
-    )
+        cells = {"user": frame[owner or "traj_id"], "t": index.to_series(), "lat": lat, "lon": lon}
+        cells |= {"trip": frame["traj_id"]} if owner else {}
+        index = None
+    else:
+        raise InvalidInput(
+            "frame",
+            "columns " + listed(sorted(names)),
+            "uid, lat, lng, datetime; or user_id, tracked_at, geometry; or a DatetimeIndex, geometry and traj_id",
+        )
+    # Cell by cell: pandas would read all of them in the format of the first one.
+    micros, marks = times.add(_arrow_column(cells["t"]))
+    bad = np.logical_or.reduce(list(marks.values()))
+    if bad.all() and marks.get("time_without_zone", ~bad).any():
+        raise times.zone_missing()
+    stamps = pd.to_datetime(micros, unit="us", utc=True).to_series().reset_index(drop=True)
+    cells["t"] = stamps.mask(bad)
+    return pd.DataFrame({role: column.array for role, column in cells.items()}, index=index)
 
 
-def with_places(table: Any, known: Collection[str], *, each: bool = False) -> Any:
-    """A GeoDataFrame whose points become lat and lon where it has no ``known`` column; any other table as it is.
+#: Columns that say where somebody is.
+_SAYING = ("lat", "latitude", "lon", "lng", "long", "longitude", "state")
+
+
+def located(table: Any, *, each: bool = False) -> Any:
+    """A table as it is; a GeoDataFrame without columns of places or states with lat and lon of its points, in degrees.
 
     Raises InvalidInput where it has points and columns lat and lon that are elsewhere: which of both is meant? And for
     shapes none of which is a point. With ``each`` every row is read by itself, and none raises: a known column counts,
@@ -436,7 +491,7 @@ def with_places(table: Any, known: Collection[str], *, each: bool = False) -> An
     """
     if not hasattr(table, "geometry"):
         return table
-    if set(column_list(table)) & set(known):
+    if set(column_list(table)) & set(_SAYING):
         if not each:
             _check_same_places(table)
         return table
@@ -462,21 +517,6 @@ def _check_same_places(frame: Any) -> None:
             raise InvalidInput(name, came, "one of both: the columns lat and lon, or the geometry of points")
 
 
-def _utc(times: Any, assume_utc: bool) -> Any:
-    import pandas as pd
-
-    if not pd.api.types.is_datetime64_any_dtype(times.dtype):
-        # Cell by cell: pandas would read all of them in the format of the first one.
-        micros, marks = Times("t", assume_utc).add(_arrow_column(times))
-        read = pd.Series(pd.to_datetime(micros, unit="us", utc=True), index=times.index)
-        return read.mask(np.logical_or.reduce(list(marks.values())))
-    if times.dt.tz is None:
-        if not assume_utc:
-            raise InvalidInput("t", "times without a zone", "tz-aware times (timezone), or assume_utc=True")
-        return times.dt.tz_localize("UTC")
-    return times.dt.tz_convert("UTC")
-
-
 def _coordinates(frame: Any, each: bool = False) -> tuple[Any, Any]:
     """Latitudes and longitudes of a frame's points; unless ``each`` is read by itself one shape has to be one."""
     import pandas as pd
@@ -498,23 +538,38 @@ def _coordinates(frame: Any, each: bool = False) -> tuple[Any, Any]:
     return pd.Series(lat, frame.index, dtype=float), pd.Series(lon, frame.index, dtype=float)
 
 
+def _printed_table(frame: Any, columns: Sequence[str]) -> pa.Table:
+    import pyarrow as pa
+
+    return pa.table({name: _arrow_column(frame[name].astype(object)) for name in columns})
+
+
+def _printed(cell: Any) -> str | None:
+    """A cell as text: 3 and 3.0 are one, an infinite number is beyond all floats; None for what cannot be printed."""
+    if isinstance(cell, (float, np.floating)):
+        number = float(cell)
+        if math.isinf(number):
+            return "1e999" if number > 0 else "-1e999"
+        return str(int(number)) if number.is_integer() and abs(number) < 2**53 else repr(number)
+    if isinstance(cell, bytes):
+        return None
+    try:
+        return str(cell).encode().decode()
+    except Exception:
+        # Whatever one cell raises, the rows of others are read.
+        return None
+
+
 def _arrow_column(column: pd.Series[Any]) -> pa.ChunkedArray:
     import pyarrow as pa
 
     if column.dtype == object:
         # Cell by cell: Arrow would give all of them the type that fits the oddest one.
-        none = [missing or isinstance(cell, bytes) for cell, missing in zip(column, column.isna(), strict=True)]
-        cells = [None if missing else _text(cell) for cell, missing in zip(column, none, strict=True)]
+        cells = [None if missing else _printed(cell) for cell, missing in zip(column, column.isna(), strict=True)]
         array = pa.array(cells, pa.string())
     else:
         array = pa.array(column, from_pandas=True)
     return array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
-
-
-def _text(cell: Any) -> str:
-    """A cell as text that Arrow takes; 3, 3.0 and "3" are one label."""
-    text = str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell)
-    return text.encode(errors="backslashreplace").decode()
 
 
 def _arrow(table: Any) -> pa.Table:

@@ -1,8 +1,8 @@
-"""Trajectories as files and tables. Canonical columns: user, t (UTC), step, lat, lon, state, trip, order.
+"""Trajectories of tables, files, folders and archives: user, t (UTC), step, lat, lon, state, trip, order.
 
-Parts of a table become one Trajectories and a list of rejected rows; no row decides about another user's.
-`load_visits` reads what a release answers: of each row it keeps a user, a state and a time or step. It puts the rows in
-order in the memory that they are in.
+`read_source` goes through a source once: parts of its rows (`read_rows`) get the names of people where files have them,
+and `Cells` judges each cell. `load_trajectories` keeps every column; `load_visits` keeps of each row what a release
+answers, a user, a state and a time or step, in the order in which it is answered. No row decides about another one.
 
 Proof: docs/proofs/records.md.
 """
@@ -10,7 +10,7 @@ Proof: docs/proofs/records.md.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,50 +18,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dphmm.accounting.person import key_by
 from dphmm.errors import InvalidInput
 from dphmm.states.space import StateSpace
-from dphmm.states.trajectory import Counts, Trajectories, no_time_bins, not_of_time_bins, ranks, true_states
+from dphmm.states.trajectory import Counts, Trajectories, ranks, true_states
 from dphmm.states.visit_table import Gathering, VisitTable
 from dphmm.storage import columns
-from dphmm.storage.columns import REASONS as TIME_REASONS
-from dphmm.storage.columns import Numbering, Times
-from dphmm.storage.csv_files import TextLayout, listed
-from dphmm.storage.inputs import PathLike
-from dphmm.storage.tables import column_list, delimited_names, read_rows, read_whole, to_arrow, with_places, write_table
-from dphmm.types import BoolArray, FloatArray, IntArray
+from dphmm.storage.cells import OWNER, Cells, Places, Roles, as_utf8, column_roles, nothing_left
+from dphmm.storage.columns import Times
+from dphmm.storage.csv_files import TextMember, lines_of_rows, listed, looks_like_data
+from dphmm.storage.inputs import PathLike, members, unpacked_bytes
+from dphmm.storage.layouts import ROLES, Layout, Progress
+from dphmm.storage.tables import Rows, is_path, read_rows, write_table
+from dphmm.types import BoolArray, IntArray
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-
-#: Why a row is rejected, in the order of the checks.
-REASONS = (
-    "",
-    "missing_user",
-    *TIME_REASONS,
-    "invalid_step",
-    "invalid_order",
-    "invalid_place",
-    "missing_state",
-    "ragged_row",
-    "invalid_state",
-    "wrong_encoding",
-    "missing_points",
-    "invalid_interval",
-    "too_many_steps",
-)
-
-#: What a reason does not say by its name.
-_MEANINGS = {"invalid_place": "lat -90..90, lon -180..180 or 0..360"}
-# -1 is what import writes for no trip.
-_TRIP_NUMBER = re.compile(r"-1|0|[1-9][0-9]{0,8}")
-_NAMES = "; columns lat and lon, or names such as the model's cells have: dphmm inspect --states lists them"
-
-
-def explained(reason: str) -> str:
-    """A reason for people: with the ranges of places, which its name does not tell."""
-    return f"{reason} (not {_MEANINGS[reason]})" if reason in _MEANINGS else reason
 
 
 class Loaded(NamedTuple):
@@ -77,221 +48,560 @@ class Loaded(NamedTuple):
     @property
     def dropped(self) -> Counts:
         """Rejected rows, by reason."""
-        return _by_reason(self.rejected)
+        return Counts(by_reason(self.rejected))
+
+
+class LoadedVisits(NamedTuple):
+    """The rows to answer, and ``rejected`` and ``alike`` as in `Loaded`."""
+
+    visits: VisitTable
+    rejected: pa.Table
+    alike: Mapping[str, str] = {}
+
+    @property
+    def dropped(self) -> Counts:
+        """Rejected rows, by reason."""
+        return Counts(by_reason(self.rejected))
+
+
+def by_reason(rejected: pa.Table) -> dict[str, int]:
+    """How many rows were rejected, by reason."""
+    counted = rejected.column("reason").value_counts().to_pylist()
+    return {each["values"]: each["counts"] for each in sorted(counted, key=lambda each: str(each["values"]))}
+
+
+def load_trajectories(
+    source: Any,
+    *,
+    user_column: str | None = None,
+    time_column: str | None = None,
+    order_column: str | None = None,
+    trip_column: str | None = None,
+    state_column: str | None = None,
+    lat_column: str | None = None,
+    lon_column: str | None = None,
+    timezone: str | None = None,
+    fold: str | None = None,
+    delimiter: str | None = None,
+    decimal: str | None = None,
+    bins: int | None = None,
+    may_be_empty: bool = False,
+    space: StateSpace | None = None,
+    spelling: str = "same",
+) -> Loaded:
+    """Trajectories of a Parquet or CSV file, or of a pandas, polars or Arrow table, and the rejected rows.
+
+    Rejected rows are told by number and reason, without values; rows count from 1 after the header.
+
+    How a row is read depends on the names and types of the columns, on the arguments, and on the rows of its user. All
+    rows of one user can be added or removed, and nothing changes for the others (docs/proofs/records.md).
+
+    Columns default to user, t, step, trip, state, lat (latitude) and lon (lng, longitude) where they exist; a
+    GeoDataFrame without columns of places or states has those of its points, in degrees.
+    Times are timestamps with a zone or ISO 8601 text with one. Those without are what the clocks of
+    ``timezone`` ("UTC", "Europe/Berlin") showed; without it they are rejected. ``fold``: which of an hour that clocks
+    show twice is meant, "first" or "second"; without it such times are rejected.
+    ``delimiter`` separates the cells of CSV, ``decimal`` ("point" or "comma") the fraction of degrees. ``order_column``
+    says which row of a user (of a trip) comes first: rows are sorted by it and numbered, and the time is read only if
+    ``time_column`` is given. Without times or steps a column ``order`` is one. Without time, step or order every row of
+    a user is a step; one that is rejected leaves a gap.
+    ``state_column`` makes places unnecessary. Rejected: missing_user, time_without_zone, nonexistent_time and
+    ambiguous_time (clocks were put forward or back), invalid_time, invalid_step, invalid_order, invalid_place,
+    missing_state. ``space``: of whose states the rows are; then only what says where somebody is in it is read (on a
+    map places, or without them names of cells; elsewhere names), and a name that cannot be one of its kind is rejected
+    too: invalid_state. ``bins``: steps have to be time bins of so many seconds. ``spelling``: by which rule names are
+    of one person, `dphmm.accounting.person.SPELLINGS`; a person is called as in the first of its rows.
+
+    Raises InvalidInput as read_table does, for a column that is not there or cannot be meant, for times of which
+    none has a zone, and, unless it ``may_be_empty``, if no row is left.
+    """
+    named = {
+        "user": user_column, "time": time_column, "order": order_column, "trip": trip_column,
+        "state": state_column, "lat": lat_column, "lon": lon_column,
+    }  # fmt: skip
+    layout = Layout(columns=named, timezone=timezone, fold=fold, spelling=spelling)
+    layout = layout.changed(delimiter=delimiter, decimal=decimal)
+    return read_source(source, layout, space=space, bins=bins, may_be_empty=may_be_empty).loaded
+
+
+def save_trajectories(path: PathLike, trajectories: Trajectories, *, inputs: Sequence[PathLike] = ()) -> None:
+    """Write the canonical columns that there are, at once or not at all; ``inputs`` must not be replaced."""
+    write_table(Path(path), trajectories.to_arrow(), inputs=inputs)
+
+
+#: Looks at the columns of each part of a table, and at the names that numbers of states stand for.
+Watch = Callable[[Mapping[str, NDArray[Any]], Sequence[str]], None]
+
+
+def load_visits(
+    source: Any,
+    space: StateSpace,
+    seconds: int | None = None,
+    answer: str = "last",
+    *,
+    state_column: str | None = None,
+    timezone: str | None = None,
+    spelling: str = "same",
+    may_be_empty: bool = False,
+    watch: Watch | None = None,
+) -> LoadedVisits:
+    """The rows of a table that a model with steps of so many ``seconds`` answers.
+
+    As ``VisitTable.of(load_trajectories(source, ...).trajectories, space, seconds, answer)``, without holding the rows:
+    12 to 20 bytes are kept of each. A column of steps that are those of the times, as they must be, is not kept.
+    ``watch`` is called with each part that is read, and all names of states so far.
+
+    Raises InvalidInput as `load_trajectories` and `VisitTable.of`.
+    """
+    rows = read_rows(source)
+    layout = Layout(columns={"state": state_column}, timezone=timezone, spelling=spelling)
+    roles = column_roles(rows.names, layout, space)
+    if roles.trip is not None:
+        # An order within trips does not say which rows of a user come first.
+        roles = replace(roles, order=None)
+    cells = Cells(roles, layout, bins=seconds, well_formed=space.well_formed, trips=False)
+    stepped = roles.step is not None and (roles.time is None or seconds is None)
+    gathering = Gathering(space, seconds, answer)
+    for table in rows.parts(roles.names):
+        part = cells.read(table)
+        if watch is not None:
+            watch(part, cells.states.labels)
+        codes = gathering.codes_of(*_states(part, cells.states.labels, space))
+        gathering.add(part["user"], codes, part.get("order", part.get("time")), part["step"] if stepped else None)
+    in_bins = seconds is not None and roles.step is None
+    visits = gathering.finish(cells.users.labels, in_bins=in_bins, ordered=roles.order is not None)
+    places = Places()
+    places.end_of_file(rows.name, cells.n_rows, dict.fromkeys(rows.ragged, "ragged_row"))
+    rejected = places.rejected(*cells.rejected(), several=False)
+    if not visits.n_rows and not may_be_empty:
+        total = cells.n_rows + places.lost
+        raise nothing_left(rows.name, total, rejected.column("reason").to_pylist(), cells, cells.times, None, ())
+    return LoadedVisits(visits, rejected, cells.alike)
+
+
+def _states(part: dict[str, NDArray[Any]], labels: tuple[str, ...], space: StateSpace) -> tuple[IntArray, BoolArray]:
+    """The states of the rows (n,) of a part, and which of them are in none."""
+    if "state" in part and not ("lat" in part and space.on_map):
+        numbers = np.array([space.index_of(label) for label in labels], dtype=np.int64)
+        states = numbers[part["state"]]
+        return states, states < 0
+    rows = Trajectories(("",), np.zeros(len(part["user"]), np.int32), lat=part.get("lat"), lon=part.get("lon"))
+    return true_states(rows, space)
 
 
 @dataclass(frozen=True)
-class Roles:
-    """Which column of the table is what; None where there is none."""
+class Expansion:
+    """What a layout whose rows are trips or intervals makes of them: other rows, of the columns of ``roles``.
 
-    user: str
-    time: str | None = None
-    step: str | None = None
-    order: str | None = None
-    lat: str | None = None
-    lon: str | None = None
-    state: str | None = None
-    trip: str | None = None
-
-    @property
-    def names(self) -> list[str]:
-        """The columns to read, each once."""
-        given = (self.user, self.time, self.step, self.order, self.lat, self.lon, self.state, self.trip)
-        return list(dict.fromkeys(name for name in given if name is not None))
-
-
-class Cells:
-    """Reads the parts of one table in turn, and records the rejected rows of all of them.
-
-    ``bins`` and ``spelling`` as in load_trajectories. Without ``trips`` only the type of their column is checked.
+    ``read`` : the columns that it takes. ``expand`` gives a table, for each of its rows the number of the row, from 0,
+    that it is of, and the rows, by reason, that make none. ``times`` : what it reads times with.
     """
+
+    read: tuple[str, ...]
+    roles: Roles
+    expand: Callable[[pa.Table], tuple[pa.Table, IntArray, dict[str, IntArray]]]
+    times: Times
+
+
+#: Of the names of the columns and a layout, the expansion.
+Expanding = Callable[[Sequence[str], Layout], Expansion]
+
+
+class SourceRows(NamedTuple):
+    """What was read of a source: how many ``rows`` in how many ``files``, and ``notes`` to tell of it."""
+
+    loaded: Loaded
+    rows: int
+    files: int
+    notes: tuple[str, ...]
+    #: The names of the columns, and whether one of them numbers steps.
+    names: tuple[str, ...]
+    stepped: bool
+
+
+class MemberKind(NamedTuple):
+    """How files of a folder or an archive are opened, by name and bytes; None of one in which there is nothing.
+
+    ``named`` : what files that are read are called. Opening raises InvalidInput for a file that cannot be read.
+    """
+
+    open: Callable[[str, bytes, Layout], Rows | None]
+    named: str
+
+
+def _text_member(name: str, data: bytes) -> TextMember:
+    return TextMember(name, unpacked_bytes(data, name) if name.lower().endswith(".gz") else data)
+
+
+def _open_text(name: str, data: bytes, layout: Layout) -> Rows | None:
+    text = _text_member(name, data)
+    return read_rows(text, layout) if text.data.strip() else None
+
+
+_TEXT_MEMBERS = MemberKind(_open_text, "*.txt, *.csv, *.tsv, *.dat, *.data or *.log")
+_ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
+
+
+def read_source(
+    source: Any,
+    layout: Layout,
+    *,
+    expanding: Expanding | None = None,
+    kind: MemberKind = _TEXT_MEMBERS,
+    progress: Progress | None = None,
+    space: StateSpace | None = None,
+    bins: int | None = None,
+    may_be_empty: bool = False,
+) -> SourceRows:
+    """The rows of a table, a file, a folder or an archive of one layout.
+
+    ``kind`` says how files of a folder or an archive are opened.
+    ``rejected`` has (row, reason), and of a folder or an archive (file, row, reason): rows of a file count from 1 after
+    its header. Raises InvalidInput for a source without rows that can be read, with the commonest reason, and as
+    `load_trajectories`.
+    """
+    if is_path(source) and is_many(source):
+        return _read_many(Path(source), layout, expanding, kind, progress)
+    rows = source if isinstance(source, Rows) else read_rows(source, layout)
+    owner = _owner_of_all(Path(rows.name).name, layout)
+    reader = Reader(rows.names, rows.types, layout, rows.name, expanding, space, bins)
+    for part in rows.parts(reader.read):
+        reader.add(part, owner)
+    reader.end_of_file(rows.name, dict.fromkeys(rows.ragged, "ragged_row"))
+    if progress is not None:
+        progress(1, 1)
+    return reader.finish((), several=False, may_be_empty=may_be_empty)
+
+
+def is_many(source: PathLike) -> bool:
+    """Whether a source is a folder or an archive."""
+    path = Path(source)
+    return path.is_dir() or path.name.lower().endswith(_ARCHIVES)
+
+
+def _owner_of_all(name: str, layout: Layout) -> str | None:
+    """The user of all rows of one file, where no column says it."""
+    if layout.user_from is None:
+        return layout.user_name
+    if layout.user_from == "folder-name":
+        raise InvalidInput("user_from", layout.user_from, "a folder or an archive with it; file-name for one file")
+    owner = layout.owner_of(name)
+    if owner is None:
+        raise InvalidInput("user_pattern", layout.user_pattern, "one that the name of the file matches")
+    return owner
+
+
+def _read_many(
+    source: Path, layout: Layout, expanding: Expanding | None, kind: MemberKind, progress: Progress | None
+) -> SourceRows:
+    """Every file of a folder or an archive, in the order in which it has them.
+
+    A file that cannot be read, or lacks a column that is needed, is left out with all its rows; the others are read.
+    """
+    import pyarrow as pa
+
+    reader = Reader(_common_names(source, layout, expanding, kind), {}, layout, str(source), expanding)
+    left_out, owners, empty, lacking = list[str](), dict[str, int](), list[str](), dict[str, list[str]]()
+    for member in members(source, layout.files):
+        if progress is not None:
+            progress(member.done, member.total)
+        owner = layout.user_name if layout.user_from is None else layout.owner_of(member.name)
+        if layout.user_from is not None and owner is None:
+            left_out.append(member.name)
+            continue
+        try:
+            rows = kind.open(member.name, member.data, layout)
+            if rows is None:
+                empty.append(member.name)
+                continue
+            there = [name for name in reader.read if name in rows.names]
+            parts = list(rows.parts(there or rows.names[:1]))
+        except InvalidInput:
+            # It is one person's, and decides about nobody else's rows.
+            reader.end_of_file(member.name, {1: "unreadable_file"})
+            continue
+        ragged = dict.fromkeys(rows.ragged, "ragged_row")
+        if missing := [name for name in reader.read if name not in rows.names and name not in reader.optional]:
+            lacking[member.name] = missing
+            every = dict.fromkeys(range(1, sum(map(len, parts)) + len(ragged) + 1), "missing_column")
+            reader.end_of_file(member.name, every | ragged)
+            continue
+        if not any(map(len, parts)) and not ragged:
+            empty.append(member.name)
+        for part in parts:
+            for name in reader.optional.difference(rows.names) & set(reader.read):
+                # A column that may be missing is empty in all of its rows.
+                part = part.append_column(name, pa.nulls(len(part), pa.string()))
+            reader.add(part.select(reader.read), owner)
+        reader.end_of_file(member.name, ragged)
+        if layout.user_from is not None and owner is not None:
+            owners[owner] = owners.get(owner, 0) + 1
+    several = sum(count > 1 for count in owners.values())
+    notes = [f"{several} user(s) have several files: all files of one name are one person's"] if several else []
+    notes += files_told(left_out, f"left out, whose names do not match {layout.user_pattern}")
+    notes += files_told(empty, "without a row")
+    for name, missing in list(lacking.items())[:_FILES_TOLD]:
+        notes.append(f"file {name!a}: no column {listed(missing)}, its rows are left out")
+    if len(lacking) > _FILES_TOLD:
+        notes.append(f"{len(lacking) - _FILES_TOLD} more file(s) without a column that is read")
+    return reader.finish(notes, several=True)
+
+
+def _common_names(source: Path, layout: Layout, expanding: Expanding | None, kind: MemberKind) -> Sequence[str]:
+    """The names of the columns that the files of a folder or an archive have.
+
+    Without a header those of the layout. Of files with headers, those that most people's files have what is read by;
+    files count where no file is one person's. A file that lacks a column that is named has no vote: it is left out.
+    Raises InvalidInput where there is no file with rows, where what most of them have cannot be read, and where fewer
+    than two more have the first columns than any others: then one person decides which rows are read of all others.
+    """
+    votes: dict[Any, dict[str, tuple[str, ...]]] = {}
+    errors: dict[Any, InvalidInput] = {}
+    readable: dict[Any, Reader] = {}
+    voted, left_out, unread = set[str](), 0, None
+    for member in members(source, layout.files):
+        owner = member.name if layout.user_from is None else layout.owner_of(member.name)
+        if owner is None:
+            left_out += 1
+            continue
+        try:
+            rows = None if owner in voted else kind.open(member.name, member.data, layout)
+        except InvalidInput as error:
+            unread = unread or error
+            continue
+        if rows is None:
+            continue
+        voted.add(owner)
+        if not layout.header:
+            return rows.names
+        try:
+            reader = Reader(rows.names, {}, layout, str(source), expanding)
+            read: Any = (True, len(reader.read), *reader.read)
+            readable[read] = reader
+        except InvalidInput as error:
+            if error.field in _NAMED and layout.columns.get(error.field.removesuffix("_column")) is not None:
+                unread = unread or error
+                continue
+            read = (False, 0, str(error))
+            errors[read] = error
+        votes.setdefault(read, {})[owner] = rows.names
+    if not votes:
+        if unread is not None:
+            raise unread
+        expected = f"files named {kind.named}"
+        more = f" ({left_out} left out by user_pattern=)" if left_out else ""
+        raise InvalidInput("source", f"{source}, without a file that has rows", expected + more)
+    chosen, *others = sorted(votes, key=lambda read: (len(votes[read]), read), reverse=True)
+    if chosen in errors:
+        raise errors[chosen]
+    second = next((read for read in others if read in readable), None)
+    if second is not None and len(votes[chosen]) - len(votes[second]) < _LEAD:
+        raise _nobody_leads(readable[chosen], len(votes[chosen]), readable[second], len(votes[second]))
+    return min(votes[chosen].values())
+
+
+#: With so many more files of one kind than of any other no single person decides.
+_LEAD = 2
+_NAMED = frozenset(f"{role}_column" for role in ROLES)
+
+
+def _nobody_leads(first: Reader, many: int, second: Reader, fewer: int) -> InvalidInput:
+    """That files of different columns are about as many, and which columns to name."""
+    named = [
+        f"{role}_column={has}"
+        for role in ROLES
+        if (has := getattr(first.roles, role) or getattr(second.roles, role)) not in (None, OWNER)
+        and getattr(first.roles, role) != getattr(second.roles, role)
+    ]
+    counts = f"columns {listed(first.read)} in {many} of the files, and {listed(second.read)} in {fewer}"
+    expected = f"{_LEAD} more files of one kind than of any other, or columns that are named"
+    return InvalidInput("source", counts, expected + (": " + ", ".join(named) if named else ""))
+
+
+def files_told(names: Sequence[str], what: str) -> list[str]:
+    """How many files are so, and the first few by name; nothing where none is."""
+    if not names:
+        return []
+    more = f" and {len(names) - _FILES_TOLD} more" if len(names) > _FILES_TOLD else ""
+    files = "1 file" if len(names) == 1 else f"{len(names)} files"
+    return [f"{files} {what}: {', '.join(f'{name!a}' for name in names[:_FILES_TOLD])}{more}"]
+
+
+#: Files that are told by name.
+_FILES_TOLD = 3
+# Rows gathered from small files before their cells are read together.
+_ENOUGH = 1 << 19
+#: Rows that are looked at for the form of what cannot be read.
+_SAMPLE = 200
+
+
+class Reader:
+    """Gathers the rows of a source: numbers them by file, gives them their users, and reads their cells."""
 
     def __init__(
         self,
-        roles: Roles,
-        assume_utc: bool = False,
-        timezone: str | None = None,
+        names: Sequence[str],
+        types: Mapping[str, Any],
+        layout: Layout,
+        source: str,
+        expanding: Expanding | None = None,
+        space: StateSpace | None = None,
         bins: int | None = None,
-        well_formed: Callable[[str], bool] | None = None,
-        trips: bool = True,
-        time_format: str = "iso",
-        spelling: str = "same",
     ) -> None:
-        self._roles = roles
-        self._keeps_trips = trips
-        self._bins = bins
-        self._well_formed = well_formed
-        self.times = Times(roles.time or "t", assume_utc, timezone, time_format)
-        self.users, self.states, self.trips = Numbering(key_by(spelling)), Numbering(), Numbering()
-        self._n = 0
-        # Of each user how many rows there were so far, those that are rejected among them.
-        self._rows_of = np.zeros(0, dtype=np.int64)
-        # Numbers of the rejected rows, from 0, and the reasons.
-        self._rejected: list[IntArray] = []
-        self._why: list[NDArray[np.int8]] = []
+        self._source, self._names, self._layout = source, tuple(names), layout
+        self._notes = list[str]()
+        self._expansion = None if expanding is None else expanding(names, layout)
+        if self._expansion is None:
+            self.roles = column_roles(names, layout, space)
+            if layout.importing:
+                self._notes += _unnamed_times(names, types, self.roles, layout)
+            well_formed = None if space is None else space.well_formed
+            self._cells = Cells(self.roles, layout, bins=bins, well_formed=well_formed)
+            self._times, wanted = self._cells.times, self.roles.names
+        else:
+            self.roles = self._expansion.roles
+            self._cells = Cells(self.roles, Layout(time_format="unix-us", spelling=layout.spelling))
+            self._times, wanted = self._expansion.times, list(self._expansion.read)
+        self.read = [name for name in wanted if name != OWNER]
+        #: Columns that a file of a folder may lack.
+        self.optional = {self.roles.trip} - {None} if self._expansion is None else set[str | None]()
+        self._needs_owner = OWNER in wanted
+        self._parts = list[dict[str, NDArray[Any]]]()
+        self._waiting, self._gathered = list[Any](), 0
+        self._sample: Any = None
+        # Of every row that was read its number in the source, where these are not the same.
+        self._origins, self._lost = list[IntArray](), list[tuple[int, str]]()
+        self._rows, self._places = 0, Places()
 
-    def read(self, table: pa.Table) -> dict[str, NDArray[Any]]:
-        """The columns of the next rows, without the rejected ones; users, states and trips by number.
-
-        Raises InvalidInput for a column of a wrong type or of timestamps without a zone.
-        """
-        part: dict[str, NDArray[Any]] = {}
-        why = np.zeros(len(table), dtype=np.int8)
-
-        def mark(bad: BoolArray, reason: str) -> None:
-            why[bad & (why == 0)] = REASONS.index(reason)
-
-        roles = self._roles
-        part["user"], bad = self.users.add(table.column(roles.user), roles.user)
-        mark(bad, "missing_user")
-        if roles.time is not None:
-            part["time"], marks = self.times.add(table.column(roles.time))
-            for reason in TIME_REASONS:
-                mark(marks.get(reason, why > 0), reason)
-        for role, name in (("step", roles.step), ("order", roles.order)):
-            if name is not None:
-                part[role], bad = columns.integers(table.column(name), name)
-                mark(bad, f"invalid_{role}")
-        if self._bins is not None and "step" in part:
-            mark(not_of_time_bins(part["step"], part.get("time"), self._bins), "invalid_step")
-        if roles.lat is not None and roles.lon is not None:
-            part["lat"], part["lon"], bad = places_of(table, roles.lat, roles.lon)
-            mark(bad, "invalid_place")
-        if roles.state is not None:
-            part["state"], bad = self.states.add(table.column(roles.state), roles.state)
-            mark(bad, "missing_state")
-            mark(self._ill_formed(part["state"]), "invalid_state")
-        if roles.trip is not None:
-            trips = table.column(roles.trip)
-            part["trip"], _ = self.trips.add(trips if self._keeps_trips else trips.slice(0, 0), roles.trip)
-        if not self._keeps_trips:
-            part.pop("trip", None)
-        if roles.time is roles.step is roles.order is None:
-            part["place"] = self._places(part["user"])
-        rejected = np.flatnonzero(why)
-        if len(rejected):
-            why[rejected[_illegible(table.select(roles.names).take(rejected))]] = REASONS.index("wrong_encoding")
-        self._rejected.append(rejected + self._n)
-        self._why.append(why[rejected])
-        self._n += len(why)
-        return {name: column[why == 0] for name, column in part.items()} if len(rejected) else part
-
-    def _places(self, users: IntArray) -> IntArray:
-        """How many rows of the same user stand before each row (n,): one that is rejected leaves a gap."""
-        rows_of = np.bincount(users[users >= 0], minlength=len(self.users.labels))
-        before = np.zeros(len(rows_of), dtype=np.int64)
-        before[: len(self._rows_of)] = self._rows_of
-        self._rows_of = before + rows_of
-        places: IntArray = ranks(users) + np.append(before, 0)[users]
-        return places
-
-    def _ill_formed(self, states: IntArray) -> BoolArray:
-        """Names (n,), by number, that do not have the required form; a missing one (-1) does not."""
-        if self._well_formed is None:
-            return np.zeros(len(states), dtype=np.bool_)
-        ill = [not self._well_formed(label) for label in self.states.labels]
-        return np.array([*ill, True], dtype=np.bool_)[states]
-
-    @property
-    def alike(self) -> dict[str, str]:
-        """Spellings of names that were taken for other ones, and these."""
-        return {other: self.users.labels[number] for other, number in self.users.others.items()}
-
-    def rejected(self, source: str, ragged: Sequence[int] = (), may_be_empty: bool = False) -> pa.Table:
-        """The rejected rows; ``ragged`` are the numbers of rows that are in no part.
-
-        Raises InvalidInput, naming ``source``, where no row is left, unless it ``may_be_empty``.
-        """
+    def add(self, part: pa.Table, owner: str | None) -> None:
+        """The next rows of a file, and whose they are where no column says it."""
         import pyarrow as pa
 
-        rejected = np.concatenate([*self._rejected, np.empty(0, np.int64)])
-        why = np.concatenate([*self._why, np.empty(0, np.int8)])
-        lost = np.asarray(ragged, dtype=np.int64) - 1
-        if len(lost):
-            # Rows of the parts are numbered without the ragged rows before them.
-            rejected = rejected + np.searchsorted(lost - np.arange(len(lost)), rejected, side="right")
-            rejected = np.concatenate([rejected, lost])
-            why = np.concatenate([why, np.full(len(lost), REASONS.index("ragged_row"), np.int8)])
-            order = np.argsort(rejected)
-            rejected, why = rejected[order], why[order]
-        if len(rejected) == self._n + len(lost) and not may_be_empty:
-            raise self._nothing_left(source, why)
-        reasons = pa.array(REASONS, pa.string()).take(pa.array(why))
-        return pa.table({"row": pa.array(rejected + 1, pa.int64()), "reason": reasons})
+        if self._needs_owner:
+            name = pa.scalar(legible_name(owner), pa.string())
+            part = part.append_column(OWNER, pa.repeat(name, len(part)))
+        self._waiting.append(part)
+        self._gathered += len(part)
+        if self._gathered >= _ENOUGH:
+            self._read_cells()
 
-    def _nothing_left(self, source: str, why: NDArray[np.int8]) -> InvalidInput:
-        counted = {reason: int((why == code).sum()) for code, reason in enumerate(REASONS) if code}
-        if not len(why):
-            return InvalidInput(source, "0 rows", "at least one row with its columns, below the header if there is one")
-        if counted["time_without_zone"]:
-            return self.times.zone_missing()
-        if counted["invalid_step"] and self._bins is not None:
-            return no_time_bins(self._bins, self._roles.time is not None)
-        by_reason = ", ".join(f"{rows} {explained(reason)}" for reason, rows in counted.items() if rows)
-        expected = f"rows ({by_reason}){_NAMES if counted['invalid_state'] else ''}"
-        return InvalidInput(source, f"0 rows that can be read of {len(why)}", expected)
+    def end_of_file(self, name: str, ragged: Mapping[int, str]) -> None:
+        """What comes next is of another file; ``ragged`` are the rows of this one that were in no part, and why."""
+        self._places.end_of_file(name, self._rows + self._gathered, ragged)
 
+    def _read_cells(self) -> None:
+        import pyarrow as pa
 
-class Assembler:
-    """Takes parts of one table in turn; ``finish`` joins them."""
+        if not self._waiting:
+            empty = pa.table({name: pa.array([], pa.string()) for name in [*self.read, OWNER]})
+            self._waiting.append(empty.select([*self.read, OWNER][: len(self.read) + self._needs_owner]))
+        rows = pa.concat_tables(self._waiting)
+        self._waiting.clear()
+        self._gathered = 0
+        if self._sample is None:
+            self._sample = rows.slice(0, _SAMPLE)
+        first = self._rows
+        self._rows += len(rows)
+        if self._expansion is not None:
+            rows, origin, lost = self._expansion.expand(rows)
+            self._origins.append(origin + first)
+            self._lost += [(first + int(row), reason) for reason, of in lost.items() for row in of]
+        self._parts.append(self._cells.read(rows))
 
-    def __init__(self, cells: Cells) -> None:
-        self._cells = cells
-        self._parts: list[dict[str, NDArray[Any]]] = []
-
-    def add(self, table: pa.Table) -> None:
-        """Read the next rows. Raises InvalidInput as `Cells.read`."""
-        self._parts.append(self._cells.read(table))
-
-    def finish(self, source: str, ragged: Sequence[int] = (), may_be_empty: bool = False) -> Loaded:
-        """All rows. Raises InvalidInput as `Cells.rejected`."""
-        rejected = self._cells.rejected(source, ragged, may_be_empty)
+    def finish(self, notes: Sequence[str], several: bool, may_be_empty: bool = False) -> SourceRows:
+        """All rows, and what to tell of them. Raises InvalidInput where none is left, unless it ``may_be_empty``."""
+        self._read_cells()
         joined = {name: np.concatenate([p.pop(name) for p in self._parts]) for name in list(self._parts[0])}
-        return Loaded(self._trajectories(joined), rejected, self._cells.alike)
+        rows, reasons = self._cells.rejected()
+        if self._expansion is not None:
+            rows = np.concatenate(
+                [np.concatenate(self._origins)[rows], np.array([row for row, _ in self._lost], np.int64)]
+            )
+            reasons += [reason for _, reason in self._lost]
+        rejected = self._places.rejected(rows, reasons, several)
+        total = self._rows + self._places.lost
+        swapped = _swapped(self._sample, self.roles, self._layout)
+        if not len(joined["user"]) and not may_be_empty:
+            told = rejected.column("reason").to_pylist()
+            raise nothing_left(self._source, total, told, self._cells, self._times, self._sample, swapped)
+        units = " and ".join(f"{called} ({rows} rows)" for called, rows in self._times.units.items())
+        field = "times" if self.roles.time == OWNER else self._times.field
+        taken = [f"{field}: taken as {units}"] if units else []
+        loaded = Loaded(self._trajectories(joined), rejected, self._cells.alike)
+        notes = (*self._notes, *notes, *taken, *swapped)
+        return SourceRows(loaded, total, len(self._places.files), notes, self._names, self.roles.step is not None)
 
     def _trajectories(self, joined: dict[str, NDArray[Any]]) -> Trajectories:
         # A label that only rejected rows have is no user.
         seen, user = np.unique(joined["user"], return_inverse=True)
         users = tuple(np.array(self._cells.users.labels, dtype=object)[seen])
-        state = joined.get("state")
+        state, trip, order = joined.get("state"), joined.get("trip"), joined.get("order")
         labels = None if state is None else np.array(self._cells.states.labels, dtype=object)[state]
-        trip = joined.get("trip")
         trips = None if trip is None else _trip_numbers(user, trip, self._cells.trips.labels)
-        order = joined.get("order")
-        found = Trajectories(
+        rows = Trajectories(
             users, user.astype(np.int32), joined.get("time"), joined.get("step"), joined.get("lat"),
             joined.get("lon"), labels, trips,
         )  # fmt: skip
         if order is not None:
-            found = _in_order(found, order)
-        elif found.time is None and found.step is None:
-            found = replace(found, step=joined["place"], counted=True)
-        return found
+            return _in_order(rows, order)
+        return replace(rows, step=joined["place"], counted=True) if "place" in joined else rows
 
 
-def _illegible(table: pa.Table) -> BoolArray:
-    """Rows (n,) with bytes, in a column of text, that are not of the text's encoding."""
+def legible_name(name: str | None) -> str | None:
+    """The name of a file as a user; none where its bytes are not UTF-8, which no table holds."""
+    return name if name is None or as_utf8(name) == name else None
+
+
+_TIME_WORDS = frozenset({"t", "ts", "time", "times", "date", "day", "when", "moment", "epoch", "unix", "utc"})
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+
+
+def looks_like_times(name: str) -> bool:
+    """Whether a column's name says that it has times: t_local, timestamp, pickup_datetime, eventTime."""
+    words = [word.lower() for word in _WORD.findall(name)]
+    return any(word in _TIME_WORDS or word.endswith(("time", "stamp", "times")) for word in words)
+
+
+def _unnamed_times(names: Sequence[str], types: Mapping[str, Any], roles: Roles, layout: Layout) -> list[str]:
+    """What to tell of columns that likely have times, and are not read.
+
+    Raises InvalidInput where nothing else says in which order rows are.
+    """
     import pyarrow as pa
-    import pyarrow.compute as pc
 
-    found = np.zeros(len(table), dtype=np.bool_)
-    for column in table.columns:
-        plain = columns.plain_type(column)
-        if pa.types.is_string(plain.type):
-            found |= np.asarray(pc.fill_null(pc.match_substring(plain, "\x1a"), False)).astype(np.bool_)
-    return found
+    likely = [
+        name
+        for name in names
+        if name not in roles.names and (looks_like_times(name) or pa.types.is_timestamp(types.get(name, pa.null())))
+    ]
+    if not likely or looks_like_data(names) or (layout.no_times and not layout.header):
+        return []
+    if layout.no_times:
+        return [f"{listed(likely)}: not read, rows are in the order of the file"]
+    if roles.time is not None or layout.columns.get("order") is not None:
+        return []
+    first = listed(likely[:1])
+    if roles.step is None:
+        expected = f"time_column={first}, or no_times=True to take rows in the order of the file"
+        raise InvalidInput("time", f"no column t, but {listed(likely)}", expected)
+    return [f"{listed(likely)}: not read, steps count; time_column={first} takes it"]
 
 
-def places_of(table: pa.Table, lat: str, lon: str) -> tuple[FloatArray, FloatArray, BoolArray]:
-    """Latitudes and longitudes (n,) in degrees, the latter from -180 to 180, and which of them are no places."""
-    latitudes, bad = columns.decimals(table.column(lat), lat)
-    longitudes, also_bad = columns.decimals(table.column(lon), lon)
-    bad = bad | also_bad
-    with np.errstate(invalid="ignore"):
-        # Longitudes may be written from 0 to 360.
-        bad |= ~(np.abs(latitudes) <= 90) | ~((longitudes >= -180) & (longitudes <= 360))
-        longitudes = np.where(longitudes > 180, longitudes - 360, longitudes)
-    return latitudes, longitudes, bad
+def _swapped(sample: pa.Table | None, roles: Roles, layout: Layout) -> list[str]:
+    """A hint, where most latitudes are beyond 90 and their longitudes are not."""
+    if sample is not None and roles.lat in sample.column_names and roles.lon in sample.column_names:
+        lat, lon = (
+            columns.decimals(sample.column(name), str(name), layout.decimal)[0] for name in (roles.lat, roles.lon)
+        )
+        with np.errstate(invalid="ignore"):
+            odd = (np.abs(lat) > 90) & (np.abs(lat) <= 360) & (np.abs(lon) <= 90)
+        if 2 * odd.sum() > len(sample):
+            return [f"{roles.lat} is beyond 90 where {roles.lon} is not: are they swapped ({layout.unswapping})?"]
+    return []
+
+
+# -1 is what import writes for no trip.
+_TRIP_NUMBER = re.compile(r"-1|0|[1-9][0-9]{0,8}")
 
 
 def _trip_numbers(user: IntArray, codes: IntArray, labels: tuple[str, ...]) -> NDArray[np.int32]:
@@ -326,267 +636,22 @@ def _in_order(rows: Trajectories, order: IntArray) -> Trajectories:
     """
     keys = (order, rows.user) if rows.trip is None else (order, rows.trip, rows.user)
     kept = None if rows.trip is not None else order
-    return _with_ranks(replace(rows, order=kept).take(np.lexsort(keys)))
-
-
-def _with_ranks(rows: Trajectories) -> Trajectories:
+    rows = replace(rows, order=kept).take(np.lexsort(keys))
     return replace(rows, step=ranks(rows.user), counted=True)
 
 
-# Names under which a place is found when none is given.
-_LATITUDES = ("lat", "latitude")
-_LONGITUDES = ("lon", "lng", "long", "longitude")
-
-
-def load_trajectories(
-    path: PathLike,
-    *,
-    user_column: str | None = None,
-    time_column: str | None = None,
-    order_column: str | None = None,
-    trip_column: str | None = None,
-    state_column: str | None = None,
-    lat_column: str | None = None,
-    lon_column: str | None = None,
-    assume_utc: bool = False,
-    timezone: str | None = None,
-    delimiter: str = ",",
-    bins: int | None = None,
-    may_be_empty: bool = False,
-    space: StateSpace | None = None,
-    spelling: str = "same",
-) -> Loaded:
-    """Trajectories of a Parquet or CSV file, and the rejected rows (row number and reason, no values).
-
-    Rows count from 1 after the header, as in the table that the file holds.
-
-    How a row is read depends on the names and types of the columns, on the arguments, and on the rows of its user. All
-    rows of one user can be added or removed, and nothing changes for the others (docs/proofs/records.md).
-
-    Columns default to user, t, step, trip, state, lat (latitude) and lon (lng, longitude) where they exist.
-    Times are timestamps with a zone or ISO 8601 text with one. Those without are UTC with ``assume_utc``, and what
-    the clocks of ``timezone`` ("Europe/Berlin") showed; without either they are rejected.
-    ``delimiter`` separates the cells of CSV. ``order_column`` says which row of a user (of a trip) comes first: rows
-    are sorted by it and numbered, and the time is read only if ``time_column`` is given. Without times or steps a
-    column ``order`` is one. Without time, step or order every row of a user is a step; one that is rejected leaves a
-    gap.
-    ``state_column`` makes places unnecessary. Rejected: missing_user, time_without_zone, nonexistent_time and
-    ambiguous_time (clocks were put forward or back), invalid_time, invalid_step, invalid_order, invalid_place,
-    missing_state. ``space``: of whose states the rows are; then only what says where somebody is in it is read (on a
-    map places, or without them names of cells; elsewhere names), and a name that cannot be one of its kind is rejected
-    too: invalid_state. ``spelling``: by which rule names are of one person, `dphmm.accounting.person.SPELLINGS`; a
-    person is called as in the first of its rows.
-
-    Raises InvalidInput as read_table does, for a column that is not there or cannot be meant, for times of which
-    none has a zone, and if no row is left.
-    """
-    given = {
-        "user": user_column, "time": time_column, "order": order_column, "trip": trip_column,
-        "state": state_column, "lat": lat_column, "lon": lon_column,
-    }  # fmt: skip
-    layout = TextLayout(delimiter)
-    roles = needed_roles(column_roles(delimited_names(path, layout), given), space)
-    well_formed = None if space is None else space.well_formed
-    assembler = Assembler(Cells(roles, assume_utc, timezone, bins, well_formed, spelling=spelling))
-    rows = read_rows(path, roles.names, layout)
-    for part in rows.parts:
-        assembler.add(part)
-    return assembler.finish(str(path), rows.ragged, may_be_empty)
-
-
-def save_trajectories(path: PathLike, trajectories: Trajectories, *, inputs: Iterable[PathLike] = ()) -> None:
-    """Write the canonical columns that there are, at once or not at all; ``inputs`` must not be replaced."""
-    write_table(Path(path), trajectories.to_arrow(), inputs=inputs)
-
-
-def trajectories_from_table(
-    table: Any,
-    *,
-    assume_utc: bool = False,
-    timezone: str | None = None,
-    space: StateSpace | None = None,
-    may_be_empty: bool = False,
-    spelling: str = "same",
-    **columns: str | None,
-) -> Loaded:
-    """The same from a pandas, polars or Arrow table, which stays as it is.
-
-    ``space``, ``spelling`` and ``columns`` as in load_trajectories. ``may_be_empty``: no row needs to be one that can
-    be read. A GeoDataFrame without columns of places or states has those of its points, in degrees.
-    """
-    unknown = set(columns) - {f"{role}_column" for role in ROLES}
-    if unknown:
-        raise InvalidInput("columns", min(unknown), "one of " + ", ".join(f"{role}_column" for role in ROLES))
-    given = {role: columns.get(f"{role}_column") for role in ROLES}
-    table = read_whole(table)
-    if not any(given[role] for role in ("lat", "lon", "state")):
-        table = located(table)
-    roles = needed_roles(column_roles(column_list(table), given), space)
-    well_formed = None if space is None else space.well_formed
-    cells = Cells(roles, assume_utc, timezone, well_formed=well_formed, spelling=spelling)
-    assembler = Assembler(cells)
-    assembler.add(to_arrow(table, roles.names))
-    return assembler.finish("table", may_be_empty=may_be_empty)
-
-
-def located(table: Any, *, each: bool = False) -> Any:
-    """A table as it is; a GeoDataFrame without columns of places or states with those of its points, in degrees.
-
-    Raises, and ``each``, as `with_places`.
-    """
-    return with_places(table, (*_LATITUDES, *_LONGITUDES, "state"), each=each)
-
-
-#: What a column may be.
-ROLES = ("user", "time", "order", "trip", "state", "lat", "lon")
-
-
-def column_roles(names: Sequence[str], given: dict[str, str | None]) -> Roles:
-    """Which column is what, from the names there are and those that were given."""
-    for role, name in given.items():
-        if name is not None and name not in names:
-            raise InvalidInput(f"{role}_column", name, "one of " + listed(names))
-    order = given["order"]
-    if order is None and given["time"] is None and not {"t", "step"} & set(names):
-        order = _first(names, ("order",))
-    ordered = order is not None
-    user = given["user"] or _first(names, ("user",))
-    if user is None:
-        raise InvalidInput("user", "no such column among " + listed(names), "a column user, or user_column=")
-    time = given["time"] or (None if ordered else _first(names, ("t",)))
-    step = None if ordered else _first(names, ("step",))
-    lat, lon = given["lat"] or _first(names, _LATITUDES), given["lon"] or _first(names, _LONGITUDES)
-    if given["state"] is not None and given["lat"] is None:
-        lat = lon = None
-    state = given["state"] or _first(names, ("state",))
-    if (lat is None or lon is None) and state is None:
-        raise InvalidInput("place", "columns " + listed(names), "lat and lon, or state (state_column=)")
-    trip = given["trip"] or _first(names, ("trip",))
-    if lat is None or lon is None:
-        lat = lon = None
-    return Roles(user, time, step, order, lat, lon, state, trip)
-
-
-def needed_roles(roles: Roles, space: StateSpace | None) -> Roles:
-    """The columns that say where somebody is in a space; InvalidInput for a table that cannot be of its states."""
-    if space is None:
-        return roles
-    if space.on_map:
-        return roles if roles.lat is None else replace(roles, state=None)
-    if roles.state is None:
-        raise InvalidInput("lat, lon", "places", "a state column: the model's states are not places")
-    return replace(roles, lat=None, lon=None)
-
-
-def _first(names: Sequence[str], wanted: Sequence[str]) -> str | None:
-    return next((name for name in wanted if name in names), None)
-
-
-#: Looks at the columns of each part of a table, and at the names that numbers of states stand for.
-Watch = Callable[[Mapping[str, NDArray[Any]], Sequence[str]], None]
-
-
-class LoadedVisits(NamedTuple):
-    """The rows to answer, and ``rejected`` (row, reason): row numbers from 1, no values.
-
-    ``alike``: spellings that were taken for other ones, and these.
-    """
-
-    visits: VisitTable
-    rejected: pa.Table
-    alike: Mapping[str, str] = {}
-
-    @property
-    def dropped(self) -> Counts:
-        """Rejected rows, by reason."""
-        return _by_reason(self.rejected)
-
-
-def _by_reason(rejected: pa.Table) -> Counts:
-    reasons = rejected.column("reason").to_pylist()
-    return Counts({reason: reasons.count(reason) for reason in set(reasons)})
-
-
-def load_visits(
-    path: PathLike,
-    space: StateSpace,
-    seconds: int | None = None,
-    answer: str = "last",
-    *,
-    state_column: str | None = None,
-    spelling: str = "same",
-    watch: Watch | None = None,
-) -> LoadedVisits:
-    """The rows of a Parquet or CSV file that a model with steps of so many ``seconds`` answers.
-
-    As ``VisitTable.of(load_trajectories(path, ...).trajectories, space, seconds, answer)``, without holding the rows:
-    12 to 20 bytes are kept of each. A column of steps that are those of the times, as they must be, is not kept.
-    ``watch`` is called with each part that is read, and all names of states so far.
-
-    Raises InvalidInput as `load_trajectories` and `VisitTable.of`.
-    """
-    given = dict.fromkeys(ROLES) | {"state": state_column}
-    roles = needed_roles(column_roles(delimited_names(path), given), space)
-    if roles.trip is not None:
-        # An order within trips does not say which rows of a user come first.
-        roles = replace(roles, order=None)
-    cells = Cells(roles, bins=seconds, well_formed=space.well_formed, trips=False, spelling=spelling)
-    rows = read_rows(path, roles.names)
-    stepped = roles.step is not None and (roles.time is None or seconds is None)
-    gathering = _gathered(rows.parts, cells, stepped, space, seconds, answer, watch)
-    rejected = cells.rejected(str(path), rows.ragged)
-    in_bins = seconds is not None and roles.step is None
-    visits = gathering.finish(cells.users.labels, in_bins=in_bins, ordered=roles.order is not None)
-    return LoadedVisits(visits, rejected, cells.alike)
-
-
-def visits_from_table(
-    table: pa.Table, space: StateSpace, seconds: int | None = None, answer: str = "last", spelling: str = "same"
-) -> LoadedVisits:
-    """The rows of an Arrow table with user, t or step, and state or place, that such a model answers.
-
-    As ``VisitTable.of(trajectories_from_table(table, space=space, may_be_empty=True).trajectories, space, seconds,
-    answer)``, without making trajectories where no row's step is judged by those of others.
-
-    Raises InvalidInput as these do.
-    """
-    roles = needed_roles(column_roles(table.column_names, dict.fromkeys(ROLES)), space)
-    if roles.trip is not None:
-        roles = replace(roles, order=None)
-    if (roles.step is not None and seconds is not None) or (roles.step is roles.time is roles.order is None):
-        loaded = trajectories_from_table(table, space=space, may_be_empty=True, spelling=spelling)
-        return LoadedVisits(VisitTable.of(loaded.trajectories, space, seconds, answer), loaded.rejected)
-    cells = Cells(roles, well_formed=space.well_formed, trips=False, spelling=spelling)
-    gathering = _gathered([table], cells, roles.step is not None, space, seconds, answer)
-    visits = gathering.finish(cells.users.labels, ordered=roles.order is not None)
-    return LoadedVisits(visits, cells.rejected("table", may_be_empty=True))
-
-
-def _gathered(
-    tables: Iterable[pa.Table],
-    cells: Cells,
-    stepped: bool,
-    space: StateSpace,
-    seconds: int | None,
-    answer: str,
-    watch: Watch | None = None,
-) -> Gathering:
-    """The rows of the parts of a table; the numbers of steps where these count."""
-    gathering = Gathering(space, seconds, answer)
-    for table in tables:
-        part = cells.read(table)
-        if watch is not None:
-            watch(part, cells.states.labels)
-        codes = gathering.codes_of(*_states(part, cells.states.labels, space))
-        gathering.add(part["user"], codes, part.get("order", part.get("time")), part["step"] if stepped else None)
-    return gathering
-
-
-def _states(part: dict[str, NDArray[Any]], labels: tuple[str, ...], space: StateSpace) -> tuple[IntArray, BoolArray]:
-    """The states of the rows (n,) of a part, and which of them are in none."""
-    if "state" in part and not ("lat" in part and space.on_map):
-        numbers = np.array([space.index_of(label) for label in labels], dtype=np.int64)
-        states = numbers[part["state"]]
-        return states, states < 0
-    rows = Trajectories(("",), np.zeros(len(part["user"]), np.int32), lat=part.get("lat"), lon=part.get("lon"))
-    return true_states(rows, space)
+def lines_by_file(source: PathLike, rejected: pa.Table, layout: Layout) -> list[tuple[str, int, str]]:
+    """(file, line, reason) of the rejected rows of a folder or an archive, which is read once more."""
+    wanted: dict[str, list[tuple[int, str]]] = {}
+    for row in rejected.to_pylist():
+        wanted.setdefault(row["file"], []).append((row["row"], row["reason"]))
+    found = []
+    for member in members(Path(source), layout.files):
+        if rows := wanted.pop(as_utf8(member.name), None):
+            try:
+                lines = lines_of_rows(_text_member(member.name, member.data), [row for row, _ in rows], layout)
+            except InvalidInput:
+                # A file that cannot be unpacked has no lines.
+                lines = [row for row, _ in rows]
+            found += [(member.name, line, reason) for line, (_, reason) in zip(lines, rows, strict=True)]
+    return found

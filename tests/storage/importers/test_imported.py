@@ -14,7 +14,7 @@ import dphmm.storage.importers as importers
 from dphmm.errors import InvalidInput
 from dphmm.states import Trajectories
 from dphmm.storage.importers import DOCUMENTS, IMPORTERS, RECIPES
-from dphmm.storage.importers.imported import RowReader, sorted_by_name_and_time
+from dphmm.storage.importers.imported import sorted_by_name_and_time
 
 
 def test_every_importer_is_registered():
@@ -42,18 +42,10 @@ def test_users_stand_by_value_where_they_are_whole_numbers_and_by_name_after_the
     assert sorted_by_name_and_time(twice).time.tolist() == [1, 2, 3]
 
 
-def test_a_row_of_another_form_is_counted_and_decides_about_no_other():
-    whole = b"a\t1\nb\t2\t3\nc\t4\n\xff\t5\n"
-    reader = RowReader(("user", "x"), ("user",), "\t")
-    users = reader.read(whole, "text").column("user").to_pylist()
-    assert users == ["a", "c", "\x1a"] and reader.ragged == [2]
-    assert reader.read(b"\xef\xbb\xbf", "text").num_rows == 0 and reader.ragged == []
-
-
 @pytest.mark.parametrize(
     ("format_", "options", "said"),
     [
-        ("csv", {"username": "ann"}, "options: got username; expected one of assume_utc, "),
+        ("csv", {"username": "ann"}, "options: got username; expected one of comment, "),
         ("intervals", {}, "options: got []: missing a required "),
         ("intervals", {"step": "5min", "gaps": "x"}, "options: got gaps; expected one of "),
         (
@@ -75,5 +67,5 @@ def test_options_that_there_are_not_are_named(tmp_path, format_, options, said):
 def test_whose_rows_they_are_is_said_as_the_command_says_it(tmp_path):
     path = tmp_path / "rows.txt"
     path.write_text("start\tend\tlabel\n2030-01-01 00:00:00\t2030-01-01 01:00:00\ta\n")
-    found = importers.import_trajectories(path, "intervals", step="30min", user="ann", assume_utc=True).trajectories
+    found = importers.import_trajectories(path, "intervals", step="30min", user="ann", timezone="UTC").trajectories
     assert found.users == ("ann",) and len(found) == 2

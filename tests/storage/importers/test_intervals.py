@@ -31,10 +31,10 @@ def stepped(path, **options):
 
 def test_an_activity_log_in_the_layout_of_ordonez(tmp_path):
     (tmp_path / "A_ADLs.txt").write_text(ORDONEZ)
-    rows, imported = stepped(tmp_path / "A_ADLs.txt", step="5min", assume_utc=True, user_name="A")
+    rows, imported = stepped(tmp_path / "A_ADLs.txt", step="5min", timezone="UTC", user_name="A")
     assert rows == [("A", 0, "Sleeping"), ("A", 5, "Sleeping"), ("A", 10, "Showering"), ("A", 25, "Breakfast")]
     assert imported.rejected.to_pylist() == [{"row": 3, "reason": "invalid_interval"}]
-    gaps, _ = stepped(tmp_path / "A_ADLs.txt", step="5min", assume_utc=True, user_name="A", gap_label="other")
+    gaps, _ = stepped(tmp_path / "A_ADLs.txt", step="5min", timezone="UTC", user_name="A", gap_label="other")
     assert gaps == [*rows[:3], ("A", 15, "other"), ("A", 20, "other"), rows[3]]
 
 
@@ -42,7 +42,7 @@ def test_a_table_of_careers_with_names_and_dates(tmp_path):
     (tmp_path / "x.csv").write_text(
         "person,from,until,status\na,01/02/2001,03/02/2001,work\nb,02/02/2001,03/02/2001,x\n"
     )
-    options = {"time_format": "%d/%m/%Y", "assume_utc": True, "user_column": "person"}
+    options = {"time_format": "%d/%m/%Y", "timezone": "UTC", "user_column": "person"}
     rows, _ = stepped(tmp_path / "x.csv", step="1d", **options)
     assert [(user, state) for user, _, state in rows] == [("a", "work"), ("a", "work"), ("b", "x")]
     with pytest.raises(InvalidInput, match="label_column: got job; expected one of person, from"):
@@ -90,7 +90,7 @@ def test_steps_are_those_of_a_loop_over_intervals(intervals, width, gaps):
 def test_a_person_s_steps_are_bounded_and_nobody_else_s(tmp_path, monkeypatch, label, part):
     """Against a loop over the lines: from where a person's sum is too large, that person's lines are set aside."""
     monkeypatch.setattr("dphmm.storage.importers.intervals.MOST_STEPS_OF_ONE", 10)
-    monkeypatch.setattr("dphmm.storage.layouts._ENOUGH", part)
+    monkeypatch.setattr("dphmm.storage.trajectories._ENOUGH", part)
     lengths = [("a", 4), ("b", 3), ("b", 9), ("a", 6), ("b", 1), ("", 50), ("a", 0), ("a", 1)]
     lines, kept, spent = ["user,start,end,label"], [], {"a": 0, "b": 0, "": 0}
     for number, (user, hours) in enumerate(lengths):

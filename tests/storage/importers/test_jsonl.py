@@ -13,12 +13,12 @@ TIME = '"t": "2024-05-06T08:00:00Z"'
 
 
 def read(tmp_path, *lines, name="x.jsonl", **options):
-    """The rows without their times, and what is rejected."""
+    """The rows without their times or places in the file, and what is rejected."""
     data = b"".join((line if isinstance(line, bytes) else line.encode()) + b"\n" for line in lines)
     (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
     imported = IMPORTERS["jsonl"](tmp_path / name, **options)
     rows = [
-        tuple(value for column, value in row.items() if column != "t")
+        tuple(value for column, value in row.items() if column not in ("t", "row_of_user"))
         for row in imported.trajectories.to_arrow().to_pylist()
     ]
     return rows, [(row["row"], row["reason"]) for row in imported.rejected.to_pylist()]

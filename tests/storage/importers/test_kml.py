@@ -64,7 +64,7 @@ def test_points_have_their_time_stamp(tmp_path):
     rows, rejected = read(tmp_path, good, zoneless, *wrong, user="ann")
     assert rows == [("ann", "06:00", 52.5, 13.4, -1)]
     assert rejected == [(2, "time_without_zone"), *((row, "invalid_place") for row in (3, 4, 5, 6))]
-    rows, _ = read(tmp_path, good, zoneless, user="ann", assume_utc=True)
+    rows, _ = read(tmp_path, good, zoneless, user="ann", timezone="UTC")
     assert [row[1] for row in rows] == ["06:00", "08:10"]
 
 

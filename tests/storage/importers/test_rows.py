@@ -140,11 +140,11 @@ def test_spoiled_geolife_files_are_told_and_their_rows_listed_by_file_and_line(t
 
 
 def test_geolife_in_many_flushes_is_the_same(tmp_path, monkeypatch):
-    from dphmm.storage.importers import rows as importing
+    from dphmm.storage import trajectories
 
     source = write_folder(tmp_path)
     whole = IMPORTERS["geolife"](source)
-    monkeypatch.setattr(importing, "_ENOUGH", 1)
+    monkeypatch.setattr(trajectories, "_ENOUGH", 1)
     parts = IMPORTERS["geolife"](source)
     assert parts.report == whole.report
     for name in whole.trajectories.columns:

@@ -32,7 +32,7 @@ def table(tmp_path, *rows, header="user,start,end,from,to"):
     return path
 
 
-COLUMNS = {"time_columns": "start,end", "state_columns": "from,to", "assume_utc": True}
+COLUMNS = {"time_columns": "start,end", "state_columns": "from,to", "timezone": "UTC"}
 
 
 def test_a_bike_trip_is_two_rows_of_one_trip(tmp_path):
@@ -70,7 +70,7 @@ def test_the_columns_of_taxis_are_known_in_parquet(tmp_path):
     places = {"pickup_latitude": [40, 41], "pickup_longitude": [1.5, 1.5], "dropoff_latitude": ["40.5", "x"]}
     older = {name.removeprefix("tpep_"): column for name, column in columns.items()}
     pq.write_table(pa.table({**older, **places, "dropoff_longitude": [2, 2]}), tmp_path / "y.parquet")
-    rows, rejected = read(tmp_path / "y.parquet", user="ann", assume_utc=True)
+    rows, rejected = read(tmp_path / "y.parquet", user="ann", timezone="UTC")
     assert [row[2:] for row in rows] == [(40.0, 1.5, 0), (40.5, 2.0, 0), (41.0, 1.5, 1)]
     assert rejected == [(2, "invalid_place")]
 

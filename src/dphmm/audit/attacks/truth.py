@@ -21,7 +21,7 @@ from dphmm.statement.release import ReleaseStatement
 from dphmm.states.maps import MapSpace
 from dphmm.states.space import StateSpace
 from dphmm.states.trajectory import Trajectories, in_steps, public_times, true_states
-from dphmm.storage.trajectories import load_trajectories, trajectories_from_table
+from dphmm.storage.trajectories import load_trajectories
 from dphmm.types import BoolArray, FloatArray, IntArray
 
 _EXPECTED = "the trajectories that were released, all of them from the first row on"
@@ -213,4 +213,4 @@ def _loaded(truth: Any, space: StateSpace, step: int | None, rule: str) -> Traje
                 raise
             # A column's name alone would not say which of several files is meant.
             raise InvalidInput("truth", Path(truth).name, f"{_EXPECTED} ({error})") from None
-    return trajectories_from_table(truth, space=space, spelling=rule).trajectories
+    return load_trajectories(truth, space=space, spelling=rule).trajectories

@@ -12,19 +12,17 @@ import hashlib
 import io
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-import numpy as np
-
-from dphmm._cached import cached_property
 from dphmm.errors import InvalidInput
-from dphmm.storage import layouts
 from dphmm.storage.importers.imported import Imported, Importer, imported_rows
 from dphmm.storage.inputs import PathLike, checked_input, open_bytes, steady, unpacked_bytes
-from dphmm.storage.layouts import Layout, Progress, SourceRows
+from dphmm.storage.layouts import IMPORTED, Layout, Progress
+from dphmm.storage.tables import Rows
+from dphmm.storage.trajectories import MemberKind, SourceRows, is_many, read_source
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -82,7 +80,7 @@ class DocumentKind:
     options: tuple[str, ...]
     parse: Callable[[Layout, str, IO[bytes]], Document]
     columns: Mapping[str, str] = field(default_factory=dict)
-    layout: Layout = field(default_factory=Layout)
+    layout: Layout = IMPORTED
 
     def importer(self, name: str) -> Importer:
         """The importer of this format."""
@@ -122,47 +120,32 @@ def read_documents(
     Raises InvalidInput as `read_source`, and for a document that cannot be read.
     """
     others = Counter[str]()
-    if layouts.is_many(source):
-        kind = layouts.MemberKind(partial(_OpenedDocument, parse, others), named)
-        rows = layouts.read_source(source, layout, kind=kind, progress=progress)
+
+    def opened(name: str, stream: IO[bytes]) -> Rows:
+        document = parse(name, stream)
+
+        def parts(columns: Sequence[str]) -> Iterator[pa.Table]:
+            others.update(document.others)
+            yield document.table.select(columns)
+
+        return Rows(name, tuple(document.table.column_names), {}, parts, list(document.ragged))
+
+    def member(name: str, data: bytes, layout: Layout) -> Rows | None:
+        if not data.strip():
+            return None
+        return opened(name, io.BytesIO(unpacked_bytes(data, name) if name.lower().endswith(".gz") else data))
+
+    if is_many(source):
+        rows = read_source(source, layout, kind=MemberKind(member, named), progress=progress)
     else:
         file = checked_input(source, "source")
         with steady(file), open_bytes(file) as stream:
-            document = parse(str(file), stream)
-        others.update(document.others)
-        if not len(document.table):
+            document = opened(str(file), stream)
+        if not any(map(len, document.parts(document.names))):
             raise InvalidInput("source", f"{file}, without a row that can be read", f"rows in it: {named}")
-        rows = layouts.read_rows_of(document.table, layout, source)
-        # Rejected rows are numbered among all, those in no column too.
-        by_file, rejected = layouts.RowsByFile(), rows.loaded.rejected
-        by_file.end_of_file("", rows.rows, dict.fromkeys(document.ragged, "ragged_row"))
-        numbers = rejected.column("row").to_numpy().astype(np.int64) - 1
-        rejected = by_file.rejected(numbers, rejected.column("reason").to_pylist()).drop_columns(["file"])
-        rows = rows._replace(loaded=rows.loaded._replace(rejected=rejected), rows=rows.rows + by_file.lost)
-        if progress is not None:
-            progress(1, 1)
+        others.clear()
+        rows = read_source(document, layout, progress=progress)
     return rows._replace(notes=(*rows.notes, *(f"{count:,} {what}" for what, count in sorted(others.items()))))
-
-
-class _OpenedDocument:
-    """A document of a folder or an archive."""
-
-    def __init__(self, parse: Parser, others: Counter[str], name: str, data: bytes, layout: Layout) -> None:
-        self.is_empty = not data.strip()
-        self._name, self._data, self._parse, self._others = name, data, parse, others
-
-    @cached_property
-    def _document(self) -> Document:
-        packed = self._name.lower().endswith(".gz")
-        data = unpacked_bytes(self._data, self._name) if packed else self._data
-        return self._parse(self._name, io.BytesIO(data))
-
-    def names(self) -> Sequence[str]:
-        return list(self._document.table.column_names)
-
-    def tables(self, columns: Sequence[str]) -> tuple[list[pa.Table], list[int]]:
-        self._others.update(self._document.others)
-        return [self._document.table.select(columns)], list(self._document.ragged)
 
 
 def short_digest(name: str) -> str:

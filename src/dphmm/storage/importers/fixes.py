@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from dphmm.errors import InvalidInput
+from dphmm.storage.cells import Roles
 from dphmm.storage.columns import Times, as_text, decimals, matches
 from dphmm.storage.csv_files import listed
-from dphmm.storage.layouts import Expansion, Layout
-from dphmm.storage.trajectories import Roles
+from dphmm.storage.layouts import Layout
+from dphmm.storage.trajectories import Expansion
 from dphmm.types import BoolArray, IntArray
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def fixes(dialects: Sequence[Dialect], left_out: Counter[str], names: Sequence[s
         expected = " or ".join(listed(each[:4]) for each in dialects)
         raise InvalidInput("source", "columns " + listed(names), "columns " + expected)
     user, time, lat, lon = (called[name] for name in dialect[:4])
-    times = Times(time, layout.assume_utc, layout.timezone, dialect.time_format)
+    times = Times(time, layout.timezone, dialect.time_format, layout.fold)
     marked = [(called[name], text) for name, text in dialect.marks if name in called]
 
     def expand(rows: pa.Table) -> tuple[pa.Table, IntArray, dict[str, IntArray]]:

@@ -1,26 +1,22 @@
 """What every importer gives: trajectories sorted by user and time, a report, and the rejected rows.
 
-`RowReader` reads headerless delimited text: it leaves out and numbers rows with another number of cells, and a byte
-that is not UTF-8 makes its cell unreadable. No row decides about another one.
-
 Proof: docs/proofs/records.md.
 """
 
 from __future__ import annotations
 
-import codecs
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
-from dphmm.errors import InvalidInput
 from dphmm.states.trajectory import Counts, Trajectories
-from dphmm.storage.inputs import PathLike, legible
-from dphmm.storage.layouts import Layout, SourceRows
-from dphmm.storage.trajectories import explained
+from dphmm.storage.cells import explained
+from dphmm.storage.inputs import PathLike
+from dphmm.storage.layouts import Layout
+from dphmm.storage.trajectories import SourceRows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -107,44 +103,3 @@ def _place_of(name: str) -> tuple[bool, int, str]:
     """Where a name stands among any others: nobody else's name decides how it is compared."""
     whole = name.isascii() and name.isdigit()
     return not whole, int(name) if whole else 0, name
-
-
-_BLOCK = 1 << 23
-
-
-class RowReader:
-    """Reads text of fixed columns; ``ragged`` numbers the rows, from 1, that were left out of the last text."""
-
-    def __init__(self, names: Sequence[str], keep: Sequence[str], delimiter: str) -> None:
-        import pyarrow as pa
-        from pyarrow import csv
-
-        self.ragged = list[int]()
-        self._keep = list(keep)
-        self._options: dict[str, Any] = {
-            "read_options": csv.ReadOptions(column_names=list(names), block_size=_BLOCK, use_threads=False),
-            "parse_options": csv.ParseOptions(
-                delimiter=delimiter, quote_char=False, double_quote=False, invalid_row_handler=self._skip
-            ),
-            "convert_options": csv.ConvertOptions(
-                include_columns=self._keep, column_types=dict.fromkeys(names, pa.string())
-            ),
-        }
-
-    def read(self, data: bytes, name: str) -> pa.Table:
-        """The table of a text in memory, perhaps without rows."""
-        import pyarrow as pa
-        from pyarrow import csv
-
-        self.ragged = []
-        # A mark of UTF-8 with nothing behind it is an empty file to Arrow, which refuses those.
-        if not data.removeprefix(codecs.BOM_UTF8).strip():
-            return pa.table({column: pa.array([], pa.string()) for column in self._keep})
-        try:
-            return csv.read_csv(pa.BufferReader(legible(data)), **self._options)
-        except pa.ArrowInvalid:
-            raise InvalidInput(name, "rows that cannot be read", "the format's own files") from None
-
-    def _skip(self, row: Any) -> str:
-        self.ragged.append(row.number)
-        return "skip"

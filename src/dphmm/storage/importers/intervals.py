@@ -24,12 +24,13 @@ from dphmm.errors import InvalidInput
 from dphmm.states.maps import parse_duration
 from dphmm.states.space import check_names
 from dphmm.states.trajectory import MICROSECONDS, Trajectories, one_of_each
+from dphmm.storage.cells import Roles, times_of, user_column
 from dphmm.storage.columns import Numbering, Times
 from dphmm.storage.csv_files import listed
 from dphmm.storage.importers.imported import Imported, imported_rows
 from dphmm.storage.inputs import PathLike
-from dphmm.storage.layouts import Expansion, Layout, Progress, given_columns, read_source
-from dphmm.storage.trajectories import Roles
+from dphmm.storage.layouts import IMPORTED, Layout, Progress
+from dphmm.storage.trajectories import Expansion, read_source
 from dphmm.types import BoolArray, IntArray
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 MOST_STEPS = 10**5
 MOST_STEPS_OF_ONE = 10**7
 MOST_STEPS_OF_ALL = 2 * 10**8
-_INTERVALS = Layout(underlined=True)
+_INTERVALS = replace(IMPORTED, underlined=True)
 _NAMES = {
     "start": ("start", "starttime", "begin", "begins", "from"),
     "end": ("end", "endtime", "finish", "until", "to"),
@@ -92,13 +93,13 @@ def import_intervals(
 
 def _ends(names: Sequence[str], layout: Layout, chosen: dict[str, str | None], width: int) -> Expansion:
     """Intervals as rows whose time is the start and whose step is the end, both in microseconds."""
+    user = user_column(names, layout)
     columns = {role: chosen[role] or _named(role, names) for role in _NAMES}
     for role, name in columns.items():
         if name not in names:
             raise InvalidInput(f"{role}_column", name or "nothing", "one of " + listed(names))
-    user = user_of(names, layout)
     start, end, label = (str(columns[role]) for role in _NAMES)
-    times = times_of(start, end, layout)
+    times = times_of(layout, start), times_of(layout, end)
     spent = _Spent(width, layout.spelling)
 
     def expand(table: pa.Table) -> tuple[pa.Table, IntArray, dict[str, IntArray]]:
@@ -115,21 +116,6 @@ def _ends(names: Sequence[str], layout: Layout, chosen: dict[str, str | None], w
 
     roles = Roles(user="user", time="start", step="end", state="label")
     return Expansion(tuple(dict.fromkeys((user, start, end, label))), roles, expand, times[0])
-
-
-def user_of(names: Sequence[str], layout: Layout) -> str:
-    """The column of users. Raises InvalidInput where there is none, as `given_columns`."""
-    every, columns = given_columns(names, layout)
-    user = columns["user"] or "user"
-    if user not in every:
-        raise InvalidInput("user_column", user, "one of " + listed(names))
-    return user
-
-
-def times_of(start: str, end: str, layout: Layout) -> tuple[Times, Times]:
-    """The readers of the columns in which intervals begin and end."""
-    first, last = (Times(name, layout.assume_utc, layout.timezone, layout.time_format) for name in (start, end))
-    return first, last
 
 
 def read_ends(

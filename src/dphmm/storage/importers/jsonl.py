@@ -13,8 +13,7 @@ from typing import IO, Any
 from dphmm.errors import InvalidInput
 from dphmm.storage.importers.documents import Document, DocumentKind, DocumentRows
 from dphmm.storage.json_lines import cell, lines, written_object
-from dphmm.storage.layouts import Layout
-from dphmm.storage.trajectories import ROLES
+from dphmm.storage.layouts import ROLES, Layout
 
 #: Most objects inside each other whose names are joined.
 _MOST_DEPTH = 20

@@ -27,13 +27,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dphmm.errors import InvalidInput
+from dphmm.storage.cells import Roles
 from dphmm.storage.columns import Times, matches
 from dphmm.storage.csv_files import listed
 from dphmm.storage.importers.fixes import Dialect, fixes
 from dphmm.storage.importers.imported import Imported, Importer, imported_rows
 from dphmm.storage.inputs import PathLike
-from dphmm.storage.layouts import Expanding, Expansion, Layout, Progress, is_many, read_source
-from dphmm.storage.trajectories import Roles
+from dphmm.storage.layouts import Layout, Progress
+from dphmm.storage.trajectories import Expanding, Expansion, is_many, read_source
 from dphmm.types import IntArray
 
 if TYPE_CHECKING:
@@ -160,7 +161,7 @@ RECIPES = {
         expanding=points_of_trips,
     ),
     "movebank": Recipe(
-        Layout(assume_utc=True),
+        Layout(timezone="UTC"),
         "Movebank's CSV of animals: outliers and rows without a place are left out.",
         dialects=(
             Dialect("individual-local-identifier", "timestamp", "location-lat", "location-long", "iso", _OUTLIERS),
@@ -168,7 +169,7 @@ RECIPES = {
         ),
     ),
     "ais": Recipe(
-        Layout(assume_utc=True),
+        Layout(timezone="UTC"),
         "Ships by AIS: the CSV of MarineCadastre, or of the Danish Maritime Authority.",
         dialects=(
             Dialect("mmsi", "basedatetime", "lat", "lon"),
@@ -179,7 +180,7 @@ RECIPES = {
     "avl": Recipe(
         Layout(),
         "Positions of vehicles: the CSV of a GTFS-realtime feed.",
-        options=("assume_utc", "timezone"),
+        options=("fold", "timezone"),
         dialects=(
             *(Dialect(user, "timestamp", "latitude", "longitude") for user in ("vehicle_id", "vehicle.id")),
             Dialect(

@@ -16,25 +16,17 @@ import numpy as np
 
 from dphmm.errors import InvalidInput
 from dphmm.states.trajectory import Trajectories
-from dphmm.storage.csv_files import listed
+from dphmm.storage.csv_files import TextMember, listed, text_parts
 from dphmm.storage.geo_files import gpx_points, read_points
 from dphmm.storage.importers.documents import Document, read_documents, short_digest, unless_named
-from dphmm.storage.importers.imported import Imported, RowReader, imported_rows
-from dphmm.storage.inputs import Member, PathLike, members
-from dphmm.storage.layouts import (
-    Layout,
-    Progress,
-    RowsByFile,
-    SourceRows,
-    files_told,
-    is_many,
-    read_rows_of,
-    read_source,
-)
-from dphmm.storage.trajectories import Assembler, Cells, Roles
+from dphmm.storage.importers.imported import Imported, imported_rows
+from dphmm.storage.inputs import PathLike, members
+from dphmm.storage.layouts import IMPORTED, PLAIN, Layout, Progress
+from dphmm.storage.tables import Rows
+from dphmm.storage.trajectories import Reader, files_told, is_many, legible_name, read_source
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    pass
 
 
 def import_csv(source: PathLike, *, progress: Progress | None = None, **options: Any) -> Imported:
@@ -43,7 +35,7 @@ def import_csv(source: PathLike, *, progress: Progress | None = None, **options:
     ``options`` as `Layout.changed` takes them; reasons and errors as in load_trajectories. The report warns where
     nothing says in which order the rows of a user are, and says in which unit Unix times were taken.
     """
-    layout = Layout().changed(**options)
+    layout = IMPORTED.changed(**options)
     found = read_source(source, layout, progress=progress)
     imported = imported_rows("csv", found, layout, source)
     rows = found.loaded.trajectories
@@ -69,7 +61,7 @@ def import_geo(
     GeoJSON are the properties of its first feature, and what ``options`` name. ``crs`` : the coordinates of a file that
     does not say them. Raises InvalidInput as `read_points` and `read_source`.
     """
-    layout = Layout(unswapping=_UNSWAPPING, files=_GPX).changed(**options)
+    layout = replace(IMPORTED, unswapping=_UNSWAPPING, files=_GPX).changed(**options)
     if is_many(source):
         layout = layout.changed(**unless_named(options, _GPX_COLUMNS))
         found = read_documents(source, layout, _tracks, _GPX_FILES, progress)
@@ -79,11 +71,12 @@ def import_geo(
     if Path(source).suffix.lower() == ".gpx":
         tracks = unless_named(options, _GPX_COLUMNS)
         layout = layout.changed(**{name: column for name, column in tracks.items() if column in table.column_names})
-    found = read_rows_of(table, layout, source, points.times)
-    found = found._replace(notes=(*found.notes, *points.notes))
-    if progress is not None:
-        progress(1, 1)
-    return imported_rows("geo", found, None, source)
+    import pyarrow as pa
+
+    types = {each.name: pa.timestamp("us") if each.name in points.times else each.type for each in table.schema}
+    rows = Rows(str(source), tuple(types), types, lambda columns: iter([table.select(columns)]), [])
+    found = read_source(rows, layout, progress=progress)
+    return imported_rows("geo", found._replace(notes=(*found.notes, *points.notes)), None, source)
 
 
 def _tracks(name: str, stream: IO[bytes]) -> Document:
@@ -109,9 +102,6 @@ _HEADER_LINES = 6
 _PLT_COLUMNS = ("lat", "lon", "zero", "altitude", "days", "date", "clock")
 #: How lines of a .plt file are counted where rows of it are listed.
 _PLT_LAYOUT = Layout(names=_PLT_COLUMNS, skip=_HEADER_LINES, quoted=False, files=_PLT)
-_PLT_ROLES = Roles(user="user", time="t", lat="lat", lon="lon", trip="trip")
-# Rows gathered from small files before they are parsed together.
-_ENOUGH = 1 << 19
 
 
 def import_geolife(source: PathLike, *, progress: Progress | None = None) -> Imported:
@@ -121,83 +111,42 @@ def import_geolife(source: PathLike, *, progress: Progress | None = None) -> Imp
     latitude of 400), invalid_time, ragged_row, missing_user (a folder whose name is not UTF-8), unreadable_file. Files
     without a row, and files that end within a line, are told. Raises InvalidInput where there is no .plt file.
     """
-    reader = RowReader(_PLT_COLUMNS, ("lat", "lon", "date", "clock"), ",")
-    assembler, by_file, read = Assembler(Cells(_PLT_ROLES)), RowsByFile(), 0
-    waiting: list[pa.Table] = []
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    reader = Reader(("user", "t", "lat", "lon", "trip"), {}, PLAIN, str(source))
     trips, empty, cut = list[tuple[str, str]](), list[str](), list[str]()
     for member in members(Path(source), _PLT):
         user, stem = _PLT.search(member.name).groups()  # type: ignore[union-attr]
-        rows, ragged = _rows_of(reader, member)
-        if not len(rows) and not ragged:
-            empty.append(member.name)
-        elif not member.data.endswith(b"\n"):
-            cut.append(member.name)
-        waiting.append(_with_owner(rows, user, len(trips)))
+        ragged, why = list[int](), dict[int, str]()
+        try:
+            cells = ("date", "clock", "lat", "lon")
+            rows = pa.concat_tables(text_parts(TextMember(member.name, member.data), _PLT_LAYOUT, cells, ragged))
+            why = dict.fromkeys(ragged, "ragged_row")
+            times = pc.binary_join_element_wise(rows.column("date"), rows.column("clock"), "T")
+            owner, trip = pa.scalar(legible_name(user), pa.string()), pa.scalar(len(trips), pa.int32())
+            table = {
+                "user": pa.repeat(owner, len(rows)), "t": pc.binary_join_element_wise(times, "Z", ""),
+                "lat": rows.column("lat"), "lon": rows.column("lon"), "trip": pa.repeat(trip, len(rows)),
+            }  # fmt: skip
+            reader.add(pa.table(table), None)
+            if not len(rows) and not ragged:
+                empty.append(member.name)
+            elif not member.data.endswith(b"\n"):
+                cut.append(member.name)
+        except InvalidInput:
+            # It is one person's, and decides about nobody else's rows.
+            why = {1: "unreadable_file"}
         trips.append((user, stem))
-        read += len(rows)
-        by_file.end_of_file(member.name, read, ragged)
-        if sum(map(len, waiting)) >= _ENOUGH:
-            _add_waiting(assembler, waiting)
+        reader.end_of_file(member.name, why)
         if progress is not None:
             progress(member.done, member.total)
     if not trips:
         raise InvalidInput("source", str(source), "Data/USER/Trajectory/*.plt inside")
-    _add_waiting(assembler, waiting)
-    loaded = assembler.finish(str(source))
     notes = (*files_told(empty, "without a row"), *files_told(cut, "whose last line is cut off"))
-    left_out = loaded.rejected.column("row").to_numpy().astype(np.int64) - 1
-    loaded = loaded._replace(
-        trajectories=_number_trips(loaded.trajectories, trips),
-        rejected=by_file.rejected(left_out, loaded.rejected.column("reason").to_pylist()),
-    )
-    found = SourceRows(loaded, read + by_file.lost, len(trips), notes, _PLT_COLUMNS, stepped=False)
-    return imported_rows("geolife", found, _PLT_LAYOUT, source)
-
-
-def _rows_of(reader: RowReader, member: Member) -> tuple[pa.Table, dict[int, str]]:
-    """The rows of a .plt file, and those that are none by their number; of one that cannot be read none."""
-    try:
-        return reader.read(_body(member.data), member.name), dict.fromkeys(reader.ragged, "ragged_row")
-    except InvalidInput:
-        # It is one person's, and decides about nobody else's rows.
-        return reader.read(b"", member.name), {1: "unreadable_file"}
-
-
-def _body(data: bytes) -> bytes:
-    """What follows the header lines; nothing in a shorter file."""
-    at = 0
-    for _ in range(_HEADER_LINES):
-        at = data.find(b"\n", at) + 1
-        if at == 0:
-            return b""
-    return data[at:]
-
-
-def _with_owner(rows: pa.Table, user: str, trip: int) -> pa.Table:
-    import pyarrow as pa
-
-    rows = rows.append_column("user", pa.repeat(pa.scalar(_name_of(user), pa.string()), len(rows)))
-    return rows.append_column("trip", pa.repeat(pa.scalar(trip, pa.int32()), len(rows)))
-
-
-def _name_of(folder: str) -> str | None:
-    """The name of a user's folder; none where its bytes are not UTF-8, which no table holds."""
-    try:
-        folder.encode()
-    except UnicodeEncodeError:
-        return None
-    return folder
-
-
-def _add_waiting(assembler: Assembler, waiting: list[pa.Table]) -> None:
-    """Parse the waiting rows and forget them."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    rows = pa.concat_tables(waiting)
-    waiting.clear()
-    moment = pc.binary_join_element_wise(rows.column("date"), rows.column("clock"), "T")
-    assembler.add(rows.append_column("t", pc.binary_join_element_wise(moment, "Z", "")))
+    found = reader.finish(notes, several=True)
+    loaded = found.loaded._replace(trajectories=_number_trips(found.loaded.trajectories, trips))
+    return imported_rows("geolife", found._replace(loaded=loaded), _PLT_LAYOUT, source)
 
 
 def _number_trips(rows: Trajectories, trips: list[tuple[str, str]]) -> Trajectories:

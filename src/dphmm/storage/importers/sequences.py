@@ -18,7 +18,7 @@ from dphmm.storage.csv_files import listed
 from dphmm.storage.importers.imported import Imported, ImportReport
 from dphmm.storage.inputs import PathLike, checked_input, open_bytes, steady
 from dphmm.storage.layouts import Progress
-from dphmm.storage.tables import SUFFIXES, delimited_names, read_rows
+from dphmm.storage.tables import SUFFIXES, read_rows
 from dphmm.types import IntArray
 
 if TYPE_CHECKING:
@@ -139,15 +139,15 @@ def read_wide(path: Path, columns: str, user_column: str | None, spelling: str =
     """
     import pyarrow as pa
 
-    names = delimited_names(path)
+    found = read_rows(path)
+    names = list(found.names)
     chosen = _range(columns, names)
     if user_column is not None and user_column not in names:
         raise InvalidInput("user_column", user_column, "one of " + listed(names))
     wanted = chosen if user_column is None else [user_column, *chosen]
     if len(set(wanted)) != len(wanted):
         raise InvalidInput("user_column", user_column, "a column outside those of the states")
-    found = read_rows(path, wanted)
-    table = pa.concat_tables(found.parts)
+    table = pa.concat_tables(found.parts(wanted))
     if not len(table):
         raise InvalidInput(str(path), "0 rows", "one row per person")
     at = np.delete(np.arange(1, len(table) + len(found.ragged) + 1), np.array(found.ragged, dtype=np.int64) - 1)

@@ -19,13 +19,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dphmm.errors import InvalidInput
+from dphmm.storage.cells import Roles, times_of, user_column
 from dphmm.storage.columns import LATEST, as_text, decimals
 from dphmm.storage.csv_files import listed
 from dphmm.storage.importers.imported import Imported, imported_rows
-from dphmm.storage.importers.intervals import plain_names, read_ends, times_of, user_of
+from dphmm.storage.importers.intervals import plain_names, read_ends
 from dphmm.storage.inputs import PathLike
-from dphmm.storage.layouts import Expansion, Layout, Progress, read_source
-from dphmm.storage.trajectories import Roles
+from dphmm.storage.layouts import IMPORTED, Layout, Progress
+from dphmm.storage.trajectories import Expansion, read_source
 from dphmm.types import IntArray
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def import_trips(
     `Layout.changed` takes them. Dropped besides the reasons of times and places: invalid_interval (it ends before it
     begins). Raises InvalidInput as `read_source`, and for a table without such columns.
     """
-    layout = Layout().changed(**options)
+    layout = IMPORTED.changed(**options)
     chosen = {"time": time_columns, "lat": lat_columns, "lon": lon_columns, "state": state_columns}
     rule = layout.columns.get("user") or layout.user_name or layout.user_from
     if each_trip and rule is not None:
@@ -104,16 +105,16 @@ def _both_ends(names: Sequence[str], layout: Layout, pairs: dict[str, _Pair], ea
     if rule is None and "user" not in names and not each_trip and len(names) > 1:
         expected = "user_column=, or each_trip=True where each trip is of a person of its own"
         raise InvalidInput("user", "no such column among " + listed(names), expected)
-    user = None if each_trip else user_of(names, layout)
-    times = times_of(*pairs.pop("time"), layout)
-    read = [*(each.field for each in times), *(name for pair in pairs.values() for name in pair)]
+    user = None if each_trip else user_column(names, layout)
+    begins, ends = (times_of(layout, name) for name in pairs.pop("time"))
+    read = [begins.field, ends.field, *(name for pair in pairs.values() for name in pair)]
     before = 0
 
     def expand(trips: pa.Table) -> tuple[pa.Table, IntArray, dict[str, IntArray]]:
         import pyarrow as pa
 
         nonlocal before
-        first, last, lost, right = read_ends(trips, *times, longest=LATEST)
+        first, last, lost, right = read_ends(trips, begins, ends, longest=LATEST)
         origin = np.repeat(np.flatnonzero(right), 2)
         # Rows of both columns below each other, taken in turn.
         turn = origin + np.tile([0, len(trips)], len(origin) // 2)
@@ -132,4 +133,4 @@ def _both_ends(names: Sequence[str], layout: Layout, pairs: dict[str, _Pair], ea
         return pa.table(made), origin, lost
 
     roles = Roles(user="user", time="t", trip="trip", **{role: role for role in pairs})
-    return Expansion(tuple(dict.fromkeys([*read, *([user] if user else [])])), roles, expand, times[0])
+    return Expansion(tuple(dict.fromkeys([*read, *([user] if user else [])])), roles, expand, begins)

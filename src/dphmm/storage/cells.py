@@ -1,0 +1,403 @@
+"""Cells of people's rows: which column is what, how each cell is read, and why and where rows are set aside.
+
+Each cell is judged by itself; nobody's row decides about another person's. Rows are numbered before any is dropped.
+
+Proof: docs/proofs/records.md.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphmm.accounting.person import key_by
+from dphmm.errors import InvalidInput
+from dphmm.states.space import StateSpace
+from dphmm.states.trajectory import PLACE, no_time_bins, not_of_time_bins, ranks
+from dphmm.storage import columns
+from dphmm.storage.columns import REASONS as TIME_REASONS
+from dphmm.storage.columns import Numbering, Times
+from dphmm.storage.csv_files import listed, looks_like_data
+from dphmm.storage.layouts import PLAIN, ROLES, Layout
+from dphmm.types import BoolArray, FloatArray, IntArray
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+#: Why a row is rejected, in the order of the checks.
+REASONS = (
+    "",
+    "missing_user",
+    *TIME_REASONS,
+    "invalid_step",
+    "invalid_order",
+    "invalid_place",
+    "missing_state",
+    "ragged_row",
+    "invalid_state",
+    "wrong_encoding",
+    "missing_points",
+    "invalid_interval",
+    "too_many_steps",
+)
+#: What a reason does not say by its name.
+_MEANINGS = {"invalid_place": "lat -90..90, lon -180..180 or 0..360"}
+#: The column of users that are said by the layout or by the name of a file, which no header has.
+OWNER = "\x00user"
+# Names under which a place is found when none is given.
+LATITUDES, LONGITUDES = ("lat", "latitude"), ("lon", "lng", "long", "longitude")
+
+
+def explained(reason: str) -> str:
+    """A reason for people: with the ranges of places, which its name does not tell."""
+    return f"{reason} (not {_MEANINGS[reason]})" if reason in _MEANINGS else reason
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Which column of the table is what; None where there is none."""
+
+    user: str
+    time: str | None = None
+    step: str | None = None
+    order: str | None = None
+    lat: str | None = None
+    lon: str | None = None
+    state: str | None = None
+    trip: str | None = None
+    place: str | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """The columns to read, each once."""
+        marks = (self.time, self.step, self.order, self.place)
+        given = (self.user, *marks, self.lat, self.lon, self.state, self.trip)
+        return list(dict.fromkeys(name for name in given if name is not None))
+
+
+def user_column(names: Sequence[str], layout: Layout) -> str:
+    """The column of users; `OWNER` where the layout says whose rows they are.
+
+    Raises InvalidInput where nothing says it, or another delimiter cuts the only column.
+    """
+    if layout.user_name is not None or layout.user_from is not None:
+        return OWNER
+    user = layout.columns.get("user") or "user"
+    if user in names:
+        return user
+    if (delimiter := delimiter_within(names)) is not None:
+        raise InvalidInput("user", "one column alone", f"cells that are separated by {delimiter}: delimiter=")
+    if layout.columns.get("user") is not None:
+        raise InvalidInput("user_column", user, "one of " + listed(names))
+    expected = "a column user, or user_column="
+    if layout.importing:
+        expected = "user_column=, user_name= for one person, or user_from=file-name"
+        if looks_like_data(names):
+            expected += "; names= where the first row is none of names"
+    raise InvalidInput("user", "no such column among " + listed(names), expected)
+
+
+def delimiter_within(names: Sequence[str]) -> str | None:
+    """Another delimiter, as ``delimiter`` takes it, that cuts the name of the only column; None where none does."""
+    sign = next((sign for sign in ";\t| ," if sign in names[0]), None) if len(names) == 1 else None
+    return None if sign is None else {";": "semicolon", "\t": "tab", " ": "space", ",": "comma"}.get(sign, sign)
+
+
+def column_roles(names: Sequence[str], layout: Layout = PLAIN, space: StateSpace | None = None) -> Roles:
+    """Which column is what, from the names there are and those that the layout gives.
+
+    ``space`` : of whose states the rows are; then only the columns that say where somebody is in it. Raises
+    InvalidInput for a column that is not there, and for a table that cannot be of the states of the space.
+    """
+    given = {role: layout.columns.get(role) for role in ROLES}
+
+    def named(role: str, *usual: str) -> str | None:
+        return given[role] or next((name for name in usual if name in names), None)
+
+    user = user_column(names, layout)
+    for role, name in given.items():
+        if name is not None and name not in names:
+            raise InvalidInput(f"{role}_column", name, "one of " + listed(names))
+    ordered = given["order"] is not None or (given["time"] is None and not {"t", "step"} & set(names))
+    order = named("order", "order") if ordered else None
+    lat, lon = named("lat", *LATITUDES), named("lon", *LONGITUDES)
+    if (given["state"] is not None and given["lat"] is None) or lat is None or lon is None:
+        lat = lon = None
+    roles = Roles(
+        user,
+        named("time", *(() if order else ("t",))),
+        None if order or "step" not in names else "step",
+        order,
+        lat,
+        lon,
+        named("state", "state"),
+        named("trip", "trip"),
+    )
+    if roles.time is roles.step is roles.order is None and PLACE in names:
+        roles = replace(roles, place=PLACE)
+    if lat is None and roles.state is None:
+        raise InvalidInput("place", "columns " + listed(names), "lat and lon, or state (state_column=)")
+    if layout.no_times:
+        roles = replace(roles, time=None)
+    if space is None:
+        return roles
+    if space.on_map:
+        return roles if lat is None else replace(roles, state=None)
+    if roles.state is None:
+        raise InvalidInput("lat, lon", "places", "a state column: the model's states are not places")
+    return replace(roles, lat=None, lon=None)
+
+
+def times_of(layout: Layout, field: str) -> Times:
+    """What reads a column of times as the layout says."""
+    return Times(field, layout.timezone, layout.time_format, layout.fold)
+
+
+class Cells:
+    """Reads the parts of one table in turn, and keeps which rows of all of them are rejected.
+
+    ``layout`` says how users, times and numbers are written. ``bins``: steps are checked to be time bins of so many
+    seconds. ``well_formed``: which names of states there can be. Without ``trips`` only the type of their column is
+    checked.
+    """
+
+    def __init__(
+        self,
+        roles: Roles,
+        layout: Layout = PLAIN,
+        *,
+        bins: int | None = None,
+        well_formed: Callable[[str], bool] | None = None,
+        trips: bool = True,
+    ) -> None:
+        self.roles, self.bins = roles, bins
+        self._keeps_trips, self._well_formed, self._decimal = trips, well_formed, layout.decimal
+        self.times = times_of(layout, roles.time or "t")
+        self.users, self.states, self.trips = Numbering(key_by(layout.spelling)), Numbering(), Numbering()
+        #: How many rows were read.
+        self.n_rows = 0
+        # Of each user how many rows there were so far, those that are rejected among them.
+        self._rows_of = np.zeros(0, dtype=np.int64)
+        # Numbers of the rejected rows, from 0, and the reasons.
+        self._rejected, self._why = list[IntArray](), list[NDArray[np.int8]]()
+
+    def read(self, table: pa.Table) -> dict[str, NDArray[Any]]:
+        """The columns of the next rows, without the rejected ones; users, states and trips by number.
+
+        Raises InvalidInput for a column of a wrong type or of timestamps without a zone.
+        """
+        part: dict[str, NDArray[Any]] = {}
+        why = np.zeros(len(table), dtype=np.int8)
+
+        def mark(bad: BoolArray, reason: str) -> None:
+            why[bad & (why == 0)] = REASONS.index(reason)
+
+        roles = self.roles
+        part["user"], bad = self.users.add(table.column(roles.user), roles.user)
+        mark(bad, "missing_user")
+        if roles.time is not None:
+            part["time"], marks = self.times.add(table.column(roles.time))
+            for reason in TIME_REASONS:
+                mark(marks.get(reason, why > 0), reason)
+        for role, name in (("step", roles.step), ("order", roles.order)):
+            if name is not None:
+                part[role], bad = columns.integers(table.column(name), name)
+                mark(bad, f"invalid_{role}")
+        if self.bins is not None and "step" in part:
+            mark(not_of_time_bins(part["step"], part.get("time"), self.bins), "invalid_step")
+        if roles.lat is not None and roles.lon is not None:
+            part["lat"], part["lon"], bad = places_of(table, roles.lat, roles.lon, self._decimal)
+            mark(bad, "invalid_place")
+        if roles.state is not None:
+            part["state"], bad = self.states.add(table.column(roles.state), roles.state)
+            mark(bad, "missing_state")
+            mark(self._ill_formed(part["state"]), "invalid_state")
+        if roles.trip is not None:
+            trips = table.column(roles.trip)
+            part["trip"], _ = self.trips.add(trips if self._keeps_trips else trips.slice(0, 0), roles.trip)
+        if not self._keeps_trips:
+            part.pop("trip", None)
+        if roles.place is not None:
+            part["place"], bad = columns.integers(table.column(roles.place), roles.place)
+            mark(bad, "invalid_step")
+        elif roles.time is roles.step is roles.order is None:
+            part["place"] = self._places(part["user"])
+        rejected = np.flatnonzero(why)
+        if len(rejected):
+            why[rejected[_illegible(table.select(roles.names).take(rejected))]] = REASONS.index("wrong_encoding")
+        self._rejected.append(rejected + self.n_rows)
+        self._why.append(why[rejected])
+        self.n_rows += len(why)
+        return {name: column[why == 0] for name, column in part.items()} if len(rejected) else part
+
+    def _places(self, users: IntArray) -> IntArray:
+        """How many rows of the same user stand before each row (n,): one that is rejected leaves a gap."""
+        rows_of = np.bincount(users[users >= 0], minlength=len(self.users.labels))
+        before = np.zeros(len(rows_of), dtype=np.int64)
+        before[: len(self._rows_of)] = self._rows_of
+        self._rows_of = before + rows_of
+        places: IntArray = ranks(users) + np.append(before, 0)[users]
+        return places
+
+    def _ill_formed(self, states: IntArray) -> BoolArray:
+        """Names (n,), by number, that do not have the required form; a missing one (-1) does not."""
+        if self._well_formed is None:
+            return np.zeros(len(states), dtype=np.bool_)
+        ill = [not self._well_formed(label) for label in self.states.labels]
+        return np.array([*ill, True], dtype=np.bool_)[states]
+
+    @property
+    def alike(self) -> dict[str, str]:
+        """Spellings of names that were taken for other ones, and these."""
+        return {other: self.users.labels[number] for other, number in self.users.others.items()}
+
+    def rejected(self) -> tuple[IntArray, list[str]]:
+        """The rejected rows, from 0 among those that were read, and why."""
+        why = np.concatenate([*self._why, np.empty(0, np.int8)])
+        return np.concatenate([*self._rejected, np.empty(0, np.int64)]), [REASONS[code] for code in why.tolist()]
+
+
+def _illegible(table: pa.Table) -> BoolArray:
+    """Rows (n,) with bytes, in a column of text, that are not of the text's encoding."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    found = np.zeros(len(table), dtype=np.bool_)
+    for column in table.columns:
+        plain = columns.plain_type(column)
+        if pa.types.is_string(plain.type):
+            found |= np.asarray(pc.fill_null(pc.match_substring(plain, "\x1a"), False)).astype(np.bool_)
+    return found
+
+
+def places_of(table: pa.Table, lat: str, lon: str, decimal: str = ".") -> tuple[FloatArray, FloatArray, BoolArray]:
+    """Latitudes and longitudes (n,) in degrees, the latter from -180 to 180, and which of them are no places."""
+    latitudes, bad = columns.decimals(table.column(lat), lat, decimal)
+    longitudes, also_bad = columns.decimals(table.column(lon), lon, decimal)
+    bad = bad | also_bad
+    with np.errstate(invalid="ignore"):
+        # Longitudes may be written from 0 to 360.
+        bad |= ~(np.abs(latitudes) <= 90) | ~((longitudes >= -180) & (longitudes <= 360))
+        longitudes = np.where(longitudes > 180, longitudes - 360, longitudes)
+    return latitudes, longitudes, bad
+
+
+class Places:
+    """Where the rows of one or several files stand, those that were in no part among them."""
+
+    def __init__(self) -> None:
+        # Rows in no part by their number in the order of all, and where each file ends in that order.
+        self._ragged, self._ends = list[tuple[int, str]](), list[int]()
+        self.files = list[str]()
+
+    @property
+    def lost(self) -> int:
+        """How many rows were in no part."""
+        return len(self._ragged)
+
+    def end_of_file(self, name: str, rows: int, ragged: Mapping[int, str]) -> None:
+        """A file has ended, and ``rows`` were in parts so far; ``ragged`` are its rows that were in none, and why."""
+        start = self._ends[-1] if self._ends else 0
+        self.files.append(as_utf8(name))
+        self._ragged += [(start + row, ragged[row]) for row in sorted(ragged)]
+        self._ends.append(rows + len(self._ragged))
+
+    def rejected(self, rows: IntArray, reasons: Sequence[str], several: bool) -> pa.Table:
+        """(row, reason) of the rows that were left out, in the order of the source, each reason once.
+
+        ``rows`` : those of the parts, from 0, and ``reasons`` why. A row of a file counts from 1. Of ``several`` files
+        the name of the file comes first.
+        """
+        import pyarrow as pa
+
+        # Rows of the parts are numbered without the ragged rows before them.
+        lost = np.array([row for row, _ in self._ragged], dtype=np.int64) - 1
+        rows = rows + np.searchsorted(lost - np.arange(len(lost)), rows, side="right")
+        rows = np.concatenate([rows, np.array([row - 1 for row, _ in self._ragged], dtype=np.int64)])
+        every = np.array([*reasons, *(reason for _, reason in self._ragged)], dtype=np.str_)
+        names, why = np.unique(every, return_inverse=True)
+        each = np.unique(rows * max(1, len(names)) + why)
+        at, why = np.divmod(each, max(1, len(names)))
+        ends = np.array(self._ends, dtype=np.int64)
+        which = np.searchsorted(ends, at, side="right")
+        row = at - np.concatenate([[0], ends])[which] + 1
+        told = {
+            "row": pa.array(row, pa.int64()),
+            "reason": pa.array(names, pa.string()).take(pa.array(why, pa.int64())),
+        }
+        if several:
+            told = {"file": pa.array([*self.files, ""], pa.string()).take(pa.array(which, pa.int64()))} | told
+        return pa.table(told)
+
+
+def as_utf8(name: str) -> str:
+    """The name of a file as a table can hold it: bytes that are not UTF-8 as Python writes them."""
+    return name.encode(errors="backslashreplace").decode()
+
+
+def nothing_left(
+    source: str,
+    rows: int,
+    reasons: Sequence[str],
+    cells: Cells,
+    times: Times,
+    sample: pa.Table | None,
+    swapped: Sequence[str],
+) -> InvalidInput:
+    """The error of a source of which no row can be read: the reasons, and what mends the commonest one."""
+    if not rows:
+        return InvalidInput(source, "0 rows", "at least one row with its columns, below the header if there is one")
+    counted = Counter(reasons)
+    if counted["time_without_zone"]:
+        return times.zone_missing()
+    if counted["invalid_step"] and cells.bins is not None:
+        return no_time_bins(cells.bins, cells.roles.time is not None)
+    by_reason = ", ".join(f"{count} {explained(reason)}" for reason, count in counted.most_common())
+    commonest = next(iter(counted.most_common()), ("", 0))[0]
+    remedies = {
+        "unclear_unit": "numbers as times need time_format=unix-s, unix-ms or unix-us; "
+        "rows without times have order_column=",
+        "wrong_encoding": "bytes that are not of the encoding; encoding=latin-1 or cp1252, perhaps",
+        "ragged_row": "another number of cells than columns; "
+        "delimiter=, names= or skip_lines= may say how lines are cut",
+        "invalid_place": next(iter(swapped), "degrees, with a point before decimals; or decimal=comma"),
+        "invalid_state": "columns lat and lon, or names such as the model's cells have: "
+        "dphmm inspect --states lists them",
+    }
+    remedy = remedies.get(commonest, "")
+    if commonest == "invalid_time" and sample is not None and times.field in sample.column_names:
+        remedy = _form_of_times(sample.column(times.field))
+    expected = f"rows ({by_reason})" + (remedy and f": {remedy}")
+    return InvalidInput(source, f"0 rows that can be read of {rows}", expected)
+
+
+def _form_of_times(cells: pa.ChunkedArray) -> str:
+    """What texts that are no times look like, 9 for every digit and a for every letter, and a format that may fit."""
+    text = next((str(cell).strip() for cell in cells.to_pylist() if cell is not None and str(cell).strip()), "")
+    form = re.sub(r"[^\W\d_]", "a", re.sub(r"\d", "9", text))[:40]
+    if not form.isprintable() or not form:
+        return "times in ISO 8601, such as 2008-10-23T02:53:04Z"
+    found = [(re.fullmatch(known, form), pattern) for known, pattern in _KNOWN_FORMS]
+    formats = [match.expand(pattern) for match, pattern in found if match is not None]
+    likely = " or ".join(f'"{each}"' for each in formats) or "as strptime has it"
+    return f"times have the form {form}; time_format={likely}"
+
+
+_CLOCKS = ((r"[ T]99?:99:99", " %H:%M:%S"), (r"[ T]99?:99", " %H:%M"), ("", ""))
+_KNOWN_FORMS = [
+    (date + clock, pattern + time)
+    for clock, time in _CLOCKS
+    for date, pattern in (
+        (r"99?([/.-])99?\1(?:9999)", r"%d\1%m\1%Y"),
+        (r"99?(/)99?\1(?:9999)", r"%m\1%d\1%Y"),
+        (r"9999([/.-])99?\1(?:99?)", r"%Y\1%m\1%d"),
+        (r"(9)9{7}", "%Y%m%d"),
+    )
+]
