@@ -298,7 +298,7 @@ def test_rejected_rows_of_a_folder_are_named_by_file_and_line(tmp_path, run, row
 def test_intervals_by_step(tmp_path, run, rows_of):
     (tmp_path / "x.csv").write_text("user,start,end,label\na,2024-05-06 08:00,2024-05-06 08:10,tea\n")
     arguments = ("import", "intervals", tmp_path / "x.csv", "-o", tmp_path / "t.csv", "--step", "5min")
-    assert "--timezone Europe/Berlin" in run(*arguments, code=2).stderr
+    assert "--timezone UTC or Europe/Berlin of dphmm import" in run(*arguments, code=2).stderr
     run(*arguments, "--timezone", "Europe/Berlin")
     assert [row["t"] for row in rows_of(tmp_path / "t.csv")] == [
         "2024-05-06 06:00:00.000000Z",

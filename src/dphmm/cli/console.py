@@ -84,7 +84,7 @@ _UNDERSCORED = re.compile(
 _COMMANDS = {"model": "fit", "policy": "policy"}
 #: What the library says, and what a user of the command line can do.
 _PHRASES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
-    (r"timezone='([^']*)' or '([^']*)'", r"dphmm import csv with --timezone \1 or \2"),
+    (r"timezone='([^']*)' or '([^']*)'", r"--timezone \1 or \2 of dphmm import"),
     (r"or names=False for", "or --no-names for"),
     (r"\bresume to continue them\b", "--resume to continue them"),
     (r"; skip\(\) lets steps pass", ""),

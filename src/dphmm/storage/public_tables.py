@@ -315,7 +315,9 @@ def space_of_answers(path: str, field: str = "answers") -> StateSpace:
         numbers, bad = decimals(cells, column)
         if bad.any():
             row = int(np.argmax(bad))
-            raise InvalidInput(f"{column} of state {names[row]!r}", cells[row].as_py(), "a finite number")
+            raise InvalidInput(
+                f"{column} of state {names[row]!r}", cells[row].as_py() or "nothing", "a number, and finite"
+            )
         answers.append(numbers)
     return StateSpace(np.stack(answers, axis=1), names)
 
