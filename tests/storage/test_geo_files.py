@@ -11,8 +11,8 @@ import pytest
 from dphmm.errors import InvalidInput
 from dphmm.storage.geo_files import read_features, read_points, read_zones, write_released
 from dphmm.storage.importers import IMPORTERS
+from dphmm.storage.importers.folders import list_left_out
 from dphmm.storage.importers.rows import import_geo
-from dphmm.storage.private_tables import write_rejected
 from storage.importers.test_rows import write_folder, write_zip
 
 gpd = pytest.importorskip("geopandas")
@@ -188,7 +188,7 @@ def test_gpx_files_of_a_folder_or_an_archive_are_one_persons_each(tmp_path, kind
     assert rows.users == ("ann", "bob") and rows.lat.tolist() == [52.1, 52.1, 52.2, 52.2, 52.3, 52.5]
     assert sorted(rows.trip[:4].tolist()) == [0, 0, 1, 1] and rows.time is not None
     assert found.report.files == 4 and found.report.notes == ("1 file without a row: 'people/no.gpx'",)
-    write_rejected(tmp_path / "rejected.csv", found.rejected, str(source), found.report.layout)
+    list_left_out(tmp_path / "rejected.csv", found.rejected, str(source), found.report.layout)
     assert (tmp_path / "rejected.csv").read_text().splitlines() == [
         "file,row,reason",
         "people/bob.GPX,2,invalid_place",

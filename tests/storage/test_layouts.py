@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from dphmm.errors import InvalidInput
 from dphmm.storage.csv_files import Records, TextLayout, TextMember
+from dphmm.storage.importers.folders import lines_by_file, read_files
 from dphmm.storage.layouts import IMPORTED
-from dphmm.storage.trajectories import lines_by_file, looks_like_times, read_source
+from dphmm.storage.trajectories import looks_like_times
 from storage.importers.test_rows import write_folder, write_tar, write_zip
 
 CABS = IMPORTED.changed(
@@ -26,7 +27,7 @@ CABS = IMPORTED.changed(
 
 def rows_of(source, layout=None, **options):
     """The rows that are kept, and the rejected ones."""
-    found = read_source(source, (layout or IMPORTED).changed(**options))
+    found = read_files(source, (layout or IMPORTED).changed(**options))
     rejected = [tuple(row.values()) for row in found.loaded.rejected.to_pylist()]
     return found.loaded.trajectories.to_arrow().to_pylist(), rejected, found
 

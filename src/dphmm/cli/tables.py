@@ -31,8 +31,9 @@ from dphmm.statement.files import changed_words, copy_release, load_statement, s
 from dphmm.storage.fits import split_file
 from dphmm.storage.geo_files import PLACES, write_released
 from dphmm.storage.importers import DOCUMENTS, RECIPES, import_trajectories
+from dphmm.storage.importers.folders import list_left_out
 from dphmm.storage.inputs import checked_input, steady
-from dphmm.storage.private_tables import rejected_path, write_rejected
+from dphmm.storage.private_tables import rejected_path
 from dphmm.storage.tables import table_format
 from dphmm.storage.trajectories import save_trajectories
 
@@ -220,7 +221,7 @@ def _run(name: str, given: dict[str, Any]) -> int:
         check_spelling(given.get("spelling"), Path(out).with_name("ledger.db"), users, alike)
     save_trajectories(out, imported.trajectories, inputs=inputs)
     report = imported.report
-    write_rejected(rejected_path(out), imported.rejected, source, report.layout)
+    list_left_out(rejected_path(out), imported.rejected, source, report.layout)
     if as_json:
         print_json(
             {

@@ -40,7 +40,6 @@ from dphmm.storage.cells import explained
 from dphmm.storage.columns import Numbering, as_text, plain_type
 from dphmm.storage.csv_files import CSV, TextLayout, lines_of_rows, listed
 from dphmm.storage.inputs import SUBSTITUTE, PathLike, checked_input, file_digest, open_bytes, replacing, steady
-from dphmm.storage.layouts import Layout
 from dphmm.storage.tables import (
     Rows,
     read_rows,
@@ -48,7 +47,6 @@ from dphmm.storage.tables import (
     read_whole,
     table_format,
 )
-from dphmm.storage.trajectories import lines_by_file
 from dphmm.types import IntArray
 
 if TYPE_CHECKING:
@@ -383,7 +381,7 @@ def rejected_path(output: str) -> Path:
 def write_rejected(
     path: Path, rejected: Any, source: str, layout: TextLayout | None = None, *, always: bool = False
 ) -> None:
-    """Write (line, reason), of a folder or an archive (file, line, reason), at once or not at all, for the owner only.
+    """Write (line, reason), of several files (file, row, reason), at once or not at all, for the owner only.
 
     No file where no row was set aside, unless ``always``.
 
@@ -393,9 +391,6 @@ def write_rejected(
     if not len(rejected) and not always:
         # What an earlier run has left there is not about this one.
         path.unlink(missing_ok=True)
-        return
-    if isinstance(layout, Layout) and "file" in rejected.column_names:
-        write_list(path, "file,line", lines_by_file(source, rejected, layout))
         return
     if "file" in rejected.column_names:
         write_list(path, "file,row", (row.values() for row in rejected.to_pylist()))

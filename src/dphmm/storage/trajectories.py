@@ -25,10 +25,10 @@ from dphmm.states.visit_table import Gathering, VisitTable
 from dphmm.storage import columns
 from dphmm.storage.cells import OWNER, Cells, Places, Roles, as_utf8, column_roles, nothing_left
 from dphmm.storage.columns import Times
-from dphmm.storage.csv_files import TextMember, lines_of_rows, listed, looks_like_data
-from dphmm.storage.inputs import PathLike, members, unpacked_bytes
-from dphmm.storage.layouts import ROLES, Layout, Progress
-from dphmm.storage.tables import Rows, is_path, read_rows, write_table
+from dphmm.storage.csv_files import listed, looks_like_data
+from dphmm.storage.inputs import PathLike
+from dphmm.storage.layouts import Layout, Progress
+from dphmm.storage.tables import Rows, read_rows, write_table
 from dphmm.types import BoolArray, IntArray
 
 if TYPE_CHECKING:
@@ -219,49 +219,21 @@ class SourceRows(NamedTuple):
     stepped: bool
 
 
-class MemberKind(NamedTuple):
-    """How files of a folder or an archive are opened, by name and bytes; None of one in which there is nothing.
-
-    ``named`` : what files that are read are called. Opening raises InvalidInput for a file that cannot be read.
-    """
-
-    open: Callable[[str, bytes, Layout], Rows | None]
-    named: str
-
-
-def _text_member(name: str, data: bytes) -> TextMember:
-    return TextMember(name, unpacked_bytes(data, name) if name.lower().endswith(".gz") else data)
-
-
-def _open_text(name: str, data: bytes, layout: Layout) -> Rows | None:
-    text = _text_member(name, data)
-    return read_rows(text, layout) if text.data.strip() else None
-
-
-_TEXT_MEMBERS = MemberKind(_open_text, "*.txt, *.csv, *.tsv, *.dat, *.data or *.log")
-_ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
-
-
 def read_source(
     source: Any,
     layout: Layout,
     *,
     expanding: Expanding | None = None,
-    kind: MemberKind = _TEXT_MEMBERS,
     progress: Progress | None = None,
     space: StateSpace | None = None,
     bins: int | None = None,
     may_be_empty: bool = False,
 ) -> SourceRows:
-    """The rows of a table, a file, a folder or an archive of one layout.
+    """The rows of a table, or of a file, of one layout; of ``expanding`` what they become.
 
-    ``kind`` says how files of a folder or an archive are opened.
-    ``rejected`` has (row, reason), and of a folder or an archive (file, row, reason): rows of a file count from 1 after
-    its header. Raises InvalidInput for a source without rows that can be read, with the commonest reason, and as
-    `load_trajectories`.
+    ``rejected`` has (row, reason); rows count from 1 after the header. Raises InvalidInput for a source without rows
+    that can be read, with the commonest reason, and as `load_trajectories`.
     """
-    if is_path(source) and is_many(source):
-        return _read_many(Path(source), layout, expanding, kind, progress)
     rows = source if isinstance(source, Rows) else read_rows(source, layout)
     owner = _owner_of_all(Path(rows.name).name, layout)
     reader = Reader(rows.names, rows.types, layout, rows.name, expanding, space, bins)
@@ -271,12 +243,6 @@ def read_source(
     if progress is not None:
         progress(1, 1)
     return reader.finish((), several=False, may_be_empty=may_be_empty)
-
-
-def is_many(source: PathLike) -> bool:
-    """Whether a source is a folder or an archive."""
-    path = Path(source)
-    return path.is_dir() or path.name.lower().endswith(_ARCHIVES)
 
 
 def _owner_of_all(name: str, layout: Layout) -> str | None:
@@ -291,144 +257,6 @@ def _owner_of_all(name: str, layout: Layout) -> str | None:
     return owner
 
 
-def _read_many(
-    source: Path, layout: Layout, expanding: Expanding | None, kind: MemberKind, progress: Progress | None
-) -> SourceRows:
-    """Every file of a folder or an archive, in the order in which it has them.
-
-    A file that cannot be read, or lacks a column that is needed, is left out with all its rows; the others are read.
-    """
-    import pyarrow as pa
-
-    reader = Reader(_common_names(source, layout, expanding, kind), {}, layout, str(source), expanding)
-    left_out, owners, empty, lacking = list[str](), dict[str, int](), list[str](), dict[str, list[str]]()
-    for member in members(source, layout.files):
-        if progress is not None:
-            progress(member.done, member.total)
-        owner = layout.user_name if layout.user_from is None else layout.owner_of(member.name)
-        if layout.user_from is not None and owner is None:
-            left_out.append(member.name)
-            continue
-        try:
-            rows = kind.open(member.name, member.data, layout)
-            if rows is None:
-                empty.append(member.name)
-                continue
-            there = [name for name in reader.read if name in rows.names]
-            parts = list(rows.parts(there or rows.names[:1]))
-        except InvalidInput:
-            # It is one person's, and decides about nobody else's rows.
-            reader.end_of_file(member.name, {1: "unreadable_file"})
-            continue
-        ragged = dict.fromkeys(rows.ragged, "ragged_row")
-        if missing := [name for name in reader.read if name not in rows.names and name not in reader.optional]:
-            lacking[member.name] = missing
-            every = dict.fromkeys(range(1, sum(map(len, parts)) + len(ragged) + 1), "missing_column")
-            reader.end_of_file(member.name, every | ragged)
-            continue
-        if not any(map(len, parts)) and not ragged:
-            empty.append(member.name)
-        for part in parts:
-            for name in reader.optional.difference(rows.names) & set(reader.read):
-                # A column that may be missing is empty in all of its rows.
-                part = part.append_column(name, pa.nulls(len(part), pa.string()))
-            reader.add(part.select(reader.read), owner)
-        reader.end_of_file(member.name, ragged)
-        if layout.user_from is not None and owner is not None:
-            owners[owner] = owners.get(owner, 0) + 1
-    several = sum(count > 1 for count in owners.values())
-    notes = [f"{several} user(s) have several files: all files of one name are one person's"] if several else []
-    notes += files_told(left_out, f"left out, whose names do not match {layout.user_pattern}")
-    notes += files_told(empty, "without a row")
-    for name, missing in list(lacking.items())[:_FILES_TOLD]:
-        notes.append(f"file {name!a}: no column {listed(missing)}, its rows are left out")
-    if len(lacking) > _FILES_TOLD:
-        notes.append(f"{len(lacking) - _FILES_TOLD} more file(s) without a column that is read")
-    return reader.finish(notes, several=True)
-
-
-def _common_names(source: Path, layout: Layout, expanding: Expanding | None, kind: MemberKind) -> Sequence[str]:
-    """The names of the columns that the files of a folder or an archive have.
-
-    Without a header those of the layout. Of files with headers, those that most people's files have what is read by;
-    files count where no file is one person's. A file that lacks a column that is named has no vote: it is left out.
-    Raises InvalidInput where there is no file with rows, where what most of them have cannot be read, and where fewer
-    than two more have the first columns than any others: then one person decides which rows are read of all others.
-    """
-    votes: dict[Any, dict[str, tuple[str, ...]]] = {}
-    errors: dict[Any, InvalidInput] = {}
-    readable: dict[Any, Reader] = {}
-    voted, left_out, unread = set[str](), 0, None
-    for member in members(source, layout.files):
-        owner = member.name if layout.user_from is None else layout.owner_of(member.name)
-        if owner is None:
-            left_out += 1
-            continue
-        try:
-            rows = None if owner in voted else kind.open(member.name, member.data, layout)
-        except InvalidInput as error:
-            unread = unread or error
-            continue
-        if rows is None:
-            continue
-        voted.add(owner)
-        if not layout.header:
-            return rows.names
-        try:
-            reader = Reader(rows.names, {}, layout, str(source), expanding)
-            read: Any = (True, len(reader.read), *reader.read)
-            readable[read] = reader
-        except InvalidInput as error:
-            if error.field in _NAMED and layout.columns.get(error.field.removesuffix("_column")) is not None:
-                unread = unread or error
-                continue
-            read = (False, 0, str(error))
-            errors[read] = error
-        votes.setdefault(read, {})[owner] = rows.names
-    if not votes:
-        if unread is not None:
-            raise unread
-        expected = f"files named {kind.named}"
-        more = f" ({left_out} left out by user_pattern=)" if left_out else ""
-        raise InvalidInput("source", f"{source}, without a file that has rows", expected + more)
-    chosen, *others = sorted(votes, key=lambda read: (len(votes[read]), read), reverse=True)
-    if chosen in errors:
-        raise errors[chosen]
-    second = next((read for read in others if read in readable), None)
-    if second is not None and len(votes[chosen]) - len(votes[second]) < _LEAD:
-        raise _nobody_leads(readable[chosen], len(votes[chosen]), readable[second], len(votes[second]))
-    return min(votes[chosen].values())
-
-
-#: With so many more files of one kind than of any other no single person decides.
-_LEAD = 2
-_NAMED = frozenset(f"{role}_column" for role in ROLES)
-
-
-def _nobody_leads(first: Reader, many: int, second: Reader, fewer: int) -> InvalidInput:
-    """That files of different columns are about as many, and which columns to name."""
-    named = [
-        f"{role}_column={has}"
-        for role in ROLES
-        if (has := getattr(first.roles, role) or getattr(second.roles, role)) not in (None, OWNER)
-        and getattr(first.roles, role) != getattr(second.roles, role)
-    ]
-    counts = f"columns {listed(first.read)} in {many} of the files, and {listed(second.read)} in {fewer}"
-    expected = f"{_LEAD} more files of one kind than of any other, or columns that are named"
-    return InvalidInput("source", counts, expected + (": " + ", ".join(named) if named else ""))
-
-
-def files_told(names: Sequence[str], what: str) -> list[str]:
-    """How many files are so, and the first few by name; nothing where none is."""
-    if not names:
-        return []
-    more = f" and {len(names) - _FILES_TOLD} more" if len(names) > _FILES_TOLD else ""
-    files = "1 file" if len(names) == 1 else f"{len(names)} files"
-    return [f"{files} {what}: {', '.join(f'{name!a}' for name in names[:_FILES_TOLD])}{more}"]
-
-
-#: Files that are told by name.
-_FILES_TOLD = 3
 # Rows gathered from small files before their cells are read together.
 _ENOUGH = 1 << 19
 #: Rows that are looked at for the form of what cannot be read.
@@ -638,20 +466,3 @@ def _in_order(rows: Trajectories, order: IntArray) -> Trajectories:
     kept = None if rows.trip is not None else order
     rows = replace(rows, order=kept).take(np.lexsort(keys))
     return replace(rows, step=ranks(rows.user), counted=True)
-
-
-def lines_by_file(source: PathLike, rejected: pa.Table, layout: Layout) -> list[tuple[str, int, str]]:
-    """(file, line, reason) of the rejected rows of a folder or an archive, which is read once more."""
-    wanted: dict[str, list[tuple[int, str]]] = {}
-    for row in rejected.to_pylist():
-        wanted.setdefault(row["file"], []).append((row["row"], row["reason"]))
-    found = []
-    for member in members(Path(source), layout.files):
-        if rows := wanted.pop(as_utf8(member.name), None):
-            try:
-                lines = lines_of_rows(_text_member(member.name, member.data), [row for row, _ in rows], layout)
-            except InvalidInput:
-                # A file that cannot be unpacked has no lines.
-                lines = [row for row, _ in rows]
-            found += [(member.name, line, reason) for line, (_, reason) in zip(lines, rows, strict=True)]
-    return found

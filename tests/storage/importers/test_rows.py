@@ -13,7 +13,7 @@ import pytest
 
 from dphmm.errors import InvalidInput
 from dphmm.storage.importers import IMPORTERS
-from dphmm.storage.private_tables import write_rejected
+from dphmm.storage.importers.folders import list_left_out
 from dphmm.storage.tables import write_table
 
 HEADER = "\r\n".join(
@@ -128,7 +128,7 @@ def test_spoiled_geolife_files_are_told_and_their_rows_listed_by_file_and_line(t
         "2 files without a row: 'Data/003/Trajectory/emptied.plt', 'Data/004/Trajectory/header.plt'",
         "1 file whose last line is cut off: 'Data/002/Trajectory/cut.plt'",
     )
-    write_rejected(tmp_path / "rejected.csv", rejected, str(source), report.layout)
+    list_left_out(tmp_path / "rejected.csv", rejected, str(source), report.layout)
     assert (tmp_path / "rejected.csv").read_text().splitlines() == [
         "file,line,reason",
         "Data/000/Trajectory/a.plt,9,invalid_place",

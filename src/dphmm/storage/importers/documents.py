@@ -18,11 +18,12 @@ from functools import partial
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from dphmm.errors import InvalidInput
+from dphmm.storage.importers.folders import MemberKind, is_many, read_files
 from dphmm.storage.importers.imported import Imported, Importer, imported_rows
 from dphmm.storage.inputs import PathLike, checked_input, open_bytes, steady, unpacked_bytes
 from dphmm.storage.layouts import IMPORTED, Layout, Progress
 from dphmm.storage.tables import Rows
-from dphmm.storage.trajectories import MemberKind, SourceRows, is_many, read_source
+from dphmm.storage.trajectories import SourceRows, read_source
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -136,7 +137,7 @@ def read_documents(
         return opened(name, io.BytesIO(unpacked_bytes(data, name) if name.lower().endswith(".gz") else data))
 
     if is_many(source):
-        rows = read_source(source, layout, kind=MemberKind(member, named), progress=progress)
+        rows = read_files(source, layout, kind=MemberKind(member, named), progress=progress)
     else:
         file = checked_input(source, "source")
         with steady(file), open_bytes(file) as stream:

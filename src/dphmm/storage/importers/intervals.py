@@ -27,10 +27,11 @@ from dphmm.states.trajectory import MICROSECONDS, Trajectories, one_of_each
 from dphmm.storage.cells import Roles, times_of, user_column
 from dphmm.storage.columns import Numbering, Times
 from dphmm.storage.csv_files import listed
+from dphmm.storage.importers.folders import read_files
 from dphmm.storage.importers.imported import Imported, imported_rows
 from dphmm.storage.inputs import PathLike
 from dphmm.storage.layouts import IMPORTED, Layout, Progress
-from dphmm.storage.trajectories import Expansion, read_source
+from dphmm.storage.trajectories import Expansion
 from dphmm.types import BoolArray, IntArray
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def import_intervals(
     def expanding(names: Sequence[str], given: Layout) -> Expansion:
         return _ends(names, given, chosen, width)
 
-    found = read_source(source, layout, expanding=expanding, progress=progress)
+    found = read_files(source, layout, expanding=expanding, progress=progress)
     rows, notes = in_steps(found.loaded.trajectories, width, gap_label)
     stepped = found._replace(loaded=found.loaded._replace(trajectories=rows), notes=(*found.notes, *notes))
     return imported_rows("intervals", stepped, layout, source)

@@ -31,10 +31,11 @@ from dphmm.storage.cells import Roles
 from dphmm.storage.columns import Times, matches
 from dphmm.storage.csv_files import listed
 from dphmm.storage.importers.fixes import Dialect, fixes
+from dphmm.storage.importers.folders import is_many, read_files
 from dphmm.storage.importers.imported import Imported, Importer, imported_rows
 from dphmm.storage.inputs import PathLike
 from dphmm.storage.layouts import Layout, Progress
-from dphmm.storage.trajectories import Expanding, Expansion, is_many, read_source
+from dphmm.storage.trajectories import Expanding, Expansion
 from dphmm.types import IntArray
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class Recipe:
             layout = self.layout.changed(**options)
             left_out = Counter[str]()
             expanding = partial(fixes, self.dialects, left_out) if self.dialects else self.expanding
-            found = read_source(source, layout, expanding=expanding, progress=progress)
+            found = read_files(source, layout, expanding=expanding, progress=progress)
             notes = (f"left out: {rows:,} {words}" for words, rows in left_out.items() if rows)
             return imported_rows(name, found._replace(notes=(*found.notes, *notes)), layout, source)
 

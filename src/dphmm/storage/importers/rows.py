@@ -19,11 +19,12 @@ from dphmm.states.trajectory import Trajectories
 from dphmm.storage.csv_files import TextMember, listed, text_parts
 from dphmm.storage.geo_files import gpx_points, read_points
 from dphmm.storage.importers.documents import Document, read_documents, short_digest, unless_named
+from dphmm.storage.importers.folders import files_told, is_many, read_files
 from dphmm.storage.importers.imported import Imported, imported_rows
 from dphmm.storage.inputs import PathLike, members
 from dphmm.storage.layouts import IMPORTED, PLAIN, Layout, Progress
 from dphmm.storage.tables import Rows
-from dphmm.storage.trajectories import Reader, files_told, is_many, legible_name, read_source
+from dphmm.storage.trajectories import Reader, legible_name, read_source
 
 if TYPE_CHECKING:
     pass
@@ -36,7 +37,7 @@ def import_csv(source: PathLike, *, progress: Progress | None = None, **options:
     nothing says in which order the rows of a user are, and says in which unit Unix times were taken.
     """
     layout = IMPORTED.changed(**options)
-    found = read_source(source, layout, progress=progress)
+    found = read_files(source, layout, progress=progress)
     imported = imported_rows("csv", found, layout, source)
     rows = found.loaded.trajectories
     if rows.time is not None or layout.no_times or layout.columns.get("order") is not None:

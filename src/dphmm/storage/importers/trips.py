@@ -22,11 +22,12 @@ from dphmm.errors import InvalidInput
 from dphmm.storage.cells import Roles, times_of, user_column
 from dphmm.storage.columns import LATEST, as_text, decimals
 from dphmm.storage.csv_files import listed
+from dphmm.storage.importers.folders import read_files
 from dphmm.storage.importers.imported import Imported, imported_rows
 from dphmm.storage.importers.intervals import plain_names, read_ends
 from dphmm.storage.inputs import PathLike
 from dphmm.storage.layouts import IMPORTED, Layout, Progress
-from dphmm.storage.trajectories import Expansion, read_source
+from dphmm.storage.trajectories import Expansion
 from dphmm.types import IntArray
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def import_trips(
     def expanding(names: Sequence[str], layout: Layout) -> Expansion:
         return _both_ends(names, layout, _pairs(names, chosen), each_trip)
 
-    rows = read_source(source, layout, expanding=expanding, progress=progress)
+    rows = read_files(source, layout, expanding=expanding, progress=progress)
     return imported_rows("trips", rows, layout, source)
 
 
