@@ -10,9 +10,12 @@ import gzip
 import json
 import tomllib
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from commands import walk_rows, write_rows
+from dphmm.cli.console import REJECTED
 from dphmm.cli.init import ENDINGS, LAYOUTS
 from dphmm.cli.pipeline import COLUMN, QUESTIONS, STAGES, Pipeline
 from dphmm.storage.tables import read_table
@@ -86,6 +89,15 @@ def test_init_reads_names_that_another_delimiter_separates(sign, named, run, fol
         ("user_id,device,t,lat,lon", COLUMN, ('about? "user_id" or "device"; user = ',)),
         ("row_id,session,t,page", COLUMN, ('about? "session"; "row_id" may number the rows',)),
         ("é,t,lat,lon", COLUMN, ('about? "é"; user = ',)),
+        ("ID,Case Number,Date,Beat,Latitude,Longitude", COLUMN, ('about? "Case Number" or "Beat"; "ID" may number',)),
+        ("case_id,date,lat,lon", COLUMN, ('about? "case_id"; user = ',)),
+        ("case_id,driver,date,lat,lon", "driver", ()),
+        ("case,activity,timestamp", "case", ()),
+        ("user_id,phone,h0,h1,h2,h3,h4,h5", COLUMN, ('about? "user_id" or "phone"; user-column = false',)),
+        ("id,h0,h1,h2,h3,h4,h5", COLUMN, ("no column says it", '"id" may number the rows; user-column = false')),
+        ("name,h0,h1,h2,h3,h4,h5", COLUMN, ('about? "name"; user-column = false',)),
+        ("h0,h1,h2,h3,h4,h5", COLUMN, ("no column says it; user-column = false",)),
+        ("user,h0,h1,h2,h3,h4,h5", "user", ()),
     ],
 )
 def test_the_person_is_a_column_that_alone_can_be_it_and_never_a_number_of_the_row(header, person, asked, begun, run):
@@ -264,10 +276,42 @@ def test_an_event_log_in_xml_is_a_pipeline_of_names(begun):
 )
 def test_a_wide_table_has_a_person_a_row(header, columns, begun):
     _, pipeline = begun("d.csv", ",".join(header) + "\n")
-    person = {"user-column": "person"} if header[0] == "person" else {}
-    assert pipeline["data"] == {"file": "d.csv", "kind": "sequences", "columns": columns, **person}
+    person = "person" if header[0] == "person" else COLUMN
+    assert pipeline["data"] == {"file": "d.csv", "kind": "sequences", "columns": columns, "user-column": person}
     steps = len(header) - 1 - 2 * ("weight" in header)
     assert pipeline["plan"]["steps"] == steps == pipeline["fit"]["max-length"] and "step" not in pipeline["fit"]
+
+
+def test_each_row_of_a_wide_table_is_a_person_where_that_is_answered(begun, run, folder):
+    """Two columns could be the person, and every row was one without a question."""
+    rows = "".join(f"u{k % 12},{k % 12}," + ",".join("abcab"[(k + i) % 3] for i in range(6)) + "\n" for k in range(24))
+    text, _ = begun("d.csv", "user_id,phone,h0,h1,h2,h3,h4,h5\n" + rows)
+    (folder / "states.csv").write_text("state\na\nb\nc\n")
+    assert "[data] user-column: got COLUMN" in run("run", folder / "begun.toml", "-q", code=2).stderr
+    # Of a person's two rows the first counts, and the exit code says that rows were left out.
+    answers = {"rows": ("false", range(1, 25), 0), "users": ('"user_id"', [f"u{k}" for k in range(12)], REJECTED)}
+    for out, (answer, people, code) in answers.items():
+        answered = text.replace(f'"{COLUMN}"', answer).replace('folder = "out"', f'folder = "{out}"')
+        (folder / "begun.toml").write_text(answered)
+        run("run", folder / "begun.toml", "-q", code=code)
+        assert set(read_table(folder / out / "people.parquet").column("user").to_pylist()) == set(map(str, people))
+
+
+@pytest.mark.parametrize(
+    "row", ["ann,2024-05-06T00:00:00Z,52.51234,13.41234", "ann;52.51234;13.41234", "7,home,ann", "ann,3,1,4,1.25,5,9,2"]
+)
+def test_a_row_of_data_is_no_header_and_no_cell_of_it_is_shown(row, run, tmp_path):
+    (tmp_path / "d.csv").write_text(f"{row}\n{row}\n")
+    refused = run("init", tmp_path / "d.csv", "-o", tmp_path / "a.toml", code=2).stderr
+    assert "first row looks like data" in refused and "dphmm import csv --names" in refused
+    assert refused.count("\n") == 1 and "ann" not in refused and not (tmp_path / "a.toml").exists()
+
+
+@pytest.mark.parametrize(
+    "header", [",t,lat,lon", "person,1,2,3,4,5,6", "person," + ",".join(f"2024-05-0{day}" for day in range(1, 8))]
+)
+def test_columns_without_a_name_and_steps_that_count_up_are_a_header(header, begun):
+    assert begun("d.csv", f"{header}\n")[1]["data"]["user-column"] in ("person", COLUMN)
 
 
 def test_numbered_columns_beside_a_time_are_no_steps(begun):
@@ -338,11 +382,12 @@ def test_a_pipeline_of_init_for_rows_without_times_runs_once_its_gaps_are_filled
 
 @pytest.mark.parametrize("name", ["lon\n[release]\nepsilon = 100\n#", "a\x7fb", "é😀", 'q"\\'])
 def test_a_name_of_a_column_stays_a_name(name, run, tmp_path):
-    """Also in a question."""
+    """Also in a question. Parquet has names whatever is in them; of a text such a first row is taken for data."""
     for who in ("user", "id"):
-        write_rows(tmp_path / "d é😀.csv", [who, "t", "lat", "lon", name], [["a", "2024-05-06T00:00:00Z", 1, 2, 3]])
-        run("init", tmp_path / "d é😀.csv", "-o", tmp_path / "a.toml", "-q", "--force")
+        table = pa.table({column: ["a"] for column in (who, "t", "lat", "lon", name)})
+        pq.write_table(table, tmp_path / "d é😀.parquet")
+        run("init", tmp_path / "d é😀.parquet", "-o", tmp_path / "a.toml", "-q", "--force")
         text = (tmp_path / "a.toml").read_text(encoding="utf-8")
         pipeline = tomllib.loads(text)
-        assert pipeline["data"]["file"] == "d é😀.csv" and pipeline["release"] == {}
+        assert pipeline["data"]["file"] == "d é😀.parquet" and pipeline["release"] == {}
         assert sum(line.startswith("# its columns: ") for line in text.splitlines()) == 1

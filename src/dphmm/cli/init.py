@@ -1,8 +1,8 @@
 """dphmm init: a pipeline to begin with, from the name of a data file and the names of its columns; no row is read.
 
 `LAYOUTS` and `ENDINGS` are the standard layouts, each with its importer. Of other tables the columns are found by their
-names. Nobody's column is guessed: a number of the row never is one, and where two columns could be the person the
-pipeline has a question in its place, which `dphmm run` does not begin without an answer to.
+names. Nobody's column is guessed: a number of the row never is one, nor a case on a map, and where two columns could be
+the person the pipeline has a question in its place, which `dphmm run` does not begin without an answer to.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,7 +21,7 @@ from dphmm.cli.options import CONTEXT, force, messages, new_output
 from dphmm.cli.pipeline import COLUMN, QUESTIONS
 from dphmm.errors import InvalidInput
 from dphmm.storage.cells import delimiter_within
-from dphmm.storage.csv_files import csv_names
+from dphmm.storage.csv_files import csv_names, looks_like_data
 from dphmm.storage.importers import RECIPES
 from dphmm.storage.inputs import checked_input, open_bytes, replacing
 from dphmm.storage.layouts import Layout
@@ -48,6 +48,8 @@ class Known(NamedTuple):
 _TRIP_OF = f'user-column = "{COLUMN}"  # who made a trip? each-trip = true in its place: nothing links the trips of one'
 _FILE_OF = f'user = "{QUESTIONS["user"]}"  # whose file is it? user-from = "file-name" in its place: a name is a person'
 _POINT_OF = f'user-column = "{COLUMN}"  # which property is the person? user = "NAME" in its place if all are of one'
+_ONE_PERSON = 'user = "NAME" in its place if all are of one person'
+_ROW_OF = "user-column = false in its place if each row is another person"
 _ZONE = '# timezone = "Europe/Berlin"  # of times that have no zone; or "UTC"'
 #: Tables, those that an importer knows by the same names first. Of several that fit the first counts.
 LAYOUTS = (
@@ -78,6 +80,8 @@ _MOVING = re.compile(
     "driver|rider|passenger|owner|agent|account|household|vehicle|car|cab|taxi|bus|truck|ship|vessel|boat|animal|tag|"
     "collar|device|phone|bike|case)(?:id)?|mmsi|imei|uid"
 )
+#: Who a row of an event log is about; on a map a case is what happened there: a crime, an accident.
+_CASE = re.compile("case(?:id)?")
 _NAMING = re.compile("ids?|identifier|key|code|name|number|no|hash|local")
 _ROW_NUMBER = re.compile(
     "id|index|idx|record(?: ?id)?|row(?: ?id| number)?|object ?id|[fog]id|uuid|guid|event id|unnamed|seq|no|nr|number"
@@ -143,11 +147,17 @@ def _header(source: Path) -> tuple[list[str], list[str]]:
         ends = ", ".join([*_LINES, *(end for each in ENDINGS for end in each)])
         expected = f"a table ({', '.join(SUFFIXES)}) or {ends}: dphmm import FORMAT makes one of other files"
         raise InvalidInput("DATA", source.name, expected)
-    columns = column_names(source)
-    delimiter = None if ending.endswith(".parquet") else delimiter_within(columns)
-    if delimiter is None:
-        return columns, []
-    return csv_names(source, Layout().changed(delimiter=delimiter)), [f"delimiter = {_toml(delimiter)}"]
+    columns, how = column_names(source), list[str]()
+    if ending.endswith(".parquet"):
+        return columns, how
+    if (delimiter := delimiter_within(columns)) is not None:
+        columns = csv_names(source, Layout().changed(delimiter=delimiter))
+        how = [f"delimiter = {_toml(delimiter)}"]
+    counted = _counted(columns)
+    if looks_like_data([name for name in columns if name.strip() and name not in counted]):
+        came = f"{source.name}, whose first row looks like data"
+        raise InvalidInput("DATA", came, "a header; or dphmm import csv --names, which reads a file without one")
+    return columns, how
 
 
 def _members(value: Mapping[str, Any], within: str = "") -> Iterator[str]:
@@ -184,12 +194,11 @@ def _other(columns: Sequence[str]) -> list[str]:
     time = first("t", "time", "timestamp", "datetime", "t_local", "date") or (times[0] if len(times) == 1 else None)
     order = first("step", "order", "seq", "index")
     if not on_map and (steps := _wide(columns)) and set(steps).issuperset(times):
-        who = [name for name in columns if _moves(name)]
         labels = [line.replace("100", str(len(steps))) for line in _LABELS if not line.startswith("step")]
         return [
             'kind = "sequences"  # one person a row, one step a column',
             f"columns = {_toml(f'{steps[0]}:{steps[-1]}')}",
-            f"user-column = {_toml(who[0])}" if len(who) == 1 else '# user-column = "COLUMN"  # the row, without it',
+            *_person([name for name in columns if name not in steps], _ROW_OF, default=""),
             *labels,
             *_PLAN,
             f"steps = {len(steps)}  # the budget is of a whole row",
@@ -197,7 +206,8 @@ def _other(columns: Sequence[str]) -> list[str]:
     in_order = time is None and not times and order is not None and not on_map
     state = None if on_map else first("state", "page", "label", "activity", "place")
     used = {lat, lon, state, None if times else order, *times}
-    lines = _person([name for name in columns if name not in used])
+    no_case = [name for name in columns if on_map and any(map(_CASE.fullmatch, _words(name)))]
+    lines = _person([name for name in columns if name not in used], _ONE_PERSON, never_alone=no_case)
     if in_order:
         lines += [f"order-column = {_toml(str(order))}  # rows without times"]
     else:
@@ -211,15 +221,21 @@ def _other(columns: Sequence[str]) -> list[str]:
     return [*lines, *_PLAN, *(_OF_A_SEQUENCE if in_order else _OF_A_DAY)]
 
 
-def _person(columns: Sequence[str]) -> list[str]:
-    """The line that names the column of the person, or asks for it with the columns that could be it."""
-    moving = [name for name in columns if _moves(name)]
+def _person(
+    columns: Sequence[str], otherwise: str, default: str = "user", never_alone: Sequence[str] = ()
+) -> list[str]:
+    """The line that names the column of the person, or asks for it with the columns that could be it.
+
+    ``otherwise``: what can be answered in place of a column. ``default``: the column that the importer reads unnamed.
+    ``never_alone``: columns that are asked for, whatever their names.
+    """
+    moving = [name for name in columns if _moves(name) and name not in never_alone]
     if len(moving) == 1:
-        return _column("user-column", moving[0], "user")
+        return _column("user-column", moving[0], default)
     numbers = [name for name in columns if not name.strip() or _ROW_NUMBER.fullmatch(" ".join(_words(name)))]
     asked = "who is a row about? " + _listed(moving or [name for name in columns if name not in numbers])
     never = f"; {_listed(numbers)} may number the rows" if numbers else ""
-    return [f'user-column = "{COLUMN}"  # {asked}{never}; user = "NAME" in its place if all are of one person']
+    return [f'user-column = "{COLUMN}"  # {asked}{never}; {otherwise}']
 
 
 def _moves(name: str) -> bool:
@@ -241,6 +257,13 @@ def _wide(columns: Sequence[str]) -> list[str]:
 
     longest = max((list(run) for _, run in groupby(columns, family)), key=len, default=[])
     return longest if len(longest) >= _LEAST_WIDE else []
+
+
+def _counted(columns: Sequence[str]) -> list[str]:
+    """The steps of a wide table whose names count up one by one; numbers of a row of data seldom do."""
+    steps = _wide(columns)
+    numbers = [float(re.findall(r"\d+", name)[-1]) for name in steps]
+    return steps if all(after - before == 1 for before, after in pairwise(numbers)) else []
 
 
 def _toml(text: str) -> str:
