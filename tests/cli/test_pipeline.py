@@ -322,6 +322,29 @@ def test_a_private_fit_is_drawn_again_with_consent_only_and_counted(run, split, 
     assert (out / "2" / "model.npz").read_bytes() == second != (out / "model.npz").read_bytes()
 
 
+def test_other_rows_after_a_fit_go_on_in_the_same_ledger_with_consent(run, fitted_alone, one_json):
+    """Only another folder was left, whose ledger does not know of the fit: its epsilon was in no account."""
+    folder, out = fitted_alone, fitted_alone / "out"
+    first = (out / "model.npz").read_bytes()
+    names = tuple(f"u{number}" for number in range(9))
+    write_rows(folder / "walks.csv", ["user", "t", "lat", "lon"], walk_rows(users=names, seed=8))
+    refused = run("run", folder / "release.toml", "-q", code=2).stderr
+    assert "private fit of epsilon 2" in refused and "--spend-again" in refused and refused.count("\n") == 1
+    assert "another folder does not know of it" in refused and published(folder) == {"fit": 2}
+    anew = run("run", folder / "release.toml", "--spend-again")
+    assert "epsilon 4 in all, by 2 private fits" in anew.stderr + anew.stdout
+    assert published(folder) == {"fit": 2, "fit-2": 2} and (out / "model.npz").read_bytes() == first
+    assert people_of(folder, "model-people.parquet") | people_of(folder, "released-people.parquet") == set(names)
+    told = one_json(run("account", out / "ledger.db", "--json"))
+    assert told["anybody"]["present"]["exact"] == "4"
+    assert set(stages(run("run", folder / "release.toml", "--json")).values()) == {"as it was"}
+    # Now somebody was released: other rows would split who was released from who was fitted on anew.
+    write_rows(folder / "walks.csv", ["user", "t", "lat", "lon"], walk_rows(users=names))
+    refused = run("run", folder / "release.toml", "--spend-again", "-q", code=2).stderr
+    assert "after people were asked" in refused and "does not know what was spent here" in refused
+    assert published(folder) == {"fit": 2, "fit-2": 2}
+
+
 def test_a_lost_model_is_given_again_by_the_ledger(run, split):
     model = split / "out" / "model.npz"
     before, released = model.read_bytes(), answers(split)

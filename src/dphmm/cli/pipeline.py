@@ -5,7 +5,8 @@ one stage reads of another is filled in. A stage runs again when its options or 
 otherwise. What noise was drawn for is never drawn again by itself: people are split once for a folder; a private fit
 is a publication of the ledger that its release has, which gives the model again whatever the rows are then; a fit or a
 release that changed in anything but its rows is a new question about the same people. It is asked with --spend-again
-only, in a folder of its own beside what was published, with the same ledger.
+only, in a folder of its own beside what was published, with the same ledger. So is a split of other rows after a
+private fit, as long as nobody was released: the ledger keeps that fit, for everybody, and a second one adds.
 """
 
 from __future__ import annotations
@@ -111,8 +112,8 @@ _OWN = ("output", "ledger", "id", "force", "resume", "json", "quiet", "dry-run",
 @click.option(
     "--spend-again",
     is_flag=True,
-    help="Where the plan or options changed: release anew, or fit anew before anybody is released, and spend that "
-    "beside what was spent.",
+    help="Where the plan or options changed: release anew, or before anybody is released fit anew, then also on other "
+    "rows, and spend that beside what was spent.",
 )
 @messages
 def run(file: str, spend_again: bool, quiet: bool, as_json: bool) -> int:
@@ -132,17 +133,17 @@ def run(file: str, spend_again: bool, quiet: bool, as_json: bool) -> int:
 def _run(pipeline: Pipeline, spend_again: bool, quiet: bool, as_json: bool) -> int:
     """Run every stage that is not done; its exit code is the largest of theirs."""
     console, record = Console(quiet or as_json), Record.read(pipeline.folder)
-    _check_split(pipeline, record, "data")
     if (changed := _changed(pipeline, record)) is not None:
         _check_consent(changed, pipeline, record, spend_again)
-        record.ask_anew(pipeline)
+        record.ask_anew(pipeline, split=changed == "split")
     found, code = {}, 0
     for name in pipeline.stages:
         stage = pipeline.command(name, record.number)
         if record.is_done(name, stage):
             found[name] = "as it was"
             continue
-        _check_split(pipeline, record, name)
+        if _splits_anew(pipeline, record, name):
+            raise InvalidInput("[split]", *_SPLIT_ONCE)
         console.say([("", f"{name}: dphmm {stage.words[0]}")])
         words = list(stage.words)
         # A release keeps what is there by itself: it goes on, or refuses.
@@ -550,12 +551,15 @@ class Record:
             del self.questions[-1][name]
             self._write()
 
-    def ask_anew(self, pipeline: Pipeline) -> None:
-        """Begin another question, in a folder of its own; stages before the first that changed are taken over."""
+    def ask_anew(self, pipeline: Pipeline, *, split: bool) -> None:
+        """Begin another question, in a folder of its own; stages before the first that changed are taken over.
+
+        ``split``: people are split anew, and everything is made of the new rows.
+        """
         last, questions = self.number, self.questions[-1]
-        shared = ("data", "split") if self.reads_alike(pipeline) else ()
+        shared = ("data", "split") if self.reads_alike(pipeline) and not split else ()
         taken = {}
-        for name in [name for name in pipeline.stages if name in _QUESTION and name != "release"]:
+        for name in [name for name in pipeline.stages if name in _QUESTION and name != "release" and not split]:
             before, after = pipeline.command(name, last), pipeline.command(name, last + 1)
             if not self.is_done(name, before):
                 break
@@ -584,19 +588,24 @@ def _fit_id(number: int) -> str:
     return "fit" if number == 1 else f"fit-{number}"
 
 
-def _check_split(pipeline: Pipeline, record: Record, name: str) -> None:
-    """Refuse to split people anew where some were asked: who was released could be among those fitted on."""
+#: What came and what was expected where people would be split anew after some were released.
+_SPLIT_ONCE = (
+    "other rows, other options or lost files, after people were asked",
+    "another folder: split anew, people who were released could be among those fitted on. Its ledger does not know "
+    "what was spent here, which adds",
+)
+
+
+def _splits_anew(pipeline: Pipeline, record: Record, name: str) -> bool:
+    """Whether a stage would split people anew after a private fit of this question, or after somebody was released."""
     if "split" not in pipeline.stages or name not in ("data", "split"):
-        return
+        return False
     data, split = (pipeline.command(one, record.number) for one in ("data", "split"))
     same = record.is_same("data", data, read=[each for each in data.inputs if each != PEOPLE])
     same = same and record.is_same("split", split, read=[PEOPLE] * (name == "split"))
     if same and record.is_there("split", split):
-        return
-    if record.queries or record.fits:
-        came = "other rows, other options or lost files, after people were asked"
-        expected = "another folder: split anew, people who were released could be among those fitted on"
-        raise InvalidInput("[split]", came, expected)
+        return False
+    return bool(record.queries) or record.fit_id in record.fits
 
 
 def _promised(commands: Sequence[Sequence[str]]) -> dict[str, str]:
@@ -622,20 +631,32 @@ def _question(words: Sequence[str]) -> list[str]:
 def _check_consent(changed: str, pipeline: Pipeline, record: Record, spend_again: bool) -> None:
     """Refuse a new question that is not wanted, and one that no ledger holds beside the first."""
     came = None
+    if changed == "split" and record.queries:
+        raise InvalidInput("[split]", *_SPLIT_ONCE)
     if changed in ("model", "fit", "policy") and record.queries:
         came = "another model or policy than people were asked under, or a lost one"
     elif record.queries and pipeline.promise(record.number) != record.promise:
         came = "another promise than people were given, which stays for all of their answers"
     if came is not None:
-        expected = "the same, or another folder: what is spent there adds to what was here"
+        expected = "the same, or another folder, whose ledger does not know what was spent here: that adds"
         raise InvalidInput(f"[{changed}]", came, expected)
+    if not spend_again and changed == "split":
+        spent = in_short(record.fits[record.fit_id] or inf)
+        came = f"other rows, other options or lost files, after a private fit of epsilon {spent}"
+        expected = (
+            "what was there, or --spend-again: this ledger keeps that epsilon and a second fit adds; the ledger of "
+            "another folder does not know of it"
+        )
+        raise InvalidInput("[split]", came, expected)
     if not spend_again:
         expected = "what was asked before, or --spend-again: it is spent beside what was spent on the same people"
         raise InvalidInput(f"[{changed}]", "a new question to people who were asked", expected)
 
 
 def _changed(pipeline: Pipeline, record: Record) -> str | None:
-    """The first stage that would ask people something else than they were asked; None where there is none."""
+    """The first stage that would ask people something else, or other people, than before; None where there is none."""
+    if _splits_anew(pipeline, record, "data"):
+        return "split"
     own = {file for stage in STAGES.values() for file in (*stage.writes, LEDGER)}
     # Who and when a row is of follows from the options of the data; rows may be added.
     if record.begun and not record.reads_alike(pipeline):
