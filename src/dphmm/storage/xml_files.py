@@ -32,7 +32,7 @@ def elements(name: str, stream: IO[bytes]) -> Iterator[Element]:
     Raises InvalidInput, naming the document by ``name``, for one that is no XML, that declares a document type, and
     beyond the bounds.
     """
-    open_: list[tuple[str, dict[str, str]]] = []
+    open_: list[tuple[tuple[str, ...], dict[str, str]]] = [((), {})]
     ended, text, length = list[Element](), list[str](), 0
     parser = expat.ParserCreate()
 
@@ -44,13 +44,13 @@ def elements(name: str, stream: IO[bytes]) -> Iterator[Element]:
             raise InvalidInput("source", f"{name}, with {part} beyond {most:,}", "a document of rows")
 
     def start(tag: str, attributes: dict[str, str]) -> None:
-        open_.append((tag.rpartition(":")[2], attributes))
-        check(len(open_), MOST_DEPTH, "a depth")
+        path = (*open_[-1][0], tag.rpartition(":")[2])
+        check(len(path), MOST_DEPTH, "a depth")
+        open_.append((path, attributes))
         text.clear()
 
     def end(tag: str) -> None:
-        path = tuple(each for each, _ in open_)
-        ended.append(Element(path, open_.pop()[1], "".join(text)))
+        ended.append(Element(*open_.pop(), "".join(text)))
         text.clear()
 
     parser.StartDoctypeDeclHandler = refuse
