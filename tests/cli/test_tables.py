@@ -38,7 +38,6 @@ def test_one_user_is_one_user(tmp_path, run):
 
 @pytest.mark.replayed_words
 def test_a_folder_of_gpx_files_is_imported(tmp_path, run, rows_of):
-    pytest.importorskip("geopandas")
     folder = tmp_path / "people"
     folder.mkdir()
     for name, lat in (("ann", 50.1), ("bob", 450)):

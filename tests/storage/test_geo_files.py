@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import socket
+import sqlite3
 
 import numpy as np
 import pandas as pd
@@ -25,6 +29,8 @@ def wards():
     return gpd.GeoDataFrame({"ward": [7, 12], "n": ["a", None]}, geometry=shapes, crs=4326)
 
 
+# pyogrio draws a name for a GeoPackage in memory.
+@pytest.mark.replayed_words
 @pytest.mark.parametrize("suffix", [".geojson", ".gpkg", ".shp", ".fgb"])
 @pytest.mark.parametrize("crs", [4326, 25833])
 def test_zones_are_in_degrees_whatever_a_file_s_coordinates(tmp_path, wards, suffix, crs):
@@ -105,6 +111,7 @@ GPX = """<gpx version="1.1" creator="x" xmlns="http://www.topografix.com/GPX/1/1
 </trkseg></trk></gpx>"""
 
 
+@pytest.mark.replayed_words
 def test_points_become_trajectories_and_what_is_no_point_is_rejected(tmp_path, wards):
     def rows(path, **options):
         imported = IMPORTERS["geo"](path, **options)
@@ -128,6 +135,119 @@ def test_points_become_trajectories_and_what_is_no_point_is_rejected(tmp_path, w
         rows(tmp_path / "w.geojson")
 
 
+VRT = """<OGRVRTDataSource><OGRVRTLayer name="{layer}"><SrcDataSource>{other}</SrcDataSource><SrcLayer>other</SrcLayer>
+<GeometryType>wkbPoint</GeometryType><LayerSRS>WGS84</LayerSRS>
+<GeometryField encoding="PointFromColumns" x="lon" y="lat"/></OGRVRTLayer></OGRVRTDataSource>"""
+OTHER_FORMATS = {
+    "VRT": VRT,
+    "VRT of tracks": VRT.replace("{layer}", "track_points"),
+    "VRT after a GPX": VRT.replace(">", "><!-- <gpx > -->", 1),
+    "a pipeline": '{{"type": "gdal_streamed_alg", "command_line": "gdal vector convert {gpkg} --of stream x"}}',
+    "text": "user,lat,lon\nann,52.5,13.4\n",
+    "nothing": "",
+}
+
+
+@pytest.mark.parametrize("text", OTHER_FORMATS.values(), ids=OTHER_FORMATS)
+@pytest.mark.parametrize("suffix", [".gpx", ".gpkg", ".shp", ".fgb", ".geojson", ".json"])
+def test_a_file_that_is_another_format_reads_no_other_file(tmp_path, wards, text, suffix):
+    """GDAL goes by what is in a file: a VRT or a pipeline that is called .gpx would copy another file's rows."""
+    (tmp_path / "other.csv").write_text("user,lat,lon\nann,52.5,13.4\n")
+    wards.to_file(tmp_path / "other.gpkg")
+    path = tmp_path / f"x{suffix}"
+    path.write_text(text.format(layer="x", other=tmp_path / "other.csv", gpkg=tmp_path / "other.gpkg"))
+    said = "is not|cannot be read|has no list of features|without a row|a name ending in"
+    with pytest.raises(InvalidInput, match=f"^source: got [^\n]*(?:{said})[^\n]*$"):
+        import_geo(path, user="ann", no_times=True)
+    with pytest.raises(InvalidInput, match=f"^zones: got [^\n]*(?:{said})[^\n]*$"):
+        read_zones(path, "user")
+
+
+@pytest.mark.parametrize("suffix", [".gpx", ".gpkg", ".shp", ".fgb", ".geojson", ".json"])
+@pytest.mark.parametrize("service", ["WFS", "CSW", "OAPIF"])
+def test_a_file_that_is_a_service_asks_no_address(tmp_path, suffix, service):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"http://127.0.0.1:{server.getsockname()[1]}/x"
+        path = tmp_path / f"x{suffix}"
+        path.write_text(f"<OGR{service}DataSource><!-- <gpx > --><URL>{address}</URL></OGR{service}DataSource>")
+        for read in (lambda: import_geo(path, user="ann"), lambda: read_zones(path, "user")):
+            with pytest.raises(InvalidInput):
+                read()
+        server.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            server.accept()
+
+
+def changed_database(path, *statements):
+    with contextlib.closing(sqlite3.connect(path)) as database, database:
+        for statement in statements:
+            database.execute(statement)
+
+
+@pytest.mark.replayed_words
+def test_a_geopackage_is_its_tables_and_their_indexes_alone(tmp_path, wards):
+    path = tmp_path / "x?#%41.gpkg"
+    wards.to_file(tmp_path / "whole.gpkg", layer="wards")
+    whole = (tmp_path / "whole.gpkg").read_bytes()
+    other = "CREATE VIRTUAL TABLE \"a USING rtree(\" USING VirtualOGR('/other.csv')"
+    made = "INSERT INTO sqlite_master VALUES ('table', 'a USING rtree(', 'a USING rtree(', 0, ?)"
+    for statement in ("CREATE VIEW v AS SELECT * FROM wards", "CREATE VIRTUAL TABLE v USING fts3(x)", None):
+        path.write_bytes(whole)
+        assert read_zones(path, "ward").n_states == 2
+        if statement is None:
+            with contextlib.closing(sqlite3.connect(path)) as database, database:
+                database.execute("PRAGMA writable_schema = ON")
+                database.execute(made, (other,))
+        else:
+            changed_database(path, statement)
+        for read in (lambda: read_zones(path, "ward"), lambda: read_points(path)):
+            with pytest.raises(InvalidInput, match="with views or virtual tables; expected a GeoPackage of tables"):
+                read()
+    changed_database(tmp_path / "plain.gpkg", "CREATE TABLE wards (ward, geom)")
+    with pytest.raises(InvalidInput, match="a file that is not a GeoPackage"):
+        read_zones(tmp_path / "plain.gpkg", "ward")
+
+
+@pytest.mark.replayed_words
+def test_a_geopackage_is_read_without_logs_beside_it(tmp_path, wards):
+    path = tmp_path / "x.gpkg"
+    wards.to_file(path)
+    changed_database(path, "PRAGMA journal_mode = WAL")
+    assert read_zones(path, "ward").n_states == 2
+    assert {each.name for each in tmp_path.iterdir()} == {"x.gpkg"}
+    for log in ("x.gpkg-wal", "x.gpkg-journal"):
+        (tmp_path / log).write_bytes(b"x")
+        with pytest.raises(InvalidInput, match=f"with {log} beside it; expected a file that no program has open"):
+            read_zones(path, "ward")
+        (tmp_path / log).unlink()
+
+
+def test_what_is_beside_a_shapefile_is_plain_files(tmp_path, wards):
+    wards.to_file(tmp_path / "x.shp")
+    (tmp_path / "x.dbf").unlink()
+    os.mkfifo(tmp_path / "x.dbf")
+    with pytest.raises(InvalidInput, match=r"x\.dbf; expected a plain file, not a device or a pipe"):
+        read_zones(tmp_path / "x.shp", "ward")
+
+
+def test_zones_of_geojson_are_named_by_properties_or_by_ids(tmp_path):
+    square = {"type": "Polygon", "coordinates": [[[0, 0], [1, 0], [1, 1], [0, 1], [0, 0]]]}
+    east = {"type": "Polygon", "coordinates": [[[1, 0], [2, 0], [2, 1], [1, 1], [1, 0]]]}
+    features = [
+        {
+            "type": "Feature",
+            "id": "w",
+            "properties": {"n": 7, "geometry": "x", "day": "2024-05-06"},
+            "geometry": square,
+        },
+        {"type": "Feature", "id": "e", "properties": {"n": "8", "day": "2024-05-07"}, "geometry": east},
+    ]
+    path = tmp_path / "x.geojson"
+    path.write_bytes(b"\xef\xbb\xbf \n" + json.dumps({"type": "FeatureCollection", "features": features}).encode())
+    for column, names in (("id", ["w", "e"]), ("n", ["7", "8"]), ("day", ["2024-05-06", "2024-05-07"])):
+        assert sorted(read_zones(path, column).names) == sorted(names)
+
+
 def gpx_of(*places, tracks=1):
     points = "".join(
         f'<trkpt lat="{lat}" lon="13.35"><time>2024-05-06T08:0{minute}:00Z</time></trkpt>'
@@ -140,14 +260,13 @@ def gpx_of(*places, tracks=1):
 @pytest.mark.replayed_words
 @pytest.mark.parametrize("written", ["50,5", "abc", "0x10", "50N", "50°30'", "nan", ""])
 def test_a_latitude_of_gpx_that_is_no_number_is_of_no_place(tmp_path, written):
-    """The library below takes it up to the first other sign: 50,5 as 50, which is 55 km off."""
+    """50,5 is not 50, which is 55 km off."""
     path = tmp_path / "x.gpx"
     rows = [f'<wpt lat="{lat}" lon="-.5"><name>ann</name></wpt>' for lat in (" 5.05E1", written, "51")]
     path.write_text(f'<gpx version="1.1" creator="x">{"".join(rows)}</gpx>', encoding="utf-8")
     found = import_geo(path, user_column="name", no_times=True)
     assert found.trajectories.lat.tolist() == [50.5, 51.0]
-    # What is empty is no point.
-    assert found.report.dropped == ({"invalid_place": 1} if written else {})
+    assert found.report.dropped == {"invalid_place": 1}
 
 
 def test_the_time_of_gpx_needs_no_name_and_may_be_left_out(tmp_path):

@@ -151,7 +151,7 @@ _command(
 )
 _command(
     "geo",
-    "Points of .geojson, .gpkg, .shp, .fgb or .gpx, or a folder or archive of .gpx; needs pip install 'dphmm[geo]'.",
+    "Points of .geojson, .gpkg, .shp, .fgb or .gpx, or a folder or archive of .gpx; all but GPX need 'dphmm[geo]'.",
     _column_options("user", "time", "order", "trip", "state"),
     _whose,
     _times,

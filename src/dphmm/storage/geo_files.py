@@ -1,7 +1,9 @@
-"""Geo files in and out: zones and points of GeoJSON, GeoPackage, Shapefile, FlatGeobuf and GPX; releases as points.
+"""Geo files in and out: zones and points of GeoJSON, GeoPackage, Shapefile and FlatGeobuf; releases as points.
 
 All goes through geopandas, an optional extra: ``pip install 'dphmm[geo]'``. Places are brought to degrees (WGS84); a
 file that does not say in which coordinates it is, is refused. Only plain files are opened: no address, no virtual path.
+GDAL goes by what is in a file, and some formats name other files and addresses: a file is of the format that its name
+says before GDAL sees it, and GeoJSON is read here.
 
 Points are people's rows, so no row decides how another one is read. GeoJSON declares no types: its properties are the
 text that stands in the file, feature by feature, and the names in its first feature are the header. The other formats
@@ -12,14 +14,17 @@ Proof: docs/proofs/records.md.
 
 from __future__ import annotations
 
+import json
 import logging
 import re
+import sqlite3
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import quote
 
 import numpy as np
 
@@ -36,11 +41,21 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 #: What files are named, and what writes each.
-SUFFIXES = (".geojson", ".json", ".gpkg", ".shp", ".fgb", ".gpx")
+SUFFIXES = (".geojson", ".json", ".gpkg", ".shp", ".fgb")
 _WRITTEN = {".geojson": "GeoJSON", ".json": "GeoJSON", ".gpkg": "GPKG", ".fgb": "FlatGeobuf"}
 _DEGREES = 4326
-#: Layers of a GPX file that have points, in the order in which they are looked for.
-_GPX_LAYERS = ("track_points", "waypoints", "route_points")
+#: How files begin that a library opens, which would read one of another format as what it is.
+_BEGINS = {
+    ".gpkg": ("GeoPackage", b"SQLite format 3\0"),
+    ".shp": ("Shapefile", b"\0\0\x27\x0a"),
+    ".fgb": ("FlatGeobuf", b"fgb\x03"),
+}
+#: The application_id of a GeoPackage, by its version.
+_GEOPACKAGES = (b"GPKG", b"GP10", b"GP11")
+#: What a GeoPackage is made of, as SQLite writes it down: no views, and no virtual tables but indexes of places.
+_ORDINARY = re.compile(
+    r'CREATE (?:TABLE|INDEX|UNIQUE INDEX|TRIGGER) .*|CREATE VIRTUAL TABLE (?:"[^"]*"|\w+) USING rtree\(.*', re.S
+)
 
 
 def _geopandas(field: str) -> ModuleType:
@@ -62,9 +77,15 @@ def read_features(path: PathLike, field: str = "source", crs: str | None = None)
     if file.suffix.lower() not in SUFFIXES:
         raise InvalidInput(field, str(file), "a name ending in " + ", ".join(SUFFIXES))
     gpd = _geopandas(field)
+    import pyogrio
+
     with steady(file), _unheard():
+        _check_format(file, field)
         try:
-            frame = gpd.read_file(file, engine="pyogrio")
+            if file.suffix.lower() in _BEGINS:
+                frame = pyogrio.read_dataframe(_opened(file))
+            else:
+                frame = _json_features(file, gpd)
         except Exception:
             # The libraries below raise errors of many kinds, which quote what they have read.
             raise InvalidInput(field, f"{file}, which cannot be read", "a whole geo file") from None
@@ -76,6 +97,57 @@ def read_features(path: PathLike, field: str = "source", crs: str | None = None)
         return (frame.set_crs(crs) if frame.crs is None else frame).to_crs(_DEGREES)
     except Exception:
         raise InvalidInput("crs", crs or str(frame.crs), "coordinates that are known, such as EPSG:25833") from None
+
+
+def _check_format(file: Path, field: str) -> None:
+    """Refuse a file that is not of the format that its name says, and a GeoPackage that is more than its tables."""
+    suffix = file.suffix.lower()
+    if suffix not in _BEGINS:
+        return
+    kind, begins = _BEGINS[suffix]
+    with file.open("rb") as stream:
+        header = stream.read(100)
+    if not header.startswith(begins) or (suffix == ".gpkg" and header[68:72] not in _GEOPACKAGES):
+        raise InvalidInput(field, f"{file}, a file that is not a {kind}", "the format that its name says")
+    if suffix == ".shp":
+        for beside in (file.with_suffix(ending) for ending in (".shx", ".dbf", ".prj", ".cpg")):
+            if beside.exists():
+                checked_input(beside, field)
+    if suffix != ".gpkg":
+        return
+    for log in (Path(f"{file}-wal"), Path(f"{file}-journal")):
+        if log.exists() and log.stat().st_size:
+            raise InvalidInput(field, f"{file}, with {log.name} beside it", "a file that no program has open")
+    try:
+        with closing(sqlite3.connect(f"file:{quote(str(file))}?mode=ro&immutable=1", uri=True)) as database:
+            made = [sql for (sql,) in database.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")]
+    except sqlite3.Error:
+        raise InvalidInput(field, f"{file}, which cannot be read", "a whole geo file") from None
+    if not all(isinstance(sql, str) and _ORDINARY.fullmatch(sql) for sql in made):
+        raise InvalidInput(field, f"{file}, with views or virtual tables", "a GeoPackage of tables and rtree indexes")
+
+
+def _opened(file: Path) -> Path | bytes:
+    """What GDAL opens: of a GeoPackage its bytes, as logs beside the file could change what was checked."""
+    if file.suffix.lower() != ".gpkg":
+        return file
+    data = bytearray(file.read_bytes())
+    # No log is left over: versions 1 of its header say that there is none to look for.
+    data[18:20] = b"\1\1"
+    return bytes(data)
+
+
+def _json_features(file: Path, gpd: ModuleType) -> gpd.GeoDataFrame:
+    """The features of GeoJSON (RFC 7946), with their ids where they have such; errors of many kinds."""
+    import shapely.geometry
+
+    document = json.loads(file.read_bytes())
+    rows, shapes = list[dict[str, Any]](), list[Any]()
+    for feature in document["features"]:
+        rows.append({**({"id": feature["id"]} if "id" in feature else {}), **(feature.get("properties") or {})})
+        shapes.append(shapely.geometry.shape(feature["geometry"]) if feature.get("geometry") else None)
+    crs = part(document.get("crs"), "properties", dict).get("name", _DEGREES)
+    return gpd.GeoDataFrame(rows, geometry=shapes, crs=crs)
 
 
 @contextmanager
@@ -123,9 +195,10 @@ def read_points(path: PathLike, crs: str | None = None, named: Sequence[str] = (
     """
     file = checked_input(path, "source")
     if file.suffix.lower() not in SUFFIXES:
-        raise InvalidInput("source", str(file), "a name ending in " + ", ".join(SUFFIXES))
+        raise InvalidInput("source", str(file), "a name ending in " + ", ".join([*SUFFIXES, ".gpx"]))
     _geopandas("source")
     with steady(file), _unheard():
+        _check_format(file, "source")
         if file.suffix.lower() in (".geojson", ".json"):
             points, there, own = _json_points(file, named)
         else:
@@ -168,59 +241,16 @@ def _with_places(columns: Mapping[str, Any], lon: Any, lat: Any) -> pa.Table:
     return pa.table({**kept, "lat": pa.array(lat, pa.float64()), "lon": pa.array(lon, pa.float64())})
 
 
-def gpx_points(name: str, data: bytes) -> pa.Table:
-    """The points of a GPX file in memory, in degrees, with the track (none of waypoints) and the time of each.
-
-    Raises InvalidInput for one that cannot be read or has no points.
-    """
-    import pyarrow as pa
-
-    _geopandas("source")
-    if not _IS_GPX.search(data[:_LONGEST_PROLOGUE]) or b"OGRVRTDataSource" in data:
-        # By its bytes the library below would open another format, which may name files anywhere.
-        raise InvalidInput("source", f"{name}, which cannot be read", "a whole GPX file")
-    with _unheard():
-        points, there, _ = _typed_points(name, data)
-    if not there:
-        raise InvalidInput("source", f"{name}, without points", "tracks, waypoints or routes")
-    if "track_fid" not in points.table.column_names:
-        return points.table.append_column("track_fid", pa.nulls(len(points.table), pa.string()))
-    return points.table
-
-
-def _with_numbers(written: bytes, data: bytes | None) -> bytes | None:
-    """A GPX file with no latitude or longitude that is no number; ``data``, where all are numbers.
-
-    The library reads such a one up to its first letter, and leaves out points with an empty one. It becomes one that no
-    place has, and its row is set aside: one person's rows decide about nobody else's.
-    """
-    odd = [found for found in _ATTRIBUTES.finditer(written) if found[2] and not _NUMBER.fullmatch(found[2].strip())]
-    if not odd:
-        return data
-    ends = [0, *(found.end(2) for found in odd)]
-    parts = [written[end : found.start(2)] + b"999" for end, found in zip(ends, odd, strict=False)]
-    return b"".join([*parts, written[ends[-1] :]])
-
-
-_ATTRIBUTES = re.compile(rb"\b(lat|lon)\s*=\s*[\"']([^\"']*)[\"']")
-_NUMBER = re.compile(rb"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
-_IS_GPX = re.compile(rb"<gpx[\s>]")
-_LONGEST_PROLOGUE = 4096
-
-
-def _typed_points(file: Path | str, data: bytes | None = None) -> tuple[Points, bool, str | None]:
-    """The points of a format that declares the types of its columns, whether there are any, and the coordinates.
-
-    ``data`` : the bytes of a GPX file that is in memory.
-    """
+def _typed_points(file: Path) -> tuple[Points, bool, str | None]:
+    """The points of a format that declares the types of its columns, whether there are any, and the coordinates."""
     import pyarrow as pa
     import shapely
+    from pyogrio.raw import open_arrow
 
-    gpx = str(file).lower().endswith(".gpx")
-    if gpx:
-        data = _with_numbers(Path(file).read_bytes() if data is None else data, data)
     try:
-        table, meta = _layer(file if data is None else data, gpx)
+        # Times as text, with the zone of each.
+        with open_arrow(_opened(file), use_pyarrow=True, datetime_as_string=True) as (meta, reader):
+            table = reader.read_all()
         shapes = shapely.from_wkb(table.column(meta["geometry_name"] or "wkb_geometry").to_numpy(zero_copy_only=False))
     except Exception:
         # The libraries below raise errors of many kinds, which quote what they have read.
@@ -236,24 +266,9 @@ def _typed_points(file: Path | str, data: bytes | None = None) -> tuple[Points, 
             column = column.cast(pa.string())
         if (each.metadata or {}).get(b"GDAL:OGR:type") == b"DateTime":
             times.add(each.name)
-        if gpx and each.name == "track_fid":
-            # Its number counts other people's tracks too: as text it is numbered within each person.
-            column = pa.array([f"track {number}" for number in column.to_pylist()], pa.string())
         columns[each.name] = column
     made = _with_places(columns, shapely.get_x(points), shapely.get_y(points))
     return Points(made, frozenset(times), ()), bool(there.any()), meta["crs"]
-
-
-def _layer(source: Path | str | bytes, gpx: bool) -> tuple[pa.Table, dict[str, Any]]:
-    """The first layer of a file, of GPX the first one that has points; times as text with the zone of each."""
-    from pyogrio.raw import open_arrow
-
-    for layer in _GPX_LAYERS if gpx else (None,):
-        with open_arrow(source, layer=layer, use_pyarrow=True, datetime_as_string=True) as (meta, reader):
-            table = reader.read_all()
-        if len(table):
-            break
-    return table, meta
 
 
 _NEEDED = "JSON: a FeatureCollection, in UTF-8"

@@ -10,16 +10,17 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dphmm.errors import InvalidInput
 from dphmm.states.trajectory import Trajectories
 from dphmm.storage.csv_files import TextMember, listed, text_parts
-from dphmm.storage.geo_files import gpx_points, read_points
-from dphmm.storage.importers.documents import Document, read_documents, short_digest, unless_named
+from dphmm.storage.geo_files import read_points
+from dphmm.storage.importers.documents import read_documents, unless_named
 from dphmm.storage.importers.folders import files_told, is_many, read_files
+from dphmm.storage.importers.gpx import GPX_COLUMNS, gpx_points
 from dphmm.storage.importers.imported import Imported, imported_rows
 from dphmm.storage.inputs import PathLike, members
 from dphmm.storage.layouts import IMPORTED, PLAIN, Layout, Progress
@@ -56,22 +57,20 @@ def import_geo(
 ) -> Imported:
     """Trajectories of the points of a geo file (GeoJSON, GeoPackage, Shapefile, FlatGeobuf, GPX), in degrees.
 
-    Of a folder or an archive all GPX files are read.
+    Of a folder or an archive all GPX files are read; GPX needs no geopandas.
 
     Columns beside the geometry are found as those of a table; of GPX the time is ``time`` and a trip a track. Those of
     GeoJSON are the properties of its first feature, and what ``options`` name. ``crs`` : the coordinates of a file that
     does not say them. Raises InvalidInput as `read_points` and `read_source`.
     """
     layout = replace(IMPORTED, unswapping=_UNSWAPPING, files=_GPX).changed(**options)
-    if is_many(source):
-        layout = layout.changed(**unless_named(options, _GPX_COLUMNS))
-        found = read_documents(source, layout, _tracks, _GPX_FILES, progress)
+    if is_many(source) or Path(source).suffix.lower() == ".gpx":
+        layout = layout.changed(**unless_named(options, GPX_COLUMNS))
+        named = "*.gpx; other points from one file" if is_many(source) else "points of tracks, waypoints or routes"
+        found = read_documents(source, layout, gpx_points, named, progress)
         return imported_rows("geo", found, None, source)
     points = read_points(source, crs, [name for name in layout.columns.values() if name is not None])
     table = points.table
-    if Path(source).suffix.lower() == ".gpx":
-        tracks = unless_named(options, _GPX_COLUMNS)
-        layout = layout.changed(**{name: column for name, column in tracks.items() if column in table.column_names})
     import pyarrow as pa
 
     types = {each.name: pa.timestamp("us") if each.name in points.times else each.type for each in table.schema}
@@ -80,22 +79,11 @@ def import_geo(
     return imported_rows("geo", found._replace(notes=(*found.notes, *points.notes)), None, source)
 
 
-def _tracks(name: str, stream: IO[bytes]) -> Document:
-    """The points of a GPX file, whose tracks are named by it too."""
-    import pyarrow.compute as pc
-
-    table = gpx_points(name, stream.read())
-    tracks = pc.binary_join_element_wise(table.column("track_fid"), short_digest(name), " ")
-    return Document(table.set_column(table.column_names.index("track_fid"), "track_fid", tracks))
-
-
 _GPX = re.compile(r"(?:^|/)[^./][^/]*\.gpx$", re.IGNORECASE)
-_GPX_FILES = "*.gpx; other points from one file"
 
 
 #: GeoJSON, GPX and the other formats say which number is which: nothing here can take them the other way round.
 _UNSWAPPING = "the file has to be written again; GeoJSON has the longitude first"
-_GPX_COLUMNS = {"time_column": "time", "trip_column": "track_fid"}
 
 
 _PLT = re.compile(r"(?:^|/)([^/]+)/Trajectory/([^/]+)\.plt$")
