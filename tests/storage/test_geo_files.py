@@ -386,6 +386,19 @@ def test_geojson_in_other_coordinates_is_brought_to_degrees(tmp_path):
         read_points(path)
 
 
+@pytest.mark.parametrize("name", ["+init=/x:y", "+proj=longlat +nadgrids=/x", "/x", "http://x.test/y", "EPSG:4326\n"])
+def test_coordinates_of_geojson_are_a_name_and_no_definition(tmp_path, name):
+    """PROJ opens the file that a definition names."""
+    path = tmp_path / "x.geojson"
+    path.write_text(collection(point([1, 2], user="a"), crs={"type": "name", "properties": {"name": name}}))
+    for read in (read_points, read_features):
+        with pytest.raises(InvalidInput, match=r"^crs: got .*; expected a name of coordinates, such as EPSG:25833$"):
+            read(path)
+    for known in ("urn:ogc:def:crs:OGC:1.3:CRS84", "http://www.opengis.net/def/crs/OGC/1.3/CRS84"):
+        path.write_text(collection(point([1, 2], user="a"), crs={"type": "name", "properties": {"name": known}}))
+        assert read_points(path).table["lon"].to_pylist() == read_features(path).geometry.x.tolist() == [1.0]
+
+
 @pytest.mark.parametrize(
     "text",
     ["", "{", "[]", "5", '{"type": "Topology"}', '{"features": {}}', '{"features": ' + "[" * 10**5, "\xff\xfe{\x00"],

@@ -86,6 +86,8 @@ def read_features(path: PathLike, field: str = "source", crs: str | None = None)
                 frame = pyogrio.read_dataframe(_opened(file))
             else:
                 frame = _json_features(file, gpd)
+        except InvalidInput:
+            raise
         except Exception:
             # The libraries below raise errors of many kinds, which quote what they have read.
             raise InvalidInput(field, f"{file}, which cannot be read", "a whole geo file") from None
@@ -146,8 +148,19 @@ def _json_features(file: Path, gpd: ModuleType) -> gpd.GeoDataFrame:
     for feature in document["features"]:
         rows.append({**({"id": feature["id"]} if "id" in feature else {}), **(feature.get("properties") or {})})
         shapes.append(shapely.geometry.shape(feature["geometry"]) if feature.get("geometry") else None)
-    crs = part(document.get("crs"), "properties", dict).get("name", _DEGREES)
-    return gpd.GeoDataFrame(rows, geometry=shapes, crs=crs)
+    return gpd.GeoDataFrame(rows, geometry=shapes, crs=_json_crs(document))
+
+
+#: Names of coordinates as authorities give them. PROJ also takes definitions, which name files.
+_CRS_NAMES = re.compile(r"[\w.:-]+|https?://www\.opengis\.net/[\w.:/#-]+")
+
+
+def _json_crs(document: Mapping[str, Any]) -> str:
+    """The coordinates of GeoJSON by the name that it has for them, else degrees. Raises InvalidInput."""
+    name = str(part(document.get("crs"), "properties", dict).get("name", f"EPSG:{_DEGREES}"))
+    if not _CRS_NAMES.fullmatch(name):
+        raise InvalidInput("crs", ascii(name[:80]), "a name of coordinates, such as EPSG:25833")
+    return name
 
 
 @contextmanager
@@ -292,10 +305,10 @@ def _json_points(file: Path, named: Sequence[str]) -> tuple[Points, bool, str | 
     columns = {name: pa.array([cell(row.get(name)) for row in rows], pa.string()) for name in header}
     places = [_place(part(feature, "geometry", dict)) for feature in features]
     made = _with_places(columns, [lon for lon, _ in places], [lat for _, lat in places])
-    crs = part(document.get("crs"), "properties", dict).get("name", "EPSG:4326")
+    crs = _json_crs(document)
     notes = (f"{more} {_MORE}",) if more else ()
     there = any(part(feature, "geometry", dict).get("type") == "Point" for feature in features)
-    return Points(made, frozenset(), notes), there, str(crs)
+    return Points(made, frozenset(), notes), there, crs
 
 
 def _place(geometry: Mapping[str, Any]) -> tuple[float, float]:
