@@ -136,6 +136,8 @@ CSV = TextLayout()
 #: Bytes that are read at a time, and most bytes of one record.
 _ROW_BLOCK = 1 << 24
 _LONGEST_RECORD = 1 << 28
+#: Parts that are parsed at the same time, each of them in memory.
+_MOST_THREADS = 4
 _FOREIGN = {
     codecs.BOM_UTF16_LE: "UTF-16",
     codecs.BOM_UTF16_BE: "UTF-16",
@@ -464,11 +466,12 @@ def _in_turn(parts: Iterable[bytes], parse: Callable[[bytes], _Parsed]) -> Itera
     if not others:
         yield parse(first)
         return
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+    most = min(_MOST_THREADS, os.cpu_count() or 1)
+    with ThreadPoolExecutor(most) as pool:
         waiting = deque[Future[_Parsed]]()
         for part in chain((first, *others), iterator):
             waiting.append(pool.submit(parse, part))
-            if len(waiting) > (os.cpu_count() or 1):
+            if len(waiting) > most:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
