@@ -228,6 +228,29 @@ def test_a_bad_table_gets_the_same_answer_or_the_same_refusal_in_every_container
     assert isinstance(answers[0], str) == (call in ("fit", "release_many"))
 
 
+@pytest.mark.parametrize("odd", [1, ("a", 2), 10**30, b"x"], ids=repr)
+def test_a_category_of_another_type_is_a_name_like_all_others(odd):
+    """It decided whether a release crashed, and the error had somebody's state in it."""
+    space = dphmm.StateSpace.labels(["canary", "w"])
+    model, policy = dphmm.MarkovModel(np.full(2, 0.5), np.full((2, 2), 0.5), space=space), dphmm.policy.complete(2)
+    states = pd.Series(["canary", "w", odd], dtype="object").astype("category")
+    frame = pd.DataFrame({"user": list("abc"), "step": [1, 1, 1], "state": states})
+    assert load_trajectories(frame.iloc[:2], space=space).trajectories.state.tolist() == ["canary", "w"]
+    try:
+        released = dphmm.release_many(frame, model, policy, space, 1, bits=dphmm.ReplayBits(1), progress=False)
+        assert len(released) == 3
+    except InvalidInput as error:
+        assert str(error).startswith("table: got 1 rows that cannot be read")
+
+
+def test_points_beside_other_columns_are_refused_without_a_place():
+    table = made("geopandas", people())
+    table = table.assign(lat=table.geometry.y + 0.01, lon=table.geometry.x)
+    with pytest.raises(InvalidInput, match=r"^lat: got a column beside points that are elsewhere;") as refused:
+        dphmm.release_many(table, *WORLD, bits=dphmm.ReplayBits(1))
+    assert "52." not in str(refused.value)
+
+
 def test_what_cannot_be_read_of_the_bad_table_is_told_by_its_reason():
     rows, rejected, alike = loaded(BAD)
     assert [row["user"] for row in rows] == ["ann", "ann", "bob", "bob", "7"] and alike == {"Ann ": "ann"}

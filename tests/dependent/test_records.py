@@ -70,6 +70,18 @@ def test_an_array_and_a_frame_are_the_same_records():
     assert one.state.tolist() == [0, 1, 0, 1, 0]
 
 
+@pytest.mark.parametrize(("timezone", "moves"), [("Europe/Berlin", [[0, 1], [0, 0]]), ("UTC", [[0, 0], [1, 0]])])
+def test_times_without_a_zone_order_rows_by_the_clock_that_is_said(timezone, moves):
+    """12:00 in Berlin is before 11:00 of Greenwich."""
+    rows = pd.DataFrame(
+        {"user": ["ann", "ann"], "t": ["2024-06-01T12:00:00", "2024-06-01T11:00:00Z"], "state": ["h", "w"]}
+    )
+    asked = {"states": "h,w", "timezone": timezone, "bits": dphmm.ReplayBits(1)}
+    table = dphmm.query("flows", rows, "group:1", 1000, **asked).table
+    counts = table[table.origin.isin(["h", "w"]) & table.destination.isin(["h", "w"])]["count"]
+    assert counts.to_numpy().reshape(2, 2).tolist() == moves
+
+
 def test_only_the_first_records_of_a_person_in_time_count():
     frame = pd.DataFrame({"user": ["b", "a", "a", "a"], "t": [0, 2, 0, 1], "state": [1, 1, 0, 0]})
     kept = Records.of(frame, 2, most=2)

@@ -129,6 +129,16 @@ def test_a_zone_there_is_not_is_refused(name):
         Times("t", timezone=name)
 
 
+@pytest.mark.parametrize("kind", [pa.uint64(), pa.decimal128(30, 0)])
+@pytest.mark.parametrize("format", ["auto", "unix-s", "unix-us"])
+def test_numbers_beyond_all_times_are_of_no_unit_and_decide_about_no_other(kind, format):
+    cells = pa.array(["1700000000", "18446744073709551615", None]).cast(kind)
+    micros, marks = Times("t", format=format).add(pa.chunked_array([cells]))
+    read = format != "unix-us"
+    assert micros[0] == 1_700_000_000 * (10**6 if read else 1) and micros[1:].tolist() == [0, 0]
+    assert marks["unclear_unit"].tolist()[1] and marks["invalid_time"].tolist()[2]
+
+
 def test_files_and_tables_take_a_zone(tmp_path):
     (tmp_path / "x.csv").write_text("user,t,lat,lon\na,2024-05-06T10:00:00,1,2\na,2024-03-31T02:30:00,1,2\n")
     loaded = load_trajectories(tmp_path / "x.csv", timezone="Europe/Berlin")

@@ -14,9 +14,12 @@ from dataclasses import replace
 from itertools import product
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dphmm.errors import InvalidInput
-from dphmm.storage.csv_files import CSV, Records, TextLayout, lines_of_rows, text_parts
+from dphmm.storage import csv_files
+from dphmm.storage.csv_files import CSV, Records, TextLayout, TextMember, lines_of_rows, text_parts
 from dphmm.storage.importers import RECIPES, import_trajectories
 from dphmm.storage.private_tables import PrivateTable, edge_rows, read_edges
 from dphmm.storage.tables import read_rows, read_table
@@ -142,3 +145,44 @@ def test_utf_16_without_a_mark_is_read_by_the_encoding_that_the_message_names(en
     with pytest.raises(InvalidInput, match=r"^encoding: got utf-16, .*; expected utf-16-le or utf-16-be$"):
         import_trajectories(path, "csv", encoding="utf-16", names="user,step,state", skip_lines=1)
     assert import_trajectories(path, "csv", encoding=f"utf-16-{end}").trajectories.users == ("a",)
+
+
+#: What a reader of CSV takes for something, a mark of UTF-8 among it.
+HOSTILE = st.lists(
+    st.sampled_from(['"', ",", "\n", "\r", "\r\n", "a", " ", "\ufeff", "#", '""', "é"]), max_size=40
+).map("".join)
+
+
+@given(text=HOSTILE, block=st.integers(1, 12), header=st.booleans())
+def test_a_text_in_parts_is_read_as_its_records_are_one_by_one(text, block, header):
+    """The same cells and numbers of ragged rows as csv has, wherever the text is cut."""
+    rows = [row for row in csv.reader(io.StringIO(("x,y\n" if header else "") + text, newline=""), strict=False) if row]
+    opened = quote_stays_open(text.replace("\r", "\n"))
+    layout = CSV if header else replace(CSV, names=("x", "y"))
+    before, csv_files._ROW_BLOCK = csv_files._ROW_BLOCK, block
+    try:
+        ragged = []
+        data = (("x,y\n" if header else "") + text).encode()
+        parts = list(text_parts(TextMember("x", data), layout, None, ragged))
+    except InvalidInput as error:
+        assert opened and "never closed" in str(error)
+        return
+    finally:
+        csv_files._ROW_BLOCK = before
+    assert not opened
+    # A mark at the start of a text is no part of it.
+    plain = text.removeprefix("\ufeff") if not header else text
+    rows = [row for row in csv.reader(io.StringIO(plain, newline="")) if row]
+    assert [row for part in parts for row in zip(*part.to_pydict().values(), strict=True)] == [
+        tuple(row) for row in rows if len(row) == 2
+    ]
+    assert ragged == [number for number, row in enumerate(rows, start=1) if len(row) != 2]
+
+
+@pytest.mark.parametrize(
+    "name", ["iso-2022-jp", "hz", "utf-7", "raw_unicode_escape", "unicode_escape", "base64", "none"]
+)
+def test_an_encoding_in_which_one_line_shifts_the_next_is_refused(name):
+    with pytest.raises(InvalidInput, match=r"^encoding: got"):
+        TextLayout(encoding=name)
+    assert TextLayout(encoding="latin-1").codec == "latin-1" and TextLayout(encoding="cp1252").header

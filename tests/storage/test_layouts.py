@@ -100,6 +100,18 @@ def test_columns_that_are_named_are_read_of_the_only_file_that_has_them(tmp_path
         rows_of(tmp_path, time_column="whom")
 
 
+def test_a_person_has_one_vote_under_all_spellings(tmp_path):
+    """Five files of one person were five votes, and decided which columns are read of others."""
+    common, own = "t,lat,lon\n2024-05-06T08:00:00Z,1,2\n", "t,latitude,longitude\n2024-05-06T08:00:00Z,1,2\n"
+    files = {f"p{number}.csv": common for number in range(3)}
+    files |= {f"{name}.csv": own for name in ("mal", "Mal", "MAL", "mAl", "maL")}
+    rows, rejected, _ = rows_of(write_zip(tmp_path / "x.zip", files), user_from="file-name")
+    assert [row["user"] for row in rows] == ["p0", "p1", "p2"]
+    assert [row[2] for row in rejected] == ["missing_column"] * 5
+    several, _, _ = rows_of(tmp_path / "x.zip", user_from="file-name", spelling="exact")
+    assert {row["user"] for row in several} == {"mal", "Mal", "MAL", "mAl", "maL"}
+
+
 FORMATS = [
     ("1213084687", {}, "2008-06-10T07:58:07"),
     ("1213084687.5", {}, "2008-06-10T07:58:07.500000"),

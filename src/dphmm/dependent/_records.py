@@ -218,7 +218,8 @@ def records_of(
     if roles.time is not None:
         moments = roles.step is None and clock.seconds is not None
         column = table.column(roles.time)
-        time, marks = Times(roles.time, clock.timezone).add(column) if moments else _order(column, roles.time)
+        times = Times(roles.time, clock.timezone)
+        time, marks = times.add(column) if moments else _order(column, roles.time, clock.timezone)
         for reason, marked in marks.items():
             rejected.add(rows.places[marked], reason)
             bad = bad | marked
@@ -240,7 +241,7 @@ def records_of(
     return pd.DataFrame({"user": whose, "t": when, "state": state})
 
 
-def _order(column: Any, field: str) -> tuple[IntArray, dict[str, BoolArray]]:
+def _order(column: Any, field: str, timezone: str | None) -> tuple[IntArray, dict[str, BoolArray]]:
     """Numbers (n,) that rows of one person are ordered by: times, or whole numbers; marked as of `Times.add`.
 
     A cell is read by itself. Raises InvalidInput for a column whose type has neither.
@@ -251,8 +252,8 @@ def _order(column: Any, field: str) -> tuple[IntArray, dict[str, BoolArray]]:
     if pa.types.is_integer(kind):
         numbers, bad = integers(column, field)
         return numbers, {"invalid_time": bad}
-    # Whatever the zone is, it puts the times of a person in one order.
-    time, marks = Times(field, "UTC").add(column)
+    # Whatever the zone is, it puts times that have none in one order.
+    time, marks = Times(field, timezone or "UTC").add(column)
     if not pa.types.is_string(kind):
         return time, marks
     numbers, bad = integers(column, field)

@@ -113,6 +113,13 @@ def as_text(column: pa.ChunkedArray, field: str) -> pa.ChunkedArray:
     raise InvalidInput(field, f"a column of type {kind}", "text or whole numbers")
 
 
+def as_words(column: pa.ChunkedArray, field: str) -> pa.ChunkedArray:
+    """As `as_text`, and truth values as true and false."""
+    import pyarrow as pa
+
+    return column.cast(pa.string()) if pa.types.is_boolean(column.type) else as_text(column, field)
+
+
 def decimals(column: pa.ChunkedArray, field: str, decimal: str = ".") -> tuple[FloatArray, BoolArray]:
     """Finite numbers; bad: missing, NaN, infinite, or text that is not a plain decimal. ``decimal``: its point."""
     import pyarrow as pa
@@ -357,6 +364,9 @@ class Times:
         import pyarrow.compute as pc
 
         missing = np.asarray(text.is_null().to_numpy()).astype(np.bool_)
+        beyond = matches(text, r"^[+-]?[0-9]{19,}")
+        if beyond.any():
+            text = pc.if_else(pa.array(beyond), None, text)
         long = matches(text, r"\.[0-9]{7,}$")
         if long.any():
             # Rounded as a column of floats is: one row in two files is of one moment.
@@ -376,9 +386,15 @@ class Times:
         micros, unclear = np.zeros(len(whole), dtype=np.int64), ~missing
         for unit in units:
             per_second, called = UNIX[unit]
-            inside = ~missing & (whole < LATEST // 10**6 * per_second)
+            inside = ~missing & ~beyond & (whole < LATEST // 10**6 * per_second)
             if self._format == "auto":
-                inside = ~missing & ~negative & (whole >= _PLAIN[0] * per_second) & (whole < _PLAIN[1] * per_second)
+                inside = (
+                    ~missing
+                    & ~beyond
+                    & ~negative
+                    & (whole >= _PLAIN[0] * per_second)
+                    & (whole < _PLAIN[1] * per_second)
+                )
             scale = 10**6 // per_second
             micros = np.where(inside, np.where(inside, whole, 0) * scale + millionths * scale // 10**6, micros)
             unclear &= ~inside

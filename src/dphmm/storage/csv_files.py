@@ -34,6 +34,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+#: Encodings in which no sign decides how the next line is read. Others shift: ISO 2022, HZ, UTF-7, escapes.
+_ENCODINGS = re.compile(
+    r"utf-8(-sig)?|utf-(16|32)(-[lb]e)?|ascii|iso8859-\d+|cp\d+|mac-\w+|koi8-[rtu]|gb2312|gbk|gb18030|big5(hkscs)?"
+    r"|shift_jis(_2004|x0213)?|euc_jp|euc_kr|euc_jis_2004|euc_jisx0213|johab|tis-620|kz1048|ptcp154|hp-roman8"
+)
+
+
 @dataclass(frozen=True)
 class TextLayout:
     """How a text is split into records, and how its numbers are written.
@@ -68,10 +75,10 @@ class TextLayout:
         if self.decimal not in (".", ",") or self.decimal == self.delimiter:
             raise InvalidInput("decimal", self.decimal, "point or comma, and another sign between cells: delimiter=")
         try:
-            known = "x".encode(self.encoding).decode(self.encoding) == "x"
+            known = _ENCODINGS.fullmatch(codecs.lookup(self.encoding).name)
         except (LookupError, ValueError):
-            known = False
-        if not known:
+            known = None
+        if known is None:
             raise InvalidInput("encoding", self.encoding, "the name of one: utf-8, latin-1, cp1252, utf-16")
 
     @property
@@ -435,11 +442,13 @@ def _parsed(part: bytes, name: str, layout: TextLayout, width: int, columns: Seq
         odd.append((row.number, row.actual_columns))
         return "skip"
 
+    # Arrow takes a mark of UTF-8 off the start of whatever it reads; an empty line before it is no record.
+    whole = b"\n" + part if part.startswith(codecs.BOM_UTF8) else part
     try:
         cells = arrow_csv.read_csv(
-            pa.BufferReader(part),
+            pa.BufferReader(whole),
             # One thread alone knows the numbers of the rows; other parts are parsed at the same time.
-            read_options=arrow_csv.ReadOptions(use_threads=False, block_size=len(part) + 1, column_names=names),
+            read_options=arrow_csv.ReadOptions(use_threads=False, block_size=len(whole) + 1, column_names=names),
             parse_options=arrow_csv.ParseOptions(
                 delimiter=layout.delimiter,
                 newlines_in_values=layout.quoted,

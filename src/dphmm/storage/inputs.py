@@ -277,7 +277,7 @@ def _tar(file: Path, wanted: re.Pattern[str]) -> Iterator[Member]:
                         yield Member(info.name, data, min(raw.tell(), total), total)
         except InvalidInput:
             raise
-        except (tarfile.TarError, ValueError, OverflowError):
+        except (tarfile.TarError, ValueError, OverflowError, RecursionError):
             raise InvalidInput("source", f"{file}, a damaged archive", "a whole .tar or .tar.gz") from None
 
 

@@ -510,10 +510,8 @@ def _check_same_places(frame: Any) -> None:
         column = frame[name].to_numpy()
         if not np.issubdtype(column.dtype, np.number):
             continue
-        apart = np.flatnonzero(np.abs(column - of_points.to_numpy()) > _SAME_DEGREES)
-        if len(apart):
-            at = int(apart[0])
-            came = f"{column[at]:.7g} beside a point at {of_points.to_numpy()[at]:.7g} in row {at}"
+        if (np.abs(column - of_points.to_numpy()) > _SAME_DEGREES).any():
+            came = "a column beside points that are elsewhere"
             raise InvalidInput(name, came, "one of both: the columns lat and lon, or the geometry of points")
 
 
@@ -561,14 +559,20 @@ def _printed(cell: Any) -> str | None:
 
 
 def _arrow_column(column: pd.Series[Any]) -> pa.ChunkedArray:
+    import pandas as pd
     import pyarrow as pa
 
-    if column.dtype == object:
+    kind = column.dtype
+    inner = kind.categories.dtype if isinstance(kind, pd.CategoricalDtype) else kind
+    if pd.api.types.is_object_dtype(inner) or isinstance(inner, pd.StringDtype):
         # Cell by cell: Arrow would give all of them the type that fits the oddest one.
         cells = [None if missing else _printed(cell) for cell, missing in zip(column, column.isna(), strict=True)]
         array = pa.array(cells, pa.string())
     else:
-        array = pa.array(column, from_pandas=True)
+        try:
+            array = pa.array(column, from_pandas=True)
+        except (pa.ArrowException, TypeError, ValueError):
+            raise InvalidInput(str(column.name), f"a column of type {kind}", "text, numbers or times") from None
     return array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from dphmm.errors import InvalidInput
 from dphmm.storage.cells import Roles
-from dphmm.storage.columns import Times, as_text, decimals, matches
+from dphmm.storage.columns import Times, as_words, decimals, matches
 from dphmm.storage.csv_files import listed
 from dphmm.storage.layouts import Layout
 from dphmm.storage.trajectories import Expansion
@@ -66,9 +66,7 @@ def fixes(dialects: Sequence[Dialect], left_out: Counter[str], names: Sequence[s
         nowhere |= decimals(rows.column(lat), lat)[0] == _UNKNOWN
         outlier = np.zeros(len(rows), dtype=np.bool_)
         for name, text in marked:
-            flags = rows.column(name)
-            flags = flags.cast(pa.string()) if pa.types.is_boolean(flags.type) else as_text(flags, name)
-            outlier |= matches(flags, f"^(?i:{text})$")
+            outlier |= matches(as_words(rows.column(name), name), f"^(?i:{text})$")
         outlier &= ~nowhere
         for words, left in ((NO_PLACE, nowhere), (OUTLIERS, outlier)):
             left_out[words] += int(left.sum())

@@ -12,8 +12,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from dphmm.accounting.person import key_by
 from dphmm.errors import InvalidInput
 from dphmm.storage.cells import OWNER, as_utf8
+from dphmm.storage.columns import Numbering
 from dphmm.storage.csv_files import TextMember, lines_of_rows, listed
 from dphmm.storage.inputs import PathLike, members, unpacked_bytes
 from dphmm.storage.layouts import ROLES, Layout, Progress
@@ -139,12 +141,14 @@ def _common_names(source: Path, layout: Layout, expanding: Expanding | None, kin
     votes: dict[Any, dict[str, tuple[str, ...]]] = {}
     errors: dict[Any, InvalidInput] = {}
     readable: dict[Any, Reader] = {}
-    voted, left_out, unread = set[str](), 0, None
+    voted, left_out, unread, people = set[str](), 0, None, Numbering(key_by(layout.spelling))
     for member in members(source, layout.files):
         owner = member.name if layout.user_from is None else layout.owner_of(member.name)
         if owner is None:
             left_out += 1
             continue
+        if layout.user_from is not None and (person := people.number(owner)) >= 0:
+            owner = people.labels[person]
         try:
             rows = None if owner in voted else kind.open(member.name, member.data, layout)
         except InvalidInput as error:

@@ -28,7 +28,7 @@ import numpy as np
 
 from dphmm.errors import InvalidInput
 from dphmm.storage.cells import Roles
-from dphmm.storage.columns import Times, matches
+from dphmm.storage.columns import Times, as_text, as_words, matches
 from dphmm.storage.csv_files import listed
 from dphmm.storage.importers.fixes import Dialect, fixes
 from dphmm.storage.importers.folders import is_many, read_files
@@ -96,10 +96,12 @@ def points_of_trips(names: Sequence[str], layout: Layout) -> Expansion:
         import pyarrow.compute as pc
 
         micros, marks = times.add(trips.column("TIMESTAMP"))
-        lines = trips.column("POLYLINE")
+        lines = as_text(trips.column("POLYLINE"), "POLYLINE")
         lost = {reason: np.flatnonzero(mark) for reason, mark in marks.items()}
         lost["invalid_place"] = np.flatnonzero(~matches(lines, _POLYLINE))
-        lost["missing_points"] = np.flatnonzero(~matches(trips.column("MISSING_DATA"), "^(?i:false)$"))
+        lost["missing_points"] = np.flatnonzero(
+            ~matches(as_words(trips.column("MISSING_DATA"), "MISSING_DATA"), "^(?i:false)$")
+        )
         kept = np.ones(len(trips), dtype=np.bool_)
         kept[np.concatenate(list(lost.values()))] = False
         # An empty trip has no point.
