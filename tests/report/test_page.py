@@ -301,7 +301,7 @@ def test_a_release_that_nobody_was_asked_for_says_so(tmp_path):
     assert plan.schedule.at[0] > 3
     dphmm.save_plan(plan, folder / "plan.json")
     run("release", folder / "walks.csv", *public, "--plan", folder / "plan.json", "-o", folder / "released.parquet",
-        "--ledger", folder / "ledger.db", code=3)  # fmt: skip
+        "--ledger", folder / "ledger.db", "--no-check", code=3)  # fmt: skip
     said = _Reader(made(folder)).said
     assert "No answer has been published." in said and "first at step" in said and "0 of 1" in said
     assert "Budget: spent and left" not in said

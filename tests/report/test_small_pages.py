@@ -24,16 +24,16 @@ NAMES = [[f"v{user}", name] for user in range(4) for name in "abcabcab"]
 GRID = ("--grid", "1km", "--bbox", BBOX, "--step", "5min")
 
 
-def on_map(folder, rows, fit=GRID, radius="1.5km"):
-    return of_places(folder, rows, walk_rows([f"p{i}" for i in range(12)], 24, 3), fit, radius)
+def on_map(folder, rows, fit=GRID, radius="1.5km", options=()):
+    return of_places(folder, rows, walk_rows([f"p{i}" for i in range(12)], 24, 3), fit, radius, *options)
 
 
-def of_names(folder, rows):
+def of_names(folder, rows, *options):
     write_rows(folder / "people.csv", ["user", "state"], NAMES)
     write_rows(folder / "walks.csv", ["user", "state"], rows)
     run("fit", folder / "people.csv", "-o", folder / "model.npz", "--state-column", "state")
     run("policy", "complete", folder / "model.npz", "-o", folder / "policy.json")
-    return released(folder)
+    return released(folder, *options)
 
 
 def of_one_answer(folder, answer, rows=3):
@@ -45,16 +45,19 @@ def of_one_answer(folder, answer, rows=3):
     return released(folder)
 
 
+FAR = [["u", WALKS[0][1], "-33.8", "151.2"]]
 SMALL = {
     "one row": lambda folder: on_map(folder, WALKS[:1]),
     "one row of the first subject": lambda folder: on_map(folder, WALKS[:1] + WALKS[12:]),
     "one step of two subjects": lambda folder: on_map(folder, [WALKS[0], WALKS[12]]),
     "one row at midnight": lambda folder: on_map(folder, [["u", "2024-05-06T00:00:00Z", *WALKS[0][2:]]]),
     "one subject": lambda folder: on_map(folder, WALKS[:12]),
-    "one row in no state": lambda folder: on_map(folder, [["u", WALKS[0][1], "-33.8", "151.2"]]),
+    "one row in no state": lambda folder: on_map(
+        folder, [["u", WALKS[0][1], "-33.8", "151.2"]], options=("--no-check",)
+    ),
     "one hexagon": lambda folder: on_map(folder, WALKS[:1], ("--h3", 8, "--step", "5min"), "2km"),
     "one name": lambda folder: of_names(folder, [["u", "a"]]),
-    "one unknown name": lambda folder: of_names(folder, [["u", "elsewhere"]]),
+    "one unknown name": lambda folder: of_names(folder, [["u", "elsewhere"]], "--no-check"),
     "one number": lambda folder: of_one_answer(folder, [5.0]),
     "one large number": lambda folder: of_one_answer(folder, [2.0**40]),
     "the number 0": lambda folder: of_one_answer(folder, [0.0], 1),

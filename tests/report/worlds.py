@@ -60,14 +60,16 @@ def released(
     return folder
 
 
-def of_places(folder: Path, rows: list[list[Any]], people: list[list[Any]], fit: tuple[Any, ...], radius: str) -> Path:
+def of_places(
+    folder: Path, rows: list[list[Any]], people: list[list[Any]], fit: tuple[Any, ...], radius: str, *options: object
+) -> Path:
     """Rows user, t, lat, lon released under a model of other people's and a radius policy."""
     header = ["user", "t", "lat", "lon"]
     write_rows(folder / "people.csv", header, people)
     write_rows(folder / "walks.csv", header, rows)
     run("fit", folder / "people.csv", "-o", folder / "model.npz", *fit)
     run("policy", "radius", folder / "model.npz", "-o", folder / "policy.json", "--radius", radius)
-    return released(folder)
+    return released(folder, *options)
 
 
 def grid(folder: Path, *options: object, users: tuple[str, ...] = ("u1", "u2", "u3")) -> Path:

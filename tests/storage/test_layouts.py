@@ -154,8 +154,10 @@ def test_decimal_commas_are_read_where_they_are_said_and_points_are_none_then(tm
     assert rejected == [(3, "invalid_place"), (4, "invalid_place")]
     with pytest.raises(InvalidInput, match="or decimal=comma"):
         rows_of(tmp_path / "x.csv", delimiter="semicolon")
-    with pytest.raises(InvalidInput, match=r"^decimal: got ,"):
-        rows_of(tmp_path / "x.csv", decimal="comma")
+    (tmp_path / "x.csv").write_text('user,t,lat,lon\na,2024-05-06T08:00:00Z,"52,5","13,3"\n')
+    assert rows_of(tmp_path / "x.csv", decimal="comma")[0][0]["lat"] == 52.5
+    with pytest.raises(InvalidInput, match=r"^decimal: got ;"):
+        rows_of(tmp_path / "x.csv", decimal=";")
 
 
 @pytest.mark.parametrize(("fold", "moments"), [("first", ["00:30"]), ("second", ["01:30"]), (None, [])])

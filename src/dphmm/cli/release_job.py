@@ -339,7 +339,12 @@ def kept_ledger(path: str | None, spelling: str | None = None) -> Iterator[Ledge
         if path is not None and Path(path).is_file() and Path(path).stat().st_size:
             with suppress(InvalidInput):
                 ledger = opened.enter_context(open_ledger(path, read_only=True, spelling=spelling))
-        yield ledger
+        try:
+            yield ledger
+        finally:
+            if ledger is not None:
+                # Closed twice: an interrupt while it closes must leave no log beside the file.
+                ledger.close()
 
 
 def _planned_with(options: Mapping[str, str], given: Mapping[str, Any]) -> dict[str, Any]:

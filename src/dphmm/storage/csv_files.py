@@ -72,8 +72,8 @@ class TextLayout:
             raise InvalidInput("comment", self.comment, "what such a line begins with: #")
         if self.skip < 0:
             raise InvalidInput("skip_lines", self.skip, "a number of lines, 0 or more")
-        if self.decimal not in (".", ",") or self.decimal == self.delimiter:
-            raise InvalidInput("decimal", self.decimal, "point or comma, and another sign between cells: delimiter=")
+        if self.decimal not in (".", ","):
+            raise InvalidInput("decimal", self.decimal, "point or comma")
         try:
             known = _ENCODINGS.fullmatch(codecs.lookup(self.encoding).name)
         except (LookupError, ValueError):
