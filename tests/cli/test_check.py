@@ -179,6 +179,17 @@ class TestACheck:
         again = one_json(run("check", "--setup", tmp_path / "release.toml", "--json"))["budget"]
         assert again == {"known": 3, "adds": "4", "left": "0", "left_after": "0"}
 
+    def test_rows_that_an_import_leaves_out_are_told_of(self, town, tmp_path, run, one_json):
+        rows = walk_rows()
+        spoiled = [[row[0], row[1].removesuffix("Z"), *row[2:]] if k % 2 else row for k, row in enumerate(rows)]
+        write_rows(tmp_path / "rows.csv", ["who", "when", "lat", "lon"], spoiled)
+        (tmp_path / "release.toml").write_text(PIPELINE)
+        figures = one_json(run("check", "--setup", tmp_path / "release.toml", "--json"))
+        assert figures["rows"] == len(rows) and figures["rejected"] == {"time_without_zone": len(rows) // 2}
+        said = run("check", "--setup", tmp_path / "release.toml").stdout
+        assert f"set aside        {len(rows) // 2} time_without_zone" in said
+
+
     def test_what_names_no_rows_no_model_or_too_much_is_refused(self, town, tmp_path, run):
         (tmp_path / "release.toml").write_text(PIPELINE)
         setup = ("--setup", tmp_path / "release.toml")

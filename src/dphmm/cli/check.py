@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import redirect_stderr
+from csv import DictReader
 from dataclasses import asdict, replace
 from io import StringIO
 from pathlib import Path
@@ -26,6 +28,7 @@ from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.storage.inputs import checked_input
 from dphmm.storage.models import save_model
+from dphmm.storage.private_tables import rejected_path
 
 #: Options of a release that are no part of a question, or change nothing of a table.
 _OTHERS = (
@@ -88,7 +91,11 @@ def _of_pipeline(pipeline: Pipeline, scratch: Pipeline, as_json: bool) -> int:
                 return ended
     given = release.make_context("release", list(scratch.command("release", 1).words[1:])).params
     given |= {"trajectories": str(scratch.folder / PEOPLE), "ledger": str(pipeline.folder / LEDGER)}
-    return _look(given | ({} if planned else {"plan": None}), as_json)
+    left_out, listed = Counter[str](), rejected_path(str(scratch.folder / PEOPLE))
+    if listed.exists():
+        with listed.open(encoding="utf-8", newline="") as rows:
+            left_out.update(row["reason"] for row in DictReader(rows))
+    return _look(given | ({} if planned else {"plan": None}), as_json, left_out)
 
 
 def _write_stand_in(given: Mapping[str, Any], path: Path) -> None:
@@ -100,8 +107,8 @@ def _write_stand_in(given: Mapping[str, Any], path: Path) -> None:
     save_model(MarkovModel(alike, identity(space.n_states, format="csr"), space=space, step=times(given)["step"]), path)
 
 
-def _look(given: Mapping[str, Any], as_json: bool) -> int:
-    """Print the figures of the rows of a release; returns the exit code."""
+def _look(given: Mapping[str, Any], as_json: bool, left_out: Counter[str] | None = None) -> int:
+    """Print the figures of the rows of a release, with those that an import ``left_out``; returns the exit code."""
     from dphmm.evaluation.table_check import Unplaced, first_rows, table_check
 
     asked = any(given[name] is not None for name in ("epsilon", "path_epsilon", "plan"))
@@ -112,6 +119,9 @@ def _look(given: Mapping[str, Any], as_json: bool) -> int:
     with kept_ledger(given["ledger"], given["spelling"]) as ledger:
         batch = job.batch(ledger or MemoryLedger(spelling_of(given)))
         figures = table_check(batch, loaded, seen, first_rows(given["trajectories"]), budget=asked)
+    if left_out:
+        rejected = dict(left_out + Counter(figures.rejected))
+        figures = replace(figures, rows=figures.rows + left_out.total(), rejected=rejected)
     if as_json:
         print_json(asdict(figures))
     else:
