@@ -189,7 +189,6 @@ class TestACheck:
         said = run("check", "--setup", tmp_path / "release.toml").stdout
         assert f"set aside        {len(rows) // 2} time_without_zone" in said
 
-
     def test_what_names_no_rows_no_model_or_too_much_is_refused(self, town, tmp_path, run):
         (tmp_path / "release.toml").write_text(PIPELINE)
         setup = ("--setup", tmp_path / "release.toml")
