@@ -1,6 +1,6 @@
 """CPU time of importing a CSV file beside reading, sorting and writing it with pyarrow alone, in the same run.
 
-    python benchmarks/importing.py [--rows 1e6] [--users 1000] [--repeats 3] [--most 2]
+    python benchmarks/importing.py [--rows 1e6] [--users 1000] [--repeats 3] [--most 1.5]
 
 The file has rows of user, t (ISO 8601), lat, lon in no order. Both sides make a Parquet file sorted by user and time.
 pyarrow infers the types of whole columns, checks no cell, and refuses the file for one bad row; `dphmm import csv`
@@ -61,7 +61,7 @@ def main() -> int:
     parser.add_argument("--rows", type=float, default=1e6)
     parser.add_argument("--users", type=int, default=1000)
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--most", type=float, default=2.0)
+    parser.add_argument("--most", type=float, default=1.5)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         source, out = Path(folder) / "rows.csv", Path(folder) / "out.parquet"
