@@ -239,10 +239,11 @@ CASES = {
     ),
     "names that are numbers": Case(
         b"user,state",
-        (b"10,a", b"9,b", b"10,b", b"1,a"),
-        # 1.0 would be a line of person 1.
-        tuple(line for line in PAGE_VIEWS if not line.startswith(b"1.0,")),
-        users=("10", "9", "1"),
+        # As a number, which it is only where all names are, 007 would be 7.
+        (b"10,a", b"9,b", b"10,b", b"1,a", b"007,b"),
+        # 1.0 would be a line of person 1, and 007 one of 007.
+        tuple(line for line in PAGE_VIEWS if not line.startswith((b"1.0,", b"007,"))),
+        users=("10", "9", "1", "007"),
     ),
     "another delimiter": Case(
         b"user;step;lat;lon",
