@@ -46,7 +46,7 @@ class Known(NamedTuple):
 
 
 _TRIP_OF = f'user-column = "{COLUMN}"  # who made a trip? each-trip = true in its place: nothing links the trips of one'
-_FILE_OF = f'user = "{QUESTIONS["user"]}"  # whose file is it? user-from = "file-name" in its place: a name is a person'
+_FILE_OF = f'user = "{QUESTIONS["user"]}"  # whose file is it? or user-from = "file-name": its name says it'
 _POINT_OF = f'user-column = "{COLUMN}"  # which property is the person? user = "NAME" in its place if all are of one'
 _ONE_PERSON = 'user = "NAME" in its place if all are of one person'
 _ROW_OF = "user-column = false in its place if each row is another person"
@@ -66,7 +66,7 @@ LAYOUTS = (
 #: Files that are no tables, by how their names end.
 ENDINGS = {
     (".xes", ".xes.gz"): Known("an event log", "xes", on_map=False),
-    (".kml",): Known("KML", "kml", person=_FILE_OF),
+    (".kml",): Known("KML", "kml", person=f'{_FILE_OF}; or user-column = "name": that of a Placemark says it'),
     (".gpx",): Known("GPX", "geo", person=_FILE_OF),
     (".geojson", ".gpkg", ".shp", ".fgb"): Known("points", "geo", person=_POINT_OF),
     ("records.json", "timeline.json", "location-history.json"): Known("Google", "google", person=_FILE_OF),
