@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dphmm.errors import InvalidInput
-from dphmm.storage.csv_files import Records, TextLayout, TextMember
+from dphmm.storage.csv_files import Records, TextLayout, TextMember, lines_of_rows
 from dphmm.storage.importers.folders import lines_by_file, read_files
 from dphmm.storage.layouts import IMPORTED
 from dphmm.storage.trajectories import looks_like_times
@@ -284,33 +284,54 @@ def test_archives_that_expand_too_far_lead_elsewhere_or_have_no_rows_are_refused
         rows_of(write_zip(tmp_path / "e.zip", {"a.jpg": b"x"}))
 
 
-LINES = st.lists(st.text(alphabet="a1 \t;#-=", max_size=8), max_size=8)
+#: Lines with their ends, of several kinds in one text.
+LINES = st.lists(
+    st.tuples(st.text(alphabet="a1 \t;#-=", max_size=8), st.sampled_from(["\n", "\r\n", "\r"])), max_size=8
+)
 
 
 @given(
     LINES,
-    st.sampled_from(["\n", "\r\n", "\r"]),
+    st.booleans(),
     st.sampled_from([" ", "\t", ";"]),
     st.booleans(),
     st.sampled_from([None, "#"]),
     st.integers(0, 2),
     st.booleans(),
 )
-def test_the_parser_reads_what_lines_are_one_by_one(lines, end, delimiter, runs, comment, skip, underlined):
+def test_the_parser_reads_what_lines_are_one_by_one(lines, ended, delimiter, runs, comment, skip, underlined):
     layout = TextLayout(delimiter, ("x",), comment=comment, skip=skip, runs=runs, underlined=underlined)
-    text = end.join(lines)
+    text = "".join(line + end for line, end in lines)
+    text = text if ended else text.rstrip("\r\n")
     kept = [cleaned(line, at, layout) for at, line in enumerate(io.StringIO(text, newline=""))]
-    assert b"".join(Records(TextMember("x", text.encode()), layout)).decode() == "".join(kept)
+    read = b"".join(Records(TextMember("x", text.encode()), layout)).decode()
+    # Each line is one still: an end of two signs is not made of two ends.
+    assert read.replace("\r\n", "\n").replace("\r", "\n") == "".join(kept)
+
+
+@pytest.mark.parametrize(
+    ("removed", "layout"),
+    [
+        ("#", {"comment": "#"}),
+        ("---", {"underlined": True}),
+        ("  ", {"runs": True, "delimiter": " "}),
+    ],
+)
+def test_a_line_that_is_removed_between_a_cr_and_an_lf_counts(tmp_path, removed, layout):
+    """The list of rows set aside named the line before."""
+    (tmp_path / "x.csv").write_bytes(f"a\r{removed}\nb\r\nc".encode())
+    assert lines_of_rows(tmp_path / "x.csv", [1, 2], TextLayout(**layout)) == [3, 4]
 
 
 def cleaned(line, at, layout):
-    """A line as the parser has it: nothing but its end where it is no record."""
+    """A line as the parser has it, with LF at its end: nothing but that where it is no record."""
     body = line.rstrip("\r\n")
+    end = "" if body == line else "\n"
     underline = layout.underlined and at == layout.skip + 1 and re.fullmatch(r"[-=\s]*[-=]{2}[-=\s]*", line)
     if at < layout.skip or underline or (layout.comment is not None and body.startswith(layout.comment)):
-        return line[len(body) :]
+        return end
     if not layout.runs:
-        return line
+        return body + end
     between = "[ \t]" if layout.delimiter == " " else re.escape(layout.delimiter)
     cells = [cell.strip(" ") for cell in re.split(between, body)]
-    return layout.delimiter.join(filter(None, cells)) + line[len(body) :]
+    return layout.delimiter.join(filter(None, cells)) + end

@@ -309,26 +309,29 @@ def _end_of_closed(text: bytes, layout: TextLayout) -> int:
 
 
 def _cleaning(layout: TextLayout) -> Callable[[bytes], bytes]:
-    """A function of whole lines, in order, that makes an empty line of each that is no record, and joins delimiters."""
+    """A function of whole lines, in order, that makes an empty line of each that is no record, and joins delimiters.
+
+    Lines of what it gives end in LF: the LF of an empty line would be part of a CR before it, and the lines one fewer.
+    """
     if not (layout.skip or layout.underlined or layout.comment is not None or layout.runs):
         return bytes
     delimiter = layout.delimiter.encode()
     comment = b"" if layout.comment is None else re.escape(layout.comment.encode())
-    comments = re.compile(_LINE_START + comment + b"[^\r\n]*")
+    comments = re.compile(rb"(?m)^" + comment + b".*")
     blanks = b"[ " + (b"\t" if delimiter == b" " else re.escape(delimiter)) + b"]"
     runs = re.compile(blanks + b"+" if delimiter == b" " else b" *" + re.escape(delimiter) + blanks + b"*")
-    ends = re.compile(blanks + rb"+(?=[\r\n]|\Z)|" + _LINE_START + blanks + b"+")
+    ends = re.compile(rb"(?m)" + blanks + b"+$|^" + blanks + b"+")
     number = 0
 
     def clean(lines: bytes) -> bytes:
         nonlocal number
+        lines = lines.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         if number <= layout.skip + 1 and (layout.skip or layout.underlined):
             whole = lines.splitlines(keepends=True)
             for at, line in enumerate(whole):
                 after = number + at - layout.skip
                 if after < 0 or (layout.underlined and after == 1 and _UNDERLINE.fullmatch(line)):
-                    body = line.rstrip(b"\r\n")
-                    whole[at] = line[len(body) :]
+                    whole[at] = line[len(line.rstrip(b"\n")) :]
             lines, number = b"".join(whole), number + len(whole)
         if comment:
             lines = comments.sub(b"", lines)
@@ -337,7 +340,6 @@ def _cleaning(layout: TextLayout) -> Callable[[bytes], bytes]:
     return clean
 
 
-_LINE_START = b"(?<![^\r\n])"
 _UNDERLINE = re.compile(rb"[-=\s]*[-=]{2}[-=\s]*")
 
 
