@@ -122,6 +122,18 @@ class TestARelease:
         some = run(*line, "--per", "1d", "--hours", "02:00,08:10", "--min-people", 3)
         assert "5 %" not in some.stderr and load_statement(tmp_path / "released.csv").checked
 
+    def test_rows_are_looked_at_before_a_schedule_is_planned(self, swapped, tmp_path, run, monkeypatch):
+        """On many cells a plan takes minutes. An owner who goes on gets it."""
+        before, planned = files(tmp_path), []
+        monkeypatch.setattr("dphmm.planning.plan", lambda *_, **options: planned.append(options) or exit(7))
+        line = [*swapped, "--path-epsilon", 4, "--per", "1d", "--schedule", "planned"]
+        for more, told in (((), "less than 5 % of its rows on the map"), (("--min-people", 3), "got 2 people")):
+            assert told in run(*line, *more, code=2).stderr
+        assert planned == [] and files(tmp_path) == before
+        for more in ("--although", "--no-check"):
+            run(*line, more, code=7)
+        assert len(planned) == 2 and files(tmp_path) == before
+
     def test_what_a_stopped_release_shows_is_the_same_for_every_truth(self, tmp_path):
         """Other places off the map, other names that are no states: every byte. Other ones than these go on."""
         tables = {
@@ -237,6 +249,18 @@ steps = 3
 
 
 class TestAPipeline:
+    def test_rows_are_looked_at_before_a_policy_and_a_plan_are_made(self, tmp_path, run):
+        """Nothing is spent by either, so what takes longest comes last."""
+        write_rows(tmp_path / "rows.csv", ["who", "when", "lon", "lat"], walk_rows())
+        planned = PIPELINE.replace("[release]", "[plan]").replace('hours = "08:10"', "[release]")
+        (tmp_path / "release.toml").write_text(planned)
+        told = run("run", tmp_path / "release.toml", code=2).stderr
+        assert "TRAJ: got less than 5 % of its rows on the map of the model" in told and "policy:" not in told
+        assert not {"policy.json", "plan.json", "ledger.db"} & files(tmp_path / "out")
+        (tmp_path / "release.toml").write_text(planned + "although = true\n")
+        told = run("run", tmp_path / "release.toml", code=3).stderr
+        assert "plan: dphmm plan" in told and "--although releases it as it is" in told
+
     @pytest.fixture
     def folder(self, tmp_path):
         rows = ["000", "011", "000", "113", "001", "033"]
@@ -256,7 +280,9 @@ class TestAPipeline:
             run("run", folder / "life.toml", "-q", code=2)
 
     def test_the_fit_comes_first_and_the_release_stops(self, run, folder):
-        told = run("run", folder / "life.toml", "-q", code=2).stderr
+        told = run("run", folder / "life.toml", code=2).stderr
+        look = f"dphmm check --setup {folder / 'life.toml'} looks at the rows before anything is spent"
+        assert told.splitlines()[0].endswith(look) and "policy: dphmm policy" not in told
         assert "TRAJ: got less than 5 % of its rows in states of the model; expected names as the model has" in told
         assert "the private fit is done, and its epsilon 1 is spent: nobody was released" in told
         out = folder / "out"
@@ -266,7 +292,7 @@ class TestAPipeline:
             assert ledger.sessions() == []
         # The second run has the same fit, and stops again.
         before = (out / "ledger.db").read_bytes()
-        run("run", folder / "life.toml", "-q", code=2)
+        assert look not in run("run", folder / "life.toml", code=2).stderr
         assert (out / "ledger.db").read_bytes() == before
 
     def test_who_means_it_says_so_in_the_file_and_that_is_no_other_question(self, run, folder):

@@ -109,16 +109,16 @@ def _write_stand_in(given: Mapping[str, Any], path: Path) -> None:
 
 def _look(given: Mapping[str, Any], as_json: bool, left_out: Counter[str] | None = None) -> int:
     """Print the figures of the rows of a release, with those that an import ``left_out``; returns the exit code."""
-    from dphmm.evaluation.table_check import Unplaced, first_rows, table_check
+    from dphmm.evaluation.table_check import Unplaced, table_check
 
     asked = any(given[name] is not None for name in ("epsilon", "path_epsilon", "plan"))
     options = {**given, "resume": True, "quiet": True, "mechanism": None, "check": None, "although": None}
-    job = Job.of(options if asked else {**options, "epsilon": "1"})
+    job = Job.of(options if asked else {**options, "epsilon": "1"}).scheduled(options)
     seen = Unplaced(job.space)
     loaded, _ = read_rows(job, given, seen.add)
     with kept_ledger(given["ledger"], given["spelling"]) as ledger:
         batch = job.batch(ledger or MemoryLedger(spelling_of(given)))
-        figures = table_check(batch, loaded, seen, first_rows(given["trajectories"]), budget=asked)
+        figures = table_check(batch, loaded, seen, given["trajectories"], budget=asked)
     if left_out:
         rejected = dict(left_out + Counter(figures.rejected))
         figures = replace(figures, rows=figures.rows + left_out.total(), rejected=rejected)

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from itertools import groupby, pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import click
 
@@ -23,7 +23,9 @@ from dphmm.errors import InvalidInput
 from dphmm.storage.cells import delimiter_within
 from dphmm.storage.csv_files import csv_names, looks_like_data
 from dphmm.storage.importers import RECIPES
+from dphmm.storage.importers.jsonl import columns_of
 from dphmm.storage.inputs import checked_input, open_bytes, replacing
+from dphmm.storage.json_lines import written_object
 from dphmm.storage.layouts import Layout
 from dphmm.storage.tables import SUFFIXES, column_names
 from dphmm.storage.trajectories import looks_like_times
@@ -135,13 +137,10 @@ def _header(source: Path) -> tuple[list[str], list[str]]:
     ending = source.name.lower()
     if ending.endswith(_LINES):
         with open_bytes(source) as file:
-            line = file.readline(_LONGEST_LINE)
-        try:
-            names = list(_members(json.loads(line)))
-            "".join(names).encode()
-            return names, ['kind = "jsonl"']
-        except (ValueError, RecursionError, AttributeError):
-            raise InvalidInput("DATA", source.name, "a JSON object on its first line") from None
+            value = written_object(file.readline(_LONGEST_LINE))
+        if value is None:
+            raise InvalidInput("DATA", source.name, "a JSON object on its first line")
+        return columns_of(value), ['kind = "jsonl"']
     if not ending.endswith(SUFFIXES):
         # What else there is has columns only once an importer has read it.
         ends = ", ".join([*_LINES, *(end for each in ENDINGS for end in each)])
@@ -158,12 +157,6 @@ def _header(source: Path) -> tuple[list[str], list[str]]:
         came = f"{source.name}, whose first row looks like data"
         raise InvalidInput("DATA", came, "a header; or dphmm import csv --names, which reads a file without one")
     return columns, how
-
-
-def _members(value: Mapping[str, Any], within: str = "") -> Iterator[str]:
-    """The names of an object's members, those of inner objects after a dot."""
-    for name, inner in value.items():
-        yield from _members(inner, f"{within}{name}.") if isinstance(inner, dict) else (f"{within}{name}",)
 
 
 def _standard(known: Known, columns: Sequence[str]) -> list[str]:

@@ -18,7 +18,7 @@ import os
 import shutil
 import sys
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -27,7 +27,8 @@ from functools import lru_cache
 from importlib.metadata import version
 from math import inf
 from pathlib import Path
-from typing import Any
+from shlex import quote
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -41,6 +42,9 @@ from dphmm.storage.inputs import checked_input, file_digest
 from dphmm.storage.ledger import open_ledger
 from dphmm.storage.ledger.connection import held
 from dphmm.storage.private_tables import write_counts
+
+if TYPE_CHECKING:
+    from dphmm.accounting.ledger import Ledger
 
 #: What ran, with which options and inputs: for the owner alone, since it has hashes of private files.
 RECORD = "run.json"
@@ -96,6 +100,11 @@ _OF_PEOPLE = ("split", "fit", "release")
 _TELLS = {
     "--model-people": True, "--owner-view": False, "--although": False, "--no-check": False, "--min-people": True,
 }  # fmt: skip
+#: Options of a release that is looked at whatever it asks.
+_ANY_STEPS = {
+    "epsilon": "1", "plan": None, "path_epsilon": None, "hours": (), "schedule": "every",
+    **dict.fromkeys(("steps", "window", "per", "zone")),
+}  # fmt: skip
 #: What draws nothing and may be remade by a newer dphmm.
 _REMADE = ("smooth", "report")
 #: What options that name files have in their help, beside FILE.
@@ -136,7 +145,9 @@ def _run(pipeline: Pipeline, spend_again: bool, quiet: bool, as_json: bool) -> i
     if (changed := _changed(pipeline, record)) is not None:
         _check_consent(changed, pipeline, record, spend_again)
         record.ask_anew(pipeline, split=changed == "split")
-    found, code = {}, 0
+    found, code, seen = {}, 0, False
+    if "fit" in pipeline.stages and pipeline.is_drawn("fit") and record.fit_id not in record.fits:
+        console.say([("", f"dphmm check --setup {quote(pipeline.source)} looks at the rows before anything is spent")])
     for name in pipeline.stages:
         stage = pipeline.command(name, record.number)
         if record.is_done(name, stage):
@@ -144,6 +155,13 @@ def _run(pipeline: Pipeline, spend_again: bool, quiet: bool, as_json: bool) -> i
             continue
         if _splits_anew(pipeline, record, name):
             raise InvalidInput("[split]", *_SPLIT_ONCE)
+        if name in ("policy", "plan") and not seen:
+            seen = True
+            try:
+                _check_before_a_plan(pipeline, record, console)
+            except InvalidInput:
+                _tell_of_a_fit(record, console)
+                raise
         console.say([("", f"{name}: dphmm {stage.words[0]}")])
         words = list(stage.words)
         # A release keeps what is there by itself: it goes on, or refuses.
@@ -157,9 +175,8 @@ def _run(pipeline: Pipeline, spend_again: bool, quiet: bool, as_json: bool) -> i
         if ended not in (0, REJECTED):
             if not any(path.exists() for path in stage.outputs.values()):
                 record.forget(name, pipeline)
-            if name == "release" and ended == BAD_INPUT and not record.begun and record.fit_id in record.fits:
-                spent = f"its epsilon {in_short(record.fits[record.fit_id] or inf)} is spent"
-                console.warn(f"the private fit is done, and {spent}: nobody was released")
+            if name == "release" and ended == BAD_INPUT:
+                _tell_of_a_fit(record, console)
             return ended
         for file, path in stage.outputs.items():
             if file in _SHARED and path.exists():
@@ -168,17 +185,33 @@ def _run(pipeline: Pipeline, spend_again: bool, quiet: bool, as_json: bool) -> i
         code, found[name] = max(code, ended), "done"
         record.keep(name, stage, pipeline)
     folder = pipeline.of_question(record.number)
+    report = str(folder / REPORT) if (folder / REPORT).exists() else None
     if as_json:
-        print_json({"stages": found, "folder": str(folder), "report": _report(folder)})
+        print_json({"stages": found, "folder": str(folder), "report": report})
     else:
         console.say([*found.items(), *record.spent_on_fits()])
-        if (report := _report(folder)) is not None:
+        if report is not None:
             click.echo(report)
     return code
 
 
-def _report(folder: Path) -> str | None:
-    return str(folder / REPORT) if (folder / REPORT).exists() else None
+def _check_before_a_plan(pipeline: Pipeline, record: Record, console: Console) -> None:
+    """Look at the rows of the release before a policy and a plan are made for them, which can take minutes."""
+    from dphmm.cli.release import read_rows, release
+    from dphmm.cli.release_job import Job, checked_batch
+
+    words = pipeline.command("release", record.number).words
+    given = release.make_context(words[0], list(words[1:])).params
+    if not given["although"]:
+        job = Job.of({**given, "policy": None, "mechanism": None, **_ANY_STEPS})
+        checked_batch(job, read_rows(job, given)[0].visits, given, console)
+
+
+def _tell_of_a_fit(record: Record, console: Console) -> None:
+    """Say of a release that is not begun what was spent before it."""
+    if not record.begun and record.fit_id in record.fits:
+        spent = f"its epsilon {in_short(record.fits[record.fit_id] or inf)} is spent"
+        console.warn(f"the private fit is done, and {spent}: nobody was released")
 
 
 @dataclass(frozen=True)
@@ -457,29 +490,26 @@ class Record:
     @property
     def queries(self) -> set[str]:
         """The queries of all questions that somebody has been asked."""
-        path = self.folder / LEDGER
-        if not path.is_file():
-            return set()
-        try:
-            with open_ledger(path, read_only=True) as ledger:
-                return {query for _, query in ledger.sessions()}
-        except InvalidInput:
-            # Whether anybody was asked cannot be known: as if it were so.
-            return {str((question.get("release") or {}).get("query")) for question in self.questions}
+        return set(
+            self._stored(lambda ledger: dict.fromkeys(query for _, query in ledger.sessions()), "release", "query")
+        )
 
     @property
     def fits(self) -> dict[str, Fraction | None]:
         """The private fits of all questions that the ledger holds, by id, and their epsilons."""
+        stored = self._stored(lambda ledger: {one.name: one.epsilon for one in ledger.publications()}, "fit", "id")
+        return {name: stored[name] for name in map(_fit_id, range(1, self.number + 1)) if name in stored}
+
+    def _stored(self, read: Callable[[Ledger], dict[str, Any]], stage: str, member: str) -> dict[str, Any]:
+        """What is read of the ledger; of one that cannot be read, as if whatever a stage was asked were in it."""
         path = self.folder / LEDGER
         if not path.is_file():
             return {}
         try:
             with open_ledger(path, read_only=True) as ledger:
-                stored = {publication.name: publication.epsilon for publication in ledger.publications()}
+                return read(ledger)
         except InvalidInput:
-            # Whether anything was drawn cannot be known: as if it were so.
-            stored = {str(question.get("fit", {}).get("id")): None for question in self.questions}
-        return {name: stored[name] for name in map(_fit_id, range(1, self.number + 1)) if name in stored}
+            return {str(question.get(stage, {}).get(member)): None for question in self.questions}
 
     @property
     def fit_id(self) -> str:
@@ -640,17 +670,18 @@ def _check_consent(changed: str, pipeline: Pipeline, record: Record, spend_again
     if came is not None:
         expected = "the same, or another folder, whose ledger does not know what was spent here: that adds"
         raise InvalidInput(f"[{changed}]", came, expected)
-    if not spend_again and changed == "split":
+    if spend_again:
+        return
+    came = "a new question to people who were asked"
+    expected = "what was asked before, or --spend-again: it is spent beside what was spent on the same people"
+    if changed == "split":
         spent = in_short(record.fits[record.fit_id] or inf)
         came = f"other rows, other options or lost files, after a private fit of epsilon {spent}"
         expected = (
             "what was there, or --spend-again: this ledger keeps that epsilon and a second fit adds; the ledger of "
             "another folder does not know of it"
         )
-        raise InvalidInput("[split]", came, expected)
-    if not spend_again:
-        expected = "what was asked before, or --spend-again: it is spent beside what was spent on the same people"
-        raise InvalidInput(f"[{changed}]", "a new question to people who were asked", expected)
+    raise InvalidInput(f"[{changed}]", came, expected)
 
 
 def _changed(pipeline: Pipeline, record: Record) -> str | None:

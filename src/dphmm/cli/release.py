@@ -175,9 +175,9 @@ def release(**given: Any) -> int:
         raise InvalidInput("--statement", given["statement"], "- as TRAJ with it: of a file it lies beside the output")
     job = Job.of(given)
     if given["trajectories"] == "-":
-        return release_stream(job, given, console)
+        return release_stream(job.scheduled(given), given, console)
     if given["dry_run"]:
-        return preview(job, given, console)
+        return preview(job.scheduled(given), given, console)
 
     return release_file(job, given, console)
 
@@ -200,6 +200,9 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
     loaded, sha256 = read_rows(job, given)
     rows = loaded.visits
     check_spelling(given["spelling"], given["ledger"], rows.users, loaded.alike)
+    if job.open_schedule and not given["although"]:
+        checked_batch(job, rows, given, console)
+    job = job.scheduled(given)
     batch, published = checked_batch(job, rows, given, console), Published()
     owners = people(job, rows, sha256, given, console)
     go_on = f"; --resume continues after them, and writes {Path(given['output']).name} and its statement"
@@ -378,34 +381,25 @@ def _summary(document: Mapping[str, Any], statement: ReleaseStatement, given: Ma
 
     output, totals = given["output"], statement.totals
     name, cost = Path(output).name, in_short(document["largest_cost_sum"])
-    rows = [
-        ("stored before", f"{document['stored_before']:,} answers, which stay as they were"),
-        ("same step", f"{document['same_step']:,} rows are not answered: a step's {document['answer']} row is"),
-        ("late", f"{document['late']:,} rows not released: later rows of their people came before them"),
-        ("skipped steps", f"{document['skipped_steps']:,} without a row: nothing is asked there"),
-        ("set aside", f"{in_words(document['rejected'])}; listed in {name}.rejected.csv"),
-        ("epsilon sum", totals.sentence("epsilon_sum", statement)),
-        ("cost sum", f"at most {cost} per subject: {totals.sentence('cost_sum', statement)}"),
-        ("written", f"{output} and its privacy statement {name}.privacy.json"),
-    ]
-    if click.get_current_context().obj != ONE_OF_MANY:
-        rows.append(
-            (
-                "next",
-                f"dphmm report {quote(output)} --model {quote(given['model'])}{_tables(given)}{_ledger(given)} "
-                "-o report.html",
-            )
-        )
     # What did not happen is not mentioned; sums over all time matter where nothing bounds a day.
-    counted = {
-        "stored before": "stored_before",
-        "same step": "same_step",
-        "late": "late",
-        "skipped steps": "skipped_steps",
-        "set aside": "rejected",
-    }
-    kept = [row for row in rows if row[0] not in counted or document[counted[row[0]]]]
-    kept = kept if document["sequence"] is None else [row for row in kept if not row[0].endswith(" sum")]
+    unbounded = document["sequence"] is None
+    listed = f"{in_words(document['rejected'])}; listed in {name}.rejected.csv"
+    stored, same, late = document["stored_before"], document["same_step"], document["late"]
+    skipped, answer = document["skipped_steps"], document["answer"]
+    rows = [
+        (stored, "stored before", f"{stored:,} answers, which stay as they were"),
+        (same, "same step", f"{same:,} rows are not answered: a step's {answer} row is"),
+        (late, "late", f"{late:,} rows not released: later rows of their people came before them"),
+        (skipped, "skipped steps", f"{skipped:,} without a row: nothing is asked there"),
+        (document["rejected"], "set aside", listed),
+        (unbounded, "epsilon sum", totals.sentence("epsilon_sum", statement)),
+        (unbounded, "cost sum", f"at most {cost} per subject: {totals.sentence('cost_sum', statement)}"),
+        (True, "written", f"{output} and its privacy statement {name}.privacy.json"),
+    ]
+    kept = [(label, text) for mentioned, label, text in rows if mentioned]
+    if click.get_current_context().obj != ONE_OF_MANY:
+        report = f"dphmm report {quote(output)} --model {quote(given['model'])}{_tables(given)}{_ledger(given)}"
+        kept.append(("next", f"{report} -o report.html"))
     # A command is one line, to be copied.
     return [row for one in kept for row in ([one] if one[0] == "next" else wrapped_row(*one))]
 
@@ -426,7 +420,7 @@ def _tables(given: Mapping[str, Any]) -> str:
 def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
     """Print what a release would do; returns the exit code."""
     from dphmm.evaluation.inspection import release_preview
-    from dphmm.evaluation.table_check import Unplaced, first_rows, table_check
+    from dphmm.evaluation.table_check import Unplaced, table_check
     from dphmm.statement.release import CoveredDistance
     from dphmm.statement.warnings import release_warnings
 
@@ -436,11 +430,7 @@ def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
     rows = loaded.visits
     owners = people(job, rows, sha256, given, console)
     batch = job.batch(MemoryLedger(spelling_of(given)))
-    check = (
-        None
-        if not given["check"]
-        else table_check(batch, loaded, seen, first_rows(given["trajectories"]), budget=False)
-    )
+    check = table_check(batch, loaded, seen, given["trajectories"], budget=False) if given["check"] else None
     tell_no_limit(batch.caps, console)
     rejected = by_reason(loaded.rejected)
     told = release_preview(batch, rows)

@@ -10,7 +10,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -74,10 +74,12 @@ class Job:
     choices: Mapping[str, Any]
     #: What a schedule was chosen from, where it is at hand.
     planned: SchedulePlan | None = None
+    #: Whether the schedule is still to be planned, which can take minutes; until then the epsilon may be the total.
+    open_schedule: bool = False
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Job:
-        """The job of a command's options; InvalidInput for any that cannot be."""
+        """The job of a command's options, whose schedule may be unplanned; InvalidInput for any that cannot be."""
         check_asked(given)
         model, space = loaded_model(given["model"])
         policy: PolicyGraph = complete(space.n_states)
@@ -88,13 +90,31 @@ class Job:
         choices["promise"] = asked_promise(given)
         schedule, planned = asked_schedule(given, (model, policy, space), choices)
         choices |= schedule
-        epsilon = None if given["epsilon"] is None else stated_epsilon(given["epsilon"])
-        job = cls(model, policy, space, epsilon, choices, planned)
+        open_schedule = given["schedule"] != "every" and "schedule" not in schedule
+        total = choices["promise"].exact if open_schedule else None
+        epsilon = total if given["epsilon"] is None else stated_epsilon(given["epsilon"])
+        job = cls(model, policy, space, epsilon, choices, planned, open_schedule)
         # What no batch takes is refused now.
         job.batch(None)
         # A record of learning that contradicts itself is refused now, not when the statement is written.
         learning_event(model.provenance, given["model"])
         return job
+
+    def scheduled(self, given: Mapping[str, Any]) -> Job:
+        """The job with its schedule, which is planned if it is open. Raises as `dphmm.planning.plan`."""
+        if not self.open_schedule:
+            return self
+        from dphmm.planning import plan
+
+        names = ("constraint", "mechanism", "start", "protection")
+        options: dict[str, Any] = {name: self.choices[name] for name in names if self.choices.get(name) is not None}
+        options |= {name: given[name] for name in ("schedule", "epsilon")}
+        public = (self.model, self.policy, self.space, self.choices["promise"])
+        with Console(given["quiet"]).progress("plans") as progress:
+            found = plan(*public, progress=progress or False, **options)
+        choices = {**self.choices, "schedule": found.schedule}
+        epsilon = None if given["epsilon"] is None else self.epsilon
+        return replace(self, epsilon=epsilon, choices=choices, planned=found, open_schedule=False)
 
     def batch(self, ledger: Ledger | None) -> Batch:
         """The releases of this job, kept in a ledger."""
@@ -274,8 +294,8 @@ def asked_schedule(
 ) -> tuple[dict[str, Any], SchedulePlan | None]:
     """The schedule of a release with the choices that it was planned with, and the plan it was chosen by.
 
-    Nothing where every step is asked. With ``--resume`` the schedule is the one that the ledger's histories have, and
-    what it was chosen from is not known. Raises InvalidInput for options other
+    Nothing where every step is asked, and where it is still to be planned. With ``--resume`` the schedule is the one
+    that the ledger's histories have, and what it was chosen from is not known. Raises InvalidInput for options other
     than the plan was made with.
     """
     if given["plan"] is not None:
@@ -295,21 +315,10 @@ def asked_schedule(
         return {"schedule": schedule}, None
     if given["schedule"] == "every":
         return {}, None
-    from dphmm.planning import plan
-
-    names = ("constraint", "mechanism", "start", "protection")
-    options: dict[str, Any] = {name: choices[name] for name in names if choices.get(name) is not None}
-    each = {"epsilon": given["epsilon"]} if given["epsilon"] is not None else {}
-    promise = choices["promise"]
     text = _kept(given, "schedule")
     kept = None if text is None else Schedule.read(text)
-    if kept is not None and (kept.promise, kept.kind) == (promise, given["schedule"]):
-        return {"schedule": kept}, None
-    model, policy, space = public
-    with Console(given["quiet"]).progress("plans") as progress:
-        shown = {"schedule": given["schedule"], "progress": progress or False}
-        found = plan(model, policy, space, promise, **shown, **each, **options)
-    return {"schedule": found.schedule}, found
+    same = kept is not None and (kept.promise, kept.kind) == (choices["promise"], given["schedule"])
+    return {"schedule": kept} if same else {}, None
 
 
 def kept_protection(given: Mapping[str, Any]) -> dict[str, str]:

@@ -209,21 +209,14 @@ def check_table(
         spelling=batch.ledger.spelling,
         watch=seen.add,
     )
-    others = first_rows(table)
-    return table_check(batch, loaded, seen, others, budget=known)
+    return table_check(batch, loaded, seen, table, budget=known)
 
 
-def first_rows(table: Any) -> Any:
-    """An Arrow table of the first rows of a table with all of its columns; None without rows."""
-    rows = read_rows(table)
-    return next((part for part in rows.parts(rows.names) if len(part)), None)
-
-
-def table_check(batch: Batch, loaded: LoadedVisits, seen: Unplaced, others: Any, budget: bool = True) -> TableCheck:
+def table_check(batch: Batch, loaded: LoadedVisits, seen: Unplaced, table: Any, budget: bool = True) -> TableCheck:
     """The figures of rows that were loaded for a batch, of which some were ``seen``, as they would be released.
 
-    ``others``: an Arrow table of the first rows with all columns that there are, or None. ``budget``: whether what is
-    left is told.
+    ``table``: what they were loaded from, in which other columns may be the person's. ``budget``: whether what is left
+    is told.
     """
     visits, space, setting = batch.visits(loaded.visits), batch.setting.space, batch.setting
     stops = [f"{stop.came}; expected {stop.expected}" for stop in batch.stops(visits)]
@@ -253,7 +246,7 @@ def table_check(batch: Batch, loaded: LoadedVisits, seen: Unplaced, others: Any,
         most_rows=int(np.diff(visits.first).max()),
         rejected=by_reason(loaded.rejected),
         same_moment=visits.same_step,
-        other_people=_other_people(others, len(visits), visits.n_rows),
+        other_people=_other_people(table, len(visits), visits.n_rows),
         alike=alike_words(visits.users, loaded.alike),
         on_map=space.on_map,
         in_states=percent(visits.in_states, visits.n_visits),
@@ -269,8 +262,10 @@ def table_check(batch: Batch, loaded: LoadedVisits, seen: Unplaced, others: Any,
     )
 
 
-def _other_people(others: Any, people: int, rows: int) -> str | None:
+def _other_people(table: Any, people: int, rows: int) -> str | None:
     """A column with far fewer values than people, that sounds like one of people, where these have hardly two rows."""
+    read = read_rows(table)
+    others = next((part for part in read.parts(read.names) if len(part)), None)
     if others is None or 5 * people <= rows:
         return None
     counts = {name: len(others.column(name).unique()) for name in others.column_names if _OF_PEOPLE.search(name)}

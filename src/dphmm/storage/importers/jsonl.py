@@ -32,7 +32,7 @@ def _objects(layout: Layout, name: str, stream: IO[bytes]) -> Document:
             break
     else:
         raise InvalidInput("source", f"{name}, without an object", "a JSON object a line")
-    header = [each for each in cells if each.isprintable() and cell(each) == each][:_MOST_COLUMNS]
+    header = columns_of(cells)
     named, seen = {column for column in layout.columns.values() if column is not None}, set(header)
     header += sorted(named - seen)
     rows = DocumentRows(header)
@@ -50,6 +50,12 @@ def _cells(value: dict[str, Any], prefix: str = "", depth: int = 0) -> Iterator[
             yield prefix + name, cell(inner)
         elif depth < _MOST_DEPTH:
             yield from _cells(inner, f"{prefix}{name}.", depth + 1)
+
+
+def columns_of(value: dict[str, Any]) -> list[str]:
+    """The names of an object, and of those in it, that are columns."""
+    names = dict(_cells(value))
+    return [name for name in names if name.isprintable() and cell(name) == name][:_MOST_COLUMNS]
 
 
 JSONL = DocumentKind(
