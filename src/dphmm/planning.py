@@ -212,7 +212,7 @@ class World:
         self._known_errors: dict[Schedule, Errors] = {}
         self.length = block_length(promise, model.step)
         self.hours = hours
-        self.at = self._allowed() if at is None else np.asarray(at, dtype=np.int64)
+        self.at = allowed_steps(promise, model.step, hours) if at is None else np.asarray(at, dtype=np.int64)
         self.epsilon = None if epsilon is None else exact_epsilon(epsilon)
         if self.epsilon is not None:
             check_exact(self.epsilon, "epsilon")
@@ -253,35 +253,7 @@ class World:
         costs = self._alone.costs(self._alone.place(law))
         return np.argsort(costs, kind="stable"), law * costs
 
-    # -- where they may be asked ----------------------------------------------------------------------------------
-
-    def _allowed(self) -> IntArray:
-        """The steps of a sequence, block or window that may be named."""
-        every = np.arange(1, self.length + 1)
-        if self.hours is None:
-            return every
-        hours = _HOURS.fullmatch(self.hours) if isinstance(self.hours, str) else None
-        first, last = (int(hours[1]), int(hours[2])) if hours else (0, 0)
-        if first == last or max(first, last) > 24:
-            raise InvalidInput("hours", self.hours, "two different hours of the day, 0 to 24, as 7-21")
-        if not self._by_day:
-            raise InvalidInput("hours", self.hours, "blocks of whole days with it, as per 1d: hours are of a clock")
-        within: IntArray = every[_in_hours(self._seconds(every), first, last)]
-        if not len(within):
-            step = f"{self.setting.model.step} s"
-            raise InvalidInput("hours", self.hours, f"hours in which a step begins: the model's are of {step}")
-        return within
-
-    @property
-    def _by_day(self) -> bool:
-        """Whether blocks are whole days of a clock."""
-        step = self.setting.model.step
-        return isinstance(self.promise.per, str) and step is not None and self.length * step % _DAY == 0
-
-    def _seconds(self, steps: IntArray) -> IntArray:
-        """Seconds from a midnight to the beginnings of the bins of steps, from 1."""
-        assert self.setting.model.step is not None
-        return np.asarray((steps - 1) * self.setting.model.step, dtype=np.int64)
+    # -- candidates -----------------------------------------------------------------------------------------------
 
     def allows(self, total: Fraction) -> bool:
         """Whether a total can be kept: it has room for a release, and is an epsilon at all."""
@@ -296,8 +268,6 @@ class World:
             told = None if progress is None else _added(progress, before, sum(counts))
             made.append(self.plan(total, told))
         return made
-
-    # -- candidates -----------------------------------------------------------------------------------------------
 
     @on_one_thread
     def plan(self, total: Exact, progress: Progress | None = None) -> SchedulePlan:
@@ -689,6 +659,27 @@ def block_length(promise: SequencePromise, step: int | None) -> int:
         name = next(name for name in ("steps", "window", "per") if getattr(promise, name) is not None)
         raise InvalidInput(name, length, f"at most {MOST_SCHEDULED} steps: a schedule names them one by one")
     return length
+
+
+def allowed_steps(promise: SequencePromise, step: int | None, hours: str | None) -> IntArray:
+    """The steps of a sequence, block or window that a plan may name: of a model's ``step``, in ``hours`` of the clock.
+
+    Raises InvalidInput for other hours, and as `block_length`.
+    """
+    length = block_length(promise, step)
+    every = np.arange(1, length + 1)
+    if hours is None:
+        return every
+    matched = _HOURS.fullmatch(hours) if isinstance(hours, str) else None
+    first, last = (int(matched[1]), int(matched[2])) if matched else (0, 0)
+    if first == last or max(first, last) > 24:
+        raise InvalidInput("hours", hours, "two different hours of the day, 0 to 24, as 7-21")
+    if not isinstance(promise.per, str) or step is None or length * step % _DAY:
+        raise InvalidInput("hours", hours, "blocks of whole days with it, as per 1d: hours are of a clock")
+    within: IntArray = every[_in_hours((every - 1) * step, first, last)]
+    if not len(within):
+        raise InvalidInput("hours", hours, f"hours in which a step begins: the model's are of {step} s")
+    return within
 
 
 def _in_hours(seconds: IntArray, first: int, last: int) -> Any:

@@ -277,7 +277,20 @@ class TestAPipeline:
             assert 'no states: "0.0", "1.0", "3.0"' in told and "stops            less than 5 %" in told
             # A plan is of the model that was drawn.
             assert ("that are asked have rows" in told) == fitted and files(folder) == before
+            assert ("3 of the 3 that may be asked have rows" in told) != fitted
             run("run", folder / "life.toml", "-q", code=2)
+
+    @pytest.mark.parametrize(("hours", "steps", "code"), [("8-9", "12 of the 12", 0), ("2-4", "0 of the 24", 2)])
+    def test_where_a_plan_may_ask_is_looked_at_before_its_model_is_drawn(self, hours, steps, code, tmp_path, run):
+        """Hours are public, and whether a row lies in them hangs on no fit."""
+        write_rows(tmp_path / "rows.csv", ["who", "when", "lat", "lon"], walk_rows())
+        fitted = PIPELINE.replace("[model]", "[split]\n[fit]\nepsilon = 1\nmax-length = 9").replace("cell", "grid")
+        planned = fitted.replace("[release]", f'[plan]\nhours = "{hours}"').replace('hours = "08:10"', "[release]")
+        (tmp_path / "release.toml").write_text(planned)
+        told = run("check", "--setup", tmp_path / "release.toml", code=code).stdout
+        assert ("stops            no row at a step that the schedule asks" in told) == (code == 2)
+        assert f"{steps} that may be asked have rows" in told
+        assert "not looked at    moves, and which of these steps its plan asks" in told and "adds   " in told
 
     def test_the_fit_comes_first_and_the_release_stops(self, run, folder):
         told = run("run", folder / "life.toml", code=2).stderr

@@ -89,29 +89,18 @@ def test_short_work_says_nothing_to_a_pipe(monkeypatch):
 
 
 def test_a_line_of_progress_names_the_stage_and_never_says_that_all_is_done():
-    work, said = Lines("report"), []
-    said.append(work.line(10))
-    work(1, 4)
-    said.append(work.line(20))
-    work(4, 4)
-    said.append(work.line(30))
-    work.stage("smoothing the answers")
-    said.append(work.line(40))
-    work(999, 1000)
-    said.append(work.line(50))
-    work(1000, 1000)
-    said.append(work.line(60))
-    work.stage("drawing the page")
-    said.append(work.line(70))
-    assert said == [
-        "report: 0 % after 10 s",
-        "report: 25 % after 20 s",
-        "report: the last steps after 30 s",
-        "report: smoothing the answers after 40 s",
-        "report: smoothing the answers, 99 % after 50 s",
-        "report: smoothing the answers after 60 s",
-        "report: drawing the page after 70 s",
-    ]
+    work = Lines("report")
+    assert work.line(10) == "report: 0 % after 10 s"
+    for progress, line in {
+        (1, 4): "report: 25 % after 20 s",
+        (4, 4): "report: the last steps after 20 s",
+        "smoothing the answers": "report: smoothing the answers after 20 s",
+        (999, 1000): "report: smoothing the answers, 99 % after 20 s",
+        (1000, 1000): "report: smoothing the answers after 20 s",
+        "drawing the page": "report: drawing the page after 20 s",
+    }.items():
+        work.stage(progress) if isinstance(progress, str) else work(*progress)
+        assert work.line(20) == line
 
 
 def test_a_bar_names_the_stage_and_loses_its_end(monkeypatch):

@@ -11,24 +11,29 @@ from dataclasses import asdict, replace
 from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
 
 from dphmm.accounting.ledger import MemoryLedger
+from dphmm.accounting.promise import Schedule
 from dphmm.cli.console import BAD_INPUT, REJECTED, print_json, reworded
 from dphmm.cli.fit import fit
 from dphmm.cli.fit_data import public_space, times
-from dphmm.cli.options import CONTEXT, messages, spelling_of
+from dphmm.cli.options import CONTEXT, loaded_model, messages, spelling_of
 from dphmm.cli.pipeline import LEDGER, MODEL, PEOPLE, Pipeline, run_stage
+from dphmm.cli.plan import plan
 from dphmm.cli.release import read_rows, release
-from dphmm.cli.release_job import Job, kept_ledger
+from dphmm.cli.release_job import Job, asked_promise, kept_ledger
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.storage.inputs import checked_input
 from dphmm.storage.models import save_model
 from dphmm.storage.private_tables import rejected_path
+
+if TYPE_CHECKING:
+    from dphmm.evaluation.table_check import TableCheck
 
 #: Options of a release that are no part of a question, or change nothing of a table.
 _OTHERS = (
@@ -53,14 +58,14 @@ def check(setup: str | None, quiet: bool, as_json: bool, **given: Any) -> int:
     them. The exit code is 2 where the release would stop.
 
     With --setup the rows of a pipeline are read, of everybody also after a split, and a model, a policy and a plan are
-    made, in a folder that is removed. A private fit is not drawn: until dphmm run has done it, the steps of its plan
-    are not known.
+    made, in a folder that is removed. A private fit is not drawn: until dphmm run has done it, no moves are looked at,
+    and in place of the steps of its plan all that it may ask.
     """
     if setup is None:
         for name, missing in (("TRAJ", given["trajectories"]), ("--model", given["model"])):
             if missing is None:
                 raise InvalidInput(name, "nothing", "the rows and the model of a release; or --setup, a pipeline")
-        return _look(given, as_json)
+        return _tell(_figures(given), as_json)
     context = click.get_current_context()
     if any(context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE for name in given):
         raise InvalidInput("--setup", f"{setup}, and other options", "it alone: the pipeline has the options")
@@ -73,16 +78,16 @@ def check(setup: str | None, quiet: bool, as_json: bool, **given: Any) -> int:
 
 def _of_pipeline(pipeline: Pipeline, scratch: Pipeline, as_json: bool) -> int:
     """Look at the rows of a pipeline, with its public stages run in a folder from scratch."""
-    drawn, planned = "fit" in pipeline.stages and pipeline.is_drawn("fit"), True
-    for name in ("data", "split", "model", "fit", "policy", "plan"):
-        if name not in scratch.stages or (name == "plan" and not planned):
-            continue
+    drawn = "fit" in pipeline.stages and pipeline.is_drawn("fit")
+    stand_in, allowed = drawn and not (pipeline.folder / MODEL).exists(), None
+    for name in [name for name in ("data", "split", "model", "fit", "policy", "plan") if name in scratch.stages]:
         words = scratch.command(name, 1).words
-        if name == "fit" and drawn and (pipeline.folder / MODEL).exists():
-            shutil.copyfile(pipeline.folder / MODEL, scratch.folder / MODEL)
-        elif name == "fit" and drawn:
-            planned = False
+        if name == "fit" and stand_in:
             _write_stand_in(fit.make_context("fit", list(words[1:])).params, scratch.folder / MODEL)
+        elif name == "fit" and drawn:
+            shutil.copyfile(pipeline.folder / MODEL, scratch.folder / MODEL)
+        elif name == "plan" and stand_in:
+            allowed = _allowed(plan.make_context("plan", list(words[1:])).params)
         else:
             with redirect_stderr(StringIO()) as said:
                 ended = run_stage([*words, "--quiet"])
@@ -91,11 +96,15 @@ def _of_pipeline(pipeline: Pipeline, scratch: Pipeline, as_json: bool) -> int:
                 return ended
     given = release.make_context("release", list(scratch.command("release", 1).words[1:])).params
     given |= {"trajectories": str(scratch.folder / PEOPLE), "ledger": str(pipeline.folder / LEDGER)}
-    left_out, listed = Counter[str](), rejected_path(str(scratch.folder / PEOPLE))
+    figures = _figures(given | ({"plan": None} if stand_in else {}), allowed)
+    rejected, listed = Counter(figures.rejected), rejected_path(str(scratch.folder / PEOPLE))
     if listed.exists():
-        with listed.open(encoding="utf-8", newline="") as rows:
-            left_out.update(row["reason"] for row in DictReader(rows))
-    return _look(given | ({} if planned else {"plan": None}), as_json, left_out)
+        with listed.open(encoding="utf-8", newline="") as lines:
+            rejected.update(line["reason"] for line in DictReader(lines))
+    rows = figures.rows + rejected.total() - sum(figures.rejected.values())
+    steps = "" if allowed is None else ", and which of these steps its plan asks"
+    unseen = f"moves{steps}: the private fit is not drawn yet" if stand_in else None
+    return _tell(replace(figures, rows=rows, rejected=dict(rejected), unseen=unseen), as_json)
 
 
 def _write_stand_in(given: Mapping[str, Any], path: Path) -> None:
@@ -107,21 +116,35 @@ def _write_stand_in(given: Mapping[str, Any], path: Path) -> None:
     save_model(MarkovModel(alike, identity(space.n_states, format="csr"), space=space, step=times(given)["step"]), path)
 
 
-def _look(given: Mapping[str, Any], as_json: bool, left_out: Counter[str] | None = None) -> int:
-    """Print the figures of the rows of a release, with those that an import ``left_out``; returns the exit code."""
+def _allowed(given: Mapping[str, Any]) -> Schedule:
+    """A schedule that may ask wherever a plan of these options may, whatever its model is: that is public."""
+    from dphmm.planning import allowed_steps
+
+    promise = asked_promise(given)
+    assert promise is not None
+    epsilon = promise.exact if given["epsilon"] is None else given["epsilon"]
+    at = allowed_steps(promise, loaded_model(given["model"])[0].step, given["hours"])
+    return Schedule(promise, epsilon, at.tolist(), spreads=(0.0,))
+
+
+def _figures(given: Mapping[str, Any], allowed: Schedule | None = None) -> TableCheck:
+    """The figures of the rows of a release; ``allowed``: the steps of a plan that cannot be made yet."""
     from dphmm.evaluation.table_check import Unplaced, table_check
 
     asked = any(given[name] is not None for name in ("epsilon", "path_epsilon", "plan"))
     options = {**given, "resume": True, "quiet": True, "mechanism": None, "check": None, "although": None}
     job = Job.of(options if asked else {**options, "epsilon": "1"}).scheduled(options)
+    if allowed is not None:
+        job = replace(job, epsilon=None, choices={**job.choices, "schedule": allowed})
     seen = Unplaced(job.space)
     loaded, _ = read_rows(job, given, seen.add)
     with kept_ledger(given["ledger"], given["spelling"]) as ledger:
         batch = job.batch(ledger or MemoryLedger(spelling_of(given)))
-        figures = table_check(batch, loaded, seen, given["trajectories"], budget=asked)
-    if left_out:
-        rejected = dict(left_out + Counter(figures.rejected))
-        figures = replace(figures, rows=figures.rows + left_out.total(), rejected=rejected)
+        return table_check(batch, loaded, seen, given["trajectories"], budget=asked or allowed is not None)
+
+
+def _tell(figures: TableCheck, as_json: bool) -> int:
+    """Print them; returns the exit code."""
     if as_json:
         print_json(asdict(figures))
     else:

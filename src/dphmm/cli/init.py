@@ -25,6 +25,7 @@ from dphmm.storage.csv_files import csv_names, looks_like_data
 from dphmm.storage.importers import RECIPES
 from dphmm.storage.importers.jsonl import columns_of
 from dphmm.storage.inputs import checked_input, open_bytes, replacing
+from dphmm.storage.json_lines import lines as json_lines
 from dphmm.storage.json_lines import written_object
 from dphmm.storage.layouts import Layout
 from dphmm.storage.tables import SUFFIXES, column_names
@@ -95,7 +96,6 @@ _STEPS = (
     re.compile(r"(.*?)\d+"),
 )
 _LEAST_WIDE = 5
-_LONGEST_LINE = 1 << 20
 
 
 @click.command("init", context_settings=CONTEXT)
@@ -137,7 +137,7 @@ def _header(source: Path) -> tuple[list[str], list[str]]:
     ending = source.name.lower()
     if ending.endswith(_LINES):
         with open_bytes(source) as file:
-            value = written_object(file.readline(_LONGEST_LINE))
+            value = written_object(next(json_lines(source.name, file), b""))
         if value is None:
             raise InvalidInput("DATA", source.name, "a JSON object on its first line")
         return columns_of(value), ['kind = "jsonl"']

@@ -453,12 +453,8 @@ def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
             lines.append((f"plan of step {plan['step']}", plan_words(plan, document["answer_unit"])))
         sums = most if least_each == most_each else "at most "
         lines += covered_rows(CoveredDistance.of(batch.subjects.policies, batch.setting.space), most_each)
-        lines.append(
-            (
-                "epsilon sum",
-                f"{sums}{in_short(document['largest_epsilon_sum'])} for the subject with most rows",
-            )
-        )
+        largest = in_short(document["largest_epsilon_sum"])
+        lines.append(("epsilon sum", f"{sums}{largest} for the subject with most rows"))
         if document["sequence"] is not None:
             lines.append(("over paths", document["sequence"]))
         lines += coming_rows(job.model, owners.people)

@@ -22,7 +22,7 @@ from dphmm.accounting.budget import UNLIMITED, Caps
 from dphmm.accounting.event import learning_event
 from dphmm.accounting.ledger import MemoryLedger
 from dphmm.accounting.promise import Schedule, SequencePromise
-from dphmm.cli.console import REJECTED, Console, Interrupted, Row, named
+from dphmm.cli.console import REJECTED, Console, Interrupted, Row, named, option_of
 from dphmm.cli.guarantees import coming_rows, covered_rows, model_warning
 from dphmm.cli.options import loaded_model, loaded_policy, spelling_of
 from dphmm.errors import InvalidInput
@@ -247,12 +247,11 @@ def check_asked(given: Mapping[str, Any]) -> None:
         raise InvalidInput("--hours", f"{given['hours'][0]}, and --schedule", "one of the two: --hours is a schedule")
     if given["path_epsilon"] is not None:
         return
+    total = "--path-epsilon with it: what all answers may lose together"
     if given["hours"]:
-        raise InvalidInput("--hours", given["hours"][0], "--path-epsilon with it: what all answers may lose together")
+        raise InvalidInput("--hours", given["hours"][0], total)
     if given["schedule"] != "every":
-        raise InvalidInput(
-            "--schedule", given["schedule"], "--path-epsilon with it: what all answers may lose together"
-        )
+        raise InvalidInput("--schedule", given["schedule"], total)
     for name in ("steps", "window", "per", "zone"):
         if given[name] is not None:
             raise InvalidInput(f"--{name}", given[name], "--path-epsilon with it: what may be lost there")
@@ -283,10 +282,8 @@ def _check_plan_alone(given: Mapping[str, Any]) -> None:
     named = [name for name in own if given[name] is not None]
     named += ["schedule"] * (given["schedule"] != "every") + ["hours"] * bool(given["hours"])
     if named:
-        option = named[0].replace("_", "-")
-        raise InvalidInput(
-            f"--{option}", f"{given[named[0]]}, and --plan", f"--plan without --{option}: it has its own"
-        )
+        option = option_of(named[0])
+        raise InvalidInput(option, f"{given[named[0]]}, and --plan", f"--plan without {option}: it has its own")
 
 
 def asked_schedule(

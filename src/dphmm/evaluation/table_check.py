@@ -73,6 +73,7 @@ class TableCheck:
     budget : how many of the people the ledger has (``known``), what the release adds to a person at most (``adds``),
         and what is ``left`` to the person with the least room, and ``left_after`` it, which is nothing without a limit.
     stops : why a release would not begin.
+    unseen : what could not be looked at yet; the steps are then those that may be asked.
     """
 
     rows: int
@@ -93,11 +94,12 @@ class TableCheck:
     too_fast: int | None
     budget: Mapping[str, Any] | None
     stops: Sequence[str]
+    unseen: str | None = None
 
     def lines(self) -> list[str]:
         """The figures, one a line, and then what would stop a release."""
         where, budget = "on the map" if self.on_map else "in states", self.budget or {}
-        room = "no limit"
+        asked, room = "may be" if self.unseen else "are", "no limit"
         if budget.get("left") is not None:
             room = f"epsilon {budget['left']}, and {budget['left_after']} afterwards"
         each = f"at most {self.most_rows:,}"
@@ -115,12 +117,13 @@ class TableCheck:
             ("", self.swapped and f"swapped latitude and longitude would put {self.swapped} % on it"),
             ("", self.kilometres_away and f"the middle of the rows is about {self.kilometres_away:,.0f} km away"),
             ("", self.other_names and f"no states: {', '.join(map(quoted, self.other_names))}"),
-            ("steps", self.steps and f"{self.steps_with_rows} of the {self.steps} that are asked have rows"),
+            ("steps", self.steps and f"{self.steps_with_rows} of the {self.steps} that {asked} asked have rows"),
             ("no answer", self.unanswered and f"{self.unanswered:,} of {self.people:,} people"),
             ("too fast", self.too_fast and f"{self.too_fast} % of the moves, by the model's speed"),
             ("in the ledger", budget and f"{budget['known']:,} of {self.people:,} people"),
             ("adds", budget and f"epsilon {budget['adds']} at most"),
             ("left", budget and room),
+            ("not looked at", self.unseen),
             *(("stops", stop) for stop in self.stops),
         ]
         return [f"{label:16} {text}" for label, text in figures if text]
