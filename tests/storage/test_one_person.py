@@ -229,6 +229,12 @@ CASES = {
         rows_like(b"<user>,<k>,<leg>,<state>", {b"user": (b"x",), b"leg": TRIPS, b"k": STEPS, b"state": NAMES}),
         {"order_column": "k", "trip_column": "leg"},
     ),
+    "rows in an order": Case(
+        b"user,order,state",
+        (b"a,2,b", b"a,1,a", b"b,3,", b"b,2,a", b"b,4,b"),
+        rows_like(b"<user>,<k>,<state>", {b"user": (b"x",), b"k": STEPS, b"state": NAMES}),
+        {"order_column": "order"},
+    ),
     "steps and trips": Case(
         b"user,step,trip,state",
         (b"a,5716320,7,b", b"a,5716321,7,a", b"b,+5716320,2,1.0", b"b,5716320,2,a"),

@@ -30,6 +30,7 @@ from dphmm.states.grid import Grid
 from dphmm.states.visit_table import VisitTable
 from dphmm.storage import csv_files, tables, trajectories
 from dphmm.storage.columns import Times
+from dphmm.storage.importers import import_trajectories
 from dphmm.storage.ledger import open_ledger
 from dphmm.storage.tables import convert_frame, to_arrow, to_kind, write_table
 from dphmm.storage.trajectories import (
@@ -285,23 +286,32 @@ def test_trips_that_are_numbers_stay_and_others_are_numbered(tmp_path):
 
 @seeds(30)
 def test_trips_and_their_order_are_those_of_a_loop_over_each_user(tmp_path, seed):
-    """Brute force: each user's rows by trip, then by order, then as they stand; the rank is the step."""
+    """Brute force: each user's rows by trip, then by order, then as they stand; the rank is the step.
+
+    A row without a state has a rank, too, in a trip of rows that can be read or after them, and names no trip.
+    """
     rng = np.random.default_rng(seed)
     labels = [["3", "1", "2"], ["out", "3", "back", ""]]
     rows = [
         (f"u{(who := rng.integers(0, 3))}", str(rng.choice(labels[who % 2])), int(rng.integers(0, 3)))
         for _ in range(12)
     ]
-    text = "user,trip,k,state\n" + "".join(f"{user},{trip},{k},s{i}\n" for i, (user, trip, k) in enumerate(rows))
+    lost = set(np.flatnonzero(rng.random(12) < 0.3).tolist()) if seed % 2 else set()
+    states = ["" if i in lost else f"s{i}" for i in range(12)]
+    lines = (f"{user},{trip},{k},{state}\n" for (user, trip, k), state in zip(rows, states, strict=True))
+    text = "user,trip,k,state\n" + "".join(lines)
     found = csv(tmp_path, text, order_column="k").trajectories
     expected = {}
     for user in {user for user, _, _ in rows}:
         mine = [(trip, k, i) for i, (who, trip, k) in enumerate(rows) if who == user]
-        names = list(dict.fromkeys(trip for trip, _, _ in mine if trip))
+        names = list(dict.fromkeys(trip for trip, _, i in mine if trip and i not in lost))
         plain = all(name.isdigit() for name in names)
-        number = {"": -1} | {name: int(name) if plain else names.index(name) for name in names}
+        names = list(dict.fromkeys([*names, *(trip for trip, _, _ in mine if trip)]))
+        number = {"": -1} | {name: int(name) if name.isdigit() else -1 for name in names}
+        if not plain:
+            number |= {name: names.index(name) for name in names}
         ordered = sorted(mine, key=lambda row, number=number: (number[row[0]], row[1]))
-        expected |= {f"s{i}": (user, step, number[trip]) for step, (trip, _, i) in enumerate(ordered)}
+        expected |= {f"s{i}": (user, step, number[trip]) for step, (trip, _, i) in enumerate(ordered) if i not in lost}
     columns = (found.state, found.user, found.step, found.trip)
     got = {state: (found.users[u], int(step), int(trip)) for state, u, step, trip in zip(*columns, strict=True)}
     assert got == expected
@@ -747,3 +757,37 @@ def test_a_row_that_is_set_aside_leaves_a_gap_in_the_order_of_the_file(tmp_path,
     assert [list(cut) for cut in trips.sequences(numbers).sequences] == [[0], [1, 0], [1, 0], [1]]
     caps = {"epsilon": 1000, "max_length": 9, "max_sequences": 3, "smoothing": 0}
     assert dphmm.fit(table, space, **caps, bits=dphmm.ReplayBits(1)).matrix[1, 0] == 1
+
+
+@pytest.mark.parametrize("block", [64, 2**24])
+def test_a_row_that_is_set_aside_leaves_a_gap_in_the_order_of_a_column(tmp_path, monkeypatch, block):
+    """A late row is at its place; one whose user or order cannot be read has none."""
+    monkeypatch.setattr(csv_files, "_ROW_BLOCK", block)
+    lines = ["a,9,home", "a,1,home", "a,3,work", "b,5,work", "a,2,", "b,x,home", "a,8,", ",4,home", "a,7,home", "c,1,"]
+    (tmp_path / "rows.csv").write_text("user,order,state\n" + "".join(f"{line}\n" for line in lines))
+    rows = [line.split(",") for line in lines]
+    order = pa.array([None if k == "x" else int(k) for _, k, _ in rows])
+    table = pa.table(
+        {"user": [u or None for u, _, _ in rows], "order": order, "state": [s or None for _, _, s in rows]}
+    )
+    imported = import_trajectories(tmp_path / "rows.csv", "csv", order_column="order").trajectories
+    save_trajectories(tmp_path / "rows.parquet", imported)
+    for found in (load_trajectories(tmp_path / "rows.csv"), load_trajectories(table)):
+        assert found.rejected["row"].to_pylist() == [5, 6, 7, 8, 10]
+        assert found.trajectories.users == ("a", "b")
+        assert found.trajectories.to_arrow().equals(pq.read_table(tmp_path / "rows.parquet"))
+    for trips in (found.trajectories, load_trajectories(tmp_path / "rows.parquet").trajectories):
+        assert trips.order.tolist() == [1, 3, 7, 9, 5] and trips.step.tolist() == [0, 2, 3, 5, 0]
+        numbers = [["home", "work"].index(state) for state in trips.state]
+        assert [list(cut) for cut in trips.sequences(numbers).sequences] == [[0], [1, 0], [0], [1]]
+    space = dphmm.StateSpace.labels(["home", "work"])
+    caps = {"epsilon": 1000, "max_length": 9, "max_sequences": 3, "smoothing": 0}
+    fitted = [dphmm.fit(source, space, **caps, bits=dphmm.ReplayBits(1)).matrix for source in (table, imported)]
+    assert fitted[0][1, 0] == 1 and (fitted[0] != fitted[1]).nnz == 0
+
+
+def test_the_place_that_import_wrote_is_of_its_own_order(tmp_path):
+    """Whoever numbers rows in an order of another column has no use for the place that import wrote."""
+    (tmp_path / "x.csv").write_text("user,order,k,row_of_user,state\na,1,2,5,x\na,2,1,7,y\n")
+    assert load_trajectories(tmp_path / "x.csv").trajectories.step.tolist() == [5, 7]
+    assert load_trajectories(tmp_path / "x.csv", order_column="k").trajectories.step.tolist() == [0, 1]

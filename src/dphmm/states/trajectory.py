@@ -232,7 +232,7 @@ class Trajectories:
     def to_arrow(self) -> pa.Table:
         """The canonical Arrow table: user text, t timestamp[us, UTC], step, lat, lon, state, trip, order.
 
-        Of rows that are in the order of a file, each has its place among those of its user: ``row_of_user``.
+        Of rows that go by no time and no step, each has its place among those of its user: ``row_of_user``.
         """
         import pyarrow as pa
 
@@ -244,7 +244,7 @@ class Trajectories:
             column = getattr(self, name)
             if column is not None and not (name == "step" and self.counted):
                 columns[name] = pa.array(column, pa.string() if name == "state" else pa.from_numpy_dtype(column.dtype))
-        if self.counted and self.time is None and self.order is None:
+        if self.counted and self.time is None:
             columns[PLACE] = pa.array(self.step, pa.int64())
         return pa.table(columns)
 

@@ -140,7 +140,7 @@ def column_roles(names: Sequence[str], layout: Layout = PLAIN, space: StateSpace
         named("state", "state"),
         named("trip", "trip"),
     )
-    if roles.time is roles.step is roles.order is None and PLACE in names:
+    if roles.time is roles.step is None and roles.order in (None, "order") and PLACE in names:
         roles = replace(roles, place=PLACE)
     if lat is None and roles.state is None:
         raise InvalidInput("place", "columns " + listed(names), "lat and lon, or state (state_column=)")
@@ -164,8 +164,9 @@ class Cells:
     """Reads the parts of one table in turn, and keeps which rows of all of them are rejected.
 
     ``layout`` says how users, times and numbers are written. ``bins``: steps are checked to be time bins of so many
-    seconds. ``well_formed``: which names of states there can be. Without ``trips`` only the type of their column is
-    checked.
+    seconds. ``well_formed``: which names of states there can be. ``ranked``: rows will be ranked by trip and order. So
+    trips are kept, and rejected rows whose user and order can be read, which count: they are ``aside``. Otherwise only
+    the type of the column of trips is checked.
     """
 
     def __init__(
@@ -175,10 +176,11 @@ class Cells:
         *,
         bins: int | None = None,
         well_formed: Callable[[str], bool] | None = None,
-        trips: bool = True,
+        ranked: bool = True,
     ) -> None:
         self.roles, self.bins = roles, bins
-        self._keeps_trips, self._well_formed, self._decimal = trips, well_formed, layout.decimal
+        self._ranked, self._well_formed, self._decimal = ranked, well_formed, layout.decimal
+        self._leaves_gaps = ranked and roles.order is not None and roles.place is None
         self.times = times_of(layout, roles.time or "t")
         self.users, self.states, self.trips = Numbering(key_by(layout.spelling)), Numbering(), Numbering()
         #: How many rows were read.
@@ -190,6 +192,9 @@ class Cells:
 
     def read(self, table: pa.Table) -> dict[str, NDArray[Any]]:
         """The columns of the next rows, without the rejected ones; users, states and trips by number.
+
+        Where rows are ranked by an order, some of the rejected ones are there, ``aside``.
+
 
         Raises InvalidInput for a column of a wrong type or of timestamps without a zone.
         """
@@ -206,10 +211,14 @@ class Cells:
             part["time"], marks = self.times.add(table.column(roles.time))
             for reason in TIME_REASONS:
                 mark(marks.get(reason, why > 0), reason)
-        for role, name in (("step", roles.step), ("order", roles.order)):
-            if name is not None:
-                part[role], bad = columns.integers(table.column(name), name)
-                mark(bad, f"invalid_{role}")
+        counts = np.zeros(len(table), dtype=np.bool_)
+        if roles.step is not None:
+            part["step"], bad = columns.integers(table.column(roles.step), roles.step)
+            mark(bad, "invalid_step")
+        if roles.order is not None:
+            part["order"], bad = columns.integers(table.column(roles.order), roles.order)
+            mark(bad, "invalid_order")
+            counts = ~bad & (part["user"] >= 0) & self._leaves_gaps
         if self.bins is not None and "step" in part:
             mark(not_of_time_bins(part["step"], part.get("time"), self.bins), "invalid_step")
         if roles.lat is not None and roles.lon is not None:
@@ -221,21 +230,23 @@ class Cells:
             mark(self._ill_formed(part["state"]), "invalid_state")
         if roles.trip is not None:
             trips = table.column(roles.trip)
-            part["trip"], _ = self.trips.add(trips if self._keeps_trips else trips.slice(0, 0), roles.trip)
-        if not self._keeps_trips:
+            part["trip"], _ = self.trips.add(trips if self._ranked else trips.slice(0, 0), roles.trip)
+        if not self._ranked:
             part.pop("trip", None)
         if roles.place is not None:
             part["place"], bad = columns.integers(table.column(roles.place), roles.place)
             mark(bad, "invalid_step")
         elif roles.time is roles.step is roles.order is None:
             part["place"] = self._places(part["user"])
+        if self._leaves_gaps:
+            part["aside"] = why > 0
         rejected = np.flatnonzero(why)
         if len(rejected):
             why[rejected[_illegible(table.select(roles.names).take(rejected))]] = REASONS.index("wrong_encoding")
         self._rejected.append(rejected + self.n_rows)
         self._why.append(why[rejected])
         self.n_rows += len(why)
-        return {name: column[why == 0] for name, column in part.items()} if len(rejected) else part
+        return {name: column[(why == 0) | counts] for name, column in part.items()} if len(rejected) else part
 
     def _places(self, users: IntArray) -> IntArray:
         """How many rows of the same user stand before each row (n,): one that is rejected leaves a gap."""

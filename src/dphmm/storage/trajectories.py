@@ -104,7 +104,7 @@ def load_trajectories(
     ``delimiter`` separates the cells of CSV, ``decimal`` ("point" or "comma") the fraction of degrees. ``order_column``
     says which row of a user (of a trip) comes first: rows are sorted by it and numbered, and the time is read only if
     ``time_column`` is given. Without times or steps a column ``order`` is one. Without time, step or order every row of
-    a user is a step; one that is rejected leaves a gap.
+    a user is a step. In both orders a row that is rejected leaves a gap, if user and order can be read.
     ``state_column`` makes places unnecessary. Rejected: missing_user, time_without_zone, nonexistent_time and
     ambiguous_time (clocks were put forward or back), invalid_time, invalid_step, invalid_order, invalid_place,
     missing_state. ``space``: of whose states the rows are; then only what says where somebody is in it is read (on a
@@ -159,7 +159,7 @@ def load_visits(
     if roles.trip is not None:
         # An order within trips does not say which rows of a user come first.
         roles = replace(roles, order=None)
-    cells = Cells(roles, layout, bins=seconds, well_formed=space.well_formed, trips=False)
+    cells = Cells(roles, layout, bins=seconds, well_formed=space.well_formed, ranked=False)
     stepped = roles.step is not None and (roles.time is None or seconds is None)
     gathering = Gathering(space, seconds, answer)
     for table in rows.parts(roles.names):
@@ -349,30 +349,46 @@ class Reader:
         rejected = self._places.rejected(rows, reasons, several)
         total = self._rows + self._places.lost
         swapped = _swapped(self._sample, self.roles, self._layout)
-        if not len(joined["user"]) and not may_be_empty:
+        trajectories = self._trajectories(joined)
+        if not len(trajectories) and not may_be_empty:
             told = rejected.column("reason").to_pylist()
             raise nothing_left(self._source, total, told, self._cells, self._times, self._sample, swapped)
         units = " and ".join(f"{called} ({rows} rows)" for called, rows in self._times.units.items())
         field = "times" if self.roles.time == OWNER else self._times.field
         taken = [f"{field}: taken as {units}"] if units else []
-        loaded = Loaded(self._trajectories(joined), rejected, self._cells.alike)
+        loaded = Loaded(trajectories, rejected, self._cells.alike)
         notes = (*self._notes, *notes, *taken, *swapped)
         return SourceRows(loaded, total, len(self._places.files), notes, self._names, self.roles.step is not None)
 
     def _trajectories(self, joined: dict[str, NDArray[Any]]) -> Trajectories:
+        cells, aside = self._cells, joined.pop("aside", np.zeros(len(joined["user"]), dtype=np.bool_))
+        if "trip" in joined:
+            joined["trip"] = _trip_numbers(joined["user"], joined["trip"], cells.trips.labels, aside)
+        if "order" in joined:
+            # Stable, and every row counts: one that is aside leaves a gap.
+            keys = [joined[name] for name in ("order", "trip", "user") if name in joined]
+            in_order = np.lexsort(keys)
+            places = ranks(joined["user"][in_order])
+            rows = in_order[~aside[in_order]]
+            joined = {"place": places[~aside[in_order]]} | {name: column[rows] for name, column in joined.items()}
+            if "trip" in joined:
+                # Where the order begins anew in every trip, it does not say which rows of a user come first.
+                del joined["order"]
         # A label that only rejected rows have is no user.
         seen, user = np.unique(joined["user"], return_inverse=True)
-        users = tuple(np.array(self._cells.users.labels, dtype=object)[seen])
-        state, trip, order = joined.get("state"), joined.get("trip"), joined.get("order")
-        labels = None if state is None else np.array(self._cells.states.labels, dtype=object)[state]
-        trips = None if trip is None else _trip_numbers(user, trip, self._cells.trips.labels)
-        rows = Trajectories(
-            users, user.astype(np.int32), joined.get("time"), joined.get("step"), joined.get("lat"),
-            joined.get("lon"), labels, trips,
-        )  # fmt: skip
-        if order is not None:
-            return _in_order(rows, order)
-        return replace(rows, step=joined["place"], counted=True) if "place" in joined else rows
+        state = joined.get("state")
+        return Trajectories(
+            tuple(np.array(cells.users.labels, dtype=object)[seen]),
+            user.astype(np.int32),
+            time=joined.get("time"),
+            step=joined.get("place", joined.get("step")),
+            lat=joined.get("lat"),
+            lon=joined.get("lon"),
+            state=None if state is None else np.array(cells.states.labels, dtype=object)[state],
+            trip=joined.get("trip"),
+            order=joined.get("order"),
+            counted="place" in joined,
+        )
 
 
 def legible_name(name: str | None) -> str | None:
@@ -432,16 +448,18 @@ def _swapped(sample: pa.Table | None, roles: Roles, layout: Layout) -> list[str]
 _TRIP_NUMBER = re.compile(r"-1|0|[1-9][0-9]{0,8}")
 
 
-def _trip_numbers(user: IntArray, codes: IntArray, labels: tuple[str, ...]) -> NDArray[np.int32]:
+def _trip_numbers(user: IntArray, codes: IntArray, labels: tuple[str, ...], aside: BoolArray) -> NDArray[np.int32]:
     """Trips of a user that are all numbers keep them; another user's are numbered by first appearance.
 
-    Only that user's rows count. Rows without one share trip -1.
+    Only rows of that user that are not ``aside`` count. Rows without a trip share trip -1.
     """
     plain = [_TRIP_NUMBER.fullmatch(label) is not None for label in labels]
     numbers = np.array([*(int(label) if fine else -1 for label, fine in zip(labels, plain, strict=True)), -1])
     trips = numbers[codes].astype(np.int32)
-    odd = np.unique(user[~np.array([*plain, True])[codes]])
+    odd = np.unique(user[~np.array([*plain, True])[codes] & ~aside])
     renumbered = np.flatnonzero(np.isin(user, odd) & (codes >= 0))
+    # What only rows that are aside have comes last.
+    renumbered = renumbered[np.argsort(aside[renumbered], kind="stable")]
     if len(renumbered):
         trips[renumbered] = _by_appearance(user[renumbered], codes[renumbered])
     return trips
@@ -455,14 +473,3 @@ def _by_appearance(user: IntArray, codes: IntArray) -> IntArray:
     rank = np.empty(len(first), dtype=np.int64)
     rank[in_turn] = ranks(user[first[in_turn]])
     return rank[which]
-
-
-def _in_order(rows: Trajectories, order: IntArray) -> Trajectories:
-    """Sorted by user, trip and order, stable; the rank becomes the step.
-
-    Where the order begins anew in every trip, it does not say which rows of a user come first: it is not kept.
-    """
-    keys = (order, rows.user) if rows.trip is None else (order, rows.trip, rows.user)
-    kept = None if rows.trip is not None else order
-    rows = replace(rows, order=kept).take(np.lexsort(keys))
-    return replace(rows, step=ranks(rows.user), counted=True)

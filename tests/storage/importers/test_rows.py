@@ -235,7 +235,7 @@ def test_csv_takes_the_names_of_its_columns(tmp_path):
             state_column="page",
             progress=lambda done, total: seen.append((done, total)),
         )
-        assert rows.users == ("a", "b") and rows.state.tolist() == ["y", "x"] and rows.step.tolist() == [0, 0]
+        assert rows.users == ("a", "b") and rows.state.tolist() == ["y", "x"] and rows.step.tolist() == [0, 1]
         assert report.rows == 3 and report.dropped == {"missing_state": 1}
         assert rejected.to_pylist() == [{"row": 3, "reason": "missing_state"}]
     assert seen == [(1, 1)] * 3
