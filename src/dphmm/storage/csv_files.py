@@ -18,11 +18,11 @@ import re
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+from typing import IO, TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -97,35 +97,6 @@ class TextLayout:
         return "utf-8-sig" if self.is_utf8 else self.encoding
 
 
-class Opening(Protocol):
-    """A text by its name, which can be read from its start again and again: a file, or a member of an archive."""
-
-    @property
-    def name(self) -> str:
-        """What messages call it."""
-        ...
-
-    def open_bytes(self) -> IO[bytes]:
-        """Its bytes, unpacked."""
-        ...
-
-
-@dataclass(frozen=True)
-class TextFile:
-    """A text file, perhaps packed by gzip."""
-
-    path: Path
-
-    @property
-    def name(self) -> str:
-        """Its path."""
-        return str(self.path)
-
-    def open_bytes(self) -> IO[bytes]:
-        """Its bytes, unpacked."""
-        return open_bytes(self.path)
-
-
 @dataclass(frozen=True)
 class TextMember:
     """A text in memory: a member of an archive, a file of a folder."""
@@ -133,16 +104,16 @@ class TextMember:
     name: str
     data: bytes
 
-    def open_bytes(self) -> IO[bytes]:
-        """Its bytes."""
-        return io.BytesIO(self.data)
 
-
+#: A file, perhaps packed by gzip, or a text in memory. It can be read from its start again and again.
+Text = Path | TextMember
 #: A CSV file with a header.
 CSV = TextLayout()
 #: Bytes that are read at a time, and most bytes of one record.
 _ROW_BLOCK = 1 << 24
 _LONGEST_RECORD = 1 << 28
+#: What csv takes for the length of a cell at most: as much as fits into a C long everywhere.
+_LONGEST_CELL = 2**31 - 1
 #: Parts that are parsed at the same time, each of them in memory.
 _MOST_THREADS = 4
 _FOREIGN = {
@@ -164,15 +135,15 @@ class Records:
     whatever follows it would be part of its cell, the rows of other people.
     """
 
-    def __init__(self, text: Path | Opening, layout: TextLayout = CSV, strict: bool = False) -> None:
-        self._text = TextFile(text) if isinstance(text, Path) else text
-        self._layout, self._strict = layout, strict
-        self.name = self._text.name
+    def __init__(self, text: Text, layout: TextLayout = CSV, strict: bool = False) -> None:
+        self._text, self._layout, self._strict = text, layout, strict
+        self.name = str(text) if isinstance(text, Path) else text.name
 
     def __iter__(self) -> Iterator[bytes]:
         """The parts, in order, at least one; none but the first is empty."""
         clean, begun, line, rest, waiting = _cleaning(self._layout), False, 1, b"", b""
-        with self._text.open_bytes() as file:
+        text = self._text
+        with open_bytes(text) if isinstance(text, Path) else io.BytesIO(text.data) as file:
             for lines, ended in self._decoded(file):
                 rest += lines
                 # A line feed that follows belongs to the line that a carriage return ends.
@@ -183,7 +154,7 @@ class Records:
                 if part or not begun:
                     begun = True
                     yield part
-                    line += _line_ends(part)
+                    line += part.count(b"\n") + part.count(b"\r") - part.count(b"\r\n")
                 if len(rest) + len(waiting) > _LONGEST_RECORD:
                     expected = f"records of at most {_LONGEST_RECORD} bytes"
                     raise InvalidInput(self.name, f"a longer record in line {line}", expected)
@@ -258,7 +229,9 @@ class Records:
         """The line on which each record begins, and its cells; none for an empty line."""
         layout, line = self._layout, 1
         quotes: Any = {} if layout.quoted else {"quoting": csv.QUOTE_NONE}
-        with _cells_of_any_length():
+        # With a limit a reader stops inside a long quoted cell and takes the lines of others for it.
+        limit = csv.field_size_limit(_LONGEST_CELL)
+        try:
             for part in self:
                 rows = csv.reader(io.StringIO(part.decode(), newline=""), delimiter=layout.delimiter, **quotes)
                 before = 0
@@ -266,25 +239,8 @@ class Records:
                     yield line + before, row
                     before = rows.line_num
                 line += before
-
-
-#: What csv takes for the length of a cell at most: as much as fits into a C long everywhere.
-_LONGEST_CELL = 2**31 - 1
-
-
-@contextmanager
-def _cells_of_any_length() -> Iterator[None]:
-    """Without a limit a reader never stops inside a long quoted cell and takes the lines of others for it."""
-    before = csv.field_size_limit(_LONGEST_CELL)
-    try:
-        yield
-    finally:
-        csv.field_size_limit(before)
-
-
-def _line_ends(text: bytes) -> int:
-    """How many lines end in a text."""
-    return text.count(b"\n") + (text.count(b"\r") - text.count(b"\r\n") if b"\r" in text else 0)
+        finally:
+            csv.field_size_limit(limit)
 
 
 def _end_of_closed(text: bytes, layout: TextLayout) -> int:
@@ -343,7 +299,7 @@ def _cleaning(layout: TextLayout) -> Callable[[bytes], bytes]:
 _UNDERLINE = re.compile(rb"[-=\s]*[-=]{2}[-=\s]*")
 
 
-def lines_of_rows(text: Path | Opening, rows: Sequence[int], layout: TextLayout = CSV) -> list[int]:
+def lines_of_rows(text: Text, rows: Sequence[int], layout: TextLayout = CSV) -> list[int]:
     """The lines, from 1, on which rows begin; rows count from 1, after the header."""
     return Records(text, layout).lines_of([row + layout.header for row in rows])
 
@@ -380,7 +336,16 @@ def repeated_name(names: Sequence[str]) -> str | None:
     return None
 
 
-def csv_names(text: Path | Opening, layout: TextLayout = CSV) -> list[str]:
+def chosen_columns(names: Sequence[str], columns: Sequence[str] | None) -> list[str]:
+    """The ``columns`` (default all) of those with these ``names``. Raises InvalidInput for one that is not there."""
+    chosen = list(names if columns is None else columns)
+    missing = next((name for name in chosen if name not in names), None)
+    if missing is not None:
+        raise InvalidInput("column", missing, "one of " + listed(names))
+    return chosen
+
+
+def csv_names(text: Text, layout: TextLayout = CSV) -> list[str]:
     """Names of the columns, as they were before a formula among them was escaped.
 
     Raises InvalidInput for an empty text, a repeated name, and names that are not of its encoding.
@@ -394,25 +359,22 @@ def csv_names(text: Path | Opening, layout: TextLayout = CSV) -> list[str]:
 
 
 def text_parts(
-    text: Path | Opening, layout: TextLayout, columns: Sequence[str] | None, ragged: list[int], strict: bool = False
+    text: Text, layout: TextLayout, columns: Sequence[str] | None, ragged: list[int], strict: bool = False
 ) -> Iterator[pa.Table]:
     """Parts of some columns (default all) of a text, at least one; all cells are text.
 
     Rows with another number of cells go to ``ragged``, by their numbers from 1. Where the text is ``strict`` they raise
     InvalidInput with their line. Raises InvalidInput for a column that is not there, and as `Records`.
     """
-    names = csv_names(text, layout)
-    kept = names if columns is None else list(columns)
-    missing = next((name for name in kept if name not in names), None)
-    if missing is not None:
-        raise InvalidInput("column", missing, "one of " + listed(names))
-    numbers = [names.index(name) for name in kept]
-    records, before = Records(text, layout, strict), 0
-
-    def parse(part: bytes) -> _Parsed:
-        return _parsed(part, records.name, layout, len(names), numbers)
-
     with steady(text) if isinstance(text, Path) else nullcontext():
+        names = csv_names(text, layout)
+        kept = chosen_columns(names, columns)
+        numbers = [names.index(name) for name in kept]
+        records, before = Records(text, layout, strict), 0
+
+        def parse(part: bytes) -> _Parsed:
+            return _parsed(part, records.name, layout, len(names), numbers)
+
         for cells, odd, many in _in_turn(records, parse):
             if strict and odd:
                 number, width = odd[0]
@@ -537,17 +499,10 @@ def escape_columns(table: pa.Table) -> pa.Table:
             looks = pc.match_substring_regex(column, _FORMULA)
             risky = pc.and_(looks, pc.invert(pc.match_substring_regex(column, _NUMBER)))
             if pc.any(risky).as_py():
-                column = pc.if_else(risky, _escaped(column), column)
+                mark, nothing = (pa.scalar(text, column.type) for text in ("'", ""))
+                column = pc.if_else(risky, pc.binary_join_element_wise(mark, column, nothing), column)
         columns.append(column)
     return pa.table(columns, names=[_escape(name) for name in table.column_names])
-
-
-def _escaped(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    mark, nothing = (pa.scalar(text, column.type) for text in ("'", ""))
-    return pc.binary_join_element_wise(mark, column, nothing)
 
 
 def unescape_columns(table: pa.Table) -> pa.Table:

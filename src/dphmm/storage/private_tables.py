@@ -38,7 +38,7 @@ from dphmm.accounting.person import key_by
 from dphmm.errors import DphmmError, InvalidInput
 from dphmm.storage.cells import explained
 from dphmm.storage.columns import Numbering, as_text, plain_type
-from dphmm.storage.csv_files import CSV, TextLayout, lines_of_rows, listed
+from dphmm.storage.csv_files import CSV, TextLayout, chosen_columns, lines_of_rows, listed
 from dphmm.storage.inputs import SUBSTITUTE, PathLike, checked_input, file_digest, open_bytes, replacing, steady
 from dphmm.storage.tables import (
     Rows,
@@ -136,10 +136,7 @@ class PrivateTable:
         if self.path is not None and self.is_edges:
             return replace(_edges(checked_input(self.path, "DATA"), SUBSTITUTE), spelling=self.spelling)
         rows = self._rows()
-        kept = list(dict.fromkeys(columns))
-        missing = next((name for name in kept if name not in rows.names), None)
-        if missing is not None:
-            raise InvalidInput("column", missing, "one of " + listed(rows.names))
+        kept = chosen_columns(rows.names, list(dict.fromkeys(columns)))
         table = pa.concat_tables(rows.parts(kept))
         places = np.delete(np.arange(1, len(table) + len(rows.ragged) + 1), np.array(rows.ragged, np.int64) - 1)
         if rows.text is None:

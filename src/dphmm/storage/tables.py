@@ -25,8 +25,8 @@ from dphmm.errors import InvalidInput
 from dphmm.storage.columns import Times, without_views
 from dphmm.storage.csv_files import (
     CSV,
-    TextFile,
     TextMember,
+    chosen_columns,
     csv_names,
     escape_columns,
     listed,
@@ -81,11 +81,7 @@ def read_parquet(path: Path, columns: Sequence[str] | None, rows: int) -> Iterat
     import pyarrow as pa
 
     with open_parquet(path) as file:
-        names = list(file.schema_arrow.names)
-        kept = names if columns is None else list(columns)
-        missing = next((name for name in kept if name not in names), None)
-        if missing is not None:
-            raise InvalidInput("column", missing, "one of " + listed(names))
+        kept = chosen_columns(list(file.schema_arrow.names), columns)
         plain = pa.schema([file.schema_arrow.field(name).remove_metadata() for name in kept])
         given = False
         try:
@@ -187,13 +183,13 @@ def read_batches(
     suffix = table_format(file)
     import pyarrow as pa
 
-    with steady(file):
-        if suffix == ".parquet":
+    if suffix == ".parquet":
+        with steady(file):
             yield from read_parquet(file, columns, rows)
-            return
-        table = typed(pa.concat_tables(text_parts(TextFile(file), CSV, columns, [], strict=True)), text)
-        for start in range(0, max(1, len(table)), rows):
-            yield table.slice(start, rows)
+        return
+    table = typed(pa.concat_tables(text_parts(file, CSV, columns, [], strict=True)), text)
+    for start in range(0, max(1, len(table)), rows):
+        yield table.slice(start, rows)
 
 
 def write_table(path: PathLike, table: pa.Table, *, inputs: Iterable[PathLike] = ()) -> None:
