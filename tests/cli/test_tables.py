@@ -12,8 +12,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import dphmm
-
 PLT_HEADER = "Geolife trajectory\nWGS 84\nAltitude is in Feet\nReserved 3\n0,2,255,My Track,0,0,2,8421376\n0\n"
 PLT_ROWS = (
     "39.9,116.4,0,100,39745.1,2008-10-23,02:53:04\r\n",
@@ -304,17 +302,6 @@ def test_intervals_by_step(tmp_path, run, rows_of):
         "2024-05-06 06:05:00.000000Z",
     ]
     assert "--step" in run(*arguments[:-1], "5", "--force", "--timezone", "UTC", code=2).stderr
-
-
-def test_a_row_without_a_state_leaves_a_gap_in_the_order_of_a_file(tmp_path, run):
-    """The rows around it made a move that nobody had made, and later steps were those of other rows."""
-    states = ["home", "", "work", "home", "", "work"]
-    (tmp_path / "rows.csv").write_text("user,state\n" + "".join(f"a,{state}\n" for state in states))
-    run("import", "csv", tmp_path / "rows.csv", "--no-times", "-o", tmp_path / "rows.parquet", code=3)
-    assert pq.read_table(tmp_path / "rows.parquet")["row_of_user"].to_pylist() == [0, 2, 3, 5]
-    run("fit", tmp_path / "rows.parquet", "-o", tmp_path / "m.npz", "--state-column", "state")
-    model = dphmm.load_model(tmp_path / "m.npz")
-    assert model.space.names == ("home", "work") and model.matrix.toarray().tolist() == [[1, 0], [1, 0]]
 
 
 REMEDIES = [

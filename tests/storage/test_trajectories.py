@@ -242,26 +242,11 @@ def test_columns_that_are_not_there_are_named(tmp_path, header, options, words):
 
 
 def test_an_order_column_sorts_and_numbers_the_rows(tmp_path):
-    found = csv(
-        tmp_path,
-        "user,t,k,state\na,,30,x\nb,,2,y\na,,10,z\nb,,1,w\na,,10,v\n",
-        order_column="k",
-    ).trajectories
-    assert found.time is None
-    assert [(found.users[u], int(s), v) for u, s, v in zip(found.user, found.step, found.state, strict=True)] == [
-        ("a", 0, "z"),
-        ("a", 1, "v"),
-        ("a", 2, "x"),
-        ("b", 0, "w"),
-        ("b", 1, "y"),
-    ]
-
-
-def test_rows_without_time_or_step_are_steps(tmp_path):
-    found = csv(tmp_path, "user,state\na,x\nb,y\na,z\n").trajectories
-    assert found.step.tolist() == [0, 0, 1]
-    save_trajectories(tmp_path / "y.parquet", found)
-    assert load_trajectories(tmp_path / "y.parquet").trajectories.step.tolist() == [0, 0, 1]
+    text = "user,t,k,state\na,,30,x\nb,,2,y\na,,10,z\nb,,1,w\na,,10,v\n"
+    found = csv(tmp_path, text, order_column="k").trajectories
+    assert found.time is None and found.users == ("a", "b")
+    assert found.state.tolist() == ["z", "v", "x", "w", "y"]
+    assert found.user.tolist() == [0, 0, 0, 1, 1] and found.step.tolist() == [0, 1, 2, 0, 1]
 
 
 def test_a_state_column_makes_places_unnecessary(tmp_path):
@@ -304,12 +289,14 @@ def test_trips_and_their_order_are_those_of_a_loop_over_each_user(tmp_path, seed
     expected = {}
     for user in {user for user, _, _ in rows}:
         mine = [(trip, k, i) for i, (who, trip, k) in enumerate(rows) if who == user]
-        names = list(dict.fromkeys(trip for trip, _, i in mine if trip and i not in lost))
-        plain = all(name.isdigit() for name in names)
-        names = list(dict.fromkeys([*names, *(trip for trip, _, _ in mine if trip)]))
-        number = {"": -1} | {name: int(name) if name.isdigit() else -1 for name in names}
-        if not plain:
-            number |= {name: names.index(name) for name in names}
+        plain = all(trip.isdigit() for trip, _, i in mine if trip and i not in lost)
+        seen = dict.fromkeys(trip for trip, _, _ in sorted(mine, key=lambda row: row[2] in lost) if trip)
+        numbers = (
+            {trip: int(trip) if trip.isdigit() else -1 for trip in seen}
+            if plain
+            else {trip: n for n, trip in enumerate(seen)}
+        )
+        number = {"": -1} | numbers
         ordered = sorted(mine, key=lambda row, number=number: (number[row[0]], row[1]))
         expected |= {f"s{i}": (user, step, number[trip]) for step, (trip, _, i) in enumerate(ordered) if i not in lost}
     columns = (found.state, found.user, found.step, found.trip)
@@ -740,54 +727,31 @@ def test_the_reading_of_parts_has_no_option_that_the_whole_reading_lacks():
 
 
 @pytest.mark.parametrize("block", [64, 2**24])
-def test_a_row_that_is_set_aside_leaves_a_gap_in_the_order_of_the_file(tmp_path, monkeypatch, block):
-    """No move is made up between the rows around it, and no later step is shifted."""
+@pytest.mark.parametrize("ordered", [False, True])
+def test_a_row_that_is_set_aside_leaves_a_gap_in_its_order(tmp_path, monkeypatch, block, ordered):
+    """No move is made up between the rows around it, and no later step is shifted; a late row is at its place."""
     monkeypatch.setattr(csv_files, "_ROW_BLOCK", block)
-    states = ["home", "", "work", "home", "", "work"]
-    rows = [("a", state) for state in states] + [("", "home"), ("b", "work"), ("a", "home"), ("b", "")]
-    path = tmp_path / "rows.csv"
-    path.write_text("user,state\n" + "".join(f"{user},{state}\n" for user, state in rows), encoding="utf-8")
-    table = pa.table({"user": [user or None for user, _ in rows], "state": [state or None for _, state in rows]})
-    for loaded in (load_trajectories(path), load_trajectories(table)):
-        trips = loaded.trajectories
-        assert loaded.rejected["row"].to_pylist() == [2, 5, 7, 10]
-        assert trips.step[trips.user == 0].tolist() == [0, 2, 3, 5, 6] and trips.step[trips.user == 1].tolist() == [0]
-    space = dphmm.StateSpace.labels(["home", "work"])
-    numbers = [space.index_of(state) for state in trips.state]
-    assert [list(cut) for cut in trips.sequences(numbers).sequences] == [[0], [1, 0], [1, 0], [1]]
+    states = ["home", None, "work", "home", None, "work"]
+    rows = [("a", state) for state in states] + [(None, "home"), ("b", "work"), ("a", "home"), ("b", None)]
+    table = pa.table({"user": [user for user, _ in rows], "state": [state for _, state in rows]})
+    options = {"no_times": True}
+    if ordered:
+        table, options = table.append_column("order", pa.array(range(10)))[::-1], {"order_column": "order"}
+    write_table(tmp_path / "rows.csv", table)
+    imported = import_trajectories(tmp_path / "rows.csv", "csv", **options).trajectories
+    for source in (tmp_path / "rows.csv", table, imported):
+        trips, rejected = load_trajectories(source)[:2]
+        assert rejected["row"].to_pylist() == ([] if source is imported else [1, 4, 6, 9] if ordered else [2, 5, 7, 10])
+        steps = {user: trips.step[trips.user == number].tolist() for number, user in enumerate(trips.users)}
+        assert steps == {"a": [0, 2, 3, 5, 6], "b": [0]}
+        numbers = [["home", "work"].index(state) for state in trips.state]
+        assert sorted(list(cut) for cut in trips.sequences(numbers).sequences) == [[0], [1], [1, 0], [1, 0]]
     caps = {"epsilon": 1000, "max_length": 9, "max_sequences": 3, "smoothing": 0}
+    space = dphmm.StateSpace.labels(["home", "work"])
     assert dphmm.fit(table, space, **caps, bits=dphmm.ReplayBits(1)).matrix[1, 0] == 1
 
 
-@pytest.mark.parametrize("block", [64, 2**24])
-def test_a_row_that_is_set_aside_leaves_a_gap_in_the_order_of_a_column(tmp_path, monkeypatch, block):
-    """A late row is at its place; one whose user or order cannot be read has none."""
-    monkeypatch.setattr(csv_files, "_ROW_BLOCK", block)
-    lines = ["a,9,home", "a,1,home", "a,3,work", "b,5,work", "a,2,", "b,x,home", "a,8,", ",4,home", "a,7,home", "c,1,"]
-    (tmp_path / "rows.csv").write_text("user,order,state\n" + "".join(f"{line}\n" for line in lines))
-    rows = [line.split(",") for line in lines]
-    order = pa.array([None if k == "x" else int(k) for _, k, _ in rows])
-    table = pa.table(
-        {"user": [u or None for u, _, _ in rows], "order": order, "state": [s or None for _, _, s in rows]}
-    )
-    imported = import_trajectories(tmp_path / "rows.csv", "csv", order_column="order").trajectories
-    save_trajectories(tmp_path / "rows.parquet", imported)
-    for found in (load_trajectories(tmp_path / "rows.csv"), load_trajectories(table)):
-        assert found.rejected["row"].to_pylist() == [5, 6, 7, 8, 10]
-        assert found.trajectories.users == ("a", "b")
-        assert found.trajectories.to_arrow().equals(pq.read_table(tmp_path / "rows.parquet"))
-    for trips in (found.trajectories, load_trajectories(tmp_path / "rows.parquet").trajectories):
-        assert trips.order.tolist() == [1, 3, 7, 9, 5] and trips.step.tolist() == [0, 2, 3, 5, 0]
-        numbers = [["home", "work"].index(state) for state in trips.state]
-        assert [list(cut) for cut in trips.sequences(numbers).sequences] == [[0], [1, 0], [0], [1]]
-    space = dphmm.StateSpace.labels(["home", "work"])
-    caps = {"epsilon": 1000, "max_length": 9, "max_sequences": 3, "smoothing": 0}
-    fitted = [dphmm.fit(source, space, **caps, bits=dphmm.ReplayBits(1)).matrix for source in (table, imported)]
-    assert fitted[0][1, 0] == 1 and (fitted[0] != fitted[1]).nnz == 0
-
-
 def test_the_place_that_import_wrote_is_of_its_own_order(tmp_path):
-    """Whoever numbers rows in an order of another column has no use for the place that import wrote."""
     (tmp_path / "x.csv").write_text("user,order,k,row_of_user,state\na,1,2,5,x\na,2,1,7,y\n")
     assert load_trajectories(tmp_path / "x.csv").trajectories.step.tolist() == [5, 7]
     assert load_trajectories(tmp_path / "x.csv", order_column="k").trajectories.step.tolist() == [0, 1]
