@@ -79,7 +79,7 @@ def measured(given: Input, folder: Path, policy: str, epsilon: str) -> tuple[pd.
         owner = ["--epsilon", epsilon, "--ledger", ledger, "--model-people", "others", "-q"]
         command("release", folder / "release.parquet", *public, "-o", released, *owner)
     began = time.perf_counter()
-    command("smooth", released, *public, "-o", smoothed, "--force", "-q")
+    command("smooth", released, *public, "-o", smoothed, "--path", "--force", "-q")
     seconds = time.perf_counter() - began
     after = pd.read_parquet(smoothed)
     before = with_estimates(pd.read_parquet(released), *public[1::2], ledger)

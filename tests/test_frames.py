@@ -292,7 +292,7 @@ def test_people_are_split_into_tables_of_the_same_kind(kind):
 def test_tables_of_places_become_points(what, kind):
     pytest.importorskip("geopandas", reason="geopandas is not installed")
     table = {"place": people(), "z": RELEASED}.get(what)
-    table = dphmm.smooth(RELEASED, *WORLD) if table is None else table
+    table = dphmm.smooth(RELEASED, *WORLD, path=True) if table is None else table
     points = dphmm.to_geopandas(made(kind, table), what=what)
     lat, lon = ("lat", "lon") if what == "place" else (f"{what}_lat", f"{what}_lon")
     assert points.crs.to_epsg() == 4326 and len(points) == 24

@@ -78,6 +78,7 @@ def smooth(
     initials: Mapping[str, Any] | None = None,
     step_choices: StepChoices | None = None,
     beside: Sequence[OtherQuery] = (),
+    path: bool = False,
     marginals: bool = False,
     own_places: bool = False,
     progress: bool | Progress = True,
@@ -94,6 +95,7 @@ def smooth(
     initials, step_choices : those of the release, as `release_many` takes them. What was chosen for a row is told by
         the hash of its plan, so that steps need no numbers.
     beside : finished releases of other queries about the same subjects, as `OtherQuery`: their answers count too.
+    path : add the state of every row on the single likeliest path (Viterbi).
     marginals : add the probability of every state to every row.
     own_places : learn of each subject, from its answers alone, the few places of its own that it returns to. Answers
         that are left out decide for all together whether that helps; where it does not, nothing changes.
@@ -103,8 +105,8 @@ def smooth(
     -------
     A table of the same kind, its rows in the same order: user, t, step, smoothed_0.. (the posterior mean answer,
     the estimate of least expected squared error; not of labels), smoothed (the likeliest state of the step),
-    probability (of that state), path (the state on the likeliest path, Viterbi), for maps smoothed_lat, smoothed_lon,
-    path_lat, path_lon, and with ``marginals`` a list of N numbers.
+    probability (of that state), for maps smoothed_lat and smoothed_lon; with ``path`` path, for maps path_lat and
+    path_lon; with ``marginals`` a list of N numbers.
 
     Raises
     ------
@@ -120,7 +122,7 @@ def smooth(
     >>> rows = pandas.DataFrame({"user": ["ann", "ann"], "step": [1, 2], "state": ["home", "work"]})
     >>> released = dphmm.release_many(rows, *public, epsilon=1, bits=dphmm.ReplayBits(1), progress=False)
     >>> list(dphmm.smooth(released, *public, progress=False).columns)
-    ['user', 'step', 'smoothed_0', 'smoothed', 'probability', 'path']
+    ['user', 'step', 'smoothed_0', 'smoothed', 'probability']
 
     Source: docs/smoothing.md.
     """
@@ -138,8 +140,9 @@ def smooth(
     others = [one.read(setting, initials, step_choices) for one in beside]
     subjects = Subjects(setting, initials, step_choices)
     places = own_places_of(rows, subjects, others) if own_places else None
+    choices: dict[str, Any] = {"path": path, "marginals": marginals, "places": places}
     with shown(progress, "smooth") as report:
-        smoothed = smooth_rows(rows, subjects, beside=others, marginals=marginals, places=places, progress=report)
+        smoothed = smooth_rows(rows, subjects, beside=others, progress=report, **choices)
     return to_kind(smoothed_table(rows, smoothed, space), released)
 
 
@@ -148,6 +151,7 @@ def smooth_rows(
     subjects: Subjects,
     *,
     beside: Sequence[tuple[ReleasedRows, Subjects]] = (),
+    path: bool = False,
     marginals: bool = False,
     places: OwnPlaces | None = None,
     progress: Progress | None = None,
@@ -158,24 +162,25 @@ def smooth_rows(
 
     Raises as `smooth` does.
     """
-    n, whole, space = len(rows.users), None, subjects.setting.space
-    if marginals:
-        whole = _room(n, space.n_states)
-    mean, probability = np.empty((n, space.dimension)), np.empty(n)
-    state, path = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
+    n, space = len(rows.users), subjects.setting.space
+    whole = _room(n, space.n_states) if marginals else None
+    way = np.empty(n, dtype=np.int64) if path else None
+    mean, probability, state = np.empty((n, space.dimension)), np.empty(n), np.empty(n, dtype=np.int64)
     smoothers, done = Smoothers(subjects), 0
     others = OtherRows(beside)
     for user, own in rows.by_user():
         known = others.of(user)
         published = published_of(rows, user, own)
-        part = smoothers.of(user).smooth(published, marginals=marginals, beside=known, places=places)
-        mean[own], probability[own], state[own], path[own] = part.mean, part.probability, part.state, part.path
+        part = smoothers.of(user).smooth(published, path=path, marginals=marginals, beside=known, places=places)
+        mean[own], probability[own], state[own] = part.mean, part.probability, part.state
+        if way is not None and part.path is not None:
+            way[own] = part.path
         if whole is not None:
             whole[own] = part.marginals
         done += len(own)
         if progress is not None:
             progress(done, n)
-    return Smoothed(mean, state, probability, path, whole)
+    return Smoothed(mean, state, probability, way, whole)
 
 
 def own_places_of(

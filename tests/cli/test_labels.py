@@ -80,7 +80,7 @@ def test_every_command_reads_it(portal, published, tmp_path, run):
     assert "released: 96 rows of 8 users under 1 plan: nothing is wrong" in told
     run("smooth", published, "--model", portal / "m.npz", "--policy", portal / "p.json", "-o", tmp_path / "s.parquet")
     smoothed = pd.read_parquet(tmp_path / "s.parquet")
-    assert list(smoothed.columns) == ["user", "t", "step", "smoothed", "probability", "path"]
+    assert list(smoothed.columns) == ["user", "t", "step", "smoothed", "probability"]
     event = ("--event", "mail", "--from", "2", "--to", "4", "--json")
     odds = json.loads(run("leakage", published, *arguments(portal), *event).stdout)
     assert len(odds["subjects"]) == 8

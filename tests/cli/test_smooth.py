@@ -29,13 +29,13 @@ def smooth_of(town, folder, out, *more, policy="radius.json", released="released
 def test_equal_to_the_library(name, town, places, tmp_path, run, one_json):
     """Options come from the statement: none is named on the command line."""
     out = tmp_path / "smoothed.parquet"
-    result = run(*smooth_of(town, places[name], out, "--json"))
+    result = run(*smooth_of(town, places[name], out, "--path", "--json"))
     got = pd.read_parquet(out)
     model = dphmm.load_model(town / "model.npz")
     policy = dphmm.load_policy(town / "radius.json", model=model)
     released = pd.read_csv(places[name] / "released.csv")
     choices = CHOICES[name]
-    expected = dphmm.smooth(released, model, policy, model.space, 1, **choices)
+    expected = dphmm.smooth(released, model, policy, model.space, 1, path=True, **choices)
     assert got.columns.tolist() == expected.columns.tolist()
     numbers = ["smoothed_0", "smoothed_1", "probability", "smoothed_lat", "smoothed_lon", "path_lat", "path_lon"]
     assert np.array_equal(got[numbers], expected[numbers])

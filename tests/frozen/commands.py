@@ -25,7 +25,7 @@ from benchmarks.real.preparing import prepare
 from click.testing import CliRunner
 
 import dphmm
-from frozen.worlds import Told, tell_ledger, tell_table
+from frozen.worlds import PATH_ON_REQUEST, Told, tell_ledger, tell_table
 
 #: What may differ between two runs of the same code.
 _UNSTABLE = re.compile(r"sha256|digest|seconds|version|created|time_taken")
@@ -66,7 +66,7 @@ def real_commands(seed: int) -> Told:
             ("release", rows, *public, "--epsilon", "1", "-o", out, "--ledger", ledger, "--json", "-q", *options),
             ("release", rows, *public, "--epsilon", "1", "-o", out, "--ledger", ledger, "-q", *options),
             ("account", ledger, "--json"),
-            ("smooth", out, *public, "-o", smoothed, "--json"),
+            ("smooth", out, *public, "-o", smoothed, "--json", *(("--path",) if PATH_ON_REQUEST else ())),
             ("check-release", out, *public, "--ledger", ledger, "--json"),
         ]
         for command in commands:

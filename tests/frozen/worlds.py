@@ -8,6 +8,7 @@ Only public names are used: the same file runs beside an earlier commit.
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator
@@ -26,6 +27,8 @@ _POWERS_OF_TENTH = np.array([float(f"1e-{power}") for power in range(200)])
 #: Members of stored headers that are not compared: vectors are older than the choice of a row in a step (ADR 0015), and
 #: version 4 of the algorithm has no other scope, flat body or thickness than the default.
 _NOT_COMPARED = ("answer", "scope", "flat", "thickness")
+#: Earlier commits make the likeliest path without being asked.
+PATH_ON_REQUEST = "path" in inspect.signature(dphmm.smooth).parameters
 #: What stands before a plan's hash: hashes of two versions may differ where they correspond one to one.
 PLAN = "plan:"
 _EPSILONS = ("0.1", "0.5", "1", "2", "2.25")
@@ -205,7 +208,8 @@ def _tell_smoothed(told: Told, world: World, ledger: Any) -> None:
     table["epsilon"] = [float(entry.epsilon) for entry in entries]
     table["plan"] = [entry.plan_hash for entry in entries]
     choices = {name: value for name, value in world.choices.items() if name != "estimate_loss"}
-    smoothed = dphmm.smooth(table, *world.public, **choices, progress=False)
+    path = {"path": True} if PATH_ON_REQUEST else {}
+    smoothed = dphmm.smooth(table, *world.public, **choices, **path, progress=False)
     tell_table(told, smoothed)
 
 

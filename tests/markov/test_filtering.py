@@ -325,6 +325,17 @@ def model_of(rng, n, zeros=True):
     return dphmm.MarkovModel(rng.dirichlet(np.ones(n)), matrix / matrix.sum(axis=1, keepdims=True))
 
 
+def smoothed(model, prior, observations, block, t=1):
+    """The marginals, block by block."""
+    got = np.empty((len(observations.moves), model.n_states))
+
+    def take(first, part):
+        got[first : first + len(part)] = part
+
+    smooth(model, prior, observations, take, block=block, t=t)
+    return got
+
+
 @seeds(12)
 @pytest.mark.parametrize("block", [None, 1, 2])
 def test_equal_to_all_paths(seed, block):
@@ -339,16 +350,11 @@ def test_equal_to_all_paths(seed, block):
     expected, best, paths = brute(model, prior.probability, likelihoods, moves)
     if best == -math.inf:
         with pytest.raises(InvalidInput, match="no possible state"):
-            smooth(model, prior, observations, lambda *_: None, block=block)
+            smoothed(model, prior, observations, block)
         with pytest.raises(InvalidInput, match="no possible state"):
             likeliest_path(model, prior, observations, block=block)
         return
-    got = np.empty_like(expected)
-
-    def take(first, part):
-        got[first : first + len(part)] = part
-
-    smooth(model, prior, observations, take, block=block)
+    got = smoothed(model, prior, observations, block)
     assert np.allclose(got, expected, rtol=1e-9, atol=1e-15)
     assert np.array_equal(got > 0, expected > 0)
     assert likeliest_path(model, prior, observations, block=block).tolist() in paths
@@ -363,12 +369,7 @@ def test_blocks_change_nothing(seed, block, n):
     moves = np.concatenate([[0], rng.choice([1, 1, 1, 2, 9, 40], size=t - 1)])
     observations = Given(10.0 ** rng.uniform(-200, 0, (t, n)), moves)
     prior = dphmm.Belief.initial(model)
-    got = np.empty((t, n))
-
-    def take(first, part):
-        got[first : first + len(part)] = part
-
-    smooth(model, prior, observations, take, block=block)
+    got = smoothed(model, prior, observations, block)
     assert np.allclose(got, marginals(model, prior, observations), rtol=1e-9, atol=1e-300)
     assert np.array_equal(
         likeliest_path(model, prior, observations, block=block), likeliest_path(model, prior, observations)
@@ -588,13 +589,8 @@ def test_a_matrix_of_its_own_at_every_step(t, block, rate):
     expected = np.zeros((5, 3))
     for path, chance in joint.items():
         expected[range(5), [path[at] for at in seen]] += chance / whole
-    observed, got = Given(likelihoods, moves), np.empty((5, 3))
-
-    def keep(first, part):
-        got[first : first + len(part)] = part
-
-    smooth(chain, prior, observed, keep, block=block, t=t)
-    assert got == pytest.approx(expected, abs=1e-12)
+    observed = Given(likelihoods, moves)
+    assert smoothed(chain, prior, observed, block, t) == pytest.approx(expected, abs=1e-12)
     best = max(joint.values())
     likeliest = [path for path, chance in joint.items() if chance >= best * (1 - 1e-12)]
     found = likeliest_path(chain, prior, observed, block=block, t=t).tolist()

@@ -106,11 +106,9 @@ def test_joint_smoothing_is_a_sum_over_all_paths_whichever_file_comes_first(poli
     ledger, spaces, tables = world(policy)
     second = "what" if first == "where" else "where"
     found = weights(likelihoods(ledger, spaces, policy), 4)
-    space = spaces[first]
-    other = dphmm.OtherQuery(tables[second], space=spaces[second])
-    smoothed = dphmm.smooth(
-        *(tables[first], model(space), POLICIES[policy], space), beside=[other], marginals=True, progress=False
-    )
+    public = (model(spaces[first]), POLICIES[policy], spaces[first])
+    choices = {"beside": [dphmm.OtherQuery(tables[second], space=spaces[second])], "progress": False}
+    smoothed = dphmm.smooth(tables[first], *public, path=True, marginals=True, **choices)
     likeliest = max(found, key=found.get)
     assert smoothed.step.tolist() == tables[first].step.tolist()
     for row in smoothed.itertuples():

@@ -185,7 +185,7 @@ def test_smoothing_is_sums_over_all_paths(policy):
     table, public = released(policy)
     assert list(table.columns) == ["user", "step", "z", "epsilon", "cost", "plan"]
     setting = Setting.of(*public, 1)
-    smoothed = dphmm.smooth(table, *public, progress=False)
+    smoothed = dphmm.smooth(table, *public, path=True, progress=False)
     assert list(smoothed.columns) == ["user", "step", "smoothed", "probability", "path"]
     for user in ("u0", "u1", "u2"):
         rows, weights = weights_of(table, setting, user)

@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 
 import dphmm
-from dphmm.markov.filtering import Belief, Rows, Table, log_likelihood, marginals, smooth
+from dphmm.markov.filtering import Belief, Table, log_likelihood, marginals, smooth
 from dphmm.session import own_places as module
 from dphmm.session.own_places import OwnPlaces, Person, chosen_places, person_model, public_base
+from markov.test_filtering import Given
 
 MOVES = np.array([[0.7, 0.3, 0.0], [0.2, 0.5, 0.3], [0.0, 0.4, 0.6]])
 START = np.array([0.5, 0.3, 0.2])
@@ -24,16 +25,6 @@ START = np.array([0.5, 0.3, 0.2])
 def observed(t, seed):
     rows = np.random.default_rng(seed).dirichlet(np.ones(3), t)
     return rows, Table.of(rows, np.arange(t))
-
-
-class Floats:
-    """Observations one move apart, in floats."""
-
-    def __init__(self, rows):
-        self.values, self.moves = rows, np.minimum(np.arange(len(rows)), 1)
-
-    def rows(self, first, last):
-        return Rows(self.values[first:last], np.zeros(last - first, dtype=np.bool_), np.arange(last - first))
 
 
 def person(rows, model, name="anna"):
@@ -71,7 +62,7 @@ def test_visits_do_not_hang_on_blocks_and_logs():
     model = dphmm.MarkovModel(START, MOVES, start="at").with_jump(0.3, [0.1, 0.2, 0.7])
     rows, seen = observed(30, 2)
     whole, parts, floats = np.zeros(3), np.zeros(3), np.zeros(3)
-    for found, block, rows_seen in ((whole, None, seen), (parts, 4, seen), (floats, None, Floats(rows))):
+    for found, block, rows_seen in ((whole, None, seen), (parts, 4, seen), (floats, None, Given(rows, seen.moves))):
         smooth(model, Belief.initial(model), rows_seen, lambda first, part: None, block=block, jumps=found)
     assert parts == pytest.approx(whole) and floats == pytest.approx(whole)
 

@@ -148,7 +148,7 @@ def test_equal_to_all_paths(name, gaps):
     t = [release.t for release in session.releases]
     # A path begins a move before step 1, or at it.
     moves = np.diff([step - (options.start == "at") for step in t], prepend=0)
-    got = smoother_of(options, parts).smooth(published_of(session), marginals=True)
+    got = smoother_of(options, parts).smooth(published_of(session), path=True, marginals=True)
     expected, _, paths = brute(model, model.initial, rows, moves)
     assert np.allclose(got.marginals, expected, rtol=1e-9, atol=1e-14)
     assert np.allclose(got.mean, expected @ space.answers)
@@ -208,9 +208,9 @@ def test_steps_that_were_never_released(t, match):
 
 def test_rows_made_in_blocks_are_the_same(monkeypatch):
     session, options, parts, _ = played("delta", GAPS["some"])
-    whole = smoother_of(options, parts).smooth(published_of(session), marginals=True)
+    whole = smoother_of(options, parts).smooth(published_of(session), path=True, marginals=True)
     monkeypatch.setattr(smoothing, "_KEPT", 0)
-    again = smoother_of(options, parts).smooth(published_of(session), marginals=True)
+    again = smoother_of(options, parts).smooth(published_of(session), path=True, marginals=True)
     for name in ("mean", "state", "probability", "path", "marginals"):
         assert np.array_equal(getattr(whole, name), getattr(again, name))
 
@@ -232,12 +232,13 @@ def released_table(seed=3, **choices):
 def test_rows_in_any_order(choices):
     """Each row of a shuffled table gets what it got in the released order; a user alone gets the same too."""
     table, parts = released_table(**choices)
-    smoothed = dphmm.smooth(table, *parts, marginals=True, **choices)
+    choices |= {"path": True, "marginals": True}
+    smoothed = dphmm.smooth(table, *parts, **choices)
     assert smoothed[["user", "step"]].equals(table[["user", "step"]])
     order = np.random.default_rng(0).permutation(len(table))
-    again = dphmm.smooth(table.iloc[order], *parts, marginals=True, **choices)
+    again = dphmm.smooth(table.iloc[order], *parts, **choices)
     pd.testing.assert_frame_equal(again, smoothed.iloc[order])
-    alone = dphmm.smooth(table[table.user == "a"], *parts, 1, marginals=True, **choices)
+    alone = dphmm.smooth(table[table.user == "a"], *parts, 1, **choices)
     pd.testing.assert_frame_equal(alone, smoothed[smoothed.user == "a"])
 
 
@@ -253,6 +254,13 @@ def test_no_true_state_is_read():
     pd.testing.assert_frame_equal(dphmm.smooth(table[columns], *parts), whole)
     blinded = table.assign(estimate_0=0.0, estimate_1=0.0, estimate="0", cost=0.0)
     pd.testing.assert_frame_equal(dphmm.smooth(blinded, *parts), whole)
+
+
+def test_the_path_is_made_on_request(monkeypatch):
+    table, parts = released_table()
+    whole = dphmm.smooth(table, *parts, path=True)
+    monkeypatch.delattr(smoothing, "likeliest_path")
+    pd.testing.assert_frame_equal(dphmm.smooth(table, *parts), whole.drop(columns="path"))
 
 
 def test_tables_in_kind():

@@ -52,6 +52,7 @@ MEANING = "computed from published data alone: nothing is spent, and anybody can
     is_flag=True,
     help="Learn, from each subject's answers alone, the places that it returns to, where answers left out gain by it.",
 )
+@click.option("--path", is_flag=True, help="Add the state of every row on the single likeliest path (Viterbi).")
 @click.option("--marginals", is_flag=True, help="Add the probability of every state to every row (Parquet only).")
 @force
 @messages
@@ -82,7 +83,7 @@ def smooth(**given: Any) -> int:
     others = [other_query(other, (model, policy, space), given, console) for other in paths]
     with console.progress("smooth") as progress:
         places = own_places_of(rows, subjects, others) if given["own_places"] else None
-        choices = {"marginals": given["marginals"], "places": places}
+        choices = {"path": given["path"], "marginals": given["marginals"], "places": places}
         smoothed = smooth_rows(rows, subjects, beside=others, progress=progress, **choices)
     write_table(given["output"], smoothed_table(rows, smoothed, space), inputs=inputs)
     document = _document(rows, smoothed, subjects.setting.options, source)
@@ -121,7 +122,7 @@ def read_rows(path: Any, space: Any) -> ReleasedRows:
 
 
 def _document(rows: ReleasedRows, smoothed: Smoothed, options: Options, source: str) -> dict[str, Any]:
-    return {
+    document = {
         "rows": len(rows.users),
         "subjects": len(set(rows.users)),
         "plans": len(set(rows.plans) - {""}),
@@ -129,9 +130,11 @@ def _document(rows: ReleasedRows, smoothed: Smoothed, options: Options, source: 
         "options": options.written(),
         "options_from": source,
         "mean_probability": float(smoothed.probability.mean()),
-        "path_is_likeliest_state": float((smoothed.path == smoothed.state).mean()),
         "meaning": MEANING,
     }
+    if smoothed.path is not None:
+        document["path_is_likeliest_state"] = float((smoothed.path == smoothed.state).mean())
+    return document
 
 
 def _summary(document: Mapping[str, Any], output: str) -> list[Row]:

@@ -69,20 +69,21 @@ class Smoothed:
     """What all answers say of each step (n,).
 
     ``mean`` (n, d): the posterior mean answer, the estimate of least expected squared error. ``state``: the likeliest
-    state of each step by itself (ties within 1e-12 to the lowest number), ``probability``: how likely. ``path``: the
-    states of the single likeliest path (Viterbi). ``marginals`` (n, N), where they were asked for.
+    state of each step by itself (ties within 1e-12 to the lowest number), ``probability``: how likely. Where they were
+    asked for, ``path``: the states of the single likeliest path (Viterbi), and ``marginals`` (n, N).
     """
 
     mean: FloatArray
     state: IntArray
     probability: FloatArray
-    path: IntArray
-    marginals: FloatArray | None
+    path: IntArray | None = None
+    marginals: FloatArray | None = None
 
     def at(self, steps: IntArray) -> Smoothed:
         """Some of the steps."""
+        path = None if self.path is None else self.path[steps]
         marginals = None if self.marginals is None else self.marginals[steps]
-        return Smoothed(self.mean[steps], self.state[steps], self.probability[steps], self.path[steps], marginals)
+        return Smoothed(self.mean[steps], self.state[steps], self.probability[steps], path, marginals)
 
 
 class Smoother:
@@ -113,6 +114,7 @@ class Smoother:
         published: Published,
         *,
         marginals: bool = False,
+        path: bool = False,
         beside: Sequence[tuple[Smoother, Published]] = (),
         places: OwnPlaces | None = None,
     ) -> Smoothed:
@@ -143,8 +145,8 @@ class Smoother:
 
         begins = int(steps.t[0])
         smooth(model, prior, steps, take, t=begins)
-        path = likeliest_path(model, prior, steps, t=begins)
-        found = Smoothed(mean, state, np.minimum(probability, 1.0), path, whole)
+        way = likeliest_path(model, prior, steps, t=begins) if path else None
+        found = Smoothed(mean, state, np.minimum(probability, 1.0), way, whole)
         return found if isinstance(steps, Steps) else found.at(np.searchsorted(steps.t, published.t))
 
     def person(self, published: Published, beside: Sequence[tuple[Smoother, Published]] = ()) -> Person:

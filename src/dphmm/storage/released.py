@@ -372,8 +372,8 @@ def smoothed_table(rows: ReleasedRows, smoothed: Smoothed, space: StateSpace) ->
     """An Arrow table of the released rows, smoothed.
 
     user, t (where there are times), step, smoothed_0.. (posterior mean, answer units; not of labels), smoothed (the
-    likeliest state's name), probability (of that state), path (the state on the likeliest path), for maps
-    smoothed_lat, smoothed_lon, path_lat, path_lon, and marginals (a list of N), where they were asked for.
+    likeliest state's name), probability (of that state), for maps smoothed_lat and smoothed_lon; where they were asked
+    for, path (the state on the likeliest path), for maps path_lat and path_lon, and marginals (a list of N).
     """
     import pyarrow as pa
 
@@ -386,8 +386,11 @@ def smoothed_table(rows: ReleasedRows, smoothed: Smoothed, space: StateSpace) ->
     names = np.array(space.names, dtype=object)
     columns["smoothed"] = pa.array(names[smoothed.state], pa.string())
     columns["probability"] = smoothed.probability
-    columns["path"] = pa.array(names[smoothed.path], pa.string())
-    for name, points in (("smoothed", smoothed.mean), ("path", space.own_answers[smoothed.path])):
+    places = {"smoothed": smoothed.mean}
+    if smoothed.path is not None:
+        columns["path"] = pa.array(names[smoothed.path], pa.string())
+        places["path"] = space.own_answers[smoothed.path]
+    for name, points in places.items():
         place = space.to_latlon(points)
         if place is not None:
             columns[f"{name}_lat"], columns[f"{name}_lon"] = place
