@@ -251,6 +251,16 @@ def test_rows_of_parquet_that_are_looked_at_are_few_at_a_time(tmp_path):
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("parts", [read_batches, lambda path: read_rows(path).parts(["user"])])
+def test_a_file_may_not_change_before_its_last_part_is_used(tmp_path, parts, suffix):
+    path = tmp_path / f"x{suffix}"
+    write_table(path, pa.table({"user": ["a", "b"]}))
+    with pytest.raises(InvalidInput, match="changed while it was read"):
+        for _ in parts(path):
+            path.write_bytes(path.read_bytes() + b"c")
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
 def test_parts_can_be_appended(tmp_path, suffix):
     table = pa.table({"user": ["=a", "b"], "v": [1, 2]})
     with table_writer(tmp_path / f"x{suffix}", table.schema) as append:

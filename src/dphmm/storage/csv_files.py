@@ -18,7 +18,6 @@ import re
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
@@ -28,7 +27,7 @@ import numpy as np
 
 from dphmm.errors import InvalidInput
 from dphmm.states.space import LONGEST_NAME
-from dphmm.storage.inputs import SUBSTITUTE, open_bytes, steady
+from dphmm.storage.inputs import SUBSTITUTE, open_bytes
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -364,26 +363,26 @@ def text_parts(
     """Parts of some columns (default all) of a text, at least one; all cells are text.
 
     Rows with another number of cells go to ``ragged``, by their numbers from 1. Where the text is ``strict`` they raise
-    InvalidInput with their line. Raises InvalidInput for a column that is not there, and as `Records`.
+    InvalidInput with their line. Raises InvalidInput for a column that is not there, and as `Records`. Callers hold a
+    file `steady` for as long as they use what is read of it.
     """
-    with steady(text) if isinstance(text, Path) else nullcontext():
-        names = csv_names(text, layout)
-        kept = chosen_columns(names, columns)
-        numbers = [names.index(name) for name in kept]
-        records, before = Records(text, layout, strict), 0
+    names = csv_names(text, layout)
+    kept = chosen_columns(names, columns)
+    numbers = [names.index(name) for name in kept]
+    records, before = Records(text, layout, strict), 0
 
-        def parse(part: bytes) -> _Parsed:
-            return _parsed(part, records.name, layout, len(names), numbers)
+    def parse(part: bytes) -> _Parsed:
+        return _parsed(part, records.name, layout, len(names), numbers)
 
-        for cells, odd, many in _in_turn(records, parse):
-            if strict and odd:
-                number, width = odd[0]
-                (line,) = Records(text, layout).lines_of([before + number])
-                raise InvalidInput(f"line {line}", f"{width} fields", f"{len(names)}, as in the header")
-            ragged += [before + number - layout.header for number, _ in odd]
-            rows = cells.slice(1) if layout.header and not before and many else cells
-            before += many
-            yield rows.rename_columns(kept)
+    for cells, odd, many in _in_turn(records, parse):
+        if strict and odd:
+            number, width = odd[0]
+            (line,) = Records(text, layout).lines_of([before + number])
+            raise InvalidInput(f"line {line}", f"{width} fields", f"{len(names)}, as in the header")
+        ragged += [before + number - layout.header for number, _ in odd]
+        rows = cells.slice(1) if layout.header and not before and many else cells
+        before += many
+        yield rows.rename_columns(kept)
 
 
 class _Parsed(NamedTuple):

@@ -14,7 +14,7 @@ import math
 import os
 import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -183,13 +183,13 @@ def read_batches(
     suffix = table_format(file)
     import pyarrow as pa
 
-    if suffix == ".parquet":
-        with steady(file):
+    with steady(file):
+        if suffix == ".parquet":
             yield from read_parquet(file, columns, rows)
-        return
-    table = typed(pa.concat_tables(text_parts(file, CSV, columns, [], strict=True)), text)
-    for start in range(0, max(1, len(table)), rows):
-        yield table.slice(start, rows)
+            return
+        table = typed(pa.concat_tables(text_parts(file, CSV, columns, [], strict=True)), text)
+        for start in range(0, max(1, len(table)), rows):
+            yield table.slice(start, rows)
 
 
 def write_table(path: PathLike, table: pa.Table, *, inputs: Iterable[PathLike] = ()) -> None:
@@ -273,7 +273,12 @@ def read_rows(source: Any, layout: Layout = PLAIN, *, private: bool = False, fie
         if isinstance(text, Path) and text.suffix.lower() == ".parquet":
             return _parquet_rows(text, layout)
         names = tuple(csv_names(text, layout))
-        return Rows(name, names, {}, lambda columns: text_parts(text, layout, columns, ragged), ragged, text)
+
+        def lines(columns: Sequence[str]) -> Iterator[pa.Table]:
+            with steady(text) if isinstance(text, Path) else nullcontext():
+                yield from text_parts(text, layout, columns, ragged)
+
+        return Rows(name, names, {}, lines, ragged, text)
     table = read_whole(source)
     if not any(layout.columns.get(role) for role in ("lat", "lon", "state")):
         table = located(table, each=private)
