@@ -293,8 +293,17 @@ class Times:
         fold: str | None = None,
     ) -> None:
         self.field, self._fold = field, None if fold is None else one_of(fold, ("first", "second"), "fold")
-        self._zone = _known(timezone)
-        self._format = _checked_format(format)
+        self._zone, self._format = timezone, format
+        if timezone is not None:
+            try:
+                ZoneInfo(timezone)
+            except (LookupError, ValueError, OSError):
+                raise _unknown(timezone) from None
+        found = set(_DIRECTIVES.findall(format))
+        dated = bool(found & set("Yy")) and bool(found & set("mbBj"))
+        if format not in FORMATS and (not dated or found - set("YymbBdjHIMSfpzaA%")):
+            expected = ", ".join(FORMATS) + ", or a format such as %d/%m/%Y %H:%M:%S (directives YymbBdjHIMSfpzaA)"
+            raise InvalidInput("time_format", format, expected)
         #: How many cells were read in each unit of Unix times.
         self.units: dict[str, int] = {}
 
@@ -373,28 +382,21 @@ class Times:
             floats = pc.round(pc.if_else(pa.array(long), text, None).cast(pa.float64()), 6)
             rounded = floats.cast(pa.decimal128(38, 6), safe=False).cast(pa.string())
             text = pc.if_else(pa.array(long), rounded, text)
-        parts = pc.struct_field(
-            pc.extract_regex(text, r"^(?P<sign>[+-]?)(?P<whole>[0-9]+)(?:\.(?P<part>[0-9]*))?$"), [1]
-        )
-        whole = pc.fill_null(parts.cast(pa.int64()), 0).to_numpy()
         # Six digits behind the point, whatever is there.
-        digits = pc.struct_field(pc.extract_regex(text, r"^[+-]?[0-9]+(?:\.(?P<part>[0-9]{1,6})[0-9]*)?$"), [0])
-        padded = pc.utf8_rpad(pc.fill_null(digits, ""), 6, "0")
-        millionths = pc.fill_null(padded.cast(pa.int64()), 0).to_numpy()
+        parts = pc.extract_regex(text, r"^[+-]?(?P<whole>[0-9]+)\.?(?P<part>[0-9]{0,6})[0-9]*$")
+        padded = pc.utf8_rpad(pc.struct_field(parts, [1]), 6, "0")
+        whole, millionths = (
+            pc.fill_null(digits.cast(pa.int64()), 0).to_numpy() for digits in (pc.struct_field(parts, [0]), padded)
+        )
         negative = matches(text, "^-")
+        readable, first, end = ~missing & ~beyond, 0, LATEST // 10**6
+        if self._format == "auto":
+            readable, (first, end) = readable & ~negative, _PLAIN
         units = [self._format] if self._format in UNIX else list(UNIX)
         micros, unclear = np.zeros(len(whole), dtype=np.int64), ~missing
         for unit in units:
             per_second, called = UNIX[unit]
-            inside = ~missing & ~beyond & (whole < LATEST // 10**6 * per_second)
-            if self._format == "auto":
-                inside = (
-                    ~missing
-                    & ~beyond
-                    & ~negative
-                    & (whole >= _PLAIN[0] * per_second)
-                    & (whole < _PLAIN[1] * per_second)
-                )
+            inside = readable & (whole >= first * per_second) & (whole < end * per_second)
             scale = 10**6 // per_second
             micros = np.where(inside, np.where(inside, whole, 0) * scale + millionths * scale // 10**6, micros)
             unclear &= ~inside
@@ -417,12 +419,7 @@ class Times:
         bad = np.asarray(stamps.isna()).astype(np.bool_)
         micros = np.array(stamps.to_numpy().astype("datetime64[us]").astype(np.int64))
         micros[bad] = 0
-        if has_zone or bad.all():
-            return micros, {"invalid_time": bad}
-        if self._zone is None:
-            return micros, {"time_without_zone": ~bad, "invalid_time": bad}
-        local, marks = self._local(micros)
-        return local, {**{reason: mark & ~bad for reason, mark in marks.items()}, "invalid_time": bad}
+        return (micros, {"invalid_time": bad}) if has_zone else self._local(micros, bad)
 
     def _text(self, column: pa.ChunkedArray) -> tuple[IntArray, Marks]:
         import pyarrow as pa
@@ -435,8 +432,7 @@ class Times:
         if self._zone is None:
             return micros, {"time_without_zone": naive, "invalid_time": bad & ~naive}
         clocks, unreadable = _parsed(pc.if_else(pa.array(naive), column, None), None)
-        local, marks = self._local(clocks)
-        marks = {reason: mark & naive & ~unreadable for reason, mark in marks.items()}
+        local, marks = self._local(clocks, unreadable)
         return np.where(naive, local, micros), {**marks, "invalid_time": np.where(naive, unreadable, bad)}
 
     def _stamps(self, column: pa.ChunkedArray) -> tuple[IntArray, Marks]:
@@ -445,15 +441,16 @@ class Times:
             return micros, {"invalid_time": bad}
         if self._zone is None:
             raise self.zone_missing()
-        local, marks = self._local(micros)
-        return local, {**{reason: mark & ~bad for reason, mark in marks.items()}, "invalid_time": bad}
+        return self._local(micros, bad)
 
-    def _local(self, clocks: IntArray) -> tuple[IntArray, Marks]:
+    def _local(self, clocks: IntArray, bad: BoolArray) -> tuple[IntArray, Marks]:
         """What clocks (n,), in microseconds since 1970, showed in the zone; clocks put back show a time twice."""
+        if self._zone is None:
+            return clocks, {"time_without_zone": ~bad, "invalid_time": bad}
         first, second = (self._placed(clocks, which, "earliest") for which in ("earliest", "latest"))
-        marks = {"nonexistent_time": first != self._placed(clocks, "earliest", "latest")}
+        marks = {"nonexistent_time": ~bad & (first != self._placed(clocks, "earliest", "latest")), "invalid_time": bad}
         if self._fold is None:
-            marks["ambiguous_time"] = first != second
+            marks["ambiguous_time"] = ~bad & (first != second)
         return second if self._fold == "second" else first, marks
 
     def _placed(self, clocks: IntArray, ambiguous: str, nonexistent: str) -> IntArray:
@@ -466,26 +463,6 @@ class Times:
         except pa.ArrowInvalid:
             raise _unknown(self._zone) from None
         return np.array(placed.cast(pa.int64()), dtype=np.int64)
-
-
-def _checked_format(format: str) -> str:
-    if format in FORMATS:
-        return format
-    found = set(_DIRECTIVES.findall(format))
-    dated = bool(found & set("Yy")) and bool(found & set("mbBj"))
-    if not dated or found - set("YymbBdjHIMSfpzaA%"):
-        expected = ", ".join(FORMATS) + ", or a format such as %d/%m/%Y %H:%M:%S (directives YymbBdjHIMSfpzaA)"
-        raise InvalidInput("time_format", format, expected)
-    return format
-
-
-def _known(timezone: str | None) -> str | None:
-    if timezone is not None:
-        try:
-            ZoneInfo(timezone)
-        except (LookupError, ValueError, OSError):
-            raise _unknown(timezone) from None
-    return timezone
 
 
 def _unknown(timezone: object) -> InvalidInput:
