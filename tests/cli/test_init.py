@@ -181,7 +181,7 @@ def test_run_does_not_begin_before_every_question_is_answered(run, folder):
 def test_each_question_stops_a_run_and_its_words_elsewhere_do_not(table, run, folder, begun):
     member = {"data": "time-column", "fit": "step", "plan": "steps"}[table]
     asked = QUESTIONS.get(member, COLUMN)
-    text, _ = begun("d.csv", "user,page\n" if table != "plan" else "user,step,page\n")
+    text, _ = begun("d.csv", "user,began_at,ended_at,page\n" if table != "plan" else "user,page\n")
     for other, word in {**QUESTIONS, "time-column": COLUMN}.items():
         if other != member:
             text = text.replace(f'{other} = "{word}"', f'{other} = "1"')
@@ -216,20 +216,15 @@ def test_a_standard_layout_is_known_by_its_header(known, begun, tmp_path):
     ("header", "kind", "person"),
     [
         ("MMSI,BaseDateTime,LAT,LON,SOG,COG,Heading,VesselName,IMO", "ais", None),
-        ("# Timestamp,Type of mobile,MMSI,Latitude,Longitude,Name", "ais", None),
-        ("id,vehicle_id,trip_id,timestamp,latitude,longitude,bearing,route_name", "avl", None),
         ("vehicle.trip.trip_id,vehicle.vehicle.id,vehicle.timestamp,vehicle.position.latitude,"
          "vehicle.position.longitude", "avl", None),
-        ("event-id,visible,timestamp,location-long,location-lat,tag-local-identifier,individual-local-identifier",
-         "movebank", None),
-        ("ride_id,rideable_type,started_at,ended_at,start_station_name,start_lat,start_lng,end_lat,end_lng,"
-         "member_casual", "trips", COLUMN),
         ("VendorID,tpep_pickup_datetime,tpep_dropoff_datetime,passenger_count,PULocationID,DOLocationID", "trips",
          COLUMN),
         ("case:concept:name,concept:name,time:timestamp", "csv", "case:concept:name"),
     ],
 )  # fmt: skip
 def test_published_headers_are_known(header, kind, person, begun):
+    """Beside those of `FILES`, which are read."""
     _, pipeline = begun("d.csv", f"{header}\n")
     assert (pipeline["data"]["kind"], pipeline["data"].get("user-column")) == (kind, person)
 
@@ -352,17 +347,28 @@ def test_init_of_labels_leaves_names_and_a_split_to_choose_and_fits_privately(be
     assert pipeline["fit"]["epsilon"] == 1 and "changes the odds of any model by at most 2.72 times" in text
 
 
-def test_a_pipeline_of_init_for_rows_without_times_runs_once_its_gaps_are_filled(run, folder):
-    """The only column that could be a time was "step", and its numbers were refused as times."""
+@pytest.mark.parametrize(
+    ("order", "read"), [("step", {"order-column": "step"}), ("referrer", {"no-times": True})], ids=["order", "file"]
+)
+def test_a_pipeline_of_init_for_rows_without_times_runs_once_its_gaps_are_filled(order, read, run, folder):
+    """Numbers of "step" were refused as times; where nothing was a time a promise of each day was refused after a fit.
+
+    The private fit was spent by then.
+    """
     rows = [[f"u{user}", step, "abc"[(user * step) % 3]] for user in range(20) for step in range(1, 9)]
-    write_rows(folder / "d.csv", ["user", "step", "state"], rows)
+    write_rows(folder / "d.csv", ["user", order, "url"], rows)
     (folder / "states.csv").write_text("state\na\nb\nc\n")
     run("init", folder / "d.csv", "-o", folder / "a.toml", "-q")
     text = (folder / "a.toml").read_text()
     pipeline = tomllib.loads(text)
-    assert (
-        pipeline["data"]["order-column"] == "step" and "step" not in pipeline["fit"] and "per" not in pipeline["plan"]
-    )
+    assert pipeline["data"] == {"file": "d.csv", "state-column": "url", **read}
+    assert "step" not in pipeline["fit"] and "per" not in pipeline["plan"]
+    for table in ("[plan]", "[release]"):
+        daily = text.replace('steps = "STEPS"', "").replace(f"\n{table}", f'\n{table}\nper = "1d"')
+        (folder / "a.toml").write_text(daily)
+        refused = run("run", folder / "a.toml", code=2).stderr
+        assert refused.startswith(f"error: {table} per: got 1d; expected steps in its place: the model has no time")
+    assert not (folder / "out").exists()
     (folder / "a.toml").write_text(text.replace('"STEPS"', "8"))
     found = stages(run("run", folder / "a.toml", "--json"))
     assert found == dict.fromkeys(("data", "split", "fit", "policy", "plan", "release", "report"), "done")

@@ -54,6 +54,10 @@ _POINT_OF = f'user-column = "{COLUMN}"  # which property is the person? user = "
 _ONE_PERSON = 'user = "NAME" in its place if all are of one person'
 _ROW_OF = "user-column = false in its place if each row is another person"
 _ZONE = '# timezone = "Europe/Berlin"  # of times that have no zone; or "UTC"'
+_NO_TIMES = (
+    "no-times = true  # no column is called a time: rows stay in the order of the file. If one has times: time-column "
+    'in place of this, step in [fit], and in [plan] per = "1d" in place of steps'
+)
 #: Tables, those that an importer knows by the same names first. Of several that fit the first counts.
 LAYOUTS = (
     *(
@@ -166,7 +170,7 @@ def _standard(known: Known, columns: Sequence[str]) -> list[str]:
     if known.kind == "csv":
         roles = zip(("user", "time", "state"), known.columns, strict=True)
         lines += [f"{role}-column = {_toml(lower[name])}" for role, name in roles]
-    return [*lines, *(_MAP if known.on_map else _LABELS), *_PLAN, *_OF_A_DAY]
+    return [*lines, *(_MAP if known.on_map else _labels(timed=True)), *_PLAN, *_OF_A_DAY]
 
 
 def _other(columns: Sequence[str]) -> list[str]:
@@ -187,7 +191,7 @@ def _other(columns: Sequence[str]) -> list[str]:
     time = first("t", "time", "timestamp", "datetime", "t_local", "date") or (times[0] if len(times) == 1 else None)
     order = first("step", "order", "seq", "index")
     if not on_map and (steps := _wide(columns)) and set(steps).issuperset(times):
-        labels = [line.replace("100", str(len(steps))) for line in _LABELS if not line.startswith("step")]
+        labels = [line.replace("100", str(len(steps))) for line in _labels(timed=False)]
         return [
             'kind = "sequences"  # one person a row, one step a column',
             f"columns = {_toml(f'{steps[0]}:{steps[-1]}')}",
@@ -196,22 +200,25 @@ def _other(columns: Sequence[str]) -> list[str]:
             *_PLAN,
             f"steps = {len(steps)}  # the budget is of a whole row",
         ]
-    in_order = time is None and not times and order is not None and not on_map
-    state = None if on_map else first("state", "page", "label", "activity", "place")
+    timed = on_map or time is not None or bool(times)
+    state = None if on_map else first("state", "page", "url", "label", "activity", "place")
     used = {lat, lon, state, None if times else order, *times}
     no_case = [name for name in columns if on_map and any(map(_CASE.fullmatch, _words(name)))]
     lines = _person([name for name in columns if name not in used], _ONE_PERSON, never_alone=no_case)
-    if in_order:
-        lines += [f"order-column = {_toml(str(order))}  # rows without times"]
+    if timed:
+        lines += [*_column("time-column", time, "t", times), _ZONE]
     else:
-        lines += _column("time-column", time, "t", times)
-        lines += [_ZONE]
+        lines += [_NO_TIMES if order is None else f"order-column = {_toml(order)}  # rows without times"]
     if on_map:
         lines += [*_column("lat-column", lat, "lat"), *_column("lon-column", lon, "lon"), *_MAP]
     else:
-        labels = [line for line in _LABELS if not (in_order and line.startswith("step"))]
-        lines += [*_column("state-column", state, "state"), *labels]
-    return [*lines, *_PLAN, *(_OF_A_SEQUENCE if in_order else _OF_A_DAY)]
+        lines += [*_column("state-column", state, "state"), *_labels(timed)]
+    return [*lines, *_PLAN, *(_OF_A_DAY if timed else _OF_A_SEQUENCE)]
+
+
+def _labels(timed: bool) -> list[str]:
+    """The split, the fit and the policy of names of states; without times every row is a step."""
+    return [line for line in _LABELS if timed or not line.startswith("step")]
 
 
 def _person(

@@ -278,6 +278,10 @@ class Pipeline:
                 _written(value, f"[{name}] {member}")
             if self.is_drawn(name) and name == "fit":
                 exact_epsilon(table["epsilon"], "[fit] epsilon")
+            # Known before a private fit is spent, after which the plan would be refused.
+            if not str(table.get("per", "0")).isdecimal() and "step" not in self.stages.get("fit", {"step": None}):
+                expected = "steps in its place: the model has no time step; or step in [fit]"
+                raise InvalidInput(f"[{name}] per", str(table["per"]), expected)
 
     def _words(self, name: str, table: Mapping[str, Any]) -> list[str]:
         return [word.format(kind=table.get("kind", STAGES[name].kind)) for word in STAGES[name].words]
