@@ -161,12 +161,6 @@ class TestACheck:
         assert (found["in_states"], found["stops"]) == (100, [])
         assert found["budget"] == {"known": 0, "adds": "6", "left": "12", "left_after": "6"}
 
-    def test_row_numbers_in_place_of_people(self, town, tmp_path, run):
-        rows = [[number, *row[1:], "V1"] for number, row in enumerate(walk_rows(("bus",), 8))]
-        table = write_rows(tmp_path / "avl.csv", [*COLUMNS, "vehicle_id"], rows)
-        told = run("check", table, "--model", town / "model.npz").stdout
-        assert "1 of everybody: is this column the person?; vehicle_id has far fewer values: is that the per" in told
-
     def test_what_is_left_is_read_from_the_ledger_which_stays_as_it_is(self, town, released, run):
         ledger = released / "ledger.db"
         before = ledger.read_bytes(), files(released)

@@ -25,7 +25,7 @@ def busy(number, place):
 def test_a_signal_where_it_would_be_lost_waits_for_its_end(number, place):
     began = time.monotonic()
     with console.answered_like_an_interrupt(), pytest.raises(KeyboardInterrupt):
-        signal.signal(number, console._interrupt if number == signal.SIGINT else console._stop)
+        signal.signal(number, console._stop)
         busy(number, place)
     assert time.monotonic() - began < 4
     assert console.asked_to_stop() is not None
@@ -33,6 +33,6 @@ def test_a_signal_where_it_would_be_lost_waits_for_its_end(number, place):
 
 def test_elsewhere_it_is_raised_at_once():
     with console.answered_like_an_interrupt(), pytest.raises(KeyboardInterrupt):
-        signal.signal(signal.SIGINT, console._interrupt)
+        signal.signal(signal.SIGINT, console._stop)
         signal.raise_signal(signal.SIGINT)
         pytest.fail("not raised at once")

@@ -205,7 +205,7 @@ class Freed:
 @pytest.mark.parametrize(("number", "stop"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, Terminated)])
 def test_a_signal_while_an_object_is_freed_is_not_lost(number, stop):
     with answered_like_an_interrupt(), pytest.raises(stop):
-        signal.signal(signal.SIGINT, console._interrupt)
+        signal.signal(signal.SIGINT, console._stop)
         del (freed := [Freed(number)])[0]
         assert not freed
         time.sleep(5)
@@ -218,7 +218,7 @@ def test_a_signal_during_an_import_comes_after_it(tmp_path, monkeypatch, number,
     (tmp_path / f"{name}.py").write_text(f"import signal\nsignal.raise_signal({int(number)})\nwhole = True\n")
     monkeypatch.syspath_prepend(tmp_path)
     with answered_like_an_interrupt(), pytest.raises(stop):
-        signal.signal(signal.SIGINT, console._interrupt)
+        signal.signal(signal.SIGINT, console._stop)
         assert importlib.import_module(name).whole
         time.sleep(5)
 
@@ -239,7 +239,7 @@ def test_a_signal_during_a_call_of_llvm_comes_after_it(number, stop):
     """LLVM calls Python back for compiled objects, and drops what is raised there."""
     assert compiled.process.llvm_calls == 0
     with answered_like_an_interrupt(), pytest.raises(stop):
-        signal.signal(signal.SIGINT, console._interrupt)
+        signal.signal(signal.SIGINT, console._stop)
         with ffi.lib._lock:
             signal.raise_signal(number)
             returned = True

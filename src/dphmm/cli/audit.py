@@ -63,12 +63,17 @@ def audit(as_json: bool, **given: Any) -> int:
     given["protection"] = _protection(given)
     parts: list[tuple[str, Any]] = []
     if given["samples"] is not None:
-        parts.append(("samples", _samples(given)))
+        from dphmm.audit import black_box
+
+        files, alpha = [tuple(given["samples"])], given["alpha"]
+        parts.append(("samples", black_box(files, given["epsilon"], names=["samples"], alpha=alpha)))
     if given["model"] is not None or given["policy"] is not None:
         with Console().progress("audit") as progress:
             parts += _public(given, progress)
     else:
-        _need_nothing_more(given)
+        for name in _OF_A_MODEL:
+            if given[name] is not None:
+                raise InvalidInput(f"--{name}", str(given[name]), "--model and --policy with it")
     if not parts:
         raise InvalidInput("--model, --policy", "nothing", "a model and a policy, or --samples A B")
     _print(parts, as_json)
@@ -110,16 +115,10 @@ def _check_numbers(given: dict[str, Any]) -> None:
         raise InvalidInput("--alpha", given["alpha"], "a probability above 0 and below 1")
 
 
-def _samples(given: dict[str, Any]) -> Any:
-    from dphmm.audit import black_box
-
-    return black_box([tuple(given["samples"])], given["epsilon"], names=["samples"], alpha=given["alpha"])
-
-
 def _public(given: dict[str, Any], progress: Work | None) -> list[tuple[str, Any]]:
     """The parts that need a model and a policy."""
 
-    from dphmm.audit import sample_plan, verify_steps
+    from dphmm.audit import attack, sample_plan, verify_steps
     from dphmm.session.setting import Setting
     from dphmm.storage.table_ledger import opened_to_read
 
@@ -151,7 +150,8 @@ def _public(given: dict[str, Any], progress: Work | None) -> list[tuple[str, Any
             ledger = None if given["ledger"] is None else held.enter_context(opened_to_read(given["ledger"]))
             _refuse_choices(given)
             stage_of(progress, "attacks with the truth")
-            parts.append(("attacks", _attacks(given, public, ledger, choices)))
+            choices |= {"query": given["query"], "statement": given["statement"], "ledger": ledger}
+            parts.append(("attacks", attack(given["released"], given["truth"], *public, **choices)))
     return parts
 
 
@@ -167,13 +167,6 @@ def _refuse_choices(given: dict[str, Any]) -> None:
     except InvalidInput:
         return
     refuse_choices(statement, given["released"], "--released")
-
-
-def _attacks(given: dict[str, Any], public: Any, ledger: Any, choices: dict[str, Any]) -> Any:
-    from dphmm.audit import attack
-
-    more = {"query": given["query"], "statement": given["statement"], **choices}
-    return attack(given["released"], given["truth"], *public, ledger=ledger, **more)
 
 
 @dataclass(frozen=True)
@@ -198,12 +191,6 @@ class _Steps:
 
 _CHOICES = ("constraint", "mechanism", "start", "protection")
 _OF_A_MODEL = ("released", "ledger", "truth", "statement", "draws")
-
-
-def _need_nothing_more(given: dict[str, Any]) -> None:
-    for name in _OF_A_MODEL:
-        if given[name] is not None:
-            raise InvalidInput(f"--{name}", str(given[name]), "--model and --policy with it")
 
 
 def _print(parts: list[tuple[str, Any]], as_json: bool) -> None:

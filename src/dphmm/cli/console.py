@@ -64,17 +64,13 @@ def one_line(text: str) -> str:
 
 #: Fields of the library that are options; --cap-epsilon and others with an underscore follow by themselves.
 _FIELDS = {
-    "answer": "--answer", "cell": "--grid", "constraint": "--constraint", "delimiter": "--delimiter",
-    "delta": "--constraint delta", "event_id": "--id",
-    "east": "--bbox east", "epsilon": "--epsilon", "mechanism": "--mechanism",
-    "hours": "--hours",
-    "max speed": "--max-speed", "north": "--bbox north", "output": "-o", "people": "--people",
-    "protection": "--protection", "query": "--query",
-    "resolution": "--h3",
-    "smoothing": "--smoothing", "source": "SRC", "south": "--bbox south", "start": "--start",
-    "steps": "--steps",
-    "per": "--per", "promise": "--path-epsilon", "timezone": "--timezone", "west": "--bbox west",
-    "window": "--window", "zone": "--zone",
+    **{name: f"--{name}" for name in (
+        "answer", "constraint", "delimiter", "epsilon", "hours", "mechanism", "people", "per", "protection", "query",
+        "smoothing", "start", "steps", "timezone", "window", "zone",
+    )},
+    **{side: f"--bbox {side}" for side in ("west", "south", "east", "north")},
+    "cell": "--grid", "delta": "--constraint delta", "event_id": "--id", "max speed": "--max-speed", "output": "-o",
+    "promise": "--path-epsilon", "resolution": "--h3", "source": "SRC",
 }  # fmt: skip
 _UNDERSCORED = re.compile(
     r"\b(cap_epsilon|cap_cost|min_count|min_people|max_speed"
@@ -189,7 +185,7 @@ def answered_like_an_interrupt() -> Iterator[None]:
     others = sys.unraisablehook
 
     def forgotten(lost: sys.UnraisableHookArgs) -> None:
-        if _stops(lost.exc_type):
+        if issubclass(lost.exc_type, KeyboardInterrupt):
             _ask_for_the_lost(lost.exc_type)
         elif not _asked:
             # What an interrupt left half made may fail while it is freed, of which there is nothing to tell.
@@ -198,7 +194,7 @@ def answered_like_an_interrupt() -> Iterator[None]:
     sys.unraisablehook = forgotten
     signal.signal(signal.SIGTERM, _stop)
     if before[signal.SIGINT] is signal.default_int_handler:
-        signal.signal(signal.SIGINT, _interrupt)
+        signal.signal(signal.SIGINT, _stop)
     try:
         yield
     finally:
@@ -218,25 +214,15 @@ _asked: list[type[KeyboardInterrupt]] = []
 _MOMENT = 0.02
 
 
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    if _would_be_lost():
-        _ask_again(number)
-        return
-    _asked.append(KeyboardInterrupt)
-    raise KeyboardInterrupt
-
-
 def _stop(number: int, frame: FrameType | None) -> None:
+    """Answer SIGINT or SIGTERM, of which the second is answered once."""
     if _would_be_lost():
         _ask_again(number)
         return
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    _asked.append(Terminated)
-    raise Terminated
-
-
-def _stops(kind: type[BaseException]) -> bool:
-    return issubclass(kind, KeyboardInterrupt)
+    if number == signal.SIGTERM:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    _asked.append(Terminated if number == signal.SIGTERM else KeyboardInterrupt)
+    raise _asked[-1]
 
 
 def _ask_for_the_lost(kind: type[BaseException]) -> None:

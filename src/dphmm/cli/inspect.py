@@ -48,7 +48,8 @@ def inspect(
         given = {name: value for name, value in choices.items() if value is not None}
         graph, space = loaded_policy(policy, chain)
         document |= protection_facts(chain, graph, space, epsilon, **given)
-        document["warnings"] = [_on_the_command_line(one) for one in document["warnings"]]
+        # A refusal has the library's words for options.
+        document["warnings"] = [reworded(one) if one.startswith("refused: ") else one for one in document["warnings"]]
         if steps is not None:
             document["over_time"] = planned_losses(Setting.of(chain, graph, space, epsilon, **given), steps)
     elif steps is not None or any(choices[name] != default for name, default in _DEFAULTS.items()):
@@ -61,11 +62,6 @@ def inspect(
         click.echo("\n".join(_text(document, space)))
     for warning in document.get("warnings", []):
         Console().warn(warning)
-
-
-def _on_the_command_line(warning: str) -> str:
-    """A refusal has the library's words for options."""
-    return reworded(warning) if warning.startswith("refused: ") else warning
 
 
 _DEFAULTS = {

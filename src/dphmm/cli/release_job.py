@@ -86,7 +86,8 @@ class Job:
         if given["policy"] is not None:
             policy, space = loaded_policy(given["policy"], model)
         choices = {name: given[name] for name in _CHOICES if given[name] is not None}
-        choices |= kept_protection(given)
+        if given["protection"] is None and (kept := _kept(given, "protection")) is not None:
+            choices["protection"] = kept
         choices["promise"] = asked_promise(given)
         schedule, planned = asked_schedule(given, (model, policy, space), choices)
         choices |= schedule
@@ -316,12 +317,6 @@ def asked_schedule(
     kept = None if text is None else Schedule.read(text)
     same = kept is not None and (kept.promise, kept.kind) == (choices["promise"], given["schedule"])
     return {"schedule": kept} if same else {}, None
-
-
-def kept_protection(given: Mapping[str, Any]) -> dict[str, str]:
-    """The protection of the histories that a run goes on with, where the command line names none."""
-    kept = None if given["protection"] is not None else _kept(given, "protection")
-    return {} if kept is None else {"protection": kept}
 
 
 def _kept(given: Mapping[str, Any], option: str) -> str | None:
