@@ -15,4 +15,5 @@ session = dphmm.ReleaseSession(model, education_or_work, space, epsilon=1)
 print(f"all states hide one another: {1 - session.plan.expected_error:.0%} of answers are right")
 for state in ["school", "school", "training", "employed"]:
     release = session.release(state)
-    print(f"  month {release.t}: {release.z}; likeliest {release.estimate}, {release.confidence:.0%} sure")
+    guess = session.estimate()
+    print(f"  month {release.t}: {release.z}; likeliest {guess.answer}, {guess.probability:.0%} sure")

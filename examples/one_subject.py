@@ -17,5 +17,5 @@ policy = dphmm.policy.radius(grid, covers=1000)
 session = dphmm.ReleaseSession(model, policy, grid, epsilon=1)
 for lat, lon in [(52.500, 13.340), (52.501, 13.346), (52.504, 13.351)]:
     release = session.release(grid.locate(lat, lon))
-    print(f"step {release.t}: released {release.z} m, estimate {np.round(release.estimate)} m")
+    print(f"step {release.t}: released {release.z} m, estimate {np.round(session.estimate().answer)} m")
 print("spent (epsilon, cost):", session.spent)

@@ -20,6 +20,6 @@ policy = dphmm.policy.categorical(kinds).union(dphmm.policy.from_edges([(0, 6)],
 session = dphmm.ReleaseSession(model, policy, space, epsilon=2)
 for page in ["front page", "health", "health", "mail"]:
     release = session.release(page)
-    sure = f"{release.confidence:.0%} sure"
-    print(f"step {release.t}: released {release.z}; likeliest now {release.estimate}, {sure}")
+    guess = session.estimate()
+    print(f"step {release.t}: released {release.z}; likeliest now {guess.answer}, {guess.probability:.0%} sure")
 print(f"each release keeps epsilon = {release.epsilon}; two pages without an edge may lose {float(release.cost):g}")

@@ -36,15 +36,20 @@ def joined(rows: pd.DataFrame, released: pd.DataFrame, step_seconds: int | None)
 def with_estimates(released: pd.DataFrame, model: Path, policy: Path, ledger: Path) -> pd.DataFrame:
     """The released rows, all asked, with what a reader makes of the answers so far: mean and likeliest state."""
     from dphmm import ReleaseSession, load_model, load_policy, open_ledger
+    from dphmm.session import estimate
+    from dphmm.session.stepwise import walk
 
     made = load_model(model)
     space: Any = made.space
     public, answers, states = (made, load_policy(policy, model=made), space), [], []
     with open_ledger(ledger) as kept:
         for user in released.user.unique():
-            session = ReleaseSession.resume(kept, user, *public)
-            answers += [release.estimate for release in session.releases]
-            states += [space.names[release.estimate_state] for release in session.releases]
+            setting = ReleaseSession.resume(kept, user, *public).setting
+            for step in walk(setting, setting.first(), kept.entries(user, setting.query), kept.plan):
+                if step.plan is not None:
+                    guess = estimate(step.posterior, space)
+                    answers.append(guess.answer)
+                    states.append(space.names[guess.state])
     points = np.array(answers)
     columns = {"estimate": states, **{f"estimate_{j}": points[:, j] for j in range(space.dimension)}}
     place = space.to_latlon(points)

@@ -258,7 +258,7 @@ class _Seen:
         if self._law is None or self._law[0] is not plan:
             self._law = plan, law_of(self._mechanism, plan, self._fold.space.frame)
         answer = self._law[1].answer(position, state, bits)
-        said = estimate(answer.posterior, self._fold.space.answers)
+        said = estimate(answer.posterior, self._fold.space)
         self._z[at], self._estimate[at] = answer.z, said.answer
         self._rows[at], self._logged[at] = answer.row, answer.logged
         constraint = plan.constraint

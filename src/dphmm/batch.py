@@ -166,7 +166,9 @@ class Batch:
     def session(self, subject: str, origin: str) -> ReleaseSession:
         """A subject's session from its first step."""
         setting = self.subjects.of(subject)
-        return ReleaseSession.of(setting, subject=subject, ledger=self.ledger, origin=origin, **self._choices)
+        return ReleaseSession.of(
+            setting, subject=subject, ledger=self.ledger, caps=self.caps, bits=self._bits, origin=origin
+        )
 
     @property
     def continues(self) -> bool:
@@ -178,7 +180,7 @@ class Batch:
         header = self.ledger.header(subject, self.setting.query)
         assert header is not None
         self._continues = True
-        return ReleaseSession.resumed(self.ledger, header, self.subjects.of(subject), **self._choices)
+        return ReleaseSession.resumed(self.ledger, header, self.subjects.of(subject), caps=self.caps, bits=self._bits)
 
     def check_choices(self, subjects: Iterable[str]) -> None:
         """Whether what is stored was released under what is chosen for its steps: a statement tells of all of them.
@@ -600,10 +602,6 @@ class Batch:
         """Which steps (n,) of a subject the schedule lets be asked."""
         schedule = schedule_of(self.setting, subject.origin, self.ledger, subject.name)
         return np.ones(len(t), dtype=np.bool_) if schedule is None else schedule.may_ask(t)
-
-    @property
-    def _choices(self) -> dict[str, Any]:
-        return {"caps": self.caps, "bits": self._bits, "estimates": False}
 
     @property
     def _chunk(self) -> int:

@@ -79,7 +79,6 @@ def drawn_world(rng: np.random.Generator, most_states: int = 14) -> World:
         ("constraint", ["delta=0.01", "delta=0.2", "delta=0.5"], 0.35),
         ("start", ["at", "before"], 0.4),
         ("protection", ["nearest", "min-volume"], 0.3),
-        ("estimate_loss", ["state", "euclidean", "squared"], 0.3),
     ):
         if rng.random() < chance:
             choices[name] = str(rng.choice(values))
@@ -134,11 +133,11 @@ def tell_ledger(told: Told, ledger: Any) -> None:
 
 def tell_release(told: Told, release: Any) -> None:
     """One release of a session."""
-    exact = (release.t, release.z_lattice.tolist(), release.estimate_state, str(release.epsilon), str(release.cost))
+    exact = (release.t, release.z_lattice.tolist(), str(release.epsilon), str(release.cost))
     told.exact.append(
         ["release", *exact, PLAN + release.plan_hash, release.mechanism, release.constant, release.secure]
     )
-    told.floats.append(["release", release.z.tolist(), release.estimate.tolist()])
+    told.floats.append(["release", release.z.tolist()])
 
 
 def _steps(told: Told, rng: np.random.Generator, session: Any, steps: int) -> None:
@@ -207,15 +206,14 @@ def _tell_smoothed(told: Told, world: World, ledger: Any) -> None:
         table[f"z_{axis}"] = z[:, axis]
     table["epsilon"] = [float(entry.epsilon) for entry in entries]
     table["plan"] = [entry.plan_hash for entry in entries]
-    choices = {name: value for name, value in world.choices.items() if name != "estimate_loss"}
     path = {"path": True} if PATH_ON_REQUEST else {}
-    smoothed = dphmm.smooth(table, *world.public, **choices, **path, progress=False)
+    smoothed = dphmm.smooth(table, *world.public, **world.choices, **path, progress=False)
     tell_table(told, smoothed)
 
 
 def tell_table(told: Told, table: pd.DataFrame) -> None:
-    """Columns of floats but the answers themselves may differ by rounding. Earlier commits have estimates, too."""
-    for name in (name for name in table.columns if not name.startswith("estimate")):
+    """Columns of floats but the answers themselves may differ by rounding."""
+    for name in table.columns:
         values = table[name].tolist()
         if table[name].dtype.kind == "f":
             told.floats.append([name, values])
@@ -255,7 +253,6 @@ def tables(seed: int) -> Told:
     rng, told = np.random.default_rng([3, seed]), Told()
     world = drawn_world(rng, 30)
     world.choices.pop("constraint", None)
-    world.choices.pop("estimate_loss", None)
     ledger = MemoryLedger()
     _tell_runs(told, rng, world, ledger, int(rng.integers(1, 12)), dphmm.ReplayBits(seed))
     tell_ledger(told, ledger)
@@ -266,7 +263,6 @@ def own_tables(seed: int) -> Told:
     """Tables of one subject each where plans depend on answers, each with words of its own."""
     rng, told = np.random.default_rng([4, seed]), Told()
     world = drawn_world(rng)
-    world.choices.pop("estimate_loss", None)
     world.choices["constraint"] = str(rng.choice(["delta=0.05", "delta=0.3"]))
     for number in range(3):
         ledger = MemoryLedger()

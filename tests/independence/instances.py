@@ -28,7 +28,6 @@ TABLES = ("optimal-table", "hops")
 #: A table that was made before is for the support, and needs all states to be possible.
 MADE = "made-table"
 PROTECTIONS = ("nearest", "min-volume", "min-error")
-LOSSES = ("squared", "euclidean", "state")
 STEPS = 3
 #: A name that no state has, and what ``locate`` gives for a place outside every state.
 NOWHERE: tuple[str | int, ...] = ("no such place", -1)
@@ -79,7 +78,6 @@ def instance(seed: int, **fixed: Any) -> Instance:
         "constraint": CONSTRAINTS[max(0, seed % 4 - 1)],
         "mechanism": MECHANISMS[seed % len(MECHANISMS)],
         "protection": str(rng.choice(PROTECTIONS)),
-        "estimate_loss": str(rng.choice(LOSSES)),
     }
     if seed // 6 % 2 == 0 and seed % 7 in (0, 1, 3):
         choices["mechanism"] = TABLES[seed % 7 == 1]

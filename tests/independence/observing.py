@@ -24,6 +24,7 @@ from dphmm.errors import DphmmError
 from dphmm.samplers.entropy import ReplayBits
 from dphmm.session import answer
 from dphmm.session.block import Block
+from dphmm.session.estimates import ESTIMATE_LOSSES
 from dphmm.session.plan import Plan
 from dphmm.session.releases import Release
 from dphmm.session.session import ReleaseSession
@@ -83,7 +84,9 @@ def _one_step(session: ReleaseSession, truth: int | str, steps: int, seen: Obser
     release = session.release(truth)
     seen["releases"].append(without_answer(release))
     seen["answers"].append(tuple(release.z_lattice.tolist()))
-    seen["estimates"].append((release.estimate.tolist(), release.estimate_state))
+    for loss in ESTIMATE_LOSSES:
+        guess = session.estimate(loss)
+        seen["estimates"].append((guess.answer.tolist(), guess.state, guess.probability))
     answered_as = surrogate_of(plan, session, truth)
     # A table adds no noise: what it names is the answer itself. The words that it reads are compared all the same.
     noise = None if plan.mechanism_name in (*TABLES, MADE) else (release.z_lattice - plan.image[answered_as]).tolist()
@@ -117,7 +120,7 @@ def described(plan: Plan) -> dict[str, Any]:
 
 def without_answer(release: Release) -> dict[str, str]:
     """A release but for its answer and what is computed from it."""
-    computed = {"z", "z_lattice", "estimate", "estimate_state"}
+    computed = {"z", "z_lattice"}
     return {name: repr(value) for name, value in attributes_of(release).items() if name not in computed}
 
 

@@ -92,7 +92,7 @@ def batch_of(tmp_path: Path):
         rows = Trajectories.from_labels(["ann", "ann", "ann", "bob", "bob", "eve"], state=names)
         told = ""
         with traced(path) as (ledger, statements), noted(drawn), replaced_draws(given), overheard() as heard:
-            choices = {name: value for name, value in case.choices.items() if name != "estimate_loss"}
+            choices = case.choices
             batch = Batch(case.model, case.policy, case.space, ledger=ledger, bits=CountedBits(5), **choices)
             try:
                 list(batch.run(rows))

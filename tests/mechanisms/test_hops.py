@@ -123,7 +123,7 @@ def test_a_session_keeps_its_promise_with_it(way):
                 both = np.isfinite(logs[:, a]) | np.isfinite(logs[:, b])
                 assert np.abs(logs[both, a] - logs[both, b]).max() <= 1 + 1e-9
         release = session.release(2)
-        assert 0 <= int(release.z[0]) < n and release.estimate_state in range(n)
+        assert 0 <= int(release.z[0]) < n and session.estimate().state in range(n)
 
 
 def test_who_asks_for_what_it_is_not_is_told():

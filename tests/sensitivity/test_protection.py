@@ -422,7 +422,7 @@ def test_sessions_estimate_where_a_state_is_and_not_where_it_is_answered():
     model = MarkovModel([0.0, 0.0, 1.0], np.eye(3))
     session = ReleaseSession(model, merged.policy, merged.space, epsilon=1, bits=ReplayBits(1))
     released = session.release(2)
-    assert released.constant and released.z.tolist() == [1.0] and released.estimate.tolist() == [100.0]
+    assert released.constant and released.z.tolist() == [1.0] and session.estimate().answer.tolist() == [100.0]
     constraint = Constraint.surrogated(np.array([True, True, True]), np.array([True, False, True]), merged.space)
     assert constraint.surrogate.tolist() == [0, 2, 2]
 

@@ -33,8 +33,7 @@ def own(initial, **facts):
 
 
 def told(release):
-    guess = None if release.estimate is None else release.estimate.tolist()
-    return release.t, release.z.tolist(), release.plan_hash, guess, release.epsilon
+    return release.t, release.z.tolist(), release.plan_hash, release.epsilon
 
 
 def session(initial=None, model=MODEL, seed=1, **choices):

@@ -206,11 +206,12 @@ def test_a_session_says_names_and_how_sure():
     ledger = MemoryLedger()
     session = dphmm.ReleaseSession(model, graph, space, 1, ledger=ledger, subject="a", bits=ReplayBits(b"a session"))
     release = session.release("sport")
-    assert release.z in NAMES and release.estimate in NAMES and release.z_lattice.tolist() == [NAMES.index(release.z)]
-    assert release.estimate == NAMES[release.estimate_state] and 0.25 < release.confidence <= 1
-    assert release.confidence == pytest.approx(session.posterior.probability.max(), rel=1e-12)
+    guess = session.estimate("euclidean")
+    assert release.z in NAMES and guess.answer in NAMES and release.z_lattice.tolist() == [NAMES.index(release.z)]
+    assert guess.answer == NAMES[guess.state] and 0.25 < guess.probability <= 1
+    assert guess.probability == pytest.approx(session.posterior.probability.max(), rel=1e-12)
     again = dphmm.ReleaseSession.resume(ledger, "a", model, graph, space)
-    assert again.releases[0].z == release.z and again.releases[0].confidence == release.confidence
+    assert again.releases[0].z == release.z and again.estimate() == guess
 
 
 def test_rows_that_were_not_asked_have_no_label():

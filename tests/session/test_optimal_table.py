@@ -177,7 +177,7 @@ def test_only_answers_of_the_plan_come_out_and_beliefs_are_bayes_rule():
     likelihood = [law.weights[points.index(tuple(f))][points.index(z)] for f in plan.image.tolist()]
     exact = [float(Fraction(w, sum(likelihood))) for w in likelihood]
     np.testing.assert_allclose(own.posterior.probability, exact, rtol=1e-9)
-    assert own.posterior.support.all() and np.isfinite(release.estimate).all()
+    assert own.posterior.support.all() and np.isfinite(own.estimate().answer).all()
 
 
 def test_many_draws_are_as_many_single_ones():

@@ -114,8 +114,6 @@ def test_a_ledger_of_another_version_is_not_continued(monkeypatch):
         dphmm.ReleaseSession.resume(ledger, "s", *parts)
     with pytest.raises(InvalidInput, match=refused):
         dphmm.ReleaseSession(*parts, 1, subject="s", ledger=ledger).release(3, t=1)
-    with pytest.raises(InvalidInput, match=refused):
-        dphmm.ReleaseSession.resume(ledger, "s", *parts, estimates=False)
     assert len(ledger.entries("s", "state")) == 1
 
 

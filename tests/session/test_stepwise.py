@@ -34,6 +34,10 @@ def history(name, ledger, steps=200, **choices):
     return session, (model, policy, space)
 
 
+def told(release):
+    return release.t, release.z_lattice.tolist(), release.plan_hash, release.cost
+
+
 def bits_of(belief):
     return belief.log_probability.tobytes(), belief.support.tobytes(), belief.row is None
 
@@ -43,14 +47,15 @@ def bits_of(belief):
 def test_a_resumed_session_has_the_bits_of_the_whole_history(name, constraint, monkeypatch):
     ledger = MemoryLedger()
     session, parts = history(name, ledger, constraint=constraint)
-    kept, _ = ledger.snapshot("a", "state")
-    assert session.t - 1 - 64 - 9 <= kept < session.t - 1
+    kept, _ = ledger.snapshot("a", "state") or (0, b"")
+    # Where no plan needs a belief, none is kept: it is folded when somebody reads it.
+    assert session.t - 1 - 64 - 9 <= kept < session.t - 1 if constraint != "support" else kept == 0
     asked, truly = [], MemoryLedger.entries
     monkeypatch.setattr(MemoryLedger, "entries", lambda self, *which: asked.append(which) or truly(self, *which))
     resumed = dphmm.ReleaseSession.resume(ledger, "a", *parts)
-    assert asked == [("a", "state", kept + 1)]
     assert resumed.t == session.t
     assert bits_of(resumed.prior) == bits_of(session.prior)
+    assert asked[0] == ("a", "state", kept + 1) and asked[1:] == [("a", "state", 1)] * (constraint == "support")
     assert bits_of(resumed.posterior) == bits_of(session.posterior)
     assert resumed.plan.hash == session.plan.hash
     without = MemoryLedger()
@@ -58,7 +63,8 @@ def test_a_resumed_session_has_the_bits_of_the_whole_history(name, constraint, m
     monkeypatch.setattr(MemoryLedger, "snapshot", lambda *_: None)
     whole = dphmm.ReleaseSession.resume(without, "a", *parts)
     assert bits_of(whole.prior) == bits_of(resumed.prior) and other.spent == resumed.spent
-    assert [r.estimate.tolist() for r in resumed.releases] == [r.estimate.tolist() for r in whole.releases]
+    assert [told(r) for r in resumed.releases] == [told(r) for r in whole.releases]
+    assert str(resumed.estimate()) == str(whole.estimate()) == str(session.estimate())
 
 
 def test_an_earlier_step_is_not_made_from_a_later_belief():
@@ -66,7 +72,7 @@ def test_an_earlier_step_is_not_made_from_a_later_belief():
     session, (model, policy, space) = history("grid", ledger)
     behind = dphmm.ReleaseSession(model, policy, space, 1, subject="a", ledger=ledger)
     first = behind.release(0, t=1)
-    assert first.estimate.tolist() == session.released(1).estimate.tolist() and behind.t == 2
+    assert told(first) == told(session.released(1)) and behind.t == 2
 
 
 def test_a_file_keeps_snapshots_too(tmp_path):

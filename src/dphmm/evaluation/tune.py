@@ -174,9 +174,9 @@ def _tried(setting: Setting, paths: IntArray, seed: int) -> dict[str, Any]:
             seen.begin()
             for state in path.tolist():
                 plan, prior = session.plan, session.prior.probability
-                release = session.release(state)
+                session.release(state)
                 assert session.posterior is not None
-                seen.step(plan, prior, session.posterior.probability, release.estimate, state)
+                seen.step(plan, prior, session.posterior.probability, session.estimate().answer, state)
     except Refused as refusal:
         return dict.fromkeys(COLUMNS[3:]) | {"refused": str(refusal)}
     return seen.facts()

@@ -432,40 +432,6 @@ class Position(NamedTuple):
         return last.predict(model, last.prior)
 
 
-#: What an estimate may minimise: mean squared error, mean distance, or the chance of naming a wrong state.
-ESTIMATE_LOSSES = ("squared", "euclidean", "state")
-#: What takes its place where answers are labels: the likeliest state, and how likely it is.
-LABEL = "label"
-
-
-class Estimate(NamedTuple):
-    """What the public belief says after a release, an answer (d,) and a state: post-processing, so it costs nothing.
-
-    Of labels the answer (1,) is the probability of the state.
-    """
-
-    answer: FloatArray
-    state: int
-
-
-def estimate(posterior: Belief, answers: FloatArray, loss: str = "squared") -> Estimate:
-    """The Bayes estimate: the posterior mean answer (squared loss), or the Euclidean median; and the likeliest state.
-
-    With the loss `LABEL` the probability of that state, in place of an answer. Ties between likeliest states, to 1e-12,
-    go to the lowest number.
-    """
-    p = posterior.probability
-    point = np.empty(answers.shape[1])
-    state = _kernels.filter.summary(p, answers, point)
-    if loss == "euclidean":
-        point = _euclidean_median(p, answers)
-    elif loss == "state":
-        point = answers[state].copy()
-    elif loss == LABEL:
-        point[:] = min(1.0, float(p.max()))
-    return Estimate(point, state)
-
-
 def spread(belief: Belief, space: StateSpace) -> float:
     """Root of the mean squared distance of a belief's answers from their mean, in answer units.
 
@@ -476,18 +442,3 @@ def spread(belief: Belief, space: StateSpace) -> float:
         return max(0.0, 1.0 - float(p.max()))
     away = answers - p @ answers
     return float(np.sqrt(p @ np.einsum("sj,sj->s", away, away)))
-
-
-def _euclidean_median(p: FloatArray, answers: FloatArray) -> FloatArray:
-    """Weiszfeld's iteration for argmin_y sum p_s |y - f_s|, from the mean."""
-    used = p > 0
-    weights, points = p[used], answers[used]
-    y: FloatArray = weights @ points
-    for _ in range(200):
-        distance = np.maximum(np.linalg.norm(points - y, axis=1), 1e-12)
-        pull = weights / distance
-        moved: FloatArray = pull @ points / pull.sum()
-        if np.linalg.norm(moved - y) <= 1e-9 * (1 + np.linalg.norm(y)):
-            return moved
-        y = moved
-    return y

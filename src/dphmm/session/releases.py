@@ -22,8 +22,7 @@ class Release:
     """The published answer of one step.
 
     t : step, from 1. z (d,) : the released answer, in answer units; z_lattice (d,) : the same in lattice steps.
-    estimate (d,), estimate_state : what the public belief makes of all releases so far, None without estimates and in
-    the rows of tables and streams. Of labels z and estimate are names; ``confidence`` is how likely the estimate is.
+    Of labels z is a name.
     epsilon : the promise of this release given the past. cost : the largest loss between any two plan states
     (Theorem 6.3).
     constant : the answer was a public constant. secure : False for any other bits than the system's.
@@ -34,45 +33,36 @@ class Release:
     t: int
     z: Any
     z_lattice: IntArray | None
-    estimate: Any
-    estimate_state: int | None
     epsilon: Fraction
     cost: Fraction
     plan_hash: str
     mechanism: str
     constant: bool
     secure: bool
-    confidence: float | None = None
 
     def __init__(
         self,
         t: int,
         z: Any,
         z_lattice: IntArray | None,
-        estimate: Any,
-        estimate_state: int | None,
         epsilon: Fraction,
         cost: Fraction,
         plan_hash: str,
         mechanism: str,
         constant: bool,
         secure: bool,
-        confidence: float | None = None,
     ) -> None:
         # All at once, in half the time that a frozen dataclass takes for one field after another.
         vars(self).update(
             t=t,
             z=z,
             z_lattice=z_lattice,
-            estimate=estimate,
-            estimate_state=estimate_state,
             epsilon=epsilon,
             cost=cost,
             plan_hash=plan_hash,
             mechanism=mechanism,
             constant=constant,
             secure=secure,
-            confidence=confidence,
         )
 
     @property
@@ -221,8 +211,6 @@ class Releases(Sequence[Released]):
             t=int(self.t[row]),
             z=z if asked else None,
             z_lattice=self.z_lattice[row] if asked else None,
-            estimate=None,
-            estimate_state=None,
             epsilon=terms.epsilon,
             cost=terms.cost,
             plan_hash=terms.plan_hash,

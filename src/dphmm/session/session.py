@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from dphmm._checks import exact_epsilon, one_of, written_fraction
+from dphmm._cached import cached_property
+from dphmm._checks import exact_epsilon, written_fraction
 from dphmm.accounting.ledger import Caps, Entry, Ledger, SequencePromise, SessionHeader, Spent
 from dphmm.accounting.moments import NO_MOMENT, has_moments
 from dphmm.accounting.promise import Schedule
@@ -24,8 +25,9 @@ from dphmm.policy.constraint import DeltaSet, Support
 from dphmm.policy.graph import PolicyGraph
 from dphmm.samplers.entropy import default_bits
 from dphmm.sensitivity.protection import Partner
+from dphmm.session.estimates import Estimate, estimate
 from dphmm.session.options import Partners, checked_caps, checked_ledger, epsilon_of_step, promise_beside
-from dphmm.session.plan import ESTIMATE_LOSSES, LABEL, Estimate, Plan, Position, chosen_of, estimate
+from dphmm.session.plan import Plan, Position, chosen_of
 from dphmm.session.releases import NOT_ASKED, Release
 from dphmm.session.rounds import (
     FIRST_ROW,
@@ -48,15 +50,9 @@ from dphmm.types import Bits, BoolArray, Exact, IntArray
 _RECENT = 64
 
 
-def _checked_loss(loss: str, setting: Setting) -> str:
-    one_of(loss, ESTIMATE_LOSSES, "estimate_loss")
-    # Of labels there is one estimate, the likeliest, whatever the loss.
-    return LABEL if setting.space.has_labels else loss
-
-
-def engine_of(setting: Setting, ledger: Ledger, caps: Caps, bits: Bits, *, beliefs: bool = False) -> Engine:
-    """The engine of a session or a table; ``beliefs`` are kept where plans do not need them, too."""
-    keeps = Stepwise if beliefs or setting.needs_beliefs else Scheduled
+def engine_of(setting: Setting, ledger: Ledger, caps: Caps, bits: Bits) -> Engine:
+    """The engine of a session or a table; beliefs are kept only where plans need them."""
+    keeps = Stepwise if setting.needs_beliefs else Scheduled
     return Engine(setting, keeps(setting, ledger), caps, bits)
 
 
@@ -82,9 +78,9 @@ class ReleaseSession:
     bits : None for the system's secure randomness; releases with any other bits are marked (`secure` is False).
     origin : what step 1 stands for, such as the number of its time bin; recorded, and read only where the blocks of a
         promise are of a time.
-    estimate_loss : "squared" (posterior mean), "euclidean" (median) or "state" (likeliest state).
-    estimates : False for z alone, as tables and streams have it. Where plans do not depend on answers no belief is
-        kept, so that a step takes less and a history is resumed at once.
+
+    A release publishes z. `prior`, `posterior` and `estimate` are views of the answers, computed when they are read:
+    the first read folds the history, and later ones go on from there.
 
     Threads may share a session: each call of `release` or `skip` takes its turn. Who needs a particular step names it.
     """
@@ -110,8 +106,6 @@ class ReleaseSession:
         cap_epsilon: Exact | None = None,
         cap_cost: Exact | None = None,
         bits: Bits | None = None,
-        estimate_loss: str = "squared",
-        estimates: bool = True,
         origin: str = "",
     ) -> None:
         setting = Setting.of(
@@ -125,7 +119,7 @@ class ReleaseSession:
             varies=varies,
         ).beginning(initial)
         caps = checked_caps(cap_epsilon, cap_cost, promise_beside(promise, schedule))
-        self._begin(setting, subject, ledger, caps, bits, estimate_loss, estimates, origin)
+        self._begin(setting, subject, ledger, caps, bits, origin)
 
     @classmethod
     def of(
@@ -136,13 +130,11 @@ class ReleaseSession:
         ledger: Ledger | None = None,
         caps: Caps | None = None,
         bits: Bits | None = None,
-        estimate_loss: str = "squared",
-        estimates: bool = True,
         origin: str = "",
     ) -> ReleaseSession:
         """A session that shares its plans with all others of the same setting."""
         session = cls.__new__(cls)
-        session._begin(setting, subject, ledger, caps or Caps(), bits, estimate_loss, estimates, origin)
+        session._begin(setting, subject, ledger, caps or Caps(), bits, origin)
         return session
 
     def _begin(
@@ -152,15 +144,11 @@ class ReleaseSession:
         ledger: Ledger | None,
         caps: Caps,
         bits: Bits | None,
-        estimate_loss: str,
-        estimates: bool,
         origin: str,
     ) -> None:
         self._setting = setting
         self._ledger = checked_ledger(ledger)
-        loss = _checked_loss(estimate_loss, setting)
-        self._loss = loss if estimates else None
-        self._engine = engine_of(setting, self._ledger, caps, default_bits(bits), beliefs=estimates)
+        self._engine = engine_of(setting, self._ledger, caps, default_bits(bits))
         self._subject = SubjectState(self._ledger.names_of([subject])[0], origin)
         self._schedule = schedule_of(setting, origin, self._ledger, self._subject.name)
         self._t = 1
@@ -188,7 +176,7 @@ class ReleaseSession:
 
     @property
     def prior(self) -> Belief:
-        """The public belief about the coming step. Raises InvalidInput for a session without estimates."""
+        """The public belief about the coming step."""
         return self._position.prior
 
     @property
@@ -202,9 +190,30 @@ class ReleaseSession:
         """The public belief after the last step, given the answers of this query; None before the first.
 
         What the subject's other queries answered is not in it: `dphmm.joint_belief` knows the answers of all of them.
-        Raises as ``prior`` does.
         """
-        return self._subject.posterior if self._position.t > 1 else None
+        with self._turn:
+            return self._reader[1].posterior if self._position.t > 1 else None
+
+    def estimate(self, loss: str = "squared") -> Estimate:
+        """The best guess about the last step, given the answers so far; `dphmm.smooth` has those of earlier steps.
+
+        ``loss``: what it minimises, "squared" (posterior mean), "euclidean" (median) or "state" (likeliest state); of
+        labels it is the likeliest state whatever the loss. Raises InvalidInput for another loss, and before step 1.
+
+        Examples
+        --------
+        >>> import dphmm
+        >>> space = dphmm.StateSpace.labels(["home", "work"])
+        >>> model = dphmm.MarkovModel([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]])
+        >>> session = dphmm.ReleaseSession(model, dphmm.policy.complete(2), space, 2, bits=dphmm.ReplayBits(1))
+        >>> _ = session.release("home")
+        >>> session.estimate().answer, round(session.estimate().probability, 2)
+        ('home', 0.88)
+        """
+        posterior = self.posterior
+        if posterior is None:
+            raise InvalidInput("t", "no step so far", "an estimate after the first release or skip")
+        return estimate(posterior, self._setting.space, loss)
 
     @property
     def spent(self) -> Spent:
@@ -359,8 +368,6 @@ class ReleaseSession:
         cap_epsilon: Exact | None = None,
         cap_cost: Exact | None = None,
         bits: Bits | None = None,
-        estimate_loss: str = "squared",
-        estimates: bool = True,
     ) -> ReleaseSession:
         """The session that wrote a subject's history, rebuilt from it: it continues exactly where it was.
 
@@ -376,8 +383,7 @@ class ReleaseSession:
             raise InvalidInput("subject", f"no history of query {query!r} in the ledger", "one that was released")
         setting = Setting.read(header.options, model, policy, space, query, policies).beginning(initial)
         caps = checked_caps(cap_epsilon, cap_cost, promise_beside(promise, setting.schedule))
-        choices: dict[str, Any] = {"bits": bits, "estimate_loss": estimate_loss, "estimates": estimates}
-        return cls.resumed(ledger, header, setting, caps=caps, **choices)
+        return cls.resumed(ledger, header, setting, caps=caps, bits=bits)
 
     @classmethod
     def resumed(
@@ -388,8 +394,6 @@ class ReleaseSession:
         *,
         caps: Caps | None = None,
         bits: Bits | None = None,
-        estimate_loss: str = "squared",
-        estimates: bool = True,
     ) -> ReleaseSession:
         """As `resume`, for a setting that other sessions share; its options must be those of the history."""
         session = cls.of(
@@ -398,8 +402,6 @@ class ReleaseSession:
             ledger=ledger,
             caps=caps,
             bits=bits,
-            estimate_loss=estimate_loss,
-            estimates=estimates,
             origin=header.options.get("origin", ""),
         )
         check_header(setting.header(header.subject, session.origin), header)
@@ -423,10 +425,17 @@ class ReleaseSession:
 
     @property
     def _position(self) -> Position:
+        with self._turn:
+            beliefs, subject = self._reader
+            return beliefs.position(subject, self._t - 1)
+
+    @cached_property
+    def _reader(self) -> tuple[Stepwise, SubjectState]:
+        """Beliefs, and the subject that they follow: its own, where plans need none."""
         beliefs = self._engine.beliefs
-        if not isinstance(beliefs, Stepwise):
-            raise InvalidInput("estimates", "False", "True, for beliefs")
-        return beliefs.position(self._subject, self._t - 1)
+        if isinstance(beliefs, Stepwise):
+            return beliefs, self._subject
+        return Stepwise(self._setting, self._ledger), SubjectState(self._subject.name, self.origin)
 
     def _accept(self, answered: Answered) -> Release:
         """Move past the step that was answered; nothing of it was shown before its commit."""
@@ -446,14 +455,7 @@ class ReleaseSession:
             return None
         number = answered.plan.item(0)
         plan = answered.plans[number] if number >= 0 else None
-        secure, posterior = answered.secure.item(0), self._subject.posterior
-        return _release(self._setting, plan, self._t, answered.z[0], secure, self._estimate(posterior))
-
-    def _estimate(self, posterior: Belief | None) -> Estimate | None:
-        """What a session with estimates tells of a belief given the answer of its step."""
-        if self._loss is None or posterior is None:
-            return None
-        return estimate(posterior, self._setting.space.own_answers, self._loss)
+        return _release(self._setting, plan, self._t, answered.z[0], answered.secure.item(0))
 
     def _stored(self, t: int, epsilon: Exact | None, policy: PolicyGraph | None) -> Release:
         if isinstance(t, (int, np.integer)) and 1 <= t < self._t:
@@ -482,12 +484,11 @@ class ReleaseSession:
         if isinstance(beliefs, Scheduled):
             plans = {entry.t: plan for entry, plan in beliefs.plans_of(entries)}
             for entry in filter(self._is_row, entries):
-                yield _release(setting, plans.get(entry.t), entry.t, np.array(entry.z), entry.secure, None)
+                yield _release(setting, plans.get(entry.t), entry.t, np.array(entry.z), entry.secure)
             return
         for step in walk(setting, setting.first(), entries, self._ledger.plan):
             if self._is_row(step.entry):
-                guess, z = self._estimate(step.posterior), np.array(step.entry.z)
-                yield _release(setting, step.plan, step.entry.t, z, step.entry.secure, guess)
+                yield _release(setting, step.plan, step.entry.t, np.array(step.entry.z), step.entry.secure)
 
     def _is_row(self, entry: Entry) -> bool:
         """Whether a stored step is a release, or one that was not asked."""
@@ -513,29 +514,19 @@ class ReleaseSession:
         return f"ReleaseSession(subject={self._subject.name!r}, query={self._setting.query!r}, t={self._t})"
 
 
-def _release(setting: Setting, plan: Plan | None, t: int, z: IntArray, secure: bool, guess: Estimate | None) -> Release:
+def _release(setting: Setting, plan: Plan | None, t: int, z: IntArray, secure: bool) -> Release:
     """The release of a step; without a plan it was not asked, and z is nothing."""
-    estimated: Any = None if guess is None else guess.answer
-    state = None if guess is None else guess.state
-    answered: Any = None if plan is None else setting.space.frame.to_answers(z)
-    confidence = None
-    if isinstance(setting.space, Labels):
-        answered = None if plan is None else setting.space.label_of(z.item(0))
-        if guess is not None:
-            estimated, confidence = setting.space.label_of(guess.state), guess.answer.item(0)
     if plan is None:
-        return Release(t, None, None, estimated, state, *NOT_ASKED, secure, confidence)
+        return Release(t, None, None, *NOT_ASKED, secure)
+    space = setting.space
     return Release(
         t=t,
-        z=answered,
+        z=space.label_of(z.item(0)) if isinstance(space, Labels) else space.frame.to_answers(z),
         z_lattice=z,
-        estimate=estimated,
-        estimate_state=state,
         epsilon=plan.promised,
         cost=plan.cost,
         plan_hash=plan.hash,
         mechanism=plan.mechanism_name,
         constant=plan.constant,
         secure=secure,
-        confidence=confidence,
     )

@@ -18,6 +18,8 @@ import pytest
 import dphmm
 from commands import BBOX, run, walk_rows, write_rows
 from dphmm.audit import attack
+from dphmm.session import estimate
+from dphmm.session.stepwise import walk
 from dphmm.states.maps import ground_distance
 from geodesic import metres
 from report.worlds import grid, of_places, pages, report
@@ -149,8 +151,9 @@ def estimates_of(world, model):
     policy, found = dphmm.load_policy(world / "policy.json", model=model), []
     with dphmm.open_ledger(world / "ledger.db") as ledger:
         for user, _ in sorted(ledger.sessions()):
-            session = dphmm.ReleaseSession.resume(ledger, user, model, policy, model.space)
-            found += [release.estimate for release in session.releases]
+            setting = dphmm.ReleaseSession.resume(ledger, user, model, policy, model.space).setting
+            walked = walk(setting, setting.first(), ledger.entries(user, "state"), ledger.plan)
+            found += [estimate(step.posterior, model.space).answer for step in walked if step.plan is not None]
     lat, lon = model.space.to_latlon(np.array(found))
     return {"estimate_lat": lat, "estimate_lon": lon}
 

@@ -1,13 +1,11 @@
-"""Sessions of z alone have the answers, plans, costs and ledgers of those with estimates; tables move no belief.
+"""Estimates are views: whoever reads them changes no answer, plan, cost or ledger, and nobody else moves a belief.
 
-It could fail where a word is drawn for an estimate, where a public plan or a cost follows from a belief, where a
-history that was written in one form is not continued in the other, or where a belief is moved or a history is read for
-nothing.
+It could fail where a word is drawn for an estimate, where a public plan or a cost follows from a belief, where an
+estimate is of other answers than those so far, or where a belief is moved, or a history is read, for nothing or twice.
 """
 
 from __future__ import annotations
 
-import itertools
 import sys
 
 import numpy as np
@@ -74,81 +72,86 @@ def table(world, frame, *, bits=None, ledger=None, **more):
     return dphmm.release_many(frame, model, policy, space, 1, **how), ledger
 
 
-def of_answers(release):
-    """A release but for its estimates."""
+def told(release):
+    """All of a release."""
     spent = (release.epsilon, release.cost, release.plan_hash, release.mechanism, release.constant, release.secure)
     return release.t, release.z.tolist(), release.z_lattice.tolist(), *spent
 
 
 @pytest.mark.parametrize("name", WORLDS)
-def test_a_session_is_the_same_but_for_the_estimates(name):
+def test_reading_an_estimate_changes_nothing(name):
     model, policy, space, choices = WORLDS[name]
-    seen = []
-    for estimates in (True, False):
+    seen, last = [], []
+    for reads in (True, False):
         ledger, found = MemoryLedger(), []
-        session = dphmm.ReleaseSession(
-            *(model, policy, space, 1), ledger=ledger, bits=dphmm.ReplayBits(2), estimates=estimates, **choices
-        )
+        session = dphmm.ReleaseSession(*(model, policy, space, 1), ledger=ledger, bits=dphmm.ReplayBits(2), **choices)
         for step, state in enumerate([0, 24, -1, "elsewhere", 7, 12]):
             if step in (2, 5):
                 session.skip(step)
-            found.append((session.plan.hash, session.support.tolist(), of_answers(session.release(state))))
-        assert [of_answers(release) for release in session.releases] == [one for _, _, one in found]
-        assert [release for release in session.releases if (release.estimate is not None) is not estimates] == []
-        assert [release for release in session.releases if (release.estimate_state is not None) is not estimates] == []
+            found.append((session.plan.hash, session.support.tolist(), told(session.release(state))))
+            if reads:
+                session.estimate("euclidean")
+        assert [told(release) for release in session.releases] == [one for _, _, one in found]
         seen.append((found, held(ledger), session.owner_view()))
-    assert seen[0] == seen[1]
+        last.append((str(session.estimate()), session.prior.log_probability.tobytes()))
+    assert seen[0] == seen[1] and last[0] == last[1]
 
 
-def test_beliefs_catch_up_with_answers_that_were_released_without_them():
-    """After a long part without estimates, a snapshot of a belief from before it is of an earlier step."""
+@pytest.mark.parametrize("name", ["growing", "delta", "faint"])
+def test_an_estimate_is_what_a_resumed_session_and_every_reading_habit_have(name):
+    """Read after each step, now and then, or once at the end: the same bits."""
+    model, policy, space, choices = WORLDS[name]
+    states = np.random.default_rng(4).integers(0, N, 200).tolist()
+    found = []
+    for every in (1, 7, 200):
+        ledger = MemoryLedger()
+        session = dphmm.ReleaseSession(
+            *(model, policy, space, 1), subject="x", ledger=ledger, bits=dphmm.ReplayBits(9), **choices
+        )
+        for step, state in enumerate(states, start=1):
+            if step % 50 == 0:
+                session.skip(3)
+            session.release(state)
+            if step % every == 0:
+                session.estimate()
+        resumed = dphmm.ReleaseSession.resume(ledger, "x", model, policy, space)
+        for one in (session, resumed):
+            found.append((str(one.estimate()), one.posterior.log_probability.tobytes(), one.prior.support.tolist()))
+    assert found == [found[0]] * 6
+
+
+def test_an_estimate_is_of_the_steps_that_this_session_has_had():
+    """Another session of the same key has gone on; its answers are not in it until they are asked for."""
     model, policy, space, _ = WORLDS["growing"]
-    states = np.random.default_rng(4).integers(0, N, 700).tolist()
-
-    def released(parts):
-        ledger, bits, found = MemoryLedger(), dphmm.ReplayBits(9), []
-        dphmm.ReleaseSession(model, policy, space, 1, subject="x", ledger=ledger).skip(1)
-        for last, estimates in parts:
-            session = dphmm.ReleaseSession.resume(ledger, "x", model, policy, space, bits=bits, estimates=estimates)
-            found += [session.release(state) for state in states[len(found) : last]]
-        return found, ledger
-
-    whole, expected = released([(700, True)])
-    mixed, ledger = released([(300, True), (650, False), (700, True)])
-    assert held(ledger) == held(expected)
-    assert [of_answers(release) for release in mixed] == [of_answers(release) for release in whole]
-    assert [release for release in mixed[300:650] if release.estimate is not None] == []
-    for release, other in zip(mixed[650:], whole[650:], strict=True):
-        assert release.estimate.tolist() == other.estimate.tolist() and release.estimate_state == other.estimate_state
+    ledger = MemoryLedger()
+    ahead, behind = (
+        dphmm.ReleaseSession(model, policy, space, 1, subject="x", ledger=ledger, bits=dphmm.ReplayBits(seed))
+        for seed in (1, 2)
+    )
+    ahead.release(3)
+    early = str(ahead.estimate())
+    ahead.release(9)
+    behind.release(0, t=1)
+    assert str(behind.estimate()) == early
+    behind.release(0, t=2)
+    assert str(behind.estimate()) == str(ahead.estimate()) != early
 
 
-@pytest.mark.parametrize("forms", list(itertools.product([True, False], repeat=2)))
-def test_several_queries_of_a_subject_share_partners_in_either_form(forms):
-    """A state without an edge has one partner in all queries of a step, though one query has estimates."""
-    n = 5
-    model = dphmm.MarkovModel(np.full(n, 0.2), np.full((n, n), 0.2))
-    policy = dphmm.policy.from_edges([(1, 4), (2, 3)], n)
+def test_reading_after_every_step_moves_each_belief_once(monkeypatch):
+    """So it is linear: whoever folds again from the first step would move beliefs n·(n + 1) / 2 times."""
+    model, policy, space, _ = WORLDS["growing"]
+    moved, truly = [], Belief.predict
 
-    def released(forms):
-        ledger, bits = MemoryLedger(), dphmm.ReplayBits(3)
-        sessions = [
-            dphmm.ReleaseSession(
-                *(model, policy, dphmm.StateSpace(np.array(answers)[:, None]), 1),
-                **{"subject": "x", "query": query, "ledger": ledger, "bits": bits, "estimates": estimates},
-            )
-            for (query, answers), estimates in zip(
-                {"f1": (0, 1, 10, 11, 2), "f2": (0, 10, 1, 2, 11)}.items(), forms, strict=True
-            )
-        ]
-        found = []
-        for state in (0, 3, 1):
-            found += [(session.plan.hash, of_answers(session.release(state))) for session in sessions]
-        return found, held(ledger)
+    def predict(belief, model, t):
+        moved.append(t)
+        return truly(belief, model, t)
 
-    found, ledger = released(forms)
-    assert (found, ledger) == released((True, True))
-    alone = dphmm.ReleaseSession(model, policy, dphmm.StateSpace(np.array([0, 10, 1, 2, 11])[:, None]), 1)
-    assert found[1][0] != alone.plan.hash, "the second query is planned beside the first"
+    session = dphmm.ReleaseSession(model, policy, space, 1, bits=dphmm.ReplayBits(9))
+    monkeypatch.setattr(Belief, "predict", predict)
+    for state in np.random.default_rng(4).integers(0, N, 300).tolist():
+        session.release(state)
+        session.estimate()
+    assert moved == list(range(1, 302))
 
 
 @pytest.fixture
@@ -179,7 +182,9 @@ def test_no_belief_is_moved(name, no_belief_moves):
     session = Batch(model, policy, space, 1, ledger=ledger, bits=dphmm.ReplayBits(1), **choices)
     resumed = session.resumed("a")
     resumed.skip(3)
-    assert resumed.release(4).estimate is None and resumed.released(1).estimate_state is None
+    assert resumed.release(4).asked and resumed.released(1).asked
+    with pytest.raises(AssertionError, match="a belief was moved"):
+        resumed.estimate()
 
 
 class Counted(MemoryLedger):
