@@ -337,7 +337,7 @@ def test_estimates_side_by_side_are_those_of_a_session_and_of_a_smoother(start, 
             position = position.skip(MODEL, t - position.t) if t > position.t else position
             plan, z = answers[t]
             assert setting.plan(position).hash == plan.hash
-            posterior = position.posterior(plan, z)
+            posterior = position.condition(plan, z)
             assert posterior.probability @ space.own_answers == pytest.approx(online[person, t - 1], abs=1e-9)
             position = position.predict(MODEL, posterior)
         z = np.array([answers[t][1] for t in schedule.at])

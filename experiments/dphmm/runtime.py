@@ -51,7 +51,7 @@ def _seconds(fold: Fold, choices: Choices, start: int, states: list[int]) -> lis
     found: list[list[float]] = [[], [], []]
     for state in states:
         position = Position(session.t, session.prior)
-        support, plan_set = session.support, position.plan_set(setting.options.constraint)
+        support, plan_set = session.support, position.constrain(setting.options.constraint)
         began = time.perf_counter()
         session.release(state)
         released = time.perf_counter()

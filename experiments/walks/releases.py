@@ -114,7 +114,7 @@ class ExactLaw:
         z = answer_under(self._plan, np.array([state]), bits)[0][0]
         row = np.empty(len(self._plan.image))
         logged = likelihood_row(self._plan, z, row, f"step {position.t}")
-        return Answer(self._frame.to_answers(z), position.posterior(self._plan, z), row, logged)
+        return Answer(self._frame.to_answers(z), position.condition(self._plan, z), row, logged)
 
 
 class ContinuousLaw:

@@ -126,12 +126,12 @@ def _telling_repr(patch: pytest.MonkeyPatch) -> None:
 def _belief_from_the_truth(patch: pytest.MonkeyPatch) -> None:
     from dphmm.session.plan import Position
 
-    known, truly = _knowing_the_truth(patch), Position.posterior
+    known, truly = _knowing_the_truth(patch), Position.condition
 
-    def posterior(self: Position, plan: Plan, z: Any) -> Any:
+    def condition(self: Position, plan: Plan, z: Any) -> Any:
         return truly(self, plan, plan.image[max(known[0], 0)])
 
-    patch.setattr(Position, "posterior", posterior)
+    patch.setattr(Position, "condition", condition)
 
 
 def _one_query_more(patch: pytest.MonkeyPatch) -> None:

@@ -84,7 +84,7 @@ def test_rows_are_the_planner_s_plans_and_laws_its_samplers(seed):
     planner = world.planner()
     blocks = Blocks.of(planner)
     priors = priors_of(world, np.random.default_rng(seed))
-    block = blocks.plan(priors)
+    block = blocks.plan(blocks.constrain(priors))
     for row, prior in enumerate(priors):
         plan = block.plans[row]
         if plan is None:
@@ -101,7 +101,7 @@ def test_rows_are_the_planner_s_plans_and_laws_its_samplers(seed):
 
 def planned_alone(world, prior):
     options = world.setting.options
-    return world.planner().plan(prior.support, Position(1, prior).plan_set(options.constraint))
+    return world.planner().plan(prior.support, Position(1, prior).constrain(options.constraint))
 
 
 def check_law(block, row, mechanism):
@@ -151,7 +151,7 @@ def test_what_a_block_cannot_decide_is_left_to_the_planner():
     on_the_cut = Belief.of_row(near_the_cut, np.ones(36, dtype=np.bool_))
     only_planned = Belief.of_row(np.where(np.arange(36) < 3, 1 / 3, 0.0), np.arange(36) < 3)
     rows = [decided, far_apart, everywhere, on_a_line, alone, on_the_cut, only_planned]
-    block = blocks.plan(rows)
+    block = blocks.plan(blocks.constrain(rows))
     assert [plan is None for plan in block.plans] == [False, False, False, True, True, True, True]
     for plan, prior in zip(block.plans, rows, strict=True):
         if plan is not None:
@@ -169,7 +169,7 @@ def test_a_state_that_nothing_hides_is_left_to_the_planner():
     # Of the last column one state is planned and stands for the others: no neighbour has another surrogate.
     alone = masses(world, {0: 1, 1: 1, 3: 1, n - 2: 1})
     assert len(planned_alone(world, alone).partners) or len(planned_alone(world, alone).merged)
-    assert Blocks.of(world.planner()).plan([alone, alone]).plans == [None, None]
+    assert Blocks.of(world.planner()).plan(Blocks.of(world.planner()).constrain([alone, alone])).plans == [None, None]
 
 
 @pytest.mark.parametrize(
@@ -190,7 +190,7 @@ def test_wide_hulls_are_the_planner_s():
     model = dphmm.MarkovModel(np.full(36, 1 / 36), np.full((36, 36), 1 / 36))
     wide = World(model, space, dphmm.policy.radius(space, 40), "1", {"constraint": "delta=0.05"}, None)
     prior = masses(wide, {0: 1, 1: 1, 6: 1})
-    assert Blocks.of(wide.planner()).plan([prior, prior]).plans == [None, None]
+    assert Blocks.of(wide.planner()).plan(Blocks.of(wide.planner()).constrain([prior, prior])).plans == [None, None]
 
 
 CUBE = dphmm.StateSpace(np.stack(np.unravel_index(np.arange(27), (3, 3, 3)), axis=1))
@@ -220,14 +220,14 @@ def test_two_beliefs_with_one_plan_stay_two():
     world = grid(4, 4, radius=2)
     blocks = Blocks.of(world.planner())
     one, other = masses(world, {0: 1, 1: 2, 4: 3}), masses(world, {0: 3, 1: 2, 4: 1})
-    block = blocks.plan([one, other])
+    block = blocks.plan(blocks.constrain([one, other]))
     assert block.plans[0].hash == block.plans[1].hash
     z = np.array([[0, 1], [0, 1]])
     moved = block.move(np.array([0, 1]), z, world.model)
     for row, prior in enumerate((one, other)):
         now, then = moved.beliefs(row)
         before = Position(1, prior)
-        posterior = before.posterior(planned_alone(world, prior), z[row])
+        posterior = before.condition(planned_alone(world, prior), z[row])
         assert np.array_equal(now.row, posterior.row)
         assert np.array_equal(then.row, before.predict(world.model, posterior).prior.row)
     assert not np.array_equal(moved.posterior[0], moved.posterior[1])
@@ -328,7 +328,7 @@ def test_rows_of_one_plan_are_drawn_together():
     world = grid(4, 4, radius=2)
     blocks = Blocks.of(world.planner())
     one, other = masses(world, {0: 1, 1: 2, 4: 3}), masses(world, {10: 3, 11: 2, 14: 1})
-    block = blocks.plan([one, other])
+    block = blocks.plan(blocks.constrain([one, other]))
     plans, plan_of = list(block.plans), np.array([0, 1, 0])
     blocked = Blocked(block, np.array([0, 1]), np.array([0, 1, 0]))
     states = np.array([0, 10, 1])
@@ -383,17 +383,21 @@ def test_a_block_keeps_its_laws_when_others_are_made(monkeypatch):
     monkeypatch.setattr(module, "_MOST_LAWS", 2)
     world = grid(6, 6, radius=2)
     blocks = Blocks.of(world.planner())
-    first = blocks.plan([masses(world, {0: 1, 1: 1, 6: 1}), masses(world, {0: 1, 2: 1, 6: 1, 7: 1})])
+    first = blocks.plan(blocks.constrain([masses(world, {0: 1, 1: 1, 6: 1}), masses(world, {0: 1, 2: 1, 6: 1, 7: 1})]))
     before = first.answer(np.array([0, 1]), np.zeros((2, 2), dtype=np.int64), dphmm.ReplayBits(1))
     for corner in (14, 21, 28):
-        blocks.plan([masses(world, {corner: 1, corner + 1: 1, corner - 6: 2, corner - 12: 1})])
+        blocks.plan(blocks.constrain([masses(world, {corner: 1, corner + 1: 1, corner - 6: 2, corner - 12: 1})]))
     after = first.answer(np.array([0, 1]), np.zeros((2, 2), dtype=np.int64), dphmm.ReplayBits(1))
     assert np.array_equal(before, after)
 
 
 def test_a_plan_that_the_planner_does_not_make_is_refused():
     world = grid(6, 6)
-    plan = Blocks.of(world.planner()).plan([masses(world, {0: 1, 1: 1, 6: 1})]).plans[0]
+    plan = (
+        Blocks.of(world.planner())
+        .plan(Blocks.of(world.planner()).constrain([masses(world, {0: 1, 1: 1, 6: 1})]))
+        .plans[0]
+    )
     assert plan.constraint.plan.sum() == 3
     vars(plan).pop("_made")
     vars(plan)["hash"] = "0" * 64
@@ -415,7 +419,7 @@ def test_no_release_looks_at_a_plan_of_a_block(monkeypatch, seed):
 def test_a_drifted_state_is_answered_as_its_surrogate_and_counted():
     world = grid(6, 6)
     prior = masses(world, {0: 1, 1: 1, 6: 1})
-    block = Blocks.of(world.planner()).plan([prior, prior])
+    block = Blocks.of(world.planner()).plan(Blocks.of(world.planner()).constrain([prior, prior]))
     images, drifted = block.images(np.array([0, 1, 0]), np.array([35, -1, 6]))
     made = planned_alone(world, prior)
     assert images.tolist() == [made.image[35].tolist(), made.image[0].tolist(), made.image[6].tolist()]

@@ -30,15 +30,14 @@ POLICY = dphmm.policy.radius(SPACE, 1)
 STOPPED = [
     (BaseTransaction, "put_snapshot"),
     (BaseTransaction, "add"),
-    *((kind, name) for kind in (Stepwise, Scheduled) for name in ("plan", "update")),
+    *((kind, name) for kind in (Stepwise, Scheduled) for name in ("predict", "constrain", "plan", "condition")),
 ]
 
 
 def opened(ledger, rng, choices):
     bits = dphmm.ReplayBits(int(rng.integers(10**6)))
     if ledger.header("a", "state"):
-        kept = {name: value for name, value in choices.items() if name == "estimates"}
-        return dphmm.ReleaseSession.resume(ledger, "a", MODEL, POLICY, SPACE, bits=bits, **kept)
+        return dphmm.ReleaseSession.resume(ledger, "a", MODEL, POLICY, SPACE, bits=bits)
     return dphmm.ReleaseSession(MODEL, POLICY, SPACE, 1, subject="a", ledger=ledger, bits=bits, **choices)
 
 
@@ -61,12 +60,14 @@ def acted(session, rng, shown):
         session.skip(int(rng.integers(1, 4)))
         return
     named = {"t": session.t} if rng.random() < 0.7 else {}
+    if session.t > 1 and rng.random() < 0.3:
+        session.estimate()
     release = session.release(int(rng.integers(N)), **named)
     answer = tuple(release.z_lattice.tolist())
     assert shown.setdefault(release.t, answer) == answer
 
 
-@pytest.mark.parametrize("choices", [{}, {"constraint": "delta=0.2"}, {"estimates": False}], ids=["public", "δ", "z"])
+@pytest.mark.parametrize("choices", [{}, {"constraint": "delta=0.2"}], ids=["public", "δ"])
 @pytest.mark.parametrize("seed", range(6))
 def test_whatever_stops_it_a_step_has_one_answer_which_is_paid(seed, choices):
     rng, ledger = np.random.default_rng([seed, len(str(choices))]), MemoryLedger()
@@ -121,7 +122,7 @@ def test_an_interrupt_while_a_ledger_in_memory_commits_leaves_all_of_the_transac
     """At every line of `MemoryTransaction.keep`: a step is there with its cost, and once."""
     for stop in range(1, 60):
         ledger, shown = MemoryLedger(), {}
-        session = opened(ledger, np.random.default_rng(5), {"estimates": False})
+        session = opened(ledger, np.random.default_rng(5), {})
         shown[1] = session.release(4).z_lattice.tolist()
         stopping, before = _Stopping(stop), sys.gettrace()
         try:

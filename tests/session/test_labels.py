@@ -66,7 +66,7 @@ def histories(setting, position, steps):
         answer = np.array([z])
         if not (plan.still_possible(answer) & position.prior.support).any():
             continue
-        after = position.predict(setting.model, position.posterior(plan, answer))
+        after = position.predict(setting.model, position.condition(plan, answer))
         for rest in histories(setting, after, steps - 1):
             yield ((plan, z), *rest)
 

@@ -217,7 +217,7 @@ def test_an_answer_that_is_none_of_the_table_s_is_refused_in_one_line():
     own = session()
     assert not own.plan.still_possible(np.array([77, 0])).any()
     with pytest.raises(InvalidInput, match="excludes every possible state"):
-        own._position.posterior(own.plan, np.array([77, 0]))
+        own._position.condition(own.plan, np.array([77, 0]))
 
 
 def test_two_queries_of_a_subject_keep_each_other_s_partners():

@@ -39,10 +39,10 @@ def test_every_step_is_planned_on_all_that_can_be_reached_by_it(chance):
     session = dphmm.ReleaseSession(*corridor(chance=chance), 1, bits=dphmm.ReplayBits(1))
     for t in range(1, 40):
         reached = np.arange(CELLS) <= t
-        constraint = session.plan.constraint
-        np.testing.assert_array_equal(constraint.support, reached)
-        np.testing.assert_array_equal(constraint.plan, reached)
-        session.release(0)
+        plan = session.plan
+        np.testing.assert_array_equal(plan.constraint.support, reached)
+        np.testing.assert_array_equal(plan.constraint.plan, reached)
+        assert session.release(0).plan_hash == plan.hash
     assert np.isfinite(session.posterior.log_probability[session.posterior.support]).all()
     assert session.prior.log_probability[40] < 40 * np.log(chance) + 40  # unlikely indeed
 

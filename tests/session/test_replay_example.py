@@ -37,19 +37,19 @@ def test_posteriors_and_cost(replay):
     model, space, options, planner = replay
     position = Position.first(model, options.start)
     assert np.flatnonzero(position.prior.support).tolist() == [1, 3]
-    first = planner.plan(position.prior.support, position.plan_set(options.constraint))
+    first = planner.plan(position.prior.support, position.constrain(options.constraint))
     z = space.frame.to_lattice([1.5, 1.0])
-    posterior = position.posterior(first, z)
+    posterior = position.condition(first, z)
     due = expected(position.prior.probability, [space.lattice[3] - space.lattice[1]], space, z)
     assert posterior.probability == pytest.approx(due, abs=1e-12)
 
     position = position.predict(model, posterior)
     assert np.flatnonzero(position.prior.support).tolist() == [1, 2, 4]
-    second = planner.plan(position.prior.support, position.plan_set(options.constraint))
+    second = planner.plan(position.prior.support, position.constrain(options.constraint))
     graph = planner.policy.union(dphmm.policy.from_edges(second.joins, 6))
     assert graph.edges(second.constraint).tolist() == [[1, 2], [1, 4]]
     z = space.frame.to_lattice([3.0, 1.0])
-    posterior = position.posterior(second, z)
+    posterior = position.condition(second, z)
     steps = [space.lattice[b] - space.lattice[a] for a, b in ((1, 2), (1, 4))]
     due = expected(position.prior.probability, steps, space, z)
     assert posterior.probability == pytest.approx(due, abs=1e-12)

@@ -18,13 +18,12 @@ import pytest
 
 import dphmm
 from dphmm._kernels.filter import predict_logs
-from dphmm.accounting.ledger import MemoryLedger
+from dphmm.accounting.ledger import MemoryLedger, SequencePromise
+from dphmm.accounting.promise import Schedule
 from dphmm.batch import Batch
 from dphmm.errors import InvalidInput
 from dphmm.session.answer import answer_under
 from dphmm.session.plan_schedule import PlanSchedule
-from dphmm.session.rounds import Rows
-from dphmm.session.scheduled import Steps
 from dphmm.session.setting import Setting
 from dphmm.states.trajectory import Trajectories
 from markov.test_filtering import corridor
@@ -207,16 +206,30 @@ def test_no_belief_is_kept_whatever_the_number_of_subjects():
     assert peak < 8e6
 
 
-def test_rows_are_found_however_far_their_steps_are():
-    """A key of owner and step in one number passed 64 bits: one row at step 2**53 gave others each other's answers."""
-    n, far = 6000, 2**53 - 3
-    owner, t = np.repeat(np.arange(n // 2), 2), np.tile(np.array([1, far]), n // 2)
-    zeros, nothing = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.bool_)
-    steps = Steps(owner, t, zeros, np.zeros((n, 2), dtype=np.int64), zeros, nothing, nothing)
-    rows = Rows(owner, t, ~nothing)
-    assert steps.find(rows).tolist() == list(range(n))
-    late = rows._replace(t=np.where(t == 1, 2, t))
-    assert np.array_equal(steps.find(late), np.where(t == 1, -1, np.arange(n)))
+@pytest.mark.parametrize("every", [None, 3])
+def test_rows_that_come_again_have_their_own_steps_and_late_ones_none(every):
+    """Of many subjects at once, with gaps between their rows, and steps that a schedule does not ask."""
+    rng, ledger = np.random.default_rng(8), MemoryLedger()
+    model = dphmm.MarkovModel(np.full(9, 1 / 9), np.full((9, 9), 1 / 9))
+    space = dphmm.StateSpace(np.stack(np.divmod(np.arange(9), 3), axis=1))
+    places = {(f"u{user}", 0) for user in range(20)}
+    places |= {(f"u{rng.integers(20)}", int(2 * rng.integers(40))) for _ in range(400)}
+    rows = pd.DataFrame(sorted(places), columns=["user", "step"])
+    rows["state"] = rng.integers(9, size=len(rows)).astype(str)
+    schedule = None if every is None else Schedule(SequencePromise(8, per=24), 1, list(range(1, 25, every)))
+    choices = {"ledger": ledger, "schedule": schedule, "bits": dphmm.ReplayBits(3), "progress": False}
+    public = model, dphmm.policy.complete(9), space, None if schedule else 1
+    first = dphmm.release_many(rows, *public, **choices)
+    late = rows.assign(step=rows.step + 1, state="0")
+    late = late[late.step < late.user.map(rows.groupby("user").step.max())]
+    kept = rows[(rows.step == 0) | (rng.random(len(rows)) < 0.7)]
+    again = dphmm.release_many(pd.concat([kept, late]), *public, resume=True, **choices)
+    told, shown = ({(row.user, row.step): row[3:] for row in table.itertuples()} for table in (first, again))
+    # Step 1 of a person is that of the first row.
+    expected = {(row.user, row.step + 1) for row in kept.itertuples()}
+    assert len(expected) > 150 and all(str(shown.pop(place)) == str(told[place]) for place in expected)
+    # A late row is told where a skip ended at its step: nothing was asked there.
+    assert all(np.isnan(row[:2]).all() for row in shown.values()) and bool(shown) == bool(schedule)
 
 
 @pytest.mark.replayed_words

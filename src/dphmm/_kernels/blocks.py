@@ -168,27 +168,40 @@ class MovedRows(NamedTuple):
 
 
 @kernel
-def plan_rows(
-    first: int, last: int, priors: FloatArray, supports: BoolArray, share: Share, grid: Grid, out: PlannedRows
+def constrain_rows(
+    first: int, last: int, priors: FloatArray, supports: BoolArray, share: Share, plan: BoolArray, decided: BoolArray
 ) -> None:
-    """Plan the rows first..last (n, N) of priors and supports."""
+    """The δ-sets ``plan`` of the rows first..last (n, N) of priors and supports, and which of them are ``decided``."""
     for row in range(first, last):
-        out.sizes[row] = plan_row(row, priors[row], supports[row], share, grid, out)
+        decided[row] = constrain_row(priors[row], supports[row], share, plan[row])
 
 
 @kernel
-def plan_row(row: int, prior: FloatArray, support: BoolArray, share: Share, grid: Grid, out: PlannedRows) -> int:
-    """How many facets the hull of a row has, 0 where the planner has to look at it."""
+def constrain_row(prior: FloatArray, support: BoolArray, share: Share, plan: BoolArray) -> bool:
+    """Fill the δ-set of a row; False where floats cannot tell it."""
     total, possible = total_mass(prior, support)
     if not 0.0 < total < math.inf:
-        return 0
+        return False
     large = share.delta * total / possible * (1 - 1e-9)
     drift = 2.0**-51 * possible * total
     least, count = least_of_fewest(prior, support, large, share.enough * total, drift)
     if count == 0:
-        return 0
-    plan = heaviest(prior, support, least, count, share.tolerance)
-    states, contracted, _ = planned(support, plan)
+        return False
+    plan[:] = heaviest(prior, support, least, count, share.tolerance)
+    return True
+
+
+@kernel
+def plan_rows(first: int, last: int, supports: BoolArray, decided: BoolArray, grid: Grid, out: PlannedRows) -> None:
+    """Plan the rows first..last (n, N) of supports whose plan sets are ``decided``."""
+    for row in range(first, last):
+        out.sizes[row] = plan_row(row, supports[row], grid, out) if decided[row] else 0
+
+
+@kernel
+def plan_row(row: int, support: BoolArray, grid: Grid, out: PlannedRows) -> int:
+    """How many facets the hull of a row has, 0 where the planner has to look at it."""
+    states, contracted, _ = planned(support, out.plan[row])
     if not contracted or all_equal(grid.lattice, states):
         return 0
     (wx, wy), (width, height) = grid.weights, grid.sides
@@ -216,7 +229,6 @@ def plan_row(row: int, prior: FloatArray, support: BoolArray, share: Share, grid
         if extents[i] * below > above * offsets[i]:
             above, below = extents[i], offsets[i]
     out.norm[row, 0], out.norm[row, 1] = above, below
-    out.plan[row] = plan
     out.lowest[row] = states[0]
     for state in range(nearest.size):
         out.surrogate[row, state] = nearest[state]

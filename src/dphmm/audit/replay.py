@@ -124,7 +124,7 @@ class Replay:
                 return None
             if not self.findings.require(bool((left_possible(plan, answer.z) & support).any()), _IMPOSSIBLE, where):
                 return None
-            posterior = position.posterior(plan, answer.z)
+            posterior = position.condition(plan, answer.z)
             found.append(Replayed(plan, before))
             position = position.predict(setting.model, posterior)
             support = self._moved(setting, support, answer.t, answer.t + 1)
@@ -220,7 +220,7 @@ class Replay:
 
     def _sets(self, position: Position, recorded: BoolArray | None) -> Iterator[BoolArray]:
         """The plan set of a step; then the recorded one, where it is as good."""
-        yield position.plan_set(self.setting.options.constraint)
+        yield position.constrain(self.setting.options.constraint)
         if recorded is not None and self._as_good(position, recorded):
             yield recorded
 
@@ -229,7 +229,7 @@ class Replay:
         constraint, p = self.setting.options.constraint, position.prior.probability
         if not isinstance(constraint, DeltaSet) or len(plan_set) != len(p):
             return False
-        own = position.plan_set(self.setting.options.constraint)
+        own = position.constrain(self.setting.options.constraint)
         mass = math.fsum(p[plan_set])
         return bool(mass >= 1 - constraint.delta - _MASS) and abs(int(own.sum()) - int(plan_set.sum())) <= 1
 

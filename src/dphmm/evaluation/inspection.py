@@ -78,7 +78,7 @@ def protection_facts(
     chosen = {"start": model.start, **choices}
     setting = Setting.of(model, policy, space, epsilon, **chosen)
     options, position = setting.options, setting.first()
-    plan_set = position.plan_set(options.constraint)
+    plan_set = position.constrain(options.constraint)
     within = Constraint.surrogated(position.prior.support, plan_set, space)  # which states are planned, no more
     document: dict[str, Any] = {"policy": _policy(policy, space), "first_step": _step(policy, space, within)}
     warnings = _warnings(document["first_step"], options)

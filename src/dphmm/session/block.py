@@ -197,15 +197,24 @@ class Blocks:
         """Room for the levels of a law: more than it has at these rates, as a rule, and little memory."""
         return min(MOST_LEVELS, 16 + math.ceil(50 / min(self.family.rates)))
 
-    def plan(self, priors: Sequence[Belief]) -> Block:
-        """The plans of different priors that floats hold, None where the planner has to look at one."""
+    def constrain(self, priors: Sequence[Belief]) -> DeltaSets:
+        """The δ-sets of different priors that floats hold."""
+        from dphmm._kernels.blocks import constrain_rows
+
+        rows, supports = stacked([prior.row for prior in priors]), stacked([prior.support for prior in priors])
+        n, states = rows.shape
+        plan, decided = np.zeros((n, states), dtype=np.bool_), np.zeros(n, dtype=np.bool_)
+        given = rows, supports, self._share, plan, decided
+        in_parts(n, states, lambda first, last: constrain_rows(first, last, *given))
+        return DeltaSets(self, rows, supports, plan, decided)
+
+    def plan(self, sets: DeltaSets) -> Block:
+        """The plans of δ-sets, None where the planner has to look at one."""
         from dphmm._kernels.blocks import PlannedRows, plan_rows
 
-        rows: FloatArray = stacked([prior.row for prior in priors])
-        supports: BoolArray = stacked([prior.support for prior in priors])
-        n, states = rows.shape
+        n, states = sets.plan.shape
         found: PlannedRows = PlannedRows(
-            plan=np.zeros((n, states), dtype=np.bool_),
+            plan=sets.plan,
             surrogate=np.empty((n, states), dtype=np.int16),
             lowest=np.zeros(n, dtype=np.int64),
             sizes=np.zeros(n, dtype=np.int64),
@@ -213,11 +222,13 @@ class Blocks:
             vertices=np.empty((n, 2 * MOST_FACETS, 2), dtype=np.int64),
             norm=np.empty((n, 2), dtype=np.int64),
         )
-        in_parts(n, states, lambda first, last: plan_rows(first, last, rows, supports, self._share, self.grid, found))
+        given = sets.supports, sets.decided, self.grid, found
+        in_parts(n, states, lambda first, last: plan_rows(first, last, *given))
         digests = [self._digest(found, row) for row in range(n)]
         with self._lock:
             laws, numbers = self._lawful(digests, found)
-        return Block(self, rows, supports, found, laws, numbers, self._plans(supports, found, digests, laws, numbers))
+        plans = self._plans(sets.supports, found, digests, laws, numbers)
+        return Block(self, sets.priors, sets.supports, found, laws, numbers, plans)
 
     def _digest(self, found: PlannedRows, row: int) -> bytes:
         """The SHA-256 of a hull, b"" where there is none."""
@@ -283,6 +294,16 @@ class Blocks:
             request = Request("", "", 1, "release", epsilon, Fraction(0), nothing, True, False)
             self._known[key] = _Law(epsilon, name, text, graded, request, {})
         return self._known[key]
+
+
+class DeltaSets(NamedTuple):
+    """The δ-sets ``plan`` (n, N) of priors and supports, as far as they are ``decided`` (n,)."""
+
+    blocks: Blocks
+    priors: FloatArray
+    supports: BoolArray
+    plan: BoolArray
+    decided: BoolArray
 
 
 class Block(NamedTuple):

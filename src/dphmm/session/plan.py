@@ -405,13 +405,13 @@ class Position(NamedTuple):
         initial = Belief.initial(model)
         return cls(1, initial.predict(model, t=1) if start == "before" else initial)
 
-    def plan_set(self, constraint: Support | DeltaSet) -> BoolArray:
+    def constrain(self, constraint: Support | DeltaSet) -> BoolArray:
         """ΔX_t (N,): the support, or a δ-set of the prior."""
         if isinstance(constraint, Support):
             return self.prior.support
         return delta_states(self.prior.probability, self.prior.support, constraint.exact)
 
-    def posterior(self, plan: Plan, z: IntArray) -> Belief:
+    def condition(self, plan: Plan, z: IntArray) -> Belief:
         """The belief given this step's release, too."""
         posterior = updated(self.prior, plan, z)
         if posterior is None:

@@ -43,8 +43,8 @@ class PlanSchedule:
 
     def numbers(self, t: IntArray) -> IntArray:
         """The number of the plan of each step (n,), for a subject without other queries."""
-        if not len(t):
-            return np.zeros(0, dtype=np.int64)
+        if len(t) < 2:
+            return np.array([self.number(step) for step in t.tolist()], dtype=np.int64)
         self._walk(int(t.max()))
         known = len(self._steps)
         places = np.where(t <= known, t - 1, known - self._period + (t - 1 - known) % max(1, self._period))

@@ -1,4 +1,17 @@
-"""Algorithm 2, once, over columns: plan, admit, answer, store, move the beliefs; after the commit, show.
+"""Algorithm 2 of the DPHMM paper, once, over columns: its lines in `Engine._round` and `Engine._condition`.
+
+=====  ==================================  ==========================================================================
+line   in the paper                        here
+=====  ==================================  ==========================================================================
+1      p⁻ ← p⁺ M (Markov transition)       ``predict``: `Beliefs.predict`, and `Position.predict`
+2      C ← {s : p⁻[s] > 0} (constraint)    ``constrain``: `Beliefs.constrain`, and `Position.constrain`
+3      G ← Algorithm 1 (protectable)       ``plan``: `Beliefs.plan`, and `Planner.plan` for hull and mechanism, too
+4      z ← mechanism(f(s*), K(G))          ``answer``: `dphmm.session.answer`, the only function given true states
+--     (admitted before, stored after)     `Transaction.admit_many`, `Transaction.add_many`
+5      p⁺ by Equation 2 (inference)        ``condition``: `Beliefs.condition`, and `Position.condition`
+=====  ==================================  ==========================================================================
+
+Line 5 comes after the commit, and nothing is shown before it. Estimates are no part of it: they are views.
 
 A round is a set of rows whose plans are known before any of them is answered. Where plans are public in advance one
 round holds every row; where they depend on answers a round holds at most one row of each subject. A session is a table
@@ -21,7 +34,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -89,8 +102,8 @@ class Rows(NamedTuple):
 class Layout(NamedTuple):
     """Requests (m,): whose, the first step, how many steps, the row that it is for, whether it skips.
 
-    ``tells`` : it is of the row's own step; false for a skip ahead of a row, and for one without a row. ``choices`` and
-    ``moment`` are those of the rows.
+    ``told`` (k,) are the requests of a row's own step: neither a skip ahead of a row nor one without a row. ``choices``
+    and ``moment`` are those of the rows.
     """
 
     owner: IntArray
@@ -98,14 +111,18 @@ class Layout(NamedTuple):
     steps: IntArray
     row: IntArray
     skips: BoolArray
-    tells: BoolArray
+    told: IntArray
     choices: Sequence[StepChoice | None] | None = None
     moment: IntArray | None = None
 
     @property
     def moments(self) -> IntArray | None:
         """What the steps of the requests (m,) stand for; None where that is not kept."""
-        return None if self.moment is None else np.where(self.tells, self.moment[self.row], NO_MOMENT)
+        if self.moment is None:
+            return None
+        moments = np.full(len(self.t), NO_MOMENT)
+        moments[self.told] = self.moment[self.row[self.told]]
+        return moments
 
     def choice(self, row: int) -> StepChoice | None:
         """What was chosen for a row."""
@@ -120,7 +137,7 @@ class Layout(NamedTuple):
         n = len(rows.t)
         if n == 1 and rows.t.item() == last.item(rows.owner.item()) + 1:
             # The next step of one subject: what nearly every release of a session is.
-            return cls(rows.owner, rows.t, _ONE_STEP, FIRST_ROW, _NO_SKIP if rows.asked[0] else ONE_ASKED, ONE_ASKED)
+            return cls(rows.owner, rows.t, _ONE_STEP, FIRST_ROW, _NO_SKIP if rows.asked[0] else ONE_ASKED, FIRST_ROW)
         requests = np.empty((6, 2 * n), dtype=np.int64)
         count = _kernels.rows.lay_out(rows.owner, rows.t, rows.asked, last, MOST_SKIPPED, requests)
         if count < -n:
@@ -128,7 +145,7 @@ class Layout(NamedTuple):
         if count < 0:
             raise InvalidInput("rows", f"row {-1 - count} out of order", "rows by subject and step, each step once")
         owner, t, steps, row, skips, tells = requests[:, :count]
-        return cls(owner, t, steps, row, skips.astype(np.bool_), tells.astype(np.bool_))
+        return cls(owner, t, steps, row, skips.astype(np.bool_), np.flatnonzero(tells))
 
 
 def _before(rows: Rows, last: IntArray, row: int) -> int:
@@ -206,9 +223,7 @@ def partners_at(
 
 #: A version that no account has.
 _UNKNOWN = -1
-#: No numbers of plans, for they are not of a schedule; and of one request, that it has no plan.
 NO_NUMBERS: IntArray = np.zeros(0, dtype=np.int64)
-NO_PLAN: IntArray = np.full(1, -1, dtype=np.int64)
 _NONE: BoolArray = np.zeros(0, dtype=np.bool_)
 
 
@@ -254,15 +269,14 @@ class SubjectState:
 
 
 class Planned(NamedTuple):
-    """The plans of a round, and of each request (m,) the number of its plan among them, -1 for a skip.
+    """The plans of a round, and of each request (m,) the number of its plan among them, -1 where none is asked.
 
-    ``numbers`` (m,) are those of a schedule. Where there is none, ``before`` says where each subject stands before the
-    last step of each request that ``tells``, and ``blocked`` which plans were made together.
+    Where plans follow beliefs, ``before`` (k,) says where the subject of each told request stands before its step, and
+    ``blocked`` which plans were made together.
     """
 
     plans: Sequence[Plan]
     plan_of: IntArray
-    numbers: IntArray = NO_NUMBERS
     before: Sequence[Position] = ()
     blocked: Blocked | None = None
 
@@ -323,7 +337,12 @@ class Stored(NamedTuple):
     refused: DphmmError | None = None
 
 
-class Beliefs(Protocol):
+#: What is predicted of requests, and what they are planned on: each way has its own form.
+P = TypeVar("P")
+C = TypeVar("C")
+
+
+class Beliefs(Protocol[P, C]):
     """How plans come about and how beliefs move: `dphmm.session.scheduled`, or `dphmm.session.stepwise`."""
 
     @property
@@ -336,16 +355,30 @@ class Beliefs(Protocol):
         """Whether beliefs decide which of the rows are asked: those with a plan."""
         ...
 
-    def plan(self, transaction: Transaction, subjects: Sequence[SubjectState], layout: Layout) -> Planned:
-        """The plans of requests: a function of public data. No subject is moved by them. Raises as the planner does."""
+    def predict(self, transaction: Transaction, subjects: Sequence[SubjectState], layout: Layout) -> P:
+        """What the public knows before each request's step. No subject is moved. Raises as `walk` for stored steps."""
+        ...
+
+    def constrain(self, predicted: P) -> C:
+        """The states that each request is planned on."""
+        ...
+
+    def plan(
+        self, transaction: Transaction, subjects: Sequence[SubjectState], layout: Layout, constrained: C
+    ) -> Planned:
+        """The plans of requests that are asked. Raises as the planner does."""
         ...
 
     def keep(self, transaction: Transaction, drawn: Drawn) -> None:
         """Keep snapshots of beliefs beside a round, so that subjects can be resumed without their whole history."""
         ...
 
-    def update(self, drawn: Drawn) -> Answered:
-        """What a round tells; its subjects are moved past their rows."""
+    def condition(self, drawn: Drawn) -> None:
+        """Move subjects past the requests of a round, given its answers."""
+        ...
+
+    def stored(self, drawn: Drawn, old: IntArray) -> Answered | None:
+        """What the ledger has of rows ``old`` (k,), whose steps were stored before; None where it has none of them."""
         ...
 
 
@@ -354,7 +387,7 @@ class Engine:
     """Releases rows of many subjects under one setting."""
 
     setting: Setting
-    beliefs: Beliefs
+    beliefs: Beliefs[Any, Any]
     caps: Caps
     bits: Bits
 
@@ -368,12 +401,6 @@ class Engine:
         what refuses a later round than one with an answer is told as ``refused``.
         """
         self._look(transaction, subjects)
-        if len(rows.t) == 1:
-            subject, t = subjects[rows.owner.item()], rows.t.item()
-            if subject.position is not None and subject.position.t > t:
-                subject.fold_again_before(t)
-            drawn = self._round(transaction, subjects, FIRST_ROW, rows, states)
-            return Stored((), drawn, self._version(transaction, subjects))
         for place in _first_rows(rows.owner).tolist():
             # It was moved past a row whose answer its session never had: an interrupt came after the commit.
             subjects[rows.owner.item(place)].fold_again_before(rows.t.item(place))
@@ -384,9 +411,10 @@ class Engine:
                 subject.ahead = True
         refused: DphmmError | None = None
         last = self._round(transaction, subjects, *rounds[0])
-        has_answers = last.has_answers
+        has_answers = False
         for row, own, true in rounds[1:]:
-            answered.append(self.beliefs.update(last))
+            has_answers = has_answers or last.has_answers
+            answered.append(self._condition(last))
             try:
                 last = self._round(transaction, subjects, row, own, true)
             except DphmmError as error:
@@ -395,21 +423,20 @@ class Engine:
                 # Rolled back, the answers so far would be drawn again until none of them leads here: that selects them.
                 refused = error
                 break
-            has_answers = has_answers or last.has_answers
         return Stored(answered, last, self._version(transaction, subjects), refused)
 
     def skip(self, transaction: Transaction, subject: SubjectState, steps: int) -> Stored:
         """Store that the coming steps of a subject are skipped."""
         self._look(transaction, [subject])
         one = np.ones(1, dtype=np.int64)
-        layout = Layout(0 * one, (subject.last + 1) * one, steps * one, 0 * one, one.astype(np.bool_), one > 1)
+        layout = Layout(0 * one, (subject.last + 1) * one, steps * one, 0 * one, one.astype(np.bool_), NO_NUMBERS)
         rows, states = Rows(NO_NUMBERS, NO_NUMBERS, _NONE), NO_NUMBERS
         drawn = self._round(transaction, [subject], NO_NUMBERS, rows, states, layout)
         return Stored((), drawn, self._version(transaction, [subject]))
 
     def show(self, stored: Stored) -> Answered:
         """What the rounds of a committed transaction tell, by row; beliefs are moved past the last of them."""
-        last = [self.beliefs.update(stored.last)] if stored.refused is None else []
+        last = [self._condition(stored.last)] if stored.refused is None else []
         if stored.answered:
             for subject in stored.last.subjects:
                 subject.ahead = False
@@ -451,7 +478,7 @@ class Engine:
     def _rounds(self, rows: Rows, states: IntArray) -> list[tuple[IntArray, Rows, IntArray]]:
         """Of each round which rows it has, the rows, and their true states."""
         n = len(rows.owner)
-        if self.beliefs.at_once:
+        if self.beliefs.at_once or n == 1:
             return [(np.arange(n), rows, states)]
         first = _first_rows(rows.owner)
         rank = np.arange(n) - np.repeat(first, np.diff(first, append=n))
@@ -468,13 +495,16 @@ class Engine:
         states: IntArray,
         layout: Layout | None = None,
     ) -> Drawn:
-        """Plan, admit, answer and store the requests of a round: the order that leaves no answer unpaid."""
+        """Lines 1 to 4 for the requests of a round, in the order that leaves no answer unpaid."""
+        beliefs, secure = self.beliefs, is_secure(self.bits)
         past = np.array([subject.last for subject in subjects], dtype=np.int64)
         layout = layout or Layout.of(rows, past)
         if rows.choices is not None or rows.moment is not None:
             layout = layout._replace(choices=rows.choices, moment=rows.moment)
-        planned, secure = self.beliefs.plan(transaction, subjects, layout), is_secure(self.bits)
-        if self.beliefs.paces:
+        predicted = beliefs.predict(transaction, subjects, layout)
+        constrained = beliefs.constrain(predicted)
+        planned = beliefs.plan(transaction, subjects, layout, constrained)
+        if beliefs.paces:
             layout = layout._replace(skips=planned.plan_of < 0)
         if len(layout.t) == 1:
             z, drifted = self._one(transaction, subjects, layout, planned, states, secure)
@@ -488,8 +518,28 @@ class Engine:
             for number, t, steps in zip(layout.owner.tolist(), layout.t.tolist(), layout.steps.tolist(), strict=True):
                 subjects[number].last = t + steps - 1
         drawn = Drawn(subjects, rows, row, past, layout, planned, z, secure, drifted.tolist().count(True))
-        self.beliefs.keep(transaction, drawn)
+        beliefs.keep(transaction, drawn)
         return drawn
+
+    def _condition(self, drawn: Drawn) -> Answered:
+        """Line 5 for the requests of a round; what it tells, with the rows of it that were stored before."""
+        layout, planned = drawn.layout, drawn.planned
+        self.beliefs.condition(drawn)
+        told = layout.told
+        fresh = Answered(
+            row=drawn.row.take(layout.row.take(told)),
+            z=drawn.z.take(told, axis=0).reshape(-1, self.setting.space.dimension),
+            plans=planned.plans,
+            plan=planned.plan_of.take(told),
+            secure=alike(drawn.secure, len(told)),
+            fresh=alike(True, len(told)),
+            skipped=sum(layout.steps.tolist()) - len(told),
+            drifted=drawn.drifted,
+        )
+        if len(told) == len(drawn.rows.t):
+            return fresh
+        stored = self.beliefs.stored(drawn, np.flatnonzero(drawn.rows.t <= drawn.past[drawn.rows.owner]))
+        return fresh if stored is None else together([fresh, stored])
 
     def _one(
         self,
@@ -500,7 +550,7 @@ class Engine:
         states: IntArray,
         secure: bool,
     ) -> tuple[IntArray, BoolArray]:
-        """Admit, answer and store one request, which takes a third of the time without columns."""
+        """Line 4 for one request: the ledger takes it without columns, in a third of the time."""
         subject, query, t = subjects[layout.owner.item()], self.setting.query, layout.t.item()
         moments = layout.moments
         moment = NO_MOMENT if moments is None else moments.item()
@@ -520,6 +570,8 @@ class Engine:
 
 def _first_rows(owner: IntArray) -> IntArray:
     """Where the rows of each subject begin."""
+    if len(owner) == 1:
+        return FIRST_ROW
     return np.flatnonzero(np.diff(owner, prepend=-1))
 
 

@@ -14,14 +14,14 @@ from typing import NamedTuple
 import numpy as np
 
 from dphmm.accounting.ledger import Entry, Ledger, PlanRecord, Transaction
-from dphmm.errors import DphmmError, InvalidInput
+from dphmm.errors import InvalidInput
 from dphmm.session.plan import (
     NO_PARTNERS,
     Plan,
     check_made_again,
 )
 from dphmm.session.plan_schedule import PlanSchedule
-from dphmm.session.rounds import Answered, Drawn, Layout, Planned, Rows, SubjectState, partners_at
+from dphmm.session.rounds import Answered, Drawn, Layout, Planned, SubjectState, alike, partners_at
 from dphmm.session.setting import Setting
 from dphmm.types import BoolArray, IntArray
 
@@ -37,44 +37,74 @@ class Scheduled:
         self._ledger = ledger
         self.schedule = PlanSchedule(setting)
 
-    def plan(self, transaction: Transaction, subjects: Sequence[SubjectState], layout: Layout) -> Planned:
+    def predict(self, transaction: Transaction, subjects: Sequence[SubjectState], layout: Layout) -> IntArray:
+        """The numbers (m,) of what the model can have reached by each request's step."""
+        return self.schedule.numbers(layout.t)
+
+    def constrain(self, predicted: IntArray) -> IntArray:
+        """The same: all that is possible is planned on."""
+        return predicted
+
+    def plan(
+        self, transaction: Transaction, subjects: Sequence[SubjectState], layout: Layout, constrained: IntArray
+    ) -> Planned:
         """The plans of requests. Raises as the planner does."""
-        numbers = self.schedule.numbers(layout.t)
-        apart = _joint(subjects, layout)
+        apart = np.array([subject.joint for subject in subjects], dtype=np.bool_)[layout.owner]
         if layout.choices is not None:
             apart |= np.array([choice is not None for choice in layout.choices], dtype=np.bool_)[layout.row]
+        numbers = constrained
         for place in np.flatnonzero(~layout.skips & apart).tolist():
             subject, t = subjects[layout.owner[place]], int(layout.t[place])
             choice, partners = layout.choice(layout.row.item(place)), NO_PARTNERS
             if subject.joint:
                 partners = partners_at(transaction, subject.name, t, self._setting, choice)
             numbers[place] = self.schedule.beside(int(numbers[place]), partners, choice)
+        if len(numbers) == 1:
+            # In a third of the time: nearly every release of a session is of one row.
+            return Planned(
+                [] if layout.skips[0] else [self.schedule.plan(numbers.item())], -layout.skips.astype(np.int64)
+            )
         plan_of = np.full(len(numbers), -1, dtype=np.int64)
         found, plan_of[~layout.skips] = np.unique(numbers[~layout.skips], return_inverse=True)
-        return Planned([self.schedule.plan(number) for number in found.tolist()], plan_of, numbers)
+        return Planned([self.schedule.plan(number) for number in found.tolist()], plan_of)
 
     def keep(self, transaction: Transaction, drawn: Drawn) -> None:
         """Nothing: no plan needs a belief."""
 
-    def update(self, drawn: Drawn) -> Answered:
-        """What a round tells."""
-        steps = Steps.of(drawn, self._histories(drawn))
-        at = steps.find(drawn.rows)
-        if np.any((drawn.rows.t > drawn.past[drawn.rows.owner]) & (at < 0)):
-            raise DphmmError("release: a row that was stored now was not found again; nothing of it is shown")
-        found, asked = np.flatnonzero(at >= 0), drawn.rows.asked[at >= 0]
-        at = at[found]
-        plan = np.full(len(at), -1, dtype=np.int64)
-        numbers, plan[asked] = np.unique(steps.numbers[at[asked]], return_inverse=True)
+    def condition(self, drawn: Drawn) -> None:
+        """Nothing: who wants to know what answers say reads it from the ledger."""
+
+    def stored(self, drawn: Drawn, old: IntArray) -> Answered | None:
+        """The releases of rows ``old`` (k,), and the skips of those that were not asked; late rows have neither."""
+        found: list[tuple[IntArray, History, IntArray]] = []
+        owner = drawn.rows.owner[old]
+        for number in np.unique(owner).tolist():
+            rows = old[owner == number]
+            t = drawn.rows.t[rows]
+            entries = drawn.subjects[number].take(self._ledger, self._setting.query, int(t[0]), int(t[-1]))
+            history = self._history(entries)
+            # A skip is of its last step, a row's own: the steps before it had no row.
+            through = history.t + np.maximum(history.skipped - 1, 0)
+            at = np.minimum(np.searchsorted(through, t), len(through) - 1)
+            if len(through):
+                same = (through[at] == t) & ((history.skipped[at] == 0) == drawn.rows.asked[rows])
+                found.append((rows[same], history, at[same]))
+        if not any(len(rows) for rows, _, _ in found):
+            return None
+        number, z, secure = (
+            np.concatenate([column[at] for column, at in columns])
+            for columns in zip(*([(h.number, at), (h.z, at), (h.secure, at)] for _, h, at in found), strict=True)
+        )
+        rows = np.concatenate([rows for rows, _, _ in found])
+        asked, plan = drawn.rows.asked[rows], np.full(len(rows), -1, dtype=np.int64)
+        numbers, plan[asked] = np.unique(number[asked], return_inverse=True)
         return Answered(
-            row=drawn.row[found],
-            z=steps.z[at],
-            plans=[self.schedule.plan(number) for number in numbers.tolist()],
+            row=drawn.row[rows],
+            z=z,
+            plans=[self.schedule.plan(each) for each in numbers.tolist()],
             plan=plan,
-            secure=steps.secure[at],
-            fresh=steps.fresh[at],
-            skipped=int(drawn.layout.steps.sum() - np.count_nonzero(drawn.layout.tells)),
-            drifted=drawn.drifted,
+            secure=secure,
+            fresh=alike(False, len(rows)),
         )
 
     def check(self, entries: Sequence[Entry]) -> None:
@@ -89,71 +119,8 @@ class Scheduled:
             if entry.z is not None:
                 yield entry, self.schedule.plan(number)
 
-    def _histories(self, drawn: Drawn) -> list[tuple[int, History]]:
-        """The stored steps that rows come to again, by number of the subject."""
-        t, found = drawn.rows.t, []
-        for number, (first, end) in enumerate(_places(drawn.rows.owner, len(drawn.subjects))):
-            if first < end and int(t[first]) <= drawn.past[number]:
-                last = min(int(drawn.past[number]), int(t[end - 1]))
-                entries = drawn.subjects[number].take(self._ledger, self._setting.query, int(t[first]), last)
-                found.append((number, self._history(entries)))
-        return found
-
     def _history(self, entries: Sequence[Entry]) -> History:
         return History.of(entries, self._setting.space.dimension, self.schedule, self._ledger.plan)
-
-
-class Steps(NamedTuple):
-    """Steps (n,) as a `History` has them, with whose they are, and whether they were drawn now."""
-
-    owner: IntArray
-    t: IntArray
-    skipped: IntArray
-    z: IntArray
-    numbers: IntArray
-    fresh: BoolArray
-    secure: BoolArray
-
-    @classmethod
-    def of(cls, drawn: Drawn, before: Sequence[tuple[int, History]]) -> Steps:
-        """The requests of a round, after what each subject had ``before``."""
-        layout = drawn.layout
-        now = np.ones(len(layout.t), dtype=np.bool_)
-        columns = [layout.owner, layout.t, np.where(layout.skips, layout.steps, 0), drawn.z, drawn.planned.numbers]
-        columns += [now, now & drawn.secure]
-        if before:
-            parts = [
-                (np.full(len(h.t), n), h.t, h.skipped, h.z, h.number, np.zeros(len(h.t), dtype=np.bool_), h.secure)
-                for n, h in before
-            ]
-            columns = [np.concatenate(some) for some in zip(columns, *parts, strict=True)]
-            order = np.lexsort((columns[1], columns[0]))
-            columns = [column[order] for column in columns]
-        return cls(*columns)
-
-    def find(self, rows: Rows) -> IntArray:
-        """Where each row's release is among the steps, or the skip that ends with it if it is not asked; -1 if late."""
-        if not len(self.t):
-            return np.full(len(rows.t), -1, dtype=np.int64)
-        last = self.t + np.maximum(self.skipped - 1, 0)
-        # Ranks of steps, not steps: a key of owner and step would pass 64 bits for a step far away.
-        steps, rank = np.unique(np.concatenate([last, rows.t]), return_inverse=True)
-        keys = self.owner * len(steps) + rank[: len(last)]
-        wanted = rows.owner * len(steps) + rank[len(last) :]
-        place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-        same = (keys[place] == wanted) & ((self.skipped[place] == 0) == rows.asked)
-        return np.where(same, place, -1)
-
-
-def _joint(subjects: Sequence[SubjectState], layout: Layout) -> BoolArray:
-    return np.array([subject.joint for subject in subjects], dtype=np.bool_)[layout.owner]
-
-
-def _places(owner: IntArray, subjects: int) -> list[tuple[int, int]]:
-    """The first row of each subject, and the one after its last."""
-    numbers = np.arange(subjects)
-    ends = np.searchsorted(owner, numbers), np.searchsorted(owner, numbers, side="right")
-    return list(zip(*(end.tolist() for end in ends), strict=True))
 
 
 class History(NamedTuple):

@@ -226,7 +226,7 @@ class ReleaseSession:
         partners = partners_at(self._ledger, self._subject.name, self._t, self._setting)
         support = plan_set = self.support
         if isinstance(self._engine.beliefs, Stepwise):
-            plan_set = self._position.plan_set(self._setting.options.constraint)
+            plan_set = self._position.constrain(self._setting.options.constraint)
         return self._setting.planner.plan(support, plan_set, partners)
 
     @property

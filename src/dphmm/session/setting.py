@@ -234,7 +234,7 @@ class Setting:
     def plan(self, position: Position, partners: IntArray = NO_PARTNERS, choice: StepChoice | None = None) -> Plan:
         """The plan of the step that a subject stands before; ``partners`` (p, 2) are fixed by its other queries."""
         planner = self.planner if choice is None else self.under(choice).planner
-        return planner.plan(position.prior.support, position.plan_set(self.options.constraint), partners, choice)
+        return planner.plan(position.prior.support, position.constrain(self.options.constraint), partners, choice)
 
     def made_again(self, support: BoolArray, record: PlanRecord) -> Plan:
         """The plan that a record makes on a support (N,), whatever was chosen for its step.

@@ -190,7 +190,7 @@ class Smoother:
             found.append(spread(position.prior, self._setting.space))
             known = position.prior
             if published.plans[at]:
-                known = position.posterior(steps.made_again.at(at), published.z[at])
+                known = position.condition(steps.made_again.at(at), published.z[at])
             position = position.predict(self._model, known)
         return np.array(found)
 
@@ -231,13 +231,13 @@ class Smoother:
                 choices.append(None)
                 position = position.predict(model, position.prior)
                 continue
-            support, plan_set = position.prior.support, position.plan_set(options.constraint)
+            support, plan_set = position.prior.support, position.constrain(options.constraint)
             plan, choice = self._drawn_under(position, published, n)
             sets.append((np.packbits(support), np.packbits(plan_set)))
             choices.append(choice)
             _check_possible(plan, z, support, published.at(t))
             # Where no answer changes what is planned, none has to be learned from.
-            known = position.prior if self._setting.has_public_plans else position.posterior(plan, z)
+            known = position.prior if self._setting.has_public_plans else position.condition(plan, z)
             position = position.predict(model, known)
         return OwnPlans(self._setting, sets, choices)
 

@@ -18,7 +18,7 @@ from dphmm.accounting.promise import Schedule
 from dphmm.accounting.records import of_space
 from dphmm.errors import DphmmError
 from dphmm.markov.filtering import Belief
-from dphmm.session.block import Block, Blocked, Blocks
+from dphmm.session.block import Block, Blocked, Blocks, DeltaSets
 from dphmm.session.options import StepChoice
 from dphmm.session.plan import (
     ALGORITHM_VERSION,
@@ -29,10 +29,6 @@ from dphmm.session.plan import (
     spread,
 )
 from dphmm.session.rounds import (
-    FIRST_ROW,
-    NO_NUMBERS,
-    NO_PLAN,
-    ONE_ASKED,
     Answered,
     Drawn,
     Layout,
@@ -41,10 +37,9 @@ from dphmm.session.rounds import (
     alike,
     partners_at,
     schedule_of,
-    together,
 )
 from dphmm.session.setting import Setting
-from dphmm.types import IntArray
+from dphmm.types import BoolArray, IntArray
 
 #: A belief is kept so often; what comes after it is folded when a subject is resumed.
 _SNAPSHOT_EVERY = 64
@@ -54,20 +49,31 @@ _SNAPSHOT_VERSION = f"{ALGORITHM_VERSION}.2"
 _WHOSE = 16
 
 
-class _Told(NamedTuple):
-    """A request that tells: whose, the step, what was chosen for it, where the subject stands, whether it is asked."""
+class Standing(NamedTuple):
+    """A request of a row's own step, and where its subject stands before it; ``choice`` is what was chosen for it."""
 
     request: int
     subject: SubjectState
-    t: int
-    choice: StepChoice | None
     position: Position
-    asks: bool
+    choice: StepChoice | None
+    asked: bool
 
     @property
     def alone(self) -> bool:
         """Whether more than the belief decides its plan."""
         return self.choice is not None or self.subject.joint
+
+
+class Constrained(NamedTuple):
+    """Standing requests (k,), and the plan sets of those that are asked; the others have none.
+
+    ``rows`` (k,) are theirs among the δ-sets that are planned ``together``, -1 for none.
+    """
+
+    standing: list[Standing]
+    plan_sets: list[BoolArray | None]
+    rows: list[int]
+    together: DeltaSets | None
 
 
 class Stepwise:
@@ -84,134 +90,109 @@ class Stepwise:
         #: An origin, and the options of a header with it.
         self._options: tuple[str, str] | None = None
 
-    def plan(self, transaction: Transaction, subjects: Sequence[SubjectState], layout: Layout) -> Planned:
-        """The plans of requests that are asked. Raises as the planner does, and as `walk` for a stored step to pass."""
-        if len(layout.t) == 1 and layout.tells.item():
-            # One row of one subject: what nearly every release of a session is.
-            subject, choice = subjects[layout.owner.item()], None if layout.choices is None else layout.choices[0]
-            position, plan = self._planned(transaction, subject, layout.t.item(), layout.skips.item(), choice)
-            if plan is None:
-                return Planned((), NO_PLAN, NO_NUMBERS, (position,))
-            return Planned((plan,), FIRST_ROW, NO_NUMBERS, (position,))
-        told = [self._told(transaction, subjects, layout, request) for request in np.flatnonzero(layout.tells).tolist()]
-        block, row_of = self._together(one.position.prior for one in told if one.asks and not one.alone)
+    def predict(self, transaction: Transaction, subjects: Sequence[SubjectState], layout: Layout) -> list[Standing]:
+        """Where the subjects of told requests stand before their steps. Raises as `walk` for stored steps."""
+        found = []
+        for request in layout.told.tolist():
+            subject, t = subjects[layout.owner.item(request)], layout.t.item(request)
+            position = subject.position
+            if position is None or position.t <= subject.last:
+                position = self.position(subject)
+            if t > position.t:
+                position = position.skip(self._setting.model, t - position.t)
+            asked = not layout.skips[request] and (not self.paces or self._asks(transaction, subject, position))
+            found.append(Standing(request, subject, position, layout.choice(layout.row.item(request)), asked))
+        return found
+
+    def constrain(self, predicted: list[Standing]) -> Constrained:
+        """The plan sets of requests that are asked."""
+        rule = self._setting.options.constraint
+        together, row_of = self._together([one.position.prior for one in predicted if one.asked and not one.alone])
+        plan_sets, rows = list[BoolArray | None](), list[int]()
+        for one in predicted:
+            rows.append(-1 if one.alone else row_of.get(id(one.position.prior), -1))
+            if together is not None and rows[-1] >= 0 and together.decided[rows[-1]]:
+                plan_sets.append(together.plan[rows[-1]])
+            else:
+                plan_sets.append(one.position.constrain(rule) if one.asked else None)
+        return Constrained(predicted, plan_sets, rows, together)
+
+    def plan(
+        self, transaction: Transaction, subjects: Sequence[SubjectState], layout: Layout, constrained: Constrained
+    ) -> Planned:
+        """The plans of requests that are asked. Raises as the planner does."""
+        standing, plan_sets, own_rows, together = constrained
+        block = None if together is None else together.blocks.plan(together)
         numbers: dict[str, int] = {}
-        plans: list[Plan] = []
-        rows: list[int] = []
-        plan_of = np.full(len(layout.t), -1, dtype=np.int64)
-        beliefs = np.full(len(told), -1, dtype=np.int64)
-        for at, one in enumerate(told):
-            if not one.asks:
+        plans, rows = list[Plan](), list[int]()
+        plan_of, beliefs = [-1] * len(layout.t), [-1] * len(standing)
+        for at, (one, plan_set, row) in enumerate(zip(standing, plan_sets, own_rows, strict=True)):
+            if plan_set is None:
                 continue
-            row = -1 if one.alone else row_of.get(id(one.position.prior), -1)
-            plan = None if block is None or row < 0 else block.plans[row]
+            plan: Plan | None = None if block is None or row < 0 else block.plans[row]
             if plan is None:
-                row, plan = -1, self._plan_of(transaction, one.subject, one.t, one.position, one.choice)
+                row = -1
+                partners, planner = NO_PARTNERS, self._setting.under(one.choice).planner
+                if one.subject.joint:
+                    where = one.subject.name, one.position.t
+                    partners = partners_at(transaction, *where, self._setting, one.choice)
+                # A plan is kept: a copy, so as not to keep the plan sets of the whole block.
+                plan = planner.plan(one.position.prior.support, plan_set.copy(), partners, one.choice)
             number = numbers.setdefault(plan.hash, len(plans))
             if number == len(plans):
                 plans.append(plan)
                 rows.append(row)
             plan_of[one.request], beliefs[at] = number, row
-        blocked = None if block is None else Blocked(block, np.array(rows, dtype=np.int64), beliefs)
-        return Planned(plans, plan_of, before=[one.position for one in told], blocked=blocked)
+        blocked = None
+        if block is not None:
+            blocked = Blocked(block, np.array(rows, dtype=np.int64), np.array(beliefs, dtype=np.int64))
+        return Planned(plans, np.array(plan_of, dtype=np.int64), [one.position for one in standing], blocked)
 
-    def _told(self, transaction: Transaction, subjects: Sequence[SubjectState], layout: Layout, request: int) -> _Told:
-        """A request that tells, and where its subject stands."""
-        subject, t = subjects[layout.owner[request]], int(layout.t[request])
-        position, asks = self._stands(transaction, subject, t, bool(layout.skips[request]))
-        return _Told(request, subject, t, layout.choice(int(layout.row[request])), position, asks)
-
-    def _together(self, priors: Iterable[Belief]) -> tuple[Block | None, dict[int, int]]:
-        """A block for priors, where there are several that floats hold, and the row of each by its id."""
-        fit = [prior for prior in {id(prior): prior for prior in priors}.values() if prior.row is not None]
-        if self._blocks is None or len(fit) < 2:
+    def _together(self, priors: Sequence[Belief]) -> tuple[DeltaSets | None, dict[int, int]]:
+        """The plan sets of priors, where there are several that floats hold, and the row of each by its id."""
+        if self._blocks is None or len(priors) < 2:
             return None, {}
-        return self._blocks.plan(fit), {id(prior): row for row, prior in enumerate(fit)}
-
-    def _planned(
-        self, transaction: Transaction, subject: SubjectState, t: int, skips: bool, choice: StepChoice | None
-    ) -> tuple[Position, Plan | None]:
-        """Where a subject stands before step ``t``, and its plan there; None where it is not asked."""
-        position, asks = self._stands(transaction, subject, t, skips)
-        return position, self._plan_of(transaction, subject, t, position, choice) if asks else None
-
-    def _stands(self, transaction: Transaction, subject: SubjectState, t: int, skips: bool) -> tuple[Position, bool]:
-        """Where a subject stands before step ``t``, and whether it is asked."""
-        position = subject.position
-        if not isinstance(position, Position) or position.t <= subject.last:
-            position = self.position(subject)
-        if t > position.t:
-            position = position.skip(self._setting.model, t - position.t)
-        return position, not skips and (not self.paces or self._asks(transaction, subject, position))
-
-    def _plan_of(
-        self, transaction: Transaction, subject: SubjectState, t: int, position: Position, choice: StepChoice | None
-    ) -> Plan:
-        partners = NO_PARTNERS
-        if subject.joint:
-            partners = partners_at(transaction, subject.name, t, self._setting, choice)
-        return self._setting.plan(position, partners, choice)
+        fit = [prior for prior in {id(prior): prior for prior in priors}.values() if prior.row is not None]
+        if len(fit) < 2:
+            return None, {}
+        return self._blocks.constrain(fit), {id(prior): row for row, prior in enumerate(fit)}
 
     def keep(self, transaction: Transaction, drawn: Drawn) -> None:
         """Keep the belief before a row where so many steps have passed since one may have been kept."""
         layout, befores = drawn.layout, drawn.planned.before
         if len(layout.t) == 1 and befores and (befores[0].t - 1) % _SNAPSHOT_EVERY:
             return
-        owner = layout.owner if len(befores) == len(layout.t) else layout.owner[layout.tells]
-        for number, before in zip(owner.tolist(), befores, strict=True):
+        for number, before in zip(layout.owner[layout.told].tolist(), befores, strict=True):
             passed = before.t - 1
             if passed // _SNAPSHOT_EVERY > max(0, drawn.past.item(number) - 1) // _SNAPSHOT_EVERY:
                 subject = drawn.subjects[number]
                 belief = snapshot_of(before.prior, self._whose(subject, passed))
                 transaction.put_snapshot(subject.name, self._setting.query, passed, belief)
 
-    def update(self, drawn: Drawn) -> Answered:
-        """What a round tells; its subjects are moved past their rows."""
-        if len(drawn.planned.before) == len(drawn.rows.t) == len(drawn.layout.t) == 1:
-            # One row, which was not stored before: what nearly every release of a session is.
-            return self._one(drawn)
-        again = self._again(drawn)
-        for number, steps in _skipped_alone(drawn.layout):
+    def condition(self, drawn: Drawn) -> None:
+        """Move subjects past the requests of a round, each from where it was planned, given its answer."""
+        model, planned, layout = self._setting.model, drawn.planned, drawn.layout
+        for number, steps in _skipped_alone(layout):
             subject = drawn.subjects[number]
             position = self.position(subject, int(drawn.past[number]))
-            subject.posterior = position.predict_through(self._setting.model, position.t + steps - 1).prior
-            subject.position = position.skip(self._setting.model, steps)
-        told = np.flatnonzero(drawn.layout.tells)
-        row, owner = drawn.row.take(drawn.layout.row[told]), drawn.layout.owner[told]
-        z = drawn.z[told].reshape(-1, self._setting.space.dimension)
-        fresh = self._fresh(drawn, row, owner, drawn.planned.plan_of[told], z)
-        return fresh if again is None else together([fresh, again])
-
-    def _one(self, drawn: Drawn) -> Answered:
-        """`_fresh` for the only row, which is of the only request."""
-        layout, planned = drawn.layout, drawn.planned
-        plan = planned.plans[0] if planned.plans else None
-        self._move(drawn.subjects[layout.owner.item()], planned.before[0], plan, drawn.z[0])
-        return Answered(
-            row=drawn.row,
-            z=drawn.z,
-            plans=planned.plans,
-            plan=planned.plan_of,
-            secure=alike(drawn.secure, 1),
-            fresh=ONE_ASKED,
-            skipped=layout.steps.item() - 1,
-            drifted=drawn.drifted,
-        )
-
-    def _fresh(self, drawn: Drawn, row: IntArray, owner: IntArray, plan: IntArray, z: IntArray) -> Answered:
-        """The rows (n,) that were stored now; each moves its subject from where it was planned."""
-        planned, n = drawn.planned, len(z)
-        told = [(drawn.subjects[number], before) for number, before in zip(owner.tolist(), planned.before, strict=True)]
-        left: Iterable[int] = range(n)
+            subject.posterior = position.predict_through(model, position.t + steps - 1).prior
+            subject.position = position.skip(model, steps)
+        told = layout.told
+        subjects = [drawn.subjects[number] for number in layout.owner.take(told).tolist()]
+        left: Iterable[int] = range(len(told))
         if planned.blocked is not None:
-            left = self._move_together(planned.blocked, told, z)
+            left = self._move_together(planned.blocked, subjects, planned.before, drawn.z.take(told, axis=0))
         for place in left:
-            self._move(*told[place], planned.plans[plan[place]] if plan[place] >= 0 else None, z[place])
-        skipped = sum(drawn.layout.steps.tolist()) - n
-        secure, fresh = alike(drawn.secure, n), alike(True, n)
-        return Answered(row, z, planned.plans, plan, secure, fresh, skipped, drawn.drifted)
+            subject, before, request = subjects[place], planned.before[place], told.item(place)
+            number = planned.plan_of.item(request)
+            subject.posterior = (
+                before.condition(planned.plans[number], drawn.z[request]) if number >= 0 else before.prior
+            )
+            subject.position = before.predict(model, subject.posterior)
 
-    def _move_together(self, blocked: Blocked, told: list[tuple[SubjectState, Position]], z: IntArray) -> list[int]:
+    def _move_together(
+        self, blocked: Blocked, subjects: Sequence[SubjectState], before: Sequence[Position], z: IntArray
+    ) -> list[int]:
         """Move the subjects whose beliefs are in a block; the rows that are left."""
         model, row = self._setting.model, blocked.beliefs
         own, left = np.flatnonzero(row >= 0), np.flatnonzero(row < 0).tolist()
@@ -221,8 +202,8 @@ class Stepwise:
             if posterior is None:
                 left.append(place)
                 continue
-            subject, before = told[place]
-            subject.position, subject.posterior = self._after(before, posterior, prior), posterior
+            subjects[place].position = self._after(before[place], posterior, prior)
+            subjects[place].posterior = posterior
         return left
 
     def _after(self, before: Position, posterior: Belief, prior: Belief | None) -> Position:
@@ -232,18 +213,12 @@ class Stepwise:
             return before.predict(model, posterior)
         return Position(before.t + 1, prior)
 
-    def _move(self, subject: SubjectState, before: Position, plan: Plan | None, z: IntArray) -> None:
-        """Move a subject past a step. Without a plan z says nothing."""
-        posterior = before.prior if plan is None else before.posterior(plan, z)
-        subject.position, subject.posterior = before.predict(self._setting.model, posterior), posterior
-
-    def _again(self, drawn: Drawn) -> Answered | None:
-        """The rows that were stored before, None where there is none; each moves its subject past stored steps."""
-        old = np.flatnonzero(drawn.rows.t <= drawn.past[drawn.rows.owner]).tolist()
+    def stored(self, drawn: Drawn, old: IntArray) -> Answered | None:
+        """The stored steps of rows ``old`` (k,); each moves its subject past them."""
         owners, steps = drawn.rows.owner[old].tolist(), drawn.rows.t[old].tolist()
         passed = self._passed([(drawn.subjects[number], t) for number, t in zip(owners, steps, strict=True)])
         found: list[tuple[int, Plan | None, Entry]] = []
-        for place, t, step in zip(old, steps, passed, strict=True):
+        for place, t, step in zip(old.tolist(), steps, passed, strict=True):
             if step is not None and self._is_of(step, t, bool(drawn.rows.asked[place])):
                 found.append((int(drawn.row[place]), step.plan, step.entry))
         if not found:
@@ -256,7 +231,7 @@ class Stepwise:
             plans=[plan for plan in plans if plan is not None],
             plan=np.where(asked, np.cumsum(asked) - 1, -1),
             secure=np.array([entry.secure for entry in entries], dtype=np.bool_),
-            fresh=np.zeros(len(plans), dtype=np.bool_),
+            fresh=alike(False, len(plans)),
         )
 
     def _asks(self, transaction: Transaction, subject: SubjectState, position: Position) -> bool:
@@ -308,11 +283,11 @@ class Stepwise:
         found: dict[int, Walked] = {}
         before = [self._place(subject) for subject, _ in coming]
         entries = [entry for _, entry in coming]
-        block, row_of = self._together(
-            place.prior for place, entry in zip(before, entries, strict=True) if entry.z is not None
+        together, row_of = self._together(
+            [place.prior for place, entry in zip(before, entries, strict=True) if entry.z is not None]
         )
-        if block is not None:
-            found = self._walked_together(block, row_of, before, entries)
+        if together is not None:
+            found = self._walked_together(together.blocks.plan(together), row_of, before, entries)
         return [
             found.get(number) or next(walk(self._setting, place, [entry], self._ledger.plan))
             for number, (place, entry) in enumerate(zip(before, entries, strict=True))
@@ -387,9 +362,9 @@ def belief_of(snapshot: bytes, whose: bytes, n_states: int) -> Belief | None:
 
 def _skipped_alone(layout: Layout) -> list[tuple[int, int]]:
     """Subjects with a skip and no row after it, and how many steps."""
-    if layout.tells.all():
+    if len(layout.told) == len(layout.t):
         return []
-    alone = ~layout.tells & ~np.isin(layout.owner, layout.owner[layout.tells])
+    alone = ~np.isin(layout.owner, layout.owner[layout.told])
     return list(zip(layout.owner[alone].tolist(), layout.steps[alone].tolist(), strict=True))
 
 
@@ -420,6 +395,6 @@ def walk(
         made = setting.made_again(position.prior.support, record)
         check_made_again(entry, made.hash)
         z = of_space(entry.z, setting.space.dimension)
-        posterior = position.posterior(made, np.array(z, dtype=np.int64))
+        posterior = position.condition(made, np.array(z, dtype=np.int64))
         position = position.predict(setting.model, posterior)
         yield Walked(entry, made, posterior, position)
