@@ -1,4 +1,7 @@
-"""Estimates: what the public belief says after a release. They are computed from answers, so they cost nothing."""
+"""Estimates: what the public belief says after a release. They are computed from answers, so they cost nothing.
+
+Proof: docs/proofs/support.md.
+"""
 
 from __future__ import annotations
 
