@@ -22,7 +22,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
-from typing import IO, TYPE_CHECKING, NamedTuple, TypeVar, cast
+from typing import IO, TYPE_CHECKING, NamedTuple, TypeVar
 
 from dphmm.errors import InvalidInput
 
@@ -125,18 +125,21 @@ MOST_RATIO = 200
 FREE_BYTES = 1 << 26
 
 
-def _expands_too_far(name: str, most: int) -> InvalidInput:
-    """The error of a packed file that holds more than ``most`` bytes."""
-    return InvalidInput(name, f"a file that expands to more than {most} bytes", "a smaller file, or unpack it yourself")
+def _check_expansion(name: str, size: int, packed: int) -> None:
+    """Raises InvalidInput where so many packed bytes give more than they may."""
+    most = min(MOST_BYTES, max(FREE_BYTES, MOST_RATIO * packed))
+    if size > most:
+        expected = "a smaller file, or unpack it yourself"
+        raise InvalidInput(name, f"a file that expands to more than {most} bytes", expected)
 
 
 class Bounded(io.RawIOBase):
-    """A reader that refuses to give more than ``MOST_BYTES``, or ``MOST_RATIO`` times the packed size."""
+    """What a gzip stream of ``size`` bytes holds, within the limits above; closing it closes the stream."""
 
-    def __init__(self, inner: IO[bytes], name: str, packed: int) -> None:
+    def __init__(self, packed: IO[bytes], name: str, size: int) -> None:
         super().__init__()
-        self._inner, self._name = inner, name
-        self._most = min(MOST_BYTES, max(FREE_BYTES, MOST_RATIO * packed))
+        self._packed, self._name, self._size = packed, name, size
+        self._inner = gzip.GzipFile(fileobj=packed, mode="rb")
         self._given = 0
 
     def readable(self) -> bool:
@@ -151,15 +154,15 @@ class Bounded(io.RawIOBase):
         except (EOFError, zlib.error, gzip.BadGzipFile):
             raise InvalidInput(self._name, "a damaged or truncated gzip stream", "a whole file") from None
         self._given += len(data)
-        if self._given > self._most:
-            raise _expands_too_far(self._name, self._most)
+        _check_expansion(self._name, self._given, self._size)
         view[: len(data)] = data
         return len(data)
 
     def close(self) -> None:
-        """Close the inner stream too."""
+        """Close the packed stream too."""
         if not self.closed:
             self._inner.close()
+            self._packed.close()
         super().close()
 
 
@@ -172,28 +175,13 @@ def unpacked(raw: io.BufferedReader, path: Path) -> io.BufferedReader:
     """The same of a file that is open already; closing the result closes it."""
     if path.suffix.lower() not in (".gz", ".tgz"):
         return raw
-    packed = path.stat().st_size
-    inner = _OwningGzip(raw)
-    return io.BufferedReader(Bounded(cast("IO[bytes]", inner), str(path), packed), 1 << 20)
+    return io.BufferedReader(Bounded(raw, str(path), path.stat().st_size), 1 << 20)
 
 
 def unpacked_bytes(data: bytes, name: str) -> bytes:
     """What a packed file in memory holds, within limits. Raises InvalidInput as `Bounded`."""
-    inner = cast("IO[bytes]", gzip.GzipFile(fileobj=io.BytesIO(data), mode="rb"))
-    with io.BufferedReader(Bounded(inner, ascii(name), len(data)), 1 << 20) as file:
+    with io.BufferedReader(Bounded(io.BytesIO(data), ascii(name), len(data)), 1 << 20) as file:
         return file.read()
-
-
-class _OwningGzip(gzip.GzipFile):
-    """A gzip reader that closes the file it was given."""
-
-    def __init__(self, raw: IO[bytes]) -> None:
-        super().__init__(fileobj=raw, mode="rb")
-        self._raw = raw
-
-    def close(self) -> None:
-        super().close()
-        self._raw.close()
 
 
 def legible(data: bytes) -> bytes:
@@ -286,7 +274,15 @@ def _zip(file: Path, wanted: re.Pattern[str]) -> Iterator[Member]:
     try:
         with zipfile.ZipFile(file) as archive:
             infos = archive.infolist()
-            _check_zip(file, infos, total)
+            for count, info in enumerate(infos):
+                _check_member(info.filename, info.file_size, count)
+                if info.flag_bits & 1:
+                    raise InvalidInput("source", f"{file}, which is encrypted", "a plain archive")
+                # The upper half of the attributes is the Unix mode: 0o120000 marks a symbolic link.
+                if (info.external_attr >> 16) & 0o170000 == 0o120000:
+                    raise InvalidInput("source", f"{info.filename}, a link", "plain files")
+            # zipfile never gives more than the sizes that are written, so their sum bounds what will be read.
+            _check_expansion(str(file), sum(info.file_size for info in infos), total)
             done = 0
             for info in infos:
                 done += info.compress_size
@@ -297,20 +293,6 @@ def _zip(file: Path, wanted: re.Pattern[str]) -> Iterator[Member]:
         if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
             raise
         raise InvalidInput("source", f"{file}, a damaged archive", "a whole .zip") from None
-
-
-def _check_zip(file: Path, infos: list[zipfile.ZipInfo], packed: int) -> None:
-    for count, info in enumerate(infos):
-        _check_member(info.filename, info.file_size, count)
-        if info.flag_bits & 1:
-            raise InvalidInput("source", f"{file}, which is encrypted", "a plain archive")
-        # The upper half of the attributes is the Unix mode: 0o120000 marks a symbolic link.
-        if (info.external_attr >> 16) & 0o170000 == 0o120000:
-            raise InvalidInput("source", f"{info.filename}, a link", "plain files")
-    # zipfile never gives more than the sizes that are written, so their sum bounds what will be read.
-    most = min(MOST_BYTES, max(FREE_BYTES, MOST_RATIO * packed))
-    if sum(info.file_size for info in infos) > most:
-        raise _expands_too_far(str(file), most)
 
 
 def _check_member(name: str, size: int, count: int) -> None:

@@ -14,7 +14,7 @@ import math
 import os
 import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -70,7 +70,12 @@ def open_parquet(path: Path) -> Iterator[Any]:
             _ = [field.type.tz for field in schema if pa.types.is_timestamp(field.type)]
         except (pa.ArrowException, OSError, UnicodeDecodeError):
             raise InvalidInput(str(path), "a damaged Parquet file", "a whole one") from None
-        _check_schema(path, schema, names)
+        repeated = repeated_name(names)
+        if repeated is not None:
+            raise InvalidInput(str(path), repeated, "distinct column names")
+        extended = next((field.name for field in schema if _has_extension(field)), None)
+        if extended is not None:
+            raise InvalidInput(extended, "an extension type", "a plain column of text, numbers or times")
         if file.metadata.num_rows > MOST_ROWS:
             raise InvalidInput(str(path), f"{file.metadata.num_rows} rows", f"at most {MOST_ROWS}")
         yield file
@@ -111,15 +116,6 @@ def _check_ends(path: Path) -> None:
         raise InvalidInput(str(path), "a file that is not Parquet", "a Parquet file")
     if size < 12 or end != _MAGIC:
         raise InvalidInput(str(path), "a truncated Parquet file", "a whole one")
-
-
-def _check_schema(path: Path, schema: pa.Schema, names: list[str]) -> None:
-    repeated = repeated_name(names)
-    if repeated is not None:
-        raise InvalidInput(str(path), repeated, "distinct column names")
-    for field in schema:
-        if _has_extension(field):
-            raise InvalidInput(field.name, "an extension type", "a plain column of text, numbers or times")
 
 
 def _has_extension(field: pa.Field) -> bool:
@@ -205,36 +201,20 @@ def table_writer(
     """A function that appends tables of one schema; the file appears when the block ends without an error."""
     suffix = table_format(path, "output")
     checked_output(path, inputs)
-    with replacing(path) as temporary, ExitStack() as stack:
-        if suffix == ".parquet":
-            yield _parquet_appender(temporary, schema.remove_metadata(), stack)
-        else:
-            yield _csv_appender(temporary, schema, suffix, stack)
-
-
-def _parquet_appender(path: Path, schema: pa.Schema, stack: ExitStack) -> Callable[[pa.Table], None]:
-    import pyarrow.parquet as pq
-
-    writer = stack.enter_context(pq.ParquetWriter(path, schema, compression="zstd"))
-
-    def append(table: pa.Table) -> None:
-        writer.write_table(table.replace_schema_metadata(None), row_group_size=ROWS)
-
-    return append
-
-
-def _csv_appender(path: Path, schema: pa.Schema, suffix: str, stack: ExitStack) -> Callable[[pa.Table], None]:
     import pyarrow as pa
-    from pyarrow import csv
+    from pyarrow import csv, parquet
 
-    packing: Any = "gzip" if suffix.endswith(".gz") else None
-    stream = stack.enter_context(pa.output_stream(str(path), compression=packing))
-    writer = stack.enter_context(csv.CSVWriter(stream, escape_columns(schema.empty_table()).schema))
-
-    def append(table: pa.Table) -> None:
-        writer.write_table(escape_columns(table))
-
-    return append
+    with replacing(path) as temporary:
+        if suffix == ".parquet":
+            with parquet.ParquetWriter(temporary, schema.remove_metadata(), compression="zstd") as writer:
+                yield lambda table: writer.write_table(table.replace_schema_metadata(None), row_group_size=ROWS)
+            return
+        packing: Any = "gzip" if suffix.endswith(".gz") else None
+        with (
+            pa.output_stream(str(temporary), compression=packing) as stream,
+            csv.CSVWriter(stream, escape_columns(schema.empty_table()).schema) as writer,
+        ):
+            yield lambda table: writer.write_table(escape_columns(table))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -289,8 +269,10 @@ def read_rows(source: Any, layout: Layout = PLAIN, *, private: bool = False, fie
         types = {each.name: each.type for each in rowless.schema}
 
     def parts(columns: Sequence[str]) -> Iterator[pa.Table]:
-        printed = private and kind == "pandas"
-        cells = _printed_table(table, columns) if printed else to_arrow(table, columns)
+        if private and kind == "pandas":
+            cells = pa.table({name: _arrow_column(table[name].astype(object)) for name in columns})
+        else:
+            cells = to_arrow(table, columns)
         try:
             cells.validate(full=True)
         except pa.ArrowInvalid:
@@ -535,12 +517,6 @@ def _coordinates(frame: Any, each: bool = False) -> tuple[Any, Any]:
     lat = [point.y if fine else None for point, fine in zip(points, there, strict=True)]
     lon = [point.x if fine else None for point, fine in zip(points, there, strict=True)]
     return pd.Series(lat, frame.index, dtype=float), pd.Series(lon, frame.index, dtype=float)
-
-
-def _printed_table(frame: Any, columns: Sequence[str]) -> pa.Table:
-    import pyarrow as pa
-
-    return pa.table({name: _arrow_column(frame[name].astype(object)) for name in columns})
 
 
 def _printed(cell: Any) -> str | None:
