@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import json
 import tomllib
+import zipfile
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,7 +17,7 @@ import pytest
 
 from commands import walk_rows, write_rows
 from dphmm.cli.console import REJECTED
-from dphmm.cli.init import ENDINGS, LAYOUTS
+from dphmm.cli.init import ENDINGS, LAYOUTS, OF_MANY
 from dphmm.cli.pipeline import COLUMN, QUESTIONS, STAGES, Pipeline
 from dphmm.storage.tables import read_table
 
@@ -139,6 +140,7 @@ FILES = {
     "Records.json": (PHONE, {'"NAME"': '"ann"'}, ["ann"]),
     "2015-08.rec": (TRACK, {'"NAME"': '"ann"'}, ["ann"]),
     "d.jsonl": (LINE, {}, ["d7"]),
+    "two.seq": ("% Sequences\nnews tech\n1 1 2\n2\n", {}, list("1112")),
     "wide.csv": ("person," + ",".join(f"t{k}" for k in range(5)) + "\nann,a,b,a,b,a\n", {}, ["ann"] * 5),
     "track.csv": ("user_id;longitude;latitude;tracked_at\n0;7.03;47.05;2019-01-25T20:00:16Z\n", {}, ["0"]),
 }  # fmt: skip
@@ -241,10 +243,33 @@ def test_a_file_that_is_no_table_is_known_by_its_ending(ending, known, begun, tm
     text, pipeline = begun(f"Some{ending.title()}", b"\xff\x00")
     assert pipeline["data"]["kind"] == known.kind and ("model" in pipeline) == known.on_map
     # A file of another month is not another person: nobody's name is that of a file by itself.
-    asked = {} if known.kind == "xes" else {"user-column": COLUMN} if known.called == "points" else {"user": "NAME"}
+    asked = {"user-column": COLUMN} if known.called == "points" else {"user": "NAME"} if known.person else {}
     assert {name: word for name, word in pipeline["data"].items() if name.startswith("user")} == asked
     (tmp_path / "begun.toml").write_text(answered(text))
     Pipeline.read(tmp_path / "begun.toml").check()
+
+
+@pytest.mark.parametrize("ending", [end for ends in OF_MANY for end in ends])
+def test_a_folder_and_an_archive_are_known_by_their_files(ending, begun, tmp_path):
+    """Beside a text, and by a file that is hidden not at all."""
+    with zipfile.ZipFile(tmp_path / "d.zip", "w") as archive:
+        for name in ("A/a.txt", "A/.b.kml", f"A/Trajectory/{ending.strip('.')}{ending}"):
+            archive.writestr(name, b"\xff\x00")
+    kind = next(known.kind for ends, known in OF_MANY.items() if ending in ends)
+    assert begun("d.zip", (tmp_path / "d.zip").read_bytes())[1]["data"]["kind"] == kind
+
+
+@pytest.mark.parametrize(("header", "person"), [("t,lat,lon", COLUMN), ("t;device;lat;lon", "device")])
+def test_a_folder_of_texts_has_the_columns_of_the_first(header, person, run, tmp_path):
+    (tmp_path / "cars").mkdir()
+    refused = run("init", tmp_path / "cars", "-o", tmp_path / "a.toml", code=2).stderr
+    assert "DATA: got cars; expected texts with a header in it" in refused and refused.count("\n") == 1
+    (tmp_path / "cars" / "ann.csv.gz").write_bytes(gzip.compress(f"{header}\n".encode()))
+    run("init", tmp_path / "cars", "-o", tmp_path / "a.toml", "-q")
+    text = (tmp_path / "a.toml").read_text()
+    data, delimiter = tomllib.loads(text)["data"], "semicolon" if ";" in header else None
+    assert (data["file"], data["user-column"], data.get("delimiter")) == ("cars", person, delimiter)
+    assert ('user-from = "file-name" or "folder-name" if that says' in text) == (person == COLUMN)
 
 
 @pytest.mark.parametrize(

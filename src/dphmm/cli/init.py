@@ -1,8 +1,9 @@
 """dphmm init: a pipeline to begin with, from the name of a data file and the names of its columns; no row is read.
 
 `LAYOUTS` and `ENDINGS` are the standard layouts, each with its importer. Of other tables the columns are found by their
-names. Nobody's column is guessed: a number of the row never is one, nor a case on a map, and where two columns could be
-the person the pipeline has a question in its place, which `dphmm run` does not begin without an answer to.
+names; of a folder or an archive of texts these are the names of the first. Nobody's column is guessed: a number of the
+row never is one, nor a case on a map, and where two columns could be the person the pipeline has a question in its
+place, which `dphmm run` does not begin without an answer to.
 """
 
 from __future__ import annotations
@@ -21,13 +22,14 @@ from dphmm.cli.options import CONTEXT, force, messages, new_output
 from dphmm.cli.pipeline import COLUMN, QUESTIONS
 from dphmm.errors import InvalidInput
 from dphmm.storage.cells import delimiter_within
-from dphmm.storage.csv_files import csv_names, looks_like_data
+from dphmm.storage.csv_files import Text, TextMember, csv_names, looks_like_data
 from dphmm.storage.importers import RECIPES
+from dphmm.storage.importers.folders import is_many, text_member
 from dphmm.storage.importers.jsonl import columns_of
-from dphmm.storage.inputs import checked_input, open_bytes, replacing
+from dphmm.storage.inputs import checked_input, members, open_bytes, replacing
 from dphmm.storage.json_lines import lines as json_lines
 from dphmm.storage.json_lines import written_object
-from dphmm.storage.layouts import Layout
+from dphmm.storage.layouts import IMPORTED, Layout
 from dphmm.storage.tables import SUFFIXES, column_names
 from dphmm.storage.trajectories import looks_like_times
 
@@ -37,7 +39,7 @@ class Known(NamedTuple):
 
     ``columns``: of csv those of user, time and state, in this order. ``person``: the line that asks for the person,
     where the layout does not say it. ``zone``: whether times may lack their zone. ``on_map``: whether its states are
-    places.
+    places. ``timed``: whether its rows have times.
     """
 
     called: str
@@ -46,12 +48,14 @@ class Known(NamedTuple):
     person: str = ""
     zone: bool = False
     on_map: bool = True
+    timed: bool = True
 
 
 _TRIP_OF = f'user-column = "{COLUMN}"  # who made a trip? each-trip = true in its place: nothing links the trips of one'
 _FILE_OF = f'user = "{QUESTIONS["user"]}"  # whose file is it? or user-from = "file-name": its name says it'
 _POINT_OF = f'user-column = "{COLUMN}"  # which property is the person? user = "NAME" in its place if all are of one'
 _ONE_PERSON = 'user = "NAME" in its place if all are of one person'
+_FILES_OF = f'{_ONE_PERSON}; user-from = "file-name" or "folder-name" if that says whose they are'
 _ROW_OF = "user-column = false in its place if each row is another person"
 _ZONE = '# timezone = "Europe/Berlin"  # of times that have no zone; or "UTC"'
 _NO_TIMES = (
@@ -78,6 +82,12 @@ ENDINGS = {
     (".geojson", ".gpkg", ".shp", ".fgb"): Known("points", "geo", person=_POINT_OF),
     ("records.json", "timeline.json", "location-history.json"): Known("Google", "google", person=_FILE_OF),
     (".rec",): Known("OwnTracks", "owntracks", person=_FILE_OF),
+    (".seq", ".seq.gz"): Known("a sequence a line, each of another person", "sequences", on_map=False, timed=False),
+}
+#: Those that are read of a folder or an archive of them.
+OF_MANY = {
+    **{ends: known for ends, known in ENDINGS.items() if known.called != "points" and known.kind != "sequences"},
+    (".plt",): Known("Geolife", "geolife"),
 }
 #: JSON lines have the names of their first line.
 _LINES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
@@ -113,14 +123,17 @@ def init(data: str, output: str, force: bool, quiet: bool, as_json: bool) -> Non
     Left open as a question: what has to be chosen and may not be taken from the data (the box of the map, the names of
     states), and which column is the person where two could be. dphmm run does not begin before it is answered.
     """
-    source = checked_input(data, "DATA")
+    several = is_many(data)
+    source = Path(data) if several and Path(data).is_dir() else checked_input(data, "DATA")
     new_output(output, [source], force)
     name = source.name if source.parent.resolve() == Path(output).parent.resolve() else str(source.resolve())
-    ending = source.name.lower()
-    known = next((layout for ends, layout in ENDINGS.items() if ending.endswith(ends)), None)
+    first = _first_of(source) if several else source
+    ending = first.name.lower()
+    endings = (OF_MANY if several else ENDINGS).items()
+    known = next((layout for ends, layout in endings if ending.endswith(ends)), None)
     lines, columns = [f"file = {_toml(name)}"], list[str]()
     if known is None:
-        columns, how = _header(source)
+        columns, how = _header(first)
         lines += [*how, f"# its columns: {', '.join(map(_toml, columns))}"]
         kinds = (
             {layout.kind for layout in LAYOUTS} if not how else {"csv", "trips"} if ending.endswith(SUFFIXES) else {}
@@ -128,7 +141,8 @@ def init(data: str, output: str, force: bool, quiet: bool, as_json: bool) -> Non
         lower = {column.lower() for column in columns}
         fits = (layout for layout in LAYOUTS if layout.kind in kinds)
         known = next((layout for layout in fits if lower.issuperset(map(str.lower, layout.columns))), None)
-    text = "\n".join([*_HEAD, *lines, *(_other(columns) if known is None else _standard(known, columns)), *_REST])
+    rest = _other(columns, _FILES_OF if several else _ONE_PERSON) if known is None else _standard(known, columns)
+    text = "\n".join([*_HEAD, *lines, *rest, *_REST])
     with replacing(output) as temporary:
         temporary.write_text(text + "\n", encoding="utf-8")
     if as_json:
@@ -136,21 +150,31 @@ def init(data: str, output: str, force: bool, quiet: bool, as_json: bool) -> Non
     Console(quiet or as_json).say([("written", f"{output}: answer what it leaves open, then dphmm run {output}")])
 
 
-def _header(source: Path) -> tuple[list[str], list[str]]:
+def _first_of(source: Path) -> TextMember:
+    """The first file of a folder or an archive that is of a standard layout by its ending, else the first text."""
+    endings = [end for ends in OF_MANY for end in ends]
+    by_ending = re.compile(rf"(?i)(?:^|/)(?!\.)[^/]*(?:{'|'.join(map(re.escape, endings))})$")
+    for wanted, opened in ((by_ending, TextMember), (IMPORTED.files, text_member)):
+        for member in members(source, wanted):
+            return opened(member.name, member.data)
+    raise InvalidInput("DATA", source.name, f"texts with a header in it (.csv, .txt, ...), or {', '.join(endings)}")
+
+
+def _header(source: Text) -> tuple[list[str], list[str]]:
     """The names of a table's columns, and the lines that say how it is read."""
     ending = source.name.lower()
-    if ending.endswith(_LINES):
+    if isinstance(source, Path) and ending.endswith(_LINES):
         with open_bytes(source) as file:
             value = written_object(next(json_lines(source.name, file), b""))
         if value is None:
             raise InvalidInput("DATA", source.name, "a JSON object on its first line")
         return columns_of(value), ['kind = "jsonl"']
-    if not ending.endswith(SUFFIXES):
+    if isinstance(source, Path) and not ending.endswith(SUFFIXES):
         # What else there is has columns only once an importer has read it.
         ends = ", ".join([*_LINES, *(end for each in ENDINGS for end in each)])
         expected = f"a table ({', '.join(SUFFIXES)}) or {ends}: dphmm import FORMAT makes one of other files"
         raise InvalidInput("DATA", source.name, expected)
-    columns, how = column_names(source), list[str]()
+    columns, how = column_names(source) if isinstance(source, Path) else csv_names(source), list[str]()
     if ending.endswith(".parquet"):
         return columns, how
     if (delimiter := delimiter_within(columns)) is not None:
@@ -170,11 +194,12 @@ def _standard(known: Known, columns: Sequence[str]) -> list[str]:
     if known.kind == "csv":
         roles = zip(("user", "time", "state"), known.columns, strict=True)
         lines += [f"{role}-column = {_toml(lower[name])}" for role, name in roles]
-    return [*lines, *(_MAP if known.on_map else _labels(timed=True)), *_PLAN, *_OF_A_DAY]
+    states = _MAP if known.on_map else _labels(known.timed)
+    return [*lines, *states, *_PLAN, *(_OF_A_DAY if known.timed else _OF_A_SEQUENCE)]
 
 
-def _other(columns: Sequence[str]) -> list[str]:
-    """Everything that follows the file, of a table whose columns are found by their names."""
+def _other(columns: Sequence[str], otherwise: str) -> list[str]:
+    """Everything that follows the file, of a table whose columns are found by their names; ``otherwise``: of whom."""
     lower = {name.lower(): name for name in columns}
 
     def first(*names: str) -> str | None:
@@ -204,7 +229,7 @@ def _other(columns: Sequence[str]) -> list[str]:
     state = None if on_map else first("state", "page", "url", "label", "activity", "place")
     used = {lat, lon, state, None if times else order, *times}
     no_case = [name for name in columns if on_map and any(map(_CASE.fullmatch, _words(name)))]
-    lines = _person([name for name in columns if name not in used], _ONE_PERSON, never_alone=no_case)
+    lines = _person([name for name in columns if name not in used], otherwise, never_alone=no_case)
     if timed:
         lines += [*_column("time-column", time, "t", times), _ZONE]
     else:

@@ -37,12 +37,12 @@ class MemberKind(NamedTuple):
     named: str
 
 
-def _text_member(name: str, data: bytes) -> TextMember:
+def text_member(name: str, data: bytes) -> TextMember:
     return TextMember(name, unpacked_bytes(data, name) if name.lower().endswith(".gz") else data)
 
 
 def _open_text(name: str, data: bytes, layout: Layout) -> Rows | None:
-    text = _text_member(name, data)
+    text = text_member(name, data)
     return read_rows(text, layout) if text.data.strip() else None
 
 
@@ -225,7 +225,7 @@ def lines_by_file(source: PathLike, rejected: pa.Table, layout: Layout) -> list[
     for member in members(Path(source), layout.files):
         if rows := wanted.pop(as_utf8(member.name), None):
             try:
-                lines = lines_of_rows(_text_member(member.name, member.data), [row for row, _ in rows], layout)
+                lines = lines_of_rows(text_member(member.name, member.data), [row for row, _ in rows], layout)
             except InvalidInput:
                 # A file that cannot be unpacked has no lines.
                 lines = [row for row, _ in rows]
