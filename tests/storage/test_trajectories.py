@@ -571,10 +571,9 @@ def test_rows_of_a_table_are_those_of_its_trajectories(columns, seconds):
         assert told(found.visits) == told(expected)
         # A column of steps that are those of the times is not kept.
         assert kept(found.visits) == kept(expected) or ("t step" in columns and seconds is not None)
-        assert found.rejected.equals(loaded.rejected) and found.dropped == loaded.dropped
-        assert sum(found.dropped.values()) > 0
+        assert found.rejected.equals(loaded.rejected) and len(found.rejected)
         none = load_visits(table.slice(0, 0), space, seconds, answer, may_be_empty=True)
-        assert (none.visits.n_visits, dict(none.dropped)) == (0, {})
+        assert (none.visits.n_visits, len(none.rejected)) == (0, 0)
 
 
 def test_steps_that_are_none_of_a_table_s_times_are_refused_together():

@@ -37,7 +37,7 @@ from dphmm.storage.commit_log import TableFile
 from dphmm.storage.release_table import check_file, entry_name, say_attempt, write_rows
 from dphmm.storage.released import Counted, Published, released_table
 from dphmm.storage.table_ledger import OF_A_LEDGER, PREFIX, ledger_of, with_ledger
-from dphmm.storage.trajectories import load_visits
+from dphmm.storage.trajectories import by_reason, load_visits
 from dphmm.types import IntArray
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ class BucketJob:
         loaded = load_visits(
             in_order(rows), setting.space, setting.model.step, answer, spelling=self.spelling, may_be_empty=True
         )
-        return loaded.visits, dict(loaded.dropped)
+        return loaded.visits, by_reason(loaded.rejected)
 
     def _parts(self, bucket: int) -> Iterator[tuple[str, pa.Table]]:
         """The committed rows of a bucket, file by file, with the columns that a ledger is made of."""

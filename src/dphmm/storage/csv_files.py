@@ -90,11 +90,6 @@ class TextLayout:
         """Whether the text is UTF-8."""
         return codecs.lookup(self.encoding).name in ("utf-8", "utf-8-sig")
 
-    @property
-    def codec(self) -> str:
-        """The codec that reads it: a mark of UTF-8 at the start of a file is no part of its first cell."""
-        return "utf-8-sig" if self.is_utf8 else self.encoding
-
 
 @dataclass(frozen=True)
 class TextMember:
@@ -163,14 +158,17 @@ class Records:
     def _decoded(self, file: IO[bytes]) -> Iterator[tuple[bytes, bool]]:
         """The text as UTF-8, and whether it has ended."""
         layout, line, ended = self._layout, 1, False
-        decoder = codecs.getincrementaldecoder(layout.codec)("strict" if self._strict else SUBSTITUTE)
-        first = True
+        # A mark of UTF-8 at the start of a file is no part of its first cell.
+        codec = "utf-8-sig" if layout.is_utf8 else layout.encoding
+        decoder = codecs.getincrementaldecoder(codec)("strict" if self._strict else SUBSTITUTE)
+        looks = layout.is_utf8 and (layout.header or self._strict)
         while not ended:
             block = file.read(_ROW_BLOCK)
             ended = not block
-            if first and layout.is_utf8 and (layout.header or self._strict):
-                self._refuse_foreign(block)
-            first = False
+            kind = next((name for magic, name in _FOREIGN.items() if looks and block.startswith(magic)), None)
+            if kind is not None:
+                raise InvalidInput(self.name, kind, layout.other_encoding if kind == "UTF-16" else "CSV text")
+            looks = False
             try:
                 text = decoder.decode(block, final=ended)
             except UnicodeDecodeError as error:
@@ -190,12 +188,6 @@ class Records:
                     raise InvalidInput(self.name, f"a NUL in line {line}", "encoding UTF-8 without NUL")
                 line += text.count("\n")
             yield text.encode(), ended
-
-    def _refuse_foreign(self, start: bytes) -> None:
-        kind = next((name for magic, name in _FOREIGN.items() if start.startswith(magic)), None)
-        if kind is not None:
-            expected = self._layout.other_encoding if kind == "UTF-16" else "CSV text"
-            raise InvalidInput(self.name, kind, expected)
 
     def first(self) -> list[str]:
         """The cells of the first record, whatever they are and what follows.

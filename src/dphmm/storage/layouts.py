@@ -58,15 +58,12 @@ class Layout(TextLayout):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        given = [
-            name
-            for name, value in (
-                ("user_column", self.columns.get("user")),
-                ("user_name", self.user_name),
-                ("user_from", self.user_from),
-            )
-            if value is not None
-        ]
+        rules = {
+            "user_column": self.columns.get("user"),
+            "user_name": self.user_name,
+            "user_from": self.user_from,
+        }
+        given = [name for name, rule in rules.items() if rule is not None]
         if len(given) > 1:
             raise InvalidInput(given[1], f"a second rule beside {given[0]}", "one rule of whose rows they are")
         if self.user_name is not None:

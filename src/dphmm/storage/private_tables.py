@@ -40,13 +40,7 @@ from dphmm.storage.cells import explained
 from dphmm.storage.columns import Numbering, as_text, plain_type
 from dphmm.storage.csv_files import CSV, TextLayout, chosen_columns, lines_of_rows, listed
 from dphmm.storage.inputs import SUBSTITUTE, PathLike, checked_input, file_digest, open_bytes, replacing, steady
-from dphmm.storage.tables import (
-    Rows,
-    read_rows,
-    read_table,
-    read_whole,
-    table_format,
-)
+from dphmm.storage.tables import Rows, read_rows, read_table, read_whole, table_format
 from dphmm.types import IntArray
 
 if TYPE_CHECKING:
@@ -132,6 +126,7 @@ class PrivateTable:
     def read(self, columns: Sequence[str]) -> PrivateRows:
         """The rows of these columns. Raises InvalidInput for a column that is missing, and as `columns`."""
         import pyarrow as pa
+        import pyarrow.compute as pc
 
         if self.path is not None and self.is_edges:
             return replace(_edges(checked_input(self.path, "DATA"), SUBSTITUTE), spelling=self.spelling)
@@ -141,16 +136,10 @@ class PrivateTable:
         places = np.delete(np.arange(1, len(table) + len(rows.ragged) + 1), np.array(rows.ragged, np.int64) - 1)
         if rows.text is None:
             return PrivateRows(table, places, (), "row", self.spelling)
-        return PrivateRows(_legible(table), places, tuple(rows.ragged), "line", self.spelling, self.path)
-
-
-def _legible(table: pa.Table) -> pa.Table:
-    """The table without the cells that have bytes of another encoding: two people could have one name by them."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    cells = [pc.if_else(pc.match_substring(column, "\x1a"), None, column) for column in table.columns]
-    return pa.table(cells, names=table.column_names)
+        # Bytes of another encoding make a cell missing: two people could have one name by them.
+        cells = [pc.if_else(pc.match_substring(column, "\x1a"), None, column) for column in table.columns]
+        table = pa.table(cells, names=table.column_names)
+        return PrivateRows(table, places, tuple(rows.ragged), "line", self.spelling, self.path)
 
 
 class Members:
@@ -320,26 +309,23 @@ def keyed_digest(data: PrivateTable, key: bytes) -> str:
     Numbers are alike however they are written, and so are an empty cell and a missing one.
     """
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     data = replace(data, edges=True)
     names = sorted(data.columns())
     rows = data.read(names)
-    cells = pa.table([_plain_cells(rows.table.column(name)) for name in names], names=names)
+    columns = []
+    for name in names:
+        # Each value that occurs, once.
+        encoded = pc.dictionary_encode(plain_type(rows.table.column(name)).combine_chunks())
+        values = pa.array([_plain(value) for value in encoded.dictionary.to_pylist()], pa.large_string())
+        columns.append(pc.fill_null(values.take(encoded.indices), ""))
+    cells = pa.table(columns, names=names)
     digest = hmac.new(key, json.dumps([names, len(cells), len(rows.odd)]).encode(), "sha256")
     for first in range(0, len(cells), _HASHED):
         part = cells.slice(first, _HASHED)
         digest.update(json.dumps([column.to_pylist() for column in part.columns]).encode())
     return digest.hexdigest()
-
-
-def _plain_cells(column: pa.ChunkedArray) -> pa.Array:
-    """The cells as `_plain` has them, each value that occurs once."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    encoded = pc.dictionary_encode(plain_type(column).combine_chunks())
-    values = pa.array([_plain(value) for value in encoded.dictionary.to_pylist()], pa.large_string())
-    return pc.fill_null(values.take(encoded.indices), "")
 
 
 _MEANING = "counts for the data owner alone: they depend on where people are, and are never to be published"
@@ -392,8 +378,11 @@ def write_rejected(
     if "file" in rejected.column_names:
         write_list(path, "file,row", (row.values() for row in rejected.to_pylist()))
         return
-    word, numbers = _places(source, rejected.column("row").to_pylist(), layout)
-    write_list(path, word, zip(numbers, rejected.column("reason").to_pylist(), strict=True))
+    if layout is None and source.lower().endswith((".csv", ".csv.gz")):
+        layout = CSV
+    rows, reasons = rejected.column("row").to_pylist(), rejected.column("reason").to_pylist()
+    places = rows if layout is None else lines_of_rows(Path(source), rows, layout)
+    write_list(path, "row" if layout is None else "line", zip(places, reasons, strict=True))
 
 
 def write_list(path: Path, word: str, rows: Iterable[Sequence[object]]) -> None:
@@ -410,12 +399,6 @@ def write_list(path: Path, word: str, rows: Iterable[Sequence[object]]) -> None:
 def list_rejected(output: str, rejected: Any, source: Path) -> None:
     """The same file, which is also there where no row was set aside: that there is one says nothing."""
     write_rejected(rejected_path(output), rejected, str(source), always=True)
-
-
-def _places(source: str, rows: list[int], layout: TextLayout | None) -> tuple[str, list[int]]:
-    if layout is None and source.lower().endswith((".csv", ".csv.gz")):
-        layout = CSV
-    return ("row", rows) if layout is None else ("line", lines_of_rows(Path(source), rows, layout))
 
 
 def in_words(counts: dict[str, int]) -> str:

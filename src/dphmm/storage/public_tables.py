@@ -62,17 +62,14 @@ def read_numbers(path: PathLike, field: str = "samples") -> FloatArray:
             plain = replace(CSV, names=tuple(f"column {j}" for j in range(1, len(head) + 1)))
             table = typed(pa.concat_tables(text_parts(file, plain, None, [], strict=True)), ())
             return _columns(table, file, field, plain)
-        _check_names(first, head, f"{field}, {file.name}")
+        # A first row that is neither names nor numbers would lose a row, or count rows as a coordinate.
+        where = f"{field}, {file.name}"
+        if any(head):
+            came = f"a first row with {sum(head)} of {len(head)} cells numbers"
+            raise InvalidInput(where, came, "names of all columns, or numbers throughout")
+        if not all(name.strip() for name in first):
+            raise InvalidInput(where, "a column without a name", "a name for each, and no column that numbers the rows")
         return _columns(read_table(file), file, field)
-
-
-def _check_names(names: list[str], numbers: list[bool], field: str) -> None:
-    """A first row that is neither names nor numbers would lose a row, or count rows as a coordinate."""
-    if any(numbers):
-        came = f"a first row with {sum(numbers)} of {len(numbers)} cells numbers"
-        raise InvalidInput(field, came, "names of all columns, or numbers throughout")
-    if not all(name.strip() for name in names):
-        raise InvalidInput(field, "a column without a name", "a name for each, and no column that numbers the rows")
 
 
 def _columns(table: pa.Table, path: Path, field: str, layout: TextLayout = CSV) -> FloatArray:
@@ -80,20 +77,16 @@ def _columns(table: pa.Table, path: Path, field: str, layout: TextLayout = CSV) 
     for name in table.column_names:
         values, bad = decimals(table.column(name), name)
         if bad.any():
-            where = f"{field}, {path.name}, {_place(path, int(np.argmax(bad)), layout)}"
+            row = int(np.argmax(bad)) + 1
+            lined = path.suffix.lower() != ".parquet"
+            place = f"line {lines_of_rows(path, [row], layout)[0]}" if lined else f"row {row}"
+            where = f"{field}, {path.name}, {place}"
             more = f", and {int(bad.sum()) - 1} more" if bad.sum() > 1 else ""
             raise InvalidInput(where, f"a cell of {name!r} that is no number{more}", "a number in every row")
         columns.append(values)
     if not columns:
         raise InvalidInput(field, f"{path}, without columns", "a column of numbers per dimension")
     return np.stack(columns, axis=1)
-
-
-def _place(path: Path, row: int, layout: TextLayout) -> str:
-    """Where a row (from 0) is: its line where a file has lines."""
-    if path.suffix.lower() == ".parquet":
-        return f"row {row + 1}"
-    return f"line {lines_of_rows(path, [row + 1], layout)[0]}"
 
 
 def _array(path: Path, field: str) -> FloatArray:

@@ -474,28 +474,21 @@ def located(table: Any, *, each: bool = False) -> Any:
     """
     if not hasattr(table, "geometry"):
         return table
-    if set(column_list(table)) & set(_SAYING):
-        if not each:
-            _check_same_places(table)
+    names = set(column_list(table))
+    if names & set(_SAYING):
+        if not each and {"lat", "lon"} <= names and (table.geometry.geom_type == "Point").all():
+            for name, of_points in zip(("lat", "lon"), _coordinates(table), strict=True):
+                column = table[name].to_numpy()
+                numbers = np.issubdtype(column.dtype, np.number)
+                if numbers and (np.abs(column - of_points.to_numpy()) > _SAME_DEGREES).any():
+                    came = "a column beside points that are elsewhere"
+                    raise InvalidInput(name, came, "one of both: the columns lat and lon, or the geometry of points")
         return table
     lat, lon = _coordinates(table, each)
     import pandas as pd
 
     plain = {name: table[name] for name in table.columns if name != table.geometry.name}
     return pd.DataFrame(plain | {"lat": lat, "lon": lon})
-
-
-def _check_same_places(frame: Any) -> None:
-    points = {"lat", "lon"} <= set(column_list(frame)) and bool((frame.geometry.geom_type == "Point").all())
-    if not points:
-        return
-    for name, of_points in zip(("lat", "lon"), _coordinates(frame), strict=True):
-        column = frame[name].to_numpy()
-        if not np.issubdtype(column.dtype, np.number):
-            continue
-        if (np.abs(column - of_points.to_numpy()) > _SAME_DEGREES).any():
-            came = "a column beside points that are elsewhere"
-            raise InvalidInput(name, came, "one of both: the columns lat and lon, or the geometry of points")
 
 
 def _coordinates(frame: Any, each: bool = False) -> tuple[Any, Any]:

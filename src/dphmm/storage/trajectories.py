@@ -58,11 +58,6 @@ class LoadedVisits(NamedTuple):
     rejected: pa.Table
     alike: Mapping[str, str] = {}
 
-    @property
-    def dropped(self) -> Counts:
-        """Rejected rows, by reason."""
-        return Counts(by_reason(self.rejected))
-
 
 def by_reason(rejected: pa.Table) -> dict[str, int]:
     """How many rows were rejected, by reason."""
