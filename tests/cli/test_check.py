@@ -185,6 +185,20 @@ class TestACheck:
         again = one_json(run("check", "--setup", tmp_path / "release.toml", "--json"))["budget"]
         assert again == {"known": 3, "adds": "4", "left": "0", "left_after": "0"}
 
+    def test_other_columns_of_a_pipeline_that_may_be_the_persons_are_named(self, tmp_path, run):
+        """An import keeps none of them; a file without names has none."""
+        rows = [[number, *row[1:], "V1"] for number, row in enumerate(walk_rows(("bus",), 8))]
+        write_rows(tmp_path / "rows.csv", ["who", "when", "lat", "lon", "vehicle_id"], rows)
+        (tmp_path / "release.toml").write_text(PIPELINE)
+        first = run("check", "--setup", tmp_path / "release.toml").stdout.splitlines()[0]
+        assert first.startswith("who ") and first.endswith('each of its values: or is it "vehicle_id"?')
+        write_rows(tmp_path / "rows.csv", rows[0], rows[1:])
+        (tmp_path / "release.toml").write_text(
+            PIPELINE.replace("[model]", 'names = "who,when,lat,lon,device"\n[model]')
+        )
+        first = run("check", "--setup", tmp_path / "release.toml").stdout.splitlines()[0]
+        assert first.startswith("who ") and first.endswith("each of its values")
+
     def test_rows_that_an_import_leaves_out_are_told_of(self, town, tmp_path, run, one_json):
         rows = walk_rows()
         spoiled = [[row[0], row[1].removesuffix("Z"), *row[2:]] if k % 2 else row for k, row in enumerate(rows)]

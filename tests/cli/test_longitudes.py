@@ -116,9 +116,10 @@ def test_commands_draw_and_read_a_map_anywhere(name, tmp_path, run, one_json):
     run("synthesize", tmp_path / "m.npz", "--people", 3, "--steps", 2, "--seed", 1, "-o", tmp_path / "people.csv")
     invented = pd.read_csv(tmp_path / "people.csv")
     assert (ground_distance(invented.lat, invented.lon, lat, middle) < 20_000).all()
-    run("export", released, "-o", tmp_path / "z.geojson", "--what", "z")
-    points = json.loads((tmp_path / "z.geojson").read_text())["features"]
-    assert all(abs(point["geometry"]["coordinates"][0]) <= 180 for point in points)
+    for file, what in ((released, "z"), (tmp_path / "s.csv", "smoothed")):
+        run("export", file, "-o", tmp_path / f"{what}.geojson", "--what", what)
+        points = json.loads((tmp_path / f"{what}.geojson").read_text())["features"]
+        assert len(points) == 3 and all(abs(point["geometry"]["coordinates"][0]) <= 180 for point in points)
 
 
 def test_zones_on_both_sides_of_the_antimeridian_are_drawn_as_zones_anywhere():

@@ -91,15 +91,20 @@ class TestFigures:
         assert dphmm.check_table(fast.iloc[::2], TOWN).too_fast == 0
         assert dphmm.check_table(names("0", "1"), SITE).too_fast is None
 
-    def test_one_row_of_everybody_asks_for_the_person_and_finds_a_likely_column(self):
-        """As buses whose row number was taken for them: eight people of one row, one vehicle."""
+    def test_a_column_that_is_hardly_the_persons_is_the_first_that_is_told_of(self):
+        """As buses whose row number was taken for them, one vehicle, and as two routes with the rows of many."""
         rows = places(HERE, people=[str(number) for number in range(1, 9)])
         found = dphmm.check_table(rows.assign(vehicle_id="V1", route="14"), TOWN)
-        assert (found.most_rows, found.other_people) == (1, "vehicle_id")
-        assert "is this column the person?; vehicle_id has far fewer values: is that the person?" in repr(found)
-        assert dphmm.check_table(rows.assign(route="14"), TOWN).other_people is None
+        assert repr(found).startswith("who              everybody has 1 row: is this column the person?")
+        assert found.lines()[0].endswith('values: or is it "vehicle_id"?') and found.other_people == ["vehicle_id"]
+        assert dphmm.check_table(rows.assign(route="14"), TOWN).lines()[0].endswith("holds for each of its values")
+        many = names(*["1"] * 20_000, vehicle=range(20_000), person="x").assign(user=["14", "15"] * 10_000)
+        found = dphmm.check_table(many, SITE)
+        assert found.lines()[0].startswith("who              2 people have 20,000 rows: ") and "vehicle" in repr(found)
+        assert found.other_people == ["vehicle"]
         several = places(*[HERE] * 9).assign(vehicle_id="V1")
-        assert dphmm.check_table(several, TOWN).other_people is None
+        for plain in (several, many.assign(user="14"), many[1:], places(HERE, people=["ann"])):
+            assert not dphmm.check_table(plain, SITE if "state" in plain else TOWN).is_doubtful
 
     def test_rows_of_one_moment_rows_set_aside_and_spellings(self):
         rows = pd.concat([places(HERE, HERE), places(HERE), places(HERE, people=["Ann "]), places((95.0, 10.0))])

@@ -21,6 +21,7 @@ from dphmm.accounting.promise import Schedule
 from dphmm.cli.console import BAD_INPUT, REJECTED, print_json, reworded
 from dphmm.cli.fit import fit
 from dphmm.cli.fit_data import public_space, times
+from dphmm.cli.init import first_of, header
 from dphmm.cli.options import CONTEXT, loaded_model, messages, spelling_of
 from dphmm.cli.pipeline import LEDGER, MODEL, PEOPLE, Pipeline, run_stage
 from dphmm.cli.plan import plan
@@ -97,6 +98,9 @@ def _of_pipeline(pipeline: Pipeline, scratch: Pipeline, as_json: bool) -> int:
     given = release.make_context("release", list(scratch.command("release", 1).words[1:])).params
     given |= {"trajectories": str(scratch.folder / PEOPLE), "ledger": str(pipeline.folder / LEDGER)}
     figures = _figures(given | ({"plan": None} if stand_in else {}), allowed)
+    if figures.is_doubtful:
+        # An import keeps no other columns; their names are in the source.
+        figures = replace(figures, other_people=_other_people(pipeline))
     rejected, listed = Counter(figures.rejected), rejected_path(str(scratch.folder / PEOPLE))
     if listed.exists():
         with listed.open(encoding="utf-8", newline="") as lines:
@@ -105,6 +109,19 @@ def _of_pipeline(pipeline: Pipeline, scratch: Pipeline, as_json: bool) -> int:
     steps = "" if allowed is None else ", and which of these steps its plan asks"
     unseen = f"moves{steps}: the private fit is not drawn yet" if stand_in else None
     return _tell(replace(figures, rows=rows, rejected=dict(rejected), unseen=unseen), as_json)
+
+
+def _other_people(pipeline: Pipeline) -> list[str]:
+    """The columns of the data that sound like people and that the pipeline does not read, by their names alone."""
+    from dphmm.evaluation.table_check import OF_PEOPLE
+
+    data = pipeline.stages["data"]
+    try:
+        columns, _ = header(first_of(pipeline.beside / data["file"]))
+    except InvalidInput:
+        # What is no table has no columns before it is imported.
+        return []
+    return [name for name in columns if OF_PEOPLE.search(name) and name not in data.values()]
 
 
 def _write_stand_in(given: Mapping[str, Any], path: Path) -> None:

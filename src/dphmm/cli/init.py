@@ -127,13 +127,13 @@ def init(data: str, output: str, force: bool, quiet: bool, as_json: bool) -> Non
     source = Path(data) if several and Path(data).is_dir() else checked_input(data, "DATA")
     new_output(output, [source], force)
     name = source.name if source.parent.resolve() == Path(output).parent.resolve() else str(source.resolve())
-    first = _first_of(source) if several else source
+    first = first_of(source)
     ending = first.name.lower()
     endings = (OF_MANY if several else ENDINGS).items()
     known = next((layout for ends, layout in endings if ending.endswith(ends)), None)
     lines, columns = [f"file = {_toml(name)}"], list[str]()
     if known is None:
-        columns, how = _header(first)
+        columns, how = header(first)
         lines += [*how, f"# its columns: {', '.join(map(_toml, columns))}"]
         kinds = (
             {layout.kind for layout in LAYOUTS} if not how else {"csv", "trips"} if ending.endswith(SUFFIXES) else {}
@@ -150,8 +150,10 @@ def init(data: str, output: str, force: bool, quiet: bool, as_json: bool) -> Non
     Console(quiet or as_json).say([("written", f"{output}: answer what it leaves open, then dphmm run {output}")])
 
 
-def _first_of(source: Path) -> TextMember:
-    """The first file of a folder or an archive that is of a standard layout by its ending, else the first text."""
+def first_of(source: Path) -> Text:
+    """Of a folder or an archive the first file of a standard layout by its ending, else the first text."""
+    if not is_many(source):
+        return source
     endings = [end for ends in OF_MANY for end in ends]
     by_ending = re.compile(rf"(?i)(?:^|/)(?!\.)[^/]*(?:{'|'.join(map(re.escape, endings))})$")
     for wanted, opened in ((by_ending, TextMember), (IMPORTED.files, text_member)):
@@ -160,7 +162,7 @@ def _first_of(source: Path) -> TextMember:
     raise InvalidInput("DATA", source.name, f"texts with a header in it (.csv, .txt, ...), or {', '.join(endings)}")
 
 
-def _header(source: Text) -> tuple[list[str], list[str]]:
+def header(source: Text) -> tuple[list[str], list[str]]:
     """The names of a table's columns, and the lines that say how it is read."""
     ending = source.name.lower()
     if isinstance(source, Path) and ending.endswith(_LINES):

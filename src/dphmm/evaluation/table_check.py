@@ -37,8 +37,10 @@ from dphmm.types import Exact, FloatArray, IntArray
 _PER_CENT = 5
 #: Names that are no states are told up to so many.
 _MOST_NAMES = 5
-#: Names of columns that may be those of people, where the one that was taken has hardly two rows of anybody.
-_OF_PEOPLE = re.compile("user|uid|person|people|subject|vehicle|device|driver|rider|animal|customer|patient|name", re.I)
+#: So many rows of each person are more than most files have.
+_MANY = 10_000
+#: Names of columns that may be those of people, where the one that was taken has hardly two rows of anybody, or many.
+OF_PEOPLE = re.compile("user|uid|person|people|subject|vehicle|device|driver|rider|animal|customer|patient|name", re.I)
 #: Cells are taken to be this many times as wide as they are far apart, so that rows at their edges are not too fast.
 _WIDE = 1.5
 
@@ -61,7 +63,7 @@ class TableCheck:
     rows, people, most_rows : how many there are, and how many rows the person with most has.
     rejected : rows that cannot be read, by reason.
     same_moment : rows that another row of their person and step stands for.
-    other_people : a column with far fewer values than there are people, which may be the person's.
+    other_people : other columns that may be the person's, where people have a row, or very many.
     alike : the question that spellings of names raise.
     on_map : whether states are places; in_states : rows in states of the model.
     swapped, kilometres_away : where hardly a row is on the map, the share that would be with latitude and longitude
@@ -81,7 +83,7 @@ class TableCheck:
     most_rows: int
     rejected: Mapping[str, int]
     same_moment: int
-    other_people: str | None
+    other_people: Sequence[str]
     alike: str | None
     on_map: bool
     in_states: int
@@ -96,20 +98,29 @@ class TableCheck:
     stops: Sequence[str]
     unseen: str | None = None
 
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether the column of the person may be another one."""
+        many = self.rows >= _MANY * self.people > _MANY
+        return (self.most_rows == 1 < self.people) or many or bool(self.other_people)
+
     def lines(self) -> list[str]:
         """The figures, one a line, and then what would stop a release."""
         where, budget = "on the map" if self.on_map else "in states", self.budget or {}
         asked, room = "may be" if self.unseen else "are", "no limit"
         if budget.get("left") is not None:
             room = f"epsilon {budget['left']}, and {budget['left_after']} afterwards"
-        each = f"at most {self.most_rows:,}"
-        if self.most_rows == 1:
-            each = "1 of everybody: is this column the person?"
-        if self.other_people is not None:
-            each += f"; {self.other_people} has far fewer values: is that the person?"
+        doubt = ""
+        if self.is_doubtful:
+            each = "everybody has 1 row" if self.most_rows == 1 else f"{self.people:,} people have {self.rows:,} rows"
+            others = f": or is it {' or '.join(map(quoted, self.other_people))}?" if self.other_people else ""
+            doubt = (
+                f"{each}: is this column the person? What is promised to a person holds for each of its values{others}"
+            )
         figures = [
+            ("who", doubt),
             ("rows", f"{self.rows:,} of {self.people:,} people"),
-            ("rows per person", each),
+            ("rows per person", f"at most {self.most_rows:,}"),
             ("set aside", in_words(dict(self.rejected))),
             ("same moment", self.same_moment and f"{self.same_moment:,} rows beside another of their person and step"),
             ("names", self.alike),
@@ -265,15 +276,17 @@ def table_check(batch: Batch, loaded: LoadedVisits, seen: Unplaced, table: Any, 
     )
 
 
-def _other_people(table: Any, people: int, rows: int) -> str | None:
-    """A column with far fewer values than people, that sounds like one of people, where these have hardly two rows."""
-    read = read_rows(table)
+def _other_people(table: Any, people: int, rows: int) -> list[str]:
+    """Columns that sound like people: far fewer where these have hardly two rows, far more where they have many.
+
+    Of a large table the first part is looked at.
+    """
+    few, read = rows < 5 * people, read_rows(table)
     others = next((part for part in read.parts(read.names) if len(part)), None)
-    if others is None or 5 * people <= rows:
-        return None
-    counts = {name: len(others.column(name).unique()) for name in others.column_names if _OF_PEOPLE.search(name)}
-    fewer = {name: count for name, count in counts.items() if 4 * count <= people}
-    return min(fewer, key=lambda name: fewer[name]) if fewer else None
+    if others is None or not (few or rows >= _MANY * people > _MANY):
+        return []
+    counts = {name: len(others.column(name).unique()) for name in others.column_names if OF_PEOPLE.search(name)}
+    return [name for name, count in counts.items() if (4 * count <= people if few else 4 * people <= count)]
 
 
 def _too_fast(visits: VisitTable, model: MarkovModel, space: StateSpace) -> int | None:
