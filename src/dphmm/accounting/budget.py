@@ -45,7 +45,7 @@ class Account(NamedTuple):
 
     def plus(self, epsilon: Fraction, cost: Fraction) -> Account:
         """The account after one more release."""
-        return self.plus_times(epsilon, cost, 1)
+        return Account(self.epsilon + epsilon, self.nanos + nanos_up(cost))
 
     def plus_times(self, epsilon: Fraction | None, cost: Fraction | None, count: int) -> Account:
         """The account after so many releases of one kind; skips have neither epsilon nor cost."""

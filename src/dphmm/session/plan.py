@@ -23,7 +23,8 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import NamedTuple
+from functools import lru_cache
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -181,7 +182,13 @@ def description_of(
 
 def in_json(described: Mapping[str, str]) -> str:
     """A JSON object, its names in order."""
-    return "{" + ", ".join([f"{_quoted(name)}: {_quoted(text)}" for name, text in sorted(described.items())]) + "}"
+    return _object_of(tuple(sorted(described.items())))
+
+
+@lru_cache(maxsize=2**10)
+def _object_of(items: tuple[tuple[str, str], ...]) -> str:
+    """A JSON object: the plans of a setting have few mechanisms."""
+    return "{" + ", ".join([f"{_quoted(name)}: {_quoted(text)}" for name, text in items]) + "}"
 
 
 def plan_states(record: PlanRecord) -> BoolArray:
@@ -229,9 +236,15 @@ def damaged(record: PlanRecord) -> InvalidInput:
     return InvalidInput("ledger", came, "a ledger as dphmm wrote it")
 
 
+@lru_cache(maxsize=2**10)
+def _parsed(description: str) -> Any:
+    """A description: most steps of a history have the plan of an earlier one."""
+    return json.loads(description)
+
+
 def _pairs(record: PlanRecord, name: str) -> IntArray:
     try:
-        pairs: IntArray = np.array(json.loads(record.description)[name], dtype=np.int64).reshape(-1, 2)
+        pairs: IntArray = np.array(_parsed(record.description)[name], dtype=np.int64).reshape(-1, 2)
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         raise damaged(record) from None
     if pairs.size and not 0 <= pairs.min() <= pairs.max() < record.n_states:

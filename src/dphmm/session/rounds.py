@@ -479,7 +479,7 @@ class Engine:
         """Of each round which rows it has, the rows, and their true states."""
         n = len(rows.owner)
         if self.beliefs.at_once or n == 1:
-            return [(np.arange(n), rows, states)]
+            return [(FIRST_ROW if n == 1 else np.arange(n), rows, states)]
         first = _first_rows(rows.owner)
         rank = np.arange(n) - np.repeat(first, np.diff(first, append=n))
         order = np.argsort(rank, kind="stable")
@@ -525,12 +525,14 @@ class Engine:
         """Line 5 for the requests of a round; what it tells, with the rows of it that were stored before."""
         layout, planned = drawn.layout, drawn.planned
         self.beliefs.condition(drawn)
-        told = layout.told
+        told, row, z, plan_of = layout.told, drawn.row, drawn.z, planned.plan_of
+        if not len(told) == len(layout.t) == len(row):
+            row, z, plan_of = row[layout.row[told]], z[told], plan_of[told]
         fresh = Answered(
-            row=drawn.row.take(layout.row.take(told)),
-            z=drawn.z.take(told, axis=0).reshape(-1, self.setting.space.dimension),
+            row=row,
+            z=z.reshape(-1, self.setting.space.dimension),
             plans=planned.plans,
-            plan=planned.plan_of.take(told),
+            plan=plan_of,
             secure=alike(drawn.secure, len(told)),
             fresh=alike(True, len(told)),
             skipped=sum(layout.steps.tolist()) - len(told),

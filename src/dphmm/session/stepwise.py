@@ -67,7 +67,7 @@ class Standing(NamedTuple):
 class Constrained(NamedTuple):
     """Standing requests (k,), and the plan sets of those that are asked; the others have none.
 
-    ``rows`` (k,) are theirs among the δ-sets that are planned ``together``, -1 for none.
+    ``rows`` (k,) are theirs among the δ-sets that are planned ``together``, -1 for none; empty where none are.
     """
 
     standing: list[Standing]
@@ -108,11 +108,15 @@ class Stepwise:
         """The plan sets of requests that are asked."""
         rule = self._setting.options.constraint
         together, row_of = self._together([one.position.prior for one in predicted if one.asked and not one.alone])
-        plan_sets, rows = list[BoolArray | None](), list[int]()
+        if together is None:
+            plan_sets = [one.position.constrain(rule) if one.asked else None for one in predicted]
+            return Constrained(predicted, plan_sets, [], None)
+        plan_sets, rows = [], []
         for one in predicted:
-            rows.append(-1 if one.alone else row_of.get(id(one.position.prior), -1))
-            if together is not None and rows[-1] >= 0 and together.decided[rows[-1]]:
-                plan_sets.append(together.plan[rows[-1]])
+            row = -1 if one.alone else row_of.get(id(one.position.prior), -1)
+            rows.append(row)
+            if row >= 0 and together.decided[row]:
+                plan_sets.append(together.plan[row])
             else:
                 plan_sets.append(one.position.constrain(rule) if one.asked else None)
         return Constrained(predicted, plan_sets, rows, together)
@@ -124,20 +128,22 @@ class Stepwise:
         standing, plan_sets, own_rows, together = constrained
         block = None if together is None else together.blocks.plan(together)
         numbers: dict[str, int] = {}
-        plans, rows = list[Plan](), list[int]()
+        plans: list[Plan] = []
+        rows: list[int] = []
         plan_of, beliefs = [-1] * len(layout.t), [-1] * len(standing)
-        for at, (one, plan_set, row) in enumerate(zip(standing, plan_sets, own_rows, strict=True)):
+        for at, one in enumerate(standing):
+            plan_set, row = plan_sets[at], own_rows[at] if own_rows else -1
             if plan_set is None:
                 continue
             plan: Plan | None = None if block is None or row < 0 else block.plans[row]
             if plan is None:
-                row = -1
+                # A plan is kept: of a copy, so as not to keep the plan sets of the whole block.
+                plan_set, row = plan_set if row < 0 else plan_set.copy(), -1
                 partners, planner = NO_PARTNERS, self._setting.under(one.choice).planner
                 if one.subject.joint:
                     where = one.subject.name, one.position.t
                     partners = partners_at(transaction, *where, self._setting, one.choice)
-                # A plan is kept: a copy, so as not to keep the plan sets of the whole block.
-                plan = planner.plan(one.position.prior.support, plan_set.copy(), partners, one.choice)
+                plan = planner.plan(one.position.prior.support, plan_set, partners, one.choice)
             number = numbers.setdefault(plan.hash, len(plans))
             if number == len(plans):
                 plans.append(plan)
@@ -172,19 +178,19 @@ class Stepwise:
     def condition(self, drawn: Drawn) -> None:
         """Move subjects past the requests of a round, each from where it was planned, given its answer."""
         model, planned, layout = self._setting.model, drawn.planned, drawn.layout
-        for number, steps in _skipped_alone(layout):
+        for number, steps in _skipped_alone(layout) if len(layout.told) < len(layout.t) else ():
             subject = drawn.subjects[number]
             position = self.position(subject, int(drawn.past[number]))
             subject.posterior = position.predict_through(model, position.t + steps - 1).prior
             subject.position = position.skip(model, steps)
         told = layout.told
-        subjects = [drawn.subjects[number] for number in layout.owner.take(told).tolist()]
+        owner, plan_of = layout.owner[told].tolist(), planned.plan_of[told].tolist()
+        subjects = [drawn.subjects[number] for number in owner]
         left: Iterable[int] = range(len(told))
         if planned.blocked is not None:
             left = self._move_together(planned.blocked, subjects, planned.before, drawn.z.take(told, axis=0))
         for place in left:
-            subject, before, request = subjects[place], planned.before[place], told.item(place)
-            number = planned.plan_of.item(request)
+            subject, before, number, request = subjects[place], planned.before[place], plan_of[place], told.item(place)
             subject.posterior = (
                 before.condition(planned.plans[number], drawn.z[request]) if number >= 0 else before.prior
             )
@@ -362,8 +368,6 @@ def belief_of(snapshot: bytes, whose: bytes, n_states: int) -> Belief | None:
 
 def _skipped_alone(layout: Layout) -> list[tuple[int, int]]:
     """Subjects with a skip and no row after it, and how many steps."""
-    if len(layout.told) == len(layout.t):
-        return []
     alone = ~np.isin(layout.owner, layout.owner[layout.told])
     return list(zip(layout.owner[alone].tolist(), layout.steps[alone].tolist(), strict=True))
 
