@@ -121,7 +121,7 @@ def test_pipes_and_folders_are_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "pipe.npy")
     (tmp_path / "folder.npy").mkdir()
     for name in ("pipe.npy", "folder.npy"):
-        with pytest.raises(InvalidInput, match="plain file"):
+        with pytest.raises(InvalidInput, match=r"not a (folder|device)"):
             read_numbers(tmp_path / name)
 
 

@@ -195,7 +195,6 @@ class Cells:
 
         Where rows are ranked by an order, some of the rejected ones are there, ``aside``.
 
-
         Raises InvalidInput for a column of a wrong type or of timestamps without a zone.
         """
         part: dict[str, NDArray[Any]] = {}
@@ -227,7 +226,10 @@ class Cells:
         if roles.state is not None:
             part["state"], bad = self.states.add(table.column(roles.state), roles.state)
             mark(bad, "missing_state")
-            mark(self._ill_formed(part["state"]), "invalid_state")
+            if self._well_formed is not None:
+                ill = [not self._well_formed(label) for label in self.states.labels]
+                # Number -1, of a missing state, is the last place.
+                mark(np.array([*ill, True])[part["state"]], "invalid_state")
         if roles.trip is not None:
             trips = table.column(roles.trip)
             part["trip"], _ = self.trips.add(trips if self._ranked else trips.slice(0, 0), roles.trip)
@@ -256,13 +258,6 @@ class Cells:
         self._rows_of = before + rows_of
         places: IntArray = ranks(users) + np.append(before, 0)[users]
         return places
-
-    def _ill_formed(self, states: IntArray) -> BoolArray:
-        """Names (n,), by number, that do not have the required form; a missing one (-1) does not."""
-        if self._well_formed is None:
-            return np.zeros(len(states), dtype=np.bool_)
-        ill = [not self._well_formed(label) for label in self.states.labels]
-        return np.array([*ill, True], dtype=np.bool_)[states]
 
     @property
     def alike(self) -> dict[str, str]:

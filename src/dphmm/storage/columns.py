@@ -103,13 +103,11 @@ def as_text(column: pa.ChunkedArray, field: str) -> pa.ChunkedArray:
     kind = column.type
     if pa.types.is_string(kind):
         return column
-    if pa.types.is_integer(kind):
+    if pa.types.is_integer(kind) or pa.types.is_null(kind):
         return column.cast(pa.string())
     if pa.types.is_floating(kind):
         whole = pc.and_(pc.equal(pc.floor(column), column), pc.less(pc.abs(column), 2.0**53))
         return pc.if_else(whole, column, None).cast(pa.int64()).cast(pa.string())
-    if pa.types.is_null(kind):
-        return column.cast(pa.string())
     raise InvalidInput(field, f"a column of type {kind}", "text or whole numbers")
 
 
@@ -323,7 +321,12 @@ class Times:
         if pa.types.is_string(column.type):
             micros, marks = self._written(trimmed(column))
         elif pa.types.is_timestamp(column.type):
-            micros, marks = self._stamps(column)
+            micros, bad = _counted(column)
+            marks = {"invalid_time": bad}
+            if column.type.tz is None:
+                if self._zone is None:
+                    raise self.zone_missing()
+                micros, marks = self._local(micros, bad)
         elif is_number(column.type) and (self._format == "auto" or self._format in UNIX):
             micros, marks = self._numbers(column)
         else:
@@ -434,14 +437,6 @@ class Times:
         clocks, unreadable = _parsed(pc.if_else(pa.array(naive), column, None), None)
         local, marks = self._local(clocks, unreadable)
         return np.where(naive, local, micros), {**marks, "invalid_time": np.where(naive, unreadable, bad)}
-
-    def _stamps(self, column: pa.ChunkedArray) -> tuple[IntArray, Marks]:
-        micros, bad = _counted(column)
-        if column.type.tz is not None:
-            return micros, {"invalid_time": bad}
-        if self._zone is None:
-            raise self.zone_missing()
-        return self._local(micros, bad)
 
     def _local(self, clocks: IntArray, bad: BoolArray) -> tuple[IntArray, Marks]:
         """What clocks (n,), in microseconds since 1970, showed in the zone; clocks put back show a time twice."""

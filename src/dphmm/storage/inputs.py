@@ -36,11 +36,8 @@ T = TypeVar("T")
 _PICKLES = (".pkl", ".pickle", ".joblib", ".p", ".npy", ".npz", ".dill")
 
 
-def checked_input(path: PathLike, field: str = "path") -> Path:
-    """The path of an existing plain file that may be read.
-
-    Raises InvalidInput for a missing file, a folder, a device, a FIFO or socket, and formats that carry code.
-    """
+def plain_file(path: PathLike, field: str = "path") -> Path:
+    """The path of an existing file. Raises InvalidInput for a folder, a device, a FIFO or socket."""
     file = Path(path)
     if "\0" in str(file):
         raise InvalidInput(field, ascii(str(file)), "a path without NUL")
@@ -55,6 +52,15 @@ def checked_input(path: PathLike, field: str = "path") -> Path:
         raise InvalidInput(field, str(file), "a file, not a folder")
     if not stat.S_ISREG(mode):
         raise InvalidInput(field, str(file), "a plain file, not a device or a pipe")
+    return file
+
+
+def checked_input(path: PathLike, field: str = "path") -> Path:
+    """The path of an existing plain file that may be read.
+
+    Raises InvalidInput as `plain_file`, and for formats that carry code.
+    """
+    file = plain_file(path, field)
     if file.suffix.lower() in _PICKLES:
         raise InvalidInput(field, str(file), "a table; pickles are never loaded")
     if not os.access(file, os.R_OK):

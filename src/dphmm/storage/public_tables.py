@@ -10,7 +10,6 @@ What is in such a file is taken to be public.
 from __future__ import annotations
 
 import re
-import stat
 import tokenize
 import warnings
 from collections.abc import Sequence
@@ -25,7 +24,7 @@ from dphmm.markov.stochastic import DENSE_STATES, divided, row_sums
 from dphmm.states.space import StateSpace, check_names, ordered_labels
 from dphmm.storage.columns import as_text, decimals, integers
 from dphmm.storage.csv_files import CSV, Records, TextLayout, lines_of_rows, listed, text_parts, typed
-from dphmm.storage.inputs import PathLike, checked_input, steady
+from dphmm.storage.inputs import PathLike, checked_input, plain_file, steady
 from dphmm.storage.tables import column_names, is_path, read_table, table_format, table_of
 from dphmm.types import FloatArray
 
@@ -49,7 +48,7 @@ def read_numbers(path: PathLike, field: str = "samples") -> FloatArray:
     """
     file = Path(path)
     if file.suffix.lower() == ".npy":
-        return _array(file, field)
+        return _array(plain_file(file, field), field)
     file = checked_input(file, field)
     if table_format(file, field) == ".parquet":
         return _columns(read_table(file), file, field)
@@ -91,12 +90,6 @@ def _columns(table: pa.Table, path: Path, field: str, layout: TextLayout = CSV) 
 
 def _array(path: Path, field: str) -> FloatArray:
     """An array that numpy.save wrote, (n,) or (n, d)."""
-    try:
-        mode = path.stat().st_mode
-    except (OSError, ValueError):
-        raise InvalidInput(field, str(path), "a file that exists") from None
-    if not stat.S_ISREG(mode):
-        raise InvalidInput(field, str(path), "a plain file, not a folder, a device or a pipe")
     try:
         # Mapped, so that a shape that the file does not have takes no memory.
         with np.errstate(over="ignore"), warnings.catch_warnings(action="ignore"):

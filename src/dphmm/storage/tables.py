@@ -301,16 +301,13 @@ def _parquet_rows(file: Path, layout: Layout) -> Rows:
 def table_kind(table: Any) -> str:
     """ "pandas", "polars" or "arrow", as which `Trajectories` count; InvalidInput for anything else."""
     module = type(table).__module__.split(".")[0]
-    if module in ("pandas", "geopandas") and hasattr(table, "columns"):
+    # Subclasses of data frames that other libraries define are such, too.
+    if any(base.__name__ == "DataFrame" and base.__module__.split(".")[0] == "pandas" for base in type(table).__mro__):
         return "pandas"
     if module == "polars" and hasattr(table, "select"):
         return "polars"
     if module == "pyarrow" and hasattr(table, "column_names"):
         return "arrow"
-    # Subclasses of data frames that other libraries define.
-    for base in type(table).__mro__[1:]:
-        if base.__name__ == "DataFrame" and base.__module__.split(".")[0] == "pandas":
-            return "pandas"
     if hasattr(table, "__arrow_c_stream__"):
         return "arrow"
     inside = ", such as its .trajectories" if hasattr(table, "trajectories") else ""
