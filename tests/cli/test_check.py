@@ -267,7 +267,7 @@ class TestAPipeline:
         assert not {"policy.json", "plan.json", "ledger.db"} & files(tmp_path / "out")
         (tmp_path / "release.toml").write_text(planned + "although = true\n")
         told = run("run", tmp_path / "release.toml", code=3).stderr
-        assert "plan: dphmm plan" in told and "--although releases it as it is" in told
+        assert "plan: dphmm plan" in told and "[release] although releases it as it is" in told
 
     @pytest.fixture
     def folder(self, tmp_path):

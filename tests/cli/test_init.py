@@ -194,7 +194,7 @@ def test_each_question_stops_a_run_and_its_words_elsewhere_do_not(table, run, fo
 def answered(text):
     """A pipeline whose questions are answered somehow."""
     for member, word in {**QUESTIONS, "user-column": COLUMN, "time-column": COLUMN}.items():
-        text = text.replace(f'{member} = "{word}"', f'{member} = "1"')
+        text = text.replace(f'{member} = "{word}"', f'{member} = "{"1min" if member == "step" else 1}"')
     return text
 
 
@@ -388,11 +388,13 @@ def test_a_pipeline_of_init_for_rows_without_times_runs_once_its_gaps_are_filled
     pipeline = tomllib.loads(text)
     assert pipeline["data"] == {"file": "d.csv", "state-column": "url", **read}
     assert "step" not in pipeline["fit"] and "per" not in pipeline["plan"]
-    for table in ("[plan]", "[release]"):
-        daily = text.replace('steps = "STEPS"', "").replace(f"\n{table}", f'\n{table}\nper = "1d"')
-        (folder / "a.toml").write_text(daily)
-        refused = run("run", folder / "a.toml", code=2).stderr
-        assert refused.startswith(f"error: {table} per: got 1d; expected steps in its place: the model has no time")
+    for wrong, told in {
+        'per = "1d"': "per: got 1d; expected a number of steps: this model has no time step",
+        "steps = 0": "steps: got 0",
+        "": "path-epsilon: got nothing with it; expected exactly one of [plan] steps T",
+    }.items():
+        (folder / "a.toml").write_text(text.replace('steps = "STEPS"', wrong))
+        assert run("run", folder / "a.toml", code=2).stderr.startswith(f"error: [plan] {told}")
     assert not (folder / "out").exists()
     (folder / "a.toml").write_text(text.replace('"STEPS"', "8"))
     found = stages(run("run", folder / "a.toml", "--json"))

@@ -12,7 +12,7 @@ import json
 import pytest
 
 from commands import walk_rows, write_rows
-from dphmm.cli.pipeline import RECORD
+from dphmm.cli.pipeline import RECORD, Pipeline
 from dphmm.storage.ledger import open_ledger
 from dphmm.storage.ledger.connection import held
 from dphmm.storage.tables import read_table
@@ -122,9 +122,18 @@ def test_a_question_that_was_refused_is_not_asked_later(run, folder):
     """What was agreed to for one question is not agreed to for what comes after."""
     run("run", folder / "release.toml", "-q")
     (folder / "release.toml").write_text(PIPELINE.replace("epsilon = 0.5", "epsilon = 'much'"))
-    assert "--epsilon" in run("run", folder / "release.toml", "--spend-again", "-q", code=2).stderr
+    assert "[release] epsilon" in run("run", folder / "release.toml", "--spend-again", "-q", code=2).stderr
     (folder / "release.toml").write_text(PIPELINE)
     assert set(stages(run("run", folder / "release.toml", "--json")).values()) == {"as it was"}
+
+
+def test_options_in_a_sentence_are_members_of_the_file(folder):
+    """Of the table that has it, else of the stage; neither what a pipeline fills in nor a part of a word."""
+    called = Pipeline.read(folder / "release.toml").members("data")
+    named = "dphmm import csv with --names, dphmm plan --hours, --spelling, --step or --epsilon"
+    assert called(named) == "[data] names, [plan] hours, [data] spelling, [model] step or [release] epsilon"
+    for other in ("--ledger L --model", "dphmm check --setup a", "un--cell", "-o", "dphmm export --what"):
+        assert called(other) == other
 
 
 def test_a_lost_ledger_is_no_leave_to_publish_again(run, folder):
@@ -149,12 +158,20 @@ def test_another_model_or_policy_is_for_another_folder(run, folder, stage, old, 
 
 
 @pytest.mark.parametrize(
-    ("right", "wrong", "option"), [('"1.5km"', '"wide"', "--radius"), ("0.5", "'much'", "--epsilon")]
+    ("right", "wrong", "member"),
+    [
+        ('"1.5km"', '"wide"', "error: [policy] radius: got wide;"),
+        ("epsilon = 0.5", "epsilon = 'much'", "error: [release] epsilon: got much;"),
+        ("epsilon = 0.5", "", "; or [release] path-epsilon and [release] steps, [release] window or [release] per"),
+    ],
 )
-def test_a_stage_that_fails_ends_the_run_what_came_before_stays_and_nobody_was_asked(run, folder, right, wrong, option):
+def test_a_stage_that_fails_ends_the_run_what_came_before_stays_and_nobody_was_asked(run, folder, right, wrong, member):
+    """Its error has members of the file in place of options."""
     (folder / "release.toml").write_text(PIPELINE.replace(right, wrong))
     failed = run("run", folder / "release.toml", code=2)
-    assert option in failed.stderr and not (folder / "out" / "released.parquet").exists()
+    assert member in failed.stderr and not (folder / "out" / "released.parquet").exists()
+    checked = run("check", "--setup", folder / "release.toml", code=2 if wrong else 0)
+    assert member in checked.stderr or not wrong
     (folder / "release.toml").write_text(PIPELINE)
     found = stages(run("run", folder / "release.toml", "--json"))
     assert (found["model"], found["release"]) == ("as it was", "done")

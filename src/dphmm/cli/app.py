@@ -25,6 +25,7 @@ from dphmm.cli.console import (
     of_its_option,
     on_the_command_line,
     one_line,
+    reworded,
     stopped_code,
 )
 from dphmm.errors import DphmmError, InvalidInput
@@ -166,7 +167,7 @@ def _code() -> int:
         return BAD_INPUT
     except click.UsageError as error:
         where = "dphmm" if error.ctx is None else error.ctx.command_path
-        return _told(f"{where}: {error.format_message().rstrip('.')}; see {where} -h", BAD_INPUT)
+        return _told(f"{where}: {reworded(error.format_message()).rstrip('.')}; see {where} -h", BAD_INPUT)
     except DphmmError as error:
         return _told(on_the_command_line(error), error.exit_code)
     except OutputClosed:

@@ -18,7 +18,7 @@ import numpy as np
 
 from dphmm.accounting.ledger import MemoryLedger
 from dphmm.accounting.promise import Schedule
-from dphmm.cli.console import BAD_INPUT, REJECTED, print_json, reworded
+from dphmm.cli.console import BAD_INPUT, REJECTED, options_called, print_json, reworded
 from dphmm.cli.fit import fit
 from dphmm.cli.fit_data import public_space, times
 from dphmm.cli.init import first_of, header
@@ -83,32 +83,34 @@ def _of_pipeline(pipeline: Pipeline, scratch: Pipeline, as_json: bool) -> int:
     stand_in, allowed = drawn and not (pipeline.folder / MODEL).exists(), None
     for name in [name for name in ("data", "split", "model", "fit", "policy", "plan") if name in scratch.stages]:
         words = scratch.command(name, 1).words
-        if name == "fit" and stand_in:
-            _write_stand_in(fit.make_context("fit", list(words[1:])).params, scratch.folder / MODEL)
-        elif name == "fit" and drawn:
-            shutil.copyfile(pipeline.folder / MODEL, scratch.folder / MODEL)
-        elif name == "plan" and stand_in:
-            allowed = _allowed(plan.make_context("plan", list(words[1:])).params)
-        else:
-            with redirect_stderr(StringIO()) as said:
-                ended = run_stage([*words, "--quiet"])
-            if ended not in (0, REJECTED):
-                click.echo(said.getvalue(), err=True, nl=False)
-                return ended
+        with options_called(pipeline.members(name)):
+            if name == "fit" and stand_in:
+                _write_stand_in(fit.make_context("fit", list(words[1:])).params, scratch.folder / MODEL)
+            elif name == "fit" and drawn:
+                shutil.copyfile(pipeline.folder / MODEL, scratch.folder / MODEL)
+            elif name == "plan" and stand_in:
+                allowed = _allowed(plan.make_context("plan", list(words[1:])).params)
+            else:
+                with redirect_stderr(StringIO()) as said:
+                    ended = run_stage([*words, "--quiet"])
+                if ended not in (0, REJECTED):
+                    click.echo(said.getvalue(), err=True, nl=False)
+                    return ended
     given = release.make_context("release", list(scratch.command("release", 1).words[1:])).params
     given |= {"trajectories": str(scratch.folder / PEOPLE), "ledger": str(pipeline.folder / LEDGER)}
-    figures = _figures(given | ({"plan": None} if stand_in else {}), allowed)
-    if figures.is_doubtful:
-        # An import keeps no other columns; their names are in the source.
-        figures = replace(figures, other_people=_other_people(pipeline))
-    rejected, listed = Counter(figures.rejected), rejected_path(str(scratch.folder / PEOPLE))
-    if listed.exists():
-        with listed.open(encoding="utf-8", newline="") as lines:
-            rejected.update(line["reason"] for line in DictReader(lines))
-    rows = figures.rows + rejected.total() - sum(figures.rejected.values())
-    steps = "" if allowed is None else ", and which of these steps its plan asks"
-    unseen = f"moves{steps}: the private fit is not drawn yet" if stand_in else None
-    return _tell(replace(figures, rows=rows, rejected=dict(rejected), unseen=unseen), as_json)
+    with options_called(pipeline.members("release")):
+        figures = _figures(given | ({"plan": None} if stand_in else {}), allowed)
+        if figures.is_doubtful:
+            # An import keeps no other columns; their names are in the source.
+            figures = replace(figures, other_people=_other_people(pipeline))
+        rejected, listed = Counter(figures.rejected), rejected_path(str(scratch.folder / PEOPLE))
+        if listed.exists():
+            with listed.open(encoding="utf-8", newline="") as lines:
+                rejected.update(line["reason"] for line in DictReader(lines))
+        rows = figures.rows + rejected.total() - sum(figures.rejected.values())
+        steps = "" if allowed is None else ", and which of these steps its plan asks"
+        unseen = f"moves{steps}: the private fit is not drawn yet" if stand_in else None
+        return _tell(replace(figures, rows=rows, rejected=dict(rejected), unseen=unseen), as_json)
 
 
 def _other_people(pipeline: Pipeline) -> list[str]:

@@ -14,6 +14,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from importlib import _bootstrap
 from threading import Event, Thread
@@ -106,6 +107,24 @@ _PHRASES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
 )
 
 
+#: Says in a sentence what options are called: as they are typed, or in a pipeline as members of its tables.
+_called: ContextVar[Callable[[str], str]] = ContextVar("called", default=str)
+
+
+@contextmanager
+def options_called(called: Callable[[str], str]) -> Iterator[None]:
+    """Inside the block options are called so, in what a command says and in the errors that leave the block."""
+    before = _called.set(called)
+    try:
+        yield
+    except InvalidInput as error:
+        field, _, rest = on_the_command_line(error).partition(": got ")
+        came, _, expected = rest.rpartition("; expected ")
+        raise InvalidInput(field, came, expected) from None
+    finally:
+        _called.reset(before)
+
+
 def on_the_command_line(error: DphmmError) -> str:
     """The message of an error with options where the library has arguments. What the user gave stays as it is."""
     if not isinstance(error, InvalidInput):
@@ -115,7 +134,7 @@ def on_the_command_line(error: DphmmError) -> str:
     named_first, comma, rest = error.field.partition(", ")
     first = option_of(named_first) if _UNDERSCORED.fullmatch(named_first) else _FIELDS.get(named_first, named_first)
     field = f"{first}{comma}{rest}"
-    return f"{field}: got {came}; expected {reworded(expected)}"
+    return f"{_called.get()(field)}: got {came}; expected {reworded(expected)}"
 
 
 def named(error: InvalidInput, names: Mapping[str, str]) -> InvalidInput:
@@ -159,7 +178,7 @@ def reworded(text: str) -> str:
     """A sentence of the library in the words of the command line."""
     for pattern, words in _PHRASES:
         text = re.sub(pattern, words, text)
-    return _UNDERSCORED.sub(lambda found: option_of(found[1]) + " " * bool(found[2]), text)
+    return _called.get()(_UNDERSCORED.sub(lambda found: option_of(found[1]) + " " * bool(found[2]), text))
 
 
 def option_of(name: str) -> str:
@@ -304,18 +323,18 @@ class Console:
     def say(self, rows: Iterable[Row]) -> None:
         """Label and text, aligned, on standard error."""
         if not self.quiet:
-            _on_terminal(list(rows))
+            _on_terminal([(label, _called.get()(text)) for label, text in rows])
 
     def note(self, text: str) -> None:
         """A line that reassures: nothing is wrong."""
         if not self.quiet:
-            click.echo(one_line(f"note: {text}"), err=True)
+            click.echo(one_line(f"note: {_called.get()(text)}"), err=True)
 
     def warn(self, text: str) -> None:
         """A line that --quiet does not silence, once."""
         if text not in self._warned:
             self._warned.add(text)
-            click.echo(one_line(f"warning: {text}"), err=True)
+            click.echo(one_line(f"warning: {_called.get()(text)}"), err=True)
 
     def tell(self, text: str) -> None:
         """A line that was asked for by an option of its own, which --quiet does not silence."""

@@ -15,6 +15,7 @@ import hashlib
 import itertools
 import json
 import os
+import re
 import shutil
 import sys
 import tomllib
@@ -34,7 +35,7 @@ import click
 
 from dphmm._checks import exact_epsilon
 from dphmm.accounting.records import in_short
-from dphmm.cli.console import BAD_INPUT, REJECTED, Console, print_json
+from dphmm.cli.console import BAD_INPUT, REJECTED, Console, options_called, print_json
 from dphmm.cli.options import CONTEXT, ONE_OF_MANY, messages
 from dphmm.errors import InvalidInput
 from dphmm.statement.files import statement_path
@@ -112,6 +113,8 @@ _FILES = ("M", "P", "T", "TRAJ")
 #: What dphmm init leaves open, by member; of a member that names a column `COLUMN`.
 QUESTIONS = {"user": "NAME", "bbox": "WEST,SOUTH,EAST,NORTH", "step": "STEP", "steps": "STEPS"}
 COLUMN = "COLUMN"
+#: An option in a sentence, and the command that it is said to be of.
+_OPTION = re.compile(r"(?:\bdphmm (?P<command>[a-z]+)(?: [a-z]+)?? (?:with )?)?(?<![\w-])--(?P<option>[a-z][a-z0-9-]*)")
 #: Options that a pipeline fills in or decides.
 _OWN = ("output", "ledger", "id", "force", "resume", "json", "quiet", "dry-run", "about", "out")
 
@@ -171,7 +174,8 @@ def _run(pipeline: Pipeline, spend_again: bool, quiet: bool, as_json: bool) -> i
         if pipeline.is_drawn(name):
             # Known before anybody can have seen it.
             record.keep(name, stage, pipeline)
-        ended = run_stage([*words, *["--quiet"] * (quiet or as_json)])
+        with options_called(pipeline.members(name)):
+            ended = run_stage([*words, *["--quiet"] * (quiet or as_json)])
         if ended not in (0, REJECTED):
             if not any(path.exists() for path in stage.outputs.values()):
                 record.forget(name, pipeline)
@@ -203,8 +207,9 @@ def _check_before_a_plan(pipeline: Pipeline, record: Record, console: Console) -
     words = pipeline.command("release", record.number).words
     given = release.make_context(words[0], list(words[1:])).params
     if not given["although"]:
-        job = Job.of({**given, "policy": None, "mechanism": None, **_ANY_STEPS})
-        checked_batch(job, read_rows(job, given)[0].visits, given, console)
+        with options_called(pipeline.members("release")):
+            job = Job.of({**given, "policy": None, "mechanism": None, **_ANY_STEPS})
+            checked_batch(job, read_rows(job, given)[0].visits, given, console)
 
 
 def _tell_of_a_fit(record: Record, console: Console) -> None:
@@ -278,10 +283,27 @@ class Pipeline:
                 _written(value, f"[{name}] {member}")
             if self.is_drawn(name) and name == "fit":
                 exact_epsilon(table["epsilon"], "[fit] epsilon")
-            # Known before a private fit is spent, after which the plan would be refused.
-            if not str(table.get("per", "0")).isdecimal() and "step" not in self.stages.get("fit", {"step": None}):
-                expected = "steps in its place: the model has no time step; or step in [fit]"
-                raise InvalidInput(f"[{name}] per", str(table["per"]), expected)
+        if "fit" in self.stages and self.is_drawn("fit"):
+            self._check_promise()
+
+    def _check_promise(self) -> None:
+        """Raise InvalidInput for a promise that would be refused after the private fit is spent."""
+        from dphmm.cli.fit import fit
+        from dphmm.cli.fit_data import times
+        from dphmm.cli.plan import plan
+        from dphmm.cli.release import release
+        from dphmm.cli.release_job import asked_promise
+
+        step = None
+        for name, command in (("fit", fit), ("plan", plan), ("release", release)):
+            if name not in self.stages:
+                continue
+            with options_called(self.members(name)):
+                given = command.make_context(name, list(self.command(name, 1).words[1:])).params
+                if name == "fit":
+                    step = times(given)["step"]
+                elif (promise := asked_promise(given)) is not None:
+                    promise.in_steps(step, 0)
 
     def _words(self, name: str, table: Mapping[str, Any]) -> list[str]:
         return [word.format(kind=table.get("kind", STAGES[name].kind)) for word in STAGES[name].words]
@@ -328,6 +350,23 @@ class Pipeline:
             {names[path]: path for path in inputs},
             {file: self._path(file, folder) for file in stage.writes},
         )
+
+    def members(self, name: str) -> Callable[[str], str]:
+        """Say in a sentence of a stage which member of the file an option is: [data] state-column for --state-column.
+
+        Of several tables it is the one that has the member, else that of the stage. What a pipeline fills in stays.
+        """
+
+        def member(found: re.Match[str]) -> str:
+            option, tables = found["option"], []
+            for table, stage in STAGES.items():
+                known = _options(self._words(table, self.stages.get(table, {})))
+                filled = option in _OWN or f"--{option}" in dict(stage.reads)
+                if found["command"] in (None, stage.words[0]) and option in known and not filled:
+                    tables.append((option not in self.stages.get(table, ()), table != name, f"[{table}] {option}"))
+            return min(tables)[2] if tables else found[0]
+
+        return lambda text: _OPTION.sub(member, text)
 
     def of_question(self, number: int) -> Path:
         """The folder of a question: the first one's is that of the pipeline."""
