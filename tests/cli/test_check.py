@@ -159,14 +159,17 @@ class TestACheck:
         assert told.stderr == "" and files(tmp_path) == set()
         found = one_json(run(*line, "--path-epsilon", 12, "--per", "1d", "--epsilon", "1/2", "--json"))
         assert (found["in_states"], found["stops"]) == (100, [])
-        assert found["budget"] == {"known": 0, "adds": "6", "left": "12", "left_after": "6"}
+        assert found["budget"] == {"known": 0, "adds": "6", "left": "12", "left_after": "6", "of": "12 per 1d"}
 
     def test_what_is_left_is_read_from_the_ledger_which_stays_as_it_is(self, town, released, run):
         ledger = released / "ledger.db"
         before = ledger.read_bytes(), files(released)
         line = ("check", town / "walks.csv", "--model", town / "model.npz", "--policy", town / "radius.json")
         told = run(*line, "--epsilon", 1, "--cap-epsilon", 20, "--ledger", ledger).stdout
-        assert "in the ledger    3 of 3 people" in told and "left             epsilon 8, and 8 afterwards" in told
+        assert (
+            "in the ledger    3 of 3 people" in told
+            and "epsilon 8 of 20 in all to whoever has least; 8 afterwards" in told
+        )
         assert (ledger.read_bytes(), files(released)) == before
 
     def test_a_pipeline_is_looked_at_before_it_runs(self, town, tmp_path, run, one_json):
@@ -180,10 +183,10 @@ class TestACheck:
         (tmp_path / "release.toml").write_text(swapped_columns)
         figures = one_json(run("check", "--setup", tmp_path / "release.toml", "--json"))
         assert (figures["in_states"], figures["steps"], figures["steps_with_rows"]) == (100, 1, 1)
-        assert figures["budget"] == {"known": 0, "adds": "4", "left": "4", "left_after": "0"}
+        assert figures["budget"] == {"known": 0, "adds": "4", "left": "4", "left_after": "0", "of": "4 per 1d"}
         run("run", tmp_path / "release.toml", "-q")
         again = one_json(run("check", "--setup", tmp_path / "release.toml", "--json"))["budget"]
-        assert again == {"known": 3, "adds": "4", "left": "0", "left_after": "0"}
+        assert again == {"known": 3, "adds": "4", "left": "0", "left_after": "0", "of": "4 per 1d"}
 
     def test_other_columns_of_a_pipeline_that_may_be_the_persons_are_named(self, tmp_path, run):
         """An import keeps none of them; a file without names has none."""

@@ -48,8 +48,8 @@ def names(*states, **more):
     return pd.DataFrame({"user": "ann", "step": range(1, len(states) + 1), "state": states, **more})
 
 
-def budget(known, adds, left, left_after):
-    return {"known": known, "adds": adds, "left": left, "left_after": left_after}
+def budget(known, adds, left, left_after, of="4 per 1d"):
+    return {"known": known, "adds": adds, "left": left, "left_after": left_after, "of": of}
 
 
 def rows_of(table):
@@ -135,7 +135,7 @@ class TestFigures:
         asked = dphmm.check_table(places(*[HERE] * 5), TOWN, schedule=paced)
         assert asked.budget == budget(0, "4", "4", "0") and asked.stops == []
         capped = dphmm.check_table(names("0", "1"), SITE, epsilon=1, cap_epsilon=3)
-        assert capped.budget == budget(0, "2", "3", "1")
+        assert capped.budget == budget(0, "2", "3", "1", "3 in all")
         assert dphmm.check_table(names("0", "1"), SITE, epsilon=1).budget == {"known": 0, "adds": "2"}
         assert dphmm.check_table(names("0", "1"), SITE).budget is None
         assert {entry.epsilon for entry in ledger.entries("ann", "state")} == {Fraction(1)}, "nothing was spent"

@@ -72,8 +72,8 @@ class TableCheck:
     steps, steps_with_rows : steps that a block of the schedule names, and those at which somebody has a row.
     unanswered : people without a row at a step that is asked.
     too_fast : moves faster than the model's largest speed.
-    budget : how many of the people the ledger has (``known``), what the release adds to a person at most (``adds``),
-        and what is ``left`` to the person with the least room, and ``left_after`` it, which is nothing without a limit.
+    budget : how many of the people the ledger has (``known``), what all rows add to a person at most (``adds``), and
+        what is ``left`` to the person with the least room, and ``left_after`` it, ``of`` which limit, if there is one.
     stops : why a release would not begin.
     unseen : what could not be looked at yet; the steps are then those that may be asked.
     """
@@ -109,7 +109,7 @@ class TableCheck:
         where, budget = "on the map" if self.on_map else "in states", self.budget or {}
         asked, room = "may be" if self.unseen else "are", "no limit"
         if budget.get("left") is not None:
-            room = f"epsilon {budget['left']}, and {budget['left_after']} afterwards"
+            room = f"epsilon {budget['left']} of {budget['of']} to whoever has least; {budget['left_after']} afterwards"
         doubt = ""
         if self.is_doubtful:
             each = "everybody has 1 row" if self.most_rows == 1 else f"{self.people:,} people have {self.rows:,} rows"
@@ -132,7 +132,7 @@ class TableCheck:
             ("no answer", self.unanswered and f"{self.unanswered:,} of {self.people:,} people"),
             ("too fast", self.too_fast and f"{self.too_fast} % of the moves, by the model's speed"),
             ("in the ledger", budget and f"{budget['known']:,} of {self.people:,} people"),
-            ("adds", budget and f"epsilon {budget['adds']} at most"),
+            ("adds", budget and f"epsilon {budget['adds']} at most to a person, by all rows"),
             ("left", budget and room),
             ("not looked at", self.unseen),
             *(("stops", stop) for stop in self.stops),
@@ -241,7 +241,7 @@ def table_check(batch: Batch, loaded: LoadedVisits, seen: Unplaced, table: Any, 
     hardly = 100 * visits.in_states < _PER_CENT * visits.n_visits
     places, named = set[int](), 0
     unanswered, each = 0, batch.subjects.epsilons[1]
-    left: list[tuple[Fraction, ...]] = []
+    left: list[tuple[Fraction, Fraction, str]] = []
     for subject, t, may_ask in batch.asked_steps(visits):
         asked = t[may_ask]
         unanswered += not len(asked)
@@ -251,9 +251,11 @@ def table_check(batch: Batch, loaded: LoadedVisits, seen: Unplaced, table: Any, 
             places |= set(schedule.places(asked).tolist())
         if budget and len(asked):
             left += _left(batch, subject, asked, each)
-    least = min(left, key=lambda room: room[1], default=())
     known = len({name for name, _ in batch.ledger.sessions_of(visits.users)})
-    rooms = dict(zip(("left", "left_after"), (in_short(room, down=True) for room in least), strict=False))
+    budgets = {"known": known, "adds": in_short(each * max(batch.most_asked(visits)))}
+    if left:
+        room, after, limit = min(left, key=lambda one: one[1])
+        budgets |= {"left": in_short(room, down=True), "left_after": in_short(after, down=True), "of": limit}
     return TableCheck(
         rows=visits.n_rows + len(loaded.rejected),
         people=len(visits),
@@ -271,7 +273,7 @@ def table_check(batch: Batch, loaded: LoadedVisits, seen: Unplaced, table: Any, 
         steps_with_rows=min(named, len(places)) if named else None,
         unanswered=unanswered,
         too_fast=_too_fast(visits, setting.model, space),
-        budget={"known": known, "adds": in_short(each * max(batch.most_asked(visits))), **rooms} if budget else None,
+        budget=budgets if budget else None,
         stops=stops,
     )
 
@@ -309,8 +311,10 @@ def _too_fast(visits: VisitTable, model: MarkovModel, space: StateSpace) -> int 
     return percent(faster, moves) if moves else None
 
 
-def _left(batch: Batch, subject: SubjectState, asked: IntArray, each: Fraction) -> Iterator[tuple[Fraction, ...]]:
-    """Epsilons left to a person at the last of the steps ``asked``, and after ``each`` of all of them; if capped."""
+def _left(
+    batch: Batch, subject: SubjectState, asked: IntArray, each: Fraction
+) -> Iterator[tuple[Fraction, Fraction, str]]:
+    """Epsilons left to a person at the last of the steps ``asked``, and after ``each`` of them; by limit, in words."""
     ledger, name = batch.ledger, subject.name
     caps, sessions = caps_of(batch.caps, batch.setting, subject.origin), ledger.sessions_of([name])
     if sessions:
@@ -320,7 +324,8 @@ def _left(batch: Batch, subject: SubjectState, asked: IntArray, each: Fraction) 
     before = [(entry.t, entry.epsilon) for entries in stored.values() for entry in entries if entry.epsilon is not None]
     more = [(step, each) for step in asked.tolist() if step > last]
     if caps.promise is not None:
-        yield caps.promise.room(before, int(asked[-1])), caps.promise.room([*before, *more], int(asked[-1]))
+        last, said = int(asked[-1]), str(batch.caps.promise or caps.promise)
+        yield caps.promise.room(before, last), caps.promise.room([*before, *more], last), said
     if caps.epsilon is not None:
         room = caps.epsilon - sum((epsilon for _, epsilon in before), Fraction(0))
-        yield room, max(Fraction(0), room - each * len(more))
+        yield room, max(Fraction(0), room - each * len(more)), f"{in_short(caps.epsilon, down=True)} in all"
