@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 from dphmm.errors import InvalidInput
+from dphmm.storage import inputs
 from dphmm.storage.geo_files import read_features, read_points, read_zones, write_released
 from dphmm.storage.importers import IMPORTERS
 from dphmm.storage.importers.folders import list_left_out
@@ -222,8 +223,12 @@ def test_a_geopackage_is_read_without_logs_beside_it(tmp_path, wards):
         (tmp_path / log).unlink()
 
 
-def test_what_is_beside_a_shapefile_is_plain_files(tmp_path, wards):
+def test_what_is_beside_a_shapefile_is_plain_files_that_do_not_change(tmp_path, monkeypatch, wards):
     wards.to_file(tmp_path / "x.shp")
+    digests = iter("ab")
+    monkeypatch.setattr(inputs, "file_digest", lambda path: next(digests) if path.suffix == ".dbf" else "")
+    with pytest.raises(InvalidInput, match=r"x\.dbf: got a file that changed while it was read"):
+        read_zones(tmp_path / "x.shp", "ward")
     (tmp_path / "x.dbf").unlink()
     os.mkfifo(tmp_path / "x.dbf")
     with pytest.raises(InvalidInput, match=r"x\.dbf; expected a plain file, not a device or a pipe"):

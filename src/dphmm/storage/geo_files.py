@@ -20,7 +20,7 @@ import re
 import sqlite3
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -79,7 +79,7 @@ def read_features(path: PathLike, field: str = "source", crs: str | None = None)
     gpd = _geopandas(field)
     import pyogrio
 
-    with steady(file), _unheard():
+    with _held(file, field), _unheard():
         _check_format(file, field)
         try:
             if file.suffix.lower() in _BEGINS:
@@ -101,6 +101,17 @@ def read_features(path: PathLike, field: str = "source", crs: str | None = None)
         raise InvalidInput("crs", crs or str(frame.crs), "coordinates that are known, such as EPSG:25833") from None
 
 
+@contextmanager
+def _held(file: Path, field: str) -> Iterator[None]:
+    """Hold a file `steady`, and the files beside a Shapefile that are read with it."""
+    beside = (".shx", ".dbf", ".prj", ".cpg") if file.suffix.lower() == ".shp" else ()
+    with ExitStack() as stack:
+        for each in (file, *map(file.with_suffix, beside)):
+            if each.exists():
+                stack.enter_context(steady(checked_input(each, field)))
+        yield
+
+
 def _check_format(file: Path, field: str) -> None:
     """Refuse a file that is not of the format that its name says, and a GeoPackage that is more than its tables."""
     suffix = file.suffix.lower()
@@ -111,10 +122,6 @@ def _check_format(file: Path, field: str) -> None:
         header = stream.read(100)
     if not header.startswith(begins) or (suffix == ".gpkg" and header[68:72] not in _GEOPACKAGES):
         raise InvalidInput(field, f"{file}, a file that is not a {kind}", "the format that its name says")
-    if suffix == ".shp":
-        for beside in (file.with_suffix(ending) for ending in (".shx", ".dbf", ".prj", ".cpg")):
-            if beside.exists():
-                checked_input(beside, field)
     if suffix != ".gpkg":
         return
     for log in (Path(f"{file}-wal"), Path(f"{file}-journal")):
@@ -210,7 +217,7 @@ def read_points(path: PathLike, crs: str | None = None, named: Sequence[str] = (
     if file.suffix.lower() not in SUFFIXES:
         raise InvalidInput("source", str(file), "a name ending in " + ", ".join([*SUFFIXES, ".gpx"]))
     _geopandas("source")
-    with steady(file), _unheard():
+    with _held(file, "source"), _unheard():
         _check_format(file, "source")
         if file.suffix.lower() in (".geojson", ".json"):
             points, there, own = _json_points(file, named)
