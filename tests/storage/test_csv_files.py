@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from dphmm.errors import InvalidInput
 from dphmm.storage import csv_files
-from dphmm.storage.csv_files import CSV, Records, TextLayout, TextMember, lines_of_rows, text_parts
+from dphmm.storage.csv_files import CSV, TextLayout, TextMember, lines_of_rows, text_parts
 from dphmm.storage.importers import RECIPES, import_trajectories
 from dphmm.storage.private_tables import PrivateTable, edge_rows, read_edges
 from dphmm.storage.tables import read_rows, read_table
@@ -40,8 +40,7 @@ def test_lines_of_records(tmp_path, name, packed):
     text, lines = TEXTS[name]
     path = tmp_path / ("x.csv.gz" if packed else "x.csv")
     path.write_bytes(gzip.compress(text.encode()) if packed else text.encode())
-    assert Records(path).lines_of([1, 2, 3]) == lines
-    assert lines_of_rows(path, [2, 1]) == [lines[2], lines[1]]
+    assert lines_of_rows(path, [2, 0, 1]) == [lines[2], lines[0], lines[1]]
 
 
 @seeds(20)
@@ -54,7 +53,7 @@ def test_lines_are_those_at_which_a_writer_stood(tmp_path, seed):
         lines.append(text.getvalue().count("\n") + 1)
         writer.writerow([rng.choice(["x", "y\nz", 'a"b', "u;v", "\n"]) for _ in range(3)])
     (tmp_path / "x.csv").write_bytes(text.getvalue().encode())
-    assert Records(tmp_path / "x.csv", TextLayout(";")).lines_of(range(1, 31)) == lines
+    assert lines_of_rows(tmp_path / "x.csv", range(30), TextLayout(";")) == lines
 
 
 @pytest.mark.parametrize("name", TEXTS)
@@ -185,4 +184,4 @@ def test_a_text_in_parts_is_read_as_its_records_are_one_by_one(text, block, head
 def test_an_encoding_in_which_one_line_shifts_the_next_is_refused(name):
     with pytest.raises(InvalidInput, match=r"^encoding: got"):
         TextLayout(encoding=name)
-    assert TextLayout(encoding="latin-1").codec == "latin-1" and TextLayout(encoding="cp1252").header
+    assert TextLayout(encoding="latin-1").header and TextLayout(encoding="cp1252").header

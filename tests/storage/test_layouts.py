@@ -41,7 +41,7 @@ def test_a_row_of_text_of_another_kind_is_read_in_place(tmp_path):
         "abc", 37.75, -122.39, "2008-06-10T07:58:07+00:00",
     )  # fmt: skip
     assert rejected == [(2, "invalid_place"), (3, "ragged_row")]
-    assert Records(path, CABS).lines_of([1, 2, 3]) == [4, 6, 8]
+    assert lines_of_rows(path, [1, 2, 3], CABS) == [4, 6, 8]
     assert "t: taken as Unix seconds (2 rows)" in found.notes
 
 

@@ -151,11 +151,6 @@ def test_a_ragged_row_is_named_in_a_long_file_too(tmp_path):
         read_table(tmp_path / "x.csv")
 
 
-def test_a_header_without_rows_is_a_table_without_rows(tmp_path):
-    (tmp_path / "x.csv").write_text("user,v\n")
-    assert read_table(tmp_path / "x.csv").num_rows == 0
-
-
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_a_column_that_is_not_there_is_named(tmp_path, suffix):
     write_table(tmp_path / f"x{suffix}", some_table())

@@ -194,7 +194,7 @@ class Records:
 
         Raises InvalidInput for an empty text, and for cells that are not of its encoding.
         """
-        line, row = next(((line, row) for line, row in self._in_lines() if row), (1, []))
+        line, row = next(((line, row) for line, row in self.in_lines() if row), (1, []))
         layout, cells = self._layout, "".join(row)
         if not row:
             raise InvalidInput(self.name, "an empty file (0 rows)", "a header row and rows")
@@ -205,18 +205,7 @@ class Records:
             raise InvalidInput(self.name, f"names of columns that are not {layout.encoding}", "its encoding")
         return [cell.strip(" \t") for cell in row]
 
-    def lines_of(self, numbers: Sequence[int]) -> list[int]:
-        """The lines, from 1, on which records begin; a header is record 1, an empty line is none."""
-        wanted, lines = set(numbers), dict[int, int]()
-        begins = (line for line, row in self._in_lines() if row)
-        for number, line in enumerate(begins, start=1):
-            if number in wanted:
-                lines[number] = line
-                if len(lines) == len(wanted):
-                    break
-        return [lines.get(number, number) for number in numbers]
-
-    def _in_lines(self) -> Iterator[tuple[int, list[str]]]:
+    def in_lines(self) -> Iterator[tuple[int, list[str]]]:
         """The line on which each record begins, and its cells; none for an empty line."""
         layout, line = self._layout, 1
         quotes: Any = {} if layout.quoted else {"quoting": csv.QUOTE_NONE}
@@ -291,8 +280,15 @@ _UNDERLINE = re.compile(rb"[-=\s]*[-=]{2}[-=\s]*")
 
 
 def lines_of_rows(text: Text, rows: Sequence[int], layout: TextLayout = CSV) -> list[int]:
-    """The lines, from 1, on which rows begin; rows count from 1, after the header."""
-    return Records(text, layout).lines_of([row + layout.header for row in rows])
+    """The lines, from 1, on which rows begin; rows count from 1, after the header, and an empty line is none."""
+    wanted, lines = set(rows), dict[int, int]()
+    begins = (line for line, row in Records(text, layout).in_lines() if row)
+    for number, line in enumerate(begins, start=1 - layout.header):
+        if number in wanted:
+            lines[number] = line
+            if len(lines) == len(wanted):
+                break
+    return [lines.get(row, row + layout.header) for row in rows]
 
 
 # A cell of a row rather than a name: nothing, a number; or in it a decimal fraction, a date, a time, many digits.
@@ -369,7 +365,7 @@ def text_parts(
     for cells, odd, many in _in_turn(records, parse):
         if strict and odd:
             number, width = odd[0]
-            (line,) = Records(text, layout).lines_of([before + number])
+            (line,) = lines_of_rows(text, [before + number - layout.header], layout)
             raise InvalidInput(f"line {line}", f"{width} fields", f"{len(names)}, as in the header")
         ragged += [before + number - layout.header for number, _ in odd]
         rows = cells.slice(1) if layout.header and not before and many else cells
