@@ -178,7 +178,8 @@ def _read_ledger(path: Path) -> None:
             ledger.spent(subject)
         summarise_ledger(ledger, None)
         model = chain()
-        dphmm.ReleaseSession.resume(ledger, "a", model, dphmm.policy.complete(4), model.space)
+        # The views of a session read the plans of its answers.
+        dphmm.ReleaseSession.resume(ledger, "a", model, dphmm.policy.complete(4), model.space).estimate()
         ledger.check()
 
 
