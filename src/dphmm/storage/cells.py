@@ -273,13 +273,12 @@ class Cells:
 def _illegible(table: pa.Table) -> BoolArray:
     """Rows (n,) with bytes, in a column of text, that are not of the text's encoding."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     found = np.zeros(len(table), dtype=np.bool_)
     for column in table.columns:
         plain = columns.plain_type(column)
         if pa.types.is_string(plain.type):
-            found |= np.asarray(pc.fill_null(pc.match_substring(plain, "\x1a"), False)).astype(np.bool_)
+            found |= columns.matches(plain, "\x1a")
     return found
 
 

@@ -134,8 +134,7 @@ def decimals(column: pa.ChunkedArray, field: str, decimal: str = ".") -> tuple[F
     elif not is_number(column.type):
         raise InvalidInput(field, f"a column of type {column.type}", "numbers")
     values = column.cast(pa.float64(), safe=False).to_numpy().astype(np.float64)
-    bad = ~np.isfinite(values)
-    return values, bad
+    return values, ~np.isfinite(values)
 
 
 def finite(column: pa.ChunkedArray, field: str, rows: BoolArray | slice = slice(None)) -> FloatArray:

@@ -27,6 +27,7 @@ import numpy as np
 
 from dphmm.errors import InvalidInput
 from dphmm.states.space import LONGEST_NAME
+from dphmm.storage.columns import plain_type
 from dphmm.storage.inputs import SUBSTITUTE, open_bytes
 
 if TYPE_CHECKING:
@@ -476,13 +477,10 @@ def escape_columns(table: pa.Table) -> pa.Table:
 
     columns = []
     for name, column in zip(table.column_names, table.columns, strict=True):
-        if pa.types.is_dictionary(column.type):
-            column = column.cast(column.type.value_type)
-        if pa.types.is_string_view(column.type):
-            column = column.cast(pa.large_string())
+        column = plain_type(column)
         if pa.types.is_nested(column.type) or pa.types.is_binary(column.type):
             raise InvalidInput(name, f"type {column.type}", "a column of text or numbers for CSV; or .parquet")
-        if _is_text(column.type):
+        if pa.types.is_string(column.type):
             looks = pc.match_substring_regex(column, _FORMULA)
             risky = pc.and_(looks, pc.invert(pc.match_substring_regex(column, _NUMBER)))
             if pc.any(risky).as_py():
@@ -496,16 +494,10 @@ def unescape_columns(table: pa.Table) -> pa.Table:
     import pyarrow.compute as pc
 
     for at, column in enumerate(table.columns):
-        if _is_text(column.type) and pc.any(pc.match_substring_regex(column, _ESCAPED)).as_py():
+        if pc.any(pc.match_substring_regex(column, _ESCAPED)).as_py():
             plain = pc.replace_substring_regex(column, _ESCAPED, r"\1", max_replacements=1)
             table = table.set_column(at, table.column_names[at], plain)
     return table
-
-
-def _is_text(type_: pa.DataType) -> bool:
-    import pyarrow as pa
-
-    return bool(pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_string_view(type_))
 
 
 def _escape(name: str) -> str:
