@@ -116,6 +116,10 @@ BIKE = (
     "A1,2024-09-06 16:30:38.511,2024-09-06 16:39:13.554,North,South,40.7423,-73.9541,40.7218,-73.9504\n"
     "A2,2024-09-07 18:03:30.597,2024-09-07 18:10:42.430,South,East,40.7218,-73.9504,40.7101,-73.9397\n"
 )
+TAXI = (
+    "VendorID,tpep_pickup_datetime,tpep_dropoff_datetime,passenger_count,PULocationID,DOLocationID\n"
+    "1,2024-09-06 16:30:38,2024-09-06 16:39:13,1,230,48\n"
+)
 ANIMAL = (
     "event-id,visible,timestamp,location-long,location-lat,individual-local-identifier\n"
     "1,true,2009-02-11 12:16:45.000,-73.9,42.7,F1\n2,true,2009-02-11 12:31:38.000,-73.9,42.8,F1\n"
@@ -134,15 +138,16 @@ FILES = {
     "trips.csv": (
         BIKE, {f'user-column = "{COLUMN}"': "each-trip = true", "# timezone": "timezone"}, ["1", "1", "2", "2"]
     ),
+    "taxis.csv": (TAXI, {f'user-column = "{COLUMN}"': "each-trip = true", "# timezone": "timezone"}, ["1", "1"]),
     "fishers.csv": (ANIMAL, {}, ["F1"] * 2),
     "ships.csv": (SHIP, {}, ["219000001"]),
+    "log.csv": ("case:concept:name,concept:name,time:timestamp\nc1,a,2011-01-01T10:00:00+01:00\n", {}, ["c1"]),
     "two.xes": (EVENTS, {}, ["c1"]),
     "Records.json": (PHONE, {'"NAME"': '"ann"'}, ["ann"]),
     "2015-08.rec": (TRACK, {'"NAME"': '"ann"'}, ["ann"]),
     "d.jsonl": (LINE, {}, ["d7"]),
     "two.seq": ("% Sequences\nnews tech\n1 1 2\n2\n", {}, list("1112")),
     "wide.csv": ("person," + ",".join(f"t{k}" for k in range(5)) + "\nann,a,b,a,b,a\n", {}, ["ann"] * 5),
-    "track.csv": ("user_id;longitude;latitude;tracked_at\n0;7.03;47.05;2019-01-25T20:00:16Z\n", {}, ["0"]),
 }  # fmt: skip
 
 
@@ -212,23 +217,6 @@ def test_a_standard_layout_is_known_by_its_header(known, begun, tmp_path):
         assert ("# timezone" in text) == known.zone
         (tmp_path / "begun.toml").write_text(answered(text.replace("# timezone", "timezone")))
         Pipeline.read(tmp_path / "begun.toml").check()
-
-
-@pytest.mark.parametrize(
-    ("header", "kind", "person"),
-    [
-        ("MMSI,BaseDateTime,LAT,LON,SOG,COG,Heading,VesselName,IMO", "ais", None),
-        ("vehicle.trip.trip_id,vehicle.vehicle.id,vehicle.timestamp,vehicle.position.latitude,"
-         "vehicle.position.longitude", "avl", None),
-        ("VendorID,tpep_pickup_datetime,tpep_dropoff_datetime,passenger_count,PULocationID,DOLocationID", "trips",
-         COLUMN),
-        ("case:concept:name,concept:name,time:timestamp", "csv", "case:concept:name"),
-    ],
-)  # fmt: skip
-def test_published_headers_are_known(header, kind, person, begun):
-    """Beside those of `FILES`, which are read."""
-    _, pipeline = begun("d.csv", f"{header}\n")
-    assert (pipeline["data"]["kind"], pipeline["data"].get("user-column")) == (kind, person)
 
 
 def test_a_layout_of_another_delimiter_is_read_by_an_importer_that_takes_one(begun):
@@ -395,6 +383,8 @@ def test_a_pipeline_of_init_for_rows_without_times_runs_once_its_gaps_are_filled
     }.items():
         (folder / "a.toml").write_text(text.replace('steps = "STEPS"', wrong))
         assert run("run", folder / "a.toml", code=2).stderr.startswith(f"error: [plan] {told}")
+    (folder / "a.toml").write_text(text[: text.index("\n[plan]")] + "\n[release]\n")
+    assert "error: [release] epsilon: got nothing" in run("run", folder / "a.toml", code=2).stderr
     assert not (folder / "out").exists()
     (folder / "a.toml").write_text(text.replace('"STEPS"', "8"))
     found = stages(run("run", folder / "a.toml", "--json"))

@@ -128,7 +128,7 @@ def test_a_question_that_was_refused_is_not_asked_later(run, folder):
 
 
 def test_options_in_a_sentence_are_members_of_the_file(folder):
-    """Of the table that has it, else of the stage; neither what a pipeline fills in nor a part of a word."""
+    """Of the stage, else of the table that has it; neither what a pipeline fills in nor a part of a word."""
     called = Pipeline.read(folder / "release.toml").members("data")
     named = "dphmm import csv with --names, dphmm plan --hours, --spelling, --step or --epsilon"
     assert called(named) == "[data] names, [plan] hours, [data] spelling, [model] step or [release] epsilon"

@@ -66,12 +66,6 @@ def test_geolife_from_folder_and_archive(geolife_folder, tmp_path, run, one_json
     assert stat.S_IMODE((tmp_path / "a.parquet.rejected.csv").stat().st_mode) == 0o600
 
 
-def test_sequences(tmp_path, run):
-    (tmp_path / "web.seq").write_text("% comment\nhome news\n\n1 2 1\n2 2\n")
-    run("import", "sequences", tmp_path / "web.seq", "-o", tmp_path / "s.parquet", "--quiet")
-    assert pq.read_table(tmp_path / "s.parquet").column("state").to_pylist()[:3] == ["home", "news", "home"]
-
-
 def test_columns_of_a_table_by_name(tmp_path, run):
     (tmp_path / "x.csv").write_text("who,when,y,x\na,2024-01-01T00:00:00,1.5,2.5\n")
     options = ("--user-column", "who", "--time-column", "when", "--lat-column", "y", "--lon-column", "x")

@@ -111,9 +111,10 @@ class App(click.Group):
         except BrokenPipeError:
             raise OutputClosed from None
         except Exception as error:
-            # A library may turn an interrupt inside it into an error of its own.
+            # A library may turn an interrupt inside it into an error of its own, of which a wrong input is concluded.
             stopped_by = asked_to_stop()
-            if stopped_by is None or (isinstance(error, _ANSWERED) and not _hides_another(error)):
+            hides = isinstance(error, InvalidInput) and not isinstance(error.__context__, DphmmError | None)
+            if stopped_by is None or (isinstance(error, _ANSWERED) and not hides):
                 if isinstance(error, InvalidInput) and (told := of_its_option(error, self._typed(ctx))) is not error:
                     raise told from None
                 raise
@@ -148,11 +149,6 @@ class App(click.Group):
             except BaseException:
                 code = _code()
         sys.exit(code)
-
-
-def _hides_another(error: Exception) -> bool:
-    """Whether a wrong input was concluded from an error of a library, which may be what it made of an interrupt."""
-    return isinstance(error, InvalidInput) and not isinstance(error.__context__, DphmmError | None)
 
 
 def _code() -> int:

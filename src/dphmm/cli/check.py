@@ -50,8 +50,9 @@ _OTHERS = (
 @click.option("--model", metavar="M", help="The model, as dphmm fit writes it.")
 @click.option("--policy", metavar="P", help="The policy, where lonely states are merged by it.")
 @click.option("--setup", metavar="FILE", help="In place of all others: a pipeline, of what dphmm run would release.")
+@click.option("--about", type=int, metavar="N", help="With --setup: about how many people a private fit is made of.")
 @messages
-def check(setup: str | None, quiet: bool, as_json: bool, **given: Any) -> int:
+def check(setup: str | None, about: int | None, quiet: bool, as_json: bool, **given: Any) -> int:
     """Look at a table before anything is spent: what would it be to a release? For its owner alone.
 
     TRAJ and options are those of dphmm release, of which only --model is needed; with --ledger it says what is left for
@@ -60,9 +61,12 @@ def check(setup: str | None, quiet: bool, as_json: bool, **given: Any) -> int:
 
     With --setup the rows of a pipeline are read, of everybody also after a split, and a model, a policy and a plan are
     made, in a folder that is removed. A private fit is not drawn: until dphmm run has done it, no moves are looked at,
-    and in place of the steps of its plan all that it may ask.
+    and in place of the steps of its plan all that it may ask. What its noise would be is told, also beside --about N
+    people.
     """
     if setup is None:
+        if about is not None:
+            raise InvalidInput("--about", about, "--setup with it")
         for name, missing in (("TRAJ", given["trajectories"]), ("--model", given["model"])):
             if missing is None:
                 raise InvalidInput(name, "nothing", "the rows and the model of a release; or --setup, a pipeline")
@@ -74,28 +78,34 @@ def check(setup: str | None, quiet: bool, as_json: bool, **given: Any) -> int:
     pipeline.check()
     # Rows are private: whatever a crash leaves of them lies beside the owner's own.
     with TemporaryDirectory(prefix=".check-", dir=pipeline.beside) as folder:
-        return _of_pipeline(pipeline, replace(pipeline, folder=Path(folder)), as_json)
+        return _of_pipeline(pipeline, replace(pipeline, folder=Path(folder)), about, as_json)
 
 
-def _of_pipeline(pipeline: Pipeline, scratch: Pipeline, as_json: bool) -> int:
+def _of_pipeline(pipeline: Pipeline, scratch: Pipeline, about: int | None, as_json: bool) -> int:
     """Look at the rows of a pipeline, with its public stages run in a folder from scratch."""
     drawn = "fit" in pipeline.stages and pipeline.is_drawn("fit")
-    stand_in, allowed = drawn and not (pipeline.folder / MODEL).exists(), None
+    stand_in, allowed, noise = drawn and not (pipeline.folder / MODEL).exists(), None, list[str]()
+    if about is not None and not stand_in:
+        raise InvalidInput("--about", about, "a pipeline with a private fit that is not drawn yet")
     for name in [name for name in ("data", "split", "model", "fit", "policy", "plan") if name in scratch.stages]:
         words = scratch.command(name, 1).words
         with options_called(pipeline.members(name)):
-            if name == "fit" and stand_in:
-                _write_stand_in(fit.make_context("fit", list(words[1:])).params, scratch.folder / MODEL)
-            elif name == "fit" and drawn:
+            dry = name == "fit" and stand_in
+            if name == "fit" and drawn and not dry:
                 shutil.copyfile(pipeline.folder / MODEL, scratch.folder / MODEL)
             elif name == "plan" and stand_in:
                 allowed = _allowed(plan.make_context("plan", list(words[1:])).params)
             else:
+                beside = [] if about is None else ["--about", str(about)]
                 with redirect_stderr(StringIO()) as said:
-                    ended = run_stage([*words, "--quiet"])
+                    ended = run_stage([*words, *(["--dry-run", *beside] if dry else ["--quiet"])])
                 if ended not in (0, REJECTED):
                     click.echo(said.getvalue(), err=True, nl=False)
                     return ended
+                if dry:
+                    _write_stand_in(fit.make_context("fit", list(words[1:])).params, scratch.folder / MODEL)
+                    told = [line.partition(" ") for line in said.getvalue().splitlines()]
+                    noise = [part.strip() for label, _, part in told if label == "noise" and "expected error" in part]
     given = release.make_context("release", list(scratch.command("release", 1).words[1:])).params
     given |= {"trajectories": str(scratch.folder / PEOPLE), "ledger": str(pipeline.folder / LEDGER)}
     with options_called(pipeline.members("release")):
@@ -110,7 +120,7 @@ def _of_pipeline(pipeline: Pipeline, scratch: Pipeline, as_json: bool) -> int:
         rows = figures.rows + rejected.total() - sum(figures.rejected.values())
         steps = "" if allowed is None else ", and which of these steps its plan asks"
         unseen = f"moves{steps}: the private fit is not drawn yet" if stand_in else None
-        return _tell(replace(figures, rows=rows, rejected=dict(rejected), unseen=unseen), as_json)
+        return _tell(replace(figures, rows=rows, rejected=dict(rejected), unseen=unseen, noise=noise), as_json)
 
 
 def _other_people(pipeline: Pipeline) -> list[str]:

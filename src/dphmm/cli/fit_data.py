@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from dphmm.states.space import StateSpace
     from dphmm.states.trajectory import Trajectories
     from dphmm.storage.inputs import PathLike
-    from dphmm.types import Bits, FloatArray
+    from dphmm.types import FloatArray
 
 DEFAULT_SPEED = "150km/h"
 
@@ -338,11 +338,6 @@ def records_of(
         raise named(error, {**FIELDS, "time": "--max-speed" if limit else "--gap"}) from None
 
 
-def bits_of(seed: int | None) -> Bits | None:
-    """Replayable noise for a seed, else that of the system."""
-    return None if seed is None else ReplayBits(seed)
-
-
 def caps_of(given: Mapping[str, Any]) -> dict[str, Any]:
     """The budget and the public bounds of a record, checked before the data are read."""
     from dphmm.markov.private.sensitivity import Caps
@@ -358,7 +353,7 @@ def caps_of(given: Mapping[str, Any]) -> dict[str, Any]:
         "max_length": given["max_length"],
         "max_sequences": most,
         "neighbours": neighbours,
-        "bits": bits_of(given["seed"]),
+        "bits": None if given["seed"] is None else ReplayBits(given["seed"]),
     }
 
 

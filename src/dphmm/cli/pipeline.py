@@ -287,12 +287,12 @@ class Pipeline:
             self._check_promise()
 
     def _check_promise(self) -> None:
-        """Raise InvalidInput for a promise that would be refused after the private fit is spent."""
+        """Raise InvalidInput for what a plan or a release would refuse after the private fit is spent."""
         from dphmm.cli.fit import fit
         from dphmm.cli.fit_data import times
         from dphmm.cli.plan import plan
         from dphmm.cli.release import release
-        from dphmm.cli.release_job import asked_promise
+        from dphmm.cli.release_job import asked_promise, check_asked
 
         step = None
         for name, command in (("fit", fit), ("plan", plan), ("release", release)):
@@ -302,7 +302,9 @@ class Pipeline:
                 given = command.make_context(name, list(self.command(name, 1).words[1:])).params
                 if name == "fit":
                     step = times(given)["step"]
-                elif (promise := asked_promise(given)) is not None:
+                elif name == "release":
+                    check_asked(given)
+                if name != "fit" and (promise := asked_promise(given)) is not None:
                     promise.in_steps(step, 0)
 
     def _words(self, name: str, table: Mapping[str, Any]) -> list[str]:
@@ -354,7 +356,7 @@ class Pipeline:
     def members(self, name: str) -> Callable[[str], str]:
         """Say in a sentence of a stage which member of the file an option is: [data] state-column for --state-column.
 
-        Of several tables it is the one that has the member, else that of the stage. What a pipeline fills in stays.
+        Of several tables it is that of the stage, else the one that has the member. What a pipeline fills in stays.
         """
 
         def member(found: re.Match[str]) -> str:
@@ -363,7 +365,7 @@ class Pipeline:
                 known = _options(self._words(table, self.stages.get(table, {})))
                 filled = option in _OWN or f"--{option}" in dict(stage.reads)
                 if found["command"] in (None, stage.words[0]) and option in known and not filled:
-                    tables.append((option not in self.stages.get(table, ()), table != name, f"[{table}] {option}"))
+                    tables.append((table != name, option not in self.stages.get(table, ()), f"[{table}] {option}"))
             return min(tables)[2] if tables else found[0]
 
         return lambda text: _OPTION.sub(member, text)

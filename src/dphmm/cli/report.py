@@ -93,7 +93,9 @@ def report(**given: Any) -> int:
         path = write_report(given["output"], made)
         figures = [] if given["figures"] is None else write_figures(Path(given["figures"]), made)
     if made.owner_only:
-        console.warn(_owner_words(path, made))
+        hint = "" if "owner" in path.name else f"; a name such as {path.stem}.owner.html would say so"
+        told = "shows where people truly were" if made.planar else "was measured against the truth"
+        console.warn(f"{path.name} {told}: for the data owner alone, readable by you only{hint}")
     if made.found is not None and made.found.measured and made.found.error > made.found.without:
         console.warn("the measured error is larger than without the file: is --truth the table that was released?")
     document = _document(made, path, figures)
@@ -101,12 +103,6 @@ def report(**given: Any) -> int:
         print_json(document)
     console.say(_summary(made, document))
     return 0
-
-
-def _owner_words(path: Path, made: ReleaseReport) -> str:
-    hint = "" if "owner" in path.name else f"; a name such as {path.stem}.owner.html would say so"
-    told = "shows where people truly were" if made.planar else "was measured against the truth"
-    return f"{path.name} {told}: for the data owner alone, readable by you only{hint}"
 
 
 def _document(made: ReleaseReport, path: Path, figures: list[Path]) -> dict[str, Any]:

@@ -76,6 +76,7 @@ class TableCheck:
         what is ``left`` to the person with the least room, and ``left_after`` it, ``of`` which limit, if there is one.
     stops : why a release would not begin.
     unseen : what could not be looked at yet; the steps are then those that may be asked.
+    noise : what the noise of a private fit that is not drawn yet would be, of each part.
     """
 
     rows: int
@@ -97,6 +98,7 @@ class TableCheck:
     budget: Mapping[str, Any] | None
     stops: Sequence[str]
     unseen: str | None = None
+    noise: Sequence[str] = ()
 
     @property
     def is_doubtful(self) -> bool:
@@ -134,6 +136,7 @@ class TableCheck:
             ("in the ledger", budget and f"{budget['known']:,} of {self.people:,} people"),
             ("adds", budget and f"epsilon {budget['adds']} at most to a person, by all rows"),
             ("left", budget and room),
+            *(("noise of the fit", part) for part in self.noise),
             ("not looked at", self.unseen),
             *(("stops", stop) for stop in self.stops),
         ]
