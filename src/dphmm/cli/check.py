@@ -26,7 +26,7 @@ from dphmm.cli.options import CONTEXT, loaded_model, messages, spelling_of
 from dphmm.cli.pipeline import LEDGER, MODEL, PEOPLE, Pipeline, run_stage
 from dphmm.cli.plan import plan
 from dphmm.cli.release import read_rows, release
-from dphmm.cli.release_job import Job, asked_promise, kept_ledger
+from dphmm.cli.release_job import Job, asked_promise, check_asked, kept_ledger
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.storage.inputs import checked_input
@@ -109,6 +109,7 @@ def _of_pipeline(pipeline: Pipeline, scratch: Pipeline, about: int | None, as_js
     given = release.make_context("release", list(scratch.command("release", 1).words[1:])).params
     given |= {"trajectories": str(scratch.folder / PEOPLE), "ledger": str(pipeline.folder / LEDGER)}
     with options_called(pipeline.members("release")):
+        check_asked(given)
         figures = _figures(given | ({"plan": None} if stand_in else {}), allowed)
         if figures.is_doubtful:
             # An import keeps no other columns; their names are in the source.

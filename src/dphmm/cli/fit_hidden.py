@@ -81,7 +81,11 @@ def _fit_plain(path: Path, given: Mapping[str, Any], console: Console) -> int:
         check_times(given["step"], rows.time is not None, column_names(path))
         if progress is not None:
             progress(1, 2)
-        symbols = _symbols_seen(given, rows)
+        if given["symbols_file"] is not None:
+            symbols = _public_symbols(given)
+        else:
+            assert rows.state is not None
+            symbols = StateSpace.categories(ordered_labels(rows.state.tolist()))
         found, dropped = _sequences(rows, symbols, timing)
         hmm = _model(given, symbols, _STARTS)
         hmm.fit(np.concatenate(found.sequences), [len(sequence) for sequence in found.sequences])
@@ -252,13 +256,6 @@ def _method(given: Mapping[str, Any], method: str) -> dict[str, Any]:
         "iterations" if one_start else "n_iter": given["iterations"],
     }
     return {name: value for name, value in named.items() if value is not None}
-
-
-def _symbols_seen(given: Mapping[str, Any], rows: Trajectories) -> StateSpace:
-    if given["symbols_file"] is not None:
-        return _public_symbols(given)
-    assert rows.state is not None
-    return StateSpace.categories(ordered_labels(rows.state.tolist()))
 
 
 def _public_symbols(given: Mapping[str, Any]) -> StateSpace:

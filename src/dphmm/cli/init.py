@@ -72,6 +72,7 @@ LAYOUTS = (
     Known("bike trips", "trips", ("started_at", "ended_at", "start_lat", "start_lng", "end_lat"), _TRIP_OF, True),
     Known("bike trips", "trips", ("starttime", "stoptime", "start station latitude"), _TRIP_OF, True),
     Known("taxi trips", "trips", ("PULocationID", "DOLocationID"), _TRIP_OF, True, on_map=False),
+    Known("taxi trips of Porto", "porto", ("TAXI_ID", "TRIP_ID", "TIMESTAMP", "POLYLINE")),
     Known("an event log", "csv", ("case:concept:name", "time:timestamp", "concept:name"), zone=True, on_map=False),
 )
 #: Files that are no tables, by how their names end.
