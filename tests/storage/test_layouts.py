@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dphmm.errors import InvalidInput
+from dphmm.storage import inputs
 from dphmm.storage.csv_files import Records, TextLayout, TextMember, lines_of_rows
 from dphmm.storage.importers.folders import lines_by_file, read_files
 from dphmm.storage.layouts import IMPORTED
@@ -273,6 +274,13 @@ def test_who_nobody_says_and_cells_that_are_not_cut_are_told_with_the_option(tmp
     path.write_text("37.75134,-122.39488,0,1213084687\n")
     with pytest.raises(InvalidInput, match=r"4 columns .the first row looks like data.*names= where the first row"):
         rows_of(path)
+
+
+def test_an_archive_does_not_change_between_its_columns_and_its_rows(tmp_path, monkeypatch):
+    source, digests = write_zip(tmp_path / "x.zip", {"a.csv": b"user,state\na,b\n"}), iter("aabb")
+    monkeypatch.setattr(inputs, "file_digest", lambda path: next(digests))
+    with pytest.raises(InvalidInput, match="changed while it was read"):
+        rows_of(source)
 
 
 def test_archives_that_expand_too_far_lead_elsewhere_or_have_no_rows_are_refused(tmp_path):

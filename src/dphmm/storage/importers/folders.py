@@ -9,6 +9,7 @@ Proof: docs/proofs/records.md.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,7 +18,7 @@ from dphmm.errors import InvalidInput
 from dphmm.storage.cells import OWNER, as_utf8
 from dphmm.storage.columns import Numbering
 from dphmm.storage.csv_files import TextMember, lines_of_rows, listed
-from dphmm.storage.inputs import PathLike, members, unpacked_bytes
+from dphmm.storage.inputs import PathLike, checked_input, members, steady, unpacked_bytes
 from dphmm.storage.layouts import ROLES, Layout, Progress
 from dphmm.storage.private_tables import write_list, write_rejected
 from dphmm.storage.tables import Rows, read_rows
@@ -64,7 +65,10 @@ def read_files(
     1 after its header. Raises InvalidInput as `read_source`, and where nobody leads in the vote on the columns.
     """
     if is_many(source):
-        return _read_many(Path(source), layout, expanding, kind, progress)
+        path = Path(source)
+        # The columns that files vote for are of the version whose rows are read.
+        with nullcontext() if path.is_dir() else steady(checked_input(path)):
+            return _read_many(path, layout, expanding, kind, progress)
     return read_source(source, layout, expanding=expanding, progress=progress)
 
 
