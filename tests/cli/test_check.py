@@ -297,7 +297,8 @@ class TestAPipeline:
     def test_where_a_plan_may_ask_is_looked_at_before_its_model_is_drawn(self, hours, steps, code, tmp_path, run):
         """Hours are public, and whether a row lies in them hangs on no fit."""
         write_rows(tmp_path / "rows.csv", ["who", "when", "lat", "lon"], walk_rows())
-        fitted = PIPELINE.replace("[model]", "[split]\n[fit]\nepsilon = 1\nmax-length = 9").replace("cell", "grid")
+        fitted = PIPELINE.replace("[model]", "[split]\n[fit]\nepsilon = 1\ncap-epsilon = 3\nmax-length = 9")
+        fitted = fitted.replace("cell", "grid")
         planned = fitted.replace("[release]", f'[plan]\nhours = "{hours}"').replace('hours = "08:10"', "[release]")
         (tmp_path / "release.toml").write_text(planned)
         for about, beside in (((), ""), (("--about", 30), ", 27 % of the people")):

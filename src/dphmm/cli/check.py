@@ -96,7 +96,8 @@ def _of_pipeline(pipeline: Pipeline, scratch: Pipeline, about: int | None, as_js
             elif name == "plan" and stand_in:
                 allowed = _allowed(plan.make_context("plan", list(words[1:])).params)
             else:
-                beside = [] if about is None else ["--about", str(about)]
+                beside = ["--ledger", str(scratch.folder / LEDGER), "--id", "fit"]
+                beside += [] if about is None else ["--about", str(about)]
                 with redirect_stderr(StringIO()) as said:
                     ended = run_stage([*words, *(["--dry-run", *beside] if dry else ["--quiet"])])
                 if ended not in (0, REJECTED):
