@@ -131,6 +131,7 @@ def test_options_in_a_sentence_are_members_of_the_file(folder):
     """Of the stage, else of the table that has it; neither what a pipeline fills in nor a part of a word."""
     called = Pipeline.read(folder / "release.toml").members("data")
     named = "dphmm import csv with --names, dphmm plan --hours, --spelling, --step or --epsilon"
+    assert called("SRC") == "[data] file"
     assert called(named) == "[data] names, [plan] hours, [data] spelling, [model] step or [release] epsilon"
     for other in ("--ledger L --model", "dphmm check --setup a", "un--cell", "-o", "dphmm export --what"):
         assert called(other) == other

@@ -110,7 +110,7 @@ def check_spelling(
         return
     words = alike_words(users, alike)
     if words is not None:
-        expected = "same, where they are one person each, or exact, where they are several (in a pipeline: of [data])"
+        expected = "same, where they are one person each, or exact, where they are several"
         raise InvalidInput("--spelling", f"nothing, and {words}", expected)
 
 

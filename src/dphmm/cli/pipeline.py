@@ -368,7 +368,7 @@ class Pipeline:
                     tables.append((table != name, option not in self.stages.get(table, ()), f"[{table}] {option}"))
             return min(tables)[2] if tables else found[0]
 
-        return lambda text: _OPTION.sub(member, text)
+        return lambda text: "[data] file" if text == "SRC" else _OPTION.sub(member, text)
 
     def of_question(self, number: int) -> Path:
         """The folder of a question: the first one's is that of the pipeline."""
