@@ -249,10 +249,13 @@ def test_a_folder_and_an_archive_are_known_by_their_files(ending, begun, tmp_pat
 
 @pytest.mark.parametrize(("header", "person"), [("t,lat,lon", COLUMN), ("t;device;lat;lon", "device")])
 def test_a_folder_of_texts_has_the_columns_of_the_first(header, person, run, tmp_path):
+    (tmp_path / "d.zip").write_text("x")
+    assert "DATA: got " in run("init", tmp_path / "d.zip", "-o", tmp_path / "a.toml", code=2).stderr
     (tmp_path / "cars").mkdir()
+    (tmp_path / "cars" / "empty.txt").write_text("\n")
     refused = run("init", tmp_path / "cars", "-o", tmp_path / "a.toml", code=2).stderr
     assert "DATA: got cars; expected texts with a header in it" in refused and refused.count("\n") == 1
-    (tmp_path / "cars" / "ann.csv.gz").write_bytes(gzip.compress(f"{header}\n".encode()))
+    (tmp_path / "cars" / "ours.csv.gz").write_bytes(gzip.compress(f"{header}\n".encode()))
     run("init", tmp_path / "cars", "-o", tmp_path / "a.toml", "-q")
     text = (tmp_path / "a.toml").read_text()
     data, delimiter = tomllib.loads(text)["data"], "semicolon" if ";" in header else None

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import click
 
-from dphmm.cli.console import Console, print_json
+from dphmm.cli.console import Console, options_called, print_json
 from dphmm.cli.options import CONTEXT, force, messages, new_output
 from dphmm.cli.pipeline import COLUMN, QUESTIONS
 from dphmm.errors import InvalidInput
@@ -128,7 +128,8 @@ def init(data: str, output: str, force: bool, quiet: bool, as_json: bool) -> Non
     source = Path(data) if several and Path(data).is_dir() else checked_input(data, "DATA")
     new_output(output, [source], force)
     name = source.name if source.parent.resolve() == Path(output).parent.resolve() else str(source.resolve())
-    first = first_of(source)
+    with options_called(lambda name: name.replace("SRC", "DATA")):
+        first = first_of(source)
     ending = first.name.lower()
     endings = (OF_MANY if several else ENDINGS).items()
     known = next((layout for ends, layout in endings if ending.endswith(ends)), None)
@@ -152,14 +153,16 @@ def init(data: str, output: str, force: bool, quiet: bool, as_json: bool) -> Non
 
 
 def first_of(source: Path) -> Text:
-    """Of a folder or an archive the first file of a standard layout by its ending, else the first text."""
+    """Of a folder or an archive the first file of a standard layout by its ending, else the first text with a line."""
     if not is_many(source):
         return source
     endings = [end for ends in OF_MANY for end in ends]
     by_ending = re.compile(rf"(?i)(?:^|/)(?!\.)[^/]*(?:{'|'.join(map(re.escape, endings))})$")
     for wanted, opened in ((by_ending, TextMember), (IMPORTED.files, text_member)):
         for member in members(source, wanted):
-            return opened(member.name, member.data)
+            first = opened(member.name, member.data)
+            if wanted is by_ending or first.data.strip():
+                return first
     raise InvalidInput("DATA", source.name, f"texts with a header in it (.csv, .txt, ...), or {', '.join(endings)}")
 
 
