@@ -199,7 +199,7 @@ def test_on_a_delta_set_a_named_partner_is_not_promised_where_the_step_does_not_
         choice, position = subjects.chosen[1], setting.first()
         none = np.zeros((0, 2), dtype=np.int64)
         plan = setting.under(choice).planner.plan(
-            position.prior.support, position.plan_set(setting.options.constraint), none, choice
+            position.prior.support, position.constrain(setting.options.constraint), none, choice
         )
         logs = np.array([plan.log_likelihood(np.array([z])) for z in range(-20, 20)])
         losses[constraint] = np.abs(logs[:, 4] - logs[:, 0]).max()
