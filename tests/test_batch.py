@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
 import json
 import re
 
@@ -12,9 +14,10 @@ from click.testing import CliRunner
 
 import dphmm
 from dphmm.accounting.ledger import MemoryLedger
-from dphmm.batch import Batch
+from dphmm.batch import Batch, BatchChoices
 from dphmm.cli.app import app
 from dphmm.errors import BudgetExceeded, InvalidInput
+from dphmm.session.options import Options, PlanChoices
 from dphmm.states.trajectory import Trajectories
 from dphmm.storage.ledger import open_ledger
 
@@ -357,6 +360,9 @@ def test_a_table_without_times_is_refused_where_the_model_has_time_steps():
 
 def test_choices_and_ledgers_that_are_none_are_refused_by_name():
     model, policy, space = dphmm.MarkovModel([1, 0], np.full((2, 2), 0.5)), dphmm.policy.complete(2), [0, 1]
+    keywords = set(inspect.signature(Batch).parameters) - {"model", "policy", "space", "epsilon", "choices"}
+    assert keywords | PlanChoices.__optional_keys__ == BatchChoices.__optional_keys__
+    assert {one.name for one in dataclasses.fields(Options)} - {"epsilon"} == PlanChoices.__optional_keys__
     with pytest.raises(InvalidInput, match="leger: got an unknown choice"):
         Batch(model, policy, dphmm.StateSpace(space), 1, leger=None)
     with pytest.raises(InvalidInput, match=r"ledger: got str; expected a ledger: dphmm.open_ledger"):

@@ -16,7 +16,7 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, Unpack
 
 import numpy as np
 
@@ -34,7 +34,7 @@ from dphmm.markov.model import MarkovModel
 from dphmm.policy.graph import PolicyGraph
 from dphmm.samplers.entropy import default_bits
 from dphmm.session.block import Blocks
-from dphmm.session.options import checked_caps, checked_ledger, epsilon_of_step, promise_beside
+from dphmm.session.options import PlanChoices, checked_caps, checked_ledger, epsilon_of_step, promise_beside
 from dphmm.session.plan import chosen_of
 from dphmm.session.releases import NOT_ASKED, Released, Releases, terms_of
 from dphmm.session.rounds import Answered, Engine, Rows, SubjectState, caps_of, schedule_of
@@ -101,6 +101,26 @@ class BatchReport:
     plans: set[str] = field(default_factory=set)
 
 
+class BatchChoices(PlanChoices, total=False):
+    """The keywords of a `Batch`, see `release_many`."""
+
+    promise: SequencePromise | None
+    schedule: Schedule | None
+    query: str
+    answer: str
+    ledger: Ledger | None
+    cap_epsilon: Exact | None
+    cap_cost: Exact | None
+    bits: Bits | None
+    initials: Mapping[str, Any] | None
+    step_choices: StepChoices | None
+    varies: Sequence[str]
+    policies: Sequence[PolicyGraph]
+    check: bool
+    although: bool
+    min_people: int
+
+
 class Batch:
     """The releases of many subjects under the same public choices; see `release_many` for the parameters.
 
@@ -122,7 +142,6 @@ class Batch:
         cap_epsilon: Exact | None = None,
         cap_cost: Exact | None = None,
         bits: Bits | None = None,
-        start: str | None = None,
         initials: Mapping[str, Any] | None = None,
         step_choices: StepChoices | None = None,
         varies: Sequence[str] = (),
@@ -130,13 +149,12 @@ class Batch:
         check: bool = True,
         although: bool = False,
         min_people: int = 1,
-        **choices: Any,
+        **choices: Unpack[PlanChoices],
     ) -> None:
         public = (model, policy, space, epsilon_of_step(epsilon, promise, model.step, schedule))
         rule = one_of(answer, ANSWERS, "answer")
         varies = varies or names_chosen(checked_steps(step_choices or {}))
-        named = {"query": query, "answer": rule, "schedule": schedule, "start": start, "varies": varies, **choices}
-        self.setting = Setting.of(*public, **named)
+        self.setting = Setting.of(*public, query=query, answer=rule, schedule=schedule, varies=varies, **choices)
         self.setting.policies.update({policy.digest: policy for policy in policies})
         self.subjects = Subjects(self.setting, initials, step_choices)
         self.ledger = checked_ledger(ledger)
@@ -797,7 +815,7 @@ def release_many(
     model_people: str | None = None,
     timezone: str | None = None,
     progress: bool | Progress = True,
-    **choices: Any,
+    **choices: Unpack[BatchChoices],
 ) -> Any:
     """Release a table of trajectories: one subject per user.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from dphmm.markov.model import MarkovModel
 from dphmm.policy.constraint import DeltaSet, Support
 from dphmm.policy.graph import PolicyGraph
 from dphmm.session.odds import EventOdds, EventWatch, PathEvent
+from dphmm.session.options import PlanChoices, ReleaseChoices
 from dphmm.session.own_places import OwnPlaces, chosen_places, deciding, public_base
 from dphmm.session.setting import Setting, StepChoices, Subjects, check_same_states, checked_steps, names_chosen
 from dphmm.session.smoothing import Published, Smoothed, Smoother, Smoothers
@@ -49,7 +50,7 @@ class OtherQuery:
     released: Any
     space: StateSpace | None = None
     epsilon: Exact | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: PlanChoices = field(default_factory=lambda: PlanChoices())
 
     def read(
         self, first: Setting, initials: Mapping[str, Any] | None, step_choices: StepChoices | None
@@ -60,7 +61,8 @@ class OtherQuery:
         rows = released_rows(self.released, space)
         epsilon = epsilon_of(rows) if self.epsilon is None else self.epsilon
         public = (first.model, first.policy, space, epsilon)
-        setting = Setting.of(*public, start=first.options.start, varies=first.varies, **self.options)
+        own: PlanChoices = {**self.options, "start": first.options.start}
+        setting = Setting.of(*public, varies=first.varies, **own)
         return rows, Subjects(setting, initials, step_choices)
 
 
@@ -226,7 +228,7 @@ def event_odds(
     beside: Sequence[OtherQuery] = (),
     initials: Mapping[str, Any] | None = None,
     step_choices: StepChoices | None = None,
-    **choices: Any,
+    **choices: Unpack[ReleaseChoices],
 ) -> list[EventOdds]:
     """How the published answers changed the odds of "in one of these states at some step from first to last".
 

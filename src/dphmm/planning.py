@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
@@ -43,7 +43,7 @@ from dphmm.schedule_plan import (
     simulated_file,
 )
 from dphmm.session.answer import answer_under
-from dphmm.session.options import check_begins
+from dphmm.session.options import PlanChoices, check_begins
 from dphmm.session.plan import Plan
 from dphmm.session.plan_schedule import PlanSchedule
 from dphmm.session.setting import Setting
@@ -102,7 +102,7 @@ def plan(
     people: int = 100,
     seed: int = 1,
     progress: bool | Progress = True,
-    **choices: Any,
+    **choices: Unpack[PlanChoices],
 ) -> SchedulePlan:
     """The schedule of least expected error that keeps a promise, chosen from the public model alone.
 
@@ -119,7 +119,7 @@ def plan(
     people : invented ones; ``seed`` names them and their noise. The same input gives the same plan, but for the last
         digits of its figures: they hang on the linear algebra of the machine.
     progress : a bar on a terminal, or a function that is called with (candidates done, all candidates).
-    choices : constraint, mechanism, start ..., as for a `dphmm.ReleaseSession`.
+    choices : constraint, mechanism, protection, start, as for a `dphmm.ReleaseSession`.
 
     Raises
     ------
@@ -197,7 +197,7 @@ class World:
         epsilon: Exact | None = None,
         people: int = 100,
         seed: int = 1,
-        choices: Mapping[str, Any] | None = None,
+        choices: PlanChoices | None = None,
         at: Sequence[int] | None = None,
         begins: IntArray | None = None,
     ) -> None:
@@ -207,7 +207,7 @@ class World:
         self.promise = promise
         self.kind = one_of(schedule, KINDS, "schedule")
         self.people, self.seed = whole(people, "people", 2), whole(seed, "seed", 0)
-        self.setting = Setting.of(model, policy, space, promise.exact, **(choices or {}))
+        self.setting = Setting.of(model, policy, space, promise.exact, **(choices or PlanChoices()))
         self._settings: dict[Fraction, Setting] = {}
         self._known_errors: dict[Schedule, Errors] = {}
         self.length = block_length(promise, model.step)

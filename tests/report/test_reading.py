@@ -151,7 +151,7 @@ def _second_answers(world, constraint="support", least_spread=0.0):
     (prior, moves, _), setting, rows, shares, plans = world, _setting(world, constraint), [], [], {}
     first, zs = setting.first_plan(), range(-30, 36)
     for z, seen in zip(zs, _shares(first, zs), strict=True):
-        position = setting.first().predict(setting.model, setting.first().posterior(first, np.array([z])))
+        position = setting.first().predict(setting.model, setting.first().condition(first, np.array([z])))
         if spread(position.prior, setting.space) < least_spread:
             continue
         plan = setting.plan(position)

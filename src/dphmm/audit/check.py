@@ -14,7 +14,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from copy import copy
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ from fractions import Fraction
 from math import ceil
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Unpack
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -40,6 +40,7 @@ from dphmm.audit.replay import OTHER_FILES, Answer, Replay, number_of
 from dphmm.errors import DphmmError, InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.graph import PolicyGraph, from_description
+from dphmm.session.options import ReleaseChoices
 from dphmm.session.rounds import schedule_of
 from dphmm.session.setting import Setting, StepChoices, Subjects, checked_steps, names_chosen
 from dphmm.statement.files import read_statement, statement_path
@@ -157,7 +158,8 @@ def check_release(
     step_choices: StepChoices | None = None,
     plain: str | os.PathLike[str] | None = None,
     ledger_file: Path | None = None,
-    **choices: Any,
+    varies: Sequence[str] = (),
+    **choices: Unpack[ReleaseChoices],
 ) -> CheckedRelease:
     """Check a finished release: its rows, its statement, its plans, and with a ledger what was stored and paid.
 
@@ -184,7 +186,8 @@ def check_release(
         folder.mkdir(exist_ok=True)
         made = _Release(released, model, ledger, folder, most_plans)
         made.read(statement, policy, space)
-        made.choose(epsilon, initials, step_choices, choices)
+        varies = varies or names_chosen(checked_steps(step_choices or {}))
+        made.choose(epsilon, initials, step_choices, varies, choices)
         made.make_plans_again()
         made.write(ledger_file)
         return made.verify()
@@ -276,7 +279,8 @@ class _Release:
         epsilon: Any,
         initials: Mapping[str, Any] | None,
         step_choices: StepChoices | None,
-        choices: Mapping[str, Any],
+        varies: Sequence[str],
+        choices: ReleaseChoices,
     ) -> None:
         """What it was released under: as its statement says, or, of a table without one, as it was given."""
         told, policy = self.statement, self.policy
@@ -286,23 +290,22 @@ class _Release:
         try:
             given = None
             if told is None:
-                given = Setting.of(self.model, policy, self.space, epsilon, **_of_table(choices, step_choices))
+                given = Setting.of(self.model, policy, self.space, epsilon, varies=varies, **choices)
                 self.subjects = Subjects(given, initials, step_choices)
                 self.facts["query"] = given.query
                 return
             asking, query = told.asking, told.query
             written = told.choices | ({} if asking is None else {"schedule": asking.written()})
-            varies = told.varies or list(names_chosen(checked_steps(step_choices or {})))
-            written |= {"varies": ",".join(varies)} if varies else {}
+            own = told.varies or list(names_chosen(checked_steps(step_choices or {})))
+            written |= {"varies": ",".join(own)} if own else {}
             made = step_choices if step_choices is not None or not told.varies else self._made_choices(told)
             policies = [one["policy"] for one in (made or {}).values() if one.get("policy") is not None]
             setting = Setting.read(written, self.model, policy, self.space, query, policies)
             self.subjects = Subjects(setting, initials, made)
             if epsilon is not None or choices:
-                known = {name: text for name, text in setting.options.written().items() if name != "epsilon"}
-                named = {**known, "schedule": asking, "query": query, **choices}
+                known: ReleaseChoices = {**setting.options.choices, "schedule": asking, "query": query, **choices}
                 exact = setting.options.epsilon if epsilon is None else epsilon
-                given = Setting.of(self.model, policy, self.space, exact, **_of_table(named, step_choices))
+                given = Setting.of(self.model, policy, self.space, exact, varies=varies, **known)
                 same = (given.options, given.schedule, given.query) == (setting.options, setting.schedule, query)
                 self.findings.require(same, "the statement is of a release under other choices than were given")
         except (DphmmError, ValueError) as error:
@@ -500,11 +503,6 @@ def _plain_rows(released: Any, folder: Path) -> tuple[Path, Any]:
         # What a library says of a cell may quote it.
         raise InvalidInput("released", "cells of another kind", "columns as dphmm released them") from None
     return path, table
-
-
-def _of_table(choices: Mapping[str, Any], step_choices: StepChoices | None) -> dict[str, Any]:
-    """The choices of a setting; what single steps chose varies."""
-    return {**choices, "varies": choices.get("varies") or names_chosen(checked_steps(step_choices or {}))}
 
 
 def facts_of(

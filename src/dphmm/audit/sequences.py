@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from dphmm.audit.pairs import law_of
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.graph import PolicyGraph
+from dphmm.session.options import ReleaseChoices
 from dphmm.session.plan import Plan
 from dphmm.session.setting import Setting
 from dphmm.states.space import StateSpace
@@ -80,16 +81,14 @@ def sequence_loss(
     space: StateSpace,
     epsilon: Exact,
     steps: int,
-    *,
-    start: str | None = None,
-    **choices: Any,
+    **choices: Unpack[ReleaseChoices],
 ) -> SequenceVerdict:
     """The exact worst loss of two histories over so many releases, and what is charged for them.
 
     Choices are those of `ReleaseSession`. Raises InvalidInput for plans that hang on answers (δ-sets), and for a model
     too large to look at every pair of moves.
     """
-    setting = Setting.of(model, policy, space, epsilon, start=start, **choices)
+    setting = Setting.of(model, policy, space, epsilon, **choices)
     options = setting.options
     if not setting.has_public_plans:
         raise InvalidInput("constraint", str(options.constraint), "the support: plans that are known beforehand")

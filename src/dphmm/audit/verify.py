@@ -14,7 +14,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.constraint import Support
 from dphmm.policy.graph import PolicyGraph
+from dphmm.session.options import ReleaseChoices
 from dphmm.session.plan import Plan
 from dphmm.session.session import ReleaseSession
 from dphmm.session.setting import Setting
@@ -404,9 +405,7 @@ def verify_steps(
     space: StateSpace,
     epsilon: Exact,
     steps: int = 1,
-    *,
-    start: str | None = None,
-    **choices: Any,
+    **choices: Unpack[ReleaseChoices],
 ) -> list[tuple[int, Plan, Verdict]]:
     """Verify the distinct plans of the first steps: (the first step of each, the plan, its verdict).
 
@@ -415,7 +414,7 @@ def verify_steps(
     """
     if steps < 1:
         raise InvalidInput("steps", steps, "a number of steps, 1 or more")
-    setting = Setting.of(model, policy, space, epsilon, start=start, **choices)
+    setting = Setting.of(model, policy, space, epsilon, **choices)
     options, planner = setting.options, setting.planner
     support = first_support(model, options.start)
     plan = setting.first_plan()

@@ -68,7 +68,7 @@ def plan(model: str, as_json: bool, quiet: bool, **given: Any) -> None:
     assert promise is not None
     _check_outputs(model, given)
     console = Console(quiet=quiet or as_json)
-    choices = {name: given[name] for name in _CHOICES if given[name] is not None}
+    choices: Any = {name: given[name] for name in _CHOICES if given[name] is not None}
     named = {name: given[name] for name in ("schedule", "hours", "epsilon", "people")}
     world = World(chain, policy, space, promise, **named, choices=choices)
     totals = [total for share in _SHARES if world.allows(total := promise.exact * share)]

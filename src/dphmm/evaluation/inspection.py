@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -36,7 +36,7 @@ from dphmm.policy.constraint import Constraint
 from dphmm.policy.graph import PolicyGraph
 from dphmm.sensitivity import exposed_states, sensitivity_hull
 from dphmm.sensitivity.hull import SensitivityHull
-from dphmm.session.options import Options
+from dphmm.session.options import Options, ReleaseChoices
 from dphmm.session.plan import Plan
 from dphmm.session.setting import Setting
 from dphmm.statement.advice import not_advised
@@ -57,7 +57,7 @@ REMEDY = "dphmm policy ... --merge-lonely"
 
 
 def protection_facts(
-    model: MarkovModel, policy: PolicyGraph, space: StateSpace, epsilon: Exact, **choices: Any
+    model: MarkovModel, policy: PolicyGraph, space: StateSpace, epsilon: Exact, **choices: Unpack[ReleaseChoices]
 ) -> dict[str, Any]:
     """What a policy protects at the first step of a model, at which error and cost: what `dphmm inspect` prints.
 
@@ -75,8 +75,7 @@ def protection_facts(
     >>> found["first_step"]["possible_states"], found["release"]["degree_of_protection"]["least"]
     (2, 2)
     """
-    chosen = {"start": model.start, **choices}
-    setting = Setting.of(model, policy, space, epsilon, **chosen)
+    setting = Setting.of(model, policy, space, epsilon, **choices)
     options, position = setting.options, setting.first()
     plan_set = position.constrain(options.constraint)
     within = Constraint.surrogated(position.prior.support, plan_set, space)  # which states are planned, no more

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dphmm.accounting.budget import quoted
 from dphmm.accounting.person import alike_words
 from dphmm.accounting.records import in_short
-from dphmm.batch import Batch
+from dphmm.batch import Batch, BatchChoices
 from dphmm.errors import DphmmError, InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.policy import complete
@@ -186,7 +186,7 @@ def check_table(
     *,
     state_column: str | None = None,
     timezone: str | None = None,
-    **choices: Any,
+    **choices: Unpack[BatchChoices],
 ) -> TableCheck:
     """Check a table before `dphmm.release_many`, for its owner alone; nothing is drawn, spent or written.
 
@@ -215,7 +215,7 @@ def check_table(
     space = space or model.space
     if space is None:
         raise InvalidInput("space", "nothing, of a model without one", "the space of the release")
-    known = epsilon is not None or any(choices.get(name) is not None for name in ("promise", "schedule"))
+    known = epsilon is not None or choices.get("promise") is not None or choices.get("schedule") is not None
     policy = policy or complete(space.n_states)
     batch, seen = Batch(model, policy, space, epsilon if known else 1, **choices), Unplaced(space)
     table = read_whole(table)

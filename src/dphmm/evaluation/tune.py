@@ -20,8 +20,10 @@ from dphmm.errors import InvalidInput, Refused
 from dphmm.evaluation.lonely import off_within, wrong_labels
 from dphmm.markov.model import MarkovModel
 from dphmm.policy import complete, radius, transition
+from dphmm.policy.constraint import DeltaSet, Support
 from dphmm.policy.graph import PolicyGraph
 from dphmm.samplers.entropy import ReplayBits
+from dphmm.session.options import PlanChoices
 from dphmm.session.plan import Plan
 from dphmm.session.session import ReleaseSession
 from dphmm.session.setting import Setting
@@ -123,13 +125,15 @@ def sweep(
     trial: Trial | None = None,
     progress: Callable[[int, int], None] | None = None,
     spaces: Mapping[str, StateSpace] | None = None,
-    **options: Any,
+    constraint: str | DeltaSet | Support = "support",
+    start: str | None = None,
+    protection: str = "auto",
 ) -> pd.DataFrame:
     """One row for each policy, mechanism and epsilon, with the columns of `COLUMNS`.
 
     policies : by the name they have in the table.
     spaces : by that name, for policies that are about ``space`` with states merged.
-    options : constraint, start ..., as for a `dphmm.ReleaseSession`.
+    constraint, start, protection : as for `dphmm.ReleaseSession`.
 
     ``release_error``, ``estimate_error``: root mean square errors of z and of the Bayes estimate, answer units, of
     labels the shares that are wrong; the second with a 95 % bootstrap interval over walks. Both are expectations given
@@ -150,7 +154,8 @@ def sweep(
     rows = []
     for done, (name, kind, epsilon) in enumerate(settings):
         within = (spaces or {}).get(name, space)
-        setting = Setting.of(model, policies[name], within, epsilon, mechanism=kind, **options)
+        options = PlanChoices(constraint=constraint, mechanism=kind, protection=protection, start=start)
+        setting = Setting.of(model, policies[name], within, epsilon, **options)
         facts = _tried(setting, paths, tried.seed)
         if facts["refused"] is None:
             known = off_within(within)

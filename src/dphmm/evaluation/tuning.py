@@ -21,6 +21,7 @@ from dphmm.markov.model import MarkovModel
 from dphmm.mechanisms.answer_table import is_reference
 from dphmm.policy.constraint import DeltaSet, Support
 from dphmm.policy.graph import PolicyGraph
+from dphmm.session.options import PlanChoices
 from dphmm.session.setting import Setting
 from dphmm.states.space import StateSpace
 from dphmm.types import Exact
@@ -208,19 +209,25 @@ def tune(
     tried, merged, same = _policies(model, space, radii, policies or {}, spaces or {})
     trial = Trial(runs, steps, seed)
     automatic = mechanism == "auto" and not space.has_labels
-    given: dict[str, Any] = {
-        "constraint": constraint,
-        "start": start,
-        "protection": protection,
-    }
-    options = {name: value for name, value in given.items() if value is not None}
+    protection = protection or "auto"
     distinct = tuple({exact_number(epsilon, "epsilons"): epsilon for epsilon in epsilons}.values()) or EPSILONS
     mechanisms = _MECHANISMS if automatic else (mechanism,)
     with shown(progress, "tune") as report:
-        table = sweep(model, space, tried, distinct, mechanisms, trial=trial, progress=report, spaces=merged, **options)
+        table = sweep(
+            *(model, space, tried, distinct, mechanisms),
+            trial=trial,
+            progress=report,
+            spaces=merged,
+            constraint=constraint,
+            start=start,
+            protection=protection,
+        )
     best = None if targets is None else targets.best(table)
     looked_at = best if targets is None or best is not None else targets.nearest(table)
-    help_for = () if looked_at is None else _remedies(_row(table, looked_at), model, space, tried, merged, options)
+    help_for = []
+    if looked_at is not None:
+        public = model, space, tried, merged, constraint, start, protection
+        help_for = _remedies(_row(table, looked_at), *public)
     return Tuning(table, tried, space, merged, targets, best, trial, same, tuple(help_for))
 
 
@@ -274,13 +281,16 @@ def _remedies(
     space: StateSpace,
     policies: Mapping[str, PolicyGraph],
     spaces: Mapping[str, StateSpace],
-    options: Mapping[str, Any],
+    constraint: str | DeltaSet | Support,
+    start: str | None,
+    protection: str,
 ) -> list[dict[str, Any]]:
     """What would help at the first step of a setting: of the one that is recommended, or nearest to the targets."""
     name = str(row["policy"])
     own = spaces.get(name, space)
     epsilon = stated_epsilon(str(row["epsilon"]))
-    setting = Setting.of(model, policies[name], own, epsilon, mechanism=str(row["mechanism"]), **options)
+    chosen = PlanChoices(constraint=constraint, mechanism=str(row["mechanism"]), protection=protection, start=start)
+    setting = Setting.of(model, policies[name], own, epsilon, **chosen)
     try:
         plan = setting.first_plan()
     except Refused:

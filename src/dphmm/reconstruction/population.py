@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from dphmm.reconstruction.flows import flows as flows_of
 from dphmm.reconstruction.linear import Seen, interval
 from dphmm.reconstruction.regions import Regions, checked_regions, default_regions
 from dphmm.reconstruction.shares import NOTHING, LinearEstimates, Share, Told, each_share, flow_shares, region_shares
+from dphmm.session.options import PlanChoices, ReleaseChoices
 from dphmm.session.setting import Setting, StepChoices, Subjects, check_same_states, checked_steps, names_chosen
 from dphmm.states.space import StateSpace
 from dphmm.states.trajectory import MICROSECONDS
@@ -160,7 +161,7 @@ def population(
     initials: Mapping[str, Any] | None = None,
     step_choices: StepChoices | None = None,
     progress: bool | Progress = True,
-    **choices: Any,
+    **choices: Unpack[PlanChoices],
 ) -> Population:
     """Where the people of a released table are, as a density over states and shares of regions with intervals.
 
@@ -351,7 +352,7 @@ def expected_errors(
     epsilon: Exact,
     people: int,
     regions: Any = None,
-    **choices: Any,
+    **choices: Unpack[ReleaseChoices],
 ) -> list[Share]:
     """The standard errors that shares of regions will have, before anything is released.
 

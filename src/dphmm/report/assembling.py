@@ -636,7 +636,6 @@ def world_of(made: Made, begins: Callable[[int], IntArray] | None = None) -> Wor
     if told is None:
         return None
     promise, schedule = told
-    choices = {name: value for name, value in made.statement.choices.items() if name != "epsilon"}
     kind = "planned" if schedule.kind == "planned" else "paced"
     # A paced schedule names all steps at which its plan may ask; of a planned one nothing tells the hours.
     at = schedule.at if kind == "paced" else None
@@ -644,7 +643,7 @@ def world_of(made: Made, begins: Callable[[int], IntArray] | None = None) -> Wor
     try:
         steps = None if begins is None else begins(block_length(promise, model.step))
         public = model, policy, made.space, promise, kind
-        return World(*public, people=_INVENTED, choices=choices, at=at, begins=steps)
+        return World(*public, people=_INVENTED, choices=made.subjects.setting.options.choices, at=at, begins=steps)
     except DphmmError:
         return None
 

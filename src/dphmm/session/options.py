@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypedDict
 
 import numpy as np
 
@@ -29,6 +29,23 @@ from dphmm.session.plan import chosen_of, damaged
 from dphmm.types import Exact, IntArray
 
 STARTS = ("before", "at")
+
+
+class PlanChoices(TypedDict, total=False):
+    """What plans are made under, beside their epsilon; the keywords of `Options.checked`, see `ReleaseSession`."""
+
+    constraint: str | DeltaSet | Support
+    mechanism: str | MadeTable
+    protection: str
+    start: str | None
+
+
+class ReleaseChoices(PlanChoices, total=False):
+    """The keywords of a release that everybody needs who reads it, as `Setting.of` has them."""
+
+    query: str
+    answer: str | None
+    schedule: Schedule | None
 
 
 @dataclass(frozen=True)
@@ -49,7 +66,7 @@ class Options:
         constraint: str | DeltaSet | Support = "support",
         mechanism: str | MadeTable = "auto",
         protection: str = "auto",
-        start: str = "before",
+        start: str | None = "before",
         labels: bool = False,
     ) -> Options:
         """Options from what a user passes; ``labels``: whether answers are names. Raises InvalidInput naming the field.
@@ -67,13 +84,23 @@ class Options:
             constraint=parse_constraint(constraint),
             mechanism=chosen,
             protection=one_of(protection, PROTECTIONS, "protection"),
-            start=one_of(start, STARTS, "start"),
+            start=one_of("before" if start is None else start, STARTS, "start"),
         )
 
     @property
     def made_from(self) -> str:
         """What the mechanism is made from: a "hull", or the plan's "answers" and the edges between them."""
         return chosen_kind(self.mechanism).made_from
+
+    @property
+    def choices(self) -> PlanChoices:
+        """The keywords that make them again, but for epsilon."""
+        return {
+            "constraint": self.constraint,
+            "mechanism": self.mechanism,
+            "protection": self.protection,
+            "start": self.start,
+        }
 
     def written(self) -> dict[str, str]:
         """The options as strings: what a ledger records and compares."""

@@ -13,9 +13,9 @@ import json
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from dphmm.mechanisms.answer_table import is_reference
 from dphmm.policy.constraint import Support
 from dphmm.policy.graph import PolicyGraph
 from dphmm.sensitivity.protection import AUTO, MERGE, PROTECTIONS, Partner
-from dphmm.session.options import CHOICES, Options, Partners, StepChoice, checked_varies, recorded_choice
+from dphmm.session.options import CHOICES, Options, Partners, PlanChoices, StepChoice, checked_varies, recorded_choice
 from dphmm.session.plan import (
     NO_PARTNERS,
     Plan,
@@ -86,9 +86,8 @@ class Setting:
         query: str = "state",
         answer: str | None = None,
         schedule: Schedule | None = None,
-        start: str | None = None,
         varies: Sequence[str] = (),
-        **choices: Any,
+        **choices: Unpack[PlanChoices],
     ) -> Setting:
         """A setting from what a user passes; ``start`` is the model's own when None. Choices: see `ReleaseSession`.
 
@@ -96,13 +95,14 @@ class Setting:
         choice that there is not.
         """
         check_same_states(model, policy, space)
-        known = {one.name for one in fields(Options)} - {"epsilon", "start"}
+        known = PlanChoices.__optional_keys__
         for name in choices:
             if name not in known:
                 raise InvalidInput(name, "an unknown choice", f"one of {', '.join(sorted(known))}")
-        start = model.start if start is None else start
+        start = choices.get("start")
+        chosen: PlanChoices = {**choices, "start": model.start if start is None else start}
         each: Any = epsilon if schedule is None else epsilon_of_schedule(epsilon, schedule)
-        options = Options.checked(each, start=start, labels=space.has_labels, **choices)
+        options = Options.checked(each, labels=space.has_labels, **chosen)
         if is_reference(options.mechanism) and "epsilon" in varies:
             raise InvalidInput(
                 "varies", "epsilon", f"no other epsilon than {shown(options.epsilon)}: the table is for it"

@@ -15,10 +15,9 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, fields
-from inspect import signature
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import msgspec
 
@@ -26,12 +25,11 @@ from dphmm import errors
 from dphmm._checks import one_of, whole
 from dphmm.accounting.ledger import MemoryLedger
 from dphmm.accounting.person import SPELLINGS, UNICODE, version_of
-from dphmm.batch import Batch, BatchReport
+from dphmm.batch import Batch, BatchChoices, BatchReport
 from dphmm.errors import DphmmError, InvalidInput, LedgerBusy
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.graph import PolicyGraph
 from dphmm.samplers.entropy import JobKey
-from dphmm.session.options import Options
 from dphmm.spark.bucket import BucketJob, Outcome, Refusal, ReleaseBuckets, StoredFile, versions
 from dphmm.spark.counting import INTEGERS, MOMENTS, NUMBERS, TEXT, checked_type, named_columns, types_of
 from dphmm.spark.settings import require_fixed, require_safe
@@ -144,7 +142,6 @@ def release(
     epsilon: Exact | None = None,
     *,
     into: ReleaseTable | PathLike,
-    query: str = "state",
     columns: Mapping[str, str] | None = None,
     buckets: int | None = None,
     spelling: str | None = None,
@@ -152,7 +149,7 @@ def release(
     model_people: str = "unknown",
     holder: str | None = None,
     key: JobKey | None = None,
-    **choices: Any,
+    **choices: Unpack[BatchChoices],
 ) -> Released:
     """Release the rows of a Spark frame into a release table, on its executors.
 
@@ -160,7 +157,7 @@ def release(
     ----------
     frame : rows with columns user, t (a timestamp) or step (whole numbers), and state (a name or a number), or lat and
         lon on a map. It must give the same rows whenever it is evaluated: read it from files or a table.
-    model, policy, space, epsilon, query and other choices : as `dphmm.release_many`, without ledger, bits and
+    model, policy, space, epsilon and other choices : as `dphmm.release_many`, without ledger, bits and
         progress.
     into : a release table, or a folder for one that all machines reach under this name. It is the ledger.
     columns : names of columns by role ("user", "t", "step", "lat", "lon", "state") where they differ.
@@ -193,7 +190,7 @@ def release(
 
     Source: docs/proofs/table-commit.md, docs/proofs/keyed-words.md.
     """
-    world, choices = (model, policy, space, epsilon), {"query": query, **choices}
+    world = model, policy, space, epsilon
     _check_public(frame, model, policy, space, model_people, choices)
     spark, rows = frame.sparkSession, _columns(frame, columns)
     require_safe(spark)
@@ -231,10 +228,10 @@ def release(
             raise _raised(outcome.refused, f"; {committed.document['rows']} rows were committed before it")
     plans = {plan for outcome in outcomes if outcome.counted is not None for plan in outcome.counted.plans}
     report = BatchReport(**_total(outcome.counts for outcome in outcomes), plans=plans)
-    return Released(spark, table, query, committed.number, report, statement)
+    return Released(spark, table, batch.setting.query, committed.number, report, statement)
 
 
-def _check_public(frame: Any, model: Any, policy: Any, space: Any, model_people: str, choices: dict[str, Any]) -> None:
+def _check_public(frame: Any, model: Any, policy: Any, space: Any, model_people: str, choices: BatchChoices) -> None:
     """InvalidInput for arguments of another kind, and for choices that there are not on Spark."""
     if not hasattr(frame, "sparkSession"):
         raise InvalidInput("frame", type(frame).__name__, "a Spark frame; dphmm.release_many takes tables in memory")
@@ -245,8 +242,7 @@ def _check_public(frame: Any, model: Any, policy: Any, space: Any, model_people:
             raise InvalidInput(name, type(given).__name__, f"a {kind.__name__}")
     # The statement is made when all is drawn, which is late to find that it cannot be.
     Whom.of(model_people)
-    known = {*signature(Batch).parameters, *(option.name for option in fields(Options))}
-    known -= {"model", "policy", "space", "epsilon", "choices", *_ELSEWHERE}
+    known = BatchChoices.__optional_keys__ - _ELSEWHERE.keys()
     for name, given in choices.items():
         if name in _ELSEWHERE:
             raise InvalidInput(name, type(given).__name__, _ELSEWHERE[name])

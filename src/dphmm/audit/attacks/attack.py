@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from dphmm.errors import InvalidInput
 from dphmm.markov.filtering import Belief, Rows, likeliest_path, marginals
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.graph import PolicyGraph
+from dphmm.session.options import PlanChoices
 from dphmm.session.plan import Plan
 from dphmm.session.setting import Setting, StepChoices, Subjects, checked_steps, names_chosen
 from dphmm.statement.files import read_statement, statement_path
@@ -252,14 +253,13 @@ def attack(
     epsilon: Exact,
     *,
     adversaries: Sequence[str | Adversary] = METHODS,
-    start: str | None = None,
     ledger: Ledger | None = None,
     query: str = "state",
     statement: str | os.PathLike[str] | None = None,
     initials: Mapping[str, Any] | None = None,
     step_choices: StepChoices | None = None,
     varies: Sequence[str] = (),
-    **choices: Any,
+    **choices: Unpack[PlanChoices],
 ) -> AttackReport:
     """Attack a finished release and measure what the adversaries know.
 
@@ -277,7 +277,7 @@ def attack(
     Raises InvalidInput where the truth is not that of the released rows, or a row was drawn under another plan.
     """
     own = tuple(varies) or names_chosen(checked_steps(step_choices or {}))
-    setting = Setting.of(model, policy, space, epsilon, query=query, start=start, varies=own, **choices)
+    setting = Setting.of(model, policy, space, epsilon, query=query, varies=own, **choices)
     subjects, begun = Subjects(setting, initials, step_choices), dict[Setting, list[Adversary]]()
     who = begun[setting] = _who(adversaries, setting)
     findings = Findings()
