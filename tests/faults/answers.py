@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
 from click.testing import Result
 
 from dphmm.errors import BudgetExceeded, DphmmError, InvalidInput
-from faults.catalogue import Case
+from faults.catalogue import COMMAND, LIBRARY, Case, Fault, cases_of
 from faults.place import Place
 
 #: Lines that may stand beside an answer: they are about public things.
@@ -34,6 +35,20 @@ class Answer(ABC):
     @abstractmethod
     def on_the_command_line(self, run: Callable[[], Result], place: Place) -> None:
         """Run the command and judge exit code, streams and files."""
+
+
+def both_surfaces(faults: list[Fault]) -> tuple[Callable[[Case, Place], None], Callable[[Case, Place], None]]:
+    """The tests of an area: of its cases in the library, and of those on the command line."""
+
+    @pytest.mark.parametrize("case", cases_of(faults, LIBRARY))
+    def test_in_the_library(case: Case, place: Place) -> None:
+        judge_call(case, place)
+
+    @pytest.mark.parametrize("case", cases_of(faults, COMMAND))
+    def test_on_the_command_line(case: Case, place: Place) -> None:
+        judge_command(case, place)
+
+    return test_in_the_library, test_on_the_command_line
 
 
 def judge_call(case: Case, place: Place) -> None:

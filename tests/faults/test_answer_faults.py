@@ -7,11 +7,10 @@ difference it must hold), or if answers could depend on anything but the state.
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from dphmm import Grid, MarkovModel, ReleaseSession, StateSpace, policy, sensitivity_hull
-from faults.answers import Accepted, Same, judge_call, judge_command, refused
-from faults.catalogue import COMMAND, LIBRARY, cases_of, command, fault, library
+from faults.answers import Accepted, Same, both_surfaces, refused
+from faults.catalogue import command, fault, library
 from running_example import ANSWERS, EDGES_3B
 
 NAN, INF = float("nan"), float("inf")
@@ -223,11 +222,4 @@ FAULTS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("case", cases_of(FAULTS, LIBRARY))
-def test_in_the_library(case, place):
-    judge_call(case, place)
-
-
-@pytest.mark.parametrize("case", cases_of(FAULTS, COMMAND))
-def test_on_the_command_line(case, place):
-    judge_command(case, place)
+test_in_the_library, test_on_the_command_line = both_surfaces(FAULTS)

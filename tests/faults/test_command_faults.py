@@ -17,8 +17,8 @@ import pytest
 from dphmm.errors import LedgerBusy
 from dphmm.storage.ledger import open_ledger
 from faults import crash_driver
-from faults.answers import Accepted, judge_call, judge_command, refused
-from faults.catalogue import COMMAND, LIBRARY, cases_of, command, fault, library
+from faults.answers import Accepted, both_surfaces, refused
+from faults.catalogue import command, fault, library
 from faults.place import PAGES
 
 SEED = 20_240_506
@@ -118,14 +118,7 @@ FAULTS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("case", cases_of(FAULTS, LIBRARY))
-def test_in_the_library(case, place):
-    judge_call(case, place)
-
-
-@pytest.mark.parametrize("case", cases_of(FAULTS, COMMAND))
-def test_on_the_command_line(case, place):
-    judge_command(case, place)
+test_in_the_library, test_on_the_command_line = both_surfaces(FAULTS)
 
 
 @pytest.mark.long

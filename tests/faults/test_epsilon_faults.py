@@ -10,13 +10,12 @@ from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
-import pytest
 
 from dphmm import MarkovModel, ReleaseSession, ReplayBits, StateSpace, policy, release_many
 from dphmm.accounting import MemoryLedger
 from dphmm.statement.files import load_statement
-from faults.answers import Accepted, Same, judge_call, judge_command, over_budget, refused
-from faults.catalogue import COMMAND, LIBRARY, cases_of, command, fault, library
+from faults.answers import Accepted, Same, both_surfaces, over_budget, refused
+from faults.catalogue import command, fault, library
 from faults.place import PAGES, RELEASE
 
 NAN, INF = float("nan"), float("inf")
@@ -245,11 +244,4 @@ FAULTS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("case", cases_of(FAULTS, LIBRARY))
-def test_in_the_library(case, place):
-    judge_call(case, place)
-
-
-@pytest.mark.parametrize("case", cases_of(FAULTS, COMMAND))
-def test_on_the_command_line(case, place):
-    judge_command(case, place)
+test_in_the_library, test_on_the_command_line = both_surfaces(FAULTS)

@@ -12,8 +12,8 @@ import pytest
 from scipy import sparse
 
 from dphmm import MarkovModel, ReleaseSession, StateSpace, load_model, policy, save_model
-from faults.answers import Accepted, judge_call, judge_command, refused
-from faults.catalogue import COMMAND, LIBRARY, cases_of, command, fault, library
+from faults.answers import Accepted, both_surfaces, refused
+from faults.catalogue import command, fault, library
 from faults.forging import model_members, npy, read_members, write_members, write_model
 from faults.place import PAGES, RELEASE
 
@@ -425,11 +425,4 @@ FAULTS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("case", cases_of(FAULTS, LIBRARY))
-def test_in_the_library(case, place):
-    judge_call(case, place)
-
-
-@pytest.mark.parametrize("case", cases_of(FAULTS, COMMAND))
-def test_on_the_command_line(case, place):
-    judge_command(case, place)
+test_in_the_library, test_on_the_command_line = both_surfaces(FAULTS)

@@ -11,7 +11,6 @@ import math
 
 import networkx
 import numpy as np
-import pytest
 from scipy import sparse
 
 from dphmm import (
@@ -26,8 +25,8 @@ from dphmm import (
     sensitivity_hull,
 )
 from dphmm.accounting import MemoryLedger
-from faults.answers import Accepted, Same, judge_call, judge_command, refused
-from faults.catalogue import COMMAND, LIBRARY, cases_of, command, fault, library
+from faults.answers import Accepted, Same, both_surfaces, refused
+from faults.catalogue import command, fault, library
 from faults.forging import write_model
 from faults.place import PAGES, RELEASE
 
@@ -318,11 +317,4 @@ FAULTS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("case", cases_of(FAULTS, LIBRARY))
-def test_in_the_library(case, place):
-    judge_call(case, place)
-
-
-@pytest.mark.parametrize("case", cases_of(FAULTS, COMMAND))
-def test_on_the_command_line(case, place):
-    judge_command(case, place)
+test_in_the_library, test_on_the_command_line = both_surfaces(FAULTS)

@@ -34,8 +34,8 @@ from dphmm.accounting import MemoryLedger
 from dphmm.storage.inputs import checked_output
 from dphmm.storage.tables import read_batches, read_table
 from faults import spoiled_files as spoiled
-from faults.answers import Accepted, Same, SetAside, assert_no_secret, judge_call, judge_command, over_budget, refused
-from faults.catalogue import COMMAND, LIBRARY, cases_of, command, fault, library
+from faults.answers import Accepted, Same, SetAside, assert_no_secret, both_surfaces, over_budget, refused
+from faults.catalogue import command, fault, library
 from faults.forging import model_members, npy, write_members
 from faults.place import DIGITS, MOMENT, PAGES, RELEASE, STATE
 
@@ -556,14 +556,7 @@ FAULTS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("case", cases_of(FAULTS, LIBRARY))
-def test_in_the_library(case, place):
-    judge_call(case, place)
-
-
-@pytest.mark.parametrize("case", cases_of(FAULTS, COMMAND))
-def test_on_the_command_line(case, place):
-    judge_command(case, place)
+test_in_the_library, test_on_the_command_line = both_surfaces(FAULTS)
 
 
 @pytest.mark.long

@@ -243,7 +243,7 @@ def lonely_sections(
         facts = moved_facts(moved_states(space, space.merges, model))
         if plan is not None:
             facts["hidden_only_by_merging"] = only_merged(plan, space)
-        own = _pairs_of_policy(space, model.space)
+        own = space.merges[~np.isin(space.merges[:, 0], model.space.merges[:, 0])]
         facts["meaning"] = [moved_words(moved_states(space, own, model), policy, space)] if by_policy else []
         if len(model.space.merges):
             facts["meaning"].append(rare_words(moved_states(space, model.space.merges, model), space))
@@ -253,10 +253,6 @@ def lonely_sections(
         sections["lonely_states"] = cost_facts(cost)
         warnings.append(cost_words(cost, policy, space))
     return sections, warnings
-
-
-def _pairs_of_policy(space: StateSpace, fitted: StateSpace) -> Any:
-    return space.merges[~np.isin(space.merges[:, 0], fitted.merges[:, 0])]
 
 
 def fit_lines(model: MarkovModel) -> tuple[list[str], dict[str, Any]]:
@@ -271,18 +267,15 @@ def fit_lines(model: MarkovModel) -> tuple[list[str], dict[str, Any]]:
         facts["merged"] = moved_facts(moved)
     alone = cells_alone(space)
     if len(alone):
+        share = float(model.initial[alone].sum()) if model.provenance.get("initial") == "occupancy" else None
         lines.append(
-            f"{_count(len(alone), space)}{_share(_share_of(model, alone))} without a neighbouring cell: a policy "
+            f"{_count(len(alone), space)}{_share(share)} without a neighbouring cell: a policy "
             f"whose radius reaches no further raises the noise for everyone because of them; remedy: {REMEDY}, or "
             f"{'a larger N in --merge-rare' if len(space.merges) else '--merge-rare N'} or --all-cells with "
             "--smoothing 1 here"
         )
         facts["cells_without_neighbour"] = len(alone)
     return lines, facts
-
-
-def _share_of(model: MarkovModel, states: Any) -> float | None:
-    return float(model.initial[states].sum()) if model.provenance.get("initial") == "occupancy" else None
 
 
 def cost_words(cost: LonelyCost, policy: PolicyGraph, space: StateSpace) -> str:
@@ -322,11 +315,8 @@ def _released(moved: Moved, space: StateSpace) -> str:
     one = "cell" if space.on_map else "state"
     near, far = length_words(moved.nearest, space), length_words(moved.farthest, space)
     away = near if near == far else f"{near} to {far}"
-    return f"{'it is' if moved.states == 1 else 'they are'} released as {_their(moved)} nearest {one}, {away} away"
-
-
-def _their(moved: Moved) -> str:
-    return "its" if moved.states == 1 else "their"
+    they = "it is released as its" if moved.states == 1 else "they are released as their"
+    return f"{they} nearest {one}, {away} away"
 
 
 def moved_facts(moved: Moved) -> dict[str, Any]:

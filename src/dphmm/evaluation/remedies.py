@@ -10,7 +10,6 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
@@ -195,6 +194,8 @@ def _of_a_guess(case: _Case) -> float:
 
 def _holes(case: _Case) -> Iterator[Remedy]:
     """Cells that nobody visited are left out, so visited ones stand alone; with all cells they do not."""
+    from scipy import sparse
+
     space = case.space
     if not isinstance(space, Grid) or case.policy.kind != "radius" or len(space.merges):
         return
@@ -206,22 +207,14 @@ def _holes(case: _Case) -> Iterator[Remedy]:
     initial = np.full(n, _EVERYWHERE / n)
     initial[place] += (1 - _EVERYWHERE) * case.weights
     # Everybody stays: only where people are has a part in the error of a step, and every cell is possible.
-    model = MarkovModel(
-        initial / initial.sum(), _nobody_moves(n), space=whole, provenance={"initial": "occupancy"}, start="at"
-    )
+    stays = sparse.csr_array(sparse.eye_array(n))
+    model = MarkovModel(initial / initial.sum(), stays, space=whole, provenance={"initial": "occupancy"}, start="at")
     yield Remedy(
         f"{len(cells_alone(space))} cells have no neighbouring cell, as cells that nobody visited are left out",
         f"fit --all-cells: {n} states instead of {space.n_states}",
         case.error,
         case.tried(radius(whole, case.policy.describe()["r"]), whole, model, start="at"),
     )
-
-
-def _nobody_moves(n: int) -> Any:
-    """The chain (n, n) in which nobody moves."""
-    from scipy import sparse
-
-    return sparse.csr_array(sparse.eye_array(n))
 
 
 def _fine_cells(case: _Case) -> Iterator[Remedy]:

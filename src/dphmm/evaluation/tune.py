@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,7 +20,6 @@ from dphmm.errors import InvalidInput, Refused
 from dphmm.evaluation.lonely import off_within, wrong_labels
 from dphmm.markov.model import MarkovModel
 from dphmm.policy import complete, radius, transition
-from dphmm.policy.constraint import DeltaSet, Support
 from dphmm.policy.graph import PolicyGraph
 from dphmm.samplers.entropy import ReplayBits
 from dphmm.session.options import PlanChoices
@@ -125,15 +124,13 @@ def sweep(
     trial: Trial | None = None,
     progress: Callable[[int, int], None] | None = None,
     spaces: Mapping[str, StateSpace] | None = None,
-    constraint: str | DeltaSet | Support = "support",
-    start: str | None = None,
-    protection: str = "auto",
+    **choices: Unpack[PlanChoices],
 ) -> pd.DataFrame:
     """One row for each policy, mechanism and epsilon, with the columns of `COLUMNS`.
 
     policies : by the name they have in the table.
     spaces : by that name, for policies that are about ``space`` with states merged.
-    constraint, start, protection : as for `dphmm.ReleaseSession`.
+    choices : constraint, start, protection, as for a `dphmm.ReleaseSession`.
 
     ``release_error``, ``estimate_error``: root mean square errors of z and of the Bayes estimate, answer units, of
     labels the shares that are wrong; the second with a 95 % bootstrap interval over walks. Both are expectations given
@@ -154,7 +151,7 @@ def sweep(
     rows = []
     for done, (name, kind, epsilon) in enumerate(settings):
         within = (spaces or {}).get(name, space)
-        options = PlanChoices(constraint=constraint, mechanism=kind, protection=protection, start=start)
+        options: PlanChoices = {**choices, "mechanism": kind}
         setting = Setting.of(model, policies[name], within, epsilon, **options)
         facts = _tried(setting, paths, tried.seed)
         if facts["refused"] is None:

@@ -209,25 +209,14 @@ def tune(
     tried, merged, same = _policies(model, space, radii, policies or {}, spaces or {})
     trial = Trial(runs, steps, seed)
     automatic = mechanism == "auto" and not space.has_labels
-    protection = protection or "auto"
+    choices: PlanChoices = {"constraint": constraint, "start": start, "protection": protection or "auto"}
     distinct = tuple({exact_number(epsilon, "epsilons"): epsilon for epsilon in epsilons}.values()) or EPSILONS
     mechanisms = _MECHANISMS if automatic else (mechanism,)
     with shown(progress, "tune") as report:
-        table = sweep(
-            *(model, space, tried, distinct, mechanisms),
-            trial=trial,
-            progress=report,
-            spaces=merged,
-            constraint=constraint,
-            start=start,
-            protection=protection,
-        )
+        table = sweep(model, space, tried, distinct, mechanisms, trial=trial, progress=report, spaces=merged, **choices)
     best = None if targets is None else targets.best(table)
     looked_at = best if targets is None or best is not None else targets.nearest(table)
-    help_for = []
-    if looked_at is not None:
-        public = model, space, tried, merged, constraint, start, protection
-        help_for = _remedies(_row(table, looked_at), *public)
+    help_for = () if looked_at is None else _remedies(_row(table, looked_at), model, space, tried, merged, choices)
     return Tuning(table, tried, space, merged, targets, best, trial, same, tuple(help_for))
 
 
@@ -281,15 +270,13 @@ def _remedies(
     space: StateSpace,
     policies: Mapping[str, PolicyGraph],
     spaces: Mapping[str, StateSpace],
-    constraint: str | DeltaSet | Support,
-    start: str | None,
-    protection: str,
+    choices: PlanChoices,
 ) -> list[dict[str, Any]]:
     """What would help at the first step of a setting: of the one that is recommended, or nearest to the targets."""
     name = str(row["policy"])
     own = spaces.get(name, space)
     epsilon = stated_epsilon(str(row["epsilon"]))
-    chosen = PlanChoices(constraint=constraint, mechanism=str(row["mechanism"]), protection=protection, start=start)
+    chosen: PlanChoices = {**choices, "mechanism": str(row["mechanism"])}
     setting = Setting.of(model, policies[name], own, epsilon, **chosen)
     try:
         plan = setting.first_plan()

@@ -44,6 +44,7 @@ class PlanSchedule:
     def numbers(self, t: IntArray) -> IntArray:
         """The number of the plan of each step (n,), for a subject without other queries."""
         if len(t) < 2:
+            # Not as below, which copies all steps so far.
             return np.array([self.number(step) for step in t.tolist()], dtype=np.int64)
         self._walk(int(t.max()))
         known = len(self._steps)

@@ -59,13 +59,12 @@ class Scheduled:
             if subject.joint:
                 partners = partners_at(transaction, subject.name, t, self._setting, choice)
             numbers[place] = self.schedule.beside(int(numbers[place]), partners, choice)
-        if len(numbers) == 1:
-            # In a third of the time: nearly every release of a session is of one row.
-            return Planned(
-                [] if layout.skips[0] else [self.schedule.plan(numbers.item())], -layout.skips.astype(np.int64)
-            )
+        asked = numbers[~layout.skips]
+        if len(asked) and (asked == asked[0]).all():
+            # Without a sort: from some step on nearly every model reaches all its states, and all rows have one plan.
+            return Planned([self.schedule.plan(asked.item(0))], -layout.skips.astype(np.int64))
         plan_of = np.full(len(numbers), -1, dtype=np.int64)
-        found, plan_of[~layout.skips] = np.unique(numbers[~layout.skips], return_inverse=True)
+        found, plan_of[~layout.skips] = np.unique(asked, return_inverse=True)
         return Planned([self.schedule.plan(number) for number in found.tolist()], plan_of)
 
     def keep(self, transaction: Transaction, drawn: Drawn) -> None:
@@ -76,34 +75,30 @@ class Scheduled:
 
     def stored(self, drawn: Drawn, old: IntArray) -> Answered | None:
         """The releases of rows ``old`` (k,), and the skips of those that were not asked; late rows have neither."""
-        found: list[tuple[IntArray, History, IntArray]] = []
-        owner = drawn.rows.owner[old]
-        for number in np.unique(owner).tolist():
-            rows = old[owner == number]
-            t = drawn.rows.t[rows]
-            entries = drawn.subjects[number].take(self._ledger, self._setting.query, int(t[0]), int(t[-1]))
-            history = self._history(entries)
-            # A skip is of its last step, a row's own: the steps before it had no row.
-            through = history.t + np.maximum(history.skipped - 1, 0)
-            at = np.minimum(np.searchsorted(through, t), len(through) - 1)
-            if len(through):
-                same = (through[at] == t) & ((history.skipped[at] == 0) == drawn.rows.asked[rows])
-                found.append((rows[same], history, at[same]))
-        if not any(len(rows) for rows, _, _ in found):
+        owner, t = drawn.rows.owner[old].tolist(), drawn.rows.t[old].tolist()
+        first, last = (dict(zip(owner[::way], t[::way], strict=True)) for way in (-1, 1))
+        entries: list[Entry] = []
+        place_of: dict[tuple[int, int], int] = {}
+        for number, begins in first.items():
+            for entry in drawn.subjects[number].take(self._ledger, self._setting.query, begins, last[number]):
+                # A skip is of its last step, a row's own: the steps before it had no row.
+                place_of[number, entry.through] = len(entries)
+                entries.append(entry)
+        history = self._history(entries)
+        at = np.array([place_of.get(row, -1) for row in zip(owner, t, strict=True)], dtype=np.int64)
+        rows, at = old[at >= 0], at[at >= 0]
+        same = (history.skipped[at] == 0) == drawn.rows.asked[rows]
+        rows, at = rows[same], at[same]
+        if not len(rows):
             return None
-        number, z, secure = (
-            np.concatenate([column[at] for column, at in columns])
-            for columns in zip(*([(h.number, at), (h.z, at), (h.secure, at)] for _, h, at in found), strict=True)
-        )
-        rows = np.concatenate([rows for rows, _, _ in found])
         asked, plan = drawn.rows.asked[rows], np.full(len(rows), -1, dtype=np.int64)
-        numbers, plan[asked] = np.unique(number[asked], return_inverse=True)
+        numbers, plan[asked] = np.unique(history.number[at[asked]], return_inverse=True)
         return Answered(
             row=drawn.row[rows],
-            z=z,
+            z=history.z[at],
             plans=[self.schedule.plan(each) for each in numbers.tolist()],
             plan=plan,
-            secure=secure,
+            secure=history.secure[at],
             fresh=alike(False, len(rows)),
         )
 

@@ -235,7 +235,8 @@ class Smoother:
             plan, choice = self._drawn_under(position, published, n)
             sets.append((np.packbits(support), np.packbits(plan_set)))
             choices.append(choice)
-            _check_possible(plan, z, support, published.at(t))
+            if not (plan.still_possible(z) & support).any():
+                raise _impossible(published.at(t))
             # Where no answer changes what is planned, none has to be learned from.
             known = position.prior if self._setting.has_public_plans else position.condition(plan, z)
             position = position.predict(model, known)
@@ -393,11 +394,6 @@ def check_steps(published: Published) -> None:
     if (gaps < 1).any():
         raise InvalidInput(published.at(int(t[1:][gaps < 1][0])), "two rows", "one answer per step, in order")
     check_gap(int(max(gaps.max(initial=1), t[0]) - 1))
-
-
-def _check_possible(plan: Plan, z: IntArray, support: BoolArray, step: str) -> None:
-    if not (plan.still_possible(z) & support).any():
-        raise _impossible(step)
 
 
 def another_plan(step: str, came: str, expected: str) -> InvalidInput:

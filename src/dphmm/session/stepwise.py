@@ -185,39 +185,40 @@ class Stepwise:
             subject.position = position.skip(model, steps)
         told = layout.told
         owner, plan_of = layout.owner[told].tolist(), planned.plan_of[told].tolist()
-        subjects = [drawn.subjects[number] for number in owner]
         left: Iterable[int] = range(len(told))
         if planned.blocked is not None:
-            left = self._move_together(planned.blocked, subjects, planned.before, drawn.z.take(told, axis=0))
+            row = planned.blocked.beliefs
+            together, left = np.flatnonzero(row >= 0), np.flatnonzero(row < 0).tolist()
+            own = [planned.before[place] for place in together.tolist()]
+            moved = self._moved(planned.blocked.block, row[together], drawn.z[told[together]], own)
+            for place, found in zip(together.tolist(), moved, strict=True):
+                if found is None:
+                    left.append(place)
+                else:
+                    subject = drawn.subjects[owner[place]]
+                    subject.posterior, subject.position = found
         for place in left:
-            subject, before, number, request = subjects[place], planned.before[place], plan_of[place], told.item(place)
+            subject, before, number = drawn.subjects[owner[place]], planned.before[place], plan_of[place]
             subject.posterior = (
-                before.condition(planned.plans[number], drawn.z[request]) if number >= 0 else before.prior
+                before.condition(planned.plans[number], drawn.z[told.item(place)]) if number >= 0 else before.prior
             )
             subject.position = before.predict(model, subject.posterior)
 
-    def _move_together(
-        self, blocked: Blocked, subjects: Sequence[SubjectState], before: Sequence[Position], z: IntArray
-    ) -> list[int]:
-        """Move the subjects whose beliefs are in a block; the rows that are left."""
-        model, row = self._setting.model, blocked.beliefs
-        own, left = np.flatnonzero(row >= 0), np.flatnonzero(row < 0).tolist()
-        moved = blocked.block.move(row[own], z[own], model)
-        for at, place in enumerate(own.tolist()):
+    def _moved(
+        self, block: Block, rows: IntArray, z: IntArray, before: Sequence[Position]
+    ) -> list[tuple[Belief, Position] | None]:
+        """Of rows (m,) the beliefs given answers (m, 2), and where subjects stand then; None where floats do not do."""
+        model, found = self._setting.model, list[tuple[Belief, Position] | None]()
+        moved = block.move(rows, z, model)
+        for at, place in enumerate(before):
             posterior, prior = moved.beliefs(at)
             if posterior is None:
-                left.append(place)
-                continue
-            subjects[place].position = self._after(before[place], posterior, prior)
-            subjects[place].posterior = posterior
-        return left
-
-    def _after(self, before: Position, posterior: Belief, prior: Belief | None) -> Position:
-        """Where a subject stands after a step; ``prior`` is what a block says, None where floats do not serve."""
-        model = self._setting.model
-        if prior is None or not model.time_homogeneous:
-            return before.predict(model, posterior)
-        return Position(before.t + 1, prior)
+                found.append(None)
+            elif prior is None or not model.time_homogeneous:
+                found.append((posterior, place.predict(model, posterior)))
+            else:
+                found.append((posterior, Position(place.t + 1, prior)))
+        return found
 
     def stored(self, drawn: Drawn, old: IntArray) -> Answered | None:
         """The stored steps of rows ``old`` (k,); each moves its subject past them."""
@@ -225,7 +226,10 @@ class Stepwise:
         passed = self._passed([(drawn.subjects[number], t) for number, t in zip(owners, steps, strict=True)])
         found: list[tuple[int, Plan | None, Entry]] = []
         for place, t, step in zip(old.tolist(), steps, passed, strict=True):
-            if step is not None and self._is_of(step, t, bool(drawn.rows.asked[place])):
+            # Late rows have no step that ends at theirs; a row that was not asked has the skip of it.
+            if step is None or step.entry.through != t:
+                continue
+            if step.plan is not None or self.paces or not drawn.rows.asked[place]:
                 found.append((int(drawn.row[place]), step.plan, step.entry))
         if not found:
             return None
@@ -251,12 +255,6 @@ class Stepwise:
         if schedule is None or room is None:
             raise DphmmError("release: a paced schedule without the promise that it paces; nothing was drawn")
         return schedule.asks(position.t, spread(position.prior, self._setting.space), room)
-
-    def _is_of(self, step: Walked, t: int, asked: bool) -> bool:
-        """Whether a stored step is the release of row ``t``, or the skip of one that was not asked."""
-        if step.plan is not None:
-            return step.entry.t == t
-        return step.entry.through == t and (self.paces or not asked)
 
     def position(self, subject: SubjectState, last: int | None = None) -> Position:
         """Where a subject stands after its last stored step, or another one; it is moved there."""
@@ -287,7 +285,7 @@ class Stepwise:
     def _walked(self, coming: Sequence[tuple[SubjectState, Entry]]) -> list[Walked]:
         """The next stored step of each of some subjects."""
         found: dict[int, Walked] = {}
-        before = [self._place(subject) for subject, _ in coming]
+        before = [subject.position for subject, _ in coming if subject.position is not None]
         entries = [entry for _, entry in coming]
         together, row_of = self._together(
             [place.prior for place, entry in zip(before, entries, strict=True) if entry.z is not None]
@@ -316,20 +314,13 @@ class Stepwise:
                 z.append(of_space(entry.z, self._setting.space.dimension))
         if not own:
             return {}
-        rows = np.array([row for _, row, _ in own])
-        moved = block.move(rows, np.array(z, dtype=np.int64), self._setting.model)
+        rows, places = np.array([row for _, row, _ in own]), [before[number] for number, _, _ in own]
+        moved = self._moved(block, rows, np.array(z, dtype=np.int64), places)
         found: dict[int, Walked] = {}
-        for at, (number, _, plan) in enumerate(own):
-            posterior, prior = moved.beliefs(at)
-            if posterior is not None:
-                after = self._after(before[number], posterior, prior)
-                found[number] = Walked(entries[number], plan, posterior, after)
+        for (number, _, plan), one in zip(own, moved, strict=True):
+            if one is not None:
+                found[number] = Walked(entries[number], plan, *one)
         return found
-
-    @staticmethod
-    def _place(subject: SubjectState) -> Position:
-        assert isinstance(subject.position, Position)
-        return subject.position
 
     def _snapshot(self, subject: SubjectState, last: int) -> Position | None:
         """Where the subject's snapshot stands, if that is before step ``last``."""

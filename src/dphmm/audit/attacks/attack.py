@@ -16,7 +16,7 @@ import numpy as np
 
 from dphmm._notebook import html_lines
 from dphmm.accounting.ledger import Ledger
-from dphmm.audit.attacks.truth import Truth, answer_of, begins_of, truth_of
+from dphmm.audit.attacks.truth import answer_of, begins_of, truth_of
 from dphmm.audit.findings import Findings
 from dphmm.audit.history import law_of_plan
 from dphmm.audit.pairs import degrees
@@ -295,7 +295,11 @@ def attack(
     for user, rows in file.by_user().items():
         seen = _seen(user, rows, file, replay, findings)
         plans = {row: answer.plan for row, answer in zip(rows, seen, strict=True) if known[row]}
-        targets = {row: _target(row, plan, true, space, hidden) for row, plan in plans.items()}
+        targets = {}
+        for row, plan in plans.items():
+            state = -1 if true.outside[row] else int(true.states[row])
+            distances = space.distances(space.own_answers, true.answers[row])
+            targets[row] = Target(true.answers[row], distances, state, 0 if state < 0 else hidden.of(plan, state))
         begins = subjects.of(user)
         if begins not in begun:
             begun[begins] = _who(adversaries, begins)
@@ -329,12 +333,6 @@ def _stated(released: Any, statement: str | os.PathLike[str] | None) -> ReleaseS
         if not statement.exists():
             return None
     return None if statement is None else read_statement(statement)
-
-
-def _target(row: int, plan: Plan, true: Truth, space: StateSpace, hidden: _Degrees) -> Target:
-    state = -1 if true.outside[row] else int(true.states[row])
-    distances = space.distances(space.own_answers, true.answers[row])
-    return Target(true.answers[row], distances, state, 0 if state < 0 else hidden.of(plan, state))
 
 
 def _seen(user: str, rows: list[int], file: ReleasedFile, replay: Replay, findings: Findings) -> list[Seen]:
