@@ -16,7 +16,6 @@ import numpy as np
 from dphmm._progress import Progress, shown
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
-from dphmm.policy.constraint import DeltaSet, Support
 from dphmm.policy.graph import PolicyGraph
 from dphmm.session.odds import EventOdds, EventWatch, PathEvent
 from dphmm.session.options import PlanChoices, ReleaseChoices
@@ -56,14 +55,25 @@ class OtherQuery:
         self, first: Setting, initials: Mapping[str, Any] | None, step_choices: StepChoices | None
     ) -> tuple[ReleasedRows, Subjects]:
         """Its rows, and what they were released under. Raises InvalidInput as `smooth` does."""
-        space = first.space if self.space is None else self.space
-        check_same_states(first.model, first.policy, space)
-        rows = released_rows(self.released, space)
-        epsilon = epsilon_of(rows) if self.epsilon is None else self.epsilon
-        public = (first.model, first.policy, space, epsilon)
+        public = first.model, first.policy, first.space if self.space is None else self.space
         own: PlanChoices = {**self.options, "start": first.options.start}
-        setting = Setting.of(*public, varies=first.varies, **own)
-        return rows, Subjects(setting, initials, step_choices)
+        return rows_and_subjects(self.released, public, self.epsilon, initials, step_choices, **own)
+
+
+def rows_and_subjects(
+    released: Any,
+    public: tuple[MarkovModel, PolicyGraph, StateSpace],
+    epsilon: Exact | None,
+    initials: Mapping[str, Any] | None,
+    step_choices: StepChoices | None,
+    **choices: Unpack[ReleaseChoices],
+) -> tuple[ReleasedRows, Subjects]:
+    """The rows of a finished release, and what they were released under. Raises InvalidInput as `smooth` does."""
+    check_same_states(*public)
+    rows = released_rows(released, public[-1])
+    own = epsilon_of(rows) if epsilon is None else epsilon
+    setting = Setting.of(*public, own, varies=names_chosen(checked_steps(step_choices or {})), **choices)
+    return rows, Subjects(setting, initials, step_choices)
 
 
 def smooth(
@@ -73,10 +83,6 @@ def smooth(
     space: StateSpace,
     epsilon: Exact | None = None,
     *,
-    constraint: str | DeltaSet | Support = "support",
-    mechanism: str = "auto",
-    protection: str = "auto",
-    start: str | None = None,
     initials: Mapping[str, Any] | None = None,
     step_choices: StepChoices | None = None,
     beside: Sequence[OtherQuery] = (),
@@ -84,6 +90,7 @@ def smooth(
     marginals: bool = False,
     own_places: bool = False,
     progress: bool | Progress = True,
+    **choices: Unpack[ReleaseChoices],
 ) -> Any:
     """Smooth a finished release: what all answers of a subject together say of each of its steps.
 
@@ -128,23 +135,12 @@ def smooth(
 
     Source: docs/smoothing.md.
     """
-    check_same_states(model, policy, space)
-    rows = released_rows(released, space)
-    setting = Setting.of(
-        *(model, policy, space),
-        epsilon_of(rows) if epsilon is None else epsilon,
-        constraint=constraint,
-        mechanism=mechanism,
-        protection=protection,
-        start=start,
-        varies=names_chosen(checked_steps(step_choices or {})),
-    )
-    others = [one.read(setting, initials, step_choices) for one in beside]
-    subjects = Subjects(setting, initials, step_choices)
+    rows, subjects = rows_and_subjects(released, (model, policy, space), epsilon, initials, step_choices, **choices)
+    others = [one.read(subjects.setting, initials, step_choices) for one in beside]
     places = own_places_of(rows, subjects, others) if own_places else None
-    choices: dict[str, Any] = {"path": path, "marginals": marginals, "places": places}
+    asked: dict[str, Any] = {"path": path, "marginals": marginals, "places": places}
     with shown(progress, "smooth") as report:
-        smoothed = smooth_rows(rows, subjects, beside=others, progress=report, **choices)
+        smoothed = smooth_rows(rows, subjects, beside=others, progress=report, **asked)
     return to_kind(smoothed_table(rows, smoothed, space), released)
 
 
@@ -267,13 +263,8 @@ def event_odds(
 
     Source: docs/proofs/composition.md.
     """
-    check_same_states(model, policy, space)
-    rows = released_rows(released, space)
-    varies = names_chosen(checked_steps(step_choices or {}))
-    own = epsilon_of(rows) if epsilon is None else epsilon
-    setting = Setting.of(model, policy, space, own, varies=varies, **choices)
-    others = [one.read(setting, initials, step_choices) for one in beside]
-    subjects = Subjects(setting, initials, step_choices)
+    rows, subjects = rows_and_subjects(released, (model, policy, space), epsilon, initials, step_choices, **choices)
+    others = [one.read(subjects.setting, initials, step_choices) for one in beside]
     return odds_of_rows(rows, subjects, states, first, last, always=always, beside=others)
 
 

@@ -22,7 +22,7 @@ import numpy as np
 from dphmm._checks import one_of, whole
 from dphmm._notebook import html_table
 from dphmm._progress import Progress, shown
-from dphmm.decoding import epsilon_of
+from dphmm.decoding import rows_and_subjects
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
 from dphmm.policy.graph import PolicyGraph
@@ -33,11 +33,11 @@ from dphmm.reconstruction.linear import Seen, interval
 from dphmm.reconstruction.regions import Regions, checked_regions, default_regions
 from dphmm.reconstruction.shares import NOTHING, LinearEstimates, Share, Told, each_share, flow_shares, region_shares
 from dphmm.session.options import PlanChoices, ReleaseChoices
-from dphmm.session.setting import Setting, StepChoices, Subjects, check_same_states, checked_steps, names_chosen
+from dphmm.session.setting import Setting, StepChoices, Subjects, check_same_states
 from dphmm.states.space import StateSpace
 from dphmm.states.trajectory import MICROSECONDS
 from dphmm.storage.columns import Times
-from dphmm.storage.released import ReleasedRows, released_rows
+from dphmm.storage.released import ReleasedRows
 from dphmm.types import Exact, FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -207,12 +207,7 @@ def population(
     space = model.space if space is None else space
     if space is None:
         raise InvalidInput("space", "none, and the model has none", "the space of the release")
-    check_same_states(model, policy, space)
-    rows = released_rows(released, space)
-    varies = names_chosen(checked_steps(step_choices or {}))
-    own = epsilon_of(rows) if epsilon is None else epsilon
-    setting = Setting.of(model, policy, space, own, varies=varies, **choices)
-    subjects = Subjects(setting, initials, step_choices)
+    rows, subjects = rows_and_subjects(released, (model, policy, space), epsilon, initials, step_choices, **choices)
     named = None if regions is None else checked_regions(regions, space)
     with shown(progress, "population") as report:
         return population_of_rows(
