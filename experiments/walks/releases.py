@@ -20,7 +20,8 @@ from dphmm import Belief, InvalidInput, MarkovModel, SensitivityHull
 from dphmm._checks import exact_epsilon
 
 # `smooth` smooths what a session released, and there is no session here.
-from dphmm.markov.filtering import Rows, likeliest_path, marginals
+from dphmm.markov.filtering import Table, likeliest_path
+from dphmm.markov.smoothing import Observed, marginals
 from dphmm.mechanisms import MECHANISM_CHOICES, KNorm, Laplace, PlanarIsotropic
 
 # The answer loop of these mechanisms is here: no session takes them.
@@ -34,7 +35,7 @@ from dphmm.session import Plan, Position, Setting, estimate
 
 # The session's own draw and likelihood, step by step: `ReleaseSession` takes no continuous mechanism beside them.
 from dphmm.session.answer import answer_under
-from dphmm.session.smoothing import likelihood_row
+from dphmm.session.smoothing import likelihood_rows
 from dphmm.states import Lattice
 from dphmm.types import Bits, BoolArray, Exact, FloatArray, IntArray
 from experiments.walks.studies import OTHERS, Fold, Study
@@ -112,9 +113,8 @@ class ExactLaw:
 
     def answer(self, position: Position, state: int, bits: Bits) -> Answer:
         z = answer_under(self._plan, np.array([state]), bits)[0][0]
-        row = np.empty(len(self._plan.image))
-        logged = likelihood_row(self._plan, z, row, f"step {position.t}")
-        return Answer(self._frame.to_answers(z), position.condition(self._plan, z), row, logged)
+        rows, posterior = likelihood_rows(self._plan, z[None]), position.condition(self._plan, z)
+        return Answer(self._frame.to_answers(z), posterior, rows.values[0], bool(rows.logged[0]))
 
 
 class ContinuousLaw:
@@ -272,8 +272,8 @@ class _Seen:
         self, number: int, truth: FloatArray, cells: IntArray, model: MarkovModel, start: Position
     ) -> Released:
         """All of it, with what the whole says of every step."""
-        seen, cell_of = _Observed(self._rows, self._logged), self._fold.cell_of
-        belief, path = marginals(model, start.prior, seen), likeliest_path(model, start.prior, seen)
+        seen, cell_of = Table.of(self._rows, logged=self._logged), self._fold.cell_of
+        belief, path = marginals(model, Observed(start.prior, seen)), likeliest_path(model, start.prior, seen)
         likeliest, degree_, possible, plan_size, support_size, drift = self._counts
         return Released(
             walk=np.full(self._steps, number),
@@ -304,23 +304,6 @@ def _unseen(model: MarkovModel, start: Position, steps: int) -> FloatArray:
         rows[at] = belief.probability
         belief = belief.predict(model, t=at + 2)
     return rows
-
-
-@dataclass(frozen=True, eq=False)
-class _Observed:
-    """Answers one move apart, as `dphmm.markov.filtering` takes them."""
-
-    values: FloatArray
-    logged: BoolArray
-
-    @property
-    def moves(self) -> IntArray:
-        found = np.ones(len(self.values), dtype=np.int64)
-        found[:1] = 0
-        return found
-
-    def rows(self, first: int, last: int) -> Rows:
-        return Rows(self.values[first:last], self.logged[first:last], np.arange(last - first))
 
 
 def degree(plan: Plan, state: int, among: BoolArray) -> int:

@@ -21,7 +21,7 @@ from dphmm.session.odds import EventOdds, EventWatch, PathEvent
 from dphmm.session.options import PlanChoices, ReleaseChoices
 from dphmm.session.own_places import OwnPlaces, chosen_places, deciding, public_base
 from dphmm.session.setting import Setting, StepChoices, Subjects, check_same_states, checked_steps, names_chosen
-from dphmm.session.smoothing import Published, Smoothed, Smoother, Smoothers
+from dphmm.session.smoothing import Published, Smoothed, Smoother, Smoothers, smooth_people
 from dphmm.states.space import StateSpace
 from dphmm.states.trajectory import MICROSECONDS
 from dphmm.storage.columns import Times, zoned_times
@@ -164,12 +164,11 @@ def smooth_rows(
     whole = _room(n, space.n_states) if marginals else None
     way = np.empty(n, dtype=np.int64) if path else None
     mean, probability, state = np.empty((n, space.dimension)), np.empty(n), np.empty(n, dtype=np.int64)
-    smoothers, done = Smoothers(subjects), 0
-    others = OtherRows(beside)
-    for user, own in rows.by_user():
-        known = others.of(user)
-        published = published_of(rows, user, own)
-        part = smoothers.of(user).smooth(published, path=path, marginals=marginals, beside=known, places=places)
+    smoothers, others, done = Smoothers(subjects), OtherRows(beside), 0
+    users = rows.by_user()
+    people = ((smoothers.of(user), published_of(rows, user, own), others.of(user)) for user, own in users)
+    smoothed = smooth_people(people, marginals=marginals, path=path, places=places)
+    for (_, own), part in zip(users, smoothed, strict=True):
         mean[own], probability[own], state[own] = part.mean, part.probability, part.state
         if way is not None and part.path is not None:
             way[own] = part.path

@@ -25,6 +25,7 @@ from dphmm.session.answer import answer_under
 from dphmm.session.plan import Plan, likelihood_of
 from dphmm.session.plan_schedule import PlanSchedule
 from dphmm.session.setting import Setting
+from dphmm.session.smoothing import different_rows
 from dphmm.states.grid import Grid
 from dphmm.states.hexes import H3
 from dphmm.states.maps import MapSpace
@@ -563,7 +564,7 @@ def likelihood_columns(plan: Plan, z: IntArray) -> FloatArray:
     """How likely each state makes each of some answers (k, d), in columns (N, k); of each the likeliest state 1."""
     known = likelihood_of(plan)
     # Many people get the same answers.
-    different, which = _different(z)
+    different, which = different_rows(z)
     rows = None if known is None else known.of_answers(different)
     if rows is None:
         rows = np.zeros((len(different), len(plan.lattice)))
@@ -572,18 +573,3 @@ def likelihood_columns(plan: Plan, z: IntArray) -> FloatArray:
         rows[number] = np.exp(logs - logs.max())
     columns = np.ascontiguousarray(rows.T)
     return np.asarray(np.maximum(columns / columns.max(axis=0), _RAREST)[:, which])
-
-
-def _different(z: IntArray) -> tuple[IntArray, IntArray]:
-    """The different rows of z (k, d) in lexical order, and the number (k,) of each row among them."""
-    if len(z) == 1:
-        return z, np.zeros(1, dtype=np.int64)
-    least = z.min(axis=0)
-    spans = [int(most) - int(few) + 1 for most, few in zip(z.max(axis=0), least, strict=True)]
-    if math.prod(spans) >= 2**62:
-        different, which = np.unique(z, axis=0, return_inverse=True)
-        return different, which.ravel()
-    # Rows as numbers, which are sorted many times faster.
-    numbers = np.ravel_multi_index(tuple((z - least).T), spans)
-    _, first, which = np.unique(numbers, return_index=True, return_inverse=True)
-    return z[first], which

@@ -200,32 +200,3 @@ def test_own_places_are_chosen_by_answers_left_out(town, places, tmp_path, run, 
     chosen = document["own_places"]
     assert (files[0].read_bytes() == files[1].read_bytes()) == (chosen is None)
     assert "own_places" not in one_json(run(*smooth_of(town, places["plain"], tmp_path / "again.csv", "--json")))
-
-
-def test_people_who_return_to_places_have_them(town, tmp_path, run, one_json):
-    """Eight people between two places each, far apart: learned from their answers, and nearer to the truth."""
-    rng = np.random.default_rng(4)
-    rows, corners = [], [(0, 0), (3, 3), (0, 3), (3, 0)]
-    for user in range(8):
-        own = [corners[place] for place in rng.choice(4, 2, replace=False)]
-        for step in range(60):
-            column, row = own[int(rng.random() < 0.5)]
-            at = f"2024-05-06T{8 + step // 12:02d}:{5 * (step % 12):02d}:00Z"
-            rows.append([f"u{user}", at, f"{50.0 + (row + 0.5) * 0.0089:.6f}", f"{10.0 + (column + 0.5) * 0.0139:.6f}"])
-    people = tmp_path / "people.csv"
-    pd.DataFrame(rows, columns=["user", "t", "lat", "lon"]).to_csv(people, index=False)
-    released = tmp_path / "released.csv"
-    jumping = tmp_path / "jumping.npz"
-    dphmm.save_model(dphmm.load_model(town / "model.npz").with_jump(0.2), jumping)
-    run("policy", "radius", jumping, "-o", tmp_path / "radius.json", "--radius", "1.5km")
-    public = ["--model", jumping, "--policy", tmp_path / "radius.json"]
-    run("release", people, *public, "--epsilon", "2", "-o", released, "--ledger", tmp_path / "ledger.db")
-    errors = []
-    truth = pd.read_csv(people)
-    steps = truth.assign(step=truth.groupby("user").cumcount() + 1)
-    for name, more in (("plain.csv", []), ("own.csv", ["--own-places"])):
-        found = one_json(run("smooth", released, *public, "-o", tmp_path / name, "--json", *more))
-        both = pd.read_csv(tmp_path / name).drop(columns="t").merge(steps, on=["user", "step"])
-        apart = (both.smoothed_lat - both.lat) ** 2 * 111.0**2 + (both.smoothed_lon - both.lon) ** 2 * 71.0**2
-        errors.append(float(np.sqrt(apart).mean()))
-    assert found["own_places"] is not None and errors[1] < 0.9 * errors[0]

@@ -49,7 +49,7 @@ def test_a_private_name_is_found():
     private = "from dphmm.session.answer import answer_under\n"
     assert unexplained(private) == ["dphmm.session.answer.answer_under"]
     assert unexplained("import numpy\n# Why.\n" + private) == []
-    assert unexplained("# Why.\n" + private + "from dphmm.session.smoothing import likelihood_row\n") == []
+    assert unexplained("# Why.\n" + private + "from dphmm.session.smoothing import likelihood_rows\n") == []
     assert unexplained("from dphmm.session import Plan\nfrom dphmm import policy\n") == []
 
 

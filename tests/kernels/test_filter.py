@@ -1,6 +1,4 @@
-"""Moves of one filter: the same numbers for one row and for eight.
-
-The likelihood of an answer from every state, against the norm of each written out in fractions.
+"""The likelihood of an answer from every state, against the norm of each written out in fractions.
 
 Fails where a facet is left out or taken twice, where a state gets the value of another one, where the last entry of a
 table does not serve the steps beyond it, or where several answers are told apart from one.
@@ -13,34 +11,8 @@ from math import exp, floor
 
 import numpy as np
 import pytest
-from scipy import sparse
 
 from dphmm._kernels import filter as kernels
-
-N = 23
-
-
-def columns_of(dense):
-    found = sparse.csc_array(dense)
-    return found.indptr.astype(np.uint64), found.indices.astype(np.uint64), found.data
-
-
-def chain(seed):
-    rng = np.random.default_rng(seed)
-    dense = np.where(rng.random((N, N)) < 0.3, rng.random((N, N)), 0.0) + np.eye(N) * 0.1
-    return rng, dense / dense.sum(axis=1, keepdims=True)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_eight_rows_have_the_bits_of_one(seed):
-    rng, dense = chain(seed)
-    rows, together, alone = rng.random((8, N)), np.empty((8, N)), np.empty(N)
-    assert kernels.times_interleaved(*columns_of(dense), np.ascontiguousarray(rows.T), together, 1e-290)
-    assert together == pytest.approx(rows @ dense, rel=1e-13)
-    for row, found in zip(rows, together, strict=True):
-        kernels.times_sparse(*columns_of(dense), row, alone)
-        assert np.array_equal(found, alone)
-
 
 RATE = 0.75
 #: Of a hexagon: normals (m, d), offsets and allowances (m,) of a staircase.

@@ -14,12 +14,7 @@ import pytest
 
 import dphmm
 from dphmm._kernels import policy
-from dphmm._kernels.filter import (
-    as_released,
-    expectation,
-    facets_of,
-    summary,
-)
+from dphmm._kernels.filter import as_released, facets_of
 from dphmm._kernels.points import extents, outermost
 from dphmm._kernels.policy import EMPTY, contract_cliques, heaviest, holding, runs_of_rows, total_mass, widen_by_cliques
 from dphmm.policy.constraint import delta_states
@@ -344,15 +339,3 @@ def test_facets_in_floats_are_quotients_of_their_integers(m):
     assert shifts.tolist() == [(b - 1.0 - a) / b for a, b in zip(allowances.tolist(), offsets.tolist(), strict=True)]
     assert (longest, largest) == (np.abs(normals).sum(axis=1).max(), offsets.max())
     assert facets_of(normals, offsets, offsets - 1)[2].tolist() == [0.0] * m
-
-
-@pytest.mark.parametrize("n", [1, 3, 50])
-def test_a_summary_is_the_means_and_the_first_of_the_likeliest(n):
-    """To the last bit those of one axis after another; a tie, to 1e-12, goes to the lowest number."""
-    rng = np.random.default_rng(n)
-    row, values, means = rng.random(n), rng.normal(size=(n, 2)), np.empty(2)
-    row[n // 2 :] = row.max()
-    row[-1] *= 1 + 1e-13
-    assert summary(row, values, means) == np.flatnonzero(row >= row.max() * (1 - 1e-12))[0]
-    assert means.tolist() == [expectation(row, np.ascontiguousarray(axis)) for axis in values.T]
-    assert means == pytest.approx(row @ values, rel=1e-12)

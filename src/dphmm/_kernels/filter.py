@@ -10,8 +10,9 @@ is a rank-one term beside it: it adds (weights·row)·gains, both (N,). Without 
 (0,) stands for all ones. Of a share λu the gains are λu forward, and backward the weights are λu and the gains ones.
 
 Sums have a fixed order, in four parts where one chain of additions would be slow. So a row comes out the same however
-many rows are worked on, and by however many threads. Releases use `predict` and `condition`; smoothing and fits of
-hidden models use `forward` and `backward`.
+many rows are worked on, and by however many threads. Releases use `predict` and `condition`. What is no more than
+described is smoothed and fitted by `dphmm._kernels.smoothing` and `dphmm._kernels.hmm`, and in logs where floats do not
+hold it.
 
 `likelihood_of_points` says how likely an answer is from each state, in plain floats, and `update` is Bayes' rule with
 it. A law falls with a norm: the largest of some ratios to facets. Loops go facet by facet over all states, so every
@@ -33,7 +34,6 @@ from dphmm.types import BoolArray, FloatArray, IntArray
 
 #: In a scaled sum at least this large, terms that underflowed (each below 1e-323) are far beyond a double.
 TRUSTED = 1e-290
-_LOG_TRUSTED = math.log(TRUSTED)
 #: A prediction of many moves stops without regard to smaller probabilities than this: they may shrink for ever.
 RARE, MANY = 1e-100, 1024
 
@@ -85,49 +85,6 @@ def total(row: FloatArray) -> float:
     return (a + b) + (c + d)
 
 
-@kernel
-def expectation(row: FloatArray, values: FloatArray) -> float:
-    """The sum of row·values."""
-    a = b = c = d = 0.0
-    whole = len(row) // 4 * 4
-    for s in range(0, whole, 4):
-        a += row[s] * values[s]
-        b += row[s + 1] * values[s + 1]
-        c += row[s + 2] * values[s + 2]
-        d += row[s + 3] * values[s + 3]
-    for s in range(whole, len(row)):
-        a += row[s] * values[s]
-    return (a + b) + (c + d)
-
-
-@kernel
-def likeliest(row: FloatArray) -> int:
-    """The lowest state that is within 1e-12 of the largest probability."""
-    a = b = c = d = 0.0
-    whole = len(row) // 4 * 4
-    for s in range(0, whole, 4):
-        a = max(a, row[s])
-        b = max(b, row[s + 1])
-        c = max(c, row[s + 2])
-        d = max(d, row[s + 3])
-    for s in range(whole, len(row)):
-        a = max(a, row[s])
-    largest = max(max(a, b), max(c, d))
-    least = largest * (1.0 - 1e-12)
-    for s in range(len(row)):
-        if row[s] >= least:
-            return s
-    return 0
-
-
-@kernel
-def summary(row: FloatArray, values: FloatArray, means: FloatArray) -> int:
-    """Fill ``means`` (d,) with the expectations of values (N, d); the likeliest state."""
-    for j in range(len(means)):
-        means[j] = expectation(row, values[:, j])
-    return likeliest(row)
-
-
 @inlined_kernel
 def times_sparse(indptr: Any, indices: Any, data: FloatArray, row: FloatArray, out: FloatArray) -> None:
     """Fill ``out`` with the row times a matrix, each entry a sum over the stored entries of its column."""
@@ -141,39 +98,12 @@ def times_sparse(indptr: Any, indices: Any, data: FloatArray, row: FloatArray, o
 
 
 @kernel
-def times_interleaved(
-    indptr: Any, indices: Any, data: FloatArray, rows: FloatArray, moved: FloatArray, least: float
-) -> bool:
-    """p M of the columns of ``rows`` (N, 8), into ``moved`` (8, N); False if some sum is too small to trust.
-
-    Without what jumps: with that a sum may be larger.
-    """
-    trusted = True
-    for j in range(moved.shape[1]):
-        a = b = c = d = e = f = g = h = 0.0
-        for k in range(indptr[j], indptr[j + 1]):
-            i, chance = indices[k], data[k]
-            a += rows[i, 0] * chance
-            b += rows[i, 1] * chance
-            c += rows[i, 2] * chance
-            d += rows[i, 3] * chance
-            e += rows[i, 4] * chance
-            f += rows[i, 5] * chance
-            g += rows[i, 6] * chance
-            h += rows[i, 7] * chance
-        moved[0, j], moved[1, j], moved[2, j], moved[3, j] = a, b, c, d
-        moved[4, j], moved[5, j], moved[6, j], moved[7, j] = e, f, g, h
-        trusted &= min(min(min(a, b), min(c, d)), min(min(e, f), min(g, h))) >= least
-    return trusted
-
-
-@kernel
-def add_jump(weights: FloatArray, gains: FloatArray, row: FloatArray, out: FloatArray) -> None:
-    """Add (weights·row)·gains to ``out``; nothing where there are no gains."""
-    if len(gains) > 0:
-        mass = total(row) if len(weights) == 0 else expectation(row, weights)
-        for j in range(len(gains)):
-            out[j] += mass * gains[j]
+def add_jump(share: FloatArray, row: FloatArray, out: FloatArray) -> None:
+    """Add the sum of a row times the share of a jump to ``out``; nothing where none is."""
+    if len(share) > 0:
+        mass = total(row)
+        for j in range(len(share)):
+            out[j] += mass * share[j]
 
 
 @kernel
@@ -211,7 +141,7 @@ def predict(
     ``share`` is that of a jump, (N,), or (0,) where none is.
     """
     times_sparse(indptr, indices, data, row, out)
-    add_jump(share[:0], share, row, out)
+    add_jump(share, row, out)
     small = 0
     for j in range(len(out)):
         reached[j] = out[j] >= TRUSTED
@@ -348,258 +278,57 @@ def _log_sum(indptr: Any, indices: Any, data: FloatArray, logs: FloatArray, j: i
 
 
 @kernel
-def to_logs(row: FloatArray) -> None:
-    """A row of floats as logs, in place."""
+def scale_logs(row: FloatArray) -> float:
+    """Scale a row in logs to sum 1, in place; the log of what its sum was."""
+    top, whole = -math.inf, 0.0
     for s in range(len(row)):
-        row[s] = math.log(row[s]) if row[s] > 0.0 else -math.inf
-
-
-@kernel
-def normalise(row: FloatArray, logged: bool) -> tuple[bool, float]:
-    """Scale a row to sum 1, in place; whether it is in logs now, and the log of what its sum was."""
-    n = len(row)
-    if not logged:
-        whole = total(row)
-        if whole == 0.0:
-            return False, -math.inf
-        scale, least = 1.0 / whole, math.inf
-        for s in range(n):
-            if 0.0 < row[s] < least:
-                least = row[s]
-        if least * scale >= TRUSTED:
-            for s in range(n):
-                row[s] *= scale
-            return False, math.log(whole)
-        to_logs(row)
-    top = -math.inf
-    for s in range(n):
         top = max(top, row[s])
     if top == -math.inf:
-        return True, top
-    whole, least = 0.0, math.inf
-    for s in range(n):
-        if row[s] > -math.inf:
-            whole += math.exp(row[s] - top)
-            least = min(least, row[s])
+        return top
+    for s in range(len(row)):
+        whole += math.exp(row[s] - top)
     whole = top + math.log(whole)
-    fits = least - whole >= _LOG_TRUSTED
-    for s in range(n):
-        row[s] = math.exp(row[s] - whole) if fits else row[s] - whole
-    return not fits, whole
+    for s in range(len(row)):
+        row[s] -= whole
+    return whole
 
 
 @kernel
-def multiply(row: FloatArray, logged: bool, weights: FloatArray, logged_weights: bool, out: FloatArray) -> bool:
-    """The products of two rows; whether ``out`` is in logs. Nothing is scaled."""
-    n = len(row)
-    if not logged and not logged_weights:
-        trusted = True
-        for s in range(n):
-            out[s] = row[s] * weights[s]
-            if not out[s] >= TRUSTED and row[s] > 0.0 and weights[s] > 0.0:
-                trusted = False
-        if trusted:
+def same(one: FloatArray, other: FloatArray, settled: float, passed: int) -> bool:
+    """Whether two rows in logs have the same possible states, and differ by no more than a share: as `at_rest`."""
+    least = math.log(RARE) if passed >= MANY else -math.inf
+    for s in range(len(one)):
+        if (one[s] > -math.inf) != (other[s] > -math.inf):
             return False
-    for s in range(n):
-        a = row[s] if logged else (math.log(row[s]) if row[s] > 0.0 else -math.inf)
-        b = weights[s] if logged_weights else (math.log(weights[s]) if weights[s] > 0.0 else -math.inf)
-        out[s] = a + b
+        if one[s] > -math.inf and abs(one[s] - other[s]) > settled and max(one[s], other[s]) > least:
+            return False
     return True
 
 
 @kernel
-def propagate(
+def move_logs(
     indptr: Any,
     indices: Any,
     data: FloatArray,
     weights: FloatArray,
     gains: FloatArray,
-    row: FloatArray,
-    logged: bool,
-    out: FloatArray,
-) -> bool:
-    """Fill ``out`` with a row times one matrix and its jump; whether it is in logs."""
-    if not logged:
-        times_sparse(indptr, indices, data, row, out)
-        add_jump(weights, gains, row, out)
-        if only_unreached_are_small(indptr, indices, len(gains) > 0, row, TRUSTED, out):
-            return False
-    logs = row.copy()
-    if not logged:
-        to_logs(logs)
-    times_logs(indptr, indices, data, weights, gains, logs, out)
-    most, least = -math.inf, math.inf
-    for j in range(len(out)):
-        most = max(most, out[j])
-        if -math.inf < out[j] < least:
-            least = out[j]
-    if most > 1e-9 or least < _LOG_TRUSTED:
-        return True
-    for j in range(len(out)):
-        out[j] = math.exp(out[j])
-    return False
-
-
-@kernel
-def predict_through(
-    indptr: Any,
-    indices: Any,
-    data: FloatArray,
-    weights: FloatArray,
-    gains: FloatArray,
-    row: FloatArray,
-    logged: bool,
-    moves: int,
     settled: float,
-) -> tuple[bool, float]:
-    """A distribution predicted so many times, in place; whether it is in logs, and the log of what it was divided by.
+    moves: int,
+    row: FloatArray,
+) -> None:
+    """A row in logs times a matrix and its jump, so many times, in place.
 
-    Between the first move and the last it stops moving once nothing changes by more than ``settled`` of itself, looked
-    for at every eighth move: the very steps that a session takes through a gap.
+    It stops once nothing changes by more than ``settled`` of itself, looked for at every eighth move. A row of weights
+    says what later observations say: a state that they all but exclude may be where the earlier ones are sure the
+    subject was, so that nothing is too rare to count.
     """
     spare = np.empty_like(row)
     for moved in range(moves):
-        after = propagate(indptr, indices, data, weights, gains, row, logged, spare)
-        inner = 0 < moved < moves - 1
-        quiet = inner and (moved - 1) % 8 == 0 and same(row, logged, spare, after, settled, moved - 1)
+        times_logs(indptr, indices, data, weights, gains, row, spare)
+        quiet = moved % 8 == 1 and same(row, spare, settled, moved if len(weights) == 0 else 0)
         row[:] = spare
-        logged = after
-        if quiet:
-            logged = propagate(indptr, indices, data, weights, gains, row, logged, spare)
-            row[:] = spare
-            break
-    if logged:
-        return normalise(row, logged)
-    return False, 0.0
-
-
-@kernel
-def same(one: FloatArray, logged: bool, other: FloatArray, logged_other: bool, settled: float, passed: int) -> bool:
-    """Whether two distributions have the same possible states, and differ by no more than a share: as `at_rest`."""
-    least = math.log(RARE) if passed >= MANY else -math.inf
-    for s in range(len(one)):
-        a = one[s] if logged else (math.log(one[s]) if one[s] > 0.0 else -math.inf)
-        b = other[s] if logged_other else (math.log(other[s]) if other[s] > 0.0 else -math.inf)
-        if (a > -math.inf) != (b > -math.inf):
-            return False
-        if a > -math.inf and abs(a - b) > settled and max(a, b) > least:
-            return False
-    return True
-
-
-@kernel
-def pass_back(
-    indptr: Any,
-    indices: Any,
-    data: FloatArray,
-    weights: FloatArray,
-    gains: FloatArray,
-    row: FloatArray,
-    logged: bool,
-    moves: int,
-    settled: float,
-) -> bool:
-    """What later observations say of each state, moved back so many times, in place; whether it is in logs.
-
-    It stops once nothing changes by more than ``settled`` of itself: a state that later observations all but exclude
-    may be where the earlier ones are sure the subject was.
-    """
-    spare = np.empty_like(row)
-    for _ in range(moves):
-        after = propagate(indptr, indices, data, weights, gains, row, logged, spare)
-        quiet = logged == after
-        for s in range(len(row)):
-            if not quiet:
-                break
-            quiet = row[s] == spare[s] or abs(row[s] - spare[s]) <= settled * (1.0 if logged else row[s])
-        row[:] = spare
-        logged = after
         if quiet:
             break
-    logged, _ = normalise(row, logged)
-    return logged
-
-
-@kernel
-def forward(
-    indptr: Any,
-    indices: Any,
-    data: FloatArray,
-    weights: FloatArray,
-    gains: FloatArray,
-    settled: float,
-    rows: FloatArray,
-    logged_rows: BoolArray,
-    which: IntArray,
-    moves: IntArray,
-    row: FloatArray,
-    logged: bool,
-    alpha: FloatArray,
-    logged_alpha: BoolArray,
-    scales: FloatArray,
-) -> tuple[int, bool]:
-    """Filter a block: ``alpha`` (T, N) are the states given all observations so far, from compressed columns.
-
-    ``rows`` (V, N) are likelihoods, each in either form as ``logged_rows`` (V,) says; ``which`` (T,) is the row of each
-    observation, -1 where nothing was observed. So a table of symbols and a likelihood of its own for every step are the
-    same here. ``moves`` (T,) is how many moves of the chain lie before each observation.
-
-    ``row`` is the distribution before the moves of the first observation, and at the end the last of ``alpha``.
-    ``scales`` (T,) are the logs of each observation's probability given those before. Returns -1, or the first
-    observation that no possible state allows; and whether ``row`` is in logs.
-    """
-    for t in range(len(which)):
-        logged, predicted = predict_through(indptr, indices, data, weights, gains, row, logged, moves[t], settled)
-        scales[t] = predicted
-        if which[t] < 0:
-            alpha[t] = row
-        else:
-            logged = multiply(row, logged, rows[which[t]], logged_rows[which[t]], alpha[t])
-            logged, observed = normalise(alpha[t], logged)
-            if observed == -math.inf:
-                return t, logged
-            scales[t] += observed
-            row[:] = alpha[t]
-        logged_alpha[t] = logged
-    return -1, logged
-
-
-@kernel
-def backward(
-    indptr: Any,
-    indices: Any,
-    data: FloatArray,
-    weights: FloatArray,
-    gains: FloatArray,
-    settled: float,
-    rows: FloatArray,
-    logged_rows: BoolArray,
-    which: IntArray,
-    moves: IntArray,
-    row: FloatArray,
-    logged: bool,
-    alpha: FloatArray,
-    logged_alpha: BoolArray,
-    marginals: FloatArray,
-) -> bool:
-    """Smooth a block that `forward` has filtered: ``marginals`` (T, N) given all observations, from compressed rows.
-
-    ``row`` is what the observations after the block say of the states of its last step (all 1 where there are none),
-    and at the end what those of the block and after it say of the states before the block's first moves. Returns
-    whether it is in logs. ``marginals`` may be ``alpha``.
-    """
-    spare = np.empty_like(row)
-    for t in range(len(which) - 1, -1, -1):
-        in_logs = multiply(alpha[t], logged_alpha[t], row, logged, spare)
-        in_logs, _ = normalise(spare, in_logs)
-        for s in range(len(row)):
-            marginals[t, s] = math.exp(spare[s]) if in_logs else spare[s]
-        if which[t] >= 0:
-            logged = multiply(row, logged, rows[which[t]], logged_rows[which[t]], spare)
-            logged, _ = normalise(spare, logged)
-            row[:] = spare
-        logged = pass_back(indptr, indices, data, weights, gains, row, logged, moves[t], settled)
-    return logged
 
 
 #: What the likelihood is of the norm: in steps from a table, in steps by exp, or graded.

@@ -13,7 +13,7 @@ whatever floats did. The sensitivity of a noisy iteration rests on that.
 Paths: the likeliest one (Viterbi, in logs), one drawn from the posterior, and simulated ones.
 `best_paths` is for records of symbols, one transition apart, with a dense or sparse matrix. `viterbi` is for a sparse
 chain whose observations lie any number of moves apart: the path is the likeliest over all moves, those between two
-observations too. Its ``rows``, ``logged_rows``, ``which`` and ``moves`` are as in `dphmm._kernels.filter`.
+observations too.
 
 Proof: docs/proofs/learning.md.
 """
@@ -26,8 +26,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dphmm._kernels.compiled import kernel
-from dphmm._kernels.filter import multiply, normalise, propagate, times_interleaved, times_sparse, to_logs
-from dphmm.types import BoolArray, FloatArray, IntArray
+from dphmm._kernels.filter import scale_logs, times_logs, times_sparse
+from dphmm.types import FloatArray, IntArray
 
 #: A backward entry above this may belong to a state whose forward entry has underflowed: logs must take over.
 LARGEST = 1e290
@@ -136,27 +136,13 @@ def backward_records(
 def times(rows: FloatArray, first: int, count: int, matrix: Matrix, out: FloatArray, out_first: int) -> None:
     """Rows first, first + 1, .. times a matrix, into those of ``out``: by BLAS where many are dense."""
     if len(matrix.dense) == 0:
-        _times_columns(rows, first, count, matrix, out, out_first)
+        for k in range(count):
+            times_sparse(matrix.indptr, matrix.indices, matrix.data, rows[first + k], out[out_first + k])
     elif count >= _FEW_ROWS:
         np.dot(rows[first : first + count], matrix.dense, out[out_first : out_first + count])
     else:
         for k in range(count):
             times_dense(rows[first + k], matrix.dense, out[out_first + k])
-
-
-@kernel
-def _times_columns(rows: FloatArray, first: int, count: int, matrix: Matrix, out: FloatArray, out_first: int) -> None:
-    """`times` by compressed columns, for 8 rows at once as far as they go."""
-    n, eights = rows.shape[1], count // 8 * 8
-    interleaved = np.empty((n if eights > 0 else 0, 8))
-    for begin in range(0, eights, 8):
-        for s in range(n):
-            for k in range(8):
-                interleaved[s, k] = rows[first + begin + k, s]
-        into = out[out_first + begin : out_first + begin + 8]
-        times_interleaved(matrix.indptr, matrix.indices, matrix.data, interleaved, into, 0.0)
-    for k in range(eights, count):
-        times_sparse(matrix.indptr, matrix.indices, matrix.data, rows[first + k], out[out_first + k])
 
 
 @kernel
@@ -201,36 +187,26 @@ def smooth_record(
     likelihood: FloatArray,
     symbols: IntArray,
     alpha: FloatArray,
-    logged_alpha: BoolArray,
     posteriors: FloatArray,
     expected: FloatArray,
 ) -> None:
-    """Fill ``posteriors`` (T, S) of a record that `filter.forward` has filtered, and add expected transitions.
+    """Fill ``posteriors`` (T, S) of a record that `smoothing.forward_logs` has filtered, and add expected transitions.
 
     ``rows`` are the compressed rows of the transition matrix; ``expected`` (E,) has a number for each of their entries.
-    ``likelihood`` (V, S) is in logs. What later symbols say is a row in either form, so nothing overflows or is lost.
+    ``likelihood`` (V, S) is in logs.
     """
-    n, none, logged = alpha.shape[1], np.zeros(0), False
-    later, spare, ahead, terms = np.ones(n), np.empty(n), np.empty(n), np.empty(len(expected))
+    n, none = alpha.shape[1], np.zeros(0)
+    later, spare, terms = np.zeros(n), np.empty(n), np.empty(len(expected))
     for t in range(len(symbols) - 1, -1, -1):
-        in_logs = multiply(alpha[t], logged_alpha[t], later, logged, spare)
-        in_logs, _ = normalise(spare, in_logs)
-        for s in range(n):
-            posteriors[t, s] = math.exp(spare[s]) if in_logs else spare[s]
-        if t == 0:
-            break
-        logged = multiply(later, logged, likelihood[symbols[t]], True, spare)
-        logged, _ = normalise(spare, logged)
-        later[:] = spare
-        ahead[:] = alpha[t - 1]
-        if not logged_alpha[t - 1]:
-            to_logs(ahead)
-        if not logged:
-            to_logs(spare)
-        _add_pairs(rows, ahead, spare, terms, expected)
-        logged = propagate(rows.indptr, rows.indices, rows.data, none, none, later, logged, spare)
-        logged, _ = normalise(spare, logged)
-        later[:] = spare
+        spare[:] = alpha[t] + later
+        scale_logs(spare)
+        posteriors[t] = np.exp(spare)
+        if t > 0:
+            later += likelihood[symbols[t]]
+            scale_logs(later)
+            _add_pairs(rows, alpha[t - 1], later, terms, expected)
+            times_logs(rows.indptr, rows.indices, rows.data, none, none, later, spare)
+            later[:] = spare
 
 
 @kernel
@@ -421,11 +397,11 @@ def best_path_each(
 
 
 @kernel
-def observe(row: FloatArray, weights: FloatArray, logged_weights: bool) -> float:
+def observe(row: FloatArray, weights: FloatArray) -> float:
     """A row of logs made likelier by an observation, in place, its largest entry brought to 0; the largest it was."""
     top = -math.inf
     for s in range(len(row)):
-        row[s] += weights[s] if logged_weights else (math.log(weights[s]) if weights[s] > 0.0 else -math.inf)
+        row[s] += weights[s]
         top = max(top, row[s])
     if top > -math.inf:
         for s in range(len(row)):
@@ -441,7 +417,6 @@ def viterbi(
     jump: FloatArray,
     settled: float,
     rows: FloatArray,
-    logged_rows: BoolArray,
     which: IntArray,
     moves: IntArray,
     row: FloatArray,
@@ -452,12 +427,14 @@ def viterbi(
 ) -> tuple[int, int, int]:
     """Likeliest paths move by move: at most len(pointers) moves, or to the last observation.
 
-    ``row`` (N,) are logs of the likeliest path to each state, the largest 0; ``moved`` of the first observation's moves
-    are done. ``logs`` are those of the moves that a matrix stores, in compressed columns, and ``jump`` (N,) those of a
-    jump into each state, from every one; (0,) where none is. Of each move, ``pointers`` (k, N) are the states
-    before, and ``ends`` the observation that it led to or -1. In a long gap rows come again after some moves, which
-    Brent's search finds: then ``cycles`` (k, 2) says that the last so many moves are taken so many times more. Returns
-    the moves recorded, the observations reached, and ``moved`` of the next: -1 where no path allows that one.
+    ``rows`` (V, N) are logs of likelihoods; an observation has that of ``which`` (T,), or -1 for none, after so many
+    ``moves`` (T,). ``row`` (N,) are logs of the likeliest path to each state, the largest 0; ``moved`` of the first
+    observation's moves are done. ``logs`` are those of the moves that a matrix stores, in compressed columns, and
+    ``jump`` (N,) those of a jump into each state, from every one; (0,) where none is. Of each move, ``pointers`` (k, N)
+    are the states before, and ``ends`` the observation that it led to or -1. In a long gap rows come again after some
+    moves, which Brent's search finds: then ``cycles`` (k, 2) says that the last so many moves are taken so many times
+    more. Returns the moves recorded, the observations reached, and ``moved`` of the next: -1 where no path allows that
+    one.
     """
     n, at, count = len(row), 0, 0
     spare, saved = np.empty_like(row), row.copy()
@@ -483,7 +460,7 @@ def viterbi(
         moved += 1
         cycles[count, 0], cycles[count, 1], ends[count] = 0, 0, -1
         if moved == moves[at]:
-            if which[at] >= 0 and observe(row, rows[which[at]], logged_rows[which[at]]) == -math.inf:
+            if which[at] >= 0 and observe(row, rows[which[at]]) == -math.inf:
                 return count, at, -1
             ends[count] = at
             at, moved = at + 1, 0

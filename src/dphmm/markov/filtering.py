@@ -18,9 +18,7 @@ Proof: docs/proofs/support.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -30,7 +28,7 @@ from dphmm import _kernels
 from dphmm._checks import state_mask
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel, Predecessors
-from dphmm.markov.stochastic import NO_SHARE, fixed
+from dphmm.markov.stochastic import fixed
 from dphmm.types import BoolArray, FloatArray, IntArray, States
 
 #: A prediction that moves no probability by more than this share of it has settled; looked at once in so many steps.
@@ -133,11 +131,9 @@ class Belief:
         """
         belief, done = self._moved(model, t, steps) if model.time_homogeneous else (self, 0)
         for passed in range(done, steps):
-            following = belief.predict(model, t + passed)
+            before, belief = belief, belief.predict(model, t + passed)
             check = model.time_homogeneous and passed % _CHECK_EVERY == 0
-            settled = check and _same_to(following, belief, passed)
-            belief = following
-            if settled:
+            if check and _kernels.filter.same(before.log_probability, belief.log_probability, SETTLED, passed):
                 break
         return belief
 
@@ -203,11 +199,6 @@ def _row_of(logs: FloatArray, support: BoolArray) -> FloatArray | None:
     return fixed(np.exp(logs)) if fits else None
 
 
-def _same_to(one: Belief, other: Belief, passed: int) -> bool:
-    moved, kept = one.log_probability, other.log_probability
-    return bool(_kernels.filter.same(kept, True, moved, True, SETTLED, passed))
-
-
 def _check_likelihood(likelihood: FloatArray, remaining: BoolArray) -> None:
     wrong = remaining & ~np.isfinite(likelihood)
     if wrong[remaining].all():
@@ -237,6 +228,12 @@ class Rows(NamedTuple):
     logged: BoolArray
     which: IntArray
 
+    @property
+    def logs(self) -> FloatArray:
+        """All rows (V, N) in logs."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(self.logged[:, None], self.values, np.log(self.values))
+
 
 class Observations(Protocol):
     """Observations of a chain: ``moves`` (T,) lie between each one and the one before; 0 before the first."""
@@ -251,212 +248,46 @@ class Observations(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Observations of a few kinds: a row (V, N) for each, and which of them (T,) was observed, -1 for none."""
+    """Observations of a few kinds: a row (V, N) for each, and which of them (T,) was observed, -1 for none.
+
+    ``logged`` (V,): which rows are logs.
+    """
 
     values: FloatArray
     which: IntArray
     moves: IntArray
+    logged: BoolArray
 
     @classmethod
-    def of(cls, likelihoods: FloatArray, which: IntArray) -> Table:
-        """Observations one move apart."""
-        moves = np.ones(len(which), dtype=np.int64)
-        moves[:1] = 0
-        return cls(likelihoods, which, moves)
+    def of(
+        cls, values: FloatArray, which: IntArray | None = None, moves: IntArray | None = None, logged: Any = False
+    ) -> Table:
+        """Observations one move apart, each with a row of its own, in floats, unless it is said otherwise."""
+        if which is None:
+            which = np.arange(len(values))
+        if moves is None:
+            moves = np.minimum(np.arange(len(which)), 1)
+        return cls(values, which, moves, np.broadcast_to(logged, len(values)).astype(np.bool_))
 
     def rows(self, first: int, last: int) -> Rows:
-        with np.errstate(divide="ignore"):
-            logs = np.log(self.values)
-        return Rows(logs, np.ones(len(logs), dtype=np.bool_), self.which[first:last])
+        return Rows(self.values, self.logged, self.which[first:last])
 
 
-class _Row(NamedTuple):
-    values: FloatArray
-    logged: bool
+class _EveryStep:
+    """Observations of a chain whose matrix changes, one move apart: at some of the steps nothing was observed."""
 
-    @classmethod
-    def of(cls, belief: Belief) -> _Row:
-        return cls(belief.log_probability.copy(), True) if belief.row is None else cls(belief.row.copy(), False)
-
-
-def smooth(
-    model: MarkovModel,
-    prior: Belief,
-    observations: Observations,
-    take: Callable[[int, FloatArray], None],
-    *,
-    block: int | None = None,
-    t: int = 1,
-    jumps: FloatArray | None = None,
-) -> float:
-    """Marginals of every step given all observations; the log of how likely these are, up to their rows' factors.
-
-    ``prior`` is the belief about the first step before its observation. ``take`` is called with (first, marginals
-    (k, N)) of block after block, the last block first. ``block``: observations held at a time, chosen by default.
-    ``t``: the step of the first observation, which says with what matrices a chain moves whose matrix changes.
-    ``jumps`` (N,): to it is added how often each state is expected to have been entered by the model's jump in the last
-    move before an observation, given all of them.
-
-    Raises InvalidInput for an observation that no possible state allows.
-    """
-    steps = _Steps(model, observations, t)
-    filtered = _Filtered(model, prior, steps, block)
-    row, logged = np.ones(model.n_states), False
-    for first, rows, alpha, logged_alpha, scales in filtered.blocks_from_the_last():
-        if jumps is not None:
-            after = steps.moves[first : first + len(alpha)] > 0
-            entered = _entered_by_jump(model, rows, alpha, logged_alpha, scales) * after[:, None]
-        for a, b in reversed(steps.runs(first, first + len(alpha))):
-            part = (rows.values, rows.logged, rows.which[a:b], steps.moves[first + a : first + b])
-            passed = (alpha[a:b], logged_alpha[a:b], alpha[a:b])
-            logged = _kernels.filter.backward(*_rows_of(model, t + first + a), *part, row, logged, *passed)
-        if jumps is not None:
-            jumps += np.einsum("ts,ts->s", entered, alpha)
-        places = steps.observed(first, first + len(alpha))
-        if len(places):
-            take(steps.number(first), alpha if len(places) == len(alpha) else alpha[places])
-    return filtered.log_likelihood
-
-
-def log_likelihood(model: MarkovModel, prior: Belief, observations: Observations, *, t: int = 1) -> float:
-    """The log of how likely all observations are together, up to the factors of their rows; raises as `smooth` does."""
-    return _Filtered(model, prior, _Steps(model, observations, t), None).log_likelihood
-
-
-def _entered_by_jump(
-    model: MarkovModel, rows: Rows, alpha: FloatArray, logged: BoolArray, scales: FloatArray
-) -> FloatArray:
-    """How likely each state (T, N) was entered by the jump, if it was the state, given the observations up to it.
-
-    Given the state of a step, later observations say nothing of how it was entered. Of a state that was filtered as
-    alpha = predicted · likelihood / scale, the jump's part of what was predicted is share / predicted.
-    """
-    if model.jump is None:
-        return np.zeros(alpha.shape)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        told = np.where(logged[:, None], alpha, np.log(alpha))
-        likelihoods = np.where(rows.logged[:, None], rows.values, np.log(rows.values))
-        observed = np.where((rows.which >= 0)[:, None], likelihoods[rows.which], 0.0)
-        part = np.exp(np.log(model.jump.share) + observed - told - scales[:, None])
-    return np.asarray(np.where(np.isfinite(part), np.minimum(part, 1.0), 0.0))
-
-
-def _rows_of(model: MarkovModel, t: int) -> tuple[Any, Any, FloatArray, FloatArray, FloatArray, float]:
-    """The matrix of the move to step t and its jump by compressed rows, as `filter.backward` takes them."""
-    matrix, jump = model.matrix_at(t), model.jump
-    weights = NO_SHARE if jump is None else jump.share
-    data = matrix.data if jump is None else fixed(jump.stays * matrix.data)
-    return matrix.indptr, matrix.indices, data, weights, fixed(np.ones(len(weights))), SETTLED
-
-
-class _Steps:
-    """Observations with the matrices of the moves between them.
-
-    Of a chain with one matrix they are as they are given. Where the matrix changes there is a row for every step: each
-    is one move from the one before, and at some nothing was observed.
-    """
-
-    def __init__(self, model: MarkovModel, observations: Observations, t: int) -> None:
-        self._model, self._observations, self._t = model, observations, t
-        self._at: IntArray | None = None
-        self.moves = observations.moves
-        if not model.time_homogeneous and len(observations.moves):
-            self._at = np.cumsum(observations.moves)
-            self.moves = np.ones(int(self._at[-1]) + 1, dtype=np.int64)
-            self.moves[0] = 0
+    def __init__(self, observations: Observations) -> None:
+        self._observations = observations
+        self.at = np.cumsum(observations.moves)
+        self.moves = np.minimum(np.arange(int(self.at[-1]) + 1), 1)
 
     def rows(self, first: int, last: int) -> Rows:
         """The rows of the steps first..last."""
-        if self._at is None:
-            return self._observations.rows(first, last)
-        found = self._observations.rows(self.number(first), self.number(last))
-        which = np.full(last - first, -1, dtype=np.int64)
-        which[self.observed(first, last)] = found.which
-        return Rows(found.values, found.logged, which)
-
-    def number(self, step: int) -> int:
-        """How many observations lie before a step."""
-        return step if self._at is None else int(np.searchsorted(self._at, step))
-
-    def observed(self, first: int, last: int) -> IntArray:
-        """Which of the steps first..last, from 0, have an observation."""
-        if self._at is None:
-            return np.arange(last - first)
-        return self._at[self.number(first) : self.number(last)] - first
-
-    def chosen(self, path: IntArray) -> IntArray:
-        """The entries of a path at the observations."""
-        return path if self._at is None else path[self._at]
-
-    def columns(self, step: int) -> Predecessors:
-        """The matrix of the moves to a step."""
-        return self._model.predecessors_at(1 if self._at is None else self._t + step)
-
-    def runs(self, first: int, last: int) -> list[tuple[int, int]]:
-        """The steps first..last in runs that move by one matrix, from 0."""
-        if self._at is None:
-            return [(0, last - first)]
-        changed = [step for step in range(first + 1, last) if self.columns(step) is not self.columns(step - 1)]
-        return list(pairwise([0, *(step - first for step in changed), last - first]))
-
-
-def marginals(model: MarkovModel, prior: Belief, observations: Observations, *, t: int = 1) -> FloatArray:
-    """The marginals (T, N) of `smooth` in one array."""
-    whole = np.empty((len(observations.moves), model.n_states))
-
-    def keep(first: int, part: FloatArray) -> None:
-        whole[first : first + len(part)] = part
-
-    smooth(model, prior, observations, keep, t=t)
-    return whole
-
-
-class _Filtered:
-    """The forward pass: a checkpoint at the start of every block, and the blocks again, the last one first."""
-
-    def __init__(self, model: MarkovModel, prior: Belief, steps: _Steps, block: int | None) -> None:
-        self._steps = steps
-        self._n = model.n_states
-        t = len(steps.moves)
-        self._size = _block(t, model.n_states, block)
-        self._starts = list(range(0, t, self._size))
-        self._checkpoints: list[_Row] = []
-        self._present: tuple[Rows, FloatArray, BoolArray, FloatArray] | None = None
-        #: The log of how likely all observations are.
-        self.log_likelihood = 0.0
-        row = _Row.of(prior)
-        for first in self._starts:
-            self._checkpoints.append(_Row(row.values.copy(), row.logged))
-            row = self._run(first, row)
-            assert self._present is not None
-            self.log_likelihood += float(self._present[3].sum())
-
-    def blocks_from_the_last(self) -> Iterator[tuple[int, Rows, FloatArray, BoolArray, FloatArray]]:
-        for number in range(len(self._starts) - 1, -1, -1):
-            row = self._checkpoints.pop()
-            if self._present is None:
-                self._run(self._starts[number], row)
-            assert self._present is not None
-            rows, alpha, logged, scales = self._present
-            self._present = None
-            yield self._starts[number], rows, alpha, logged, scales
-
-    def _run(self, first: int, row: _Row) -> _Row:
-        """Filter the block from ``first`` on; the row after it. A row that is passed in is used up."""
-        last = min(first + self._size, len(self._steps.moves))
-        rows, values, logged = self._steps.rows(first, last), row.values, row.logged
-        alpha = np.empty((last - first, self._n))
-        logged_alpha, scales = np.zeros(last - first, dtype=np.bool_), np.empty(last - first)
-        for a, b in self._steps.runs(first, last):
-            columns = self._steps.columns(first + a)
-            matrix = (columns.indptr, columns.indices, columns.data, NO_SHARE, columns.share, SETTLED)
-            part = (rows.values, rows.logged, rows.which[a:b], self._steps.moves[first + a : first + b])
-            passed = (alpha[a:b], logged_alpha[a:b], scales[a:b])
-            stop, logged = _kernels.filter.forward(*matrix, *part, values, logged, *passed)
-            if stop >= 0:
-                raise impossible(self._steps.number(first + a + stop))
-        self._present = (rows, alpha, logged_alpha, scales)
-        return _Row(row.values, logged)
+        a, b = np.searchsorted(self.at, (first, last)).tolist()
+        values, logged, own = self._observations.rows(a, b)
+        which = np.full(last - first, -1)
+        which[self.at[a:b] - first] = own
+        return Rows(values, logged, which)
 
 
 def likeliest_path(
@@ -467,15 +298,17 @@ def likeliest_path(
     Of paths of equal log-probability, as floats add it up, one with low state numbers is taken.
     ``prior``, ``block`` and ``t`` as in `smooth`; raises as it does.
     """
-    steps = _Steps(model, observations, t)
-    return steps.chosen(_Path(model, steps, block).states(prior))
+    if model.time_homogeneous:
+        return _Path(model, observations, block, t).states(prior)
+    every = _EveryStep(observations)
+    return _Path(model, every, block, t).states(prior)[every.at]
 
 
 class _Path:
     """Viterbi in blocks of moves: a checkpoint at the start of each, and the blocks again, the last one first."""
 
-    def __init__(self, model: MarkovModel, steps: _Steps, block: int | None) -> None:
-        self._observations = steps
+    def __init__(self, model: MarkovModel, steps: Observations, block: int | None, t: int) -> None:
+        self._model, self._observations, self._t = model, steps, t
         self._through = np.cumsum(steps.moves)
         self._kept: tuple[Predecessors, tuple[Any, Any, FloatArray, FloatArray, float]] | None = None
         moves = int(steps.moves[1:].sum())
@@ -507,8 +340,8 @@ class _Path:
 
     def _first(self, prior: Belief) -> FloatArray:
         row = prior.log_probability.copy()
-        values, logged, which = self._observations.rows(0, 1)
-        if which[0] >= 0 and _kernels.hmm.observe(row, values[which[0]], logged[which[0]]) == -math.inf:
+        rows = self._observations.rows(0, 1)
+        if rows.which[0] >= 0 and _kernels.hmm.observe(row, rows.logs[rows.which[0]]) == -math.inf:
             raise impossible(0)
         return row
 
@@ -517,17 +350,19 @@ class _Path:
         # Rows are made for as many observations as the moves of a block can reach, or as many as cost little.
         near = int(np.searchsorted(self._through, self._through[at - 1] + self._size))
         last = min(max(near, at + self._fewest), len(self._through))
-        last = at + self._observations.runs(at, last)[0][1]
+        if not self._model.time_homogeneous:
+            last = at + 1
         rows, moves = self._observations.rows(at, last), self._observations.moves[at:last]
         recorded = (self._pointers, self._cycles, self._ends)
-        count, reached, moved = _kernels.hmm.viterbi(*self._matrix(at), *rows, moves, row, moved, *recorded)
+        observed = rows.logs, rows.which, moves
+        count, reached, moved = _kernels.hmm.viterbi(*self._matrix(at), *observed, row, moved, *recorded)
         if moved < 0:
             raise impossible(at + reached)
         return count, at + reached, moved
 
     def _matrix(self, at: int) -> tuple[Any, Any, FloatArray, FloatArray, float]:
         """The matrix of the moves to a step in logs, and the logs of its jump."""
-        columns = self._observations.columns(at)
+        columns = self._model.predecessors_at(self._t + at)
         if self._kept is None or self._kept[0] is not columns:
             chances = columns.data
             if len(columns.share):

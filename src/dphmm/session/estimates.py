@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dphmm import _kernels
 from dphmm._checks import one_of
 from dphmm.markov.filtering import Belief
 from dphmm.states.space import Labels, StateSpace
@@ -35,8 +34,7 @@ def estimate(posterior: Belief, space: StateSpace, loss: str = "squared") -> Est
     """
     one_of(loss, ESTIMATE_LOSSES, "loss")
     p, answers = posterior.probability, space.own_answers
-    point = np.empty(answers.shape[1])
-    state = _kernels.filter.summary(p, answers, point)
+    point, state = p @ answers, int(np.argmax(p >= p.max() * (1.0 - 1e-12)))
     probability = min(1.0, float(p.max()))
     if isinstance(space, Labels):
         return Estimate(space.label_of(state), state, probability)

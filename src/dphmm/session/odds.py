@@ -249,12 +249,8 @@ def _answers(published: Published, steps: Steps | JointSteps, asked: set[int]) -
     for n, t in enumerate(steps.t.tolist()):
         if t not in asked:
             continue
-        values, logged, which = steps.rows(n, n + 1)
-        row = values[which[0]]
-        if not logged[which[0]]:
-            with np.errstate(divide="ignore"):
-                row = np.log(row)
-        yield _Answer(t, row, published.at(t))
+        rows = steps.rows(n, n + 1)
+        yield _Answer(t, rows.logs[rows.which[0]], published.at(t))
 
 
 def _same(one: FloatArray, other: FloatArray) -> bool:

@@ -13,14 +13,15 @@ promise changes.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from dphmm.markov.filtering import Belief, Observations, Rows, log_likelihood, smooth
 from dphmm.markov.model import MarkovModel
-from dphmm.types import BoolArray, FloatArray, IntArray
+from dphmm.markov.smoothing import Observed, smooth
+from dphmm.markov.stochastic import Jump, fixed
+from dphmm.types import BoolArray, FloatArray
 
 #: How often somebody goes to an own place, and how many visits the prior law is worth, as they are tried.
 RATES = (0.05, 0.15, 0.3, 0.5)
@@ -41,14 +42,11 @@ class OwnPlaces(NamedTuple):
 
 
 class Person(NamedTuple):
-    """The answers of one person as observations of a chain, ``prior`` the belief before the first, at step ``t``."""
+    """The answers of one person as observations of a chain, and which of them (T,) are answers."""
 
     name: str
     model: MarkovModel
-    prior: Belief
-    observations: Observations
-    t: int
-    #: Which observations are answers (T,).
+    observed: Observed
     asked: BoolArray
 
 
@@ -58,23 +56,24 @@ def public_base(model: MarkovModel) -> FloatArray:
     return even if weights is None else 0.5 * even + 0.5 * weights / weights.sum()
 
 
-def person_model(person: Person, places: OwnPlaces, observations: Observations | None = None) -> MarkovModel:
-    """The public model with a jump into the places that a person's answers tell of.
+def own_jumps(model: MarkovModel, people: Sequence[tuple[Observed, OwnPlaces]]) -> list[Jump]:
+    """The jump of each person's own model, into the places that the person's answers tell of.
 
-    observations : those to learn from in place of all of the person's. Raises InvalidInput as `smooth` does.
+    Raises InvalidInput as `dphmm.markov.smoothing.smooth` does.
     """
-    seen = person.observations if observations is None else observations
-    law, model = places.base, person.model
+    laws = [places.base for _, places in people]
+    jumps = [_jump(model, places.rate, places.base) for _, places in people]
     for _ in range(ROUNDS):
-        model = _with_jump(person.model, places.rate, law)
-        entered = np.zeros(len(law))
-        smooth(model, person.prior, seen, _nothing, t=person.t, jumps=entered)
-        own = entered * _share_of_own(person.model, places.rate, law)
-        law = (own + places.weight * places.base) / (own.sum() + places.weight)
-        # A state that nothing tells of keeps a probability that floats hold.
-        law = np.maximum(law, 1e-12)
-        law /= law.sum()
-    return _with_jump(person.model, places.rate, law)
+        jumping = [one._replace(jump=jump) for (one, _), jump in zip(people, jumps, strict=True)]
+        for k, found in enumerate(smooth(model, jumping, np.empty((model.n_states, 0)), entered=True)):
+            places = people[k][1]
+            own = found.entered * _share_of_own(model, places.rate, laws[k])
+            law = (own + places.weight * places.base) / (own.sum() + places.weight)
+            # A state that nothing tells of keeps a probability that floats hold.
+            law = np.maximum(law, 1e-12)
+            laws[k] = law / law.sum()
+            jumps[k] = _jump(model, places.rate, laws[k])
+    return jumps
 
 
 def deciding(answers: Mapping[str, int]) -> list[str]:
@@ -91,9 +90,14 @@ def chosen_places(people: Iterable[Person], base: FloatArray) -> OwnPlaces | Non
     choices = [OwnPlaces(rate, weight, base) for rate in RATES for weight in WEIGHTS]
     told = []
     for one in people:
-        rest = _Without(one.observations, _left_out(one))
-        before = _told(one.model, one, rest)
-        told.append([_told(person_model(one, places, rest), one, rest) - before for places in choices])
+        whole = one.observed
+        rest = whole._replace(left_out=_left_out(one))
+        jumps = [None, *own_jumps(one.model, [(rest, places) for places in choices])]
+        both = [each._replace(jump=jump) for each in (whole, rest) for jump in jumps]
+        logs = [said.log_likelihood for said in smooth(one.model, both, np.empty((one.model.n_states, 0)))]
+        # How likely the answers left out are, given the others.
+        given = np.subtract(logs[: len(jumps)], logs[len(jumps) :])
+        told.append(given[1:] - given[0])
     if len(told) < 2:
         return None
     gains = np.array(told)
@@ -102,18 +106,12 @@ def chosen_places(people: Iterable[Person], base: FloatArray) -> OwnPlaces | Non
     return choices[best] if gains[:, best].sum() > error else None
 
 
-def _told(model: MarkovModel, one: Person, rest: Observations) -> float:
-    """The log of how likely the answers left out are, given the others."""
-    whole = log_likelihood(model, one.prior, one.observations, t=one.t)
-    return whole - log_likelihood(model, one.prior, rest, t=one.t)
-
-
-def _with_jump(model: MarkovModel, rate: float, law: FloatArray) -> MarkovModel:
-    """The model with one more jump: of two, one follows the other, and both are one jump into a mixture."""
+def _jump(model: MarkovModel, rate: float, law: FloatArray) -> Jump:
+    """The model's jump with one more: of two, one follows the other, and both are one jump into a mixture."""
     if model.jump is None:
-        return model.with_jump(rate, law)
+        return Jump(rate, fixed(law.copy()))
     kept = (1.0 - rate) * model.jump.rate
-    return model.with_jump(kept + rate, (kept * model.jump.into + rate * law) / (kept + rate))
+    return Jump(kept + rate, fixed((kept * model.jump.into + rate * law) / (kept + rate)))
 
 
 def _share_of_own(model: MarkovModel, rate: float, law: FloatArray) -> FloatArray:
@@ -133,22 +131,3 @@ def _left_out(one: Person) -> BoolArray:
     found, asked = np.zeros(len(one.asked), dtype=np.bool_), np.flatnonzero(one.asked)
     found[asked[_number(one.name) % LEFT_OUT :: LEFT_OUT]] = True
     return found
-
-
-class _Without:
-    """Observations of a chain without some of them, whose steps stay."""
-
-    def __init__(self, observations: Observations, out: BoolArray) -> None:
-        self._observations, self._out = observations, out
-
-    @property
-    def moves(self) -> IntArray:
-        return self._observations.moves
-
-    def rows(self, first: int, last: int) -> Rows:
-        values, logged, which = self._observations.rows(first, last)
-        return Rows(values, logged, np.where(self._out[first:last], -1, which))
-
-
-def _nothing(first: int, part: FloatArray) -> None:
-    """Marginals that nobody asks for."""

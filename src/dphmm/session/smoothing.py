@@ -12,7 +12,8 @@ Proof: docs/proofs/joint-queries.md.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,20 +22,18 @@ import numpy as np
 from dphmm._kernels.filter import TRUSTED
 from dphmm.accounting.ledger import Entry, Ledger
 from dphmm.errors import DphmmError, InvalidInput
-from dphmm.markov.filtering import Belief, Rows, likeliest_path, smooth
+from dphmm.markov.filtering import Belief, Rows, likeliest_path
 from dphmm.markov.model import MarkovModel
+from dphmm.markov.smoothing import KEPT, Observed, smooth
 from dphmm.policy.graph import PolicyGraph
 from dphmm.session.options import StepChoice
-from dphmm.session.own_places import OwnPlaces, Person, person_model
+from dphmm.session.own_places import OwnPlaces, Person, own_jumps
 from dphmm.session.plan import NO_PARTNERS, Plan, Position, check_made_again, likelihood_of, spread
 from dphmm.session.plan_schedule import PlanSchedule
 from dphmm.session.rounds import check_gap, check_joint
 from dphmm.session.setting import Setting, Subjects, check_header
 from dphmm.states.space import StateSpace
 from dphmm.types import BoolArray, FloatArray, IntArray
-
-#: Likelihoods of so many states together are kept between the two passes and the path.
-_KEPT = 2**22
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,21 +92,10 @@ class Smoother:
     """
 
     def __init__(self, setting: Setting, subjects: Subjects | None = None) -> None:
-        self._setting = setting
-        self._model = setting.model
+        self.setting, self.model = setting, setting.model
         self._chosen = subjects if subjects is not None and subjects.chosen else None
         shared = setting.has_public_plans and self._chosen is None
         self._schedule = PlanSchedule(setting) if shared else None
-
-    @property
-    def model(self) -> MarkovModel:
-        """The chain whose steps were released."""
-        return self._model
-
-    @property
-    def setting(self) -> Setting:
-        """What the answers were released under."""
-        return self._setting
 
     def smooth(
         self,
@@ -116,52 +104,21 @@ class Smoother:
         marginals: bool = False,
         path: bool = False,
         beside: Sequence[tuple[Smoother, Published]] = (),
-        places: OwnPlaces | None = None,
     ) -> Smoothed:
-        """What the answers of one subject say together; ``beside``: those of its other queries.
-
-        ``places``: how people visit places of their own, which are learned from the same answers.
-
-        Raises InvalidInput for steps that do not ascend from 1, for answers that were not drawn under these plans, and
-        for those that no possible state gives.
-        """
-        steps = self.observed(published, beside)
-        prior, model = steps.prior, self._model
-        if places is not None:
-            model = person_model(self._person(published.subject, steps), places)
-        n, space = len(steps.moves), self._setting.space
-        mean, state = np.empty((n, space.dimension)), np.empty(n, dtype=np.int64)
-        probability = np.empty(n)
-        whole = np.empty((n, self._model.n_states)) if marginals else None
-
-        def take(first: int, part: FloatArray) -> None:
-            rows = slice(first, first + len(part))
-            mean[rows] = part @ space.own_answers
-            largest = part.max(axis=1)
-            state[rows] = np.argmax(part >= largest[:, None] * (1 - 1e-12), axis=1)
-            probability[rows] = largest
-            if whole is not None:
-                whole[rows] = part
-
-        begins = int(steps.t[0])
-        smooth(model, prior, steps, take, t=begins)
-        way = likeliest_path(model, prior, steps, t=begins) if path else None
-        found = Smoothed(mean, state, np.minimum(probability, 1.0), way, whole)
-        return found if isinstance(steps, Steps) else found.at(np.searchsorted(steps.t, published.t))
+        """What the answers of one subject say together, as `smooth_people` of several."""
+        return next(smooth_people([(self, published, beside)], marginals=marginals, path=path))
 
     def person(self, published: Published, beside: Sequence[tuple[Smoother, Published]] = ()) -> Person:
         """One subject's answers, and those of its other queries, to learn places from; raises as `smooth` does."""
-        return self._person(published.subject, self.observed(published, beside))
-
-    def _person(self, subject: str, steps: Steps | JointSteps) -> Person:
-        return Person(subject, self._model, steps.prior, steps, int(steps.t[0]), steps.asked)
+        steps = self.observed(published, beside)
+        return Person(published.subject, self.model, observed_of(steps), steps.asked)
 
     def planned(self, support: BoolArray, published: Published, n: int, partners: IntArray) -> Plan | None:
         """The plan of the n-th row beside partners (p, 2) that other queries fixed; None where no plan has its hash."""
         may = published.may_have(n, self._chosen)
-        for choice in (one for each in may for one in self._setting.may_be(each)):
+        for choice in (one for each in may for one in self.setting.may_be(each)):
             try:
-                plan = self._setting.under(choice).planner.plan(support, support, partners, choice)
+                plan = self.setting.under(choice).planner.plan(support, support, partners, choice)
             except DphmmError:
                 # It was another choice's step: this one cannot be planned here.
                 continue
@@ -176,7 +133,7 @@ class Smoother:
     def steps(self, published: Published) -> Steps:
         """The answers of one subject as observations of the chain; raises as `smooth` does."""
         plans = self.made_again(published)
-        first = _skipped_to(self._setting.first(), int(published.t[0]), self._model)
+        first = _skipped_to(self.setting.first(), int(published.t[0]), self.model)
         return Steps(first.prior, published, plans)
 
     def spreads(self, published: Published, steps: Steps) -> FloatArray:
@@ -184,14 +141,14 @@ class Smoother:
 
         ``steps``: the same answers as `steps` has them.
         """
-        position, found = self._setting.first(), list[float]()
+        position, found = self.setting.first(), list[float]()
         for at, t in enumerate(published.t.tolist()):
-            position = _skipped_to(position, t, self._model)
-            found.append(spread(position.prior, self._setting.space))
+            position = _skipped_to(position, t, self.model)
+            found.append(spread(position.prior, self.setting.space))
             known = position.prior
             if published.plans[at]:
                 known = position.condition(steps.made_again.at(at), published.z[at])
-            position = position.predict(self._model, known)
+            position = position.predict(self.model, known)
         return np.array(found)
 
     def made_again(self, published: Published) -> SharedPlans | OwnPlans:
@@ -214,7 +171,7 @@ class Smoother:
     def _otherwise(self, number: int, came: str) -> int:
         """The number of a plan of the same support that another machine may have made; -1 where none has the hash."""
         assert self._schedule is not None
-        for choice in self._setting.may_be(None)[1:]:
+        for choice in self.setting.may_be(None)[1:]:
             other = self._schedule.beside(number, NO_PARTNERS, choice)
             if self._schedule.plan(other).hash == came:
                 return other
@@ -222,8 +179,8 @@ class Smoother:
 
     def _own(self, published: Published) -> OwnPlans:
         """Follow the belief as the session did: each plan hangs on the answers before it."""
-        options, model = self._setting.options, self._model
-        position, sets, choices = self._setting.first(), [], list[StepChoice | None]()
+        options, model = self.setting.options, self.model
+        position, sets, choices = self.setting.first(), [], list[StepChoice | None]()
         for n, (t, z, hash_) in enumerate(zip(published.t.tolist(), published.z, published.plans, strict=True)):
             position = _skipped_to(position, t, model)
             if not hash_:
@@ -238,16 +195,16 @@ class Smoother:
             if not (plan.still_possible(z) & support).any():
                 raise _impossible(published.at(t))
             # Where no answer changes what is planned, none has to be learned from.
-            known = position.prior if self._setting.has_public_plans else position.condition(plan, z)
+            known = position.prior if self.setting.has_public_plans else position.condition(plan, z)
             position = position.predict(model, known)
-        return OwnPlans(self._setting, sets, choices)
+        return OwnPlans(self.setting, sets, choices, np.arange(len(sets)))
 
     def _drawn_under(self, position: Position, published: Published, n: int) -> tuple[Plan, StepChoice | None]:
         """The plan of the n-th row, which has the row's hash, and what was chosen for its step."""
         may, made = published.may_have(n, self._chosen), ""
-        for choice in (one for each in may for one in self._setting.may_be(each)):
+        for choice in (one for each in may for one in self.setting.may_be(each)):
             try:
-                plan = self._setting.plan(position, NO_PARTNERS, choice)
+                plan = self.setting.plan(position, NO_PARTNERS, choice)
             except DphmmError:
                 # It was another choice's step: this one cannot be planned here.
                 if len(may) == 1:
@@ -257,6 +214,68 @@ class Smoother:
                 return plan, choice
             made = made or plan.hash
         raise another_plan(published.at(int(published.t[n])), published.plans[n], made or "none")
+
+
+def smooth_people(
+    people: Iterable[tuple[Smoother, Published, Sequence[tuple[Smoother, Published]]]],
+    *,
+    marginals: bool = False,
+    path: bool = False,
+    places: OwnPlaces | None = None,
+) -> Iterator[Smoothed]:
+    """What the answers of each subject say together, some subjects at a time; with the answers of its other queries.
+
+    ``places``: how people visit places of their own, which are learned from the same answers.
+
+    Raises InvalidInput for steps that do not ascend from 1, for answers that were not drawn under these plans, and
+    for those that no possible state gives.
+    """
+    waiting, numbers = list[tuple[IntArray, Steps | JointSteps]](), 0
+    for smoother, published, beside in people:
+        waiting.append((published.t, smoother.observed(published, beside)))
+        numbers += len(published.t) * smoother.model.n_states
+        if numbers >= KEPT:
+            yield from _smoothed(smoother.setting, waiting, marginals, path, places)
+            waiting, numbers = [], 0
+    if waiting:
+        yield from _smoothed(smoother.setting, waiting, marginals, path, places)
+
+
+def _smoothed(
+    setting: Setting,
+    people: Sequence[tuple[IntArray, Steps | JointSteps]],
+    marginals: bool,
+    path: bool,
+    places: OwnPlaces | None,
+) -> Iterator[Smoothed]:
+    """Some people smoothed together, at some of the steps (n,) of each."""
+    _share_rows([steps for _, steps in people if isinstance(steps, Steps)])
+    model, observed = setting.model, [observed_of(steps) for _, steps in people]
+    if places is not None:
+        jumps = own_jumps(model, [(one, places) for one in observed])
+        observed = [one._replace(jump=jump) for one, jump in zip(observed, jumps, strict=True)]
+    posteriors = smooth(model, observed, setting.space.own_answers, marginals=marginals)
+    for (t, steps), one, said in zip(people, observed, posteriors, strict=True):
+        way = likeliest_path(one.chain(model), one.prior, steps, t=one.t) if path else None
+        found = Smoothed(said.mean, said.state, said.probability, way, said.marginals if marginals else None)
+        yield found if isinstance(steps, Steps) else found.at(np.searchsorted(steps.t, t))
+
+
+def observed_of(steps: Steps | JointSteps) -> Observed:
+    """A subject's answers beside the belief before the first."""
+    return Observed(steps.prior, steps, int(steps.t[0]))
+
+
+def _share_rows(people: Sequence[Steps]) -> None:
+    """Make the likelihoods of people with the same plans together, where they are few enough to be kept."""
+    alike: dict[int, list[Steps]] = {}
+    for steps in people:
+        if len(steps.t) * steps.prior.n_states <= KEPT:
+            plans = steps.made_again
+            alike.setdefault(id(plans.schedule if isinstance(plans, SharedPlans) else plans), []).append(steps)
+    for some in alike.values():
+        for steps, rows in zip(some, _rows_of([(steps, 0, len(steps.t)) for steps in some]), strict=True):
+            steps.whole = rows
 
 
 class Smoothers:
@@ -297,6 +316,7 @@ class OwnPlans:
     setting: Setting
     sets: list[tuple[np.ndarray[tuple[int], np.dtype[np.uint8]], np.ndarray[tuple[int], np.dtype[np.uint8]]]]
     choices: list[StepChoice | None]
+    numbers: IntArray
 
     def at(self, step: int) -> Plan:
         """The plan of the n-th answer."""
@@ -306,78 +326,90 @@ class OwnPlans:
 
 
 class Steps:
-    """A subject's answers as observations of the chain; ``prior`` is the belief before the first."""
+    """A subject's answers as observations of the chain; ``prior`` is the belief before the first.
 
-    def __init__(self, prior: Belief, published: Published, plans: SharedPlans | OwnPlans) -> None:
-        self.prior = prior
-        self._published = published
-        self._plans = plans
-        self._moves = np.diff(published.t, prepend=published.t[:1])
-        self._whole: Rows | None = None
-        if len(published.t) * prior.n_states <= _KEPT:
-            self._whole = self._made(0, len(published.t))
+    Of each of the answers (n,): its step ``t``, the ``moves`` between it and the one before, and whether it was
+    ``asked``. ``whole``: the likelihoods of all of them, where they are made already.
+    """
 
-    @property
-    def moves(self) -> IntArray:
-        """Moves (n,) between each answer and the one before."""
-        return self._moves
+    whole: Rows | None = None
 
-    @property
-    def t(self) -> IntArray:
-        """The steps (n,) of the answers."""
-        return self._published.t
-
-    @property
-    def asked(self) -> BoolArray:
-        """Which of the steps (n,) were asked."""
-        return np.array([plan != "" for plan in self._published.plans], dtype=np.bool_)
-
-    @property
-    def made_again(self) -> SharedPlans | OwnPlans:
-        """The plans, as they were made again."""
-        return self._plans
+    def __init__(self, prior: Belief, published: Published, made_again: SharedPlans | OwnPlans) -> None:
+        self.prior, self.published, self.made_again = prior, published, made_again
+        self.t = published.t
+        self.moves = np.diff(published.t, prepend=published.t[:1])
+        self.asked = np.array([plan != "" for plan in published.plans], dtype=np.bool_)
 
     @property
     def plans(self) -> list[tuple[int, Plan]]:
         """The plan of every answer, with its step."""
-        steps, asked = self._published.t.tolist(), self._published.plans
-        return [(steps[n], self._plans.at(n)) for n, plan in enumerate(asked) if plan]
+        return [(int(self.t[n]), self.made_again.at(n)) for n in np.flatnonzero(self.asked).tolist()]
 
     def rows(self, first: int, last: int) -> Rows:
         """How likely each state makes the answers first..last."""
-        if self._whole is None:
-            return self._made(first, last)
-        values, logged, _ = self._whole
-        return Rows(values[first:last], logged[first:last], np.arange(last - first))
-
-    def _made(self, first: int, last: int) -> Rows:
-        values = np.empty((last - first, self.prior.n_states))
-        logged = np.empty(last - first, dtype=np.bool_)
-        for at in range(first, last):
-            if not self._published.plans[at]:
-                values[at - first], logged[at - first] = 1.0, False
-                continue
-            step, z = self._published.at(int(self._published.t[at])), self._published.z[at]
-            logged[at - first] = likelihood_row(self._plans.at(at), z, values[at - first], step)
-        return Rows(values, logged, np.arange(last - first))
+        if self.whole is None:
+            return _rows_of([(self, first, last)])[0]
+        return Rows(self.whole.values, self.whole.logged, self.whole.which[first:last])
 
 
-def likelihood_row(plan: Plan, z: IntArray, out: FloatArray, step: str) -> bool:
-    """How likely a plan makes an answer from each state (N,), up to a constant; whether ``out`` is in logs.
+def _rows_of(parts: Sequence[tuple[Steps, int, int]]) -> list[Rows]:
+    """The answers first..last of some people, whose plans are of one schedule: equal answers have one row in all."""
+    sizes = [last - first for _, first, last in parts]
+    owner, place = np.repeat(np.arange(len(parts)), sizes), np.concatenate([np.arange(a, b) for _, a, b in parts])
+    numbers = np.concatenate([steps.made_again.numbers[a:b] for steps, a, b in parts])
+    z = np.concatenate([steps.published.z[a:b] for steps, a, b in parts])
+    asked = np.flatnonzero(np.concatenate([steps.asked[a:b] for steps, a, b in parts]))
+    which, values, logged, count = np.full(len(z), -1), [], [], 0
+    order = asked[np.argsort(numbers[asked], kind="stable")]
+    for own in np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1):
+        if len(own):
+            rows = likelihood_rows(parts[owner[own[0]]][0].made_again.at(int(place[own[0]])), z[own])
+            never = own[np.isneginf(rows.values.max(axis=1))[rows.which]]
+            if len(never):
+                published = parts[owner[never[0]]][0].published
+                raise _impossible(published.at(int(published.t[place[never[0]]])))
+            which[own] = count + rows.which
+            values.append(rows.values)
+            logged.append(rows.logged)
+            count += len(rows.values)
+    n_states = parts[0][0].prior.n_states
+    table = np.concatenate(values or [np.empty((0, n_states))]), np.concatenate(logged or [np.zeros(0, np.bool_)])
+    return [Rows(*table, own) for own in np.split(which, np.cumsum(sizes)[:-1])]
 
-    A likelihood that underflows is not impossible.
+
+def likelihood_rows(plan: Plan, answers: IntArray) -> Rows:
+    """How likely a plan makes answers (k, d) from each state, up to constants; those that are alike have one row.
+
+    A likelihood that underflows is not impossible. An answer that no state gives has a row of -inf.
     """
-    possible = plan.still_possible(z)
-    fast = likelihood_of(plan)
-    weights = None if fast is None else fast.at(z)
-    if weights is not None and weights.min(where=possible, initial=np.inf) >= TRUSTED:
-        out[:] = np.where(possible, weights, 0.0)
-        return False
-    logs = plan.log_likelihood(z)
-    if not possible.any() or not np.isfinite(logs[possible]).all():
-        raise _impossible(step)
-    out[:] = np.where(possible, logs, -np.inf)
-    return True
+    different, which = different_rows(answers)
+    known, support = likelihood_of(plan), plan.constraint.support
+    values = None if known is None else known.of_answers(different)
+    if values is None:
+        values, logged = np.empty((len(different), len(support))), np.ones(len(different), dtype=np.bool_)
+    else:
+        # What has a law in floats may come from every state of the support.
+        values[:, ~support] = 0.0
+        logged = values.min(axis=1, where=support, initial=np.inf) < TRUSTED
+    for number in np.flatnonzero(logged):
+        possible, logs = plan.still_possible(different[number]), plan.log_likelihood(different[number])
+        values[number] = np.where(possible & np.isfinite(logs[possible]).all(), logs, -np.inf)
+    return Rows(values, logged, which)
+
+
+def different_rows(z: IntArray) -> tuple[IntArray, IntArray]:
+    """The different rows of z (k, d) in lexical order, and the number (k,) of each row among them."""
+    if len(z) == 1:
+        return z, np.zeros(1, dtype=np.int64)
+    least = z.min(axis=0)
+    spans = [int(most) - int(few) + 1 for most, few in zip(z.max(axis=0), least, strict=True)]
+    if math.prod(spans) >= 2**62:
+        different, which = np.unique(z, axis=0, return_inverse=True)
+        return different, which.ravel()
+    # Rows as numbers, which are sorted many times faster.
+    numbers = np.ravel_multi_index(tuple((z - least).T), spans)
+    _, first, which = np.unique(numbers, return_index=True, return_inverse=True)
+    return z[first], which
 
 
 def _skipped_to(position: Position, t: int, model: MarkovModel) -> Position:
@@ -410,10 +442,10 @@ def _impossible(step: str) -> InvalidInput:
 
 
 class JointSteps:
-    """The published answers of several queries of one subject as observations of the chain, step by step (``t``).
+    """The published answers of several queries of one subject as observations of the chain, step by step.
 
-    ``prior`` is the belief before the first. Raises InvalidInput for queries that no subject can have together, and as
-    `Smoother.steps` does.
+    Attributes as of `Steps`; a step is asked if some query is. Raises InvalidInput for queries that no subject can have
+    together, and as `Smoother.steps` does.
     """
 
     def __init__(self, queries: Sequence[tuple[Smoother, Published]]) -> None:
@@ -423,36 +455,27 @@ class JointSteps:
             if smoother is not queries[0][0]:
                 check_joint(smoother.setting.header(subject, ""), setting.header(subject, ""))
         self.t: IntArray = np.unique(np.concatenate([published.t for _, published in queries]))
-        self._moves = np.diff(self.t, prepend=self.t[:1])
+        self.moves = np.diff(self.t, prepend=self.t[:1])
         self._schedule = PlanSchedule(setting)
-        first, start = int(self.t[0]), setting.first()
-        self.prior = (start.skip(setting.model, first - start.t) if first > start.t else start).prior
+        self.prior = _skipped_to(setting.first(), int(self.t[0]), setting.model).prior
         rows: dict[int, list[tuple[Smoother, Published, int]]] = {t: [] for t in self.t.tolist()}
         for smoother, published in queries:
             for n, t in enumerate(published.t.tolist()):
                 if published.plans[n]:
                     rows[t].append((smoother, published, n))
         self._answers = [self._drawn(self._schedule.support(t), found) for t, found in rows.items()]
-
-    @property
-    def moves(self) -> IntArray:
-        """Moves (n,) between each step and the one before."""
-        return self._moves
-
-    @property
-    def asked(self) -> BoolArray:
-        """At which of the steps (n,) some query was asked."""
-        return np.array([len(answers) > 0 for answers in self._answers], dtype=np.bool_)
+        self.asked = np.array([len(answers) > 0 for answers in self._answers], dtype=np.bool_)
 
     def rows(self, first: int, last: int) -> Rows:
         """How likely each state makes all answers of the steps first..last, in logs."""
         n = self.prior.n_states
-        values, own = np.zeros((last - first, n)), np.empty(n)
+        values = np.zeros((last - first, n))
         for place, answers in enumerate(self._answers[first:last]):
             for plan, published, row in answers:
-                logged = likelihood_row(plan, published.z[row], own, published.at(int(published.t[row])))
-                with np.errstate(divide="ignore"):
-                    values[place] += own if logged else np.log(own)
+                own = likelihood_rows(plan, published.z[row : row + 1])
+                if np.isneginf(own.values.max()):
+                    raise _impossible(published.at(int(published.t[row])))
+                values[place] += own.logs[0]
         return Rows(values, np.ones(len(values), dtype=np.bool_), np.arange(len(values)))
 
     @property
@@ -549,19 +572,12 @@ def joint_belief(
     until, position = last if t is None else int(t), start
     belief = position.prior
     for step in sorted(stored):
-        if step > position.t:
-            position = position.skip(model, step - position.t)
-        belief = _given(position, stored[step], ledger)
+        position = _skipped_to(position, step, model)
+        belief = position.prior
+        for setting, entry in stored[step]:
+            plan = setting.made_again(position.prior.support, ledger.plan(str(entry.plan_hash)))
+            check_made_again(entry, plan.hash)
+            z = np.array(entry.z, dtype=np.int64)
+            belief = belief.condition(plan.log_likelihood(z), plan.still_possible(z))
         position = position.predict(model, belief)
     return belief if position.t > until else position.predict_through(model, until).prior
-
-
-def _given(position: Position, answers: Sequence[tuple[Setting, Entry]], ledger: Ledger) -> Belief:
-    """The belief of a step given the answers of its queries."""
-    belief = position.prior
-    for setting, entry in answers:
-        plan = setting.made_again(position.prior.support, ledger.plan(str(entry.plan_hash)))
-        check_made_again(entry, plan.hash)
-        z = np.array(entry.z, dtype=np.int64)
-        belief = belief.condition(plan.log_likelihood(z), plan.still_possible(z))
-    return belief

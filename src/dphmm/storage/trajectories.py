@@ -99,8 +99,7 @@ def load_trajectories(
     ``delimiter`` separates the cells of CSV, ``decimal`` ("point" or "comma") the fraction of degrees. ``order_column``
     says which row of a user (of a trip) comes first: rows are sorted by it and numbered, and the time is read only if
     ``time_column`` is given. Without times or steps a column ``order`` is one. Without time, step or order every row of
-    a user is a step. In both orders a row that is rejected leaves a gap, if user and order can be read. By times
-    without a length of a step it leaves none: rows are ranked without it.
+    a user is a step. In both orders a row that is rejected leaves a gap, if user and order can be read.
     ``state_column`` makes places unnecessary. Rejected: missing_user, time_without_zone, nonexistent_time and
     ambiguous_time (clocks were put forward or back), invalid_time, invalid_step, invalid_order, invalid_place,
     missing_state. ``space``: of whose states the rows are; then only what says where somebody is in it is read (on a

@@ -25,8 +25,9 @@ from dphmm.audit.replay import Replay
 from dphmm.audit.resampling import Interval, interval, ratio
 from dphmm.audit.resampling import Subjects as Resampled
 from dphmm.errors import InvalidInput
-from dphmm.markov.filtering import Belief, Rows, likeliest_path, marginals
+from dphmm.markov.filtering import Belief, Table, likeliest_path
 from dphmm.markov.model import MarkovModel
+from dphmm.markov.smoothing import Observed, marginals
 from dphmm.policy.graph import PolicyGraph
 from dphmm.session.options import PlanChoices
 from dphmm.session.plan import Plan
@@ -82,7 +83,7 @@ class Adversary:
         observations = self._observations(seen)
         prior = self._before(seen[0].t)
         if self.method == "smoother":
-            return self._seen(marginals(self.chain, prior, observations), n)
+            return self._seen(marginals(self.chain, Observed(prior, observations)), n)
         path = likeliest_path(self.chain, prior, observations)
         certain = np.zeros((len(seen), self.chain.n_states))
         certain[np.arange(len(seen)), path] = 1.0
@@ -133,10 +134,10 @@ class Adversary:
         weights = np.where(excluded, -np.inf, plan.log_likelihood(answer.z))
         return weights if self.states is None else np.asarray(weights[self.states])
 
-    def _observations(self, seen: Sequence[Seen]) -> _Observations:
+    def _observations(self, seen: Sequence[Seen]) -> Table:
         values = np.array([self._weights(answer) for answer in seen])
         moves = np.diff(np.array([answer.t for answer in seen]), prepend=seen[0].t)
-        return _Observations(values, moves)
+        return Table.of(values, moves=moves, logged=True)
 
     def _seen(self, hidden: FloatArray, n: int) -> FloatArray:
         if self.states is None:
@@ -144,17 +145,6 @@ class Adversary:
         rows = np.zeros((len(hidden), n))
         np.add.at(rows.T, self.states, hidden.T)
         return rows
-
-
-@dataclass(frozen=True, eq=False)
-class _Observations:
-    values: FloatArray
-    moves: IntArray
-
-    def rows(self, first: int, last: int) -> Rows:
-        """The likelihoods of the answers first..last, in logs."""
-        some = self.values[first:last]
-        return Rows(some, np.ones(len(some), dtype=np.bool_), np.arange(len(some)))
 
 
 def _alone(answer: Seen) -> FloatArray:

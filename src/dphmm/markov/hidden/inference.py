@@ -6,8 +6,8 @@ is impossible under the model. Memory is linear in symbols × states, less with 
 Forward and backward passes go over batches of sequences in floats, and over one sequence where floats do not hold it.
 A batch has its sequences side by side in order of falling length, and is worked on block by block. Where it is
 checkpointed, only the distribution before each block is kept, and the block's forward rows are computed again on the
-way back: about a third more time, and memory for one block instead of all. A sequence that underflows goes through the
-filter of `dphmm._kernels.filter`, which changes to logs where it must: slower, and what is possible stays possible.
+way back: about a third more time, and memory for one block instead of all. A sequence that underflows is worked on in
+logs: slower, and what is possible stays possible.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dphmm._kernels.filter import forward
 from dphmm._kernels.hmm import (
     Matrix,
     backward_records,
@@ -33,9 +32,10 @@ from dphmm._kernels.hmm import (
 )
 from dphmm._kernels.hmm import draw_paths as draw_block
 from dphmm._kernels.process import on_one_thread
+from dphmm._kernels.smoothing import Chain, Stops, forward_logs
 from dphmm.errors import InvalidInput
 from dphmm.markov.hidden.parameters import Observations, Parameters, place
-from dphmm.types import BoolArray, FloatArray, IntArray
+from dphmm.types import FloatArray, IntArray
 
 #: Numbers in the forward rows of a batch (8 MB), and of a block (1 MB): they stay in a processor's cache.
 BATCH_NUMBERS = 2**20
@@ -231,41 +231,30 @@ class Pass:
 
 @dataclass(frozen=True, eq=False)
 class SinglePass:
-    """The forward pass of one sequence: ``alpha`` (T, S), rows in logs where ``logged`` (T,), and its ``log``."""
+    """The forward pass of one sequence: ``alpha`` (T, S), in logs, and its ``log``."""
 
     symbols: IntArray
     alpha: FloatArray
-    logged: BoolArray
     log: float
-
-    @property
-    def log_alpha(self) -> FloatArray:
-        """All rows (T, S) in logs."""
-        return np.where(self.logged[:, None], self.alpha, logs(np.where(self.logged[:, None], 1.0, self.alpha)))
 
 
 def single_pass(parameters: Parameters, initial: FloatArray, observed: Observations, k: int) -> SinglePass:
     """The forward pass of sequence k. Raises InvalidInput with its place if a symbol is impossible there."""
     symbols, columns = observed.sequence(k), parameters.compressed_columns
-    t, none = len(symbols), np.zeros(0)
-    alpha, logged, scales = np.empty((t, parameters.n_states)), np.zeros(t, dtype=np.bool_), np.empty(t)
-    moves = np.ones(t, dtype=np.int64)
-    moves[0] = 0
-    in_logs = np.ones(parameters.n_symbols, dtype=np.bool_)
-    matrix = (columns.indptr, columns.indices, columns.data, none, none, 0.0)
-    table = (logs(parameters.likelihood), in_logs, symbols, moves)
-    refused, _ = forward(*matrix, *table, logs(initial), True, alpha, logged, scales)
+    alpha, sums = np.empty((len(symbols), parameters.n_states, 1)), np.empty((len(symbols), 1))
+    chain = Chain(columns.indptr, columns.indices, columns.data, np.ones(1), np.zeros((0, 1)), 0.0)
+    stops = Stops(logs(parameters.likelihood), symbols[:, None], np.minimum(np.arange(len(symbols)), 1))
+    refused = forward_logs(chain, stops, (0, len(symbols)), logs(initial)[:, None], alpha, sums)
     if refused >= 0:
         raise impossible(observed.ends, int(observed.ends[k]) + refused)
-    return SinglePass(symbols, alpha, logged, float(scales.sum()))
+    return SinglePass(symbols, alpha[:, :, 0], float(sums.sum()))
 
 
 def smoothed(parameters: Parameters, passed: SinglePass) -> tuple[FloatArray, FloatArray]:
     """Posteriors (T, S), and expected transitions for each entry of ``parameters.compressed_rows``."""
     rows = parameters.compressed_rows
     posteriors, expected = np.empty_like(passed.alpha), np.zeros(len(rows.data))
-    likelihood = logs(parameters.likelihood)
-    smooth_record(rows, likelihood, passed.symbols, passed.alpha, passed.logged, posteriors, expected)
+    smooth_record(rows, logs(parameters.likelihood), passed.symbols, passed.alpha, posteriors, expected)
     return posteriors, expected
 
 
@@ -370,7 +359,7 @@ def draw_paths(
             if len(batch.which) == 1:
                 alone = single_pass(parameters, parameters.initial, observed, int(batch.which[0]))
                 whole = Block(0, len(batch.widths), 0, len(batch.rows))
-                _draw(log_matrix(parameters.compressed_columns), batch, [(whole, alone.log_alpha)], True, random, paths)
+                _draw(log_matrix(parameters.compressed_columns), batch, [(whole, alone.alpha)], True, random, paths)
             waiting += halves(observed, batch)
         else:
             _draw(parameters.compressed_columns, batch, passed.forward_rows(), False, random, paths)
