@@ -32,7 +32,7 @@ DEFAULT = "not long and not slow"
 FAMILIES = {
     "A": 7,
     "B": 18,
-    "C": 29,
+    "C": 33,
     "D": 17,
     "E": 16,
     "F": 36,
@@ -42,7 +42,7 @@ FAMILIES = {
     "J": 23,
     "K": 21,
     "L": 38,
-    "M": 15,
+    "M": 16,
     "N": 34,
     "O": 11,
     "P": 4,

@@ -215,22 +215,28 @@ def test_settings_without_blocks(name):
     assert Blocks.of(setting.planner) is None
 
 
-def test_two_beliefs_with_one_plan_stay_two():
-    """Both subjects have the plan, each its own belief."""
-    world = grid(4, 4, radius=2)
+@pytest.mark.parametrize(("rows", "cores"), [(2, 1), (7, 2), (8, 1), (1000, 2)])
+def test_beliefs_that_are_moved_together_have_the_bits_of_those_moved_alone(rows, cores, monkeypatch):
+    """Sums are in one order however many there are; and two beliefs that have one plan stay two."""
+    monkeypatch.setattr(module, "_LITTLE", 1)
+    monkeypatch.setattr(module, "cores", lambda: cores)
+    world, rng = grid(4, 4, radius=2), np.random.default_rng(rows)
+    moves = rng.random((16, 16)) ** 3
+    world.model = dphmm.MarkovModel(np.full(16, 1 / 16), moves / moves.sum(axis=1, keepdims=True))
+    priors = [masses(world, {0: 1, 1: 2, 4: 3}), masses(world, {0: 3, 1: 2, 4: 1})]
+    priors += [masses(world, dict(enumerate(rng.random(16) ** 8))) for _ in range(rows - 2)]
     blocks = Blocks.of(world.planner())
-    one, other = masses(world, {0: 1, 1: 2, 4: 3}), masses(world, {0: 3, 1: 2, 4: 1})
-    block = blocks.plan(blocks.constrain([one, other]))
+    block = blocks.plan(blocks.constrain(priors))
     assert block.plans[0].hash == block.plans[1].hash
-    z = np.array([[0, 1], [0, 1]])
-    moved = block.move(np.array([0, 1]), z, world.model)
-    for row, prior in enumerate((one, other)):
-        now, then = moved.beliefs(row)
-        before = Position(1, prior)
-        posterior = before.condition(planned_alone(world, prior), z[row])
+    places = np.flatnonzero([plan is not None for plan in block.plans])
+    z = rng.integers(0, 4, (len(places), 2))
+    moved = block.move(places, z, world.model)
+    assert len(places) > rows / 2 and not np.array_equal(moved.posterior[0], moved.posterior[1])
+    for at, place in enumerate(places.tolist()):
+        (now, then), before = moved.beliefs(at), Position(1, priors[place])
+        posterior = before.condition(planned_alone(world, priors[place]), z[at])
         assert np.array_equal(now.row, posterior.row)
         assert np.array_equal(then.row, before.predict(world.model, posterior).prior.row)
-    assert not np.array_equal(moved.posterior[0], moved.posterior[1])
 
 
 def still(world, steps=3, subjects=3):
