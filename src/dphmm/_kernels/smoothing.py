@@ -77,22 +77,26 @@ def move(chain: Chain, gains: FloatArray, rows: FloatArray, out: FloatArray) -> 
     n = rows.shape[1]
     if n == 1:
         # The same sums in less than half the time.
-        times_sparse(chain.indptr, chain.indices, chain.data, rows.reshape(rows.size), out.reshape(out.size))
+        now = out.reshape(out.size)
+        times_sparse(chain.indptr, chain.indices, chain.data, rows.reshape(rows.size), now)
+        for j in range(len(now)):
+            now[j] = now[j] * chain.stays[0] + gains[min(j, len(gains) - 1), 0] if len(gains) > 0 else now[j]
+            now[j] = now[j] if now[j] >= LEAST else 0.0
+        return
     for j in range(len(out)):
         sums, first, last = out[j], chain.indptr[j], chain.indptr[j + 1]
-        if n > 1:
-            fours = first + (last - first) // 4 * 4
-            sums[:] = 0.0
-            for e in range(first, fours, 4):
-                p, q, r, s = chain.data[e], chain.data[e + 1], chain.data[e + 2], chain.data[e + 3]
-                a, b = rows[chain.indices[e]], rows[chain.indices[e + 1]]
-                c, d = rows[chain.indices[e + 2]], rows[chain.indices[e + 3]]
-                for k in range(n):
-                    sums[k] += (p * a[k] + q * b[k]) + (r * c[k] + s * d[k])
-            for e in range(fours, last):
-                p, a = chain.data[e], rows[chain.indices[e]]
-                for k in range(n):
-                    sums[k] += p * a[k]
+        fours = first + (last - first) // 4 * 4
+        sums[:] = 0.0
+        for e in range(first, fours, 4):
+            p, q, r, s = chain.data[e], chain.data[e + 1], chain.data[e + 2], chain.data[e + 3]
+            a, b = rows[chain.indices[e]], rows[chain.indices[e + 1]]
+            c, d = rows[chain.indices[e + 2]], rows[chain.indices[e + 3]]
+            for k in range(n):
+                sums[k] += (p * a[k] + q * b[k]) + (r * c[k] + s * d[k])
+        for e in range(fours, last):
+            p, a = chain.data[e], rows[chain.indices[e]]
+            for k in range(n):
+                sums[k] += p * a[k]
         if len(gains) > 0:
             gained = gains[min(j, len(gains) - 1)]
             for k in range(n):

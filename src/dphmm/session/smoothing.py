@@ -134,7 +134,11 @@ class Smoother:
         """The answers of one subject as observations of the chain; raises as `smooth` does."""
         plans = self.made_again(published)
         first = _skipped_to(self.setting.first(), int(published.t[0]), self.model)
-        return Steps(first.prior, published, plans)
+        steps = Steps(first.prior, published, plans)
+        if isinstance(plans, OwnPlans):
+            # The planner has these plans still.
+            _share_rows([steps])
+        return steps
 
     def spreads(self, published: Published, steps: Steps) -> FloatArray:
         """The spreads (n,) of the beliefs before rows, by which a paced schedule decides.
@@ -270,7 +274,7 @@ def _share_rows(people: Sequence[Steps]) -> None:
     """Make the likelihoods of people with the same plans together, where they are few enough to be kept."""
     alike: dict[int, list[Steps]] = {}
     for steps in people:
-        if len(steps.t) * steps.prior.n_states <= KEPT:
+        if steps.whole is None and len(steps.t) * steps.prior.n_states <= KEPT:
             plans = steps.made_again
             alike.setdefault(id(plans.schedule if isinstance(plans, SharedPlans) else plans), []).append(steps)
     for some in alike.values():
