@@ -167,8 +167,7 @@ def smooth_rows(
     smoothers, others, done = Smoothers(subjects), OtherRows(beside), 0
     users = rows.by_user()
     people = ((smoothers.of(user), published_of(rows, user, own), others.of(user)) for user, own in users)
-    smoothed = smooth_people(people, marginals=marginals, path=path, places=places)
-    for (_, own), part in zip(users, smoothed, strict=True):
+    for (_, own), part in zip(users, smooth_people(people, marginals=marginals, path=path, places=places), strict=True):
         mean[own], probability[own], state[own] = part.mean, part.probability, part.state
         if way is not None and part.path is not None:
             way[own] = part.path

@@ -22,10 +22,10 @@ from dphmm.markov.model import MarkovModel
 from dphmm.policy.constraint import DeltaSet, delta_states
 from dphmm.samplers.entropy import ReplayBits
 from dphmm.session.answer import answer_under
-from dphmm.session.plan import Plan, likelihood_of
+from dphmm.session.plan import Plan
 from dphmm.session.plan_schedule import PlanSchedule
 from dphmm.session.setting import Setting
-from dphmm.session.smoothing import different_rows
+from dphmm.session.smoothing import likelihood_rows
 from dphmm.states.grid import Grid
 from dphmm.states.hexes import H3
 from dphmm.states.maps import MapSpace
@@ -62,29 +62,33 @@ class Moves:
     """The moves of a model for the columns of matrices (N, n): beliefs ahead, likelihoods back."""
 
     def __init__(self, model: MarkovModel) -> None:
-        self._model = model
-        self._always: tuple[Any, Any] | None = None
+        self._model, matrix, jump = model, model.matrix_at(1), model.jump
+        many = matrix.nnz > _FULL * model.n_states**2 and model.n_states <= _MOST_FULL
+        self._stays = 1.0 if jump is None else jump.stays
+        # Of many moves a product of full matrices takes half the time.
+        self._full = self._stays * matrix.toarray() if many and model.time_homogeneous else None
 
     def ahead(self, beliefs: FloatArray, t: int) -> FloatArray:
         """Beliefs about t from those about t - 1."""
-        moved, jump = np.asarray(self._matrices(t)[0] @ beliefs), self._model.jump
-        return moved if jump is None else jump.stays * moved + np.outer(jump.share, beliefs.sum(axis=0))
+        jump, full = self._model.jump, None if self._full is None else self._full.T
+        gains = beliefs[:0] if jump is None else np.outer(jump.share, beliefs.sum(axis=0))
+        return _moved_by(self._model.predecessors_at(t), full, 1.0, gains, beliefs)
 
     def back(self, likelihoods: FloatArray, t: int) -> FloatArray:
         """Of each state at t - 1 how likely it makes what is seen from t on."""
-        moved, jump = np.asarray(self._matrices(t)[1] @ likelihoods), self._model.jump
-        return moved if jump is None else jump.stays * moved + jump.share @ likelihoods
+        jump = self._model.jump
+        gains = likelihoods[:0] if jump is None else (jump.share @ likelihoods)[np.newaxis]
+        return _moved_by(self._model.matrix_at(t), self._full, self._stays, gains, likelihoods)
 
-    def _matrices(self, t: int) -> tuple[Any, Any]:
-        if self._always is not None:
-            return self._always
-        matrix = self._model.matrix_at(t)
-        made: tuple[Any, Any] = matrix.T.tocsr(), matrix
-        if self._model.time_homogeneous:
-            if matrix.nnz > _FULL * self._model.n_states**2 and self._model.n_states <= _MOST_FULL:
-                made = np.ascontiguousarray(matrix.toarray().T), matrix.toarray()
-            self._always = made
-        return made
+
+def _moved_by(matrix: Any, full: FloatArray | None, stays: float, gains: FloatArray, rows: FloatArray) -> FloatArray:
+    """Columns of rows (N, n) times a sparse matrix and ``stays``, or a ``full`` one, plus gains if there are any."""
+    if full is not None:
+        return np.asarray(full @ rows + gains if len(gains) else full @ rows)
+    out, weights = np.empty(rows.shape), np.full(rows.shape[1], stays)
+    chain = _kernels.smoothing.Chain(matrix.indptr, matrix.indices, matrix.data, weights, gains, -1.0)
+    _kernels.smoothing.move(chain, gains, np.ascontiguousarray(rows), out)
+    return out
 
 
 def walks(
@@ -562,14 +566,6 @@ class SimulatedReleases:
 
 def likelihood_columns(plan: Plan, z: IntArray) -> FloatArray:
     """How likely each state makes each of some answers (k, d), in columns (N, k); of each the likeliest state 1."""
-    known = likelihood_of(plan)
     # Many people get the same answers.
-    different, which = different_rows(z)
-    rows = None if known is None else known.of_answers(different)
-    if rows is None:
-        rows = np.zeros((len(different), len(plan.lattice)))
-    for number in np.flatnonzero(rows.max(axis=1) < _RAREST):
-        logs = plan.log_likelihood(different[number])
-        rows[number] = np.exp(logs - logs.max())
-    columns = np.ascontiguousarray(rows.T)
-    return np.asarray(np.maximum(columns / columns.max(axis=0), _RAREST)[:, which])
+    rows = likelihood_rows(plan, z)
+    return np.maximum(rows.relative.T[:, rows.which], _RAREST)

@@ -234,6 +234,14 @@ class Rows(NamedTuple):
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(self.logged[:, None], self.values, np.log(self.values))
 
+    @property
+    def relative(self) -> FloatArray:
+        """All rows (V, N) in floats, the largest of each 1."""
+        largest = self.values.max(axis=1, keepdims=True)
+        found = self.values / np.where(self.logged[:, None], 1.0, largest)
+        found[self.logged] = np.exp(self.values[self.logged] - largest[self.logged])
+        return found
+
 
 class Observations(Protocol):
     """Observations of a chain: ``moves`` (T,) lie between each one and the one before; 0 before the first."""

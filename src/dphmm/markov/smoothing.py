@@ -117,12 +117,11 @@ def _groups(model: MarkovModel, people: Sequence[Observed]) -> Iterator[list[int
 
 
 class _Block(NamedTuple):
-    """Stops from ``first`` on of some people, filtered as `_kernels.smoothing.forward` says.
+    """Stops of some people, filtered as `_kernels.smoothing.forward` says.
 
     ``log_factors`` (T, n): the logs of what their likelihoods were divided by.
     """
 
-    first: int
     stops: Any
     log_factors: FloatArray
     alpha: FloatArray
@@ -164,8 +163,7 @@ class _Together:
         whole = np.empty((total if marginals else 0, n_states))
         visits = np.zeros((n_states if entered else 0, n))
         logs, least = np.empty(total), np.full(n, np.inf)
-        for block, (totals, tops, means, states) in self._blocks_from_the_last(points, visits):
-            places = self._places[block.first : block.first + len(block.sums)]
+        for places, block, (totals, tops, means, states) in self._blocks_from_the_last(points, visits):
             here = places >= 0
             with np.errstate(divide="ignore", invalid="ignore"):
                 if marginals:
@@ -183,8 +181,8 @@ class _Together:
             found.append(Posteriors(*of_person, whole[a:b], visits[:, k]))
         return found, self._logged | (least * DOUBT > lost)
 
-    def _blocks_from_the_last(self, points: FloatArray, visits: FloatArray) -> Iterator[tuple[_Block, Any]]:
-        """Each block smoothed, and its totals (T, n), largest marginals (T, n), means (T, d, n), likeliest states."""
+    def _blocks_from_the_last(self, points: FloatArray, visits: FloatArray) -> Iterator[tuple[IntArray, _Block, Any]]:
+        """Which observations (T, n) are at the stops of each block, the block smoothed, and what is said of it."""
         priors = [one.prior for one in self._people]
         row = np.stack([own.log_probability if self._logged else own.probability for own in priors], axis=1)
         scales, kept = np.ones(len(self._people)), []
@@ -199,19 +197,20 @@ class _Together:
             shape = last - first, len(self._people)
             means, states = np.empty((shape[0], points.shape[1], shape[1])), np.empty(shape, dtype=np.int64)
             said = _kernels.smoothing.Said(np.empty(shape), np.empty(shape), means, states)
-            asked = (self._places[first:last] >= 0, points, later, block.alpha, said, visits)
+            places = self._places[first:last]
+            asked = (places >= 0, points, later, block.alpha, said, visits)
             for span in reversed(self._runs(first, last)):
                 chain = self._chain(first + span[0], back=True)
                 if self._logged:
                     _kernels.smoothing.backward_logs(chain, block.stops, span, block.sums, *asked)
                 else:
                     _kernels.smoothing.backward(chain, block.stops, span, ends - first, *asked)
-            yield block, said
+            yield places, block, said
 
     def _filtered(self, first: int, last: int, row: FloatArray, scales: FloatArray) -> _Block:
         """Filter a block from the belief before it on, which becomes that after it."""
         size, (n_states, n) = last - first, row.shape
-        block = _Block(first, *self._observed(first, last), np.empty((size, n_states, n)), np.empty((size, n)))
+        block = _Block(*self._observed(first, last), np.empty((size, n_states, n)), np.empty((size, n)))
         for span in self._runs(first, last):
             chain, made = self._chain(first + span[0], back=False), (block.alpha, block.sums)
             if not self._logged:
