@@ -244,7 +244,9 @@ def test_a_folder_and_an_archive_are_known_by_their_files(ending, begun, tmp_pat
         for name in ("A/a.txt", "A/.b.kml", f"A/Trajectory/{ending.strip('.')}{ending}"):
             archive.writestr(name, b"\xff\x00")
     kind = next(known.kind for ends, known in OF_MANY.items() if ending in ends)
-    assert begun("d.zip", (tmp_path / "d.zip").read_bytes())[1]["data"]["kind"] == kind
+    text, pipeline = begun("d.zip", (tmp_path / "d.zip").read_bytes())
+    assert pipeline["data"]["kind"] == kind
+    assert ('user-from = "file-name" or "folder-name"' in text) == ("user" in pipeline["data"])
 
 
 @pytest.mark.parametrize(("header", "person"), [("t,lat,lon", COLUMN), ("t;device;lat;lon", "device")])

@@ -52,7 +52,7 @@ class Known(NamedTuple):
 
 
 _TRIP_OF = f'user-column = "{COLUMN}"  # who made a trip? each-trip = true in its place: nothing links the trips of one'
-_FILE_OF = f'user = "{QUESTIONS["user"]}"  # whose file is it? or user-from = "file-name": its name says it'
+_FILE_OF = f'user = "{QUESTIONS["user"]}"  # whose file is it? user-from = "file-name" or "folder-name" if that says it'
 _POINT_OF = f'user-column = "{COLUMN}"  # which property is the person? user = "NAME" in its place if all are of one'
 _ONE_PERSON = 'user = "NAME" in its place if all are of one person'
 _FILES_OF = f'{_ONE_PERSON}; user-from = "file-name" or "folder-name" if that says whose they are'
