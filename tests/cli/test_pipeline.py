@@ -186,7 +186,7 @@ def test_a_stage_that_fails_ends_the_run_what_came_before_stays_and_nobody_was_a
         (PIPELINE.replace("cell =", "cel ="), "[model] cel: got no option of it; expected cell?"),
         (PIPELINE + "ledger = 'x.db'\n", "[release] ledger: got no option of it"),
         (PIPELINE + "output = 'x.csv'\n", "[release] output: got no option of it"),
-        (PIPELINE.replace("[model]", "[model]\nkind = 'sphere'"), "kind: got 'sphere'"),
+        (PIPELINE.replace("[model]", "[model]\nkind = 'sphere'"), "[model] kind: got 'sphere'"),
         (PIPELINE.replace("walks.csv", "other.csv"), "[data] file: got other.csv"),
         (PIPELINE.replace("epsilon = 0.5", "epsilon = 2024-05-06"), "[release] epsilon: got datetime.date"),
         (PIPELINE + "[fit]\n", "both [model] and [fit]"),

@@ -268,7 +268,7 @@ class Pipeline:
                 question = f"{value}, a question that dphmm init left open"
                 raise InvalidInput(f"[{name}] {member}", question, f"an answer: {Path(self.source).name} says to what")
         for name, table in self.stages.items():
-            known = _options(self._words(name, table))
+            known = _options(name, self._words(name, table))
             for member, value in table.items():
                 if member in ("kind", "file"):
                     if not isinstance(value, str) or not value or not getattr(STAGES[name], member):
@@ -333,7 +333,7 @@ class Pipeline:
         if name == "release":
             words += ["--ledger", self.folder / LEDGER]
             words += ["--query", self.query(number)]
-        known = _options(self._words(name, table))
+        known = _options(name, self._words(name, table))
         for member, value in table.items():
             if member in ("kind", "file", "query"):
                 continue
@@ -362,7 +362,7 @@ class Pipeline:
         def member(found: re.Match[str]) -> str:
             option, tables = found["option"], []
             for table, stage in STAGES.items():
-                known = _options(self._words(table, self.stages.get(table, {})))
+                known = _options(table, self._words(table, self.stages.get(table, {})))
                 filled = option in _OWN or f"--{option}" in dict(stage.reads)
                 if found["command"] in (None, stage.words[0]) and option in known and not filled:
                     tables.append((table != name, option not in self.stages.get(table, ()), f"[{table}] {option}"))
@@ -424,8 +424,8 @@ def _named_rule(words: list[str]) -> list[str]:
     return words if "--spelling" in words else [*words, "--spelling", "same"]
 
 
-def _options(words: Sequence[str]) -> dict[str, bool]:
-    """The options of a command, without dashes, and whether each names a file."""
+def _options(table: str, words: Sequence[str]) -> dict[str, bool]:
+    """The options of a table's command, without dashes, and whether each names a file."""
     from dphmm.cli.app import app
 
     context = click.Context(app)
@@ -434,7 +434,7 @@ def _options(words: Sequence[str]) -> dict[str, bool]:
         assert isinstance(command, click.Group)
         found = command.get_command(context, word)
         if found is None:
-            raise InvalidInput("kind", repr(word), _near(word, command.list_commands(context)))
+            raise InvalidInput(f"[{table}] kind", repr(word), _near(word, command.list_commands(context)))
         command = found
     return {
         name[2:]: "FILE" in (one.metavar or "") or one.metavar in _FILES
