@@ -135,7 +135,7 @@ class TableCheck:
             ("too fast", self.too_fast and f"{self.too_fast} % of the moves, by the model's speed"),
             ("in the ledger", budget and f"{budget['known']:,} of {self.people:,} people"),
             ("adds", budget and f"epsilon {budget['adds']} at most to a person, by all rows"),
-            ("left", budget and room),
+            ("left", budget and budget["adds"] != "0" and room),
             *(("noise of the fit", part) for part in self.noise),
             ("not looked at", self.unseen),
             *(("stops", stop) for stop in self.stops),
