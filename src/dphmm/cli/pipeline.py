@@ -444,7 +444,7 @@ def _options(table: str, words: Sequence[str]) -> dict[str, bool]:
 
 def _near(came: str, known: Sequence[str]) -> str:
     near = get_close_matches(came, known, 1)
-    return f"{near[0]}?" if near else f"one of {', '.join(known)}"
+    return f"{near[0]}?" if near else f"one of {', '.join(known)}" if known else "none, as it has no options"
 
 
 def run_stage(words: Sequence[str]) -> int:
