@@ -139,10 +139,11 @@ def test_a_list_of_names_that_looks_like_the_data_is_refused_without_a_name(site
     assert "alpha" not in result.stderr
 
 
-def test_a_list_without_names_is_refused(site, tmp_path, run, names):
-    names.write_text("state\n")
+@pytest.mark.parametrize(("written", "said"), [("", "with no rows"), ("only\n", "--states-file: got 1; expected")])
+def test_a_list_of_no_or_one_name_is_refused(site, tmp_path, run, names, written, said):
+    names.write_text(f"state\n{written}")
     listed = ("--state-column", "state", "--states-file", names, *PRIVATE)
-    assert "with no rows" in run("fit", site / "visits.csv", "-o", tmp_path / "m.npz", *listed, code=2).stderr
+    assert said in run("fit", site / "visits.csv", "-o", tmp_path / "m.npz", *listed, code=2).stderr
 
 
 def test_h3_cells_are_those_of_the_box(town, tmp_path, run):

@@ -223,7 +223,7 @@ def _learned(
         )
         return model
     except InvalidInput as error:
-        raise named(error, {**FIELDS, "n_states": "states"}) from None
+        raise named(error, {**FIELDS, "n_states": "--states-file" if space.kind == "labels" else "states"}) from None
 
 
 def _noise(given: Mapping[str, Any], path: Path) -> dict[str, Any]:
