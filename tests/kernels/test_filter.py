@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from dphmm._kernels import filter as kernels
+from dphmm._kernels.lattice import GRADED, STEPS
 
 RATE = 0.75
 #: Of a hexagon: normals (m, d), offsets and allowances (m,) of a staircase.
@@ -40,14 +41,11 @@ def read(some):
     return columns, normals, inverses, shifts
 
 
-@pytest.mark.parametrize("kind", [kernels.TABLE, kernels.STEPS, kernels.GRADED])
+@pytest.mark.parametrize("kind", [kernels.TABLE, STEPS, GRADED])
 def test_every_state_has_what_the_law_says_of_its_norm(kind):
     table = np.array([exp(-RATE * step) for step in range(3)] + [0.125])
-    expected = {
-        kernels.TABLE: lambda norm: table[min(floor(norm), 3)],
-        kernels.STEPS: lambda norm: exp(-RATE * floor(norm)),
-        kernels.GRADED: lambda norm: exp(-RATE * norm),
-    }[kind]
+    by_steps, graded = (lambda norm: exp(-RATE * floor(norm))), (lambda norm: exp(-RATE * norm))
+    expected = {kernels.TABLE: lambda norm: table[min(floor(norm), 3)], STEPS: by_steps, GRADED: graded}[kind]
     columns, *facets = read(np.arange(len(POINTS)))
     rows = kernels.likelihood_of_answers(columns, *facets, ANSWERS, kind, RATE, table)
     for z, row in zip(ANSWERS, rows, strict=True):
@@ -61,7 +59,7 @@ def test_an_update_is_bayes_rule_over_surrogates():
     prior, support = np.array([0.2, 0.1, 0.3, 0.15, 0.25, 0.0]), np.arange(6) != 5
     within, z = np.array([False, True, True, True, True, True]), np.array([1, 4])
     posterior, remaining = np.empty(6), np.empty(6, dtype=bool)
-    facets, law = (NORMALS, OFFSETS, ALLOWANCES), (kernels.STEPS, RATE, np.zeros(0))
+    facets, law = (NORMALS, OFFSETS, ALLOWANCES), (STEPS, RATE, np.zeros(0))
     released = (POINTS, within, plan_states, surrogate)
     assert kernels.update(prior, support, z, *released, *facets, *law, 2.0**44, posterior, remaining)
     weights = prior * [exp(-RATE * floor(norm_of(POINTS[s], z))) for s in surrogate] * (support & within)

@@ -23,7 +23,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import dphmm
-from dphmm._kernels.filter import STEPS, TABLE, UP
+from dphmm._kernels.filter import TABLE, UP
+from dphmm._kernels.lattice import STEPS
 from dphmm.errors import InvalidInput
 from dphmm.markov.filtering import Belief
 from dphmm.mechanisms import MECHANISM_CHOICES

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphmm._kernels.compiled import kernel
-from dphmm._kernels.filter import GRADED as GRADED_LAW
 from dphmm._kernels.filter import predict, update
 from dphmm._kernels.lattice import (
     GRADED,
@@ -415,7 +414,7 @@ def move_rows(
             normals,
             offsets,
             allowances,
-            GRADED_LAW if knorm else falls.kind,
+            GRADED if knorm else falls.kind,
             family.epsilon if knorm else falls.rate,
             falls.table,
             falls.room,

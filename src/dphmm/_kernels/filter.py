@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphmm._kernels.compiled import inlined_kernel, kernel
+from dphmm._kernels.lattice import STEPS
 from dphmm.types import BoolArray, FloatArray, IntArray
 
 #: In a scaled sum at least this large, terms that underflowed (each below 1e-323) are far beyond a double.
@@ -331,10 +332,8 @@ def move_logs(
             break
 
 
-#: What the likelihood is of the norm: in steps from a table, in steps by exp, or graded.
+#: What the likelihood is of the norm: in steps from a table, or by exp in `STEPS`, or `GRADED`.
 TABLE = 0
-STEPS = 1
-GRADED = 2
 #: Takes a largest ratio past its own rounding, and never past the next integer (proved in dphmm.session.plan).
 UP = 1.0 + 2.0**-48
 

@@ -215,18 +215,6 @@ def misplaced(support: BoolArray, plan: BoolArray, surrogate: IntArray) -> str:
 
 
 @kernel
-def unmarked(states: IntArray, mask: BoolArray) -> IntArray:
-    """Those of the states (m,) that a mask (N,) leaves out."""
-    out = np.empty(states.size, np.int64)
-    size = 0
-    for state in states:
-        if not mask[state]:
-            out[size] = state
-            size += 1
-    return out[:size].copy()
-
-
-@kernel
 def in_one_row(ptr: IntArray, rows: IntArray, a: IntArray, b: IntArray) -> BoolArray:
     """Which pairs of states a, b (m,) share a row; state s is in the ascending rows[ptr[s]:ptr[s + 1]]."""
     out = np.zeros(a.size, np.bool_)
@@ -306,21 +294,6 @@ def repeated(members: IntArray, before: int, begin: int, end: int) -> bool:
     while k < end - begin and members[before + k] == members[begin + k]:
         k += 1
     return begin - before == end - begin == k
-
-
-@kernel
-def marked(members: IntArray, n_states: int) -> BoolArray:
-    """The mask (n_states,) of some states."""
-    mask = np.zeros(n_states, np.bool_)
-    for member in members:
-        mask[member] = True
-    return mask
-
-
-@kernel
-def outside_rows(states: IntArray, members: IntArray, n_states: int) -> IntArray:
-    """Those of the states (m,) that are no members."""
-    return unmarked(states, marked(members, n_states))
 
 
 @kernel
@@ -517,13 +490,6 @@ def heaviest(masses: FloatArray, within: BoolArray, least: float, count: int, to
 
 
 @kernel
-def empty_columns(lattice: IntArray, states: IntArray) -> tuple[int, IntArray, IntArray]:
-    """As `columns_within`, for answers whose bounds are not known."""
-    least, largest = bounds(lattice)
-    return columns_within(lattice, states, least, largest)
-
-
-@kernel
 def columns_within(
     lattice: IntArray, states: IntArray, least: IntArray, largest: IntArray
 ) -> tuple[int, IntArray, IntArray]:
@@ -547,24 +513,9 @@ def differences_of_cliques(
     ptr: IntArray, members: IntArray, lattice: IntArray, plan_states: IntArray
 ) -> tuple[bool, IntArray]:
     """Few differences (m, 2) with the hull of all between members of a row; False where columns are too many."""
-    left, low, high = empty_columns(lattice, plan_states)
+    left, low, high = columns_within(lattice, plan_states, *bounds(lattice))
     found = low.size > 0 and widen_by_cliques(ptr, members, lattice, left, low, high)
     return found, column_ends(low, high, 0)
-
-
-@kernel
-def differences_of_cells(
-    linear: IntArray,
-    order: IntArray,
-    bands: IntArray,
-    support: BoolArray,
-    surrogate: IntArray,
-    plan_states: IntArray,
-    lattice: IntArray,
-) -> tuple[bool, IntArray]:
-    """As `differences_within`, for answers whose bounds are not known."""
-    least, largest = bounds(lattice)
-    return differences_within(linear, order, bands, support, surrogate, plan_states, lattice, least, largest)
 
 
 @kernel

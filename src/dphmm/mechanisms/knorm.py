@@ -362,7 +362,7 @@ class DiscreteKNorm(BodyMechanism):
         if hull.rank < hull.dimension:
             return None
         # A shift of (o - 1 - allowance)/o is none with an allowance of o - 1.
-        graded = _kernels.filter.GRADED, float(self.epsilon), _NO_TABLE
+        graded = _kernels.lattice.GRADED, float(self.epsilon), _NO_TABLE
         return FloatLaw(hull.normals, hull.offsets, hull.offsets - 1, *graded)
 
 
@@ -370,7 +370,7 @@ class DiscreteKNorm(BodyMechanism):
 def falling_steps(rate: float) -> tuple[int, float, FloatArray]:
     """How the likelihood of a staircase falls step by step: the kind, the rate, and the table where it is short."""
     if _NOTHING / rate > _LONGEST_TABLE:
-        return _kernels.filter.STEPS, rate, _NO_TABLE
+        return _kernels.lattice.STEPS, rate, _NO_TABLE
     # exp(-rate·i) for i = 0, 1, .. until it is next to nothing, and 0 for all later ones.
     falls = np.zeros(int(_NOTHING / rate) + 3)
     np.exp(-rate * np.arange(len(falls) - 1), out=falls[:-1])

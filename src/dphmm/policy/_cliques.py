@@ -60,12 +60,12 @@ class CliqueGraph(PolicyGraph):
         return int(values[high]) - int(values[low]), lattice[high] - lattice[low]
 
     def _has_neighbor(self, within: Constraint) -> BoolArray:
-        return _kernels.policy.marked(self._rows(within)[1], self.n_states)
+        mask = np.zeros(self.n_states, dtype=np.bool_)
+        mask[self._rows(within)[1]] = True
+        return mask
 
     def _isolated(self, within: Constraint) -> IntArray:
-        if self._holds_as_it_is(within):
-            return self._in_none
-        return _kernels.policy.outside_rows(within.plan_states, self._rows(within)[1], self.n_states)
+        return self._in_none if self._holds_as_it_is(within) else super()._isolated(within)
 
     def _holds_as_it_is(self, within: Constraint) -> bool:
         """Whether the cliques are those of the contracted graph: every state is planned, each has two or more."""

@@ -171,8 +171,8 @@ class Offsets(PolicyGraph):
         if lattice.shape[1] != 2 or not cells.singles:
             return None
         where = cells.linear, cells.order, cells.bands
-        found, rows = _kernels.policy.differences_of_cells(
-            *where, within.support, within.surrogate, within.plan_states, lattice
+        found, rows = _kernels.policy.differences_within(
+            *where, within.support, within.surrogate, within.plan_states, lattice, *_kernels.points.bounds(lattice)
         )
         return rows if found else None
 

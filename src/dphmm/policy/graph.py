@@ -173,7 +173,8 @@ class PolicyGraph(ABC):
         return None
 
     def _isolated(self, within: Constraint) -> IntArray:
-        return _kernels.policy.unmarked(within.plan_states, self.has_neighbor(within))
+        states = within.plan_states
+        return states[~self.has_neighbor(within)[states]]
 
     def _identity(self) -> dict[str, Any]:
         return self.describe()

@@ -1,24 +1,28 @@
 """Algorithm 2 of the DPHMM paper, once, over columns: its lines in `Engine._round` and `Engine._condition`.
 
-=====  ==================================  ==========================================================================
-line   in the paper                        here
-=====  ==================================  ==========================================================================
-1      p⁻ ← p⁺ M (Markov transition)       ``predict``: `Beliefs.predict`, and `Position.predict`
-2      C ← {s : p⁻[s] > 0} (constraint)    ``constrain``: `Beliefs.constrain`, and `Position.constrain`
-3      G ← Algorithm 1 (protectable)       ``plan``: `Beliefs.plan`, and `Planner.plan` for hull and mechanism, too
-4      z ← mechanism(f(s*), K(G))          ``answer``: `dphmm.session.answer`, the only function given true states
---     (admitted before, stored after)     `Transaction.admit_many`, `Transaction.add_many`
-5      p⁺ by Equation 2 (inference)        ``condition``: `Beliefs.condition`, and `Position.condition`
-=====  ==================================  ==========================================================================
+=====  ==================================  ======================  ==================================================
+line   in the paper                        of a round              the formula
+=====  ==================================  ======================  ==================================================
+1      p⁻ ← p⁺ M (Markov transition)       `Beliefs.predict`       `Position.predict`; `Position.skip` through gaps
+2      C ← {s : p⁻[s] > 0} (constraint)    `Beliefs.constrain`     `Position.constrain`
+3      G ← Algorithm 1 (protectable)       `Beliefs.plan`          `dphmm.sensitivity.protection.protect`
+4      K(G), and its mechanism             `Beliefs.plan`          `dphmm.mechanisms.registry.mechanism_for`
+4      z ← mechanism(f(s*), K(G))          ``answer``              `dphmm.session.answer.answer_under`
+5      p⁺ by Equation 2 (inference)        `Beliefs.condition`     `Position.condition`
+=====  ==================================  ======================  ==================================================
 
-Line 5 comes after the commit, and nothing is shown before it. Estimates are no part of it: they are views.
+The transition of line 1 is made at the end of the step before, so that a session shows its prior. Only line 4 is given
+true states. Before it the ledger admits the requests of a round (`Transaction.admit_many`), and after it stores them
+(`Transaction.add_many`). Line 5 comes after the commit, and nothing is shown before it. Estimates are no part of it,
+they are views. The δ-sets of several subjects go through lines 2 to 5 together, to the same bits, in
+`dphmm.session.block`.
 
 A round is a set of rows whose plans are known before any of them is answered. Where plans are public in advance one
 round holds every row; where they depend on answers a round holds at most one row of each subject. A session is a table
 of one row.
 
-Words: noise is drawn plan by plan, in the order in which the rows of a round (by subject and step) first need each, and
-row by row within one.
+Words: noise is drawn plan by plan, in the order of the first row (by subject, then step) that uses each; within a plan
+row by row.
 
 Several queries of one subject: the corrected Theorem 7.1 keeps a state without an edge hidden behind one partner. That
 needs the same steps, the same policy and model, and partners for every possible state (so no δ-sets).
@@ -34,7 +38,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -43,6 +47,7 @@ from dphmm.accounting.budget import UNLIMITED
 from dphmm.accounting.ledger import Caps, Entry, Ledger, Request, Requests, SequencePromise, SessionHeader, Transaction
 from dphmm.accounting.moments import NO_MOMENT, first_number
 from dphmm.accounting.promise import Schedule
+from dphmm.accounting.records import of_space
 from dphmm.errors import DphmmError, InvalidInput
 from dphmm.markov.filtering import Belief
 from dphmm.samplers.entropy import is_secure
@@ -52,9 +57,6 @@ from dphmm.session.options import StepChoice, check_same_policy
 from dphmm.session.plan import Plan, Position, all_partners
 from dphmm.session.setting import Setting, as_kept, option_words
 from dphmm.types import Bits, BoolArray, IntArray
-
-if TYPE_CHECKING:
-    from dphmm.session.options import StepChoice
 
 #: Most steps that one skip may pass over: a belief is moved through each of them.
 MOST_SKIPPED = 2**26
@@ -100,7 +102,7 @@ class Rows(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """Requests (m,): whose, the first step, how many steps, the row that it is for, whether it skips.
+    """Requests (m,) to the ledger: the subject, its first step, how many steps, the row it serves, whether it skips.
 
     ``told`` (k,) are the requests of a row's own step: neither a skip ahead of a row nor one without a row. ``choices``
     and ``moment`` are those of the rows.
@@ -306,6 +308,17 @@ class Drawn(NamedTuple):
     drifted: int
 
 
+class StoredRows(NamedTuple):
+    """What a ledger had of rows ``row`` (k,) before: plans, None for the skip of a row that was not asked, and entries.
+
+    Late rows are not among them.
+    """
+
+    row: IntArray
+    plans: Sequence[Plan | None]
+    entries: Sequence[Entry]
+
+
 class Answered(NamedTuple):
     """What rows became: the caller's ``row`` (n,) has a release or was not asked, and all others came too late.
 
@@ -377,8 +390,8 @@ class Beliefs(Protocol[P, C]):
         """Move subjects past the requests of a round, given its answers."""
         ...
 
-    def stored(self, drawn: Drawn, old: IntArray) -> Answered | None:
-        """What the ledger has of rows ``old`` (k,), whose steps were stored before; None where it has none of them."""
+    def stored(self, drawn: Drawn, old: IntArray) -> StoredRows:
+        """What the ledger has of rows ``old`` (k,), whose steps were stored before."""
         ...
 
 
@@ -420,7 +433,7 @@ class Engine:
             except DphmmError as error:
                 if not has_answers:
                     raise
-                # Rolled back, the answers so far would be drawn again until none of them leads here: that selects them.
+                # No rollback: whoever tried again would draw answers until none leads here, and so select among them.
                 refused = error
                 break
         return Stored(answered, last, self._version(transaction, subjects), refused)
@@ -541,7 +554,21 @@ class Engine:
         if len(told) == len(drawn.rows.t):
             return fresh
         stored = self.beliefs.stored(drawn, np.flatnonzero(drawn.rows.t <= drawn.past[drawn.rows.owner]))
-        return fresh if stored is None else together([fresh, stored])
+        if not stored.entries:
+            return fresh
+        dimension = self.setting.space.dimension
+        answers = [of_space(entry.z or (0,) * dimension, dimension) for entry in stored.entries]
+        plans = {id(plan): plan for plan in stored.plans if plan is not None}
+        number_of = {identity: number for number, identity in enumerate(plans)}
+        again = Answered(
+            row=drawn.row[stored.row],
+            z=np.array(answers, dtype=np.int64),
+            plans=list(plans.values()),
+            plan=np.array([number_of.get(id(plan), -1) for plan in stored.plans], dtype=np.int64),
+            secure=np.array([entry.secure for entry in stored.entries], dtype=np.bool_),
+            fresh=alike(False, len(answers)),
+        )
+        return together([fresh, again])
 
     def _one(
         self,

@@ -482,9 +482,9 @@ class ReleaseSession:
         entries = [entry for entry in self._ledger.entries(name, setting.query) if entry.t <= last]
         beliefs = self._engine.beliefs
         if isinstance(beliefs, Scheduled):
-            plans = {entry.t: plan for entry, plan in beliefs.plans_of(entries)}
-            for entry in filter(self._is_row, entries):
-                yield _release(setting, plans.get(entry.t), entry.t, np.array(entry.z), entry.secure)
+            for entry, plan in zip(entries, beliefs.plans_of(entries), strict=True):
+                if self._is_row(entry):
+                    yield _release(setting, plan, entry.t, np.array(entry.z), entry.secure)
             return
         for step in walk(setting, setting.first(), entries, self._ledger.plan):
             if self._is_row(step.entry):

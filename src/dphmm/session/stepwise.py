@@ -29,12 +29,11 @@ from dphmm.session.plan import (
     spread,
 )
 from dphmm.session.rounds import (
-    Answered,
     Drawn,
     Layout,
     Planned,
+    StoredRows,
     SubjectState,
-    alike,
     partners_at,
     schedule_of,
 )
@@ -220,29 +219,17 @@ class Stepwise:
                 found.append((posterior, Position(place.t + 1, prior)))
         return found
 
-    def stored(self, drawn: Drawn, old: IntArray) -> Answered | None:
-        """The stored steps of rows ``old`` (k,); each moves its subject past them."""
-        owners, steps = drawn.rows.owner[old].tolist(), drawn.rows.t[old].tolist()
-        passed = self._passed([(drawn.subjects[number], t) for number, t in zip(owners, steps, strict=True)])
-        found: list[tuple[int, Plan | None, Entry]] = []
-        for place, t, step in zip(old.tolist(), steps, passed, strict=True):
-            # Late rows have no step that ends at theirs; a row that was not asked has the skip of it.
-            if step is None or step.entry.through != t:
-                continue
-            if step.plan is not None or self.paces or not drawn.rows.asked[place]:
-                found.append((int(drawn.row[place]), step.plan, step.entry))
-        if not found:
-            return None
-        row, plans, entries = zip(*found, strict=True)
-        nothing, asked = (0,) * self._setting.space.dimension, np.array([plan is not None for plan in plans])
-        return Answered(
-            row=np.array(row, dtype=np.int64),
-            z=np.array([entry.z or nothing for entry in entries], dtype=np.int64),
-            plans=[plan for plan in plans if plan is not None],
-            plan=np.where(asked, np.cumsum(asked) - 1, -1),
-            secure=np.array([entry.secure for entry in entries], dtype=np.bool_),
-            fresh=alike(False, len(plans)),
-        )
+    def stored(self, drawn: Drawn, old: IntArray) -> StoredRows:
+        """What the ledger has of rows ``old`` (k,); each moves its subject past its step."""
+        owners, t, asked = (column[old].tolist() for column in (drawn.rows.owner, drawn.rows.t, drawn.rows.asked))
+        passed = self._passed([(drawn.subjects[number], step) for number, step in zip(owners, t, strict=True)])
+        # Late rows have no step that ends at theirs; a row that was not asked has the skip of it.
+        fits = [
+            step is not None and step.entry.through == end and (step.plan is not None or self.paces or not was)
+            for step, end, was in zip(passed, t, asked, strict=True)
+        ]
+        steps = [step for step, fit in zip(passed, fits, strict=True) if fit and step is not None]
+        return StoredRows(old[fits], [step.plan for step in steps], [step.entry for step in steps])
 
     def _asks(self, transaction: Transaction, subject: SubjectState, position: Position) -> bool:
         """Whether a paced schedule asks at the step that a subject stands before: published values alone decide."""
