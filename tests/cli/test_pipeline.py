@@ -187,7 +187,7 @@ def test_a_stage_that_fails_ends_the_run_what_came_before_stays_and_nobody_was_a
         (PIPELINE + "ledger = 'x.db'\n", "[release] ledger: got no option of it"),
         (PIPELINE + "output = 'x.csv'\n", "[release] output: got no option of it"),
         (PIPELINE.replace("[model]", "[model]\nkind = 'sphere'"), "[model] kind: got 'sphere'"),
-        ("[data]\nfile = 'walks.csv'\nkind = 'porto'\nstep = 1\n[policy]\n[release]\n", "expected none, as it has no"),
+        (PIPELINE.replace("[data]", "[data]\nkind = 'porto'\nstep = 1"), "expected none, as it has no"),
         (PIPELINE.replace("walks.csv", "other.csv"), "[data] file: got other.csv"),
         (PIPELINE.replace("epsilon = 0.5", "epsilon = 2024-05-06"), "[release] epsilon: got datetime.date"),
         (PIPELINE + "[fit]\n", "both [model] and [fit]"),

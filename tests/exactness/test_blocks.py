@@ -84,7 +84,7 @@ def test_plans_of_blocks_keep_the_promise(monkeypatch):
         epsilon = Fraction(choices.pop("epsilon"))
         blocks = Blocks.of(Setting.of(play.model, play.policy, space, epsilon, **choices).planner)
         for step in steps(play):
-            block = None if blocks is None or step.prior.row is None else blocks.plan([step.prior])
+            block = None if blocks is None or step.prior.row is None else blocks.plan(blocks.constrain([step.prior]))
             if block is None or block.plans[0] is None:
                 yield step
                 continue

@@ -62,9 +62,9 @@ def test_exact_mechanisms_are_a_session_s(city, choices):
     session = ReleaseSession.of(begun, bits=dphmm.ReplayBits(5))
     for t, state in enumerate(fold.state_of[cells[1:]].tolist()):
         plan = session.plan
-        made = session.release(state)
-        assert found.z[t].tolist() == list(made.z) and found.estimate[t].tolist() == list(made.estimate)
-        assert found.estimate_cell[t] == fold.cell_of[made.estimate_state]
+        made, said = session.release(state), session.estimate()
+        assert found.z[t].tolist() == list(made.z) and found.estimate[t].tolist() == list(said.answer)
+        assert found.estimate_cell[t] == fold.cell_of[said.state]
         assert found.plan_size[t] == plan.constraint.plan.sum() and found.cost[t] == float(made.cost)
         assert found.drift[t] == (not plan.constraint.plan[state]) and found.constant[t] == plan.constant
     if choices.delta == "0.3":

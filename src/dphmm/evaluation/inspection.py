@@ -243,7 +243,7 @@ def lonely_sections(
         facts = moved_facts(moved_states(space, space.merges, model))
         if plan is not None:
             facts["hidden_only_by_merging"] = only_merged(plan, space)
-        own = space.merges[~np.isin(space.merges[:, 0], model.space.merges[:, 0])]
+        own = _pairs_of_policy(space, model.space)
         facts["meaning"] = [moved_words(moved_states(space, own, model), policy, space)] if by_policy else []
         if len(model.space.merges):
             facts["meaning"].append(rare_words(moved_states(space, model.space.merges, model), space))
@@ -253,6 +253,10 @@ def lonely_sections(
         sections["lonely_states"] = cost_facts(cost)
         warnings.append(cost_words(cost, policy, space))
     return sections, warnings
+
+
+def _pairs_of_policy(space: StateSpace, fitted: StateSpace) -> Any:
+    return space.merges[~np.isin(space.merges[:, 0], fitted.merges[:, 0])]
 
 
 def fit_lines(model: MarkovModel) -> tuple[list[str], dict[str, Any]]:
