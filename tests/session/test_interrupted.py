@@ -81,6 +81,9 @@ def test_whatever_stops_it_a_step_has_one_answer_which_is_paid(seed, choices):
                 acted(session, rng, shown)
             except KeyboardInterrupt:
                 stops += 1
+                left = session.t > 1 and str(session.estimate())
+                session._reader[1].fold_again_before(0)
+                assert left == (session.t > 1 and str(session.estimate()))
             except InvalidInput as refused:
                 assert "moved on" in str(refused) or "skipped" in str(refused)
         if rng.random() < 0.05:

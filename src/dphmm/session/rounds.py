@@ -1,4 +1,4 @@
-"""Algorithm 2 of the DPHMM paper, once, over columns: its lines in `Engine._round` and `Engine._condition`.
+"""Algorithm 2 of the DPHMM paper, once, over columns: its lines in order in `Engine._round`.
 
 =====  ==================================  ======================  ==================================================
 line   in the paper                        of a round              the formula
@@ -13,9 +13,9 @@ line   in the paper                        of a round              the formula
 
 The transition of line 1 is made at the end of the step before, so that a session shows its prior. Only line 4 is given
 true states. Before it the ledger admits the requests of a round (`Transaction.admit_many`), and after it stores them
-(`Transaction.add_many`). Line 5 comes after the commit, and nothing is shown before it. Estimates are no part of it,
-they are views. The δ-sets of several subjects go through lines 2 to 5 together, to the same bits, in
-`dphmm.session.block`.
+(`Transaction.add_many`). Nothing is shown before the commit: until then beliefs are ahead of the ledger, and they are
+folded from it again where the commit fails. Estimates are no part of it, they are views. The δ-sets of several subjects
+go through lines 2 to 5 together, to the same bits, in `dphmm.session.block`.
 
 A round is a set of rows whose plans are known before any of them is answered. Where plans are public in advance one
 round holds every row; where they depend on answers a round holds at most one row of each subject. A session is a table
@@ -283,31 +283,6 @@ class Planned(NamedTuple):
     blocked: Blocked | None = None
 
 
-class Drawn(NamedTuple):
-    """A round that is stored in a transaction: its rows, which of the caller's they are, its answers (m, d).
-
-    ``past`` is the last step of each subject before the round. ``drifted`` is for the data owner alone.
-    """
-
-    def __repr__(self) -> str:
-        return f"Drawn({len(self.rows.t)} rows)"
-
-    @property
-    def has_answers(self) -> bool:
-        """Whether an answer was drawn; that steps are skipped, or were stored before, follows from public data."""
-        return not self.layout.skips.all()
-
-    subjects: Sequence[SubjectState]
-    rows: Rows
-    row: IntArray
-    past: IntArray
-    layout: Layout
-    planned: Planned
-    z: IntArray
-    secure: bool
-    drifted: int
-
-
 class StoredRows(NamedTuple):
     """What a ledger had of rows ``row`` (k,) before: plans, None for the skip of a row that was not asked, and entries.
 
@@ -337,15 +312,16 @@ class Answered(NamedTuple):
 
 
 class Stored(NamedTuple):
-    """Rounds of one transaction, nothing of which may be shown before its commit: all but the last are answered.
+    """Rounds of one transaction, nothing of which may be shown before its commit.
 
-    ``version`` is that of the account after them, where they are of one subject. ``refused`` is why rounds after them
-    were not drawn: to be raised once these have been committed, because it may depend on their answers. All are
-    answered then.
+    ``past`` is the last step of each subject before them. ``version`` is that of the account after them, where they are
+    of one subject. ``refused`` is the error that stopped the rounds after them. It is raised once these have been
+    committed, because it may depend on their answers.
     """
 
+    subjects: Sequence[SubjectState]
+    past: IntArray
     answered: Sequence[Answered]
-    last: Drawn
     version: int
     refused: DphmmError | None = None
 
@@ -382,15 +358,25 @@ class Beliefs(Protocol[P, C]):
         """The plans of requests that are asked. Raises as the planner does."""
         ...
 
-    def keep(self, transaction: Transaction, drawn: Drawn) -> None:
-        """Keep snapshots of beliefs beside a round, so that subjects can be resumed without their whole history."""
+    def keep(
+        self,
+        transaction: Transaction,
+        subjects: Sequence[SubjectState],
+        layout: Layout,
+        planned: Planned,
+        past: IntArray,
+    ) -> None:
+        """Keep snapshots of beliefs before a round, so that subjects can be resumed without their whole history.
+
+        ``past`` is the last step of each subject before it.
+        """
         ...
 
-    def condition(self, drawn: Drawn) -> None:
-        """Move subjects past the requests of a round, given its answers."""
+    def condition(self, subjects: Sequence[SubjectState], layout: Layout, planned: Planned, z: IntArray) -> None:
+        """Move subjects past the requests of a round, given their answers (m, d)."""
         ...
 
-    def stored(self, drawn: Drawn, old: IntArray) -> StoredRows:
+    def stored(self, subjects: Sequence[SubjectState], rows: Rows, old: IntArray) -> StoredRows:
         """What the ledger has of rows ``old`` (k,), whose steps were stored before."""
         ...
 
@@ -409,62 +395,53 @@ class Engine:
     ) -> Stored:
         """Draw and store the rows that are not stored yet, in a transaction of the caller's; `show` comes after it.
 
-        ``states`` (n,) are the true states of the rows, -1 for a place that the space does not have. Beliefs are moved
-        past all rounds but the last. Raises as the planner and `Transaction.admit_many` do, before anything is drawn;
-        what refuses a later round than one with an answer is told as ``refused``.
+        ``states`` (n,) are the true states of the rows, -1 for a place that the space does not have. Raises as the
+        planner and `Transaction.admit_many` do, before anything is drawn; what refuses a later round than one with an
+        answer is told as ``refused``.
         """
-        self._look(transaction, subjects)
+        past = self._look(transaction, subjects)
         for place in _first_rows(rows.owner).tolist():
             # It was moved past a row whose answer its session never had: an interrupt came after the commit.
             subjects[rows.owner.item(place)].fold_again_before(rows.t.item(place))
         answered: list[Answered] = []
-        rounds = self._rounds(rows, states)
-        if len(rounds) > 1:
-            for subject in subjects:
-                subject.ahead = True
         refused: DphmmError | None = None
-        last = self._round(transaction, subjects, *rounds[0])
-        has_answers = False
-        for row, own, true in rounds[1:]:
-            has_answers = has_answers or last.has_answers
-            answered.append(self._condition(last))
+        for row, own, true in self._rounds(rows, states):
             try:
-                last = self._round(transaction, subjects, row, own, true)
+                answered.append(self._round(transaction, subjects, row, own, true))
             except DphmmError as error:
-                if not has_answers:
+                if not any((one.fresh & (one.plan >= 0)).any() for one in answered):
                     raise
                 # No rollback: whoever tried again would draw answers until none leads here, and so select among them.
                 refused = error
                 break
-        return Stored(answered, last, self._version(transaction, subjects), refused)
+        return Stored(subjects, past, answered, self._version(transaction, subjects), refused)
 
     def skip(self, transaction: Transaction, subject: SubjectState, steps: int) -> Stored:
         """Store that the coming steps of a subject are skipped."""
-        self._look(transaction, [subject])
+        past = self._look(transaction, [subject])
         one = np.ones(1, dtype=np.int64)
         layout = Layout(0 * one, (subject.last + 1) * one, steps * one, 0 * one, one.astype(np.bool_), NO_NUMBERS)
         rows, states = Rows(NO_NUMBERS, NO_NUMBERS, _NONE), NO_NUMBERS
-        drawn = self._round(transaction, [subject], NO_NUMBERS, rows, states, layout)
-        return Stored((), drawn, self._version(transaction, [subject]))
+        answered = self._round(transaction, [subject], NO_NUMBERS, rows, states, layout)
+        return Stored([subject], past, [answered], self._version(transaction, [subject]))
 
     def show(self, stored: Stored) -> Answered:
-        """What the rounds of a committed transaction tell, by row; beliefs are moved past the last of them."""
-        last = [self._condition(stored.last)] if stored.refused is None else []
-        if stored.answered:
-            for subject in stored.last.subjects:
-                subject.ahead = False
+        """What the rounds of a committed transaction tell, by row."""
+        for subject in stored.subjects:
+            subject.ahead = False
         if stored.version != _UNKNOWN:
-            stored.last.subjects[0].version = stored.version
-        return together([*stored.answered, *last]) if stored.answered else last[0]
+            stored.subjects[0].version = stored.version
+        return together(stored.answered) if len(stored.answered) > 1 else stored.answered[0]
 
-    def _look(self, transaction: Transaction, subjects: Sequence[SubjectState]) -> None:
-        """Bring what is known of subjects up to date with the ledger, and open their sessions."""
+    def _look(self, transaction: Transaction, subjects: Sequence[SubjectState]) -> IntArray:
+        """Bring what is known of subjects up to date with the ledger, and open their sessions; their last steps."""
         version = self._version(transaction, subjects)
         if version != _UNKNOWN:
             # What this transaction stores is known as soon as it has been told, and not if it is rolled back.
             known, subjects[0].version = subjects[0].version, _UNKNOWN
             if known == version:
-                return
+                subjects[0].ahead = True
+                return np.array([subjects[0].last], dtype=np.int64)
         looked = transaction.look([subject.name for subject in subjects], self.setting.query)
         for subject, found in zip(subjects, looked, strict=True):
             if found.header is None or not subject.opened:
@@ -481,8 +458,9 @@ class Engine:
             if subject.ahead:
                 # Another session may have stored as many steps as were rolled back: none of its belief is kept.
                 subject.fold_again_before(0)
-                subject.ahead = False
             subject.fold_again_before(subject.last + 1)
+            subject.ahead = True
+        return np.array([subject.last for subject in subjects], dtype=np.int64)
 
     def _version(self, transaction: Transaction, subjects: Sequence[SubjectState]) -> int:
         """The version of the account of one subject; of many, each of whom is looked at anyway, that is not asked."""
@@ -507,9 +485,12 @@ class Engine:
         rows: Rows,
         states: IntArray,
         layout: Layout | None = None,
-    ) -> Drawn:
-        """Lines 1 to 4 for the requests of a round, in the order that leaves no answer unpaid."""
-        beliefs, secure = self.beliefs, is_secure(self.bits)
+    ) -> Answered:
+        """Lines 1 to 5 for the requests of a round, in the order that leaves no answer unpaid; what it tells.
+
+        ``row`` are the caller's rows. What the ledger had of them before is told, too.
+        """
+        beliefs, secure, dimension = self.beliefs, is_secure(self.bits), self.setting.space.dimension
         past = np.array([subject.last for subject in subjects], dtype=np.int64)
         layout = layout or Layout.of(rows, past)
         if rows.choices is not None or rows.moment is not None:
@@ -527,41 +508,34 @@ class Engine:
             own = planned.plan_of[wanted], states[layout.row[wanted]]
             z, drifted = answer(planned.plans, *own, self.bits, planned.blocked)
             z = transaction.add_many(admitted, z).z
-            z = z if len(wanted) else np.zeros((len(z), self.setting.space.dimension), dtype=np.int64)
+            z = z if len(wanted) else np.zeros((len(z), dimension), dtype=np.int64)
             for number, t, steps in zip(layout.owner.tolist(), layout.t.tolist(), layout.steps.tolist(), strict=True):
                 subjects[number].last = t + steps - 1
-        drawn = Drawn(subjects, rows, row, past, layout, planned, z, secure, drifted.tolist().count(True))
-        beliefs.keep(transaction, drawn)
-        return drawn
-
-    def _condition(self, drawn: Drawn) -> Answered:
-        """Line 5 for the requests of a round; what it tells, with the rows of it that were stored before."""
-        layout, planned = drawn.layout, drawn.planned
-        self.beliefs.condition(drawn)
-        told, row, z, plan_of = layout.told, drawn.row, drawn.z, planned.plan_of
+        beliefs.keep(transaction, subjects, layout, planned, past)
+        beliefs.condition(subjects, layout, planned, z)
+        told, plan_of, answers_of = layout.told, planned.plan_of, row
         if not len(told) == len(layout.t) == len(row):
-            row, z, plan_of = row[layout.row[told]], z[told], plan_of[told]
+            answers_of, z, plan_of = row[layout.row[told]], z[told], plan_of[told]
         fresh = Answered(
-            row=row,
-            z=z.reshape(-1, self.setting.space.dimension),
+            row=answers_of,
+            z=z.reshape(-1, dimension),
             plans=planned.plans,
             plan=plan_of,
-            secure=alike(drawn.secure, len(told)),
+            secure=alike(secure, len(told)),
             fresh=alike(True, len(told)),
             skipped=sum(layout.steps.tolist()) - len(told),
-            drifted=drawn.drifted,
+            drifted=drifted.tolist().count(True),
         )
-        if len(told) == len(drawn.rows.t):
+        if len(told) == len(row):
             return fresh
-        stored = self.beliefs.stored(drawn, np.flatnonzero(drawn.rows.t <= drawn.past[drawn.rows.owner]))
+        stored = beliefs.stored(subjects, rows, np.flatnonzero(rows.t <= past[rows.owner]))
         if not stored.entries:
             return fresh
-        dimension = self.setting.space.dimension
         answers = [of_space(entry.z or (0,) * dimension, dimension) for entry in stored.entries]
         plans = {id(plan): plan for plan in stored.plans if plan is not None}
         number_of = {identity: number for number, identity in enumerate(plans)}
         again = Answered(
-            row=drawn.row[stored.row],
+            row=row[stored.row],
             z=np.array(answers, dtype=np.int64),
             plans=list(plans.values()),
             plan=np.array([number_of.get(id(plan), -1) for plan in stored.plans], dtype=np.int64),

@@ -19,7 +19,7 @@ from dphmm.session.plan import (
     check_made_again,
 )
 from dphmm.session.plan_schedule import PlanSchedule
-from dphmm.session.rounds import Drawn, Layout, Planned, StoredRows, SubjectState, partners_at
+from dphmm.session.rounds import Layout, Planned, Rows, StoredRows, SubjectState, partners_at
 from dphmm.session.setting import Setting
 from dphmm.types import IntArray
 
@@ -65,23 +65,29 @@ class Scheduled:
         found, plan_of[~layout.skips] = np.unique(asked, return_inverse=True)
         return Planned([self.schedule.plan(number) for number in found.tolist()], plan_of)
 
-    def keep(self, transaction: Transaction, drawn: Drawn) -> None:
+    def keep(
+        self,
+        transaction: Transaction,
+        subjects: Sequence[SubjectState],
+        layout: Layout,
+        planned: Planned,
+        past: IntArray,
+    ) -> None:
         """Nothing: no plan needs a belief."""
 
-    def condition(self, drawn: Drawn) -> None:
+    def condition(self, subjects: Sequence[SubjectState], layout: Layout, planned: Planned, z: IntArray) -> None:
         """Nothing: who wants to know what answers say reads it from the ledger."""
 
-    def stored(self, drawn: Drawn, old: IntArray) -> StoredRows:
+    def stored(self, subjects: Sequence[SubjectState], rows: Rows, old: IntArray) -> StoredRows:
         """What the ledger has of rows ``old`` (k,); of late ones nothing."""
-        owner, t = drawn.rows.owner[old].tolist(), drawn.rows.t[old].tolist()
+        owner, t, asked = rows.owner[old].tolist(), rows.t[old].tolist(), rows.asked[old].tolist()
         first, last = (dict(zip(owner[::way], t[::way], strict=True)) for way in (-1, 1))
         ends_at: dict[tuple[int, int], Entry] = {}
         for number, begins in first.items():
-            for entry in drawn.subjects[number].take(self._ledger, self._setting.query, begins, last[number]):
+            for entry in subjects[number].take(self._ledger, self._setting.query, begins, last[number]):
                 # A skip is of its last step, a row's own: the steps before it had no row.
                 ends_at[number, entry.through] = entry
         ending = list(map(ends_at.get, zip(owner, t, strict=True)))
-        asked = drawn.rows.asked[old].tolist()
         fits = [entry is not None and (entry.z is not None) == was for entry, was in zip(ending, asked, strict=True)]
         entries = [entry for entry, fit in zip(ending, fits, strict=True) if fit and entry is not None]
         return StoredRows(old[fits], list(self.plans_of(entries)), entries)

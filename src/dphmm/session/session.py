@@ -318,8 +318,8 @@ class ReleaseSession:
             rows = Rows(FIRST_ROW, t_now, asked, None if choice is None else (choice,), moments)
             with self._ledger.transaction([self._subject.name]) as transaction:
                 stored = self._engine.release(transaction, [self._subject], rows, states)
-                if t is None and self._t <= stored.last.past[0]:
-                    raise self._overtaken(int(stored.last.past[0]))
+                if t is None and self._t <= stored.past[0]:
+                    raise self._overtaken(int(stored.past[0]))
             answered = self._engine.show(stored)
             release = self._accept(answered)
             if not answered.fresh.item(0):
@@ -345,8 +345,8 @@ class ReleaseSession:
         with self._turn:
             with self._ledger.transaction([self._subject.name]) as transaction:
                 stored = self._engine.skip(transaction, self._subject, int(steps))
-                if self._t <= stored.last.past[0]:
-                    raise self._overtaken(int(stored.last.past[0]))
+                if self._t <= stored.past[0]:
+                    raise self._overtaken(int(stored.past[0]))
             self._engine.show(stored)
             self._t += int(steps)
 
@@ -427,6 +427,10 @@ class ReleaseSession:
     def _position(self) -> Position:
         with self._turn:
             beliefs, subject = self._reader
+            if subject.ahead:
+                # A commit failed: what it would have stored is not there.
+                subject.fold_again_before(0)
+                subject.ahead = False
             return beliefs.position(subject, self._t - 1)
 
     @cached_property

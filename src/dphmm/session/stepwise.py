@@ -9,6 +9,7 @@ import hashlib
 import json
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -29,9 +30,9 @@ from dphmm.session.plan import (
     spread,
 )
 from dphmm.session.rounds import (
-    Drawn,
     Layout,
     Planned,
+    Rows,
     StoredRows,
     SubjectState,
     partners_at,
@@ -48,31 +49,25 @@ _SNAPSHOT_VERSION = f"{ALGORITHM_VERSION}.2"
 _WHOSE = 16
 
 
-class Standing(NamedTuple):
-    """A request of a row's own step, and where its subject stands before it; ``choice`` is what was chosen for it."""
+@dataclass(eq=False, slots=True)
+class Pending:
+    """A request of a row's own step, and where its subject stands before it; ``choice`` is what was chosen for it.
+
+    ``plan_set`` is None where it is not ``asked``. ``row`` is its place in δ-sets that are found together, -1 for none.
+    """
 
     request: int
     subject: SubjectState
     position: Position
     choice: StepChoice | None
     asked: bool
+    plan_set: BoolArray | None = None
+    row: int = -1
 
     @property
     def alone(self) -> bool:
         """Whether more than the belief decides its plan."""
         return self.choice is not None or self.subject.joint
-
-
-class Constrained(NamedTuple):
-    """Standing requests (k,), and the plan sets of those that are asked; the others have none.
-
-    ``rows`` (k,) are theirs among the δ-sets that are planned ``together``, -1 for none; empty where none are.
-    """
-
-    standing: list[Standing]
-    plan_sets: list[BoolArray | None]
-    rows: list[int]
-    together: DeltaSets | None
 
 
 class Stepwise:
@@ -89,9 +84,9 @@ class Stepwise:
         #: An origin, and the options of a header with it.
         self._options: tuple[str, str] | None = None
 
-    def predict(self, transaction: Transaction, subjects: Sequence[SubjectState], layout: Layout) -> list[Standing]:
+    def predict(self, transaction: Transaction, subjects: Sequence[SubjectState], layout: Layout) -> list[Pending]:
         """Where the subjects of told requests stand before their steps. Raises as `walk` for stored steps."""
-        found = []
+        pending = []
         for request in layout.told.tolist():
             subject, t = subjects[layout.owner.item(request)], layout.t.item(request)
             position = subject.position
@@ -100,38 +95,38 @@ class Stepwise:
             if t > position.t:
                 position = position.skip(self._setting.model, t - position.t)
             asked = not layout.skips[request] and (not self.paces or self._asks(transaction, subject, position))
-            found.append(Standing(request, subject, position, layout.choice(layout.row.item(request)), asked))
-        return found
+            pending.append(Pending(request, subject, position, layout.choice(layout.row.item(request)), asked))
+        return pending
 
-    def constrain(self, predicted: list[Standing]) -> Constrained:
-        """The plan sets of requests that are asked."""
+    def constrain(self, predicted: list[Pending]) -> tuple[list[Pending], DeltaSets | None]:
+        """Fill the plan sets of requests that are asked; the δ-sets of several are found together."""
         rule = self._setting.options.constraint
         together, row_of = self._together([one.position.prior for one in predicted if one.asked and not one.alone])
-        if together is None:
-            plan_sets = [one.position.constrain(rule) if one.asked else None for one in predicted]
-            return Constrained(predicted, plan_sets, [], None)
-        plan_sets, rows = [], []
         for one in predicted:
-            row = -1 if one.alone else row_of.get(id(one.position.prior), -1)
-            rows.append(row)
-            if row >= 0 and together.decided[row]:
-                plan_sets.append(together.plan[row])
-            else:
-                plan_sets.append(one.position.constrain(rule) if one.asked else None)
-        return Constrained(predicted, plan_sets, rows, together)
+            if together is not None and not one.alone:
+                one.row = row_of.get(id(one.position.prior), -1)
+            if together is not None and one.row >= 0 and together.decided[one.row]:
+                one.plan_set = together.plan[one.row]
+            elif one.asked:
+                one.plan_set = one.position.constrain(rule)
+        return predicted, together
 
     def plan(
-        self, transaction: Transaction, subjects: Sequence[SubjectState], layout: Layout, constrained: Constrained
+        self,
+        transaction: Transaction,
+        subjects: Sequence[SubjectState],
+        layout: Layout,
+        constrained: tuple[list[Pending], DeltaSets | None],
     ) -> Planned:
         """The plans of requests that are asked. Raises as the planner does."""
-        standing, plan_sets, own_rows, together = constrained
+        pending, together = constrained
         block = None if together is None else together.blocks.plan(together)
         numbers: dict[str, int] = {}
         plans: list[Plan] = []
         rows: list[int] = []
-        plan_of, beliefs = [-1] * len(layout.t), [-1] * len(standing)
-        for at, one in enumerate(standing):
-            plan_set, row = plan_sets[at], own_rows[at] if own_rows else -1
+        plan_of, beliefs = [-1] * len(layout.t), [-1] * len(pending)
+        for at, one in enumerate(pending):
+            plan_set, row = one.plan_set, one.row
             if plan_set is None:
                 continue
             plan: Plan | None = None if block is None or row < 0 else block.plans[row]
@@ -151,7 +146,7 @@ class Stepwise:
         blocked = None
         if block is not None:
             blocked = Blocked(block, np.array(rows, dtype=np.int64), np.array(beliefs, dtype=np.int64))
-        return Planned(plans, np.array(plan_of, dtype=np.int64), [one.position for one in standing], blocked)
+        return Planned(plans, np.array(plan_of, dtype=np.int64), [one.position for one in pending], blocked)
 
     def _together(self, priors: Sequence[Belief]) -> tuple[DeltaSets | None, dict[int, int]]:
         """The plan sets of priors, where there are several that floats hold, and the row of each by its id."""
@@ -162,24 +157,31 @@ class Stepwise:
             return None, {}
         return self._blocks.constrain(fit), {id(prior): row for row, prior in enumerate(fit)}
 
-    def keep(self, transaction: Transaction, drawn: Drawn) -> None:
+    def keep(
+        self,
+        transaction: Transaction,
+        subjects: Sequence[SubjectState],
+        layout: Layout,
+        planned: Planned,
+        past: IntArray,
+    ) -> None:
         """Keep the belief before a row where so many steps have passed since one may have been kept."""
-        layout, befores = drawn.layout, drawn.planned.before
+        befores = planned.before
         if len(layout.t) == 1 and befores and (befores[0].t - 1) % _SNAPSHOT_EVERY:
             return
         for number, before in zip(layout.owner[layout.told].tolist(), befores, strict=True):
             passed = before.t - 1
-            if passed // _SNAPSHOT_EVERY > max(0, drawn.past.item(number) - 1) // _SNAPSHOT_EVERY:
-                subject = drawn.subjects[number]
+            if passed // _SNAPSHOT_EVERY > max(0, past.item(number) - 1) // _SNAPSHOT_EVERY:
+                subject = subjects[number]
                 belief = snapshot_of(before.prior, self._whose(subject, passed))
                 transaction.put_snapshot(subject.name, self._setting.query, passed, belief)
 
-    def condition(self, drawn: Drawn) -> None:
+    def condition(self, subjects: Sequence[SubjectState], layout: Layout, planned: Planned, z: IntArray) -> None:
         """Move subjects past the requests of a round, each from where it was planned, given its answer."""
-        model, planned, layout = self._setting.model, drawn.planned, drawn.layout
+        model = self._setting.model
         for number, steps in _skipped_alone(layout) if len(layout.told) < len(layout.t) else ():
-            subject = drawn.subjects[number]
-            position = self.position(subject, int(drawn.past[number]))
+            subject = subjects[number]
+            position = self.position(subject, subject.last - steps)
             subject.posterior = position.predict_through(model, position.t + steps - 1).prior
             subject.position = position.skip(model, steps)
         told = layout.told
@@ -189,17 +191,17 @@ class Stepwise:
             row = planned.blocked.beliefs
             together, left = np.flatnonzero(row >= 0), np.flatnonzero(row < 0).tolist()
             own = [planned.before[place] for place in together.tolist()]
-            moved = self._moved(planned.blocked.block, row[together], drawn.z[told[together]], own)
+            moved = self._moved(planned.blocked.block, row[together], z[told[together]], own)
             for place, found in zip(together.tolist(), moved, strict=True):
                 if found is None:
                     left.append(place)
                 else:
-                    subject = drawn.subjects[owner[place]]
+                    subject = subjects[owner[place]]
                     subject.posterior, subject.position = found
         for place in left:
-            subject, before, number = drawn.subjects[owner[place]], planned.before[place], plan_of[place]
+            subject, before, number = subjects[owner[place]], planned.before[place], plan_of[place]
             subject.posterior = (
-                before.condition(planned.plans[number], drawn.z[told.item(place)]) if number >= 0 else before.prior
+                before.condition(planned.plans[number], z[told.item(place)]) if number >= 0 else before.prior
             )
             subject.position = before.predict(model, subject.posterior)
 
@@ -219,10 +221,10 @@ class Stepwise:
                 found.append((posterior, Position(place.t + 1, prior)))
         return found
 
-    def stored(self, drawn: Drawn, old: IntArray) -> StoredRows:
+    def stored(self, subjects: Sequence[SubjectState], rows: Rows, old: IntArray) -> StoredRows:
         """What the ledger has of rows ``old`` (k,); each moves its subject past its step."""
-        owners, t, asked = (column[old].tolist() for column in (drawn.rows.owner, drawn.rows.t, drawn.rows.asked))
-        passed = self._passed([(drawn.subjects[number], step) for number, step in zip(owners, t, strict=True)])
+        owners, t, asked = (column[old].tolist() for column in (rows.owner, rows.t, rows.asked))
+        passed = self._passed([(subjects[number], step) for number, step in zip(owners, t, strict=True)])
         # Late rows have no step that ends at theirs; a row that was not asked has the skip of it.
         fits = [
             step is not None and step.entry.through == end and (step.plan is not None or self.paces or not was)
