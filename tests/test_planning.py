@@ -30,7 +30,7 @@ from dphmm.schedule_plan import SETTLED, _digest, read_plan, save_plan
 from dphmm.session.plan import Position
 from dphmm.session.plan_schedule import PlanSchedule
 from dphmm.session.setting import Setting
-from dphmm.session.smoothing import Published, Smoother
+from dphmm.session.smoothing import AnswerHistory, Smoother
 from dphmm.simulated import (
     Guesses,
     ModelGuesses,
@@ -341,7 +341,7 @@ def test_estimates_side_by_side_are_those_of_a_session_and_of_a_smoother(start, 
             assert posterior.probability @ space.own_answers == pytest.approx(online[person, t - 1], abs=1e-9)
             position = position.predict(MODEL, posterior)
         z = np.array([answers[t][1] for t in schedule.at])
-        published = Published("a", np.array(schedule.at), z, [answers[t][0].hash for t in schedule.at])
+        published = AnswerHistory("a", np.array(schedule.at), z, [answers[t][0].hash for t in schedule.at])
         again = Smoother(setting).smooth(published).mean
         assert np.allclose(again, smoothed_means[person, np.array(schedule.at) - 1], atol=1e-9, rtol=0)
     if constraint == "support":

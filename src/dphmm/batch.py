@@ -37,7 +37,7 @@ from dphmm.session.block import Blocks
 from dphmm.session.options import PlanChoices, checked_caps, checked_ledger, epsilon_of_step, promise_beside
 from dphmm.session.plan import chosen_of
 from dphmm.session.releases import NOT_ASKED, Released, Releases, terms_of
-from dphmm.session.rounds import Answered, Engine, Rows, SubjectState, caps_of, schedule_of
+from dphmm.session.rounds import AnsweredRows, Engine, StepRows, SubjectState, caps_of, schedule_of
 from dphmm.session.session import ReleaseSession, engine_of
 from dphmm.session.setting import (
     Setting,
@@ -264,7 +264,7 @@ class Batch:
                 chosen = self.subjects.chosen
                 choices = [chosen.get(step) for step in (t + begins - 1).tolist()] if chosen else None
                 moment = visits.time[first:end][here] if has_moments(visits.clock) and visits.time is not None else None
-                rows = Rows(mine - numbers[0], t, asked, choices, moment)
+                rows = StepRows(mine - numbers[0], t, asked, choices, moment)
                 stored = engine.release(transaction, subjects, rows, visits.states(first, end)[here])
                 if visits.clock == ROWS:
                     self._keep_prefixes([visits[number] for number in numbers], subjects, visits)
@@ -659,7 +659,7 @@ class Batch:
         return SubjectState(user, origin)
 
     def _published(
-        self, answered: Answered, users: list[str], t: IntArray, times: IntArray | None
+        self, answered: AnsweredRows, users: list[str], t: IntArray, times: IntArray | None
     ) -> Sequence[Released]:
         report = self.report
         asked = answered.plan >= 0

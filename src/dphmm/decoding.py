@@ -21,7 +21,7 @@ from dphmm.session.odds import EventOdds, EventWatch, PathEvent
 from dphmm.session.options import PlanChoices, ReleaseChoices
 from dphmm.session.own_places import OwnPlaces, chosen_places, deciding, public_base
 from dphmm.session.setting import Setting, StepChoices, Subjects, check_same_states, checked_steps, names_chosen
-from dphmm.session.smoothing import Published, Smoothed, Smoother, Smoothers, smooth_people
+from dphmm.session.smoothing import AnswerHistory, SmoothedSteps, Smoother, Smoothers, smooth_people
 from dphmm.states.space import StateSpace
 from dphmm.states.trajectory import MICROSECONDS
 from dphmm.storage.columns import Times, zoned_times
@@ -153,7 +153,7 @@ def smooth_rows(
     marginals: bool = False,
     places: OwnPlaces | None = None,
     progress: Progress | None = None,
-) -> Smoothed:
+) -> SmoothedSteps:
     """The rows smoothed user by user, in their own order; ``beside``: the rows of their other queries.
 
     ``places``: how people visit places of their own, as `own_places_of` tells.
@@ -176,7 +176,7 @@ def smooth_rows(
         done += len(own)
         if progress is not None:
             progress(done, n)
-    return Smoothed(mean, state, probability, way, whole)
+    return SmoothedSteps(mean, state, probability, way, whole)
 
 
 def own_places_of(
@@ -199,7 +199,7 @@ class OtherRows:
     def __init__(self, beside: Sequence[tuple[ReleasedRows, Subjects]]) -> None:
         self._queries = [(rows, dict(rows.by_user()), Smoothers(subjects)) for rows, subjects in beside]
 
-    def of(self, user: str) -> list[tuple[Smoother, Published]]:
+    def of(self, user: str) -> list[tuple[Smoother, AnswerHistory]]:
         """What was published about a user under each of the queries that know it."""
         return [
             (smoothers.of(user), published_of(rows, user, own[user]))
@@ -318,9 +318,11 @@ def rows_of_users(rows: ReleasedRows, users: Sequence[str] | None = None) -> lis
     return [(user, known[user]) for user in users]
 
 
-def published_of(rows: ReleasedRows, user: str, own: IntArray) -> Published:
+def published_of(rows: ReleasedRows, user: str, own: IntArray) -> AnswerHistory:
     """One user's rows as they were published."""
-    return Published(user, rows.step[own], rows.z[own], [rows.plans[row] for row in own.tolist()], rows.epsilon[own])
+    return AnswerHistory(
+        user, rows.step[own], rows.z[own], [rows.plans[row] for row in own.tolist()], rows.epsilon[own]
+    )
 
 
 def _windows(

@@ -371,7 +371,7 @@ def laws_of_steps(model: MarkovModel, steps: IntArray, start: str | None = None)
         yield law[:, 0]
 
 
-class Answers(NamedTuple):
+class AnswerLikelihoods(NamedTuple):
     """What is answered at one step: about which people (k,), and how likely (N, k) each state makes it."""
 
     who: IntArray
@@ -491,7 +491,7 @@ class SimulatedReleases:
                     ahead /= ahead.max(axis=0)
         return np.bincount(np.concatenate([answers.who for answers in seen]), minlength=len(part))
 
-    def steps(self, part: IntArray) -> Iterator[tuple[int, FloatArray, Answers]]:
+    def steps(self, part: IntArray) -> Iterator[tuple[int, FloatArray, AnswerLikelihoods]]:
         """Step by step the beliefs (N, n) about some people given the answers so far, and the answers of the step."""
         model, steps = self.setting.model, self.paths.shape[1]
         beliefs = np.repeat(model.initial[:, None], len(part), axis=1)
@@ -508,7 +508,7 @@ class SimulatedReleases:
                 likelihood = self._answered(t, beliefs[:, who], self.paths[part[who], t - 1], bits)
                 given = beliefs[:, who] * likelihood
                 beliefs[:, who] = given / given.sum(axis=0)
-            yield t, beliefs, Answers(who, likelihood)
+            yield t, beliefs, AnswerLikelihoods(who, likelihood)
 
     def _answered(self, t: int, beliefs: FloatArray, states: IntArray, bits: ReplayBits) -> FloatArray:
         """How likely (N, k) each state makes answers drawn about ``states`` (k,), under the plans of beliefs (N, k)."""

@@ -19,7 +19,7 @@ import dphmm
 from audit.small import MODEL, POLICY, SPACE
 from audit.test_released import Finished as Release
 from dphmm.errors import InvalidInput
-from dphmm.session.smoothing import Published as Answers
+from dphmm.session.smoothing import AnswerHistory as Answers
 from dphmm.session.smoothing import Smoother
 from dphmm.statement.files import read_statement, statement_path
 from dphmm.storage.tables import read_table, write_table

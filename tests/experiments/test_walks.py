@@ -21,7 +21,7 @@ import dphmm
 from dphmm import evaluation
 from dphmm.errors import InvalidInput
 from dphmm.session.session import ReleaseSession
-from dphmm.session.smoothing import Published, Smoother
+from dphmm.session.smoothing import AnswerHistory, Smoother
 from experiments.experiment import Settings
 from experiments.walks import cells as measures
 from experiments.walks import releases, studies
@@ -71,7 +71,7 @@ def test_exact_mechanisms_are_a_session_s(city, choices):
         assert found.drift.any() and not found.drift.all()
     made = session.releases
     z, plans = np.array([one.z_lattice for one in made]), [one.plan_hash for one in made]
-    smoothed = Smoother(begun).smooth(Published("", np.arange(1, 9), z, plans), path=True)
+    smoothed = Smoother(begun).smooth(AnswerHistory("", np.arange(1, 9), z, plans), path=True)
     np.testing.assert_allclose(found.smoothed, smoothed.mean, rtol=1e-9)
     assert found.smoothed_cell.tolist() == fold.cell_of[smoothed.state].tolist()
     assert found.path_cell.tolist() == fold.cell_of[smoothed.path].tolist()

@@ -21,7 +21,7 @@ from dphmm.errors import InvalidInput
 from dphmm.session.odds import EventWatch, PathEvent, path_loss
 from dphmm.session.options import Options
 from dphmm.session.setting import Setting
-from dphmm.session.smoothing import Published, Smoother
+from dphmm.session.smoothing import AnswerHistory, Smoother
 
 N = 3
 CHOICES = {
@@ -71,7 +71,7 @@ def played(name, rows, seed=1):
             t.append(step)
             z.append(asked[-1][2] if kind == "a" else np.zeros(2, dtype=np.int64))
             plans.append(asked[-1][1].hash if kind == "a" else "")
-    return setting, Published("u", np.array(t), np.array(z), plans), asked
+    return setting, AnswerHistory("u", np.array(t), np.array(z), plans), asked
 
 
 def paths_of(model, start, steps):
@@ -151,7 +151,7 @@ def test_a_rare_event_keeps_its_odds():
     space = dphmm.StateSpace(np.arange(n))
     options = Options.checked(1, start="at")
     setting = Setting(model, dphmm.policy.radius(space, 1), space, options)
-    published = Published("u", np.array([1]), np.zeros((1, 1), dtype=np.int64), [""])
+    published = AnswerHistory("u", np.array([1]), np.zeros((1, 1), dtype=np.int64), [""])
     got = EventWatch(setting, PathEvent.of([n - 1], n, n, n)).odds(published)
     assert got.prior.log_event == pytest.approx((n - 1) * math.log(0.01), rel=1e-12)
     assert got.prior.log_other == 0 and got.loss == 0 and not got.prior.decided
@@ -165,7 +165,7 @@ def test_a_decided_event_has_no_loss(states, always, log_odds):
     session = dphmm.ReleaseSession(model, setting.policy, space, 1, bits=dphmm.ReplayBits(1))
     z = session.release(0)
     got = EventWatch(setting, PathEvent.of(states, 2, 1, 3, always)).odds(
-        Published("u", np.array([1]), z.z_lattice[None], [z.plan_hash])
+        AnswerHistory("u", np.array([1]), z.z_lattice[None], [z.plan_hash])
     )
     assert got.prior.decided and got.loss is None
     assert got.prior.log_odds == got.posterior.log_odds == log_odds
@@ -177,7 +177,9 @@ def test_a_long_gap_is_ended_where_nothing_moves():
     for first, last in ((1, 2), (10**6 - 3, 10**6 - 2)):
         watch = EventWatch(setting, PathEvent.of([2], N, first, last))
         near, far = (
-            watch.odds(Published("u", np.array([1, t]), published.z[[0, 4]], [published.plans[0], published.plans[4]]))
+            watch.odds(
+                AnswerHistory("u", np.array([1, t]), published.z[[0, 4]], [published.plans[0], published.plans[4]])
+            )
             for t in (10**6, 2 * 10**6)
         )
         assert near.prior.probability == far.prior.probability > 0

@@ -14,7 +14,7 @@ import pytest
 import dphmm
 from dphmm.accounting.ledger import Caps, MemoryLedger
 from dphmm.errors import BudgetExceeded, InvalidInput
-from dphmm.session.rounds import Engine, Layout, Rows, SubjectState
+from dphmm.session.rounds import Engine, StepRequests, StepRows, SubjectState
 from dphmm.session.scheduled import Scheduled
 from dphmm.session.setting import Setting
 from dphmm.session.stepwise import Stepwise
@@ -36,7 +36,7 @@ def rows_of(steps):
     """Rows of subjects from the steps of each."""
     owner = np.repeat(np.arange(len(steps)), [len(own) for own in steps])
     t = np.concatenate([np.array(own, dtype=np.int64) for own in steps])
-    return Rows(owner, t, np.ones(len(t), dtype=np.bool_))
+    return StepRows(owner, t, np.ones(len(t), dtype=np.bool_))
 
 
 def alike(one, other):
@@ -192,6 +192,6 @@ def test_one_step_of_many_and_all_steps_of_one_give_the_same_beliefs():
 def test_rows_out_of_order_are_refused():
     for steps in ([[2, 1]], [[1, 1]]):
         with pytest.raises(InvalidInput, match="rows: got row 1 out of order"):
-            Layout.of(rows_of(steps), np.zeros(1, dtype=np.int64))
+            StepRequests.of(rows_of(steps), np.zeros(1, dtype=np.int64))
     with pytest.raises(InvalidInput, match="t: got a gap of"):
-        Layout.of(rows_of([[1, 2**40]]), np.zeros(1, dtype=np.int64))
+        StepRequests.of(rows_of([[1, 2**40]]), np.zeros(1, dtype=np.int64))

@@ -21,7 +21,7 @@ from dphmm.errors import InvalidInput
 from dphmm.session import smoothing
 from dphmm.session.options import Options
 from dphmm.session.setting import Setting
-from dphmm.session.smoothing import Published, Smoother
+from dphmm.session.smoothing import AnswerHistory, Smoother
 from markov.test_filtering import brute
 
 N = 5
@@ -94,7 +94,7 @@ def smoother_of(options, parts):
 
 def published_of(session, count=None):
     rows = session.releases[:count]
-    return Published(
+    return AnswerHistory(
         "u", np.array([r.t for r in rows]), np.stack([r.z_lattice for r in rows]), [r.plan_hash for r in rows]
     )
 
@@ -171,7 +171,7 @@ def test_a_plan_set_of_one_state():
     got = smoother_of(options, parts).smooth(published_of(session), marginals=True)
     assert np.allclose(got.marginals, [[0.95, 0.05]] * 3)
     published = published_of(session)
-    changed = Published("u", published.t, published.z + 1, published.plans)
+    changed = AnswerHistory("u", published.t, published.z + 1, published.plans)
     with pytest.raises(InvalidInput, match=r"step 1 of 'u': .* no possible state"):
         smoother_of(options, parts).smooth(changed)
 
@@ -193,7 +193,7 @@ def test_another_plan_is_refused(name):
         with pytest.raises(InvalidInput, match="of 'u': got an answer drawn under plan"):
             smoother_of(other, parts).smooth(published)
     if name == "delta":
-        fewer = Published("u", published.t[1:], published.z[1:], published.plans[1:])
+        fewer = AnswerHistory("u", published.t[1:], published.z[1:], published.plans[1:])
         with pytest.raises(InvalidInput, match="missing or changed"):
             smoother_of(options, (model, policy, space)).smooth(fewer)
 
@@ -203,7 +203,7 @@ def test_steps_that_were_never_released(t, match):
     session, options, parts, _ = played("support", GAPS["none"])
     published = published_of(session, 2)
     with pytest.raises(InvalidInput, match=match):
-        smoother_of(options, parts).smooth(Published("u", np.array(t), published.z, published.plans))
+        smoother_of(options, parts).smooth(AnswerHistory("u", np.array(t), published.z, published.plans))
 
 
 def test_rows_made_in_blocks_are_the_same(monkeypatch):

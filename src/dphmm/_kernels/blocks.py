@@ -46,7 +46,7 @@ UNDECIDED, BETTER, KNORM, STAIRCASE = -1, 0, 1, 2
 _RATIO = 2**31
 
 
-class Share(NamedTuple):
+class MassShare(NamedTuple):
     """What a δ-set holds: 1 - δ less the tolerance; δ; the tolerance of equal masses."""
 
     enough: float
@@ -116,7 +116,7 @@ class Family(NamedTuple):
     guard: float
 
 
-class Laws(NamedTuple):
+class LatticeLaws(NamedTuple):
     """Laws of hulls by number, as `draw` reads them; ``which`` is UNDECIDED, KNORM or STAIRCASE.
 
     ``offset`` (S, 2) of the staircase as a ratio; ``levels`` and ``sizes`` (S,): how many levels and facets there are.
@@ -168,7 +168,13 @@ class MovedRows(NamedTuple):
 
 @kernel
 def constrain_rows(
-    first: int, last: int, priors: FloatArray, supports: BoolArray, share: Share, plan: BoolArray, decided: BoolArray
+    first: int,
+    last: int,
+    priors: FloatArray,
+    supports: BoolArray,
+    share: MassShare,
+    plan: BoolArray,
+    decided: BoolArray,
 ) -> None:
     """The δ-sets ``plan`` of the rows first..last (n, N) of priors and supports, and which of them are ``decided``."""
     for row in range(first, last):
@@ -176,7 +182,7 @@ def constrain_rows(
 
 
 @kernel
-def constrain_row(prior: FloatArray, support: BoolArray, share: Share, plan: BoolArray) -> bool:
+def constrain_row(prior: FloatArray, support: BoolArray, share: MassShare, plan: BoolArray) -> bool:
     """Fill the δ-set of a row; False where floats cannot tell it."""
     total, possible = total_mass(prior, support)
     if not 0.0 < total < math.inf:
@@ -240,7 +246,7 @@ def plan_row(row: int, support: BoolArray, grid: Grid, out: PlannedRows) -> int:
 
 @kernel
 def law_rows(
-    first: int, last: int, rows: IntArray, numbers: IntArray, found: PlannedRows, family: Family, out: Laws
+    first: int, last: int, rows: IntArray, numbers: IntArray, found: PlannedRows, family: Family, out: LatticeLaws
 ) -> None:
     """Make the laws of the hulls of some rows (m,), which become those of some numbers (m,)."""
     for at in range(first, last):
@@ -251,7 +257,9 @@ def law_rows(
 
 
 @kernel
-def law_row(number: int, normals: IntArray, offsets: IntArray, vertices: IntArray, family: Family, out: Laws) -> int:
+def law_row(
+    number: int, normals: IntArray, offsets: IntArray, vertices: IntArray, family: Family, out: LatticeLaws
+) -> int:
     """Make the law of a hull; UNDECIDED where its exact sums or tables are too large."""
     turned, back, widths = reduced_coordinates(normals, vertices, family.spans[1])
     if widths.size == 0:
@@ -339,7 +347,7 @@ def digits_of(number: int) -> int:
 
 @kernel
 def draw_rows(
-    words: WordArray, first: int, numbers: IntArray, laws: Laws, family: Family, out: IntArray
+    words: WordArray, first: int, numbers: IntArray, laws: LatticeLaws, family: Family, out: IntArray
 ) -> tuple[int, int, bool]:
     """Noises of the rows from ``first`` on, row by row, each by the law of its number (m,), until words run out.
 
@@ -383,7 +391,7 @@ def move_rows(
     z: IntArray,
     found: PlannedRows,
     numbers: IntArray,
-    laws: Laws,
+    laws: LatticeLaws,
     family: Family,
     falls: Falls,
     grid: Grid,

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from dphmm.policy.graph import PolicyGraph
     from dphmm.session.options import Options
     from dphmm.session.setting import Subjects
-    from dphmm.session.smoothing import Smoothed
+    from dphmm.session.smoothing import SmoothedSteps
     from dphmm.statement.release import ReleaseStatement
     from dphmm.states.space import StateSpace
     from dphmm.storage.released import ReleasedRows
@@ -121,7 +121,7 @@ def read_rows(path: Any, space: Any) -> ReleasedRows:
     return released_rows(read_table(path, columns=wanted, text=text_columns(space)), space)
 
 
-def _document(rows: ReleasedRows, smoothed: Smoothed, options: Options, source: str) -> dict[str, Any]:
+def _document(rows: ReleasedRows, smoothed: SmoothedSteps, options: Options, source: str) -> dict[str, Any]:
     document = {
         "rows": len(rows.users),
         "subjects": len(set(rows.users)),

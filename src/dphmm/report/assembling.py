@@ -43,7 +43,7 @@ from dphmm.report.content import (
 )
 from dphmm.session.plan import Plan
 from dphmm.session.setting import Setting, StepChoices, Subjects
-from dphmm.session.smoothing import Published, Smoothed, Smoothers
+from dphmm.session.smoothing import AnswerHistory, SmoothedSteps, Smoothers
 from dphmm.simulated import Guesses, ModelGuesses, places_of_states
 from dphmm.statement.files import load_statement
 from dphmm.statement.parts import member
@@ -421,14 +421,14 @@ class _Reading:
             spread=spread,
         )
 
-    def _smoothed(self, user: str, rows: IntArray) -> Smoothed:
+    def _smoothed(self, user: str, rows: IntArray) -> SmoothedSteps:
         """What all answers say of a person's rows; each answer's plan is made again and must be its own."""
         assert self._smoothers is not None
         file, smoother = self._file, self._smoothers.of(user)
         entries = self._stored(user, rows)
         plans = [file.plans[row] for row in rows.tolist()]
         numbers = self._numbers(user, rows)
-        published = Published(user, file.step[rows], file.lattice[rows], plans, file.epsilon[rows], numbers)
+        published = AnswerHistory(user, file.step[rows], file.lattice[rows], plans, file.epsilon[rows], numbers)
         places, paced = np.arange(len(rows)), self._paced
         if entries and smoother.setting.needs_beliefs:
             published, places = self._with_stored(user, rows, entries, numbers)
@@ -449,7 +449,7 @@ class _Reading:
         self._unplaced |= None in found
         return found
 
-    def _follow(self, schedule: Schedule, published: Published, spreads: FloatArray, first: int) -> None:
+    def _follow(self, schedule: Schedule, published: AnswerHistory, spreads: FloatArray, first: int) -> None:
         """Follow a paced schedule: an edited statement may name another one, of which other figures are expected.
 
         Other queries of the subject, of which the file says nothing, can leave out a row, and ask none. Where steps
@@ -489,7 +489,7 @@ class _Reading:
 
     def _with_stored(
         self, user: str, rows: IntArray, entries: Sequence[Entry], numbers: list[int | None]
-    ) -> tuple[Published, IntArray]:
+    ) -> tuple[AnswerHistory, IntArray]:
         """The answers of the file and all earlier ones that the ledger has of the query; and where the rows are.
 
         ``numbers`` are those of the rows: another file may have had other choices.
@@ -503,7 +503,7 @@ class _Reading:
         z, plans, epsilon = zip(*(found[step] for step in steps.tolist()), strict=True)
         known = dict(zip(file.step[rows].tolist(), numbers, strict=True))
         each = [known.get(step) for step in steps.tolist()]
-        published = Published(user, steps, np.array(z, dtype=np.int64), plans, np.array(epsilon), each)
+        published = AnswerHistory(user, steps, np.array(z, dtype=np.int64), plans, np.array(epsilon), each)
         return published, np.searchsorted(steps, file.step[rows])
 
     def _count(self, rows: IntArray, drawn: FloatArray) -> None:

@@ -42,7 +42,7 @@ from dphmm.session.planner import Planner
 from dphmm.types import Bits, BoolArray, FloatArray, IntArray, WordArray
 
 if TYPE_CHECKING:
-    from dphmm._kernels.blocks import Family, Grid, Laws, MovedRows, PlannedRows, Share
+    from dphmm._kernels.blocks import Family, Grid, LatticeLaws, MassShare, MovedRows, PlannedRows
 
 #: Hulls with more pairs of facets, and laws with more levels, are the planner's.
 MOST_FACETS, MOST_LEVELS = 32, 512
@@ -127,12 +127,12 @@ class Blocks:
     """Makes blocks for one planner, whose policy, space and options allow it. Threads may share one."""
 
     def __init__(self, planner: Planner, grid: Grid, delta: Fraction) -> None:
-        from dphmm._kernels.blocks import Share
+        from dphmm._kernels.blocks import MassShare
 
         self.planner = planner
         self.grid = grid
         share = (delta.denominator - delta.numerator) / delta.denominator
-        self._share: Share = Share(share - MASS_TOLERANCE, float(delta), MASS_TOLERANCE)
+        self._share: MassShare = MassShare(share - MASS_TOLERANCE, float(delta), MASS_TOLERANCE)
         self._lock = threading.Lock()
         self._laws = empty_laws(_MOST_LAWS, self._levels)
         self._number_of: dict[bytes, int] = {}
@@ -245,7 +245,7 @@ class Blocks:
         pitch = self.planner.space.frame.pitch
         return [hashlib.sha256(written_span(pitch, *whole_span(2), size)) for size in range(MOST_FACETS + 1)]
 
-    def _lawful(self, digests: list[bytes], found: PlannedRows) -> tuple[Laws, IntArray]:
+    def _lawful(self, digests: list[bytes], found: PlannedRows) -> tuple[LatticeLaws, IntArray]:
         """Laws, and of each row the number of the one of its hull, -1 for none."""
         from dphmm._kernels.blocks import law_rows
 
@@ -262,7 +262,7 @@ class Blocks:
         return laws, np.array([self._number_of.get(digest, -1) for digest in digests], dtype=np.int64)
 
     def _plans(
-        self, supports: BoolArray, found: PlannedRows, digests: list[bytes], laws: Laws, numbers: IntArray
+        self, supports: BoolArray, found: PlannedRows, digests: list[bytes], laws: LatticeLaws, numbers: IntArray
     ) -> list[BlockPlan | None]:
         n = supports.shape[1]
         support_bits, plan_bits = (np.packbits(mask, axis=1).tobytes() for mask in (supports, found.plan))
@@ -313,7 +313,7 @@ class Block(NamedTuple):
     priors: FloatArray
     supports: BoolArray
     found: PlannedRows
-    laws: Laws
+    laws: LatticeLaws
     numbers: IntArray
     plans: list[BlockPlan | None]
 
@@ -352,7 +352,7 @@ class Block(NamedTuple):
                 words, row = rest.left(), row + 1
         return add_noise(images, noise)
 
-    def move(self, rows: IntArray, z: IntArray, model: MarkovModel) -> Moved:
+    def move(self, rows: IntArray, z: IntArray, model: MarkovModel) -> MovedBeliefs:
         """What the beliefs of rows (m,) are given answers (m, 2), and one transition later, as far as floats serve."""
         from dphmm._kernels.blocks import Falls, MovedRows, Moves, move_rows
 
@@ -368,7 +368,7 @@ class Block(NamedTuple):
         own = rows, self.priors, self.supports, np.ascontiguousarray(z), self.found, self.numbers, self.laws
         public = blocks.family, falls, blocks.grid, Moves(*model.predecessors_at(1).arrays)
         in_parts(m, n, lambda first, last: move_rows(first, last, *own, *public, out))
-        return Moved(*out)
+        return MovedBeliefs(*out)
 
 
 class Blocked(NamedTuple):
@@ -382,7 +382,7 @@ class Blocked(NamedTuple):
     beliefs: IntArray
 
 
-class Moved(NamedTuple):
+class MovedBeliefs(NamedTuple):
     """As `_kernels.blocks.MovedRows`."""
 
     posterior: FloatArray
@@ -422,14 +422,14 @@ def stacked(rows: Sequence[Any]) -> Any:
     return np.array(rows)
 
 
-def empty_laws(most: int, levels: int) -> Laws:
+def empty_laws(most: int, levels: int) -> LatticeLaws:
     """Room for so many laws of so many levels."""
-    from dphmm._kernels.blocks import Laws
+    from dphmm._kernels.blocks import LatticeLaws
 
     def integers(*shape: int) -> IntArray:
         return np.zeros((most, *shape), dtype=np.int64)
 
-    return Laws(
+    return LatticeLaws(
         which=integers(),
         offset=integers(2),
         levels=integers(),

@@ -27,7 +27,7 @@ from dphmm.markov.filtering import Belief
 from dphmm.markov.model import MarkovModel
 from dphmm.session.rounds import check_gap
 from dphmm.session.setting import Setting, Subjects
-from dphmm.session.smoothing import Published, Smoother, Steps
+from dphmm.session.smoothing import AnswerHistory, Smoother, Steps
 from dphmm.types import BoolArray, FloatArray, IntArray, States
 
 if TYPE_CHECKING:
@@ -123,9 +123,9 @@ class EventWatch:
 
     def odds(
         self,
-        published: Published,
+        published: AnswerHistory,
         window: tuple[int, int] | None = None,
-        beside: Sequence[tuple[Smoother, Published]] = (),
+        beside: Sequence[tuple[Smoother, AnswerHistory]] = (),
     ) -> EventOdds:
         """One subject's odds; ``window`` (first, last) stands for the event's steps where they are the subject's own.
 
@@ -147,10 +147,10 @@ class EventWatch:
 
 def path_loss(
     smoother: Smoother,
-    published: Published,
+    published: AnswerHistory,
     one: IntArray,
     other: IntArray,
-    beside: Sequence[tuple[Smoother, Published]] = (),
+    beside: Sequence[tuple[Smoother, AnswerHistory]] = (),
 ) -> float:
     """How much one subject's answers lose, at most, of two possible paths: states (T,) from step 1 on, T the last step.
 
@@ -244,7 +244,7 @@ def _followed(model: MarkovModel, start: Belief, event: PathEvent, answers: Iter
             t = max(t, min(stops, default=t))
 
 
-def _answers(published: Published, steps: Steps | JointSteps, asked: set[int]) -> Iterator[_Answer]:
+def _answers(published: AnswerHistory, steps: Steps | JointSteps, asked: set[int]) -> Iterator[_Answer]:
     """What was answered at each of the steps that were ``asked``."""
     for n, t in enumerate(steps.t.tolist()):
         if t not in asked:

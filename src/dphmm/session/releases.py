@@ -79,7 +79,7 @@ class Released(NamedTuple):
     release: Release
 
 
-class Terms(NamedTuple):
+class ReleaseTerms(NamedTuple):
     """What the releases of one plan have in common."""
 
     epsilon: Fraction
@@ -93,21 +93,21 @@ class Terms(NamedTuple):
         return hash(self.plan_hash)
 
     @classmethod
-    def of_release(cls, release: Release) -> Terms:
+    def of_release(cls, release: Release) -> ReleaseTerms:
         """The terms that a release tells."""
         return cls(release.epsilon, release.cost, release.plan_hash, release.mechanism, release.constant)
 
 
 #: What a row has that was not asked.
-NOT_ASKED = Terms(Fraction(0), Fraction(0), "", "", False)
+NOT_ASKED = ReleaseTerms(Fraction(0), Fraction(0), "", "", False)
 
-_TERMS: WeakKeyDictionary[Plan, Terms] = WeakKeyDictionary()
+_TERMS: WeakKeyDictionary[Plan, ReleaseTerms] = WeakKeyDictionary()
 
 
-def terms_of(plan: Plan) -> Terms:
+def terms_of(plan: Plan) -> ReleaseTerms:
     """The terms of a plan, put together once."""
     if plan not in _TERMS:
-        _TERMS[plan] = Terms(plan.promised, plan.cost, plan.hash, plan.mechanism_name, plan.constant)
+        _TERMS[plan] = ReleaseTerms(plan.promised, plan.cost, plan.hash, plan.mechanism_name, plan.constant)
     return _TERMS[plan]
 
 
@@ -130,7 +130,7 @@ class Releases(Sequence[Released]):
     z: FloatArray
     z_lattice: IntArray
     secure: BoolArray
-    terms: tuple[Terms, ...]
+    terms: tuple[ReleaseTerms, ...]
     term: IntArray
     labels: tuple[str, ...] | None = None
 
@@ -140,7 +140,7 @@ class Releases(Sequence[Released]):
         if isinstance(rows, Releases):
             return rows
         releases = [row.release for row in rows]
-        terms = {Terms.of_release(release): None for release in releases}
+        terms = {ReleaseTerms.of_release(release): None for release in releases}
         numbers = {term: number for number, term in enumerate(terms)}
         timed = bool(rows) and rows[0].time is not None
         # The name of a label is made again from the number of its state.
@@ -153,7 +153,7 @@ class Releases(Sequence[Released]):
             z_lattice=_points([release.z_lattice for release in releases], np.int64),
             secure=np.array([release.secure for release in releases], dtype=np.bool_),
             terms=tuple(terms),
-            term=np.array([numbers[Terms.of_release(release)] for release in releases], dtype=np.int64),
+            term=np.array([numbers[ReleaseTerms.of_release(release)] for release in releases], dtype=np.int64),
         )
 
     @classmethod

@@ -27,7 +27,7 @@ row by row.
 Several queries of one subject: the corrected Theorem 7.1 keeps a state without an edge hidden behind one partner. That
 needs the same steps, the same policy and model, and partners for every possible state (so no δ-sets).
 
-Rows of many subjects become requests (`Layout`): a release for each new row, and before it a skip where steps lie
+Rows of many subjects become requests (`StepRequests`): a release for each new row, and before it a skip where steps lie
 between.
 
 Proofs: docs/proofs/promise.md, docs/proofs/ledger.md, docs/proofs/joint-queries.md.
@@ -81,7 +81,7 @@ def check_gap(steps: int) -> None:
         raise InvalidInput("t", f"a gap of {steps} steps", f"at most {MOST_SKIPPED} steps without a release")
 
 
-class Rows(NamedTuple):
+class StepRows(NamedTuple):
     """Rows (n,) by subject and step: the number of the subject, the step, and whether a schedule lets it be asked.
 
     ``choices`` (n,) are what was chosen for single steps; None where nothing may be. ``moment`` (n,) is what the steps
@@ -94,14 +94,14 @@ class Rows(NamedTuple):
     choices: Sequence[StepChoice | None] | None = None
     moment: IntArray | None = None
 
-    def take(self, row: IntArray) -> Rows:
+    def take(self, row: IntArray) -> StepRows:
         """Some of the rows."""
         choices = None if self.choices is None else [self.choices[place] for place in row.tolist()]
         moment = None if self.moment is None else self.moment[row]
-        return Rows(self.owner[row], self.t[row], self.asked[row], choices, moment)
+        return StepRows(self.owner[row], self.t[row], self.asked[row], choices, moment)
 
 
-class Layout(NamedTuple):
+class StepRequests(NamedTuple):
     """Requests (m,) to the ledger: the subject, its first step, how many steps, the row it serves, whether it skips.
 
     ``told`` (k,) are the requests of a row's own step: neither a skip ahead of a row nor one without a row. ``choices``
@@ -131,7 +131,7 @@ class Layout(NamedTuple):
         return None if self.choices is None else self.choices[row]
 
     @classmethod
-    def of(cls, rows: Rows, last: IntArray) -> Layout:
+    def of(cls, rows: StepRows, last: IntArray) -> StepRequests:
         """The requests of the rows after the ``last`` step of each subject.
 
         Raises InvalidInput for rows out of order, and for a gap of too many steps.
@@ -150,7 +150,7 @@ class Layout(NamedTuple):
         return cls(owner, t, steps, row, skips.astype(np.bool_), np.flatnonzero(tells))
 
 
-def _before(rows: Rows, last: IntArray, row: int) -> int:
+def _before(rows: StepRows, last: IntArray, row: int) -> int:
     """The last step before a row."""
     before = int(last[rows.owner[row]])
     same = row > 0 and rows.owner[row] == rows.owner[row - 1]
@@ -270,7 +270,7 @@ class SubjectState:
         return taken
 
 
-class Planned(NamedTuple):
+class PlannedRequests(NamedTuple):
     """The plans of a round, and of each request (m,) the number of its plan among them, -1 where none is asked.
 
     Where plans follow beliefs, ``before`` (k,) says where the subject of each told request stands before its step, and
@@ -294,7 +294,7 @@ class StoredRows(NamedTuple):
     entries: Sequence[Entry]
 
 
-class Answered(NamedTuple):
+class AnsweredRows(NamedTuple):
     """What rows became: the caller's ``row`` (n,) has a release or was not asked, and all others came too late.
 
     ``plan`` (n,) are numbers of ``plans``, -1 for a row that was not asked, whose ``z`` is 0 and says nothing.
@@ -321,7 +321,7 @@ class Stored(NamedTuple):
 
     subjects: Sequence[SubjectState]
     past: IntArray
-    answered: Sequence[Answered]
+    answered: Sequence[AnsweredRows]
     version: int
     refused: DphmmError | None = None
 
@@ -344,7 +344,7 @@ class Beliefs(Protocol[P, C]):
         """Whether beliefs decide which of the rows are asked: those with a plan."""
         ...
 
-    def predict(self, transaction: Transaction, subjects: Sequence[SubjectState], layout: Layout) -> P:
+    def predict(self, transaction: Transaction, subjects: Sequence[SubjectState], layout: StepRequests) -> P:
         """What the public knows before each request's step. No subject is moved. Raises as `walk` for stored steps."""
         ...
 
@@ -353,8 +353,8 @@ class Beliefs(Protocol[P, C]):
         ...
 
     def plan(
-        self, transaction: Transaction, subjects: Sequence[SubjectState], layout: Layout, constrained: C
-    ) -> Planned:
+        self, transaction: Transaction, subjects: Sequence[SubjectState], layout: StepRequests, constrained: C
+    ) -> PlannedRequests:
         """The plans of requests that are asked. Raises as the planner does."""
         ...
 
@@ -362,8 +362,8 @@ class Beliefs(Protocol[P, C]):
         self,
         transaction: Transaction,
         subjects: Sequence[SubjectState],
-        layout: Layout,
-        planned: Planned,
+        layout: StepRequests,
+        planned: PlannedRequests,
         past: IntArray,
     ) -> None:
         """Keep snapshots of beliefs before a round, so that subjects can be resumed without their whole history.
@@ -372,11 +372,13 @@ class Beliefs(Protocol[P, C]):
         """
         ...
 
-    def condition(self, subjects: Sequence[SubjectState], layout: Layout, planned: Planned, z: IntArray) -> None:
+    def condition(
+        self, subjects: Sequence[SubjectState], layout: StepRequests, planned: PlannedRequests, z: IntArray
+    ) -> None:
         """Move subjects past the requests of a round, given their answers (m, d)."""
         ...
 
-    def stored(self, subjects: Sequence[SubjectState], rows: Rows, old: IntArray) -> StoredRows:
+    def stored(self, subjects: Sequence[SubjectState], rows: StepRows, old: IntArray) -> StoredRows:
         """What the ledger has of rows ``old`` (k,), whose steps were stored before."""
         ...
 
@@ -391,7 +393,7 @@ class Engine:
     bits: Bits
 
     def release(
-        self, transaction: Transaction, subjects: Sequence[SubjectState], rows: Rows, states: IntArray
+        self, transaction: Transaction, subjects: Sequence[SubjectState], rows: StepRows, states: IntArray
     ) -> Stored:
         """Draw and store the rows that are not stored yet, in a transaction of the caller's; `show` comes after it.
 
@@ -403,7 +405,7 @@ class Engine:
         for place in _first_rows(rows.owner).tolist():
             # It was moved past a row whose answer its session never had: an interrupt came after the commit.
             subjects[rows.owner.item(place)].fold_again_before(rows.t.item(place))
-        answered: list[Answered] = []
+        answered: list[AnsweredRows] = []
         refused: DphmmError | None = None
         for row, own, true in self._rounds(rows, states):
             try:
@@ -420,12 +422,12 @@ class Engine:
         """Store that the coming steps of a subject are skipped."""
         past = self._look(transaction, [subject])
         one = np.ones(1, dtype=np.int64)
-        layout = Layout(0 * one, (subject.last + 1) * one, steps * one, 0 * one, one.astype(np.bool_), NO_NUMBERS)
-        rows, states = Rows(NO_NUMBERS, NO_NUMBERS, _NONE), NO_NUMBERS
+        layout = StepRequests(0 * one, (subject.last + 1) * one, steps * one, 0 * one, one.astype(np.bool_), NO_NUMBERS)
+        rows, states = StepRows(NO_NUMBERS, NO_NUMBERS, _NONE), NO_NUMBERS
         answered = self._round(transaction, [subject], NO_NUMBERS, rows, states, layout)
         return Stored([subject], past, [answered], self._version(transaction, [subject]))
 
-    def show(self, stored: Stored) -> Answered:
+    def show(self, stored: Stored) -> AnsweredRows:
         """What the rounds of a committed transaction tell, by row."""
         for subject in stored.subjects:
             subject.ahead = False
@@ -466,7 +468,7 @@ class Engine:
         """The version of the account of one subject; of many, each of whom is looked at anyway, that is not asked."""
         return transaction.version(subjects[0].name) if len(subjects) == 1 else _UNKNOWN
 
-    def _rounds(self, rows: Rows, states: IntArray) -> list[tuple[IntArray, Rows, IntArray]]:
+    def _rounds(self, rows: StepRows, states: IntArray) -> list[tuple[IntArray, StepRows, IntArray]]:
         """Of each round which rows it has, the rows, and their true states."""
         n = len(rows.owner)
         if self.beliefs.at_once or n == 1:
@@ -482,17 +484,17 @@ class Engine:
         transaction: Transaction,
         subjects: Sequence[SubjectState],
         row: IntArray,
-        rows: Rows,
+        rows: StepRows,
         states: IntArray,
-        layout: Layout | None = None,
-    ) -> Answered:
+        layout: StepRequests | None = None,
+    ) -> AnsweredRows:
         """Lines 1 to 5 for the requests of a round, in the order that leaves no answer unpaid; what it tells.
 
         ``row`` are the caller's rows. What the ledger had of them before is told, too.
         """
         beliefs, secure, dimension = self.beliefs, is_secure(self.bits), self.setting.space.dimension
         past = np.array([subject.last for subject in subjects], dtype=np.int64)
-        layout = layout or Layout.of(rows, past)
+        layout = layout or StepRequests.of(rows, past)
         if rows.choices is not None or rows.moment is not None:
             layout = layout._replace(choices=rows.choices, moment=rows.moment)
         predicted = beliefs.predict(transaction, subjects, layout)
@@ -516,7 +518,7 @@ class Engine:
         told, plan_of, answers_of = layout.told, planned.plan_of, row
         if not len(told) == len(layout.t) == len(row):
             answers_of, z, plan_of = row[layout.row[told]], z[told], plan_of[told]
-        fresh = Answered(
+        fresh = AnsweredRows(
             row=answers_of,
             z=z.reshape(-1, dimension),
             plans=planned.plans,
@@ -534,7 +536,7 @@ class Engine:
         answers = [of_space(entry.z or (0,) * dimension, dimension) for entry in stored.entries]
         plans = {id(plan): plan for plan in stored.plans if plan is not None}
         number_of = {identity: number for number, identity in enumerate(plans)}
-        again = Answered(
+        again = AnsweredRows(
             row=row[stored.row],
             z=np.array(answers, dtype=np.int64),
             plans=list(plans.values()),
@@ -548,8 +550,8 @@ class Engine:
         self,
         transaction: Transaction,
         subjects: Sequence[SubjectState],
-        layout: Layout,
-        planned: Planned,
+        layout: StepRequests,
+        planned: PlannedRequests,
         states: IntArray,
         secure: bool,
     ) -> tuple[IntArray, BoolArray]:
@@ -579,7 +581,7 @@ def _first_rows(owner: IntArray) -> IntArray:
 
 
 def _requests(
-    setting: Setting, subjects: Sequence[SubjectState], layout: Layout, planned: Planned, secure: bool
+    setting: Setting, subjects: Sequence[SubjectState], layout: StepRequests, planned: PlannedRequests, secure: bool
 ) -> Requests:
     """What a ledger is asked for; the last of the terms is that of skips."""
     query = setting.query
@@ -604,7 +606,7 @@ def _release_of(
     return plan.request.of_step(subject, query, t, secure, moment)
 
 
-def together(parts: Sequence[Answered]) -> Answered:
+def together(parts: Sequence[AnsweredRows]) -> AnsweredRows:
     """Several rounds as one, by row."""
     row = np.concatenate([part.row for part in parts])
     order = np.argsort(row, kind="stable")
@@ -618,7 +620,7 @@ def together(parts: Sequence[Answered]) -> Answered:
     def joined(name: str) -> Any:
         return np.concatenate([getattr(part, name) for part in parts])[order]
 
-    return Answered(
+    return AnsweredRows(
         row=row[order],
         z=joined("z"),
         plans=list(plans.values()),

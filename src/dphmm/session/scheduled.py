@@ -19,7 +19,7 @@ from dphmm.session.plan import (
     check_made_again,
 )
 from dphmm.session.plan_schedule import PlanSchedule
-from dphmm.session.rounds import Layout, Planned, Rows, StoredRows, SubjectState, partners_at
+from dphmm.session.rounds import PlannedRequests, StepRequests, StepRows, StoredRows, SubjectState, partners_at
 from dphmm.session.setting import Setting
 from dphmm.types import IntArray
 
@@ -35,7 +35,7 @@ class Scheduled:
         self._ledger = ledger
         self.schedule = PlanSchedule(setting)
 
-    def predict(self, transaction: Transaction, subjects: Sequence[SubjectState], layout: Layout) -> IntArray:
+    def predict(self, transaction: Transaction, subjects: Sequence[SubjectState], layout: StepRequests) -> IntArray:
         """The numbers (m,) of what the model can have reached by each request's step."""
         return self.schedule.numbers(layout.t)
 
@@ -44,8 +44,8 @@ class Scheduled:
         return predicted
 
     def plan(
-        self, transaction: Transaction, subjects: Sequence[SubjectState], layout: Layout, constrained: IntArray
-    ) -> Planned:
+        self, transaction: Transaction, subjects: Sequence[SubjectState], layout: StepRequests, constrained: IntArray
+    ) -> PlannedRequests:
         """The plans of requests. Raises as the planner does."""
         apart = np.array([subject.joint for subject in subjects], dtype=np.bool_)[layout.owner]
         if layout.choices is not None:
@@ -60,25 +60,27 @@ class Scheduled:
         asked = numbers[~layout.skips]
         if len(asked) and (asked == asked[0]).all():
             # Without a sort: from some step on nearly every model reaches all its states, and all rows have one plan.
-            return Planned([self.schedule.plan(asked.item(0))], -layout.skips.astype(np.int64))
+            return PlannedRequests([self.schedule.plan(asked.item(0))], -layout.skips.astype(np.int64))
         plan_of = np.full(len(numbers), -1, dtype=np.int64)
         found, plan_of[~layout.skips] = np.unique(asked, return_inverse=True)
-        return Planned([self.schedule.plan(number) for number in found.tolist()], plan_of)
+        return PlannedRequests([self.schedule.plan(number) for number in found.tolist()], plan_of)
 
     def keep(
         self,
         transaction: Transaction,
         subjects: Sequence[SubjectState],
-        layout: Layout,
-        planned: Planned,
+        layout: StepRequests,
+        planned: PlannedRequests,
         past: IntArray,
     ) -> None:
         """Nothing: no plan needs a belief."""
 
-    def condition(self, subjects: Sequence[SubjectState], layout: Layout, planned: Planned, z: IntArray) -> None:
+    def condition(
+        self, subjects: Sequence[SubjectState], layout: StepRequests, planned: PlannedRequests, z: IntArray
+    ) -> None:
         """Nothing: who wants to know what answers say reads it from the ledger."""
 
-    def stored(self, subjects: Sequence[SubjectState], rows: Rows, old: IntArray) -> StoredRows:
+    def stored(self, subjects: Sequence[SubjectState], rows: StepRows, old: IntArray) -> StoredRows:
         """What the ledger has of rows ``old`` (k,); of late ones nothing."""
         owner, t, asked = rows.owner[old].tolist(), rows.t[old].tolist(), rows.asked[old].tolist()
         first, last = (dict(zip(owner[::way], t[::way], strict=True)) for way in (-1, 1))

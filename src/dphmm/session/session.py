@@ -32,9 +32,9 @@ from dphmm.session.releases import NOT_ASKED, Release
 from dphmm.session.rounds import (
     FIRST_ROW,
     ONE_ASKED,
-    Answered,
+    AnsweredRows,
     Engine,
-    Rows,
+    StepRows,
     SubjectState,
     check_gap,
     partners_at,
@@ -315,7 +315,7 @@ class ReleaseSession:
             t_now = np.array([self._t])
             asked = ONE_ASKED if self._schedule is None else self._schedule.may_ask(t_now)
             moments = None if moment is None else np.array([moment], dtype=np.int64)
-            rows = Rows(FIRST_ROW, t_now, asked, None if choice is None else (choice,), moments)
+            rows = StepRows(FIRST_ROW, t_now, asked, None if choice is None else (choice,), moments)
             with self._ledger.transaction([self._subject.name]) as transaction:
                 stored = self._engine.release(transaction, [self._subject], rows, states)
                 if t is None and self._t <= stored.past[0]:
@@ -441,7 +441,7 @@ class ReleaseSession:
             return beliefs, self._subject
         return Stepwise(self._setting, self._ledger), SubjectState(self._subject.name, self.origin)
 
-    def _accept(self, answered: Answered) -> Release:
+    def _accept(self, answered: AnsweredRows) -> Release:
         """Move past the step that was answered; nothing of it was shown before its commit."""
         t, release = self._t, self._release_of(answered)
         if release is None:
@@ -454,7 +454,7 @@ class ReleaseSession:
             self._recent.popitem(last=False)
         return release
 
-    def _release_of(self, answered: Answered) -> Release | None:
+    def _release_of(self, answered: AnsweredRows) -> Release | None:
         if not len(answered.row):
             return None
         number = answered.plan.item(0)

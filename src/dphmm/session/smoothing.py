@@ -37,7 +37,7 @@ from dphmm.types import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
-class Published:
+class AnswerHistory:
     """One subject's rows (n,) by step: ``t`` from 1 ascending, ``z`` (n, d) in lattice steps, plan hashes.
 
     A row that was not asked has the hash "", and nothing is read of its z. What was chosen for a row is known by its
@@ -64,7 +64,7 @@ class Published:
 
 
 @dataclass(frozen=True, eq=False)
-class Smoothed:
+class SmoothedSteps:
     """What all answers say of each step (n,).
 
     ``mean`` (n, d): the posterior mean answer, the estimate of least expected squared error. ``state``: the likeliest
@@ -78,11 +78,11 @@ class Smoothed:
     path: IntArray | None = None
     marginals: FloatArray | None = None
 
-    def at(self, steps: IntArray) -> Smoothed:
+    def at(self, steps: IntArray) -> SmoothedSteps:
         """Some of the steps."""
         path = None if self.path is None else self.path[steps]
         marginals = None if self.marginals is None else self.marginals[steps]
-        return Smoothed(self.mean[steps], self.state[steps], self.probability[steps], path, marginals)
+        return SmoothedSteps(self.mean[steps], self.state[steps], self.probability[steps], path, marginals)
 
 
 class Smoother:
@@ -99,21 +99,21 @@ class Smoother:
 
     def smooth(
         self,
-        published: Published,
+        published: AnswerHistory,
         *,
         marginals: bool = False,
         path: bool = False,
-        beside: Sequence[tuple[Smoother, Published]] = (),
-    ) -> Smoothed:
+        beside: Sequence[tuple[Smoother, AnswerHistory]] = (),
+    ) -> SmoothedSteps:
         """What the answers of one subject say together, as `smooth_people` of several."""
         return next(smooth_people([(self, published, beside)], marginals=marginals, path=path))
 
-    def person(self, published: Published, beside: Sequence[tuple[Smoother, Published]] = ()) -> Person:
+    def person(self, published: AnswerHistory, beside: Sequence[tuple[Smoother, AnswerHistory]] = ()) -> Person:
         """One subject's answers, and those of its other queries, to learn places from; raises as `smooth` does."""
         steps = self.observed(published, beside)
         return Person(published.subject, self.model, observed_of(steps), steps.asked)
 
-    def planned(self, support: BoolArray, published: Published, n: int, partners: IntArray) -> Plan | None:
+    def planned(self, support: BoolArray, published: AnswerHistory, n: int, partners: IntArray) -> Plan | None:
         """The plan of the n-th row beside partners (p, 2) that other queries fixed; None where no plan has its hash."""
         may = published.may_have(n, self._chosen)
         for choice in (one for each in may for one in self.setting.may_be(each)):
@@ -126,11 +126,13 @@ class Smoother:
                 return plan
         return None
 
-    def observed(self, published: Published, beside: Sequence[tuple[Smoother, Published]] = ()) -> Steps | JointSteps:
+    def observed(
+        self, published: AnswerHistory, beside: Sequence[tuple[Smoother, AnswerHistory]] = ()
+    ) -> Steps | JointSteps:
         """The answers of one subject as observations, with those of its other queries. Raises as `smooth` does."""
         return JointSteps([(self, published), *beside]) if beside else self.steps(published)
 
-    def steps(self, published: Published) -> Steps:
+    def steps(self, published: AnswerHistory) -> Steps:
         """The answers of one subject as observations of the chain; raises as `smooth` does."""
         plans = self.made_again(published)
         first = _skipped_to(self.setting.first(), int(published.t[0]), self.model)
@@ -140,7 +142,7 @@ class Smoother:
             _share_rows([steps])
         return steps
 
-    def spreads(self, published: Published, steps: Steps) -> FloatArray:
+    def spreads(self, published: AnswerHistory, steps: Steps) -> FloatArray:
         """The spreads (n,) of the beliefs before rows, by which a paced schedule decides.
 
         ``steps``: the same answers as `steps` has them.
@@ -155,12 +157,12 @@ class Smoother:
             position = position.predict(self.model, known)
         return np.array(found)
 
-    def made_again(self, published: Published) -> SharedPlans | OwnPlans:
+    def made_again(self, published: AnswerHistory) -> SharedPlans | OwnPlans:
         """The plans of one subject's answers, compared with the published hashes; raises as `smooth` does."""
         check_steps(published)
         return self._shared(published) if self._schedule is not None else self._own(published)
 
-    def _shared(self, published: Published) -> SharedPlans:
+    def _shared(self, published: AnswerHistory) -> SharedPlans:
         assert self._schedule is not None
         numbers = self._schedule.numbers(published.t)
         hashes = {number: self._schedule.plan(number).hash for number in np.unique(numbers).tolist()}
@@ -181,7 +183,7 @@ class Smoother:
                 return other
         return -1
 
-    def _own(self, published: Published) -> OwnPlans:
+    def _own(self, published: AnswerHistory) -> OwnPlans:
         """Follow the belief as the session did: each plan hangs on the answers before it."""
         options, model = self.setting.options, self.model
         position, sets, choices = self.setting.first(), [], list[StepChoice | None]()
@@ -203,7 +205,7 @@ class Smoother:
             position = position.predict(model, known)
         return OwnPlans(self.setting, sets, choices, np.arange(len(sets)))
 
-    def _drawn_under(self, position: Position, published: Published, n: int) -> tuple[Plan, StepChoice | None]:
+    def _drawn_under(self, position: Position, published: AnswerHistory, n: int) -> tuple[Plan, StepChoice | None]:
         """The plan of the n-th row, which has the row's hash, and what was chosen for its step."""
         may, made = published.may_have(n, self._chosen), ""
         for choice in (one for each in may for one in self.setting.may_be(each)):
@@ -221,12 +223,12 @@ class Smoother:
 
 
 def smooth_people(
-    people: Iterable[tuple[Smoother, Published, Sequence[tuple[Smoother, Published]]]],
+    people: Iterable[tuple[Smoother, AnswerHistory, Sequence[tuple[Smoother, AnswerHistory]]]],
     *,
     marginals: bool = False,
     path: bool = False,
     places: OwnPlaces | None = None,
-) -> Iterator[Smoothed]:
+) -> Iterator[SmoothedSteps]:
     """What the answers of each subject say together, some subjects at a time; with the answers of its other queries.
 
     ``places``: how people visit places of their own, which are learned from the same answers.
@@ -251,7 +253,7 @@ def _smoothed(
     marginals: bool,
     path: bool,
     places: OwnPlaces | None,
-) -> Iterator[Smoothed]:
+) -> Iterator[SmoothedSteps]:
     """Some people smoothed together, at some of the steps (n,) of each."""
     _share_rows([steps for _, steps in people if isinstance(steps, Steps)])
     model, observed = setting.model, [observed_of(steps) for _, steps in people]
@@ -261,7 +263,7 @@ def _smoothed(
     posteriors = smooth(model, observed, setting.space.own_answers, marginals=marginals)
     for (t, steps), one, said in zip(people, observed, posteriors, strict=True):
         way = likeliest_path(one.chain(model), one.prior, steps, t=one.t) if path else None
-        found = Smoothed(said.mean, said.state, said.probability, way, said.marginals if marginals else None)
+        found = SmoothedSteps(said.mean, said.state, said.probability, way, said.marginals if marginals else None)
         yield found if isinstance(steps, Steps) else found.at(np.searchsorted(steps.t, t))
 
 
@@ -338,7 +340,7 @@ class Steps:
 
     whole: Rows | None = None
 
-    def __init__(self, prior: Belief, published: Published, made_again: SharedPlans | OwnPlans) -> None:
+    def __init__(self, prior: Belief, published: AnswerHistory, made_again: SharedPlans | OwnPlans) -> None:
         self.prior, self.published, self.made_again = prior, published, made_again
         self.t = published.t
         self.moves = np.diff(published.t, prepend=published.t[:1])
@@ -420,7 +422,7 @@ def _skipped_to(position: Position, t: int, model: MarkovModel) -> Position:
     return position.skip(model, t - position.t) if t > position.t else position
 
 
-def check_steps(published: Published) -> None:
+def check_steps(published: AnswerHistory) -> None:
     t = published.t
     if not len(t):
         raise InvalidInput("step", "none", "at least one published answer")
@@ -452,7 +454,7 @@ class JointSteps:
     together, and as `Smoother.steps` does.
     """
 
-    def __init__(self, queries: Sequence[tuple[Smoother, Published]]) -> None:
+    def __init__(self, queries: Sequence[tuple[Smoother, AnswerHistory]]) -> None:
         subject, setting = queries[0][1].subject, queries[0][0].setting
         for smoother, published in queries:
             check_steps(published)
@@ -462,7 +464,7 @@ class JointSteps:
         self.moves = np.diff(self.t, prepend=self.t[:1])
         self._schedule = PlanSchedule(setting)
         self.prior = _skipped_to(setting.first(), int(self.t[0]), setting.model).prior
-        rows: dict[int, list[tuple[Smoother, Published, int]]] = {t: [] for t in self.t.tolist()}
+        rows: dict[int, list[tuple[Smoother, AnswerHistory, int]]] = {t: [] for t in self.t.tolist()}
         for smoother, published in queries:
             for n, t in enumerate(published.t.tolist()):
                 if published.plans[n]:
@@ -489,10 +491,10 @@ class JointSteps:
         return [(t, plan) for t, answers in found for plan, _, _ in answers]
 
     def _drawn(
-        self, support: BoolArray, waiting: list[tuple[Smoother, Published, int]]
-    ) -> list[tuple[Plan, Published, int]]:
+        self, support: BoolArray, waiting: list[tuple[Smoother, AnswerHistory, int]]
+    ) -> list[tuple[Plan, AnswerHistory, int]]:
         """The plans of one step's answers: each was made beside the partners that those before it had fixed."""
-        found: list[tuple[Plan, Published, int]] = []
+        found: list[tuple[Plan, AnswerHistory, int]] = []
         while waiting:
             partners = NO_PARTNERS
             if found:

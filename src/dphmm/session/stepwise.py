@@ -30,9 +30,9 @@ from dphmm.session.plan import (
     spread,
 )
 from dphmm.session.rounds import (
-    Layout,
-    Planned,
-    Rows,
+    PlannedRequests,
+    StepRequests,
+    StepRows,
     StoredRows,
     SubjectState,
     partners_at,
@@ -84,7 +84,9 @@ class Stepwise:
         #: An origin, and the options of a header with it.
         self._options: tuple[str, str] | None = None
 
-    def predict(self, transaction: Transaction, subjects: Sequence[SubjectState], layout: Layout) -> list[Pending]:
+    def predict(
+        self, transaction: Transaction, subjects: Sequence[SubjectState], layout: StepRequests
+    ) -> list[Pending]:
         """Where the subjects of told requests stand before their steps. Raises as `walk` for stored steps."""
         pending = []
         for request in layout.told.tolist():
@@ -115,9 +117,9 @@ class Stepwise:
         self,
         transaction: Transaction,
         subjects: Sequence[SubjectState],
-        layout: Layout,
+        layout: StepRequests,
         constrained: tuple[list[Pending], DeltaSets | None],
-    ) -> Planned:
+    ) -> PlannedRequests:
         """The plans of requests that are asked. Raises as the planner does."""
         pending, together = constrained
         block = None if together is None else together.blocks.plan(together)
@@ -146,7 +148,7 @@ class Stepwise:
         blocked = None
         if block is not None:
             blocked = Blocked(block, np.array(rows, dtype=np.int64), np.array(beliefs, dtype=np.int64))
-        return Planned(plans, np.array(plan_of, dtype=np.int64), [one.position for one in pending], blocked)
+        return PlannedRequests(plans, np.array(plan_of, dtype=np.int64), [one.position for one in pending], blocked)
 
     def _together(self, priors: Sequence[Belief]) -> tuple[DeltaSets | None, dict[int, int]]:
         """The plan sets of priors, where there are several that floats hold, and the row of each by its id."""
@@ -161,8 +163,8 @@ class Stepwise:
         self,
         transaction: Transaction,
         subjects: Sequence[SubjectState],
-        layout: Layout,
-        planned: Planned,
+        layout: StepRequests,
+        planned: PlannedRequests,
         past: IntArray,
     ) -> None:
         """Keep the belief before a row where so many steps have passed since one may have been kept."""
@@ -176,7 +178,9 @@ class Stepwise:
                 belief = snapshot_of(before.prior, self._whose(subject, passed))
                 transaction.put_snapshot(subject.name, self._setting.query, passed, belief)
 
-    def condition(self, subjects: Sequence[SubjectState], layout: Layout, planned: Planned, z: IntArray) -> None:
+    def condition(
+        self, subjects: Sequence[SubjectState], layout: StepRequests, planned: PlannedRequests, z: IntArray
+    ) -> None:
         """Move subjects past the requests of a round, each from where it was planned, given its answer."""
         model = self._setting.model
         for number, steps in _skipped_alone(layout) if len(layout.told) < len(layout.t) else ():
@@ -221,7 +225,7 @@ class Stepwise:
                 found.append((posterior, Position(place.t + 1, prior)))
         return found
 
-    def stored(self, subjects: Sequence[SubjectState], rows: Rows, old: IntArray) -> StoredRows:
+    def stored(self, subjects: Sequence[SubjectState], rows: StepRows, old: IntArray) -> StoredRows:
         """What the ledger has of rows ``old`` (k,); each moves its subject past its step."""
         owners, t, asked = (column[old].tolist() for column in (rows.owner, rows.t, rows.asked))
         passed = self._passed([(subjects[number], step) for number, step in zip(owners, t, strict=True)])
@@ -346,7 +350,7 @@ def belief_of(snapshot: bytes, whose: bytes, n_states: int) -> Belief | None:
     return Belief(numbers, support) if snapshot[_WHOSE] else Belief.of_row(numbers, support)
 
 
-def _skipped_alone(layout: Layout) -> list[tuple[int, int]]:
+def _skipped_alone(layout: StepRequests) -> list[tuple[int, int]]:
     """Subjects with a skip and no row after it, and how many steps."""
     alone = ~np.isin(layout.owner, layout.owner[layout.told])
     return list(zip(layout.owner[alone].tolist(), layout.steps[alone].tolist(), strict=True))

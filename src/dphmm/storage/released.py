@@ -29,7 +29,7 @@ from dphmm.types import BoolArray, FloatArray, IntArray
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from dphmm.session.smoothing import Smoothed
+    from dphmm.session.smoothing import SmoothedSteps
 
 
 def released_table(rows: Sequence[Released], space: StateSpace) -> Any:
@@ -368,7 +368,7 @@ def released_rows(table: Any, space: StateSpace) -> ReleasedRows:
     return ReleasedRows(users, times, steps, z, epsilon, plans)
 
 
-def smoothed_table(rows: ReleasedRows, smoothed: Smoothed, space: StateSpace) -> Any:
+def smoothed_table(rows: ReleasedRows, smoothed: SmoothedSteps, space: StateSpace) -> Any:
     """An Arrow table of the released rows, smoothed.
 
     user, t (where there are times), step, smoothed_0.. (posterior mean, answer units; not of labels), smoothed (the
