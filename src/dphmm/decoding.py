@@ -49,7 +49,7 @@ class OtherQuery:
     released: Any
     space: StateSpace | None = None
     epsilon: Exact | None = None
-    options: PlanChoices = field(default_factory=lambda: PlanChoices())
+    options: PlanChoices = field(default_factory=PlanChoices)
 
     def read(
         self, first: Setting, initials: Mapping[str, Any] | None, step_choices: StepChoices | None
@@ -138,9 +138,10 @@ def smooth(
     rows, subjects = rows_and_subjects(released, (model, policy, space), epsilon, initials, step_choices, **choices)
     others = [one.read(subjects.setting, initials, step_choices) for one in beside]
     places = own_places_of(rows, subjects, others) if own_places else None
-    asked: dict[str, Any] = {"path": path, "marginals": marginals, "places": places}
     with shown(progress, "smooth") as report:
-        smoothed = smooth_rows(rows, subjects, beside=others, progress=report, **asked)
+        smoothed = smooth_rows(
+            rows, subjects, beside=others, path=path, marginals=marginals, places=places, progress=report
+        )
     return to_kind(smoothed_table(rows, smoothed, space), released)
 
 
