@@ -20,6 +20,8 @@ extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "site_p
 source_suffix = {".md": "myst-nb"}
 root_doc = "index"
 nitpicky = True
+#: "--option" in the help of a command stays as it is.
+smartquotes = False
 #: Annotations and docstrings speak of private names and of NumPy's too, which have no page here and are no links.
 nitpick_ignore_regex = [("py:.*", ".*")]
 

@@ -5,6 +5,9 @@
 - The page ``research`` and all pages of its contents are a section with its own side bar and its own search.
 - Pages in ``notebooks`` are run, and can be taken as Jupyter notebooks.
 - ``{public} dphmm.policy`` documents the names of a package's ``__all__``, or those that it lists.
+- ``{options} release`` is the table of a command's options and their help; of a group, with the commands that take
+  them.
+- ``{members} release`` is the table of the members of a privacy statement, from its types.
 - Docstrings are plain text with backticks and sections of NumPy's form. They are made the markup that autodoc reads.
 """
 
@@ -19,6 +22,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import click
 from docutils import nodes
 from docutils.statemachine import StringList
 from sphinx import addnodes
@@ -28,6 +32,9 @@ from sphinx.environment.adapters.toctree import TocTree
 from sphinx.search import IndexBuilder, js_index
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
+from statement_members import STATEMENTS, members
+
+from dphmm.cli.app import app as commands
 
 DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
@@ -199,6 +206,74 @@ def leave_out(app: Sphinx, what: str, name: str, thing: Any, skip: bool, options
     return None if own.startswith("dphmm") else True
 
 
+# -- commands and statements ------------------------------------------------------------------------------------------
+
+
+class Options(SphinxDirective):
+    """A table of the options of a command, or of all commands of a group."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        """The table."""
+        return self.parse_text_to_nodes(_table(options_of(self.arguments[0])))
+
+
+def options_of(name: str) -> list[tuple[str, ...]]:
+    """The header and the rows of the table of a command's options: what they are called, and their help."""
+    context = click.Context(commands)
+    command = commands.get_command(context, name)
+    assert command is not None, f"there is no command {name}"
+    if not isinstance(command, click.Group):
+        return [("option", "meaning"), *((option, meaning) for option, meaning in _options(command))]
+    takers: dict[tuple[str, str], list[str]] = {}
+    parts = command.list_commands(context)
+    for part in parts:
+        for option in _options(command.get_command(context, part)):
+            takers.setdefault(option, []).append(part)
+    every = len(parts)
+    return [
+        ("option", "of", "meaning"),
+        *(
+            (option, "all" if len(of) == every else ", ".join(f"`{part}`" for part in of), meaning)
+            for (option, meaning), of in takers.items()
+        ),
+    ]
+
+
+def _options(command: click.Command | None) -> Iterator[tuple[str, str]]:
+    assert command is not None
+    context = click.Context(command)
+    for option in command.params:
+        record = option.get_help_record(context)
+        if record is not None and isinstance(option, click.Option):
+            called = record[0].replace("|", "\\|")
+            yield f"`{called}`", _cell(record[1])
+
+
+class Members(SphinxDirective):
+    """A table of the members of a privacy statement: of a release, a query or a synthesis."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        """The table."""
+        rows = members(STATEMENTS[self.arguments[0]])
+        made = [(f"`{path}`", form, _cell(meaning)) for path, form, meaning in rows]
+        return self.parse_text_to_nodes(_table([("member", "form", "meaning"), *made]))
+
+
+def _cell(text: str) -> str:
+    """Text as it is, in a cell of a table of Markdown."""
+    return re.sub(r"([\\*_\[\]<>|`])", r"\\\1", " ".join(text.split()))
+
+
+def _table(rows: list[tuple[str, ...]]) -> str:
+    header, *others = rows
+    lines = [header, ("---",) * len(header), *others]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
 # -- docstrings -----------------------------------------------------------------------------------------------------
 
 _LITERAL = re.compile(r"(``.+?``|:[\w:]+:`.+?`|`[^`]+`)")
@@ -277,4 +352,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("autodoc-process-docstring", mark_up)
     app.connect("autodoc-skip-member", leave_out)
     app.add_directive("public", Public)
+    app.add_directive("options", Options)
+    app.add_directive("members", Members)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -13,7 +13,8 @@ from registered import chosen_mechanisms, policy_kinds
 
 ROOT = Path(__file__).parents[1]
 CONTRIBUTING = ROOT / "CONTRIBUTING.md"
-FIRST_STEPS = ROOT / "docs" / "first-steps.md"
+CHOOSING = ROOT / "docs" / "choosing-a-budget.md"
+GUIDE = ROOT / "docs" / "guide.md"
 PAGES = [
     ROOT / "README.md",
     CONTRIBUTING,
@@ -36,16 +37,17 @@ def test_the_readme_s_example_runs_twice_and_says_the_same(tmp_path, monkeypatch
 
 
 @pytest.mark.replayed_words
-def test_the_first_steps_example_runs(tmp_path, monkeypatch, capsys):
-    (code,) = re.findall(r"```python\n(.*?)```", FIRST_STEPS.read_text(), re.DOTALL)
+def test_the_guide_s_example_runs(tmp_path, monkeypatch, capsys):
+    part = GUIDE.read_text().partition("## One person in Python")[2].partition("\n## ")[0]
+    (code,) = re.findall(r"```python\n(.*?)```", part, re.DOTALL)
     monkeypatch.chdir(tmp_path)
-    exec(compile(code, "first-steps.md", "exec"), {})
+    exec(compile(code, "guide.md", "exec"), {})
     assert "Spent(epsilon=Fraction(1, 1)" in capsys.readouterr().out
 
 
 @pytest.mark.slow
 @pytest.mark.replayed_words
-def test_a_budget_a_day_prints_what_the_first_steps_say(tmp_path, monkeypatch):
+def test_a_budget_a_day_prints_what_the_page_says(tmp_path, monkeypatch):
     """Its commands, one after the other, on the people of the demo's city; the page of the report is not drawn."""
     from click.testing import CliRunner
 
@@ -53,8 +55,7 @@ def test_a_budget_a_day_prints_what_the_first_steps_say(tmp_path, monkeypatch):
     from dphmm.evaluation.city import simulate_city
     from dphmm.storage.trajectories import save_trajectories
 
-    text = FIRST_STEPS.read_text()
-    part = text[text.index("## A budget a day") : text.index("## All of it by one command")]
+    part = CHOOSING.read_text().partition("## A budget a day")[2].partition("\n## ")[0]
     blocks = re.findall(r"```\n(.*?)```", part, re.DOTALL)
     monkeypatch.chdir(tmp_path)
     save_trajectories(tmp_path / "people.parquet", simulate_city().released_people)
@@ -69,9 +70,9 @@ def test_a_budget_a_day_prints_what_the_first_steps_say(tmp_path, monkeypatch):
 
 
 def test_the_readme_s_table_is_that_of_the_plan():
-    """Each line of its table is one that `dphmm plan` printed on the page of the first steps."""
+    """Each line of its table is one that `dphmm plan` printed on the page about budgets."""
     table = re.findall(r"^\| (?!budget)(.*) \|$", (ROOT / "README.md").read_text().replace("**", ""), re.MULTILINE)
-    printed = FIRST_STEPS.read_text()
+    printed = CHOOSING.read_text()
     assert [line.split(" | ")[0] for line in table] == ["3", "12", "no file"]
     for line in table:
         budget, answers, error, stays = line.split(" | ")

@@ -3,7 +3,9 @@
 Claims: `python3 run.py docs` builds without a warning and without the network; no built page loads anything from
 elsewhere; the notebooks run, and what they say of their results is so (their last cells); docstrings become the markup
 they mean. A page that is in no contents, a link to nothing and a public name that no page lists each fail. The first
-search finds no page of the section on research, which has a search and a side bar of its own.
+search finds no page of the section on research, which has a search and a side bar of its own. What people look for is
+the first result of the theme's own search, in a browser. The page of commands has every option with its help, the page
+of files every member of a statement.
 """
 
 from __future__ import annotations
@@ -14,18 +16,34 @@ import json
 import re
 import subprocess
 import sys
+from html import unescape
 from html.parser import HTMLParser
 from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+import click
 import pytest
 import run
+from docs.statement_members import STATEMENTS, members
 
 import dphmm
+from browser import MISSING, find_browser, running
+from dphmm.cli.app import COMMANDS, app
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
+#: What somebody looks for in the first search, and the page that must be found first.
+LOOKED_FOR = {
+    "install": "install",
+    "choose epsilon": "choosing-a-budget",
+    "how much budget": "choosing-a-budget",
+    "semicolon": "your-data",
+    "time zone": "your-data",
+    "new rows every day": "every-day",
+    "GDPR": "data-protection-officer",
+    "impact assessment": "data-protection-officer",
+}
 NAMESPACES = [name for name in dphmm.__all__ if type(getattr(dphmm, name)) is type(re)] + ["spark"]
 
 
@@ -88,30 +106,89 @@ def side_bar(page):
     return re.findall(r'href="([^"]*)"', text[text.index('class="sidebar-tree"') : text.index("</aside>")])
 
 
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The folder of the built site, and what building said."""
+    tools()
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, *run.BUILD_SITE, str(folder)]
+    return folder, subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+
+
 @pytest.mark.slow
 @pytest.mark.replayed_words
-def test_the_site_is_built_without_a_warning_and_every_link_leads_somewhere(tmp_path):
-    tools()
+def test_the_site_is_built_without_a_warning_and_every_link_leads_somewhere(site):
+    folder, done = site
     assert "--fail-on-warning" in run.BUILD_SITE and "--nitpicky" in run.BUILD_SITE
-    done = subprocess.run([sys.executable, *run.BUILD_SITE, str(tmp_path)], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert list(dead(tmp_path)) == []
-    built = {str(path.relative_to(tmp_path).with_suffix("")) for path in tmp_path.rglob("*.html")}
+    assert list(dead(folder)) == []
+    built = {str(path.relative_to(folder).with_suffix("")) for path in folder.rglob("*.html")}
     assert {str(path.relative_to(DOCS).with_suffix("")) for path in DOCS.rglob("*.md")} <= built
-    using, research = searched(tmp_path / "searchindex.js"), searched(tmp_path / "research" / "searchindex.js")
-    assert {"errata", "theory", "mutation", "proofs/hull", "results/dphmm"} <= research
-    assert {"guide", "commands", "files", "api/models"} <= using and not using & research
+    using, research = searched(folder / "searchindex.js"), searched(folder / "research" / "searchindex.js")
+    assert {"errata", "theory", "mutation", "audit", "proofs/hull", "results/dphmm"} <= research
+    assert {"install", "guide", "commands", "files", "api/models"} <= using and not using & research
     assert set(built) - using - research <= {"genindex", "search", "research/search", "py-modindex"}
-    assert 'action="research/search.html"' in (tmp_path / "errata.html").read_text()
-    assert 'action="search.html"' in (tmp_path / "guide.html").read_text()
-    guide, theory = side_bar(tmp_path / "guide.html"), side_bar(tmp_path / "theory.html")
+    assert 'action="research/search.html"' in (folder / "errata.html").read_text()
+    assert 'action="search.html"' in (folder / "guide.html").read_text()
+    guide, theory = side_bar(folder / "guide.html"), side_bar(folder / "theory.html")
     assert {"commands.html", "research.html"} <= set(guide) and not {"errata.html", "theory.html"} & set(guide)
     assert "errata.html" in theory and "commands.html" not in theory
     for notebook in (DOCS / "notebooks").glob("*.md"):
-        assert "cell_output" in (tmp_path / "notebooks" / f"{notebook.stem}.html").read_text(), notebook
-        assert list((tmp_path / "_downloads").rglob(f"{notebook.stem}.ipynb"))
-    known = "".join(path.read_text() for path in (tmp_path / "api").glob("*.html"))
+        assert "cell_output" in (folder / "notebooks" / f"{notebook.stem}.html").read_text(), notebook
+        assert list((folder / "_downloads").rglob(f"{notebook.stem}.ipynb"))
+    known = "".join(path.read_text() for path in (folder / "api").glob("*.html"))
     assert [name for name in names() if f'id="{name}"' not in known] == []
+
+
+@pytest.mark.slow
+@pytest.mark.replayed_words
+@pytest.mark.skipif(find_browser() is None, reason=MISSING)
+def test_the_first_result_of_a_search_is_the_page_that_is_looked_for(site):
+    folder, _ = site
+    with running(find_browser()) as browser:
+        tab = browser.open(folder / "search.html")
+        tab.until(lambda: tab.ask("Search.hasIndex()"))
+        first = {words: tab.ask(FIRST.format(words=json.dumps(words))) for words in LOOKED_FOR}
+        assert first == LOOKED_FOR
+        tab = browser.open(folder / "research" / "search.html")
+        tab.until(lambda: tab.ask("Search.hasIndex()"))
+        assert tab.ask(FIRST.format(words=json.dumps("mutation"))) == "mutation"
+
+
+#: The page of the best result, by the theme's scores; it keeps results with the best one last.
+FIRST = "Search._performSearch(...Search._parseQuery({words})).at(-1)[0]"
+
+
+@pytest.mark.slow
+@pytest.mark.replayed_words
+def test_the_page_of_commands_has_every_option_and_that_of_files_every_member_of_a_statement(site):
+    folder, _ = site
+    commands = cells(folder / "commands.html")
+    context = click.Context(app)
+    options = {option for name in COMMANDS for option in records(app.get_command(context, name))}
+    assert len(options) > 200 and options - commands == set()
+    described = {(path, meaning) for found in STATEMENTS.values() for path, _, meaning in members(found)}
+    assert len(described) > 100 and described - cells(folder / "files.html") == set()
+
+
+def records(command):
+    """(names, help) of the options of a command, as its help has them; of a group, of its commands."""
+    context = click.Context(command)
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            yield from records(command.get_command(context, name))
+        return
+    for option in command.params:
+        if isinstance(option, click.Option) and (record := option.get_help_record(context)):
+            yield record[0], " ".join(record[1].split())
+
+
+def cells(page):
+    """(first cell, last cell) of every row of a page's tables, as text."""
+    rows = re.findall(r"<tr\b.*?</tr>", page.read_text(), re.DOTALL)
+    found = [re.findall(r"<t[dh]\b.*?</t[dh]>", row, re.DOTALL) for row in rows]
+    plain = [[" ".join(unescape(re.sub(r"<[^>]*>", "", cell)).split()) for cell in row] for row in found]
+    return {(row[0], row[-1]) for row in plain}
 
 
 def names():

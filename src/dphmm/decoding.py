@@ -133,7 +133,7 @@ def smooth(
     >>> list(dphmm.smooth(released, *public, progress=False).columns)
     ['user', 'step', 'smoothed_0', 'smoothed', 'probability']
 
-    Source: docs/smoothing.md.
+    Source: docs/reading.md.
     """
     rows, subjects = rows_and_subjects(released, (model, policy, space), epsilon, initials, step_choices, **choices)
     others = [one.read(subjects.setting, initials, step_choices) for one in beside]

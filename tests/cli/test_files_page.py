@@ -9,7 +9,6 @@ import zipfile
 from pathlib import Path
 
 import dphmm
-from dphmm.statement.release import statement_schema
 from dphmm.storage.cells import REASONS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "files.md").read_text()
@@ -43,10 +42,6 @@ def test_tables_of_a_ledger(released):
         columns = {row[1] for table in tables for row in connection.execute(f"PRAGMA table_info({table})")}
     connection.close()
     assert {*tables, *columns, "origin"} <= section("Ledger")
-
-
-def test_members_of_a_statement():
-    assert set(statement_schema()["properties"]) <= section("Privacy statement")
 
 
 def test_members_of_the_people_of_a_model(town):

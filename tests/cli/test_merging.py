@@ -299,8 +299,8 @@ def test_the_target_on_check_ins(data_folder, tmp_path, run, one_json):
     assert errors["joined"]["lonely_states"]["error_merged"] == errors["merged"]["release"]["expected_error"]
 
 
-def test_the_warning_of_the_first_steps_is_the_one_that_policy_prints(farm, tmp_path, run):
-    page = (Path(__file__).parents[2] / "docs" / "first-steps.md").read_text(encoding="utf-8")
+def test_the_warning_of_the_page_is_the_one_that_policy_prints(farm, tmp_path, run):
+    page = (Path(__file__).parents[2] / "docs" / "learning.md").read_text(encoding="utf-8")
     (printed,) = (line for line in page.splitlines() if line.startswith("warning: "))
     number = r"\\d[\\d.e+]*"
     form = re.sub(r"\b[NPAB]\b", number, re.escape(printed)).replace(r"\ km", " k?m").replace("cells", "cells?")

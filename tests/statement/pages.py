@@ -1,25 +1,13 @@
-"""The schema file of a privacy statement and the tables of docs/files.md, made from the types of a statement.
-
-``PYTHONPATH=tests python -m statement.pages`` writes them again.
-"""
+"""The schema file of a privacy statement, from its types: ``PYTHONPATH=tests python -m statement.pages`` writes it."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-from dphmm.statement.parts import schema
-from dphmm.statement.query import QueryStatement
 from dphmm.statement.release import statement_schema
-from dphmm.statement.synthetic import SyntheticStatement
 
-ROOT = Path(__file__).parents[2]
-SCHEMA = ROOT / "src" / "dphmm" / "statement" / "privacy-statement.schema.json"
-PAGE = ROOT / "docs" / "files.md"
-_FORMS = {"string": "text", "integer": "whole number", "number": "number", "boolean": "true or false",
-          "object": "object", "null": "null"}  # fmt: skip
+SCHEMA = Path(__file__).parents[2] / "src" / "dphmm" / "statement" / "privacy-statement.schema.json"
 
 
 def schema_text() -> str:
@@ -27,64 +15,5 @@ def schema_text() -> str:
     return json.dumps(statement_schema(), indent=2) + "\n"
 
 
-def page_text(page: str) -> str:
-    """The page with its tables of members made again."""
-    for name, found in (
-        ("release", statement_schema()),
-        ("query", schema(QueryStatement)),
-        ("synthesis", schema(SyntheticStatement)),
-    ):
-        begin, end = (f"<!-- members of the statement of a {name}: {word} -->\n" for word in ("begin", "end"))
-        before, _, rest = page.partition(begin)
-        _, there, after = rest.partition(end)
-        assert there, f"docs/files.md has no table of the statement of a {name}"
-        rows = "".join(f"| `{path}` | {form} | {meaning} |\n" for path, form, meaning in members(found))
-        page = f"{before}{begin}| member | form | meaning |\n|---|---|---|\n{rows}{end}{after}"
-    return page
-
-
-def members(found: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """Each member of a schema by its path, what it looks like, and what it is."""
-    yield from _members(found, found["$defs"], "")
-
-
-def _members(part: dict[str, Any], parts: dict[str, Any], inside: str) -> Iterator[tuple[str, str, str]]:
-    for name, found in part["properties"].items():
-        kinds = [_resolved(kind, parts) for kind in found.get("anyOf", [found])]
-        forms = [f"`{json.dumps(value)}`" for value in found.get("enum", ())] or [_form(kind, parts) for kind in kinds]
-        form = " or ".join(forms)
-        meaning = found.get("description") or next((kind["description"] for kind in kinds if "description" in kind), "")
-        if name not in part["required"]:
-            form += ", or absent"
-        yield f"{inside}{name}", form, meaning
-        for kind in kinds:
-            if "properties" in kind:
-                yield from _members(kind, parts, f"{inside}{name}.")
-
-
-def _resolved(found: dict[str, Any], parts: dict[str, Any]) -> dict[str, Any]:
-    return parts[found["$ref"].rpartition("/")[2]] if "$ref" in found else found
-
-
-def _form(found: dict[str, Any], parts: dict[str, Any]) -> str:
-    if "const" in found:
-        return f"`{json.dumps(found['const'])}`"
-    if "enum" in found:
-        return ", ".join(f"`{json.dumps(value)}`" for value in found["enum"])
-    if found.get("pattern", "").endswith("{64}$"):
-        return "SHA-256 in hex"
-    if found["type"] == "array":
-        item = _resolved(found["items"], parts)
-        within = f" with `{'`, `'.join(item['properties'])}`" if "properties" in item else ""
-        return f"list of {_form(item, parts)}{within}"
-    return _FORMS[found["type"]]
-
-
-def write() -> None:
-    """Write both as the types are now."""
-    SCHEMA.write_text(schema_text())
-    PAGE.write_text(page_text(PAGE.read_text()))
-
-
 if __name__ == "__main__":
-    write()
+    SCHEMA.write_text(schema_text())
