@@ -7,12 +7,14 @@
 - ``{public} dphmm.policy`` documents the names of a package's ``__all__``, or those that it lists.
 - ``{options} release`` is the table of a command's options and their help; of a group, with the commands that take
   them.
+- ``{results} step`` is the table that is stored in results/step.csv, as `benchmarks.stored` keeps what was printed.
 - ``{members} release`` is the table of the members of a privacy statement, from its types.
 - Docstrings are plain text with backticks and sections of NumPy's form. They are made the markup that autodoc reads.
 """
 
 from __future__ import annotations
 
+import csv
 import inspect
 import re
 from collections.abc import Iterator
@@ -263,6 +265,20 @@ class Members(SphinxDirective):
         return self.parse_text_to_nodes(_table([("member", "form", "meaning"), *made]))
 
 
+class Results(SphinxDirective):
+    """A table of stored results, whose cells are Markdown."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        """The table."""
+        path = DOCS / "results" / f"{self.arguments[0]}.csv"
+        self.env.note_dependency(str(path))
+        with path.open(newline="", encoding="utf-8") as file:
+            rows = [tuple(cell.replace("|", "\\|") for cell in row) for row in csv.reader(file)]
+        return self.parse_text_to_nodes(_table(rows))
+
+
 def _cell(text: str) -> str:
     """Text as it is, in a cell of a table of Markdown."""
     return re.sub(r"([\\*_\[\]<>|`])", r"\\\1", " ".join(text.split()))
@@ -354,4 +370,5 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("public", Public)
     app.add_directive("options", Options)
     app.add_directive("members", Members)
+    app.add_directive("results", Results)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

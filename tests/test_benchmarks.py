@@ -1,14 +1,16 @@
 """What the benchmarks print follows from what they timed.
 
 Claim: medians, rates, ratios, slopes and the "met" column are computed rightly, ratios with the least and the most they
-could have been; a case that misses its target says NO; a case that cannot be measured shows no number. Nothing here
-measures time. Fails where a rate has its bounds swapped, where a target "below" is taken for "at least", or where the
+could have been; a case that misses its target says NO; a case that cannot be measured shows no number; what was printed
+is stored, and the pages of results show what is stored. Nothing here measures time. Fails where a rate has its bounds
+swapped, where a target "below" is taken for "at least", where a table of figures is typed into a page, or where the
 walks of the simulated people leave what their model allows.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -16,6 +18,7 @@ import numpy as np
 import pytest
 from benchmarks.speed.timing import Spread
 from benchmarks.speed.worlds import GridWorld
+from benchmarks.stored import RESULTS, printed, store, stored
 
 ROOT = Path(__file__).parents[1]
 
@@ -117,3 +120,22 @@ def test_a_busy_machine_is_said_to_have_been_busy(before, after, warned):
 
     about = {**described(), "load_before": before, "load_after": after}
     assert ("busy" in sentence(about)) == warned
+
+
+def test_a_printed_table_is_stored_with_the_columns_that_the_page_has(tmp_path):
+    table = printed("One run:\n\n| data | s | of \\| |\n|---|---:|---|\n| mvad | 3 | 1, 2 |\n")
+    assert table == [["data", "s", "of |"], ["mvad", "3", "1, 2"]]
+    path = store("mvad", table, tmp_path)
+    assert (
+        stored(path) == table and stored(store("mvad", [["of |", "s", "data"], ["4", "5", "b"]], tmp_path))[1][0] == "b"
+    )
+    with pytest.raises(ValueError, match="expected a column 's', got data"):
+        store("mvad", [["data"]], tmp_path)
+
+
+def test_pages_of_results_show_each_stored_table_once_and_none_that_was_typed():
+    pages = [*ROOT.glob("docs/*.md"), *ROOT.glob("experiments/*/results.md")]
+    text = "".join(page.read_text() for page in pages if page.stem in ("benchmark-results", "real-data", "results"))
+    shown = re.findall(r"^```\{results\} (\S+)\n```$", text, re.MULTILINE)
+    assert sorted(shown) == sorted(path.stem for path in RESULTS.glob("*.csv")) and len(shown) > 40
+    assert [line for line in text.splitlines() if len(re.findall(r"\| [\d.,]+ (?=\|)", line)) > 2] == []
