@@ -33,7 +33,7 @@ ROOT = Path(__file__).parents[1]
 LIMITS: dict[str, float] = {
     "code lines": 59_700,
     "code lines of tests": 75_050,
-    "words of docs": 121_800,
+    "words of docs": 120_000,
     "circles of imports": 0,
     "circles with types": 0,
     "imports by computed names": 0,
