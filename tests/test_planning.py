@@ -25,7 +25,7 @@ from dphmm import simulated
 from dphmm.accounting.promise import Schedule
 from dphmm.cli.plan import _when
 from dphmm.errors import DphmmError, InvalidInput
-from dphmm.planning import LADDER, LONGER, World
+from dphmm.planning import LADDER, LONGER, World, without_limit
 from dphmm.schedule_plan import SETTLED, _digest, read_plan, save_plan
 from dphmm.session.plan import Position
 from dphmm.session.plan_schedule import PlanSchedule
@@ -966,6 +966,53 @@ def test_of_short_blocks_the_error_is_that_of_a_file_of_many(kind, length, monke
     assert error(SETTLED) == pytest.approx(many, rel=0.04)
     if length == 1:
         assert error(2) > 1.15 * many
+
+
+# -- without a limit ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("epsilon", ["0.5", "3"])
+def test_without_a_limit_it_is_found_what_a_plan_says_of_an_answer_at_every_step(epsilon):
+    found = without_limit(Setting.of(MODEL, NEAR, LINE, epsilon))
+    every = dphmm.SequencePromise(Fraction(epsilon) * SETTLED, steps=SETTLED)
+    planned = dphmm.plan(MODEL, NEAR, LINE, every, epsilon=epsilon)
+    assert planned.schedule.at == tuple(range(1, SETTLED + 1))
+    assert (found.error, found.without) == (planned.expected_error, planned.without)
+    assert found.error < found.without
+
+
+def test_a_setting_of_a_release_gives_its_plans_and_stays_as_it_is():
+    setting = Setting.of(MODEL, NEAR, LINE, 1, constraint="support", protection="nearest", start="at")
+    before = setting.first_plan().hash
+    assert without_limit(setting) == without_limit(Setting.of(MODEL, NEAR, LINE, 1, **setting.options.choices))
+    assert setting.first_plan().hash == before and setting.schedule is None
+
+
+def test_of_the_strongest_answers_there_are_fewer():
+    """A thousand of 192 answers have no epsilon together: one of them has."""
+    found = without_limit(Setting.of(MODEL, NEAR, LINE, 1024))
+    assert found.rows == "the sequence" and found.error < 0.01
+
+
+def test_what_takes_too_long_has_a_reason(monkeypatch):
+    told = {
+        "every answer has a plan of its own": {"constraint": "delta=0.1"},
+        "the table of every plan takes long": {"mechanism": "optimal-table"},
+    }
+    begins = dphmm.MarkovModel([1, 0, 0, 0, 0], MOVES, space=LINE)
+    for reason, choices in told.items():
+        assert without_limit(Setting.of(begins, NEAR, LINE, 1, **choices)) == reason
+    assert without_limit(Setting.of(MODEL, NEAR, LINE, 1, mechanism="optimal-table")).error < 1
+    monkeypatch.setattr("dphmm.planning._MOST_WORK", 10**5)
+    assert without_limit(Setting.of(MODEL, NEAR, LINE, 1)) == "5 states take too long"
+
+
+def test_where_no_answer_can_be_given_the_error_is_the_reason(monkeypatch):
+    def refuse(*_):
+        raise DphmmError("no answer")
+
+    monkeypatch.setattr(World, "expected", refuse)
+    assert without_limit(Setting.of(MODEL, NEAR, LINE, 1)) == "no answer"
 
 
 # -- the best guess ----------------------------------------------------------------------------------------------------

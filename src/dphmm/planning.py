@@ -30,6 +30,7 @@ from dphmm.accounting.records import check_exact
 from dphmm.accounting.records import shown as written
 from dphmm.errors import DphmmError, InvalidInput
 from dphmm.markov.model import MarkovModel
+from dphmm.mechanisms import OptimalTable, chosen_kind
 from dphmm.policy.graph import PolicyGraph
 from dphmm.samplers.entropy import ReplayBits
 from dphmm.schedule_plan import (
@@ -85,6 +86,9 @@ _PLACES_OF_STAYERS = 2000
 AFTER = (1, 7)
 LONGER = (1, 2, 3, 4, 5, 6, 7, 10, 14, 21, 30)
 _DAY = 86400
+#: Who is followed for what is found without a limit: so many people, fewer where that takes more multiplications than
+#: these (some seconds), and nobody where it would be fewer than `_FEWEST_FOLLOWED`.
+_FOLLOWED, _FEWEST_FOLLOWED, _MOST_WORK = 100, 10, 5 * 10**9
 #: Likelihoods that are computed together: of so many answers times states.
 _TOGETHER = 2 * 10**6
 _HOURS = re.compile(r"([0-9]{1,2})-([0-9]{1,2})")
@@ -141,6 +145,50 @@ def plan(
         planned = world.plan(world.promise.exact, report)
     world.check_advised(planned)
     return planned
+
+
+def without_limit(setting: Setting, seed: int = 1) -> Found | str:
+    """What a reader finds where every step has an answer and no limit ends it; in words why that is not computed.
+
+    It is simulated from the setting alone, which is public: people who move as its model says are asked at each of 192
+    steps, of fewer where so many answers have no epsilon together. ``seed`` names the people and their noise.
+
+    Examples
+    --------
+    >>> import dphmm
+    >>> from dphmm.session.setting import Setting
+    >>> space = dphmm.StateSpace.categories(["home", "work"])
+    >>> model = dphmm.MarkovModel([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]], space=space)
+    >>> found = without_limit(Setting.of(model, dphmm.policy.complete(2), space, 4))
+    >>> found.error < 0.02, round(found.without, 2)
+    (True, 0.5)
+
+    Source: docs/proofs/schedules.md.
+    """
+    if not setting.has_public_plans:
+        return why_no_stays(public_plans=False)
+    epsilon = setting.options.epsilon
+    steps = min(SETTLED, int(EPSILON_MAX // epsilon))
+    numbers = PlanSchedule(setting).numbers(np.arange(1, steps + 1))
+    if chosen_kind(setting.options.mechanism) is OptimalTable and np.ptp(numbers):
+        return "the table of every plan takes long"
+    people = min(_FOLLOWED, _MOST_WORK // work_of(setting.model, steps))
+    if people < _FEWEST_FOLLOWED:
+        return f"{setting.model.n_states:,} states take too long"
+    try:
+        promise = SequencePromise(epsilon * steps, steps=steps)
+        public = setting.model, setting.policy, setting.space, promise
+        world = World(*public, people=people, seed=seed, choices=setting.options.choices)
+        # Plans that a release with this setting needs are made once.
+        world._settings[epsilon] = setting
+        return world.expected(world.every_step(epsilon)).found
+    except DphmmError as error:
+        return str(error)
+
+
+def work_of(model: MarkovModel, steps: int) -> int:
+    """How many multiplications one of the invented people takes who is followed for so many steps."""
+    return steps * max(int(model.matrix_at(1).nnz), 16 * model.n_states)
 
 
 def _add_answers(logs: FloatArray, plan: Plan, states: IntArray, count: int, bits: Bits) -> None:
@@ -340,6 +388,11 @@ class World:
         """The planned schedule of so many releases: at the middles of equal parts of the steps that may be named."""
         middles = (2 * np.arange(releases) + 1) * len(self.at) // (2 * releases)
         return Schedule(promise, epsilon, self.at[middles].tolist())
+
+    def every_step(self, epsilon: Fraction) -> Schedule:
+        """The schedule that asks at every step. Raises InvalidInput where the sum of these epsilons is none."""
+        promise = replace(self.promise, total=epsilon * self.length)
+        return Schedule(promise, epsilon, range(1, self.length + 1))
 
     def in_steps(self, schedule: Schedule) -> Schedule:
         """The schedule for people whose step 1 begins a block, each of whose days has 24 hours."""

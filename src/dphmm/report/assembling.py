@@ -26,7 +26,7 @@ from dphmm.audit.released import ReleasedFile
 from dphmm.audit.replay import number_of
 from dphmm.errors import DphmmError, InvalidInput
 from dphmm.markov.model import MarkovModel
-from dphmm.planning import LONGER, World, block_length
+from dphmm.planning import LONGER, World, block_length, work_of
 from dphmm.policy.graph import PolicyGraph
 from dphmm.reconstruction.linear import shares_of_outcomes
 from dphmm.report.beliefs import Cells, levels, spreads
@@ -41,6 +41,7 @@ from dphmm.report.content import (
     Share,
     Truth,
 )
+from dphmm.schedule_plan import Stays
 from dphmm.session.plan import Plan
 from dphmm.session.setting import Setting, StepChoices, Subjects
 from dphmm.session.smoothing import AnswerHistory, SmoothedSteps, Smoothers
@@ -682,10 +683,10 @@ def prospects_of(
     told, world = asked_of(made), world_of(made, begins)
     if told is None or world is None or made.subjects.setting.varies:
         return Prospects(missing="What can be found is not computed for these choices.")
-    n, steps = made.model.n_states, world.paths.shape[1]
-    work = steps * _INVENTED * max(made.model.matrix_at(1).nnz, 16 * n)
+    work = _INVENTED * work_of(made.model, world.paths.shape[1])
     if work > _MOST_WORK:
-        return Prospects(missing=f"What can be found is not computed here for {n:,} states: dphmm plan computes it.")
+        states = f"{made.model.n_states:,} states"
+        return Prospects(missing=f"What can be found is not computed here for {states}: dphmm plan computes it.")
     try:
         planned = made.statement.asking is not None and work * _TRIED <= _MOST_PLANNED
         return prospects_in(world, told[1], progress, plans=planned)
@@ -714,22 +715,14 @@ def prospects_in(
     return Prospects(expected, stays, less, _unlimited(world, schedule), ladder, people=people, stayers=stayers)
 
 
-def _unlimited(world: World, schedule: Schedule) -> Any:
+def _unlimited(world: World, schedule: Schedule) -> Stays | None:
     """What is found of who stays where every step has an answer of the same epsilon; None where that is no promise."""
     try:
-        promise = SequencePromise(schedule.exact * world.length, **_kind(world.promise))
-        every = Schedule(promise, schedule.exact, range(1, world.length + 1))
+        every = world.every_step(schedule.exact)
     except DphmmError:
         return None
     stays = world.stays(every, _AT_EVERY_STEP)
     return stays if stays.found else None
-
-
-def _kind(promise: SequencePromise) -> dict[str, Any]:
-    names = ("steps", "window", "per")
-    return {name: getattr(promise, name) for name in names if getattr(promise, name) is not None} | {
-        "zone": promise.zone
-    }
 
 
 # -- shares of labels ---------------------------------------------------------------------------------------------
