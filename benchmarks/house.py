@@ -31,8 +31,8 @@ from benchmarks.source import File, Package
 ROOT = Path(__file__).parents[1]
 #: The largest figure that a gauge may show; of those in `LEAST` the smallest.
 LIMITS: dict[str, float] = {
-    "code lines": 59_700,
-    "code lines of tests": 75_050,
+    "code lines": 59_740,
+    "code lines of tests": 75_310,
     "words of docs": 120_000,
     "circles of imports": 0,
     "circles with types": 0,

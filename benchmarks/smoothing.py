@@ -76,7 +76,7 @@ def measured(given: Input, folder: Path, policy: str, epsilon: str) -> tuple[pd.
     if not released.exists():
         for left in folder.glob(f"{ledger.name}*"):
             left.unlink()
-        owner = ["--epsilon", epsilon, "--ledger", ledger, "--model-people", "others", "-q"]
+        owner = ["--epsilon", epsilon, "--ledger", ledger, "--model-people", "others", "-q", "--yes"]
         command("release", folder / "release.parquet", *public, "-o", released, *owner)
     began = time.perf_counter()
     command("smooth", released, *public, "-o", smoothed, "--path", "--force", "-q")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,16 @@ BBOX = "10.0,50.0,10.056,50.036"
 
 def run(*arguments: object, code: int = 0, input: str | None = None) -> Result:
     """Run a command: run("fit", path, "--h3", 8, code=2); the exit code is checked."""
+    return typed(*going_on([str(argument) for argument in arguments]), code=code, input=input)
+
+
+def going_on(words: Sequence[str]) -> list[str]:
+    """The words of a command, which goes on without a limit: that it would ask is tested in cli/test_no_limit.py."""
+    return [*words, *["--yes"] * (words[0] in ("release", "run"))]
+
+
+def typed(*arguments: object, code: int = 0, input: str | None = None) -> Result:
+    """The same with these words and no others."""
     result = CliRunner().invoke(app, [str(argument) for argument in arguments], input=input)
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception

@@ -41,5 +41,5 @@ def release_arguments(cell: Cell, folder: Path) -> list[Any]:
         "release", folder / "release.parquet", "--model", folder / f"{cell.model}.npz",
         "--policy", folder / f"{cell.model}-{cell.policy}.json", "--epsilon", "1", "--constraint", cell.constraint,
         "-o", folder / f"{cell.file}.parquet", "--ledger", folder / f"{cell.file}.db",
-        "--model-people", "others", "--json",
+        "--model-people", "others", "--json", "--yes",
     ]  # fmt: skip

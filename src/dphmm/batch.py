@@ -842,6 +842,9 @@ def release_many(
     check, although, min_people : a table that cannot be meant is refused, with nothing drawn or spent: with less than
         5 % of its rows in states of the model, without a row at a step of the schedule, or of fewer people than
         ``min_people``. ``although=True`` releases it, ``check=False`` does not look. `check_table` says more.
+    cap_epsilon, cap_cost, promise : what limits all answers about a user, over all queries. Without any of them
+        ``dphmm release`` says what a reader finds, and asks unless ``--yes`` is given. Here the caller decides:
+        `dphmm.planning.without_limit` says the same.
     timezone : times without a zone are what its clocks showed: "UTC", "Europe/Berlin". Without it they are refused.
     progress : show a bar on a terminal, or call (done, total).
 

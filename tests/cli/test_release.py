@@ -224,7 +224,7 @@ def test_a_cost_far_above_epsilon_is_told_of(tmp_path, run, release_of):
 
 def test_a_ledger_in_use_is_exit_4(town, tmp_path, run, release_of):
     with open_ledger(tmp_path / "ledger.db") as ledger, ledger.lease("commands"):
-        result = run(*release_of(town, tmp_path), code=4)
+        result = run(*release_of(town, tmp_path), "--quiet", code=4)
     assert result.stderr.count("\n") == 1
     assert not (tmp_path / "released.csv").exists()
 

@@ -14,6 +14,7 @@ import sys
 import jsonschema
 import pytest
 
+from commands import going_on
 from dphmm.statement.parts import typed
 from dphmm.statement.release import ReleaseStatement, statement_schema
 from dphmm.storage.ledger import open_ledger
@@ -50,7 +51,7 @@ def first(arguments):
 
 def started(*arguments, stderr=subprocess.PIPE):
     """A stream in a process of its own, whose lines are written and read as they come."""
-    command = [sys.executable, "-m", "dphmm", *map(str, arguments)]
+    command = [sys.executable, "-m", "dphmm", *going_on([str(argument) for argument in arguments])]
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, text=True)
 
 

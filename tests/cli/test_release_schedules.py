@@ -263,19 +263,6 @@ def test_a_release_that_leaves_people_out_exits_3_and_says_how_many(folder, plan
     assert one_json(asked)["people_without_an_answer"] == 0
 
 
-def test_a_release_without_a_limit_says_so_first(folder, plan, run):
-    """Neither a cap nor a promise: what answers tell adds up, and nobody was told before it was spent."""
-    limits = {"none": (), "epsilon": ("--cap-epsilon", 50), "cost": ("--cap-cost", 500), "path": ("--path-epsilon", 50)}
-    for name, limit in limits.items():
-        options = ("--epsilon", 1, *limit, *(("--steps", 12) if name == "path" else ()))
-        for dry in ((), ("--dry-run",)):
-            told = release(run, *options, *dry, out=f"{name}{len(dry)}.parquet", ledger=f"{name}{len(dry)}.db").stderr
-            assert told.startswith("No limit is set: ") == (name == "none"), (name, dry, told)
-            assert ("No limit is set" in told) == (name == "none")
-    assert "No limit is set" not in release(run, "--plan", "plan.json").stderr
-    assert "No limit" not in release(run, "--epsilon", 1, "-q", out="q.parquet", ledger="q.db").stderr
-
-
 def test_a_release_plans_nothing_by_itself_that_is_no_advice(folder, run, monkeypatch):
     """Named answers are made, with a warning."""
     options = ("--path-epsilon", 12, "--steps", 12, "--schedule", "planned")

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 import dphmm
+from commands import going_on
 from dphmm.storage import released, tables
 from dphmm.storage.ledger import open_ledger
 from dphmm.storage.ledger.sqlite import SqliteLedger
@@ -51,7 +52,7 @@ def stored_answers(path):
 
 def stopped_by(number, arguments):
     return subprocess.run(
-        [sys.executable, "-c", DRIVER, str(int(number)), *arguments],
+        [sys.executable, "-c", DRIVER, str(int(number)), *going_on(arguments)],
         capture_output=True,
         text=True,
         check=False,
@@ -182,7 +183,7 @@ def test_a_released_file_is_rewritten_from_its_own_ledger_only(town, tmp_path, r
     open_ledger(empty).close()
     without = "without the releases in released.csv of 3 users, 'u1' among them"
     for ledger, words in ((new, "which does not exist"), (empty, without), (older, without), (twin, without)):
-        result = run(*with_ledger(arguments, ledger), "--resume", code=2)
+        result = run(*with_ledger(arguments, ledger), "--resume", "--quiet", code=2)
         assert words in result.stderr
         assert result.stderr.count("\n") == 1
         assert (tmp_path / "released.csv").read_bytes() == released

@@ -20,7 +20,7 @@ from faults.catalogue import COMMAND, LIBRARY, Case, Fault, cases_of
 from faults.place import Place
 
 #: Lines that may stand beside an answer: they are about public things.
-_ASIDE = ("warning: ", "note: ", "No limit is set: ")
+_ASIDE = ("warning: ", "note: ", "No limit is set. ")
 #: Arguments and names of the library, which mean nothing on a command line.
 _LIBRARY_WORDS = re.compile(r"[a-z]_column|save_|DeltaSet|cap_|min_count|=True|Fraction")
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-COMMAND = "release visits.csv --model pages.npz --policy pages.json --epsilon 1 -o out.csv --ledger l.db"
+COMMAND = "release visits.csv --model pages.npz --policy pages.json --epsilon 1 -o out.csv --ledger l.db --yes"
 
 
 class Countdown:

@@ -13,8 +13,8 @@ from typing import Any
 
 from click.testing import CliRunner, Result
 
-RELEASE = "release walks.csv --model model.npz --policy radius.json --epsilon 1 -o out.csv --ledger l.db"
-PAGES = "release visits.csv --model pages.npz --policy pages.json --epsilon 1 -o out.csv --ledger l.db"
+RELEASE = "release walks.csv --model model.npz --policy radius.json --epsilon 1 -o out.csv --ledger l.db --yes"
+PAGES = "release visits.csv --model pages.npz --policy pages.json --epsilon 1 -o out.csv --ledger l.db --yes"
 #: A private name, place and moment that occur in no good file: no message and no output may show them.
 STATE = "CANARY_7f3a_hidden"
 DIGITS = "50.01937465"

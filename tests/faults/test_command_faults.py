@@ -81,7 +81,7 @@ def held(place):
     waiting.stdin.write('{"user": "first", "step": 1, "state": "alpha"}\n')
     waiting.stdin.flush()
     assert waiting.stdout.readline().startswith('{"user": "first"')
-    return PAGES
+    return f"{PAGES} --quiet"
 
 
 def only_the_first(result, place):

@@ -126,7 +126,7 @@ def release_of_formulas(place):
     place.write("formulas.csv", text)
     place.done("fit formulas.csv -o f.npz --state-column state")
     place.done("policy complete f.npz -o f.json")
-    return "release formulas.csv --model f.npz --policy f.json --epsilon 1 -o out.csv --ledger l.db"
+    return "release formulas.csv --model f.npz --policy f.json --epsilon 1 -o out.csv --ledger l.db --yes"
 
 
 def escaped(result, place):

@@ -132,7 +132,7 @@ def square(place):
     place.done("policy edges square.npz --graph lines.csv -o lines.json")
     place.write("places.csv", "user,state\nu,a\nu,d\n")
     files = "places.csv --model square.npz --policy lines.json"
-    return f"release {files} --epsilon 1 -o out.csv --ledger l.db"
+    return f"release {files} --epsilon 1 -o out.csv --ledger l.db --yes"
 
 
 def thickened(plan):

@@ -25,6 +25,7 @@ from benchmarks.real.preparing import prepare
 from click.testing import CliRunner
 
 import dphmm
+from dphmm.cli.release import release
 from frozen.worlds import PATH_ON_REQUEST, Told, tell_ledger, tell_table
 
 #: What may differ between two runs of the same code.
@@ -59,7 +60,9 @@ def real_commands(seed: int) -> Told:
         _few(folder / "release.parquet", cell.constraint).to_parquet(rows, index=False)
         out, ledger, smoothed = folder / "out.csv", folder / "ledger.db", folder / "smoothed.csv"
         public = ("--model", fitted, "--policy", allowed)
-        options = ("--constraint", cell.constraint)
+        options = ["--constraint", cell.constraint]
+        # Earlier commits ask nothing where no limit is set.
+        options += ["--yes"] * any(option.name == "yes" for option in release.params)
         told.exact.append([cell.file])
         told.exact.append(["model", dphmm.load_model(fitted).digest, json.loads(allowed.read_text())])
         commands: list[tuple[Any, ...]] = [

@@ -82,7 +82,7 @@ def release_arguments(kind: str, output: str, *more: str) -> list[str]:
     """The arguments of a release of rows.csv in the folder of the public files."""
     return [
         "release", "rows.csv", "--model", f"{kind}.npz", "--policy", f"{kind}.json", "--epsilon", "1",
-        "-o", output, "--ledger", "ledger.db", *more,
+        "-o", output, "--ledger", "ledger.db", "--yes", *more,
     ]  # fmt: skip
 
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 #: Options of a release that are no part of a question, or change nothing of a table.
 _OTHERS = (
     "trajectories", "model", "policy", "output", "resume", "dry_run", "statement", "owner_view", "although", "check",
-    "model_people", "mechanism", "quiet", "as_json",
+    "yes", "model_people", "mechanism", "quiet", "as_json",
 )  # fmt: skip
 
 

@@ -340,6 +340,19 @@ class Console:
         """A line that was asked for by an option of its own, which --quiet does not silence."""
         click.echo(one_line(text), err=True)
 
+    @property
+    def can_ask(self) -> bool:
+        """Whether somebody sits there who can read a question and answer it."""
+        # Python has no standard input where the file is closed.
+        return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
+
+    def agrees(self, words: str, question: str) -> bool | None:
+        """The answer to a question after some words, which --quiet does not silence; None where nobody can be asked."""
+        if not self.can_ask:
+            return None
+        _on_terminal([("", _called.get()(words))])
+        return click.confirm(question, err=True)
+
     @contextmanager
     def progress(self, label: str) -> Iterator[Work | None]:
         """A callback (done, total) that moves a bar on a terminal, or says a line now and then elsewhere.

@@ -97,9 +97,10 @@ _QUESTION = ("model", "fit", "policy", "plan", "release")
 #: What reads names of people, by the rule of spelling of the data.
 _OF_PEOPLE = ("split", "fit", "release")
 #: Options of a release that ask nobody anything, and whether a value follows: what is said of the model's people, which
-#: files are written of the stored answers, and whether a table that cannot be meant stops it.
+#: files are written of the stored answers, and whether a table that cannot be meant, or that no limit is set, stops it.
 _TELLS = {
     "--model-people": True, "--owner-view": False, "--although": False, "--no-check": False, "--min-people": True,
+    "--yes": False,
 }  # fmt: skip
 #: Options of a release that is looked at whatever it asks.
 _ANY_STEPS = {
@@ -127,8 +128,9 @@ _OWN = ("output", "ledger", "id", "force", "resume", "json", "quiet", "dry-run",
     help="Where the plan or options changed: release anew, or before anybody is released fit anew, then also on other "
     "rows, and spend that beside what was spent.",
 )
+@click.option("--yes", is_flag=True, help="Go on without a limit, as --yes of dphmm release does.")
 @messages
-def run(file: str, spend_again: bool, quiet: bool, as_json: bool) -> int:
+def run(file: str, spend_again: bool, yes: bool, quiet: bool, as_json: bool) -> int:
     """Run a pipeline: from a data file to a report, as FILE (release.toml) says.
 
     A stage whose options and inputs are those of the last run is passed over. Interrupted, the same command goes on
@@ -139,10 +141,10 @@ def run(file: str, spend_again: bool, quiet: bool, as_json: bool) -> int:
     pipeline.folder.mkdir(parents=True, exist_ok=True)
     # Two runs at once would split people and fit on them twice, and the record would know of one of them.
     with held(pipeline.folder / RECORD, whose="pipeline"):
-        return _run(pipeline, spend_again, quiet, as_json)
+        return _run(pipeline, spend_again, yes, quiet, as_json)
 
 
-def _run(pipeline: Pipeline, spend_again: bool, quiet: bool, as_json: bool) -> int:
+def _run(pipeline: Pipeline, spend_again: bool, yes: bool, quiet: bool, as_json: bool) -> int:
     """Run every stage that is not done; its exit code is the largest of theirs."""
     console, record = Console(quiet or as_json), Record.read(pipeline.folder)
     if (changed := _changed(pipeline, record)) is not None:
@@ -151,6 +153,8 @@ def _run(pipeline: Pipeline, spend_again: bool, quiet: bool, as_json: bool) -> i
     found, code, seen = {}, 0, False
     if "fit" in pipeline.stages and pipeline.is_drawn("fit") and record.fit_id not in record.fits:
         console.say([("", f"dphmm check --setup {quote(pipeline.source)} looks at the rows before anything is spent")])
+        if not yes:
+            _check_limit(pipeline, console)
     for name in pipeline.stages:
         stage = pipeline.command(name, record.number)
         if record.is_done(name, stage):
@@ -169,6 +173,7 @@ def _run(pipeline: Pipeline, spend_again: bool, quiet: bool, as_json: bool) -> i
         words = list(stage.words)
         # A release keeps what is there by itself: it goes on, or refuses.
         words += ["--force"] * (name != "release") + ["--resume"] * (name == "release" and record.begun)
+        words += ["--yes"] * (name == "release" and yes)
         if name == "fit" and pipeline.is_drawn(name):
             words += ["--ledger", str(pipeline.folder / LEDGER), "--id", record.fit_id]
         if pipeline.is_drawn(name):
@@ -197,6 +202,18 @@ def _run(pipeline: Pipeline, spend_again: bool, quiet: bool, as_json: bool) -> i
         if report is not None:
             click.echo(report)
     return code
+
+
+def _check_limit(pipeline: Pipeline, console: Console) -> None:
+    """Refuse now what the release would refuse for want of a limit, with a private fit spent before it."""
+    from dphmm.cli.release import release
+    from dphmm.cli.release_job import no_limit_refused, sets_limit
+
+    words = pipeline.command("release", 1).words
+    given = release.make_context(words[0], list(words[1:])).params
+    if not (given["yes"] or sets_limit(given) or console.can_ask):
+        with options_called(pipeline.members("release")):
+            raise no_limit_refused("No limit is set")
 
 
 def _check_before_a_plan(pipeline: Pipeline, record: Record, console: Console) -> None:

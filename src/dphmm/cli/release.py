@@ -30,13 +30,13 @@ from dphmm.cli.options import (
 )
 from dphmm.cli.release_job import (
     Job,
+    agree_to_no_limit,
     check_outputs,
     checked_batch,
     name_counts,
     note_no_ledger,
     people,
     release_stream,
-    tell_no_limit,
     told_if_interrupted,
 )
 from dphmm.errors import InvalidInput
@@ -134,6 +134,7 @@ if TYPE_CHECKING:
 @click.option(
     "--no-check", "check", is_flag=True, default=True, flag_value=False, help="Do not look whether it can be meant."
 )
+@click.option("--yes", is_flag=True, help="Go on without a limit; it is said all the same what a reader then finds.")
 @click.option("--dry-run", is_flag=True, help="Print the plans of the first steps; draw, spend and write nothing.")
 @click.option("--state-column", metavar="COL", help="The column of state names  [default: state]")
 @click.option(
@@ -162,7 +163,9 @@ def release(**given: Any) -> int:
     like any other row; rows that cannot be read are listed in OUT.rejected.csv for you alone (exit 3). People whom a
     schedule leaves without any answer are counted aloud (exit 3). A table that cannot be meant is not begun (exit 2):
     with less than 5 % of its rows in states of the model, without a row at a step that is asked, or of fewer people
-    than --min-people; dphmm check says more. Lines of - are not checked so. How many rows were in no state, and how
+    than --min-people; dphmm check says more. Lines of - are not checked so. Where neither a promise nor a cap limits
+    what all answers say together, it is said what a reader then finds, and asked whether to go on; without a terminal,
+    and for -, --yes does (exit 2). How many rows were in no state, and how
     often a true state was not in the plan set, is in OUT.owner.json, for you alone.
 
     TRAJ may be - for JSON lines: {"user": "a", "t": "2024-01-01T08:00:00Z", "lat": 1.0, "lon": 2.0} or with
@@ -205,13 +208,13 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
     job = job.scheduled(given)
     batch, published = checked_batch(job, rows, given, console), Published()
     owners = people(job, rows, sha256, given, console)
+    agree_to_no_limit(batch.setting, given, console, rows.users)
     go_on = f"; --resume continues after them, and writes {Path(given['output']).name} and its statement"
     with open_ledger(given["ledger"], spelling=given["spelling"]) as ledger, ledger.lease(COMMANDS):
         before = ledger.count_releases(given["query"])
         batch = batch.over(ledger, None)
         batch.check_rewritten(given["output"])
         batch.check_choices(rows.users)
-        tell_no_limit(batch.caps, console)
         model_warning(job.model, owners, console, release=True)
         for warning in release_warnings(batch.setting):
             console.warn(warning)
@@ -431,7 +434,7 @@ def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
     owners = people(job, rows, sha256, given, console)
     batch = job.batch(MemoryLedger(spelling_of(given)))
     check = table_check(batch, loaded, seen, given["trajectories"], budget=False) if given["check"] else None
-    tell_no_limit(batch.caps, console)
+    agree_to_no_limit(batch.setting, given, console)
     rejected = by_reason(loaded.rejected)
     told = release_preview(batch, rows)
     document: dict[str, Any] = {"rows": rows.n_rows + len(loaded.rejected), "rejected": rejected, **told}

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dphmm._checks import exact_epsilon, stated_epsilon
-from dphmm.accounting.budget import UNLIMITED, Caps
+from dphmm.accounting.budget import UNLIMITED
 from dphmm.accounting.event import learning_event
 from dphmm.accounting.ledger import MemoryLedger
 from dphmm.accounting.promise import Schedule, SequencePromise
-from dphmm.cli.console import REJECTED, Console, Interrupted, Row, named, option_of
+from dphmm.cli.console import REJECTED, Console, Interrupted, Row, named, option_of, stage_of
 from dphmm.cli.guarantees import coming_rows, covered_rows, model_warning
 from dphmm.cli.options import loaded_model, loaded_policy, spelling_of
 from dphmm.errors import InvalidInput
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from dphmm.markov.model import MarkovModel
     from dphmm.policy.graph import PolicyGraph
     from dphmm.schedule_plan import SchedulePlan
+    from dphmm.session.setting import Setting
     from dphmm.statement.origin import Whom
     from dphmm.states.space import StateSpace
     from dphmm.states.visit_table import VisitTable
@@ -202,11 +203,58 @@ def note_no_ledger(given: Mapping[str, Any], console: Console) -> None:
         console.note(f"--resume: there is no ledger {name} yet, so nobody is continued: everybody is answered anew")
 
 
-def tell_no_limit(caps: Caps, console: Console) -> None:
-    """Say before all else, and before anybody is asked, that neither a cap nor a promise bounds the answers."""
-    if caps == UNLIMITED:
-        words = "No limit is set: nothing bounds what all answers about one person, in this and later releases, tell"
-        console.say([("", f"{words} together; --path-epsilon E --per 1d does, or --cap-epsilon E")])
+#: What sets a limit.
+_BUDGET = "--path-epsilon E --per 1d, or a plan (dphmm plan)"
+
+
+def sets_limit(given: Mapping[str, Any]) -> bool:
+    """Whether the options bound the sum of a subject's answers: by a promise, a plan, which has one, or a cap."""
+    return any(given[name] is not None for name in ("path_epsilon", "plan", "cap_epsilon", "cap_cost"))
+
+
+def agree_to_no_limit(setting: Setting, given: Mapping[str, Any], console: Console, users: Sequence[str] = ()) -> None:
+    """Go on without a limit only if the owner agrees, who is told before all else what a reader then finds.
+
+    That follows from the setting, which is public, and from no row. ``users``: nobody is asked where the ledger keeps a
+    cap or a promise of every one of them. The owner agrees by --yes, or on a terminal, unless standard input has the
+    lines of a stream; a dry run needs no agreement. Raises InvalidInput without it: nothing was drawn or written.
+    """
+    if sets_limit(given) or _all_kept(users, given):
+        return
+    goes_on = given["yes"] or given["dry_run"]
+    if goes_on and console.quiet:
+        return
+    words = _without_limit(setting, console)
+    if goes_on:
+        console.say([("", words if given["yes"] else f"{words}; {_BUDGET} sets one")])
+        return
+    stream = given["trajectories"] == "-"
+    agreed = None if stream else console.agrees(f"{words}; {_BUDGET} sets one", "go on without a limit?")
+    if not agreed:
+        raise no_limit_refused("" if agreed is False else words)
+
+
+def no_limit_refused(words: str) -> InvalidInput:
+    """The error where nobody agreed to go on without a limit; ``words``: what a reader finds, if it is not said yet."""
+    expected = f"{_BUDGET}; or --yes, which goes on without a limit"
+    return InvalidInput("--epsilon", "no limit with it", f"{expected}. {words}" if words else expected)
+
+
+def _all_kept(users: Sequence[str], given: Mapping[str, Any]) -> bool:
+    """Whether the ledger keeps a cap or a promise of every one of some people."""
+    with kept_ledger(given["ledger"], given["spelling"]) as ledger:
+        return ledger is not None and len(users) > 0 and all(ledger.caps(user) != UNLIMITED for user in users)
+
+
+def _without_limit(setting: Setting, console: Console) -> str:
+    """What a reader finds without a limit, in words."""
+    from dphmm.planning import error_of_known_states, without_limit
+    from dphmm.statement.warnings import no_limit
+
+    with console.progress("no limit") as progress:
+        stage_of(progress, "what a reader finds")
+        found = without_limit(setting)
+    return no_limit(found, error_of_known_states(setting.space))
 
 
 def check_outputs(given: Mapping[str, Any]) -> None:
@@ -465,6 +513,7 @@ def release_stream(job: Job, given: Mapping[str, Any], console: Console) -> int:
 
     _check(given)
     note_no_ledger(given, console)
+    agree_to_no_limit(job.batch(None).setting, given, console)
     lines = _Lines(job.space, job.model.step is not None)
     readable = iter(lines)
     # Nothing that can be read leaves no ledger behind.
@@ -475,7 +524,6 @@ def release_stream(job: Job, given: Mapping[str, Any], console: Console) -> int:
     with open_ledger(given["ledger"], spelling=given["spelling"]) as ledger, ledger.lease(COMMANDS):
         before = ledger.count_releases(given["query"])
         stream = Stream(job.batch(ledger), given["resume"])
-        tell_no_limit(stream.batch.caps, console)
         names = Names(job, given, console)
         subjects = stream.batch.subjects
         console.say(covered_rows(CoveredDistance.of(subjects.policies, job.space), subjects.epsilons[1]))
