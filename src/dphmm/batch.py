@@ -253,14 +253,15 @@ class Batch:
             with self.ledger.transaction([subject.name for subject in subjects]) as transaction:
                 # Rows are numbered where nobody else can add a moment before them.
                 t = self._steps(visits, row, mine, begins)
-                # Late rows are never asked.
-                here = np.flatnonzero(t > 0)
-                late, t, mine, begins = len(t) - len(here), t[here], mine[here], begins[here]
+                # Late rows are never asked, and rows without a place only take their step.
+                here, placed = np.flatnonzero(t > 0), visits.placed(first, end)
+                n_placed, t, mine, begins, placed = int(placed.sum()), t[here], mine[here], begins[here], placed[here]
                 asked = np.ones(len(t), dtype=np.bool_)
                 if self.setting.schedule is not None:
                     # Rows are by subject.
                     parts = zip(subjects, np.split(t, np.searchsorted(mine, numbers[1:])), strict=True)
                     asked = np.concatenate([self._may_ask(subject, some) for subject, some in parts])
+                asked &= placed
                 chosen = self.subjects.chosen
                 choices = [chosen.get(step) for step in (t + begins - 1).tolist()] if chosen else None
                 moment = visits.time[first:end][here] if has_moments(visits.clock) and visits.time is not None else None
@@ -268,7 +269,6 @@ class Batch:
                 stored = engine.release(transaction, subjects, rows, visits.states(first, end)[here])
                 if visits.clock == ROWS:
                     self._keep_prefixes([visits[number] for number in numbers], subjects, visits)
-            self.report.late += late
             # A user whose first row is not step 1 has steps of an earlier run.
             first_here = np.flatnonzero(np.diff(mine, prepend=-1))
             self._continues |= any(
@@ -276,7 +276,8 @@ class Batch:
                 for step, number in zip(t[first_here], mine[first_here].tolist(), strict=True)
                 if number not in before
             )
-            answered = engine.show(stored)
+            answered = engine.show(stored).among(placed)
+            self.report.late += n_placed - len(answered.row)
             users = [visits.users[number] for number in mine[answered.row].tolist()]
             published = self._published(answered, users, t, None if times is None else times[row][here])
             count += end - first
@@ -373,7 +374,7 @@ class Batch:
         visits, stops = self.visits(rows), list[Stop]()
         if len(visits) < self._min_people:
             stops.append(Stop(f"{len(visits)} people", f"at least {self._min_people}, as min_people says"))
-        if _LEAST_IN_STATES * visits.in_states < visits.n_visits:
+        if _LEAST_IN_STATES * visits.in_states < visits.n_placed:
             stops.append(_OFF_THE_MAP if self.setting.space.on_map else _OTHER_NAMES)
         some = self.setting.schedule is not None
         if some and not any(not len(t) or may_ask.any() for _, t, may_ask in self.asked_steps(visits)):
@@ -381,7 +382,7 @@ class Batch:
         return stops
 
     def asked_steps(self, visits: VisitTable) -> Iterator[tuple[SubjectState, IntArray, BoolArray]]:
-        """Yield each person, the steps (n,) of its rows that are not late, and which of them the schedule may ask."""
+        """Yield each person, the steps (n,) of its rows to answer, and which of them the schedule may ask."""
         histories = self._histories(visits)
         for number, visit in enumerate(visits):
             subject = SubjectState(visit.user, histories[visit.user][0])
@@ -500,10 +501,10 @@ class Batch:
         return np.concatenate([steps_of(*each) for each in zip(stored, parts, strict=True)])
 
     def _all_steps(self, visits: VisitTable, number: int, origin: str) -> IntArray:
-        """The step of each row of one user that is not late."""
+        """The step of each row of one user that is to be answered: not late, and of a place or name."""
         rows = visits[number].rows
         t = self._steps(visits, rows, np.full(len(rows), number), np.full(len(rows), _number(origin)))
-        return t[t > 0]
+        return t[(t > 0) & visits.placed(rows.start, rows.stop)]
 
     def _check_prefixes(self, visits: VisitTable) -> None:
         """Refuse rows without any mark unless they begin with those that the ledger has, one for one."""
@@ -565,8 +566,8 @@ class Batch:
                 self._keep_cap(kept_cap, subject, header is not None, asked, spent.epsilon)
 
     def steps_of(self, trajectories: Trajectories | VisitTable) -> int:
-        """At how many steps users have rows, all users together. Raises InvalidInput as `run`."""
-        return self.visits(trajectories).n_visits
+        """At how many steps users have rows to answer, all users together. Raises InvalidInput as `run`."""
+        return self.visits(trajectories).n_placed
 
     def most_asked(self, trajectories: Trajectories | VisitTable) -> list[int]:
         """How many rows of each user are asked at most: exactly so many but with a paced schedule.
@@ -577,6 +578,7 @@ class Batch:
         for visit in visits:
             subject = SubjectState(visit.user, visits.clock or str(visit.begins))
             t = visits.steps[visit.rows] - visit.begins + 1
+            t = t[visits.placed(visit.rows.start, visit.rows.stop)]
             schedule, named = schedule_of(self.setting, subject.origin), t[self._may_ask(subject, t)]
             if schedule is not None and len(named) and schedule.kind == "paced":
                 promise = schedule.promise
@@ -666,7 +668,6 @@ class Batch:
         report.released += int(asked.sum())
         report.not_asked += int((~asked).sum())
         report.replayed += int((asked & ~answered.fresh).sum())
-        report.late += len(t) - len(answered.row)
         report.skipped_steps += answered.skipped
         report.drifted += answered.drifted
         drawn = np.unique(answered.plan[answered.fresh & asked]).tolist()

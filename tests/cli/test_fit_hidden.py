@@ -44,7 +44,7 @@ def test_a_plain_model_is_the_librarys_and_says_that_it_is_not_private(site, tmp
 
 
 def test_rows_that_cannot_be_read_are_counted_and_exit_3(site, tmp_path, run, one_json):
-    (tmp_path / "x.csv").write_text((site / "visits.csv").read_text() + "v0,\n")
+    (tmp_path / "x.csv").write_text((site / "visits.csv").read_text() + "v0,\a\n")
     result = run("fit", tmp_path / "x.csv", "-o", tmp_path / "h.npz", *HIDDEN, "--iterations", "2", "--json", code=3)
     assert one_json(result)["rejected"] == {"missing_state": 1}
 

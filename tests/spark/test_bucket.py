@@ -190,7 +190,7 @@ class TestErrors:
             list(ReleaseBuckets(held, JobKey.replayed(1))([batch]))
 
     @pytest.mark.parametrize(
-        ("column", "value"), [("user", None), ("step", None), ("state", None), ("state", "nowhere at all")]
+        ("column", "value"), [("user", None), ("step", None), ("state", "\a"), ("state", "nowhere at all")]
     )
     def test_rows_that_cannot_be_read_refuse_the_job_by_their_number(self, tmp_path, column, value):
         table = {"user": ["ann", "bob"], "step": [1, 1], "state": ["a", "b"]}

@@ -92,6 +92,27 @@ def test_parts_of_any_size_are_the_whole(monkeypatch, timed, stepped, seconds, a
         assert told(gathered(by_user, seconds, answer, 7)) == naive(by_user, seconds, answer)
 
 
+@pytest.mark.parametrize("answer", ["last", "first"])
+@pytest.mark.parametrize("part", [1, 7, 2**18])
+def test_of_rows_of_one_moment_one_with_a_place_is_kept(monkeypatch, answer, part):
+    """By a loop over users and moments; a moment of which no row has a place is there, and is not counted."""
+    monkeypatch.setattr(visit_table, "_PART", part)
+    rows = some_rows(np.random.default_rng(6), True, False)
+    gone = np.random.default_rng(7).random(len(rows)) < 0.5
+    rows = replace(rows, state=np.where(gone, None, rows.state))
+    expected, kept = [], []
+    for user in range(5):
+        for rank, moment in enumerate(np.unique(rows.time[rows.user == user])):
+            placed = np.flatnonzero((rows.user == user) & (rows.time == moment) & ~gone)
+            state = SPACE.index_of(rows.state[placed[-1 if answer == "last" else 0]]) if len(placed) else -1
+            expected.append(("uvwxy"[user], rank, moment, state))
+            kept.append(len(placed) > 0)
+    for table in (VisitTable.of(rows, SPACE, None, answer), gathered(rows, None, answer, 7)):
+        elsewhere = np.count_nonzero(rows.state == "elsewhere")
+        assert told(table) == (expected, len(rows.placed) - sum(kept), elsewhere, len(rows.placed))
+        assert table.placed(0, table.n_visits).tolist() == kept and table.n_placed == sum(kept) < len(kept)
+
+
 def test_users_without_rows_are_none_of_the_table_and_its_parts_are_each_users_rows():
     table = VisitTable.of(some_rows(np.random.default_rng(1), True, False), SPACE, 60)
     assert table.users == tuple("uvwxy") and len(table) == 5

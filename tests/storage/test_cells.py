@@ -55,8 +55,6 @@ NAMED = [
     (("who", "when", "state"), {"user": "who", "time": "when"}, Roles("who", "when", state="state")),
     (("user", "t", "lat", "lon", "room"), {"state": "room"}, Roles("user", "t", state="room")),
     (("user", "t", "k", "state"), {"order": "k"}, Roles("user", None, None, "k", state="state")),
-    (("user", "row_of_user", "state"), {}, Roles("user", state="state", place="row_of_user")),
-    (("user", "t", "row_of_user", "state"), {}, Roles("user", "t", state="state")),
 ]
 
 

@@ -116,7 +116,7 @@ GPX = """<gpx version="1.1" creator="x" xmlns="http://www.topografix.com/GPX/1/1
 def test_points_become_trajectories_and_what_is_no_point_is_rejected(tmp_path, wards):
     def rows(path, **options):
         imported = IMPORTERS["geo"](path, **options)
-        return imported.trajectories.to_arrow().to_pylist(), imported.rejected.to_pylist()
+        return imported.trajectories.placed.to_arrow().to_pylist(), imported.rejected.to_pylist()
 
     times = pd.to_datetime(["2024-05-06T08:00Z", "2024-05-06T08:05Z", "2024-05-06T08:10Z"])
     shapes = [shapely.Point(13.35, 52.45), shapely.Point(13.36, 52.46), shapely.box(13, 52, 14, 53)]
@@ -270,7 +270,7 @@ def test_a_latitude_of_gpx_that_is_no_number_is_of_no_place(tmp_path, written):
     rows = [f'<wpt lat="{lat}" lon="-.5"><name>ann</name></wpt>' for lat in (" 5.05E1", written, "51")]
     path.write_text(f'<gpx version="1.1" creator="x">{"".join(rows)}</gpx>', encoding="utf-8")
     found = import_geo(path, user_column="name", no_times=True)
-    assert found.trajectories.lat.tolist() == [50.5, 51.0]
+    assert found.trajectories.placed.lat.tolist() == [50.5, 51.0]
     assert found.report.dropped == {"invalid_place": 1}
 
 
@@ -281,7 +281,7 @@ def test_the_time_of_gpx_needs_no_name_and_may_be_left_out(tmp_path):
     read = IMPORTERS["geo"](path, user_from="file-name", time_column=None, trip_column=None, no_times=None)
     assert read.trajectories.time is not None and read.trajectories.trip.tolist() == [0, 0]
     without = IMPORTERS["geo"](path, user_from="file-name", no_times=True)
-    assert without.trajectories.time is None and without.trajectories.step.tolist() == [0, 1]
+    assert without.trajectories.time is None and without.trajectories.steps().tolist() == [0, 1]
     assert without.report.notes == ("time: not read, rows are in the order of the file",)
 
 
@@ -308,7 +308,7 @@ def test_gpx_files_of_a_folder_or_an_archive_are_one_persons_each(tmp_path, kind
     else:
         source = write_zip(tmp_path / "people.zip", written)
     found = IMPORTERS["geo"](source, user_from="file-name", time_column=None, user_pattern=None)
-    rows = found.trajectories
+    rows = found.trajectories.placed
     assert rows.users == ("ann", "bob") and rows.lat.tolist() == [52.1, 52.1, 52.2, 52.2, 52.3, 52.5]
     assert sorted(rows.trip[:4].tolist()) == [0, 0, 1, 1] and rows.time is not None
     assert found.report.files == 4 and found.report.notes == ("1 file without a row: 'people/no.gpx'",)

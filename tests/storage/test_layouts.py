@@ -30,7 +30,7 @@ def rows_of(source, layout=None, **options):
     """The rows that are kept, and the rejected ones."""
     found = read_files(source, (layout or IMPORTED).changed(**options))
     rejected = [tuple(row.values()) for row in found.loaded.rejected.to_pylist()]
-    return found.loaded.trajectories.to_arrow().to_pylist(), rejected, found
+    return found.loaded.trajectories.placed.to_arrow().to_pylist(), rejected, found
 
 
 def test_a_row_of_text_of_another_kind_is_read_in_place(tmp_path):
@@ -188,7 +188,7 @@ def test_a_column_whose_name_says_times_is_proposed_and_not_ignored(tmp_path, na
     (tmp_path / "x.csv").write_text(f"user,{name},lat,lon\na,2024-05-06T08:00:00Z,1,2\n")
     with pytest.raises(InvalidInput, match=f"time_column={name}, or no_times=True"):
         rows_of(tmp_path / "x.csv")
-    assert rows_of(tmp_path / "x.csv", no_times=True)[0] == [{"user": "a", "lat": 1.0, "lon": 2.0, "row_of_user": 0}]
+    assert rows_of(tmp_path / "x.csv", no_times=True)[0] == [{"user": "a", "lat": 1.0, "lon": 2.0}]
     (tmp_path / "x.csv").write_text(f"user,{name},step,lat,lon\na,2024-05-06T08:00:00Z,7,1,2\n")
     assert f"{name}: not read" in rows_of(tmp_path / "x.csv")[2].notes[0]
 

@@ -364,7 +364,7 @@ def rows_of(tmp_path, data, delimiter=";"):
     loaded = load_trajectories(tmp_path / "x.csv", delimiter=delimiter)
     rejected = loaded.rejected
     return (
-        [loaded.trajectories.users[u] for u in loaded.trajectories.user],
+        [loaded.trajectories.users[u] for u in loaded.trajectories.placed.user],
         dict(zip(rejected.column("row").to_pylist(), rejected.column("reason").to_pylist(), strict=True)),
     )
 

@@ -91,7 +91,7 @@ def test_trajectories_come_back(tmp_path_factory, data, shape, suffix):
     given_rows = Trajectories.from_labels(users, lat=np.array(lat), lon=np.array(lat), **_arrays(made))
     path = tmp_path_factory.mktemp("t") / f"x{suffix}"
     save_trajectories(path, given_rows)
-    back, rejected, _ = load_trajectories(path)
+    back, rejected, *_ = load_trajectories(path)
     assert rejected.num_rows == 0
     assert [back.users[u] for u in back.user] == users
     assert np.array_equal(back.lat, given_rows.lat) and np.array_equal(back.lon, given_rows.lon)
@@ -250,9 +250,9 @@ def test_an_order_column_sorts_and_numbers_the_rows(tmp_path):
 
 
 def test_a_state_column_makes_places_unnecessary(tmp_path):
-    loaded = csv(tmp_path, "user,page,lat,lon\na,news,,\na,,1,1\n", state_column="page")
-    assert loaded.trajectories.state.tolist() == ["news"] and loaded.trajectories.lat is None
-    assert reasons(loaded) == {2: "missing_state"}
+    loaded = csv(tmp_path, "user,page,lat,lon\na,news,,\na,\x07,1,1\na,,1,1\n", state_column="page")
+    assert loaded.trajectories.state.tolist() == ["news", None, None] and loaded.trajectories.lat is None
+    assert reasons(loaded) == {2: "missing_state"} and loaded.without_place == 1
 
 
 def test_trips_that_are_numbers_stay_and_others_are_numbered(tmp_path):
@@ -265,15 +265,15 @@ def test_trips_that_are_numbers_stay_and_others_are_numbered(tmp_path):
     assert trips("a,x,7", "b,x,out", "a,x,3", "b,x,back", "b,x,out", "c,x,9", "c,x,x", "c,x,9") == [
         7, 0, 3, 1, 0, 0, 1, 0,
     ]  # fmt: skip
-    # A row that is set aside has no part in it.
-    assert trips("a,,out", "a,x,back") == [0]
+    # A row without a state is of a trip, too.
+    assert trips("a,,out", "a,x,back") == [0, 1]
 
 
 @seeds(30)
 def test_trips_and_their_order_are_those_of_a_loop_over_each_user(tmp_path, seed):
     """Brute force: each user's rows by trip, then by order, then as they stand; the rank is the step.
 
-    A row without a state has a rank, too, in a trip of rows that can be read or after them, and names no trip.
+    A row without a state has a rank and a trip like all others.
     """
     rng = np.random.default_rng(seed)
     labels = [["3", "1", "2"], ["out", "3", "back", ""]]
@@ -289,18 +289,14 @@ def test_trips_and_their_order_are_those_of_a_loop_over_each_user(tmp_path, seed
     expected = {}
     for user in {user for user, _, _ in rows}:
         mine = [(trip, k, i) for i, (who, trip, k) in enumerate(rows) if who == user]
-        plain = all(trip.isdigit() for trip, _, i in mine if trip and i not in lost)
-        seen = dict.fromkeys(trip for trip, _, _ in sorted(mine, key=lambda row: row[2] in lost) if trip)
-        numbers = (
-            {trip: int(trip) if trip.isdigit() else -1 for trip in seen}
-            if plain
-            else {trip: n for n, trip in enumerate(seen)}
-        )
+        plain = all(trip.isdigit() for trip, _, _ in mine if trip)
+        seen = dict.fromkeys(trip for trip, _, _ in mine if trip)
+        numbers = {trip: int(trip) for trip in seen} if plain else {trip: n for n, trip in enumerate(seen)}
         number = {"": -1} | numbers
         ordered = sorted(mine, key=lambda row, number=number: (number[row[0]], row[1]))
-        expected |= {f"s{i}": (user, step, number[trip]) for step, (trip, _, i) in enumerate(ordered) if i not in lost}
-    columns = (found.state, found.user, found.step, found.trip)
-    got = {state: (found.users[u], int(step), int(trip)) for state, u, step, trip in zip(*columns, strict=True)}
+        expected |= {(user, step): (states[i] or None, number[trip]) for step, (trip, _, i) in enumerate(ordered)}
+    columns = (found.user, found.step, found.state, found.trip)
+    got = {(found.users[u], int(step)): (state, int(trip)) for u, step, state, trip in zip(*columns, strict=True)}
     assert got == expected
 
 
@@ -475,7 +471,7 @@ def in_parts(request, monkeypatch):
 def told(table: VisitTable) -> tuple:
     n = table.n_visits
     times = None if table.times is None else table.times[range(n)].tolist()
-    columns = (table.owners(0, n), table.states(0, n), table.steps[range(n)])
+    columns = (table.owners(0, n), table.states(0, n), table.placed(0, n), table.steps[range(n)])
     counts = (table.n_rows, table.same_step, table.outside, table.in_steps, table.in_bins, table.clock)
     return (table.users, times, *(column.tolist() for column in columns), *counts)
 
@@ -486,7 +482,7 @@ def read(path, space, seconds, answer):
     for in_turn in (True, False):
         try:
             if in_turn:
-                table, rejected, _ = load_visits(path, space, seconds, answer)
+                table, rejected, *_ = load_visits(path, space, seconds, answer)
             else:
                 loaded = load_trajectories(path, bins=seconds, space=space)
                 table, rejected = VisitTable.of(loaded.trajectories, space, seconds, answer), loaded.rejected
@@ -612,7 +608,7 @@ def test_hostile_text_over_the_end_of_a_part_is_read_as_in_the_whole(in_parts, t
 
 
 def test_rows_set_aside_have_the_numbers_that_they_have_in_the_file(in_parts, tmp_path):
-    (tmp_path / "rows.csv").write_text(HEAD + "u1\nu1,1,a\nu1,2,\nu1\nu1\nu1,3,\nu1,4,a\nu1\n")
+    (tmp_path / "rows.csv").write_text(HEAD + "u1\nu1,1,a\nu1,2,\a\nu1\nu1\nu1,3,\a\nu1,4,a\nu1\n")
     rejected = load_visits(tmp_path / "rows.csv", NAMES).rejected
     ragged = [(row, "ragged_row") for row in (1, 4, 5, 8)]
     expected = sorted([*ragged, (3, "missing_state"), (6, "missing_state")])
@@ -715,31 +711,32 @@ def test_the_reading_of_parts_has_no_option_that_the_whole_reading_lacks():
 
 
 @pytest.mark.parametrize("block", [64, 2**24])
-@pytest.mark.parametrize("ordered", [False, True])
-def test_a_row_that_is_set_aside_leaves_a_gap_in_its_order(tmp_path, monkeypatch, block, ordered):
-    """No move is made up between the rows around it, and no later step is shifted; a late row is at its place."""
+@pytest.mark.parametrize("clock", ["t", "order", None])
+def test_a_row_without_a_place_leaves_a_gap_in_its_order(tmp_path, monkeypatch, block, clock):
+    """No move is made up between the rows around it, and no later step is shifted; a late row is at its place.
+
+    Whether its cell is empty, unreadable, or made empty by `import`: that decides alone what is rejected.
+    """
     monkeypatch.setattr(csv_files, "_ROW_BLOCK", block)
-    states = ["home", None, "work", "home", None, "work"]
+    states = ["home", None, "work", "home", "\a", "work"]
     rows = [("a", state) for state in states] + [(None, "home"), ("b", "work"), ("a", "home"), ("b", None)]
     table = pa.table({"user": [user for user, _ in rows], "state": [state for _, state in rows]})
-    options = {"no_times": True}
-    if ordered:
-        table, options = table.append_column("order", pa.array(range(10)))[::-1], {"order_column": "order"}
+    moments = {"t": pa.array(range(10), pa.timestamp("s", "UTC")), "order": pa.array(range(10))}
+    if clock is not None:
+        table = table.append_column(clock, moments[clock])[::-1]
     write_table(tmp_path / "rows.csv", table)
-    imported = import_trajectories(tmp_path / "rows.csv", "csv", **options).trajectories
-    for source in (tmp_path / "rows.csv", table, imported):
-        trips, rejected = load_trajectories(source)[:2]
-        assert rejected["row"].to_pylist() == ([] if source is imported else [1, 4, 6, 9] if ordered else [2, 5, 7, 10])
-        steps = {user: trips.step[trips.user == number].tolist() for number, user in enumerate(trips.users)}
-        assert steps == {"a": [0, 2, 3, 5, 6], "b": [0]}
-        numbers = [["home", "work"].index(state) for state in trips.state]
+    options = {"t": {}, "order": {"order_column": "order"}, None: {"no_times": True}}
+    imported = import_trajectories(tmp_path / "rows.csv", "csv", **options[clock])
+    assert imported.report.kept == 6 and imported.report.dropped == {"missing_state": 3, "missing_user": 1}
+    for source in (tmp_path / "rows.csv", table, imported.trajectories):
+        trips, rejected, _, without = load_trajectories(source)
+        assert (len(rejected), without) == ((0, 3) if source is imported.trajectories else (2, 2))
+        placed, steps = ~trips.blank, trips.steps()
+        found = {user: steps[placed & (trips.user == number)] for number, user in enumerate(trips.users)}
+        assert {user: sorted(own.tolist()) for user, own in found.items()} == {"a": [0, 2, 3, 5, 6], "b": [0]}
+        numbers = [-1 if state is None else ["home", "work"].index(state) for state in trips.state]
         assert sorted(list(cut) for cut in trips.sequences(numbers).sequences) == [[0], [1], [1, 0], [1, 0]]
     caps = {"epsilon": 1000, "max_length": 9, "max_sequences": 3, "smoothing": 0}
     space = dphmm.StateSpace.labels(["home", "work"])
     assert dphmm.fit(table, space, **caps, bits=dphmm.ReplayBits(1)).matrix[1, 0] == 1
-
-
-def test_the_place_that_import_wrote_is_of_its_own_order(tmp_path):
-    (tmp_path / "x.csv").write_text("user,order,k,row_of_user,state\na,1,2,5,x\na,2,1,7,y\n")
-    assert load_trajectories(tmp_path / "x.csv").trajectories.step.tolist() == [5, 7]
-    assert load_trajectories(tmp_path / "x.csv", order_column="k").trajectories.step.tolist() == [0, 1]
+    assert dphmm.fit(imported.trajectories, space).matrix[1, 0] == 1

@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from dphmm.states.space import StateSpace
     from dphmm.states.trajectory import Trajectories
     from dphmm.storage.publications import AdmitFit
+    from dphmm.storage.trajectories import Loaded
 
 NOT_PRIVATE = (
     "fitted without privacy: the model gives no bound for releases about the people it was fitted on, "
@@ -87,7 +88,7 @@ def fit_counted(path: Path, given: dict[str, Any], console: Console) -> int:
         if progress is not None:
             progress(1, 2)
         choices["max_speed"] = speed_limit(given, rows.time is not None, rows.lat is not None)
-        model, summary = _fitted(rows, space_of(given, rows), (path.name, sha256), choices)
+        model, summary = _fitted(rows, space_of(given, rows.placed), (path.name, sha256), choices)
         rate = jump_rate(given)
         if rate is not None:
             # A jump leaves no move impossible.
@@ -99,7 +100,7 @@ def fit_counted(path: Path, given: dict[str, Any], console: Console) -> int:
     rejected = by_reason(loaded.rejected)
     lonely, lonely_facts = fit_lines(model)
     if given["as_json"]:
-        print_json({**_document(summary, rejected, given["output"]), **lonely_facts, **kept_document(kept)})
+        print_json({**_document(summary, loaded, given["output"]), **lonely_facts, **kept_document(kept)})
     console.say([("", by_name(reworded(line), model.space)) for line in summary.lines()])
     console.say([("", line) for line in lonely])
     console.say([("", by_name(note, model.space)) for note in model.notes if "without privacy" not in note])
@@ -107,6 +108,8 @@ def fit_counted(path: Path, given: dict[str, Any], console: Console) -> int:
         console.say([("", answers_words(model))])
     if rejected:
         console.say([("", f"rows that cannot be read, set aside: {in_words(rejected)}")])
+    if loaded.without_place:
+        console.say([("", f"rows without a place, left out: {loaded.without_place:,}")])
     console.say(kept_rows(kept, given["ledger"]))
     console.say([("", f"written to {given['output']}"), people_row(given["output"])])
     warn_of_order(path, console)
@@ -137,7 +140,7 @@ def _counting(given: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _document(summary: FitSummary, rejected: dict[str, int], path: str) -> dict[str, Any]:
+def _document(summary: FitSummary, loaded: Loaded, path: str) -> dict[str, Any]:
     from dphmm.storage.models import people_path
 
     report = summary.report
@@ -154,7 +157,8 @@ def _document(summary: FitSummary, rejected: dict[str, int], path: str) -> dict[
         "dropped": dict(summary.dropped),
         "share_outside": summary.share_outside,
         "held": summary.held,
-        "rejected": rejected,
+        "rejected": by_reason(loaded.rejected),
+        "without_place": loaded.without_place,
         "private": False,
         "meaning": NOT_PRIVATE,
         "output": path,

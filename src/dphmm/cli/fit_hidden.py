@@ -84,8 +84,8 @@ def _fit_plain(path: Path, given: Mapping[str, Any], console: Console) -> int:
         if given["symbols_file"] is not None:
             symbols = _public_symbols(given)
         else:
-            assert rows.state is not None
-            symbols = StateSpace.categories(ordered_labels(rows.state.tolist()))
+            assert rows.placed.state is not None
+            symbols = StateSpace.categories(ordered_labels(rows.placed.state.tolist()))
         found, dropped = _sequences(rows, symbols, timing)
         hmm = _model(given, symbols, _STARTS)
         hmm.fit(np.concatenate(found.sequences), [len(sequence) for sequence in found.sequences])
@@ -97,13 +97,13 @@ def _fit_plain(path: Path, given: Mapping[str, Any], console: Console) -> int:
     rejected = by_reason(loaded.rejected)
     monitor = hmm.monitor_
     counted = {
-        "rows": len(rows),
+        "rows": len(rows.placed),
         "users": rows.n_users,
         "sequences": len(found.sequences),
         "states": given["states"],
         "symbols": symbols.n_states,
         "dropped": dict(dropped),
-        "share_outside": dropped["outside"] / (len(rows) - dropped.total + dropped["outside"]),
+        "share_outside": dropped["outside"] / (len(rows.placed) - dropped.total + dropped["outside"]),
         "held": found.counts["held"],
         "log_likelihood": monitor.history[-1],
         "iterations": monitor.iter,

@@ -235,7 +235,7 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
     if after and batch.caps.promise is not None and batch.caps.promise.steps is not None:
         console.note(after_sequence_words(after, published.rows, batch.caps.promise.steps))
     told = _told(job, batch, statement, rows, published.subjects - published.unanswered)
-    document = _document(batch, published, statement, rejected) | told.document()
+    document = _document(batch, published, statement, loaded) | told.document()
     if given["as_json"]:
         print_json({**document, "output": given["output"], "owner_counts": str(owner_path(given["output"]))})
     console.say([*told.rows(_NOT_EXPECTED), *_summary(document, statement, given), *both_rows(statement.learning)])
@@ -267,13 +267,12 @@ def work_ahead(rows: VisitTable) -> list[Row]:
     return [("", f"ahead: {releases:,} rows of {len(rows):,} subjects{skipped}; this can take minutes")]
 
 
-def _document(
-    batch: Batch, published: Published, statement: ReleaseStatement, rejected: dict[str, int]
-) -> dict[str, Any]:
+def _document(batch: Batch, published: Published, statement: ReleaseStatement, loaded: LoadedVisits) -> dict[str, Any]:
     report, totals, told = batch.report, statement.totals, document(statement)
     return {
-        "rows": report.rows + sum(rejected.values()),
-        "rejected": rejected,
+        "rows": report.rows + len(loaded.rejected) + loaded.without_place,
+        "rejected": by_reason(loaded.rejected),
+        "without_place": loaded.without_place,
         "same_step": report.same_step,
         "answer": batch.answer,
         "late": report.late,
@@ -388,13 +387,14 @@ def _summary(document: Mapping[str, Any], statement: ReleaseStatement, given: Ma
     unbounded = document["sequence"] is None
     listed = f"{in_words(document['rejected'])}; listed in {name}.rejected.csv"
     stored, same, late = document["stored_before"], document["same_step"], document["late"]
-    skipped, answer = document["skipped_steps"], document["answer"]
+    skipped, answer, nowhere = document["skipped_steps"], document["answer"], document["without_place"]
     rows = [
         (stored, "stored before", f"{stored:,} answers, which stay as they were"),
         (same, "same step", f"{same:,} rows are not answered: a step's {answer} row is"),
         (late, "late", f"{late:,} rows not released: later rows of their people came before them"),
         (skipped, "skipped steps", f"{skipped:,} without a row: nothing is asked there"),
         (document["rejected"], "set aside", listed),
+        (nowhere, "without place", f"{nowhere:,} rows with empty cells there: they have no answer"),
         (unbounded, "epsilon sum", totals.sentence("epsilon_sum", statement)),
         (unbounded, "cost sum", f"at most {cost} per subject: {totals.sentence('cost_sum', statement)}"),
         (True, "written", f"{output} and its privacy statement {name}.privacy.json"),
@@ -437,7 +437,8 @@ def preview(job: Job, given: Mapping[str, Any], console: Console) -> int:
     agree_to_no_limit(batch.setting, given, console)
     rejected = by_reason(loaded.rejected)
     told = release_preview(batch, rows)
-    document: dict[str, Any] = {"rows": rows.n_rows + len(loaded.rejected), "rejected": rejected, **told}
+    counted = {"rejected": rejected, "without_place": loaded.without_place}
+    document: dict[str, Any] = {"rows": rows.n_rows + sum(rejected.values()) + loaded.without_place, **counted, **told}
     document |= {} if check is None else {"check": asdict(check)}
     schedule = batch.setting.schedule
     most = "" if schedule is None or schedule.kind == "planned" else "at most "

@@ -61,7 +61,7 @@ class TableCheck:
     """Figures of a table as a release would have it; shares in per cent, in steps of 5.
 
     rows, people, most_rows : how many there are, and how many rows the person with most has.
-    rejected : rows that cannot be read, by reason.
+    rejected : rows that cannot be read, by reason. without_place : rows with empty cells there, which have no answer.
     same_moment : rows that another row of their person and step stands for.
     other_people : other columns that may be the person's, where people have a row, or very many.
     alike : the question that spellings of names raise.
@@ -97,6 +97,7 @@ class TableCheck:
     too_fast: int | None
     budget: Mapping[str, Any] | None
     stops: Sequence[str]
+    without_place: int = 0
     unseen: str | None = None
     noise: Sequence[str] = ()
 
@@ -124,6 +125,7 @@ class TableCheck:
             ("rows", f"{self.rows:,} of {self.people:,} people"),
             ("rows per person", f"at most {self.most_rows:,}"),
             ("set aside", in_words(dict(self.rejected))),
+            ("without place", self.without_place and f"{self.without_place:,} rows with empty cells there"),
             ("same moment", self.same_moment and f"{self.same_moment:,} rows beside another of their person and step"),
             ("names", self.alike),
             (where, f"{self.in_states} % of the rows"),
@@ -241,7 +243,7 @@ def table_check(batch: Batch, loaded: LoadedVisits, seen: Unplaced, table: Any, 
         batch.check(visits, resume=True)
     except DphmmError as error:
         stops.append(str(error))
-    hardly = 100 * visits.in_states < _PER_CENT * visits.n_visits
+    hardly = 100 * visits.in_states < _PER_CENT * visits.n_placed
     places, named = set[int](), 0
     unanswered, each = 0, batch.subjects.epsilons[1]
     left: list[tuple[Fraction, Fraction, str]] = []
@@ -260,15 +262,16 @@ def table_check(batch: Batch, loaded: LoadedVisits, seen: Unplaced, table: Any, 
         room, after, limit = min(left, key=lambda one: one[1])
         budgets |= {"left": in_short(room, down=True), "left_after": in_short(after, down=True), "of": limit}
     return TableCheck(
-        rows=visits.n_rows + len(loaded.rejected),
+        rows=visits.n_rows + len(loaded.rejected) + loaded.without_place,
         people=len(visits),
         most_rows=int(np.diff(visits.first).max()),
         rejected=by_reason(loaded.rejected),
+        without_place=loaded.without_place,
         same_moment=visits.same_step,
         other_people=_other_people(table, len(visits), visits.n_rows),
         alike=alike_words(visits.users, loaded.alike),
         on_map=space.on_map,
-        in_states=percent(visits.in_states, visits.n_visits),
+        in_states=percent(visits.in_states, visits.n_placed),
         swapped=percent(seen.swapped, seen.rows) if hardly and seen.rows else None,
         kilometres_away=seen.kilometres_away() if hardly else None,
         other_names=[name for name, _ in seen.other_names.most_common(_MOST_NAMES)],

@@ -160,14 +160,14 @@ def fit_trajectories(
         smoothing_support=smoothing_support,
         space=own if merge_rare is None else _without_rare(own, numbered, merge_rare),
         step=step,
-        n_users=len(np.unique(kept.user)),
+        n_users=len(np.unique(kept.placed.user)),
         source=None if source is None else source.name,
         source_sha256=None if source is None else source.sha256,
         unseen=unseen,
     )
     summary = FitSummary(
-        rows=len(trajectories),
-        users=trajectories.n_users,
+        rows=len(trajectories.placed),
+        users=len(np.unique(trajectories.placed.user)),
         n_cells=space.n_states,
         n_visited=n_visited,
         dropped=dropped,
@@ -285,8 +285,9 @@ def _states(trajectories: Trajectories, space: StateSpace) -> IntArray:
     if locate is not None:
         if trajectories.lat is None or trajectories.lon is None:
             raise InvalidInput("lat, lon", "no places", "columns lat and lon, which a map needs")
-        located: IntArray = locate(trajectories.lat, trajectories.lon)
-        return located
+        states, placed = np.full(len(trajectories), -1, dtype=np.int64), ~trajectories.blank
+        states[placed] = locate(trajectories.lat[placed], trajectories.lon[placed])
+        return states
     if trajectories.state is None:
         raise InvalidInput("state", "no states", "a state column, which a space of names needs")
     return space.indices_of(trajectories.state)

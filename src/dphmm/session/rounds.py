@@ -310,6 +310,13 @@ class AnsweredRows(NamedTuple):
     skipped: int = 0
     drifted: int = 0
 
+    def among(self, rows: BoolArray) -> Answered:
+        """Without all but some of the caller's ``rows`` (n,)."""
+        here = rows[self.row]
+        return Answered(
+            self.row[here], self.z[here], self.plans, self.plan[here], self.secure[here], self.fresh[here], *self[6:]
+        )
+
 
 class Stored(NamedTuple):
     """Rounds of one transaction, nothing of which may be shown before its commit.

@@ -201,7 +201,7 @@ class StateSpace:
     def indices_of(self, names: ArrayLike) -> IntArray:
         """States int64 (n,) of many names; -1 where there is none."""
         labels, inverse = _distinct(np.asarray(names, dtype=object).ravel())
-        states = [self._states_by_name.get(str(label), -1) for label in labels]
+        states = [-1 if label is None else self._states_by_name.get(str(label), -1) for label in labels]
         return np.array(states, dtype=np.int64)[inverse] if states else np.empty(0, dtype=np.int64)
 
     def subset(self, states: States) -> Self:

@@ -74,9 +74,9 @@ def _run_starts(values: NDArray[Any]) -> IntArray:
     return np.maximum.accumulate(starts)
 
 
-#: The column of the place of a row among those of its user, in the order of a file.
-PLACE = "row_of_user"
 MICROSECONDS = 1_000_000
+#: The state of a row without a place.
+NOWHERE = -2
 
 #: Which of several rows of one user in one time bin, or one step, is answered: the last in time, or the first.
 ANSWERS = ("last", "first")
@@ -139,6 +139,25 @@ class Trajectories:
         """Names of the columns that are there, without ``users``."""
         return tuple(name for name in _DTYPES if getattr(self, name) is not None)
 
+    @property
+    def blank(self) -> BoolArray:
+        """Which rows (n,) are without a place (latitude and longitude NaN, state None): they have a step all the same.
+
+        No answer is given to such a row, and no model learns a move over it.
+        """
+        nowhere = np.zeros(len(self), dtype=np.bool_)
+        if self.lat is not None:
+            nowhere |= np.isnan(self.lat)
+        if self.state is not None:
+            nowhere |= np.equal(self.state, np.array(None)).astype(np.bool_)
+        return nowhere
+
+    @property
+    def placed(self) -> Self:
+        """The rows that are not `blank`."""
+        blank = self.blank
+        return self.take(~blank) if blank.any() else self
+
     def take(self, rows: ArrayLike) -> Self:
         """The rows of a mask or of row numbers, in that order; users stay as they are."""
         at = np.asarray(rows)
@@ -167,7 +186,7 @@ class Trajectories:
         time, and of two at the same time the earlier row. Raises InvalidInput without times.
         """
         width = _microseconds(step_seconds)
-        ordered, _ = self.sort()
+        ordered, _ = self.placed.sort()
         bins = np.floor_divide(ordered.times_for("resample"), width)
         kept = one_of_each(ordered.user, bins, answer)
         return replace(ordered, step=bins)._keep(kept, "same_step")
@@ -230,10 +249,7 @@ class Trajectories:
         return self.lat, self.lon
 
     def to_arrow(self) -> pa.Table:
-        """The canonical Arrow table: user text, t timestamp[us, UTC], step, lat, lon, state, trip, order.
-
-        Of rows that go by no time and no step, each has its place among those of its user: ``row_of_user``.
-        """
+        """The canonical Arrow table: user text, t timestamp[us, UTC], step, lat, lon, state, trip, order."""
         import pyarrow as pa
 
         users = pa.array(self.users, pa.string())
@@ -243,9 +259,8 @@ class Trajectories:
         for name in ("step", "lat", "lon", "state", "trip", "order"):
             column = getattr(self, name)
             if column is not None and not (name == "step" and self.counted):
-                columns[name] = pa.array(column, pa.string() if name == "state" else pa.from_numpy_dtype(column.dtype))
-        if self.counted and self.time is None:
-            columns[PLACE] = pa.array(self.step, pa.int64())
+                kind = pa.string() if name == "state" else pa.from_numpy_dtype(column.dtype)
+                columns[name] = pa.array(column, kind, mask=self.blank if name in ("lat", "lon") else None)
         return pa.table(columns)
 
     def to_pandas(self) -> pd.DataFrame:
@@ -374,7 +389,8 @@ def state_sequences(
 ) -> Sequences:
     """Sequences of states for fitting, cut wherever the next row is not the next step of the same trip.
 
-    ``states`` (n,): state number of each row, -1 outside, which is filtered, counted and cuts. Rows more than
+    ``states`` (n,): state number of each row, -1 outside, which is filtered, counted and cuts; a row without a place
+    cuts and is not counted. Rows more than
     ``gap`` seconds apart are cut (needs times). A hole of at most ``hold`` steps is filled with the state
     before it; a row outside is not a hole. A row that repeats its user's step is left out and counted.
     """
@@ -398,7 +414,7 @@ def state_sequences(
     ends = np.concatenate(([0], np.cumsum(times_each)))
     cut = np.split(np.repeat(ordered, times_each), ends[first][1:]) if len(first) else []
     held = int(times_each.sum()) - int((~outside).sum())
-    counts = Counts({"outside": int(outside.sum()), "same_step": repeated, "held": held})
+    counts = Counts({"outside": int((outside & ~rows.blank).sum()), "same_step": repeated, "held": held})
     return Sequences(cut, rows.user[first].astype(np.int64), counts)
 
 
@@ -425,10 +441,12 @@ def _step_order(
     """Row numbers by user and step, one per step; their steps; and how many rows were left out."""
     owner = trajectories.user
     steps = trajectories.steps()
-    order = np.lexsort((steps, owner))
+    # Of rows of one step, or of one time in it, one with a place is kept.
+    last = trajectories.blank == (answer == "first")
+    order = np.lexsort((last, steps, owner))
     one = one_of_each(owner[order], steps[order], answer)
     if times is not None and not one.all():
-        order = np.lexsort((times, steps, owner))
+        order = np.lexsort((last, times, steps, owner))
     kept = order[one]
     return kept, steps[kept], len(order) - len(kept)
 
@@ -508,21 +526,22 @@ def _in_1970(published: IntArray) -> BoolArray:
 def true_states(trajectories: Trajectories, space: StateSpace) -> tuple[IntArray, BoolArray]:
     """The state (n,) of every row, and which rows (n,) are in none.
 
-    A state is its number, -1 for a name that the space does not have (drift). A place outside every state counts as the
-    nearest one: a missing row would publish that its owner was elsewhere. On a map places count where there are any,
-    else names.
+    A state is its number, -1 for a name that the space does not have (drift), `NOWHERE` for a row without a place. A
+    place outside every state counts as the nearest one: a missing row would publish that its owner was elsewhere. On a
+    map places count where there are any, else names.
     """
     placed = trajectories.lat is not None and trajectories.lon is not None
     if trajectories.state is not None and not (placed and space.on_map):
         names = trajectories.state.tolist()
-        numbers = {name: space.index_of(name) for name in set(names)}
+        numbers = {name: NOWHERE if name is None else space.index_of(name) for name in set(names)}
         named = np.array([numbers[name] for name in names], dtype=np.int64)
-        return named, named < 0
+        return named, named == -1
     if trajectories.lat is None or trajectories.lon is None:
         raise InvalidInput("columns", ", ".join(trajectories.columns), "lat and lon, or state")
     if not isinstance(space, MapSpace):
         raise InvalidInput("lat, lon", "places", "a state column: the model's states are not places")
-    states = np.asarray(space.locate(trajectories.lat, trajectories.lon))
-    outside = states < 0
+    states, here = np.full(len(trajectories), NOWHERE, dtype=np.int64), ~trajectories.blank
+    states[here] = space.locate(trajectories.lat[here], trajectories.lon[here])
+    outside = states == -1
     states[outside] = space.nearest(trajectories.lat[outside], trajectories.lon[outside])
-    return states.astype(np.int64), outside
+    return states, outside

@@ -10,7 +10,7 @@ Proof: docs/proofs/records.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -26,6 +26,7 @@ from dphmm.states.space import StateSpace
 from dphmm.states.trajectory import (
     ANSWERS,
     MICROSECONDS,
+    NOWHERE,
     Trajectories,
     in_steps,
     one_of_each,
@@ -67,7 +68,7 @@ class Numbers:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class VisitTable(Sequence[UserRows]):
-    """The rows to answer (n,), by user and step; as a sequence it gives each user and which rows it has.
+    """The rows (n,) of a release, by user and step; as a sequence it gives each user and which rows it has.
 
     users : those that have rows. first (users + 1,) : where the rows of each begin, and the end.
     codes (n,) : the state of each row, see `Gathering`; ``states`` reads them.
@@ -75,7 +76,9 @@ class VisitTable(Sequence[UserRows]):
     the time bin of ``seconds``, or where there are none the rank of the row among its user's, from 0. ``ordered``: what
     is in ``time`` are cells of an order column, which are no times.
     in_bins : rows were brought into time bins, which counts as reading another table: see `dphmm.states.trajectory`.
-    n_rows, same_step, outside : how many rows there were, were left out, and are in no state, for the data owner alone.
+    A row without a place has a step and no answer.
+    n_rows, same_step, outside : how many rows of a place or name there were, were left out, and are in no state, for
+    the data owner alone.
     """
 
     users: tuple[str, ...]
@@ -152,18 +155,23 @@ class VisitTable(Sequence[UserRows]):
 
     @property
     def n_visits(self) -> int:
-        """How many rows there are to answer."""
+        """How many rows there are, each of a step."""
         return len(self.codes)
+
+    @property
+    def n_placed(self) -> int:
+        """How many rows there are to answer: those of a place or name."""
+        return self.n_rows - self.same_step
 
     @property
     def in_states(self) -> int:
         """How many rows to answer are of a place, or have a name, in a state of the model."""
-        return self.n_visits - sum(int((self.codes[first:end] < 0).sum()) for first, end in self.parts())
+        return sum(int((self.codes[first:end] >= 0).sum()) for first, end in self.parts())
 
     @property
     def in_steps(self) -> int:
         """How many rows there are after those of a time bin have become one; those of one step count all."""
-        return self.n_visits if self.in_bins else self.n_rows
+        return self.n_placed if self.in_bins else self.n_rows
 
     def owners(self, first: int, end: int) -> IntArray:
         """The number of the user of each row from ``first`` to before ``end``, or to the last row."""
@@ -173,8 +181,12 @@ class VisitTable(Sequence[UserRows]):
         """The true state of each row from ``first`` to before ``end``, -1 for a name that the space does not have."""
         codes = self.codes[first:end].astype(np.int64)
         states = np.where(codes < 0, ~codes, codes)
-        states[states == self.n_states] = -1
+        states[states >= self.n_states] = -1
         return states
+
+    def placed(self, first: int, end: int) -> BoolArray:
+        """Which rows from ``first`` to before ``end`` are of a place or name, so that they are answered."""
+        return np.asarray(self.codes[first:end] != ~(self.n_states + 1))
 
     def steps_of(self, first: int, end: int) -> IntArray:
         """The step of each row from ``first`` to before ``end``."""
@@ -220,7 +232,8 @@ class VisitTable(Sequence[UserRows]):
 class Gathering:
     """Rows in columns that grow, and then one for each user and step, in order.
 
-    A state is kept as its number; of a place outside every state as ~number, and of an unknown name as ~N.
+    A state is kept as its number; of a place outside every state as ~number, of an unknown name as ~N, and without a
+    place as ~(N + 1).
     """
 
     def __init__(self, space: StateSpace, seconds: int | None, answer: str = "last") -> None:
@@ -233,7 +246,7 @@ class Gathering:
     def codes_of(self, states: IntArray, outside: BoolArray) -> IntArray:
         """What is kept of states (n,), of which some (n,) are ``outside``, as `true_states` gives them."""
         known = np.where(states < 0, self._n_states, states)
-        return np.where(outside, ~known, known)
+        return np.where(states == NOWHERE, ~(known + 1), np.where(outside, ~known, known))
 
     def add(
         self, user: NDArray[Any], codes: NDArray[Any], time: NDArray[Any] | None, step: NDArray[Any] | None
@@ -272,10 +285,10 @@ class Gathering:
         first = np.append(first[seen], n)
         for part in _of_whole_users(first):
             self._sort(part, first)
+        placed = self._count(self._placed)
         binned = self._seconds is not None and not len(self._step) if in_bins is None else in_bins
-        outside = self._outside()
+        outside = self._count(self._outside)
         kept_first = self._one_of_each(first)
-        left_out = n - int(kept_first[-1])
         return VisitTable(
             users=tuple(users) if len(seen) == len(users) else tuple(users[number] for number in seen.tolist()),
             first=kept_first,
@@ -284,9 +297,9 @@ class Gathering:
             step=self._step.finished() if len(self._step) else None,
             seconds=self._seconds,
             in_bins=binned,
-            n_rows=n + same_step,
-            same_step=left_out + same_step,
-            outside=self._outside() if binned else outside,
+            n_rows=placed + same_step,
+            same_step=placed - self._count(self._placed) + same_step,
+            outside=self._count(self._outside) if binned else outside,
             n_states=self._n_states,
             answer=self._answer,
             ordered=ordered,
@@ -297,10 +310,16 @@ class Gathering:
         return [column for column in (self._codes, self._time, self._step) if len(column)]
 
     def _sort(self, part: slice, first: IntArray) -> None:
-        """Put the rows of each user in a part in order of step and time, and where these are the same as they stand."""
+        """Put the rows of each user in a part in order of step and time, and where these are the same as they stand.
+
+        Of one moment those without a place come where `_one_of_each` keeps none of them beside another.
+        """
         keys = [column.values[part] for column in (self._time, self._step) if len(column)]
         if not keys:
             return
+        placed = self._placed(part)
+        if not placed.all():
+            keys.insert(0, placed if self._answer == "last" else ~placed)
         owner = _owners(first, part.start, part.stop)
         if _ordered(keys, owner):
             return
@@ -308,8 +327,14 @@ class Gathering:
         for column in self._columns:
             column.values[part] = column.values[part][order]
 
-    def _outside(self) -> int:
-        return sum(int((self._codes.values[part] < 0).sum()) for part in _parts(len(self._codes)))
+    def _placed(self, part: slice) -> BoolArray:
+        return np.asarray(self._codes.values[part] != ~(self._n_states + 1))
+
+    def _outside(self, part: slice) -> BoolArray:
+        return (self._codes.values[part] < 0) & self._placed(part)
+
+    def _count(self, mask: Callable[[slice], BoolArray]) -> int:
+        return sum(int(mask(part).sum()) for part in _parts(len(self._codes)))
 
     def _one_of_each(self, first: IntArray) -> IntArray:
         """Keep one row of each user and step; returns where the rows of each user begin then, and the end."""

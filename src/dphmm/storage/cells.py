@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dphmm.accounting.person import key_by
 from dphmm.errors import InvalidInput
 from dphmm.states.space import StateSpace
-from dphmm.states.trajectory import PLACE, no_time_bins, not_of_time_bins, ranks
+from dphmm.states.trajectory import no_time_bins, not_of_time_bins
 from dphmm.storage import columns
 from dphmm.storage.columns import REASONS as TIME_REASONS
 from dphmm.storage.columns import Numbering, Times
@@ -72,12 +72,11 @@ class Roles:
     lon: str | None = None
     state: str | None = None
     trip: str | None = None
-    place: str | None = None
 
     @property
     def names(self) -> list[str]:
         """The columns to read, each once."""
-        marks = (self.time, self.step, self.order, self.place)
+        marks = (self.time, self.step, self.order)
         given = (self.user, *marks, self.lat, self.lon, self.state, self.trip)
         return list(dict.fromkeys(name for name in given if name is not None))
 
@@ -140,8 +139,6 @@ def column_roles(names: Sequence[str], layout: Layout = PLAIN, space: StateSpace
         named("state", "state"),
         named("trip", "trip"),
     )
-    if roles.time is roles.step is None and roles.order in (None, "order") and PLACE in names:
-        roles = replace(roles, place=PLACE)
     if lat is None and roles.state is None:
         raise InvalidInput("place", "columns " + listed(names), "lat and lon, or state (state_column=)")
     if layout.no_times:
@@ -164,9 +161,11 @@ class Cells:
     """Reads the parts of one table in turn, and keeps which rows of all of them are rejected.
 
     ``layout`` says how users, times and numbers are written. ``bins``: steps are checked to be time bins of so many
-    seconds. ``well_formed``: which names of states there can be. ``ranked``: rows will be ranked by trip and order. So
-    trips are kept, and rejected rows whose user and order can be read, which count: they are ``aside``. Otherwise only
-    the type of the column of trips is checked.
+    seconds. ``well_formed``: which names of states there can be. ``ranked``: rows will be ranked by trip and order, so
+    trips are kept. Otherwise only the type of the column of trips is checked.
+
+    A row whose user and moment can be read keeps its step where steps are the ranks of rows, without a place: latitude
+    and longitude NaN, state -1. It is rejected unless its cells are empty, as `import` writes them.
     """
 
     def __init__(
@@ -180,20 +179,18 @@ class Cells:
     ) -> None:
         self.roles, self.bins = roles, bins
         self._ranked, self._well_formed, self._decimal = ranked, well_formed, layout.decimal
-        self._leaves_gaps = ranked and roles.order is not None and roles.place is None
+        self._ranks_steps, self._importing = bins is None and roles.step is None, layout.importing
         self.times = times_of(layout, roles.time or "t")
         self.users, self.states, self.trips = Numbering(key_by(layout.spelling)), Numbering(), Numbering()
         #: How many rows were read.
         self.n_rows = 0
-        # Of each user how many rows there were so far, those that are rejected among them.
-        self._rows_of = np.zeros(0, dtype=np.int64)
+        #: How many of them have empty cells in the place of a place or state, and are not rejected.
+        self.without_place = 0
         # Numbers of the rejected rows, from 0, and the reasons.
         self._rejected, self._why = list[IntArray](), list[NDArray[np.int8]]()
 
     def read(self, table: pa.Table) -> dict[str, NDArray[Any]]:
         """The columns of the next rows, without the rejected ones; users, states and trips by number.
-
-        Where rows are ranked by an order, some of the rejected ones are there, ``aside``.
 
         Raises InvalidInput for a column of a wrong type or of timestamps without a zone.
         """
@@ -210,22 +207,25 @@ class Cells:
             part["time"], marks = self.times.add(table.column(roles.time))
             for reason in TIME_REASONS:
                 mark(marks.get(reason, why > 0), reason)
-        counts = np.zeros(len(table), dtype=np.bool_)
         if roles.step is not None:
             part["step"], bad = columns.integers(table.column(roles.step), roles.step)
             mark(bad, "invalid_step")
         if roles.order is not None:
             part["order"], bad = columns.integers(table.column(roles.order), roles.order)
             mark(bad, "invalid_order")
-            counts = ~bad & (part["user"] >= 0) & self._leaves_gaps
         if self.bins is not None and "step" in part:
             mark(not_of_time_bins(part["step"], part.get("time"), self.bins), "invalid_step")
+        timed = why == 0
+        # What is imported is raw: there a cell is empty because nobody has looked at it.
+        empty = timed & (not self._importing)
         if roles.lat is not None and roles.lon is not None:
             part["lat"], part["lon"], bad = places_of(table, roles.lat, roles.lon, self._decimal)
             mark(bad, "invalid_place")
+            empty &= columns.nothing(table.column(roles.lat)) & columns.nothing(table.column(roles.lon))
         if roles.state is not None:
             part["state"], bad = self.states.add(table.column(roles.state), roles.state)
             mark(bad, "missing_state")
+            empty &= columns.nothing(table.column(roles.state))
             if self._well_formed is not None:
                 ill = [not self._well_formed(label) for label in self.states.labels]
                 # Number -1, of a missing state, is the last place.
@@ -235,29 +235,21 @@ class Cells:
             part["trip"], _ = self.trips.add(trips if self._ranked else trips.slice(0, 0), roles.trip)
         if not self._ranked:
             part.pop("trip", None)
-        if roles.place is not None:
-            part["place"], bad = columns.integers(table.column(roles.place), roles.place)
-            mark(bad, "invalid_step")
-        elif roles.time is roles.step is roles.order is None:
-            part["place"] = self._places(part["user"])
-        if self._leaves_gaps:
-            part["aside"] = why > 0
+        blank = timed & (why > 0)
+        for name, nothing in (("lat", np.nan), ("lon", np.nan), ("state", -1)):
+            if name in part:
+                part[name] = np.where(blank, nothing, part[name])
+        empty &= blank
+        why[empty] = 0
+        self.without_place += int(empty.sum())
         rejected = np.flatnonzero(why)
         if len(rejected):
             why[rejected[_illegible(table.select(roles.names).take(rejected))]] = REASONS.index("wrong_encoding")
         self._rejected.append(rejected + self.n_rows)
         self._why.append(why[rejected])
         self.n_rows += len(why)
-        return {name: column[(why == 0) | counts] for name, column in part.items()} if len(rejected) else part
-
-    def _places(self, users: IntArray) -> IntArray:
-        """How many rows of the same user stand before each row (n,): one that is rejected leaves a gap."""
-        rows_of = np.bincount(users[users >= 0], minlength=len(self.users.labels))
-        before = np.zeros(len(rows_of), dtype=np.int64)
-        before[: len(self._rows_of)] = self._rows_of
-        self._rows_of = before + rows_of
-        places: IntArray = ranks(users) + np.append(before, 0)[users]
-        return places
+        kept = (why == 0) & ~blank | (blank & self._ranks_steps)
+        return part if kept.all() else {name: column[kept] for name, column in part.items()}
 
     @property
     def alike(self) -> dict[str, str]:
@@ -359,7 +351,7 @@ def nothing_left(
     """The error of a source of which no row can be read: the reasons, and what mends the commonest one."""
     if not rows:
         return InvalidInput(source, "0 rows", "at least one row with its columns, below the header if there is one")
-    counted = Counter(reasons)
+    counted = Counter(reasons) + Counter(without_place=cells.without_place)
     if counted["time_without_zone"]:
         return times.zone_missing()
     if counted["invalid_step"] and cells.bins is not None:

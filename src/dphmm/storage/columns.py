@@ -196,6 +196,16 @@ def trimmed(texts: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.ascii_trim(texts, characters=" \t")
 
 
+def nothing(column: pa.ChunkedArray) -> BoolArray:
+    """Which cells (n,) are empty: missing, NaN, or text of blanks alone."""
+    import pyarrow as pa
+
+    column = plain_type(column)
+    if pa.types.is_string(column.type):
+        return ~matches(column, r"\S")
+    return np.asarray(column.is_null(nan_is_null=True).to_numpy())
+
+
 def plain_type(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Dictionaries decoded, every kind of text as one, and no half floats."""
     import pyarrow as pa

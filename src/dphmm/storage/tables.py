@@ -504,8 +504,10 @@ def _coordinates(frame: Any, each: bool = False) -> tuple[Any, Any]:
     there = [getattr(point, "geom_type", None) == "Point" and not point.is_empty for point in points]
     if not each and not any(there) and points.notna().any():
         raise InvalidInput("geometry", "shapes that are not points", "points (positionfixes)")
-    lat = [point.y if fine else None for point, fine in zip(points, there, strict=True)]
-    lon = [point.x if fine else None for point, fine in zip(points, there, strict=True)]
+    # Another shape is no place; a missing one is an empty cell.
+    others = np.where(points.isna(), math.nan, math.inf)
+    lat = [point.y if fine else other for point, fine, other in zip(points, there, others, strict=True)]
+    lon = [point.x if fine else other for point, fine, other in zip(points, there, others, strict=True)]
     return pd.Series(lat, frame.index, dtype=float), pd.Series(lon, frame.index, dtype=float)
 
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from dphmm.errors import InvalidInput
 from dphmm.states.space import StateSpace
-from dphmm.states.trajectory import Counts, Trajectories, ranks, true_states
+from dphmm.states.trajectory import NOWHERE, Counts, Trajectories, ranks, true_states
 from dphmm.states.visit_table import Gathering, VisitTable
 from dphmm.storage import columns
 from dphmm.storage.cells import OWNER, Cells, Places, Roles, as_utf8, column_roles, nothing_left
@@ -38,12 +38,14 @@ if TYPE_CHECKING:
 class Loaded(NamedTuple):
     """Trajectories in the order of the rows, and ``rejected`` (row, reason): row numbers from 1, no values.
 
-    ``alike``: spellings of names that were taken for other ones, and these.
+    ``alike``: spellings of names that were taken for other ones, and these. ``without_place``: how many rows have empty
+    cells there, and are not rejected.
     """
 
     trajectories: Trajectories
     rejected: pa.Table
     alike: Mapping[str, str] = {}
+    without_place: int = 0
 
     @property
     def dropped(self) -> Counts:
@@ -52,11 +54,12 @@ class Loaded(NamedTuple):
 
 
 class LoadedVisits(NamedTuple):
-    """The rows to answer, and ``rejected`` and ``alike`` as in `Loaded`."""
+    """The rows of a release, and ``rejected``, ``alike`` and ``without_place`` as in `Loaded`."""
 
     visits: VisitTable
     rejected: pa.Table
     alike: Mapping[str, str] = {}
+    without_place: int = 0
 
 
 def by_reason(rejected: pa.Table) -> dict[str, int]:
@@ -99,9 +102,10 @@ def load_trajectories(
     ``delimiter`` separates the cells of CSV, ``decimal`` ("point" or "comma") the fraction of degrees. ``order_column``
     says which row of a user (of a trip) comes first: rows are sorted by it and numbered, and the time is read only if
     ``time_column`` is given. Without times or steps a column ``order`` is one. Without time, step or order every row of
-    a user is a step. In both orders a row that is rejected leaves a gap, if user and order can be read.
-    ``state_column`` makes places unnecessary. Rejected: missing_user, time_without_zone, nonexistent_time and
-    ambiguous_time (clocks were put forward or back), invalid_time, invalid_step, invalid_order, invalid_place,
+    a user is a step. Where steps are ranks of rows, by time, by order or as they stand, a row without a place is a step
+    too, with an empty place. It is rejected unless its cells there are empty. ``state_column`` makes places
+    unnecessary. Rejected: missing_user, time_without_zone, nonexistent_time and ambiguous_time (clocks were put forward
+    or back), invalid_time, invalid_step, invalid_order, invalid_place,
     missing_state. ``space``: of whose states the rows are; then only what says where somebody is in it is read (on a
     map places, or without them names of cells; elsewhere names), and a name that cannot be one of its kind is rejected
     too: invalid_state. ``bins``: steps have to be time bins of so many seconds. ``spelling``: by which rule names are
@@ -168,17 +172,18 @@ def load_visits(
     places = Places()
     places.end_of_file(rows.name, cells.n_rows, dict.fromkeys(rows.ragged, "ragged_row"))
     rejected = places.rejected(*cells.rejected(), several=False)
-    if not visits.n_rows and not may_be_empty:
+    if not visits.n_placed and not may_be_empty:
         total = cells.n_rows + places.lost
         raise nothing_left(rows.name, total, rejected.column("reason").to_pylist(), cells, cells.times, None, ())
-    return LoadedVisits(visits, rejected, cells.alike)
+    return LoadedVisits(visits, rejected, cells.alike, cells.without_place)
 
 
 def _states(part: dict[str, NDArray[Any]], labels: tuple[str, ...], space: StateSpace) -> tuple[IntArray, BoolArray]:
     """The states of the rows (n,) of a part, and which of them are in none."""
     if "state" in part and not ("lat" in part and space.on_map):
         numbers = np.array([space.index_of(label) for label in labels], dtype=np.int64)
-        states = numbers[part["state"]]
+        # Number -1, of a row without a state, is the last place.
+        states = np.append(numbers, NOWHERE)[part["state"]]
         return states, states < 0
     rows = Trajectories(("",), np.zeros(len(part["user"]), np.int32), lat=part.get("lat"), lon=part.get("lon"))
     return true_states(rows, space)
@@ -283,7 +288,7 @@ class Reader:
             self._times, wanted = self._cells.times, self.roles.names
         else:
             self.roles = self._expansion.roles
-            self._cells = Cells(self.roles, Layout(time_format="unix-us", spelling=layout.spelling))
+            self._cells = Cells(self.roles, Layout(time_format="unix-us", spelling=layout.spelling, importing=True))
             self._times, wanted = self._expansion.times, list(self._expansion.read)
         self.read = [name for name in wanted if name != OWNER]
         #: Columns that a file of a folder may lack.
@@ -345,27 +350,24 @@ class Reader:
         total = self._rows + self._places.lost
         swapped = _swapped(self._sample, self.roles, self._layout)
         trajectories = self._trajectories(joined)
-        if not len(trajectories) and not may_be_empty:
+        if trajectories.blank.all() and not may_be_empty:
             told = rejected.column("reason").to_pylist()
             raise nothing_left(self._source, total, told, self._cells, self._times, self._sample, swapped)
         units = " and ".join(f"{called} ({rows} rows)" for called, rows in self._times.units.items())
         field = "times" if self.roles.time == OWNER else self._times.field
         taken = [f"{field}: taken as {units}"] if units else []
-        loaded = Loaded(trajectories, rejected, self._cells.alike)
+        loaded = Loaded(trajectories, rejected, self._cells.alike, self._cells.without_place)
         notes = (*self._notes, *notes, *taken, *swapped)
         return SourceRows(loaded, total, len(self._places.files), notes, self._names, self.roles.step is not None)
 
     def _trajectories(self, joined: dict[str, NDArray[Any]]) -> Trajectories:
-        cells, aside = self._cells, joined.pop("aside", np.zeros(len(joined["user"]), dtype=np.bool_))
+        cells = self._cells
         if "trip" in joined:
-            joined["trip"] = _trip_numbers(joined["user"], joined["trip"], cells.trips.labels, aside)
+            joined["trip"] = _trip_numbers(joined["user"], joined["trip"], cells.trips.labels)
         if "order" in joined:
-            # Stable, and every row counts: one that is aside leaves a gap.
-            keys = [joined[name] for name in ("order", "trip", "user") if name in joined]
-            in_order = np.lexsort(keys)
-            places = ranks(joined["user"][in_order])
-            rows = in_order[~aside[in_order]]
-            joined = {"place": places[~aside[in_order]]} | {name: column[rows] for name, column in joined.items()}
+            in_order = np.lexsort([joined[name] for name in ("order", "trip", "user") if name in joined])
+            joined = {name: column[in_order] for name, column in joined.items()}
+            joined["step"] = ranks(joined["user"])
             if "trip" in joined:
                 # Where the order begins anew in every trip, it does not say which rows of a user come first.
                 del joined["order"]
@@ -376,13 +378,14 @@ class Reader:
             tuple(np.array(cells.users.labels, dtype=object)[seen]),
             user.astype(np.int32),
             time=joined.get("time"),
-            step=joined.get("place", joined.get("step")),
+            step=joined.get("step"),
             lat=joined.get("lat"),
             lon=joined.get("lon"),
-            state=None if state is None else np.array(cells.states.labels, dtype=object)[state],
+            # Number -1, of a row without a state, is the last place.
+            state=None if state is None else np.array([*cells.states.labels, None], dtype=object)[state],
             trip=joined.get("trip"),
             order=joined.get("order"),
-            counted="place" in joined,
+            counted="order" in joined or self.roles.order is not None,
         )
 
 
@@ -443,18 +446,16 @@ def _swapped(sample: pa.Table | None, roles: Roles, layout: Layout) -> list[str]
 _TRIP_NUMBER = re.compile(r"-1|0|[1-9][0-9]{0,8}")
 
 
-def _trip_numbers(user: IntArray, codes: IntArray, labels: tuple[str, ...], aside: BoolArray) -> NDArray[np.int32]:
+def _trip_numbers(user: IntArray, codes: IntArray, labels: tuple[str, ...]) -> NDArray[np.int32]:
     """Trips of a user that are all numbers keep them; another user's are numbered by first appearance.
 
-    Only rows of that user that are not ``aside`` count. Rows without a trip share trip -1.
+    Rows without a trip share trip -1.
     """
     plain = [_TRIP_NUMBER.fullmatch(label) is not None for label in labels]
     numbers = np.array([*(int(label) if fine else -1 for label, fine in zip(labels, plain, strict=True)), -1])
     trips = numbers[codes].astype(np.int32)
-    odd = np.unique(user[~np.array([*plain, True])[codes] & ~aside])
+    odd = np.unique(user[~np.array([*plain, True])[codes]])
     renumbered = np.flatnonzero(np.isin(user, odd) & (codes >= 0))
-    # What only rows that are aside have comes last.
-    renumbered = renumbered[np.argsort(aside[renumbered], kind="stable")]
     if len(renumbered):
         trips[renumbered] = _by_appearance(user[renumbered], codes[renumbered])
     return trips

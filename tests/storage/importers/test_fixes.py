@@ -20,7 +20,7 @@ ANIMALS = """event-id,visible,timestamp,location-long,location-lat,behavioural-c
 def read(path, kind, **options):
     """The rows, with the clock of UTC, what is rejected, and the notes."""
     imported = IMPORTERS[kind](path, **options)
-    rows = [tuple(row.values()) for row in imported.trajectories.to_arrow().to_pylist()]
+    rows = [tuple(row.values()) for row in imported.trajectories.placed.to_arrow().to_pylist()]
     rejected = [(row["row"], row["reason"]) for row in imported.rejected.to_pylist()]
     return [(row[0], row[1].strftime("%H:%M:%S"), *row[2:]) for row in rows], rejected, imported.report.notes
 

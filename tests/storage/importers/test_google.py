@@ -22,9 +22,8 @@ def read(tmp_path, history, **options):
     path.write_text(history if isinstance(history, str) else json.dumps(history, ensure_ascii=False))
     imported = IMPORTERS["google"](path, **(options or {"user": "ann"}))
     assert imported.trajectories.users == ("ann",)
-    rows = [
-        (row["t"].strftime("%H:%M:%S"), row["lat"], row["lon"]) for row in imported.trajectories.to_arrow().to_pylist()
-    ]
+    placed = imported.trajectories.placed.to_arrow().to_pylist()
+    rows = [(row["t"].strftime("%H:%M:%S"), row["lat"], row["lon"]) for row in placed]
     return rows, [(row["row"], row["reason"]) for row in imported.rejected.to_pylist()], imported.report.notes
 
 

@@ -17,10 +17,8 @@ def read(tmp_path, *lines, name="x.jsonl", **options):
     data = b"".join((line if isinstance(line, bytes) else line.encode()) + b"\n" for line in lines)
     (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
     imported = IMPORTERS["jsonl"](tmp_path / name, **options)
-    rows = [
-        tuple(value for column, value in row.items() if column not in ("t", "row_of_user"))
-        for row in imported.trajectories.to_arrow().to_pylist()
-    ]
+    table = imported.trajectories.placed.to_arrow()
+    rows = [tuple(row[name] for name in table.column_names if name != "t") for row in table.to_pylist()]
     return rows, [(row["row"], row["reason"]) for row in imported.rejected.to_pylist()]
 
 

@@ -35,7 +35,7 @@ def read(tmp_path, *parts, **options):
     imported = IMPORTERS["kml"](tmp_path / "x.kml", **options)
     rows = [
         (row["user"], row["t"].strftime("%H:%M") if "t" in row else None, row["lat"], row["lon"], row["trip"])
-        for row in imported.trajectories.to_arrow().to_pylist()
+        for row in imported.trajectories.placed.to_arrow().to_pylist()
     ]
     return rows, [(row["row"], row["reason"]) for row in imported.rejected.to_pylist()]
 

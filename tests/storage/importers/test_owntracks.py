@@ -23,7 +23,7 @@ def report(members, kind=STAR):
 def read(path, **options):
     """(user, clock, lat, lon) of the rows, and the whole."""
     imported = IMPORTERS["owntracks"](path, **options)
-    rows = [tuple(row.values()) for row in imported.trajectories.to_arrow().to_pylist()]
+    rows = [tuple(row.values()) for row in imported.trajectories.placed.to_arrow().to_pylist()]
     return [(row[0], row[1].strftime("%H:%M:%S"), *row[2:]) for row in rows], imported
 
 

@@ -19,7 +19,7 @@ def trip(number, taxi, line, missing="False", at="1372636858"):
 def read(kind, path, **options):
     """Rows as tuples, and what is rejected."""
     imported = IMPORTERS[kind](path, **options)
-    rows = [tuple(row.values()) for row in imported.trajectories.to_arrow().to_pylist()]
+    rows = [tuple(row.values()) for row in imported.trajectories.placed.to_arrow().to_pylist()]
     return [(r[0], r[1].strftime("%H:%M:%S"), *r[2:]) for r in rows], imported
 
 

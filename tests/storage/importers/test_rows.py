@@ -92,10 +92,11 @@ def test_geolife_is_read_in_place(tmp_path, kind):
     seen = []
     rows, report, rejected = IMPORTERS["geolife"](source, progress=lambda done, total: seen.append((done, total)))
     assert rows.users == ("000", "001")
-    assert rows.user.tolist() == [0, 0, 0, 1, 1]
-    assert rows.lat.tolist() == [39.1, 39.2, 39.3, 39.5, 39.6]
-    assert rows.lon.tolist() == [116.1, 116.2, 116.3, 116.5, 116.6]
-    assert rows.trip.tolist() == [0, 0, 1, 0, 0]
+    # A row without a place keeps its moment.
+    assert rows.user.tolist() == [0, 0, 0, 0, 1, 1] and rows.blank.tolist() == [False, True, *[False] * 4]
+    assert rows.placed.lat.tolist() == [39.1, 39.2, 39.3, 39.5, 39.6]
+    assert rows.placed.lon.tolist() == [116.1, 116.2, 116.3, 116.5, 116.6]
+    assert rows.trip.tolist() == [0, 0, 0, 1, 0, 0]
     assert rows.time[0] == np.datetime64("2008-10-23T02:53:04", "us").astype(np.int64)
     assert report.files == 4 and report.rows == 7 and report.kept == 5 and report.users == 2
     assert report.dropped == {"invalid_place": 1, "ragged_row": 1}
@@ -123,7 +124,7 @@ def test_spoiled_geolife_files_are_told_and_their_rows_listed_by_file_and_line(t
         tmp_path / "Data", {f"00{n}/Trajectory/{name}.plt": files[name] for n, name in enumerate(files)}
     )
     rows, report, rejected = IMPORTERS["geolife"](source)
-    assert rows.users == ("000", "002") and len(rows) == 2
+    assert rows.users == ("000", "002") and len(rows.placed) == 2
     assert report.notes == (
         "2 files without a row: 'Data/003/Trajectory/emptied.plt', 'Data/004/Trajectory/header.plt'",
         "1 file whose last line is cut off: 'Data/002/Trajectory/cut.plt'",
@@ -148,7 +149,7 @@ def test_geolife_in_many_flushes_is_the_same(tmp_path, monkeypatch):
     parts = IMPORTERS["geolife"](source)
     assert parts.report == whole.report
     for name in whole.trajectories.columns:
-        assert np.array_equal(getattr(parts.trajectories, name), getattr(whole.trajectories, name))
+        np.testing.assert_array_equal(getattr(parts.trajectories, name), getattr(whole.trajectories, name))
 
 
 def test_sources_without_geolife_are_refused(tmp_path):
@@ -199,8 +200,8 @@ def test_gowalla_is_read_oldest_first(tmp_path, packed):
     path.write_bytes(gzip.compress(GOWALLA) if packed else GOWALLA)
     seen = []
     rows, report, rejected = IMPORTERS["gowalla"](path, progress=lambda done, total: seen.append((done, total)))
-    assert rows.users == ("0", "2", "10") and rows.user.tolist() == [0, 0, 1, 2]
-    assert rows.lat.tolist() == [30.2691029532, 30.2359091167, 30.25, 30.5]
+    assert rows.users == ("0", "2", "10") and rows.placed.user.tolist() == [0, 0, 1, 2]
+    assert rows.placed.lat.tolist() == [30.2691029532, 30.2359091167, 30.25, 30.5]
     assert report.dropped == {"invalid_place": 1, "ragged_row": 1, "invalid_time": 1} and report.rows == 7
     assert CANARY not in str(report) and CANARY not in str(rejected)
     assert seen and all(done <= total for done, total in seen)
@@ -235,7 +236,7 @@ def test_csv_takes_the_names_of_its_columns(tmp_path):
             state_column="page",
             progress=lambda done, total: seen.append((done, total)),
         )
-        assert rows.users == ("a", "b") and rows.state.tolist() == ["y", "x"] and rows.step.tolist() == [0, 1]
+        assert rows.users == ("a", "b") and rows.state.tolist() == ["y", None, "x"] and rows.step.tolist() == [0, 0, 1]
         assert report.rows == 3 and report.dropped == {"missing_state": 1}
         assert rejected.to_pylist() == [{"row": 3, "reason": "missing_state"}]
     assert seen == [(1, 1)] * 3

@@ -21,7 +21,7 @@ def read(path, **options):
     imported = IMPORTERS["trips"](path, **options)
     rows = [
         tuple(value.strftime("%H:%M:%S") if name == "t" else value for name, value in row.items())
-        for row in imported.trajectories.to_arrow().to_pylist()
+        for row in imported.trajectories.placed.to_arrow().to_pylist()
     ]
     return rows, [(row["row"], row["reason"]) for row in imported.rejected.to_pylist()]
 

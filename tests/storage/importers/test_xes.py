@@ -37,7 +37,7 @@ def read(tmp_path, text, name="x.xes", **options):
     imported = IMPORTERS["xes"](tmp_path / name, **options)
     rows = [
         (row["user"], row["state"], row["t"].strftime("%dT%H") if "t" in row else None)
-        for row in imported.trajectories.to_arrow().to_pylist()
+        for row in imported.trajectories.placed.to_arrow().to_pylist()
     ]
     return rows, [(row["row"], row["reason"]) for row in imported.rejected.to_pylist()]
 

@@ -120,6 +120,12 @@ class _Rows:
         begins = {visit.user: clock or str(int(steps[visit.rows[0]])) for visit in visits}
         if clock is not None:
             visits = [visit._replace(steps=np.arange(1, len(visit.rows) + 1)) for visit in visits]
+        # A row without a place has a step and no answer.
+        placed = ~stepped.blank
+        visits = [
+            visit._replace(steps=visit.steps[placed[visit.rows]], rows=visit.rows[placed[visit.rows]])
+            for visit in visits
+        ]
         row = np.concatenate([visit.rows for visit in visits]) if visits else np.zeros(0, dtype=np.int64)
         return cls(
             trajectories=stepped,

@@ -17,11 +17,11 @@ import numpy as np
 
 from dphmm.errors import InvalidInput
 from dphmm.storage.cells import Roles
-from dphmm.storage.columns import Times, as_words, decimals, matches
+from dphmm.storage.columns import Times, as_words, decimals, matches, nothing
 from dphmm.storage.csv_files import listed
 from dphmm.storage.layouts import Layout
 from dphmm.storage.trajectories import Expansion
-from dphmm.types import BoolArray, IntArray
+from dphmm.types import IntArray
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -62,7 +62,7 @@ def fixes(dialects: Sequence[Dialect], left_out: Counter[str], names: Sequence[s
         import pyarrow as pa
 
         micros, marks = times.add(rows.column(time))
-        nowhere = np.logical_and(*(_blank(rows.column(name), name) for name in (lat, lon)))
+        nowhere = np.logical_and(*(nothing(rows.column(name)) for name in (lat, lon)))
         nowhere |= decimals(rows.column(lat), lat)[0] == _UNKNOWN
         outlier = np.zeros(len(rows), dtype=np.bool_)
         for name, text in marked:
@@ -80,11 +80,3 @@ def fixes(dialects: Sequence[Dialect], left_out: Counter[str], names: Sequence[s
 
     read = (user, time, lat, lon, *(name for name, _ in marked))
     return Expansion(tuple(dict.fromkeys(read)), Roles(user="user", time="t", lat="lat", lon="lon"), expand, times)
-
-
-def _blank(column: pa.ChunkedArray, name: str) -> BoolArray:
-    """Which cells (n,) of numbers have nothing in them."""
-    import pyarrow as pa
-
-    bad = decimals(column, name)[1]
-    return bad & ~matches(column, r"\S") if pa.types.is_string(column.type) else bad

@@ -87,7 +87,7 @@ def imported_rows(format_: str, found: SourceRows, layout: Layout | None, source
         "2038-01-19T03:14:07Z on); they were kept: check them, for rows of one such moment are asked once"
     )
     warnings = (warning,) if unset else ()
-    report = ImportReport(*read, len(rows), rows.n_users, dropped, warnings, notes, lines, alike)
+    report = ImportReport(*read, len(rows.placed), rows.n_users, dropped, warnings, notes, lines, alike)
     return Imported(rows, report, found.loaded.rejected)
 
 
