@@ -60,8 +60,8 @@ def states_of(delivery, turn):
     return [str((3 * turn + place) % N) for place in range(len(delivery))]
 
 
-def rows_of(delivery, turn, clock, user="ann"):
-    """A table of moments by a clock: 1 is the first."""
+def rows_of(delivery, turn, clock, user="ann", gone=()):
+    """A table of moments by a clock: 1 is the first. Those that are ``gone`` are without a place."""
     columns = {}
     if clock in ("bins", "times"):
         columns["time"] = np.array([(DAY + moment * STEP) * 10**6 for moment in delivery], dtype=np.int64)
@@ -70,15 +70,20 @@ def rows_of(delivery, turn, clock, user="ann"):
     if clock == "order":
         columns["order"] = np.array([moment * 10 for moment in delivery], dtype=np.int64)
     states = np.array(states_of(delivery, turn), dtype=np.object_)
+    states[np.isin(delivery, list(gone))] = None
     return Trajectories.from_labels([user] * len(delivery), state=states, **columns)
 
 
-def lines_of(delivery, turn, clock, user="ann"):
+def lines_of(delivery, turn, clock, user="ann", gone=()):
     for moment, state in zip(delivery, states_of(delivery, turn), strict=True):
         at = {"step": moment + 40}
         if clock != "numbers":
             at = {"t": pd.Timestamp(DAY + moment * STEP, unit="s", tz="UTC").isoformat()}
-        yield parse_line(json.dumps({"user": user, "state": state, **at}).encode(), False)
+        line = {"user": user, "state": None if moment in gone else state, **at}
+        try:
+            yield parse_line(json.dumps(line).encode(), False)
+        except BadLine as error:
+            yield error.moment
 
 
 def batch(ledger, clock, seed, **more):
@@ -97,15 +102,15 @@ def moment_of(ledger, clock, released, query="state"):
     return int(ledger.moments_of([released.user])[0][released.release.t - 1]) // 10
 
 
-def deliver(ledger, clock, door, delivery, turn, query="state"):
+def deliver(ledger, clock, door, delivery, turn, query="state", gone=()):
     """The (moment, answer) that a delivery publishes."""
     made = batch(ledger, clock, 100 + turn, query=query)
     if door == "table":
-        chunks = made.run(rows_of(delivery, turn, clock), resume=True)
+        chunks = made.run(rows_of(delivery, turn, clock, gone=gone), resume=True)
         told = [released for chunk in chunks for released in chunk]
     else:
         stream, told = Stream(made, True), []
-        for line in lines_of(delivery, turn, clock):
+        for line in lines_of(delivery, turn, clock, gone=gone):
             taken = stream.take(line)
             while True:
                 try:
@@ -116,6 +121,20 @@ def deliver(ledger, clock, door, delivery, turn, query="state"):
                     break
         told += stream.end()
     return [(moment_of(ledger, clock, one, query), tuple(one.release.z.tolist())) for one in told]
+
+
+@pytest.mark.parametrize(("clock", "door"), [("times", "table"), ("order", "table"), ("times", "stream")])
+def test_a_moment_without_a_place_has_a_step_and_never_an_answer(clock, door):
+    """Whichever moments they are, the others keep their steps, also when all places can be read later."""
+    for gone in itertools.chain.from_iterable(itertools.combinations(MOMENTS, k) for k in (1, 2)):
+        ledger = MemoryLedger()
+        told = deliver(ledger, clock, door, MOMENTS, 0, gone=gone)
+        kinds = ["skip" if moment in gone else "release" for moment in MOMENTS]
+        assert [moment for moment, _ in told] == [moment for moment in MOMENTS if moment not in gone]
+        assert [entry.kind for entry in ledger.entries("ann", "state")] == kinds
+        again = deliver(ledger, clock, door, (*MOMENTS, 4), 1)
+        assert again[:-1] == told and again[-1][0] == 4
+        assert [entry.kind for entry in ledger.entries("ann", "state")] == [*kinds, "release"]
 
 
 DOORS = [(clock, "table") for clock in ("bins", "numbers", "times", "order")]

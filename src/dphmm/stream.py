@@ -43,18 +43,22 @@ _FIELDS = {"user", "t", "step", "lat", "lon", "state"}
 
 
 class BadLine(Exception):
-    """A line that cannot be released; the reason is a code, never what the line said."""
+    """A line that cannot be released; the reason is a code, never what the line said.
 
-    def __init__(self, reason: str) -> None:
+    ``moment`` : the line without its place or state, where these alone cannot be read.
+    """
+
+    def __init__(self, reason: str, moment: Line | None = None) -> None:
         super().__init__(reason)
-        self.reason = reason
+        self.reason, self.moment = reason, moment
 
 
 @dataclass(frozen=True, repr=False)
 class Line:
     """One line: who, when, and the row of the state.
 
-    ``time``: microseconds since 1970 UTC; in its place ``step`` may be the sender's number of a step.
+    ``time``: microseconds since 1970 UTC; in its place ``step`` may be the sender's number of a step. ``unreadable``:
+    why there is neither place nor state; then the line is a step without an answer, where steps are ranks of times.
     """
 
     user: str
@@ -62,6 +66,7 @@ class Line:
     place: tuple[float, float] | None
     state: str | None
     step: int | None = None
+    unreadable: str | None = None
 
 
 @dataclass
@@ -97,6 +102,9 @@ class Stream:
         except InvalidInput:
             raise BadLine("invalid_user") from None
         number = self._number(line)
+        if line.unreadable is not None:
+            self._pass(line, number)
+            raise BadLine(line.unreadable)
         if not self.binned:
             yield self._answer(line, number, closed=False)
             return
@@ -157,6 +165,13 @@ class Stream:
         self.released += release.asked
         self.not_asked += not release.asked
         return Released(line.user, self._public_time(line), release)
+
+    def _pass(self, line: Line, number: int) -> None:
+        """Give a moment its step without an answer, as a table does where steps are ranks of times."""
+        session, t = self._step(line, number)
+        if t == session.t and line.user in self._moments:
+            session.skip(moment=number)
+            self._moments[line.user].append(number)
 
     def _step(self, line: Line, number: int) -> tuple[ReleaseSession, int]:
         """The session of a line's user, and which of its steps a moment is."""
@@ -281,10 +296,13 @@ def parse_line(text: bytes, on_map: bool) -> Line:
     user = _name(given.get("user"), "missing_user")
     time = None if given.get("t") is None else _time(given["t"])
     step = None if given.get("step") is None else _step(given["step"])
-    if on_map and ("state" not in given or {"lat", "lon"} & given.keys()):
-        place = (_degrees(given.get("lat"), -90, 90), _degrees(given.get("lon"), -180, 360))
-        return Line(user, time, place, None, step)
-    return Line(user, time, None, _name(given.get("state"), "missing_state"), step)
+    try:
+        if on_map and ("state" not in given or {"lat", "lon"} & given.keys()):
+            place = (_degrees(given.get("lat"), -90, 90), _degrees(given.get("lon"), -180, 360))
+            return Line(user, time, place, None, step)
+        return Line(user, time, None, _name(given.get("state"), "missing_state"), step)
+    except BadLine as error:
+        raise BadLine(error.reason, Line(user, time, None, None, step, error.reason)) from None
 
 
 def checked_line(line: Line, space: StateSpace, timed: bool) -> Line:
@@ -297,7 +315,7 @@ def checked_line(line: Line, space: StateSpace, timed: bool) -> Line:
     if line.time is not None and line.step is not None:
         raise BadLine("time_and_step")
     if line.state is not None and not space.well_formed(line.state):
-        raise BadLine("invalid_state")
+        raise BadLine("invalid_state", replace(line, state=None, unreadable="invalid_state"))
     return line
 
 

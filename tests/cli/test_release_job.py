@@ -315,3 +315,27 @@ def test_a_stream_that_is_refused_half_way_has_counts_too(site, tmp_path, run, s
     run(*stream_of(site, tmp_path), "--cap-epsilon", "1", input=pages("nowhere", "alpha"), code=1)
     counts = json.loads((tmp_path / "ledger.db.owner.json").read_text())
     assert (counts["rows"], counts["rows_in_no_state"], counts["drifted"]) == (1, 1, 1)
+
+
+def test_a_row_without_a_place_has_a_step_and_no_answer_by_every_door(
+    site, tmp_path, run, release_of, stream_of, rows_of, one_json
+):
+    """Of a raw file, of an imported one and line by line; what is released is checked and compared with the truth."""
+    states = ["alpha", "beta", "gamma", "\a", "delta", "alpha", "beta", "gamma"]
+    rows = [("v", f"2024-05-06T08:0{minute}:00Z", state) for minute, state in enumerate(states)]
+    (tmp_path / "raw.csv").write_text("user,t,state\n" + "".join(",".join(row) + "\n" for row in rows))
+    run("import", "csv", tmp_path / "raw.csv", "-o", tmp_path / "imported.csv", "--state-column", "state", code=3)
+    public = ("--model", site / "model.npz", "--policy", site / "complete.json")
+    for name, code, counts in (("raw", 3, (8, 7, 0, 1)), ("imported", 0, (8, 7, 1, 0))):
+        (out := tmp_path / name).mkdir()
+        told = one_json(run(*release_of(site, out, tmp_path / f"{name}.csv", "complete.json"), "--json", code=code))
+        assert (told["rows"], told["released"], told["without_place"], len(told["rejected"])) == counts
+        assert [int(row["step"]) for row in rows_of(out / "released.csv")] == [1, 2, 3, 5, 6, 7, 8]
+        run("check-release", out / "released.csv", *public, "--ledger", out / "ledger.db")
+        truth = ("--released", out / "released.csv", "--truth", tmp_path / "raw.csv", "--ledger", out / "ledger.db")
+        run("audit", *public, "--epsilon", "1", *truth)
+    lines = "".join(json.dumps({"user": user, "t": t, "state": state}) + "\n" for user, t, state in rows)
+    (out := tmp_path / "stream").mkdir()
+    result = run(*stream_of(site, out), input=lines, code=3)
+    assert [json.loads(line)["step"] for line in result.stdout.splitlines()] == [1, 2, 3, 5, 6, 7, 8]
+    assert "line 4: missing_state" in result.stderr and "1 lines set aside" in result.stderr

@@ -483,7 +483,10 @@ _LONGEST_LINE = 65536
 
 @dataclass
 class _Lines:
-    """The lines of standard input that can be read; the others are answered by number and reason, and counted."""
+    """The lines of standard input that can be read, or whose moment is a step; the others are answered and counted.
+
+    The answer is their number and the reason.
+    """
 
     space: StateSpace
     timed: bool
@@ -497,7 +500,11 @@ class _Lines:
             try:
                 yield checked_line(parse_line(text, self.space.on_map), self.space, self.timed)
             except BadLine as error:
-                self.refuse(error)
+                moment = error.moment
+                if self.timed or moment is None or moment.time is None or moment.step is not None:
+                    self.refuse(error)
+                else:
+                    yield moment
 
     def refuse(self, error: BadLine) -> None:
         """Answer the line that was read last."""

@@ -337,14 +337,24 @@ class ReleaseSession:
             if stored != moment:
                 raise InvalidInput("moment", f"another one for step {t}", "the one that it stands for in the ledger")
 
-    def skip(self, steps: int = 1) -> None:
-        """Let steps pass without publishing: recorded, because the support moves."""
+    def skip(self, steps: int = 1, *, moment: int | None = None) -> None:
+        """Let steps pass without publishing: recorded, because the support moves.
+
+        ``moment`` : what one step stands for, as for `release`. Raises as `release` does for it.
+        """
         if isinstance(steps, bool) or not isinstance(steps, (int, np.integer)) or steps < 1:
             raise InvalidInput("steps", steps, "a number of steps, 1 or more")
         check_gap(int(steps))
         with self._turn:
+            if moment is not None:
+                self._check_moment(moment, None)
             with self._ledger.transaction([self._subject.name]) as transaction:
-                stored = self._engine.skip(transaction, self._subject, int(steps))
+                if moment is None:
+                    stored = self._engine.skip(transaction, self._subject, int(steps))
+                else:
+                    moments = np.array([moment], dtype=np.int64)
+                    row = StepRows(FIRST_ROW, np.array([self._t]), ~ONE_ASKED, None, moments)
+                    stored = self._engine.release(transaction, [self._subject], row, np.array([-1]))
                 if self._t <= stored.past[0]:
                     raise self._overtaken(int(stored.past[0]))
             self._engine.show(stored)
