@@ -310,10 +310,10 @@ class AnsweredRows(NamedTuple):
     skipped: int = 0
     drifted: int = 0
 
-    def among(self, rows: BoolArray) -> Answered:
+    def among(self, rows: BoolArray) -> AnsweredRows:
         """Without all but some of the caller's ``rows`` (n,)."""
         here = rows[self.row]
-        return Answered(
+        return AnsweredRows(
             self.row[here], self.z[here], self.plans, self.plan[here], self.secure[here], self.fresh[here], *self[6:]
         )
 
