@@ -33,8 +33,8 @@ from dphmm.types import BoolArray, FloatArray, IntArray, States
 if TYPE_CHECKING:
     from dphmm.session.smoothing import JointSteps
 
-#: Units in the last place by which a log may move and still count as settled.
-_SETTLED = 2.0
+#: Change of a log-weight in a move that counts as none: a few units in its last place.
+_SETTLED = 1e-14
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,7 +189,7 @@ class _Paths:
     """
 
     def __init__(self, model: MarkovModel, start: Belief) -> None:
-        self._columns = model.predecessors_at(1).arrays
+        self._columns = model.predecessors_at(1)
         self.open: FloatArray = start.log_probability.copy()
         self.closed: FloatArray = np.full(model.n_states, -np.inf)
 
@@ -207,14 +207,13 @@ class _Paths:
         self.open -= top
         self.closed -= top
 
-    def move(self) -> bool:
-        """One move of the chain; whether nothing but last digits changed."""
-        before = self.open, self.closed
-        self.open, self.closed = (self._moved(row) for row in before)
-        return all(_same(a, b) for a, b in zip(before, (self.open, self.closed), strict=True))
-
-    def _moved(self, row: FloatArray) -> FloatArray:
-        return _kernels.filter.predict_logs(*self._columns, row)
+    def move(self, moves: int) -> None:
+        """So many moves of the chain, or until a further one would change nothing."""
+        # With weights no state is too rare to count.
+        weights, columns = np.ones(len(self.open)), self._columns
+        for row in (self.open, self.closed):
+            matrix = columns.indptr, columns.indices, columns.data
+            _kernels.filter.move_logs(*matrix, weights, columns.share, _SETTLED, moves, row)
 
     def odds(self, always: bool) -> Odds:
         """The odds of the event: that a path is closed, or with ``always`` that it is open."""
@@ -236,12 +235,10 @@ def _followed(model: MarkovModel, start: Belief, event: PathEvent, answers: Iter
             coming = next(answers, None)
         if t >= event.last and coming is None:
             return paths.odds(event.always)
-        settled = paths.move()
-        t += 1
-        if settled and not event.first <= t <= event.last:
-            # Until something is weighed or closed every further move would change nothing either.
-            stops = [event.first] * (t < event.first) + ([] if coming is None else [coming.t])
-            t = max(t, min(stops, default=t))
+        # The next step at which something is closed or weighed.
+        stops = [max(t + 1, event.first)] * (t < event.last) + ([] if coming is None else [coming.t])
+        paths.move(min(stops) - t)
+        t = min(stops)
 
 
 def _answers(published: AnswerHistory, steps: Steps | JointSteps, asked: set[int]) -> Iterator[_Answer]:
@@ -251,11 +248,3 @@ def _answers(published: AnswerHistory, steps: Steps | JointSteps, asked: set[int
             continue
         rows = steps.rows(n, n + 1)
         yield _Answer(t, rows.logs[rows.which[0]], published.at(t))
-
-
-def _same(one: FloatArray, other: FloatArray) -> bool:
-    possible = one > -np.inf
-    if not np.array_equal(possible, other > -np.inf):
-        return False
-    a, b = one[possible], other[possible]
-    return bool((np.abs(a - b) <= _SETTLED * np.spacing(np.maximum(np.abs(a), np.abs(b)))).all())
