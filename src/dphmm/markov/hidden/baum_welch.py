@@ -21,11 +21,10 @@ from dphmm.errors import InvalidInput
 from dphmm.markov.hidden.inference import (
     Batch,
     Pass,
-    Underflow,
+    SinglePass,
     Workspace,
     batches,
-    halves,
-    single_pass,
+    in_floats_or_logs,
     smoothed,
 )
 from dphmm.markov.hidden.parameters import Observations, Parameters
@@ -216,18 +215,15 @@ class Counter:
     def count(self, parameters: Parameters, initial: FloatArray) -> Counts:
         """The expected counts under the model, started from ``initial``; InvalidInput for an impossible symbol."""
         sums = Sums.zero(parameters)
-        for batch in self._batches:
-            self._add(parameters, initial, batch, sums)
-        return _counts(parameters, sums)
 
-    def _add(self, parameters: Parameters, initial: FloatArray, batch: Batch, sums: Sums) -> None:
-        try:
-            sums.add(self._in_floats(parameters, initial, batch))
-        except Underflow:
-            if len(batch.which) == 1:
-                sums.add(self._in_logs(parameters, initial, int(batch.which[0])))
-            for half in halves(self._observed, batch):
-                self._add(parameters, initial, half, sums)
+        def work(batch: Batch, alone: SinglePass | None) -> None:
+            if alone is None:
+                sums.add(self._in_floats(parameters, initial, batch))
+            else:
+                sums.add(self._in_logs(parameters, batch, alone))
+
+        in_floats_or_logs(parameters, initial, self._observed, self._batches[::-1], work)
+        return _counts(parameters, sums)
 
     def _in_floats(self, parameters: Parameters, initial: FloatArray, batch: Batch) -> Sums:
         sums = Sums.zero(parameters)
@@ -246,11 +242,10 @@ class Counter:
                 sums.starts += (part.alpha[:width] * part.beta[:width]).sum(axis=0)
         return sums
 
-    def _in_logs(self, parameters: Parameters, initial: FloatArray, k: int) -> Sums:
-        sums, weight = Sums.zero(parameters), self._weights[k]
-        passed = single_pass(parameters, initial, self._observed, k)
+    def _in_logs(self, parameters: Parameters, batch: Batch, passed: SinglePass) -> Sums:
+        sums, weight = Sums.zero(parameters), float(self._weights[batch.which[0]])
         posteriors, moves = smoothed(parameters, passed)
-        sums.log = weight * passed.log
+        sums.log = weight * float(passed.logs[0])
         sums.starts += weight * posteriors[0]
         if parameters.is_sparse:
             sums.moves += weight * moves

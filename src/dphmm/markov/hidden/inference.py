@@ -12,7 +12,7 @@ logs: slower, and what is possible stays possible.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -91,12 +91,6 @@ def batches(observed: Observations, n_states: int, which: IntArray | None = None
         last = max(int(np.searchsorted(sizes, before + most, side="right")), first + 1)
         yield batch(observed, order[first:last])
         first = last
-
-
-def halves(observed: Observations, whole: Batch) -> list[Batch]:
-    """A batch in two, to find the sequence that floats do not serve; nothing of a single sequence."""
-    middle = len(whole.which) // 2
-    return [batch(observed, whole.which[:middle]), batch(observed, whole.which[middle:])] if middle else []
 
 
 def batch(observed: Observations, which: IntArray) -> Batch:
@@ -231,11 +225,15 @@ class Pass:
 
 @dataclass(frozen=True, eq=False)
 class SinglePass:
-    """The forward pass of one sequence: ``alpha`` (T, S), in logs, and its ``log``."""
+    """The forward pass of one sequence: ``alpha`` (T, S), in logs, and its log-likelihood ``logs`` (1,)."""
 
     symbols: IntArray
     alpha: FloatArray
-    log: float
+    logs: FloatArray
+
+    def forward_rows(self) -> Iterator[tuple[Block, FloatArray]]:
+        """As of `Pass`: one block."""
+        yield Block(0, len(self.alpha), 0, len(self.alpha)), self.alpha
 
 
 def single_pass(parameters: Parameters, initial: FloatArray, observed: Observations, k: int) -> SinglePass:
@@ -247,7 +245,7 @@ def single_pass(parameters: Parameters, initial: FloatArray, observed: Observati
     refused = forward_logs(chain, stops, (0, len(symbols)), logs(initial)[:, None], alpha, sums)
     if refused >= 0:
         raise impossible(observed.ends, int(observed.ends[k]) + refused)
-    return SinglePass(symbols, alpha[:, :, 0], float(sums.sum()))
+    return SinglePass(symbols, alpha[:, :, 0], sums.sum(axis=0))
 
 
 def smoothed(parameters: Parameters, passed: SinglePass) -> tuple[FloatArray, FloatArray]:
@@ -275,19 +273,36 @@ def log_matrix(matrix: Matrix) -> Matrix:
     return Matrix(logs(matrix.dense), matrix.indptr, matrix.indices, logs(matrix.data))
 
 
+def in_floats_or_logs(
+    parameters: Parameters,
+    initial: FloatArray,
+    observed: Observations,
+    waiting: list[Batch],
+    work: Callable[[Batch, SinglePass | None], None],
+) -> None:
+    """Work on batches, the last one first, in floats; on a sequence that floats do not serve, with its pass in logs."""
+    while waiting:
+        whole = waiting.pop()
+        try:
+            work(whole, None)
+        except Underflow:
+            middle = len(whole.which) // 2
+            if middle == 0:
+                work(whole, single_pass(parameters, initial, observed, int(whole.which[0])))
+            else:
+                waiting += [batch(observed, whole.which[:middle]), batch(observed, whole.which[middle:])]
+
+
 @on_one_thread
 def log_likelihoods(parameters: Parameters, observed: Observations) -> FloatArray:
     """log P(symbols) of every sequence (n,)."""
-    found = np.empty(observed.n_sequences)
-    waiting, space = list(batches(observed, parameters.n_states)), Workspace()
-    while waiting:
-        batch = waiting.pop()
-        try:
-            found[batch.which] = Pass(parameters, parameters.initial, batch, False, rows=False, space=space).logs
-        except Underflow:
-            if len(batch.which) == 1:
-                found[batch.which] = single_pass(parameters, parameters.initial, observed, int(batch.which[0])).log
-            waiting += halves(observed, batch)
+    found, initial, space = np.empty(observed.n_sequences), parameters.initial, Workspace()
+
+    def work(batch: Batch, alone: SinglePass | None) -> None:
+        passed = alone or Pass(parameters, initial, batch, False, rows=False, space=space)
+        found[batch.which] = passed.logs
+
+    in_floats_or_logs(parameters, initial, observed, list(batches(observed, parameters.n_states)), work)
     return found
 
 
@@ -296,17 +311,20 @@ def posteriors(
     parameters: Parameters, observed: Observations, *, checkpoint: bool | str = "auto"
 ) -> tuple[FloatArray, FloatArray]:
     """P(state | all symbols of its sequence) for every symbol (m, S), and log P(symbols) of every sequence (n,)."""
-    found = np.empty((len(observed.symbols), parameters.n_states))
+    found, initial = np.empty((len(observed.symbols), parameters.n_states)), parameters.initial
     logs = np.empty(observed.n_sequences)
-    waiting = list(batches(observed, parameters.n_states))
-    while waiting:
-        batch = waiting.pop()
-        try:
-            logs[batch.which] = _posteriors(parameters, batch, checkpoint, found)
-        except Underflow:
-            if len(batch.which) == 1:
-                logs[batch.which] = _log_posteriors(parameters, observed, batch, found)
-            waiting += halves(observed, batch)
+
+    def work(batch: Batch, alone: SinglePass | None) -> None:
+        if alone is not None:
+            found[batch.rows], logs[batch.which] = smoothed(parameters, alone)[0], alone.logs
+            return
+        passed = Pass(parameters, initial, batch, checkpoint)
+        for part in passed.backward(np.ones(len(batch.which))):
+            product = part.alpha * part.beta
+            found[batch.rows[part.block.start : part.block.stop]] = product / product.sum(axis=1, keepdims=True)
+        logs[batch.which] = passed.logs
+
+    in_floats_or_logs(parameters, initial, observed, list(batches(observed, parameters.n_states)), work)
     return found, logs
 
 
@@ -349,55 +367,23 @@ def draw_paths(
     parameters: Parameters, observed: Observations, n_paths: int, random: Any, checkpoint: bool | str = "auto"
 ) -> NDArray[np.int64]:
     """Hidden paths (n_paths, m) drawn from the posterior given the symbols, each sequence's independently."""
-    paths = np.empty((n_paths, len(observed.symbols)), dtype=np.int64)
-    waiting = list(batches(observed, parameters.n_states))
-    while waiting:
-        batch = waiting.pop()
-        try:
-            passed = Pass(parameters, parameters.initial, batch, checkpoint)
-        except Underflow:
-            if len(batch.which) == 1:
-                alone = single_pass(parameters, parameters.initial, observed, int(batch.which[0]))
-                whole = Block(0, len(batch.widths), 0, len(batch.rows))
-                _draw(log_matrix(parameters.compressed_columns), batch, [(whole, alone.alpha)], True, random, paths)
-            waiting += halves(observed, batch)
-        else:
-            _draw(parameters.compressed_columns, batch, passed.forward_rows(), False, random, paths)
+    paths, initial = np.empty((n_paths, len(observed.symbols)), dtype=np.int64), parameters.initial
+
+    def work(batch: Batch, alone: SinglePass | None) -> None:
+        columns, logged = parameters.compressed_columns, alone is not None
+        entries = log_matrix(columns) if logged else columns
+        passed = alone or Pass(parameters, initial, batch, checkpoint)
+        last, n_follow = np.zeros((n_paths, len(batch.which)), dtype=np.int64), 0
+        for block, alpha in passed.forward_rows():
+            widths = batch.widths[block.first : block.last]
+            states = np.empty(len(alpha), dtype=np.int64)
+            for number, path in enumerate(paths):
+                draw_block(entries, alpha, logged, widths, n_follow, random.random(len(alpha)), last[number], states)
+                path[batch.rows[block.start : block.stop]] = states
+            n_follow = int(widths[0])
+
+    in_floats_or_logs(parameters, initial, observed, list(batches(observed, parameters.n_states)), work)
     return paths
-
-
-def _draw(
-    columns: Matrix,
-    batch: Batch,
-    forward: Iterable[tuple[Block, FloatArray]],
-    logged: bool,
-    random: Any,
-    paths: IntArray,
-) -> None:
-    """Draw the paths of a batch from its blocks of forward rows, the last block first."""
-    last, n_follow = np.zeros((len(paths), len(batch.which)), dtype=np.int64), 0
-    for block, alpha in forward:
-        widths = batch.widths[block.first : block.last]
-        states = np.empty(len(alpha), dtype=np.int64)
-        for number, path in enumerate(paths):
-            draw_block(columns, alpha, logged, widths, n_follow, random.random(len(alpha)), last[number], states)
-            path[batch.rows[block.start : block.stop]] = states
-        n_follow = int(widths[0])
-
-
-def _posteriors(parameters: Parameters, batch: Batch, checkpoint: bool | str, out: FloatArray) -> FloatArray:
-    passed = Pass(parameters, parameters.initial, batch, checkpoint)
-    for part in passed.backward(np.ones(len(batch.which))):
-        product = part.alpha * part.beta
-        out[batch.rows[part.block.start : part.block.stop]] = product / product.sum(axis=1, keepdims=True)
-    return passed.logs
-
-
-def _log_posteriors(parameters: Parameters, observed: Observations, batch: Batch, out: FloatArray) -> float:
-    passed = single_pass(parameters, parameters.initial, observed, int(batch.which[0]))
-    found, _ = smoothed(parameters, passed)
-    out[batch.rows] = found / found.sum(axis=1, keepdims=True)
-    return passed.log
 
 
 def _piece(longest: int, n_states: int) -> int:
