@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,19 @@ Loss: TypeAlias = Fraction | float
 
 #: Which states: a boolean mask (N,), state numbers, or None for all of them.
 States: TypeAlias = NDArray[Any] | Sequence[int] | None
+
+
+class Predecessors(NamedTuple):
+    """Compressed columns: column j has rows ``indices[indptr[j]:indptr[j + 1]]``, with ``data`` = M[i, j].
+
+    Index arrays are unsigned: compiled loops then need no test for negative wrap-around. ``share`` (N,): what a jump
+    adds to every entry of column j, stored or not; ``data`` has the weight 1 - λ then. (0,) where none is.
+    """
+
+    indptr: NDArray[Any]
+    indices: NDArray[Any]
+    data: FloatArray
+    share: FloatArray
 
 
 @runtime_checkable

@@ -143,13 +143,13 @@ def test_floats_agree_with_logs_and_lose_no_state():
     model, policy, space, epsilon, _ = world("tails")
     session = dphmm.ReleaseSession(model, policy, space, epsilon, bits=dphmm.ReplayBits(2))
     logs = session.prior.log_probability
-    matrix = model.predecessors_at(1).arrays
+    matrix = model.predecessors_at(1)
     support = session.support
     for state in [*range(1, 80), *range(80, 0, -1)]:
         plan = session.plan
         z = session.release(state).z_lattice
         joint = np.where(support, logs + plan.log_likelihood(z), -np.inf)
-        logs = predict_logs(*matrix, joint - np.logaddexp.reduce(joint[support]))
+        logs = predict_logs(matrix, joint - np.logaddexp.reduce(joint[support]))
         support = logs > -np.inf
         assert np.array_equal(session.support, support)
         assert session.prior.log_probability == pytest.approx(logs, rel=1e-11, abs=1e-10)

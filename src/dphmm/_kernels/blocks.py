@@ -38,7 +38,7 @@ from dphmm._kernels.points import (
     reduced_coordinates,
 )
 from dphmm._kernels.policy import differences_within, heaviest, least_of_fewest, linked_images, planned, total_mass
-from dphmm.types import BoolArray, FloatArray, IntArray, WordArray
+from dphmm.types import BoolArray, FloatArray, IntArray, Predecessors, WordArray
 
 #: Which law a hull has, or may have: the better of the two, K-norm, staircase. UNDECIDED is for the planner.
 UNDECIDED, BETTER, KNORM, STAIRCASE = -1, 0, 1, 2
@@ -142,15 +142,6 @@ class Falls(NamedTuple):
     rate: float
     table: FloatArray
     room: float
-
-
-class Moves(NamedTuple):
-    """The compressed columns of the matrix of a move, and the share of a jump."""
-
-    indptr: Any
-    indices: Any
-    data: FloatArray
-    share: FloatArray
 
 
 class MovedRows(NamedTuple):
@@ -395,7 +386,7 @@ def move_rows(
     family: Family,
     falls: Falls,
     grid: Grid,
-    moves: Moves,
+    moves: Predecessors,
     out: MovedRows,
 ) -> None:
     """Condition the beliefs of the plans at ``places`` (m,) on answers (m, 2), and move them one step."""
@@ -431,7 +422,5 @@ def move_rows(
         ):
             out.done[at] = 0
             continue
-        moved = predict(
-            moves.indptr, moves.indices, moves.data, moves.share, posterior, remaining, out.prior[at], out.reached[at]
-        )
+        moved = predict(moves, posterior, remaining, out.prior[at], out.reached[at])
         out.done[at] = 2 if moved else 1

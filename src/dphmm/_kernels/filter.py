@@ -5,9 +5,10 @@ impossible and nowhere else below TRUSTED; each function says when that no longe
 (``logged``) it is -inf where a state is impossible and finite elsewhere. A row returns to floats as soon as they hold
 it again, so nothing that is possible ever becomes 0.
 
-A matrix is compressed columns where a distribution is predicted, compressed rows where a message is passed back. A jump
-is a rank-one term beside it: it adds (weights·row)·gains, both (N,). Without a jump ``gains`` is (0,); ``weights``
-(0,) stands for all ones. Of a share λu the gains are λu forward, and backward the weights are λu and the gains ones.
+A ``matrix`` is whatever has ``indptr``, ``indices`` and ``data``: compressed columns where a distribution is predicted
+(`dphmm.types.Predecessors`), compressed rows where a message is passed back. A jump is a rank-one term beside it: it
+adds (weights·row)·gains, both (N,). Without a jump ``gains`` is (0,); ``weights`` (0,) stands for all ones. Of a share
+λu the gains are λu forward, and backward the weights are λu and the gains ones.
 
 Sums have a fixed order, in four parts where one chain of additions would be slow. So a row comes out the same however
 many rows are worked on, and by however many threads. Releases use `predict` and `condition`. What is no more than
@@ -31,7 +32,7 @@ from numpy.typing import NDArray
 
 from dphmm._kernels.compiled import inlined_kernel, kernel
 from dphmm._kernels.lattice import STEPS
-from dphmm.types import BoolArray, FloatArray, IntArray
+from dphmm.types import BoolArray, FloatArray, IntArray, Predecessors
 
 #: In a scaled sum at least this large, terms that underflowed (each below 1e-323) are far beyond a double.
 TRUSTED = 1e-290
@@ -87,14 +88,14 @@ def total(row: FloatArray) -> float:
 
 
 @inlined_kernel
-def times_sparse(indptr: Any, indices: Any, data: FloatArray, row: FloatArray, out: FloatArray) -> None:
+def times_sparse(matrix: Any, row: FloatArray, out: FloatArray) -> None:
     """Fill ``out`` with the row times a matrix, each entry a sum over the stored entries of its column."""
-    last = indptr[0]
+    last = matrix.indptr[0]
     for j in range(len(out)):
-        first, last = last, indptr[j + 1]
+        first, last = last, matrix.indptr[j + 1]
         mass = 0.0
         for k in range(first, last):
-            mass += row[indices[k]] * data[k]
+            mass += row[matrix.indices[k]] * matrix.data[k]
         out[j] = mass
 
 
@@ -108,54 +109,37 @@ def add_jump(share: FloatArray, row: FloatArray, out: FloatArray) -> None:
 
 
 @kernel
-def only_unreached_are_small(
-    indptr: Any, indices: Any, jumps: bool, possible: Any, least: float, moved: FloatArray
-) -> bool:
+def only_unreached_are_small(matrix: Predecessors, possible: Any, least: float, moved: FloatArray) -> bool:
     """Whether every sum below ``least`` is of a state that nothing possible leads to; such sums become 0.
 
     ``possible`` (N,) is a mask, or a row of floats that is 0 where a state is impossible.
     """
     for j in range(len(moved)):
         if not moved[j] >= least:
-            if jumps:
+            if len(matrix.share) > 0:
                 return False
-            for k in range(indptr[j], indptr[j + 1]):
-                if possible[indices[k]]:
+            for k in range(matrix.indptr[j], matrix.indptr[j + 1]):
+                if possible[matrix.indices[k]]:
                     return False
             moved[j] = 0.0
     return True
 
 
 @kernel
-def predict(
-    indptr: Any,
-    indices: Any,
-    data: FloatArray,
-    share: FloatArray,
-    row: FloatArray,
-    support: BoolArray,
-    out: FloatArray,
-    reached: BoolArray,
-) -> bool:
-    """p M of a row and what it reaches, from compressed columns of M; False if a reached sum is too small to trust.
-
-    ``share`` is that of a jump, (N,), or (0,) where none is.
-    """
-    times_sparse(indptr, indices, data, row, out)
-    add_jump(share, row, out)
+def predict(matrix: Predecessors, row: FloatArray, support: BoolArray, out: FloatArray, reached: BoolArray) -> bool:
+    """p M of a row and what it reaches; False if a reached sum is too small to trust."""
+    times_sparse(matrix, row, out)
+    add_jump(matrix.share, row, out)
     small = 0
     for j in range(len(out)):
         reached[j] = out[j] >= TRUSTED
         small += not reached[j]
-    return small == 0 or only_unreached_are_small(indptr, indices, len(share) > 0, support, TRUSTED, out)
+    return small == 0 or only_unreached_are_small(matrix, support, TRUSTED, out)
 
 
 @kernel
 def predict_many(
-    indptr: Any,
-    indices: Any,
-    data: FloatArray,
-    share: FloatArray,
+    matrix: Predecessors,
     row: FloatArray,
     support: BoolArray,
     steps: int,
@@ -169,7 +153,7 @@ def predict_many(
     every eighth step, and never with ``settled`` below 0.
     """
     for passed in range(steps):
-        if not predict(indptr, indices, data, share, row, support, spare, reached):
+        if not predict(matrix, row, support, spare, reached):
             return passed
         rests = settled >= 0.0 and passed % 8 == 0 and at_rest(row, support, spare, reached, settled, passed)
         row[:] = spare
@@ -222,15 +206,7 @@ def condition(
 
 
 @kernel
-def times_logs(
-    indptr: Any,
-    indices: Any,
-    data: FloatArray,
-    weights: FloatArray,
-    gains: FloatArray,
-    logs: FloatArray,
-    out: FloatArray,
-) -> None:
+def times_logs(matrix: Any, weights: FloatArray, gains: FloatArray, logs: FloatArray, out: FloatArray) -> None:
     """Fill ``out`` with a row times a matrix and its jump, all in logs; finite wherever something possible leads to.
 
     Numbers scaled by the largest are summed as floats. A sum that is too small to trust is made again in logs. With a
@@ -248,31 +224,31 @@ def times_logs(
             gained += scaled[s] if len(weights) == 0 else weights[s] * scaled[s]
     for j in range(n):
         mass = 0.0
-        for k in range(indptr[j], indptr[j + 1]):
-            mass += scaled[indices[k]] * data[k]
+        for k in range(matrix.indptr[j], matrix.indptr[j + 1]):
+            mass += scaled[matrix.indices[k]] * matrix.data[k]
         if len(gains) > 0:
             mass += gained * gains[j]
-        out[j] = top + math.log(mass) if mass >= TRUSTED else _log_sum(indptr, indices, data, logs, j)
+        out[j] = top + math.log(mass) if mass >= TRUSTED else _log_sum(matrix, logs, j)
 
 
 @kernel
-def predict_logs(indptr: Any, indices: Any, data: FloatArray, share: FloatArray, logs: FloatArray) -> FloatArray:
-    """log(p M) (N,) from log p, finite exactly on what the possible states lead to; arguments as of `predict`."""
+def predict_logs(matrix: Predecessors, logs: FloatArray) -> FloatArray:
+    """log(p M) (N,) from log p, finite exactly on what the possible states lead to."""
     out = np.empty_like(logs)
-    times_logs(indptr, indices, data, share[:0], share, logs, out)
+    times_logs(matrix, matrix.share[:0], matrix.share, logs, out)
     return out
 
 
 @kernel
-def _log_sum(indptr: Any, indices: Any, data: FloatArray, logs: FloatArray, j: int) -> float:
+def _log_sum(matrix: Any, logs: FloatArray, j: int) -> float:
     """One entry of a row times a matrix, in logs: no term of the sum is lost."""
-    largest, mass = -math.inf, 0.0
-    for k in range(indptr[j], indptr[j + 1]):
+    largest, mass, indices, data = -math.inf, 0.0, matrix.indices, matrix.data
+    for k in range(matrix.indptr[j], matrix.indptr[j + 1]):
         if logs[indices[k]] > -math.inf and data[k] > 0.0:
             largest = max(largest, logs[indices[k]] + math.log(data[k]))
     if largest == -math.inf:
         return largest
-    for k in range(indptr[j], indptr[j + 1]):
+    for k in range(matrix.indptr[j], matrix.indptr[j + 1]):
         if logs[indices[k]] > -math.inf and data[k] > 0.0:
             mass += math.exp(logs[indices[k]] + math.log(data[k]) - largest)
     return largest + math.log(mass)
@@ -307,16 +283,7 @@ def same(one: FloatArray, other: FloatArray, settled: float, passed: int) -> boo
 
 
 @kernel
-def move_logs(
-    indptr: Any,
-    indices: Any,
-    data: FloatArray,
-    weights: FloatArray,
-    gains: FloatArray,
-    settled: float,
-    moves: int,
-    row: FloatArray,
-) -> None:
+def move_logs(matrix: Any, weights: FloatArray, gains: FloatArray, settled: float, moves: int, row: FloatArray) -> None:
     """A row in logs times a matrix and its jump, so many times, in place.
 
     It stops once nothing changes by more than ``settled`` of itself, looked for at every eighth move. A row of weights
@@ -325,7 +292,7 @@ def move_logs(
     """
     spare = np.empty_like(row)
     for moved in range(moves):
-        times_logs(indptr, indices, data, weights, gains, row, spare)
+        times_logs(matrix, weights, gains, row, spare)
         quiet = moved % 8 == 1 and same(row, spare, settled, moved if len(weights) == 0 else 0)
         row[:] = spare
         if quiet:

@@ -27,7 +27,7 @@ import numpy as np
 
 from dphmm._kernels.compiled import kernel
 from dphmm._kernels.filter import scale_logs, times_logs, times_sparse
-from dphmm.types import FloatArray, IntArray
+from dphmm.types import FloatArray, IntArray, Predecessors
 
 #: A backward entry above this may belong to a state whose forward entry has underflowed: logs must take over.
 LARGEST = 1e290
@@ -146,7 +146,7 @@ def times(rows: FloatArray, first: int, count: int, matrix: Matrix, out: FloatAr
                     b += rows[first + k + 1, matrix.indices[e]] * matrix.data[e]
                 out[out_first + k, j], out[out_first + k + 1, j] = a, b
         for k in range(pairs, count):
-            times_sparse(matrix.indptr, matrix.indices, matrix.data, rows[first + k], out[out_first + k])
+            times_sparse(matrix, rows[first + k], out[out_first + k])
     elif count >= _FEW_ROWS:
         np.dot(rows[first : first + count], matrix.dense, out[out_first : out_first + count])
     else:
@@ -214,7 +214,7 @@ def smooth_record(
             later += likelihood[symbols[t]]
             scale_logs(later)
             _add_pairs(rows, alpha[t - 1], later, terms, expected)
-            times_logs(rows.indptr, rows.indices, rows.data, none, none, later, spare)
+            times_logs(rows, none, none, later, spare)
             later[:] = spare
 
 
@@ -420,10 +420,7 @@ def observe(row: FloatArray, weights: FloatArray) -> float:
 
 @kernel
 def viterbi(
-    indptr: Any,
-    indices: Any,
-    logs: FloatArray,
-    jump: FloatArray,
+    matrix: Predecessors,
     settled: float,
     rows: FloatArray,
     which: IntArray,
@@ -438,14 +435,12 @@ def viterbi(
 
     ``rows`` (V, N) are logs of likelihoods; an observation has that of ``which`` (T,), or -1 for none, after so many
     ``moves`` (T,). ``row`` (N,) are logs of the likeliest path to each state, the largest 0; ``moved`` of the first
-    observation's moves are done. ``logs`` are those of the moves that a matrix stores, in compressed columns, and
-    ``jump`` (N,) those of a jump into each state, from every one; (0,) where none is. Of each move, ``pointers`` (k, N)
-    are the states before, and ``ends`` the observation that it led to or -1. In a long gap rows come again after some
-    moves, which Brent's search finds: then ``cycles`` (k, 2) says that the last so many moves are taken so many times
-    more. Returns the moves recorded, the observations reached, and ``moved`` of the next: -1 where no path allows that
-    one.
+    observation's moves are done. Data and share of ``matrix`` are logs. Of each move, ``pointers`` (k, N) are the
+    states before, and ``ends`` the observation that it led to or -1. In a long gap rows come again after some moves,
+    which Brent's search finds: then ``cycles`` (k, 2) says that the last so many moves are taken so many times more.
+    Returns the moves recorded, the observations reached, and ``moved`` of the next: -1 where no path allows that one.
     """
-    n, at, count = len(row), 0, 0
+    n, at, count, jump = len(row), 0, 0, matrix.share
     spare, saved = np.empty_like(row), row.copy()
     saved_at, power = 0, 1
     while at < len(which) and count < len(pointers):
@@ -453,10 +448,10 @@ def viterbi(
         likeliest = np.int64(np.argmax(row)) if len(jump) > 0 else np.int64(0)
         for j in range(n):
             best, before = -math.inf, np.int64(-1)
-            for k in range(indptr[j], indptr[j + 1]):
-                candidate = row[indices[k]] + logs[k]
+            for k in range(matrix.indptr[j], matrix.indptr[j + 1]):
+                candidate = row[matrix.indices[k]] + matrix.data[k]
                 if candidate > best:
-                    best, before = candidate, np.int64(indices[k])
+                    best, before = candidate, np.int64(matrix.indices[k])
             if len(jump) > 0 and row[likeliest] > -math.inf:
                 candidate = row[likeliest] + jump[j]
                 if candidate > best or (candidate == best and likeliest < before):

@@ -78,7 +78,7 @@ def move(chain: Chain, gains: FloatArray, rows: FloatArray, out: FloatArray) -> 
     if n == 1:
         # The same sums in less than half the time.
         now = out.reshape(out.size)
-        times_sparse(chain.indptr, chain.indices, chain.data, rows.reshape(rows.size), now)
+        times_sparse(chain, rows.reshape(rows.size), now)
         for j in range(len(now)):
             now[j] = now[j] * chain.stays[0] + gains[min(j, len(gains) - 1), 0] if len(gains) > 0 else now[j]
             now[j] = now[j] if now[j] >= LEAST else 0.0
@@ -243,7 +243,7 @@ def forward_logs(
     """
     now, share = row.reshape(row.size), chain.share.reshape(chain.share.size)
     for t in range(*span):
-        move_logs(chain.indptr, chain.indices, chain.data, share[:0], share, chain.settled, stops.moves[t], now)
+        move_logs(chain, share[:0], share, chain.settled, stops.moves[t], now)
         now += stops.table[stops.which[t, 0]]
         sums[t, 0] = scale_logs(now)
         if sums[t, 0] == -math.inf:
@@ -281,7 +281,7 @@ def backward_logs(
         if len(entered) > 0 and len(share) > 0 and stops.moves[t] > 0 and observed[t, 0]:
             entered[:, 0] += share * np.exp(now - total - sums[t, 0])
         scale_logs(now)
-        move_logs(chain.indptr, chain.indices, chain.data, share, gains, chain.settled, stops.moves[t], now)
+        move_logs(chain, share, gains, chain.settled, stops.moves[t], now)
 
 
 @kernel

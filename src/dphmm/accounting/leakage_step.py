@@ -25,7 +25,7 @@ from scipy import sparse
 from dphmm import _kernels
 from dphmm._checks import state_mask
 from dphmm.errors import InvalidInput
-from dphmm.types import BoolArray, Chain, FloatArray, IntArray, States
+from dphmm.types import BoolArray, Chain, FloatArray, IntArray, Predecessors, States
 
 #: What to do about a chain with a jump where rows of N entries would have to be compared.
 NO_LEAKAGE = "a model made with --jump 0, or a promise over paths (--path-epsilon), which needs no leakage"
@@ -42,9 +42,9 @@ class Marginal:
     log_probability: FloatArray
     support: BoolArray
 
-    def moved(self, columns: Any, share: FloatArray) -> Marginal:
-        """One move later, by the matrix compressed by columns; ``share`` (N,) is that of a jump, (0,) where none is."""
-        logs = _kernels.filter.predict_logs(columns.indptr, columns.indices, columns.data, share, self.log_probability)
+    def moved(self, columns: Predecessors) -> Marginal:
+        """One move later."""
+        logs = _kernels.filter.predict_logs(columns, self.log_probability)
         return Marginal(logs, logs > -np.inf)
 
 
@@ -128,7 +128,7 @@ class MarginalSequence:
         columns = self._columns_at(t)
         if self._jump is not None:
             columns = columns * self._jump.stays
-        return now.moved(columns, self._share)
+        return now.moved(Predecessors(columns.indptr, columns.indices, columns.data, self._share))
 
     def _columns_at(self, t: int) -> Any:
         if self._columns is None or not self._chain.time_homogeneous:

@@ -12,7 +12,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dphmm.markov.filtering import Belief
-from dphmm.markov.model import MarkovModel, Predecessors
+from dphmm.markov.model import MarkovModel
+from dphmm.types import Predecessors
 
 if TYPE_CHECKING:
     from dphmm.markov.estimate import FitReport as FitReport

@@ -27,9 +27,9 @@ from numpy.typing import NDArray
 from dphmm import _kernels
 from dphmm._checks import state_mask
 from dphmm.errors import InvalidInput
-from dphmm.markov.model import MarkovModel, Predecessors
+from dphmm.markov.model import MarkovModel
 from dphmm.markov.stochastic import fixed
-from dphmm.types import BoolArray, FloatArray, IntArray, States
+from dphmm.types import BoolArray, FloatArray, IntArray, Predecessors, States
 
 #: A prediction that moves no probability by more than this share of it has settled; looked at once in so many steps.
 SETTLED = 1e-12
@@ -115,12 +115,12 @@ class Belief:
         n = self.n_states
         if model.n_states != n:
             raise InvalidInput("model", f"{model.n_states} states", f"the belief's {n}")
-        matrix = model.predecessors_at(t).arrays
+        matrix = model.predecessors_at(t)
         if self._row is not None:
             row, reached = np.empty(n), np.empty(n, dtype=np.bool_)
-            if _kernels.filter.predict(*matrix, self._row, self._support, row, reached):
+            if _kernels.filter.predict(matrix, self._row, self._support, row, reached):
                 return Belief.of_row(row, reached)
-        logs = _kernels.filter.predict_logs(*matrix, self.log_probability)
+        logs = _kernels.filter.predict_logs(matrix, self.log_probability)
         return Belief(logs, logs > -np.inf)
 
     def predict_many(self, model: MarkovModel, t: int, steps: int) -> Belief:
@@ -141,10 +141,10 @@ class Belief:
         """As far as floats go, and how many steps that is."""
         if self._row is None or steps < 1:
             return self, 0
-        matrix = model.predecessors_at(t).arrays
+        matrix = model.predecessors_at(t)
         row, support = self._row.copy(), self._support.copy()
         spare = (np.empty_like(row), np.empty_like(support))
-        done = _kernels.filter.predict_many(*matrix, row, support, steps, SETTLED, *spare)
+        done = _kernels.filter.predict_many(matrix, row, support, steps, SETTLED, *spare)
         return Belief.of_row(row, support), done
 
     def condition(self, log_likelihood: Any, support: States = None) -> Belief:
@@ -318,7 +318,7 @@ class _Path:
     def __init__(self, model: MarkovModel, steps: Observations, block: int | None, t: int) -> None:
         self._model, self._observations, self._t = model, steps, t
         self._through = np.cumsum(steps.moves)
-        self._kept: tuple[Predecessors, tuple[Any, Any, FloatArray, FloatArray, float]] | None = None
+        self._kept: tuple[Predecessors, Predecessors] | None = None
         moves = int(steps.moves[1:].sum())
         self._size = _block(moves, model.n_states, block)
         self._fewest = math.isqrt(len(steps.moves)) + 1
@@ -363,12 +363,12 @@ class _Path:
         rows, moves = self._observations.rows(at, last), self._observations.moves[at:last]
         recorded = (self._pointers, self._cycles, self._ends)
         observed = rows.logs, rows.which, moves
-        count, reached, moved = _kernels.hmm.viterbi(*self._matrix(at), *observed, row, moved, *recorded)
+        count, reached, moved = _kernels.hmm.viterbi(self._matrix(at), _QUIET, *observed, row, moved, *recorded)
         if moved < 0:
             raise impossible(at + reached)
         return count, at + reached, moved
 
-    def _matrix(self, at: int) -> tuple[Any, Any, FloatArray, FloatArray, float]:
+    def _matrix(self, at: int) -> Predecessors:
         """The matrix of the moves to a step in logs, and the logs of its jump."""
         columns = self._model.predecessors_at(self._t + at)
         if self._kept is None or self._kept[0] is not columns:
@@ -376,8 +376,7 @@ class _Path:
             if len(columns.share):
                 # A move that is stored may be a jump as well.
                 chances = chances + np.repeat(columns.share, np.diff(columns.indptr))
-            logs = np.log(chances), np.log(columns.share)
-            self._kept = columns, (columns.indptr, columns.indices, *logs, _QUIET)
+            self._kept = columns, columns._replace(data=np.log(chances), share=np.log(columns.share))
         return self._kept[1]
 
     def _trace(self, count: int, state: int, path: IntArray) -> int:

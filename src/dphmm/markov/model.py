@@ -30,7 +30,6 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -57,7 +56,7 @@ from dphmm.states.grid import Grid
 from dphmm.states.hexes import H3
 from dphmm.states.maps import parse_duration, parse_speed
 from dphmm.states.zones import Zones
-from dphmm.types import BoolArray, Exact, FloatArray, IntArray, States
+from dphmm.types import BoolArray, Exact, FloatArray, IntArray, Predecessors, States
 
 if TYPE_CHECKING:
     from dphmm.policy.graph import PolicyGraph
@@ -259,25 +258,6 @@ def _stuck(reach: Fraction, cell: float) -> InvalidInput:
 def _too_many(states: int, moves: int) -> InvalidInput:
     came = f"{states} cells with {moves} others within reach of each, {states * moves:,} moves"
     return InvalidInput("max_speed", came, f"at most {MOST_MOVES:,}: larger cells, a lower speed, or a shorter step")
-
-
-@dataclass(frozen=True, eq=False)
-class Predecessors:
-    """Compressed columns: column j has rows ``indices[indptr[j]:indptr[j + 1]]``, with ``data`` = M[i, j].
-
-    Index arrays are unsigned: compiled loops then need no test for negative wrap-around. ``share`` (N,): what a jump
-    adds to every entry of column j, stored or not; ``data`` has the weight 1 - λ then. (0,) where none is.
-    """
-
-    indptr: NDArray[Any]
-    indices: NDArray[Any]
-    data: FloatArray
-    share: FloatArray
-
-    @property
-    def arrays(self) -> tuple[NDArray[Any], NDArray[Any], FloatArray, FloatArray]:
-        """As kernels take them."""
-        return self.indptr, self.indices, self.data, self.share
 
 
 class MarkovModel:

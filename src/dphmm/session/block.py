@@ -354,7 +354,7 @@ class Block(NamedTuple):
 
     def move(self, rows: IntArray, z: IntArray, model: MarkovModel) -> MovedBeliefs:
         """What the beliefs of rows (m,) are given answers (m, 2), and one transition later, as far as floats serve."""
-        from dphmm._kernels.blocks import Falls, MovedRows, Moves, move_rows
+        from dphmm._kernels.blocks import Falls, MovedRows, move_rows
 
         blocks, m, n = self.blocks, len(rows), self.priors.shape[1]
         falls = Falls(*falling_steps(blocks.family.epsilon), exact_room())
@@ -366,7 +366,7 @@ class Block(NamedTuple):
             done=np.empty(m, dtype=np.int64),
         )
         own = rows, self.priors, self.supports, np.ascontiguousarray(z), self.found, self.numbers, self.laws
-        public = blocks.family, falls, blocks.grid, Moves(*model.predecessors_at(1).arrays)
+        public = blocks.family, falls, blocks.grid, model.predecessors_at(1)
         in_parts(m, n, lambda first, last: move_rows(first, last, *own, *public, out))
         return MovedBeliefs(*out)
 

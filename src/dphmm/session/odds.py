@@ -210,10 +210,9 @@ class _Paths:
     def move(self, moves: int) -> None:
         """So many moves of the chain, or until a further one would change nothing."""
         # With weights no state is too rare to count.
-        weights, columns = np.ones(len(self.open)), self._columns
+        weights, share = np.ones(len(self.open)), self._columns.share
         for row in (self.open, self.closed):
-            matrix = columns.indptr, columns.indices, columns.data
-            _kernels.filter.move_logs(*matrix, weights, columns.share, _SETTLED, moves, row)
+            _kernels.filter.move_logs(self._columns, weights, share, _SETTLED, moves, row)
 
     def odds(self, always: bool) -> Odds:
         """The odds of the event: that a path is closed, or with ``always`` that it is open."""
