@@ -36,6 +36,21 @@ class Predecessors(NamedTuple):
     share: FloatArray
 
 
+class FloatLaw(NamedTuple):
+    """The likelihood of one noise as the compiled filter reads it: facets |normals·v| <= offsets, and how it falls.
+
+    ``allowances`` (m,) say how far beyond each facet the first step reaches. ``kind`` is one of `_kernels.filter`,
+    ``rate`` is ε, ``table`` is what a kind with a table reads.
+    """
+
+    normals: IntArray
+    offsets: IntArray
+    allowances: IntArray
+    kind: int
+    rate: float
+    table: FloatArray
+
+
 @runtime_checkable
 class Bits(Protocol):
     """A source of random words. System bits release; whatever is drawn from any other source is marked."""

@@ -14,6 +14,7 @@ import pytest
 
 from dphmm._kernels import filter as kernels
 from dphmm._kernels.lattice import GRADED, STEPS
+from dphmm.types import FloatLaw
 
 RATE = 0.75
 #: Of a hexagon: normals (m, d), offsets and allowances (m,) of a staircase.
@@ -33,24 +34,18 @@ def norm_of(point, z):
     return max(0, *ratios)
 
 
-def read(some):
-    """What kernels read of the points numbered ``some``."""
-    columns, farthest = kernels.columns_of(POINTS, some)
-    normals, inverses, shifts, longest, largest = kernels.facets_of(NORMALS, OFFSETS, ALLOWANCES)
-    assert (farthest, longest, largest) == (abs(POINTS[some]).max(), 3.0, 7.0)
-    return columns, normals, inverses, shifts
-
-
 @pytest.mark.parametrize("kind", [kernels.TABLE, STEPS, GRADED])
 def test_every_state_has_what_the_law_says_of_its_norm(kind):
     table = np.array([exp(-RATE * step) for step in range(3)] + [0.125])
     by_steps, graded = (lambda norm: exp(-RATE * floor(norm))), (lambda norm: exp(-RATE * norm))
     expected = {kernels.TABLE: lambda norm: table[min(floor(norm), 3)], STEPS: by_steps, GRADED: graded}[kind]
-    columns, *facets = read(np.arange(len(POINTS)))
-    rows = kernels.likelihood_of_answers(columns, *facets, ANSWERS, kind, RATE, table)
+    columns, farthest = kernels.columns_of(POINTS, np.arange(len(POINTS)))
+    facets, longest, largest = kernels.facets_of(FloatLaw(NORMALS, OFFSETS, ALLOWANCES, kind, RATE, table))
+    assert (farthest, longest, largest) == (abs(POINTS).max(), 3.0, 7.0)
+    rows = kernels.likelihood_of_answers(columns, facets, ANSWERS)
     for z, row in zip(ANSWERS, rows, strict=True):
         assert row == pytest.approx([expected(norm_of(point, z)) for point in POINTS], rel=1e-14)
-        assert np.array_equal(row, kernels.likelihood_of_points(columns, *facets, z, kind, RATE, table))
+        assert np.array_equal(row, kernels.likelihood_of_points(columns, facets, z))
 
 
 def test_an_update_is_bayes_rule_over_surrogates():
@@ -59,10 +54,10 @@ def test_an_update_is_bayes_rule_over_surrogates():
     prior, support = np.array([0.2, 0.1, 0.3, 0.15, 0.25, 0.0]), np.arange(6) != 5
     within, z = np.array([False, True, True, True, True, True]), np.array([1, 4])
     posterior, remaining = np.empty(6), np.empty(6, dtype=bool)
-    facets, law = (NORMALS, OFFSETS, ALLOWANCES), (STEPS, RATE, np.zeros(0))
+    law = FloatLaw(NORMALS, OFFSETS, ALLOWANCES, STEPS, RATE, np.zeros(0))
     released = (POINTS, within, plan_states, surrogate)
-    assert kernels.update(prior, support, z, *released, *facets, *law, 2.0**44, posterior, remaining)
+    assert kernels.update(prior, support, z, *released, law, 2.0**44, posterior, remaining)
     weights = prior * [exp(-RATE * floor(norm_of(POINTS[s], z))) for s in surrogate] * (support & within)
     assert posterior == pytest.approx(weights / weights.sum(), rel=1e-14)
     assert remaining.tolist() == (support & within).tolist()
-    assert not kernels.update(prior, support, z, *released, *facets, *law, 12.0, posterior, remaining)
+    assert not kernels.update(prior, support, z, *released, law, 12.0, posterior, remaining)

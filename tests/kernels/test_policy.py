@@ -14,7 +14,7 @@ import pytest
 
 import dphmm
 from dphmm._kernels import policy
-from dphmm._kernels.filter import as_released, facets_of
+from dphmm._kernels.filter import TABLE, as_released, facets_of
 from dphmm._kernels.points import extents, outermost
 from dphmm._kernels.policy import EMPTY, contract_cliques, heaviest, holding, runs_of_rows, total_mass, widen_by_cliques
 from dphmm.policy.constraint import delta_states
@@ -23,6 +23,7 @@ from dphmm.sensitivity import hull as hulls
 from dphmm.session.options import Options
 from dphmm.session.plan import Likelihood
 from dphmm.session.planner import Planner
+from dphmm.types import FloatLaw
 from random_seeds import seeds
 
 
@@ -333,9 +334,10 @@ def test_facets_in_floats_are_quotients_of_their_integers(m):
     rng = np.random.default_rng(m)
     normals, offsets = rng.integers(-(2**20), 2**20, (m, 3)), rng.integers(1, 2**40, m)
     allowances = rng.integers(0, offsets)
-    factors, inverses, shifts, longest, largest = facets_of(normals, offsets, allowances)
-    assert factors.dtype == np.float64 and factors.tolist() == normals.tolist()
-    assert inverses.tolist() == [1.0 / b for b in offsets.tolist()]
-    assert shifts.tolist() == [(b - 1.0 - a) / b for a, b in zip(allowances.tolist(), offsets.tolist(), strict=True)]
+    facets, longest, largest = facets_of(FloatLaw(normals, offsets, allowances, TABLE, 1.0, np.zeros(1)))
+    assert facets.normals.dtype == np.float64 and facets.normals.tolist() == normals.tolist()
+    assert facets.inverses.tolist() == [1.0 / b for b in offsets.tolist()]
+    assert facets.shifts.tolist() == [(b - 1.0 - a) / b for a, b in np.stack([allowances, offsets]).T.tolist()]
     assert (longest, largest) == (np.abs(normals).sum(axis=1).max(), offsets.max())
-    assert facets_of(normals, offsets, offsets - 1)[2].tolist() == [0.0] * m
+    flush = FloatLaw(normals, offsets, offsets - 1, TABLE, 1.0, np.zeros(1))
+    assert facets_of(flush)[0].shifts.tolist() == [0.0] * m

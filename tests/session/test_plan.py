@@ -152,7 +152,7 @@ def test_steps_of_a_staircase_are_exact(case):
     law = likelihood_of(plan)
     assume(law is not None and law.holds(np.stack([z, *plan.image])))
     for answer in (z, *plan.image):
-        expected = law.table[np.minimum(steps_of(plan, answer), len(law.table) - 1)]
+        expected = law.facets.table[np.minimum(steps_of(plan, answer), len(law.facets.table) - 1)]
         assert law.at(answer).tolist() == expected.tolist()
 
 
@@ -185,9 +185,10 @@ def test_at_the_edges_of_shells(offset):
     plan = plan_of(np.concatenate([[[0]], [[offset]], points]), 1, offset, mechanism="staircase")
     law = likelihood_of(plan)
     assert law is not None
-    assert law.kind == TABLE
+    assert law.facets.kind == TABLE
     zero = np.zeros(1, dtype=np.int64)
-    assert law.at(zero).tolist() == law.table[np.minimum(steps_of(plan, zero), len(law.table) - 1)].tolist()
+    table = law.facets.table
+    assert law.at(zero).tolist() == table[np.minimum(steps_of(plan, zero), len(table) - 1)].tolist()
 
 
 def test_a_floor_without_its_margin_is_wrong_somewhere():
@@ -202,7 +203,7 @@ def test_small_epsilons_have_no_table():
     plan = plan_of(np.arange(5)[:, None], "0.01", 1, mechanism="staircase")
     law = likelihood_of(plan)
     assert law is not None
-    assert law.kind == STEPS
+    assert law.facets.kind == STEPS
     z = np.array([1000])
     assert np.log(law.at(z)) == pytest.approx(plan.log_likelihood(z), rel=1e-13)
 

@@ -38,7 +38,7 @@ from dphmm._kernels.points import (
     reduced_coordinates,
 )
 from dphmm._kernels.policy import differences_within, heaviest, least_of_fewest, linked_images, planned, total_mass
-from dphmm.types import BoolArray, FloatArray, IntArray, Predecessors, WordArray
+from dphmm.types import BoolArray, FloatArray, FloatLaw, IntArray, Predecessors, WordArray
 
 #: Which law a hull has, or may have: the better of the two, K-norm, staircase. UNDECIDED is for the planner.
 UNDECIDED, BETTER, KNORM, STAIRCASE = -1, 0, 1, 2
@@ -392,33 +392,20 @@ def move_rows(
     """Condition the beliefs of the plans at ``places`` (m,) on answers (m, 2), and move them one step."""
     for at in range(first, last):
         row = places[at]
-        size, law = found.sizes[row], numbers[row]
+        size, number, prior, support = found.sizes[row], numbers[row], priors[row], supports[row]
         normals = found.facets[row, : 2 * size].copy().reshape((size, 2))
         offsets = found.facets[row, 2 * size : 3 * size].copy()
-        knorm = laws.which[law] == KNORM
+        knorm = laws.which[number] == KNORM
         allowances = offsets - 1
         if not knorm:
             for i in range(size):
-                allowances[i] = laws.offset[law, 0] * offsets[i] // laws.offset[law, 1]
-        states, _, _ = planned(supports[row], found.plan[row])
-        posterior, remaining = out.posterior[at], out.remaining[at]
+                allowances[i] = laws.offset[number, 0] * offsets[i] // laws.offset[number, 1]
+        kind, rate = (GRADED, family.epsilon) if knorm else (falls.kind, falls.rate)
+        law = FloatLaw(normals, offsets, allowances, kind, rate, falls.table)
+        states, _, _ = planned(support, found.plan[row])
+        posterior, remaining, surrogate = out.posterior[at], out.remaining[at], found.surrogate[row]
         if not update(
-            priors[row],
-            supports[row],
-            z[at],
-            grid.lattice,
-            supports[row],
-            states,
-            found.surrogate[row],
-            normals,
-            offsets,
-            allowances,
-            GRADED if knorm else falls.kind,
-            family.epsilon if knorm else falls.rate,
-            falls.table,
-            falls.room,
-            posterior,
-            remaining,
+            prior, support, z[at], grid.lattice, support, states, surrogate, law, falls.room, posterior, remaining
         ):
             out.done[at] = 0
             continue

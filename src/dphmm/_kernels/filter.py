@@ -25,14 +25,14 @@ Proof: docs/proofs/support.md.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dphmm._kernels.compiled import inlined_kernel, kernel
 from dphmm._kernels.lattice import STEPS
-from dphmm.types import BoolArray, FloatArray, IntArray, Predecessors
+from dphmm.types import BoolArray, FloatArray, FloatLaw, IntArray, Predecessors
 
 #: In a scaled sum at least this large, terms that underflowed (each below 1e-323) are far beyond a double.
 TRUSTED = 1e-290
@@ -305,49 +305,44 @@ TABLE = 0
 UP = 1.0 + 2.0**-48
 
 
+class Facets(NamedTuple):
+    """A `FloatLaw` in floats: ``normals`` (m, d), ``inverses`` (m,), 1/offset, and ``shifts`` (m,) of a staircase.
+
+    A table holds exp(-rate·0), exp(-rate·1), .., and ends with what all later steps have.
+    """
+
+    normals: FloatArray
+    inverses: FloatArray
+    shifts: FloatArray
+    kind: int
+    rate: float
+    table: FloatArray
+
+
 @kernel
-def likelihood_of_points(
-    columns: FloatArray,
-    normals: FloatArray,
-    inverses: FloatArray,
-    shifts: FloatArray,
-    z: IntArray,
-    kind: int,
-    rate: float,
-    table: FloatArray,
-) -> FloatArray:
+def likelihood_of_points(columns: FloatArray, facets: Facets, z: IntArray) -> FloatArray:
     """exp(-rate·E) of the answer z (d,) for each of some points, given as ``columns`` (d, n).
 
-    E = max |normal·(z - point)|·inverse + shift over facets (m, d), or its floor. A table holds exp(-rate·0),
-    exp(-rate·1), .., and ends with what all later steps have.
+    E = max |normal·(z - point)|·inverse + shift over facets, or its floor.
     """
     out = np.zeros(columns.shape[1])
     row = np.empty(columns.shape[1])
-    for i in range(len(inverses)):
+    for i in range(len(facets.inverses)):
         centre = 0.0
         for j in range(len(z)):
-            centre += normals[i, j] * z[j]
-        project(normals[i], columns, row)
-        raise_to_ratio(row, centre, inverses[i], shifts[i], out)
-    norm_profile(kind, rate, table, out)
+            centre += facets.normals[i, j] * z[j]
+        project(facets.normals[i], columns, row)
+        raise_to_ratio(row, centre, facets.inverses[i], facets.shifts[i], out)
+    norm_profile(facets.kind, facets.rate, facets.table, out)
     return out
 
 
 @kernel
-def likelihood_of_answers(
-    columns: FloatArray,
-    normals: FloatArray,
-    inverses: FloatArray,
-    shifts: FloatArray,
-    answers: IntArray,
-    kind: int,
-    rate: float,
-    table: FloatArray,
-) -> FloatArray:
+def likelihood_of_answers(columns: FloatArray, facets: Facets, answers: IntArray) -> FloatArray:
     """`likelihood_of_points` of each of some answers (k, d), in rows (k, n)."""
     rows = np.empty((len(answers), columns.shape[1]))
     for k in range(len(answers)):
-        rows[k] = likelihood_of_points(columns, normals, inverses, shifts, answers[k], kind, rate, table)
+        rows[k] = likelihood_of_points(columns, facets, answers[k])
     return rows
 
 
@@ -398,26 +393,24 @@ def columns_of(points: IntArray, some: IntArray) -> tuple[FloatArray, float]:
 
 
 @kernel
-def facets_of(
-    normals: IntArray, offsets: IntArray, allowances: IntArray
-) -> tuple[FloatArray, FloatArray, FloatArray, float, float]:
-    """Facets (m, d) in floats: normals, 1/offset, the shifts of a staircase; the longest normal, the largest offset.
+def facets_of(law: FloatLaw) -> tuple[Facets, float, float]:
+    """The facets of a law in floats, the longest normal and the largest offset.
 
     A normal is as long as the sum of its |coordinates|.
     """
-    m = len(offsets)
-    factors, inverses, shifts = np.empty(normals.shape), np.empty(m), np.empty(m)
+    m = len(law.offsets)
+    normals, inverses, shifts = np.empty(law.normals.shape), np.empty(m), np.empty(m)
     longest = largest = 0.0
     for i in range(m):
         length = 0.0
-        for j in range(normals.shape[1]):
-            factors[i, j] = normals[i, j]
-            length += abs(factors[i, j])
-        offset = float(offsets[i])
+        for j in range(law.normals.shape[1]):
+            normals[i, j] = law.normals[i, j]
+            length += abs(normals[i, j])
+        offset = float(law.offsets[i])
         inverses[i] = 1.0 / offset
-        shifts[i] = (offset - 1.0 - allowances[i]) / offset
+        shifts[i] = (offset - 1.0 - law.allowances[i]) / offset
         longest, largest = max(longest, length), max(largest, offset)
-    return factors, inverses, shifts, longest, largest
+    return Facets(normals, inverses, shifts, law.kind, law.rate, law.table), longest, largest
 
 
 @kernel
@@ -441,12 +434,7 @@ def update(
     within: BoolArray,
     plan_states: IntArray,
     surrogate: IntArray,
-    normals: IntArray,
-    offsets: IntArray,
-    allowances: IntArray,
-    kind: int,
-    rate: float,
-    table: FloatArray,
+    law: FloatLaw,
     most: float,
     posterior: FloatArray,
     remaining: BoolArray,
@@ -456,11 +444,11 @@ def update(
     False, too, where the numbers that the likelihood compares may reach ``most``.
     """
     columns, farthest = columns_of(points, plan_states)
-    factors, inverses, shifts, longest, largest = facets_of(normals, offsets, allowances)
+    facets, longest, largest = facets_of(law)
     if longest * farthest >= most or largest >= most:
         return False
     for j in range(len(z)):
         if not abs(z[j]) < most / longest:
             return False
-    values = likelihood_of_points(columns, factors, inverses, shifts, z, kind, rate, table)
-    return condition(prior, as_released(values, plan_states, surrogate), support, within, posterior, remaining)
+    released = as_released(likelihood_of_points(columns, facets, z), plan_states, surrogate)
+    return condition(prior, released, support, within, posterior, remaining)

@@ -23,22 +23,7 @@ from dphmm.sensitivity.hull import SensitivityHull, largest_norm
 from dphmm.sensitivity.protection import degree_among
 from dphmm.states.lattice import Lattice
 from dphmm.states.space import StateSpace
-from dphmm.types import Bits, BoolArray, Exact, FloatArray, IntArray, Loss
-
-
-class FloatLaw(NamedTuple):
-    """The likelihood of one noise as the compiled filter reads it: facets |normals·v| <= offsets, and how it falls.
-
-    ``allowances`` (m,) say how far beyond each facet the first step reaches. ``kind`` is one of `_kernels.filter`,
-    ``rate`` is ε, ``table`` is what a kind with a table reads.
-    """
-
-    normals: IntArray
-    offsets: IntArray
-    allowances: IntArray
-    kind: int
-    rate: float
-    table: FloatArray
+from dphmm.types import Bits, BoolArray, Exact, FloatArray, FloatLaw, IntArray, Loss
 
 
 class Words(NamedTuple):

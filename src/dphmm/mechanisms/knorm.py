@@ -32,11 +32,11 @@ from dphmm import _kernels
 from dphmm._cached import cached_property
 from dphmm._checks import exact_number
 from dphmm.errors import InvalidInput
-from dphmm.mechanisms.base import FloatLaw, NoiseMechanism, vector
+from dphmm.mechanisms.base import NoiseMechanism, vector
 from dphmm.samplers.body import LatticeBody, LatticeSampler
 from dphmm.samplers.entropy import default_bits
 from dphmm.sensitivity.hull import SensitivityHull
-from dphmm.types import Bits, Exact, FloatArray, IntArray, Loss
+from dphmm.types import Bits, Exact, FloatArray, FloatLaw, IntArray, Loss
 
 #: Bodies with more lattice points than this in (k + 3)·body, in space more, are left to the continuous law, which is
 #: farther off there; unless the points that have any mass are no more.

@@ -277,19 +277,14 @@ def exact_room() -> float:
 
 @dataclass(frozen=True, eq=False)
 class Likelihood:
-    """What the kernel reads of a plan; ``normals`` (m, d) and ``room`` are for the answers.
+    """What the kernel reads of a plan; answers have to be within ``room``.
 
-    ``columns`` (d, N) are the states' answers, ``inverses`` (m,) are 1/offset, ``shifts`` (m,) what a staircase adds.
-    Where states are released as others, ``columns`` (d, P) are of the plan states of ``contracted`` alone.
+    ``columns`` (d, N) are the states' answers. Where states are released as others, ``columns`` (d, P) are of the plan
+    states of ``contracted`` alone.
     """
 
     columns: FloatArray
-    inverses: FloatArray
-    shifts: FloatArray
-    kind: int
-    rate: float
-    table: FloatArray
-    normals: FloatArray
+    facets: _kernels.filter.Facets
     room: float
     contracted: Constraint | None
 
@@ -299,19 +294,18 @@ class Likelihood:
         law = plan.mechanism.float_law
         if law is None:
             return TableLikelihood.of_table(plan)
-        normals, inverses, shifts, longest, largest = _kernels.filter.facets_of(*law[:3])
+        facets, longest, largest = _kernels.filter.facets_of(law)
         contracted = plan.constraint if plan.constraint.contracted else None
         numbers = np.arange(len(plan.image)) if contracted is None else contracted.plan_states
         columns, farthest = _kernels.filter.columns_of(plan.image, numbers)
         if longest * farthest >= _ROOM or largest >= _ROOM:
             return None
-        room = _ROOM / longest
-        return cls(columns, inverses, shifts, law.kind, law.rate, law.table, normals, room, contracted)
+        return cls(columns, facets, _ROOM / longest, contracted)
 
     @property
     def size(self) -> int:
         """m·N, or m·P."""
-        return len(self.inverses) * len(self.columns[0])
+        return len(self.facets.inverses) * len(self.columns[0])
 
     def holds(self, z: IntArray) -> bool:
         """Whether answers (..., d) are near enough for exact floats."""
@@ -321,8 +315,7 @@ class Likelihood:
         """Pr(z | s) (N,) up to a constant of the plan; None for an answer (d,) too far away."""
         if not self.holds(z):
             return None
-        facets = (self.normals, self.inverses, self.shifts)
-        out = _kernels.filter.likelihood_of_points(self.columns, *facets, z, self.kind, self.rate, self.table)
+        out = _kernels.filter.likelihood_of_points(self.columns, self.facets, z)
         within = self.contracted
         return out if within is None else _kernels.filter.as_released(out, within.plan_states, within.surrogate)
 
@@ -330,8 +323,7 @@ class Likelihood:
         """`at` of several answers (k, d), in rows (k, N); None where one of them is too far away."""
         if not self.holds(answers):
             return None
-        facets = (self.normals, self.inverses, self.shifts)
-        rows = _kernels.filter.likelihood_of_answers(self.columns, *facets, answers, self.kind, self.rate, self.table)
+        rows = _kernels.filter.likelihood_of_answers(self.columns, self.facets, answers)
         within = self.contracted
         if within is None:
             return rows
@@ -355,8 +347,9 @@ class TableLikelihood(Likelihood):
         law = plan.mechanism.law
         rows = np.ascontiguousarray(law.probabilities[law.numbers(plan.image)].T)
         count, d = law.points.shape
-        facets = np.zeros(count)
-        return cls(rows[:1], facets, facets, 0, 0.0, facets[:0], np.zeros((count, d)), np.inf, None, law, rows)
+        none = np.zeros(count)
+        facets = _kernels.filter.Facets(np.zeros((count, d)), none, none, 0, 0.0, none[:0])
+        return cls(rows[:1], facets, np.inf, None, law, rows)
 
     def holds(self, z: IntArray) -> bool:
         """Whether answers (..., d) are listed."""
@@ -401,8 +394,7 @@ def updated(prior: Belief, plan: Plan, z: IntArray) -> Belief | None:
     seen, n = plan.constraint, prior.n_states
     posterior, remaining = np.empty(n), np.empty(n, dtype=np.bool_)
     released = plan.lattice, seen.support, seen.plan_states, seen.surrogate
-    facets, falls = law[:3], law[3:]
-    fits = _kernels.filter.update(prior.row, prior.support, z, *released, *facets, *falls, _ROOM, posterior, remaining)
+    fits = _kernels.filter.update(prior.row, prior.support, z, *released, law, _ROOM, posterior, remaining)
     return Belief.of_row(posterior, remaining) if fits else None
 
 
