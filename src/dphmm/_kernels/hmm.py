@@ -385,23 +385,32 @@ def best_path_each(
     likelihood: FloatArray,
     symbols: IntArray,
     ends: IntArray,
-    which: IntArray,
     pointers: Any,
     path: IntArray,
     logs: FloatArray,
 ) -> int:
-    """The likeliest paths of sequences ``which``, each symbols ends[k] to ends[k + 1], that ``pointers`` can hold.
+    """The likeliest paths of all sequences, each symbols ends[k] to ends[k + 1], in pieces that ``pointers`` can hold.
 
     Returns -1, or the place in ``symbols`` of a symbol that no path allows.
     """
-    for k in which:
-        best = initial.copy()
-        refused = best_paths(best, moves, likelihood, symbols[ends[k] : ends[k + 1]], 1, pointers)
-        if refused >= 0:
-            return int(ends[k] + refused)
-        last = int(np.argmax(best))
-        logs[k] = best[last]
-        trace(pointers, last, path[ends[k] : ends[k + 1]])
+    longest = np.max(np.diff(ends))
+    starts = np.empty((-(-longest // len(pointers)), len(initial)))
+    for k in range(len(logs)):
+        own, best = symbols[ends[k] : ends[k + 1]], initial.copy()
+        cuts = np.arange(0, len(own), len(pointers))
+        for p, first in enumerate(cuts):
+            starts[p] = best
+            refused = best_paths(best, moves, likelihood, own[first : first + len(pointers)], int(p == 0), pointers)
+            if refused >= 0:
+                return int(ends[k] + first + refused)
+        state = int(np.argmax(best))
+        logs[k] = best[state]
+        for p in range(len(cuts) - 1, -1, -1):
+            piece = slice(cuts[p], cuts[p] + len(pointers))
+            # The last piece's pointers are there still.
+            if p < len(cuts) - 1:
+                best_paths(starts[p], moves, likelihood, own[piece], int(p == 0), pointers)
+            state = trace(pointers, state, path[ends[k] : ends[k + 1]][piece])
     return -1
 
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -24,11 +23,9 @@ from dphmm._kernels.hmm import (
     Matrix,
     backward_records,
     best_path_each,
-    best_paths,
     forward_records,
     smooth_record,
     times,
-    trace,
 )
 from dphmm._kernels.hmm import draw_paths as draw_block
 from dphmm._kernels.process import on_one_thread
@@ -335,30 +332,14 @@ def viterbi(parameters: Parameters, observed: Observations) -> tuple[IntArray, F
     """
     path, found = np.empty(len(observed.symbols), dtype=np.int64), np.empty(observed.n_sequences)
     moves = log_matrix(parameters.compressed_rows if parameters.is_sparse else parameters.forward)
-    likelihood = logs(parameters.likelihood)
-    initial, longest = logs(parameters.initial), _piece(int(observed.lengths.max()), parameters.n_states)
-    kind = np.min_scalar_type(parameters.n_states - 1)
-    pointers = np.zeros((longest, parameters.n_states), dtype=kind)
-    short = np.flatnonzero(observed.lengths <= longest)
-    ends, symbols = observed.ends, observed.symbols
-    refused = best_path_each(initial, moves, likelihood, symbols, ends, short, pointers, path, found)
+    initial, likelihood = logs(parameters.initial), logs(parameters.likelihood)
+    longest, n = int(observed.lengths.max()), parameters.n_states
+    # Pieces so long that pointers, and the rows before each, take little.
+    piece = min(longest, max(8 * BLOCK_NUMBERS // n, int(np.sqrt(longest)), 1))
+    pointers = np.zeros((piece, n), dtype=np.min_scalar_type(n - 1))
+    refused = best_path_each(initial, moves, likelihood, observed.symbols, observed.ends, pointers, path, found)
     if refused >= 0:
-        raise impossible(ends, refused)
-    for k in np.flatnonzero(observed.lengths > longest).tolist():
-        best, before = initial.copy(), []
-        cuts = [*range(0, int(observed.lengths[k]), longest), int(observed.lengths[k])]
-        pieces = [(first, observed.sequence(k)[first:last]) for first, last in pairwise(cuts)]
-        for first, piece in pieces:
-            before.append(best.copy())
-            refused = best_paths(best, moves, likelihood, piece, int(first == 0), pointers)
-            if refused >= 0:
-                raise impossible(ends, int(ends[k]) + first + refused)
-        state = int(np.argmax(best))
-        found[k] = best[state]
-        for (first, piece), row in zip(reversed(pieces), reversed(before), strict=True):
-            # The last piece's pointers are there still, but one piece more is little beside all others.
-            best_paths(row, moves, likelihood, piece, int(first == 0), pointers)
-            state = trace(pointers, state, path[ends[k] + first :][: len(piece)])
+        raise impossible(observed.ends, refused)
     return path, found
 
 
@@ -384,8 +365,3 @@ def draw_paths(
 
     in_floats_or_logs(parameters, initial, observed, list(batches(observed, parameters.n_states)), work)
     return paths
-
-
-def _piece(longest: int, n_states: int) -> int:
-    """How long the pieces are that a sequence is cut into, so that pointers, and the rows before each, take little."""
-    return min(longest, max(8 * BLOCK_NUMBERS // n_states, int(np.sqrt(longest)), 1))
