@@ -90,12 +90,13 @@ def total(row: FloatArray) -> float:
 @inlined_kernel
 def times_sparse(matrix: Any, row: FloatArray, out: FloatArray) -> None:
     """Fill ``out`` with the row times a matrix, each entry a sum over the stored entries of its column."""
-    last = matrix.indptr[0]
+    indptr, indices, data = matrix.indptr, matrix.indices, matrix.data
+    last = indptr[0]
     for j in range(len(out)):
-        first, last = last, matrix.indptr[j + 1]
+        first, last = last, indptr[j + 1]
         mass = 0.0
         for k in range(first, last):
-            mass += row[matrix.indices[k]] * matrix.data[k]
+            mass += row[indices[k]] * data[k]
         out[j] = mass
 
 
@@ -212,7 +213,7 @@ def times_logs(matrix: Any, weights: FloatArray, gains: FloatArray, logs: FloatA
     Numbers scaled by the largest are summed as floats. A sum that is too small to trust is made again in logs. With a
     jump there is none: its gains are at least 1e-250.
     """
-    n, top = len(out), -math.inf
+    n, top, indptr, indices, data = len(out), -math.inf, matrix.indptr, matrix.indices, matrix.data
     for s in range(n):
         top = max(top, logs[s])
     scaled, gained = np.zeros(n), 0.0
@@ -224,8 +225,8 @@ def times_logs(matrix: Any, weights: FloatArray, gains: FloatArray, logs: FloatA
             gained += scaled[s] if len(weights) == 0 else weights[s] * scaled[s]
     for j in range(n):
         mass = 0.0
-        for k in range(matrix.indptr[j], matrix.indptr[j + 1]):
-            mass += scaled[matrix.indices[k]] * matrix.data[k]
+        for k in range(indptr[j], indptr[j + 1]):
+            mass += scaled[indices[k]] * data[k]
         if len(gains) > 0:
             mass += gained * gains[j]
         out[j] = top + math.log(mass) if mass >= TRUSTED else _log_sum(matrix, logs, j)
