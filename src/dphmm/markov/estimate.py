@@ -14,7 +14,6 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from dphmm._checks import whole
@@ -102,17 +101,13 @@ def _one(given: Any, field: str) -> IntArray:
     if len(array) == 0:
         raise InvalidInput(field, "an empty sequence", "at least one state")
     if array.dtype.kind not in "iu":
-        raise _not_integers(given, array, field)
+        position = next((k for k, entry in enumerate(given) if not _is_whole(entry)), 0)
+        raise InvalidInput(f"{field}[{position}]", f"dtype {array.dtype}", "integer state numbers")
     return array.astype(np.int64, copy=False)
 
 
 def _is_sequence(given: Any) -> bool:
     return isinstance(given, Iterable) and hasattr(given, "__len__") and not isinstance(given, (str, bytes, dict))
-
-
-def _not_integers(given: Any, array: NDArray[Any], field: str) -> InvalidInput:
-    position = next((k for k, entry in enumerate(given) if not _is_whole(entry)), 0)
-    return InvalidInput(f"{field}[{position}]", f"dtype {array.dtype}", "integer state numbers")
 
 
 def _is_whole(entry: Any) -> bool:
@@ -254,7 +249,9 @@ def estimate(
     whole(n_states, "n_states", 2)
     flat = flatten(sequences, n_states)
     observed = count_transitions(flat, n_states)
-    kept = _frequent(observed, whole(min_count, "min_count", 1))
+    kept = observed.copy()
+    kept.data[kept.data < whole(min_count, "min_count", 1)] = 0.0
+    kept = canonical(kept)
     if observed.nnz == 0 and amount == 0:
         expected = "a transition to learn from: rows of neighbouring steps, which a longer step, or gap, has more of"
         raise InvalidInput("sequences", "no two states that follow each other", expected)
@@ -295,12 +292,6 @@ def count_transitions(flat: FlatSequences, n: int) -> Any:
         pairs, counts = np.unique(keys, return_counts=True)
     rows, columns = np.divmod(pairs, n)
     return canonical(sparse.csr_array((counts.astype(np.float64), (rows, columns)), shape=(n, n)))
-
-
-def _frequent(observed: Any, min_count: int) -> Any:
-    kept = observed.copy()
-    kept.data[kept.data < min_count] = 0.0
-    return canonical(kept)
 
 
 def _with_self_loops(counts: Any) -> tuple[Any, int]:

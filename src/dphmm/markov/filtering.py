@@ -342,7 +342,8 @@ class _Path:
             row, at, moved = starts.pop()
             if not recorded:
                 count, _, _ = self._run(row, at, moved)
-            state, recorded = self._trace(count, state, path[at:]), False
+            state = _kernels.hmm.trace_moves(self._pointers, self._cycles, self._ends, count, state, path[at:])
+            recorded = False
         path[0] = state
         return path
 
@@ -378,9 +379,6 @@ class _Path:
                 chances = chances + np.repeat(columns.share, np.diff(columns.indptr))
             self._kept = columns, columns._replace(data=np.log(chances), share=np.log(columns.share))
         return self._kept[1]
-
-    def _trace(self, count: int, state: int, path: IntArray) -> int:
-        return int(_kernels.hmm.trace_moves(self._pointers, self._cycles, self._ends, count, state, path))
 
 
 def impossible(at: int) -> InvalidInput:

@@ -103,16 +103,15 @@ _RESTART = 1e-12
 def checked(initial: Any, transition: Any, emission: Any, n_states: int, n_symbols: int | None) -> Parameters:
     """Parameters as a caller sets them; InvalidInput names the attribute, the row and what is wrong."""
     start = _numbers(initial, "startprob_", (n_states,))
-    _check_rows(start[None, :], "startprob_")
+    _check(start, start.sum(keepdims=True), "startprob_")
     if sparse.issparse(transition):
         moves = _sparse(transition, n_states)
-        _check_entries(moves.data, "transmat_")
-        _check_sums(np.asarray(moves.sum(axis=1)).ravel(), "transmat_")
+        _check(moves.data, moves.sum(axis=1), "transmat_")
     else:
         moves = _numbers(transition, "transmat_", (n_states, n_states))
-        _check_rows(moves, "transmat_")
+        _check(moves, moves.sum(axis=1), "transmat_")
     seen = _numbers(emission, "emissionprob_", (n_states, np.shape(emission)[-1] if n_symbols is None else n_symbols))
-    _check_rows(seen, "emissionprob_")
+    _check(seen, seen.sum(axis=1), "emissionprob_")
     return Parameters(start, moves, seen)
 
 
@@ -161,18 +160,11 @@ def _sparse(given: Any, n_states: int) -> Any:
     return matrix
 
 
-def _check_rows(rows: FloatArray, field: str) -> None:
-    _check_entries(rows, field)
-    _check_sums(rows.sum(axis=1), field)
-
-
-def _check_entries(values: FloatArray, field: str) -> None:
+def _check(values: FloatArray, sums: FloatArray, field: str) -> None:
+    """Refuse what is no probability, and rows whose sums are not 1."""
     wrong = ~((values >= 0) & (values <= 1 + TOLERANCE))
     if wrong.any():
         raise InvalidInput(field, repr(float(values[wrong].flat[0])), "probabilities from 0 to 1")
-
-
-def _check_sums(sums: FloatArray, field: str) -> None:
     wrong = ~(np.abs(sums - 1.0) <= TOLERANCE)
     if wrong.any():
         row = int(np.argmax(wrong))
