@@ -24,6 +24,7 @@ from commands import run, write_rows
 from dphmm.errors import InvalidInput
 from dphmm.planning import World, error_of_known_states
 from dphmm.report.assembling import prospects_of
+from dphmm.report.over_steps import OverSteps
 from dphmm.report.page import Content
 from dphmm.simulated import ModelGuesses, laws_of_steps, places_of_states
 from dphmm.statement.story import NO_BLOCKS, OTHER_TIMES
@@ -238,7 +239,7 @@ def test_whoever_is_shown_the_figures_are_of_all_people(world):
         one = chosen(folder, user)
         assert one.found.error == every.found.error
         assert one.further == every.further and [person.name for person in one.persons] == [user]
-        both = [Content(told).error_curves[0].expected for told in (one, every)]
+        both = [OverSteps(told).drawn[0].expected for told in (one, every)]
         assert both[0] == pytest.approx(both[1], nan_ok=True)
 
 
@@ -296,7 +297,7 @@ def test_steps_that_come_once_are_not_drawn_over_one_another(planned, tmp_path):
     rows = pq.read_table(folder / "released.parquet").to_pandas()
     decoded = dphmm.smooth(rows, *public(folder), found.space, progress=False)
     due = (1 - decoded.probability).groupby(decoded.step).mean()
-    curves, ticks = Content(found).error_curves
+    curves, ticks = OverSteps(found).drawn
     assert len(curves.expected) == 40 and ticks[-1][1] in ("40", "step 40")
     assert curves.expected == pytest.approx(due.to_numpy(), abs=1e-12)
     assert planned or NO_BLOCKS in " ".join(found.found.lines)
@@ -326,7 +327,7 @@ def test_steps_of_people_who_are_in_no_figure_are_not_drawn(tmp_path):
     kept = found.rows.step >= 21
     later = replace(found, rows=replace(found.rows, step=np.where(kept, found.rows.step + 5000, found.rows.step)))
     later = replace(later, spreads=np.where(kept, found.spreads, np.nan))
-    curves, ticks = Content(later).error_curves
+    curves, ticks = OverSteps(later).drawn
     assert len(curves.expected) == 20 and [name for _, name in ticks] == ["step 5,021", "step 5,040"]
     assert Content(later).error_figure is not None
 
@@ -343,7 +344,7 @@ def test_steps_of_seven_hours_are_drawn_from_the_first(tmp_path):
         rows.append(["ann", (begin + step * pd.Timedelta("7h")).strftime("%Y-%m-%dT%H:%M:%SZ"), "abc"[step % 3]])
     write_rows(tmp_path / "walks.csv", ["user", "t", "state"], rows)
     found = chosen(released(tmp_path, epsilon=2, smoothed=False))
-    curves, _ = Content(found).error_curves
+    curves, _ = OverSteps(found).drawn
     assert curves.expected == pytest.approx(found.spreads[np.argsort(found.rows.step)], abs=1e-12)
 
 
@@ -625,8 +626,7 @@ def test_of_times_that_are_easier_to_tell_figures_are_of_the_file(tmp_path):
         alone.append(ModelGuesses(space).off(law))
         law = law @ model.matrix_at(1).toarray()
     assert found.found.without == pytest.approx(np.mean(alone), rel=1e-6)
-    content = Content(found)
-    curves, _ = content.error_curves
+    curves, _ = OverSteps(found).drawn
     assert curves.expected.mean() == pytest.approx(believed, rel=0.01)
     assert curves.without == pytest.approx(alone, rel=1e-6)
 

@@ -124,8 +124,8 @@ def test_the_spread_is_the_expected_distance():
     means, there = weights @ GRID.answers, places_of_states(GRID)
     for row, found in enumerate(spreads(GRID, there, weights, means)):
         apart = [np.mean([float(GRID.distances(place, means[row])) for place in cell]) for cell in there]
-        # Middles stand for cells that are far off.
-        assert found == pytest.approx(float(weights[row] @ apart), rel=0.0025)
+        # Middles and widths stand for cells that are far off, and one scale of the map for near ones.
+        assert found == pytest.approx(float(weights[row] @ apart), rel=2e-4)
 
 
 def test_who_knows_the_cell_does_not_know_the_place_in_it():
@@ -165,7 +165,7 @@ def test_all_zones_are_under_every_map(tmp_path):
     released(tmp_path, smoothed=False)
     found = dphmm.read_report(tmp_path / "released.parquet", model, policy)
     assert found.cells.rings == zones.rings
-    drawn = str(maps.backdrop(found))
+    drawn = str(maps.shapes_below(found))
     assert drawn.count('class="zone"') == 2 and drawn.count("M") == 8 + 4
     assert page(found).count('href="#backdrop"') >= 1
     # Half of those who stay are in the large zone: both means are of places in zones.

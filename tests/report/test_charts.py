@@ -22,7 +22,7 @@ from dphmm.report.charts import (
     colours_of,
     commonest,
     error_chart,
-    nights_chart,
+    log_chart,
     strips,
     sureness_bars,
 )
@@ -154,7 +154,7 @@ def test_a_name_stands_by_its_own_line_and_over_no_other(case, width):
     """Or below the chart, after a piece of its line; the error without the file is a line, or named above the chart."""
     given, without = STAYS[case]
     lines = [Line([(day, of(day)) for day in DAYS if day <= last], name, style) for name, style, of, last in given]
-    chart = str(nights_chart(lines, width, "m", "day", 340.0, (without, "without the file"), "It is so."))
+    chart = str(log_chart(lines, width, "m", "It is so.", (without, "without the file"), str, inside=340.0))
     curves = {f"name-{line.style}": drawn(chart, f"line-{line.style}")[0] for line in lines}
     if 'class="reference"' in chart:
         curves["soft"] = drawn(chart, "reference")[0]
@@ -189,7 +189,7 @@ def test_a_name_stands_by_its_own_line_and_over_no_other(case, width):
 def test_a_chart_within_one_cell_is_shaded_as_far_as_it_goes():
     lines = [Line([(1, 300.0), (2, 250.0)], "this file", "main")]
     for inside in (600.0, 5000.0):
-        chart = str(nights_chart(lines, 540, "m", "day", inside, (2700.0, "without"), "It is so."))
+        chart = str(log_chart(lines, 540, "m", "It is so.", (2700.0, "without"), str, inside=inside))
         assert float(re.search(r'<rect class="inside"[^>]*height="([\d.]+)"', chart)[1]) > 80
 
 

@@ -29,7 +29,9 @@ from commands import run, walk_rows, write_rows
 from dphmm.errors import InvalidInput
 from dphmm.report import maps, page, words, write_report
 from dphmm.report.content import Truth
+from dphmm.report.over_steps import OverSteps
 from dphmm.report.page import Content
+from dphmm.report.shown import Shown
 from dphmm.statement.files import load_statement
 from dphmm.statement.release import Varied
 from dphmm.statement.sentences import off, sureness
@@ -568,7 +570,7 @@ def test_without_the_file_there_is_a_guess_for_each_step(world):
 
     own = read(world("planned"))
     steps = own.prospects.expected.steps
-    curves, _ = Content(own).error_curves
+    curves, _ = OverSteps(own).drawn
     place = (own.rows.step - 1) % steps
     due = [own.alone[place == step].mean() for step in range(steps)]
     assert curves.without == pytest.approx(due) and "for each step" not in Content(own).error_figure.caption
@@ -578,7 +580,7 @@ def test_without_the_file_there_is_a_guess_for_each_step(world):
         np.zeros(len(own.rows), bool),
     )
     measured = replace(own, truth=Truth(where, outside, np.full(len(where), 5.0), 10.0))
-    curves, _ = Content(measured).error_curves
+    curves, _ = OverSteps(measured).drawn
     assert set(curves.without) == {10.0} and "a guess for each step" in Content(measured).error_figure.caption
 
 
@@ -627,10 +629,11 @@ def test_several_answers_are_of_two_paths_and_one_of_its_moment(report_of):
 
 def test_no_set_is_drawn_of_a_policy_that_some_steps_do_not_have(report_of):
     own = report_of("grid")
-    assert Content(own).covered is not None and Content(own)._sets(maps.around(own, 0))
+    view = maps.view_of(own)
+    assert Content(own).covered is not None and Content(own)._sets(view)
     names = Varied(names=["policy"], chosen=[])
     varied = replace(own, made=replace(own.made, statement=msgspec.structs.replace(own.statement, varied=names)))
-    assert Content(varied).covered is None and Content(varied)._sets(maps.around(own, 0)) == {}
+    assert Content(varied).covered is None and Content(varied)._sets(view) == {}
 
 
 def test_rows_without_an_answer_are_said(report_of):
@@ -646,7 +649,7 @@ def test_the_axis_that_people_share_has_its_hours_and_midnights_between():
         rows = SimpleNamespace(time=1_714_881_600 + 3600 * np.arange(hours), step=np.arange(hours))
         made = SimpleNamespace(model=SimpleNamespace(step=3600))
         content = SimpleNamespace(report=SimpleNamespace(rows=rows, made=made, local=int))
-        return Content.shared_ticks(content, [SimpleNamespace(rows=np.arange(hours))], hours)
+        return Shown.shared_ticks(content, [SimpleNamespace(rows=np.arange(hours))], hours)
 
     assert ticks(20) == [(0.0, "4:00"), (20.0, "23:00")]
     assert ticks(30) == [(0.0, "5 May 4:00"), (20.0, "6 May 0:00"), (30.0, "6 May 9:00")]
@@ -698,22 +701,6 @@ def test_the_day_that_is_shown_first_has_most_answers(report_of):
     assert first([12, 12], [0, 12]) == (0, True)
 
 
-def test_of_more_days_than_can_be_drawn_those_with_an_answer_are(report_of):
-    """A year with 3 answers was a chart of 14 empty days."""
-
-    answered = {0: 1, 200: 2, 364: 1}
-    for days, drawn in ((range(14), 14), (range(365), 3)):
-        own = replace(report_of("grid"))
-        spending = [(19_849 + day, 1 + day, answered.get(day, 0), Fraction(answered.get(day, 0))) for day in days]
-        own.__dict__["spending"] = lambda user, alone=False, told=spending: told
-        content = Content(own)
-        assert [total for _, points in content.blocks() for _, total in points] == (
-            [1.0] if drawn == 14 else [1.0, 2.0, 1.0]
-        )
-        assert len(content.blocks()) == drawn
-        assert ("The first 14 days with an answer are drawn." in content.budget_figure.caption) == (drawn == 3)
-
-
 def test_days_have_their_year_where_there_are_several(report_of):
     """The 6th of June of four years was one name four times: nobody could choose or cite a day."""
 
@@ -724,18 +711,16 @@ def test_days_have_their_year_where_there_are_several(report_of):
     told = Content(years)
     assert [told.days(person)[0][0] for person in years.persons] == ["6 May 2024", "6 May 2025", "6 May 2025"]
     assert told.shown_day == ", 6 May 2024" and "u1, 6 May 2024<" in page(years)
-    assert [name for name, _ in told.blocks()] == ["6 May 2024"]
-    assert told.budget_figure.rows[0][0] == "6 May 2024"
     labels = report_of("labels")
     share = replace(labels.shares[0], when=int(found.rows.time[0]))
     time = share.when + 365 * 86_400 * (np.arange(len(labels.rows)) % 2)
     rows = replace(labels.rows, time=time)
     of_labels = Content(replace(labels, rows=rows, shares=[share, replace(share, when=share.when + 86_400)]))
-    assert of_labels.asked_at(share).startswith("6 May 2024, ")
+    assert of_labels.share_rows[0][0].startswith("6 May 2024, ")
     # A small chart has no room for two long months with their years.
     assert ">6 May 2024<" in str(of_labels.share_charts[0][1])
-    assert Content._short_day(1_735_344_000, True) == "28 Dec 2024"
-    assert Content._short_day(1_735_344_000, False) == "28 December"
+    assert words.short_day(1_735_344_000, True) == "28 Dec 2024"
+    assert words.short_day(1_735_344_000, False) == "28 December"
 
 
 def test_columns_of_the_most_say_so(page_of, report_of):

@@ -14,8 +14,7 @@ from dphmm.accounting.records import in_short
 from dphmm.cli.console import Console, print_json
 from dphmm.cli.options import CONTEXT, force, loaded_model, loaded_policy, messages, new_output, plan_choices
 from dphmm.errors import InvalidInput
-from dphmm.plot.figures import can_draw
-from dphmm.storage.inputs import checked_output, replacing
+from dphmm.storage.inputs import checked_output
 
 if TYPE_CHECKING:
     from dphmm.schedule_plan import SchedulePlan
@@ -47,7 +46,7 @@ _MOST_TIMES = 12
 @click.option("--epsilon", metavar="E", help="The epsilon of each release  [default: the best of a few]")
 @click.option("--people", type=int, default=100, show_default=True, help="Invented people to try schedules on.")
 @click.option("-o", "--output", metavar="plan.json", help="Write the plan, for release --plan.")
-@click.option("--plot", metavar="FILE", help="Draw the errors of all schedules that were tried (.svg, .png).")
+@click.option("--plot", metavar="FILE", help="Draw the errors of all schedules that were tried (.svg).")
 @plan_choices
 @force
 @messages
@@ -80,7 +79,7 @@ def plan(model: str, as_json: bool, quiet: bool, **given: Any) -> None:
     if given["output"] is not None and is_taken:
         save_plan(own, given["output"])
     if given["plot"] is not None:
-        _draw(own, given["plot"])
+        plot.ladder(own).save(given["plot"])
     if own.expected_error >= own.without:
         console.warn(
             f"over {own.found.rows}, readers are expected to err no less than without it: more budget, a longer block, "
@@ -186,22 +185,7 @@ def _check_outputs(model: str, given: Mapping[str, Any]) -> None:
         new_output(given["output"], inputs, given["force"])
     if given["plot"] is None:
         return
-    if Path(given["plot"]).suffix.lower() not in (".svg", ".png"):
-        raise InvalidInput("--plot", given["plot"], "a name that ends in .svg or .png")
+    if Path(given["plot"]).suffix.lower() != ".svg":
+        raise InvalidInput("--plot", given["plot"], "a name that ends in .svg")
     if checked_output(given["plot"], inputs, "--plot").exists() and not given["force"]:
         raise InvalidInput("--plot", f"{given['plot']}, which exists", "another name, or --force to replace it")
-    if not can_draw():
-        raise InvalidInput("--plot", "a Python without matplotlib", "pip install 'dphmm[plot]'")
-
-
-def _draw(own: SchedulePlan, path: str) -> None:
-    import matplotlib
-    from matplotlib.figure import Figure
-
-    kind = Path(path).suffix.lower()[1:]
-    with matplotlib.rc_context({"svg.hashsalt": "ladder", "svg.fonttype": "none"}), replacing(path) as temporary:
-        canvas = Figure(figsize=(6.4, 4.4), layout="constrained")
-        plot.ladder(own, ax=canvas.add_subplot())
-        canvas.savefig(
-            temporary, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else {"Software": None}
-        )

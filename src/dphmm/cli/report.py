@@ -6,14 +6,13 @@ dphmm read: what may be concluded from a released file, for somebody who has no 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from dphmm import plot
 from dphmm.cli.console import Console, Row, named, one_line, print_json, stage_of
 from dphmm.cli.options import (
     CONTEXT,
@@ -28,9 +27,8 @@ from dphmm.cli.options import (
 )
 from dphmm.cli.smooth import release_subjects
 from dphmm.errors import InvalidInput
-from dphmm.plot.figures import can_draw
 from dphmm.statement.parts import member
-from dphmm.storage.inputs import checked_input, replacing, steady
+from dphmm.storage.inputs import checked_input, steady
 from dphmm.storage.tables import table_format, write_table
 
 if TYPE_CHECKING:
@@ -60,7 +58,7 @@ if TYPE_CHECKING:
 @click.option("--truth", metavar="T", help="The trajectories, which only you have: the page is then for you alone.")
 @click.option("--user", "users", metavar="U", multiple=True, help="Whom to show step by step; may be repeated.")
 @click.option("--title", metavar="TEXT", help="The heading of the page.")
-@click.option("--figures", metavar="DIR", help="Also write the pictures, as SVG and PNG, to this folder.")
+@click.option("--figures", metavar="DIR", help="Also write the pictures, as SVG, to this folder.")
 @made_table
 @force
 @messages
@@ -300,74 +298,41 @@ def _subjects(
     return release_subjects(path, sha256, rows, public, _NOTHING_ELSE, console)[0]
 
 
-_SUFFIXES = (".svg", ".png")
 #: Every picture that a report may have.
-_NAMES = ("map", "people", "error", "stays", "sureness", "budget", "set")
+_NAMES = ("map", "people", "error", "stays", "set")
 
 
-def check_figures(folder: str | None, names: Sequence[str] = _NAMES, *, replace: bool) -> None:
+def check_figures(
+    folder: str | None, names: Sequence[str] = _NAMES, suffixes: Sequence[str] = (".svg",), *, replace: bool
+) -> None:
     """Refuse, before any work, a folder that cannot take the pictures.
 
-    That is one that cannot be made, or has such pictures (unless ``replace``). Pictures without matplotlib are refused
-    too.
+    That is one that cannot be made, or has such pictures (unless ``replace``).
     """
-
     if folder is None:
         return
-    if not can_draw():
-        raise InvalidInput("--figures", "a Python without matplotlib", "pip install 'dphmm[plot]'")
     if Path(folder).exists() and not Path(folder).is_dir():
         raise InvalidInput("--figures", folder, "a folder")
     if not Path(folder).absolute().parent.is_dir():
         raise InvalidInput("--figures", folder, "a folder that can be made")
-    files = [Path(folder) / f"{name}{who}{suffix}" for name in names for who in ("", ".owner") for suffix in _SUFFIXES]
+    files = [Path(folder) / f"{name}{who}{suffix}" for name in names for who in ("", ".owner") for suffix in suffixes]
     there = [path for path in files if path.exists()]
     if there and not replace:
         raise InvalidInput("--figures", f"{there[0]}, which exists", "another folder, or --force to replace it")
 
 
 def write_figures(folder: Path, report: ReleaseReport) -> list[Path]:
-    """Draw and write every picture; those with the truth of real people are named so and readable by their owner."""
-    import matplotlib
-    from matplotlib.figure import Figure
+    """Write every picture; those with the truth of real people are named so and readable by their owner alone."""
+    from dphmm.report import figures
 
     folder.mkdir(exist_ok=True)
     paths = []
-    for name, paint in _pictures(report).items():
-        private = report.owner_only and name in ("map", "error")
-        with matplotlib.rc_context({"svg.hashsalt": name, "svg.fonttype": "none"}):
-            canvas = Figure(figsize=(6.4, 5.2), layout="constrained")
-            paint(canvas.add_subplot())
-            for suffix, extra in ((".svg", {"Date": None}), (".png", {"Software": None})):
-                path = folder / f"{name}{'.owner' if private else ''}{suffix}"
-                with replacing(path, private=private) as temporary:
-                    canvas.savefig(temporary, format=suffix[1:], dpi=150, metadata=extra)
-                paths.append(path)
+    for draw in (figures.belief, figures.strip, figures.error, figures.nights, figures.covered):
+        figure = draw(report) if report.rows.asked.any() else None
+        if figure is not None:
+            path = folder / f"{figure.name}{'.owner' * figure.owner_only}.svg"
+            paths.append(figures.marked(report, figure).save(path))
     return paths
-
-
-def _pictures(report: ReleaseReport) -> dict[str, Callable[[Any], Any]]:
-    """What can be drawn of this release, by name."""
-    from dphmm.report.page import Content
-
-    content, found = Content(report), dict[str, Callable[[Any], Any]]()
-    if not content.answered:
-        return found
-    if content.map is not None:
-        found["map"] = lambda ax: plot.belief(report, ax=ax)
-    if content.strip_figure is not None:
-        found["people"] = lambda ax: plot.strip(report, ax=ax)
-    if content.error_figure is not None:
-        found["error"] = lambda ax: plot.error(report, ax=ax)
-    if content.nights_figure is not None:
-        found["stays"] = lambda ax: plot.nights(report, ax=ax)
-    found["sureness"] = lambda ax: plot.sureness(report, ax=ax)
-    if content.budget_figure is not None:
-        found["budget"] = lambda ax: plot.budget(report, ax=ax)
-    if content.covered is not None and report.made.policy is not None:
-        policy, place = report.made.policy, content.central
-        found["set"] = lambda ax: plot.indistinguishable(policy, report.space, place, ax=ax)
-    return found
 
 
 _OPTIONS_OF_READ = {

@@ -27,7 +27,7 @@ from dphmm.evaluation.inspection import remedy_line
 from dphmm.evaluation.tune import efficient
 from dphmm.evaluation.tuning import EPSILONS, Tuning, written
 from dphmm.evaluation.tuning import tune as tune_settings
-from dphmm.plot.figures import TRADE_OFF, save
+from dphmm.plot.figures import TRADE_OFF, can_draw, save
 from dphmm.storage.inputs import checked_output
 from dphmm.storage.policies import save_policy
 from dphmm.storage.tables import table_format, write_table
@@ -159,7 +159,9 @@ def _check_outputs(model: str, given: Mapping[str, Any], *, targeted: bool) -> N
         table_format(given["table"], "--table")
         if checked_output(given["table"], inputs, "--table").exists() and not given["force"]:
             raise InvalidInput("--table", f"{given['table']}, which exists", "another name, or --force to replace it")
-    check_figures(given["figures"], (TRADE_OFF.name,), replace=given["force"])
+    if given["figures"] is not None and not can_draw():
+        raise InvalidInput("--figures", "a Python without matplotlib", "pip install 'dphmm[plot]'")
+    check_figures(given["figures"], (TRADE_OFF.name,), (".svg", ".png"), replace=given["force"])
 
 
 def _write(table: pd.DataFrame, given: Mapping[str, Any]) -> None:

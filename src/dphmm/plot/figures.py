@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from itertools import cycle
 from pathlib import Path
 from textwrap import fill
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -158,22 +158,6 @@ BLUE, VERMILION, GREEN, _, BLACK = COLOURS[:5]
 GREY = "#8a94a3"
 #: Width of a letter of a title, as a share of its size.
 _LETTER = 0.57
-
-
-class Look(NamedTuple):
-    """Colour, mark and line of one kind of answer."""
-
-    colour: str
-    mark: str
-    line: str
-
-
-LOOKS = {
-    "truth": Look(BLACK, "s", "-"),
-    "released": Look(VERMILION, "x", ":"),
-    "online": Look(BLUE, "o", "--"),
-    "smoothed": Look(GREEN, "^", "-."),
-}
 
 
 def axes(ax: Axes | None) -> Axes:

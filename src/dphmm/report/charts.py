@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,6 +15,9 @@ from dphmm.report.content import rounded_down
 from dphmm.report.svg import Drawing
 from dphmm.states.space import LABELS_WRONG
 from dphmm.types import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from dphmm.reconstruction.shares import Share
 
 #: The two widths that every chart is drawn for: beside another one, and on a phone.
 WIDTHS = (540.0, 340.0)
@@ -297,28 +300,32 @@ class Line:
     style: str
 
 
-def nights_chart(
+def log_chart(
     lines: Sequence[Line],
     width: float,
     unit: str,
-    what: str,
-    inside: float | None,
-    without: tuple[float, str],
     finding: str,
+    without: tuple[float, str],
+    tick: Callable[[float], str],
+    *,
+    inside: float | None = None,
+    ring: tuple[float, float] | None = None,
 ) -> Drawing:
-    """How far off a reader is of who stays, by number of days or blocks on a logarithmic axis.
+    """How far off a reader is, by a number on a logarithmic axis: of days, of releases, of a budget.
 
     ``without``: the error without the file and its name: a line, or above the chart where that is far beyond it.
+    ``tick``: how the first number is written. ``inside``: the size of a cell, shaded. ``ring``: a point to be seen.
     """
     base, base_name = without
     most = max(y for line in lines for _, y in line.points)
     most = max([most, *(extra for extra in (base, inside or 0.0) if extra <= _STRETCH * most)])
     step, top = steps_of(most * 1.02)
     ends = sorted({x for line in lines for x, _ in line.points})
-    axes = Axes(_LEFT_OF_ERRORS, width - 10, 14 if base <= top else 32, 190, 0, math.log(ends[-1]) or 1.0, top)
+    least, longest = math.log(ends[0]), math.log(ends[-1])
+    axes = Axes(_LEFT_OF_ERRORS, width - 10, 14 if base <= top else 32, 190, least, max(longest, least + 1e-9), top)
     drawing = Drawing(width, 220, finding, "chart")
     if inside is not None:
-        y = max(axes.top, float(axes([0], [inside])[0, 1]))
+        y = max(axes.top, float(axes([least], [inside])[0, 1]))
         drawing.frame(axes.left, y, axes.right - axes.left, axes.bottom - y, "inside")
     rules = grid(drawing, axes, step, metres_name(top, unit))
     names = []
@@ -328,64 +335,51 @@ def nights_chart(
         for point in points:
             drawing.circle(point, 2.4, f"dot-{line.style}")
         names.append(Name(points, line.name, f"name-{line.style}", min(1, len(points) - 1), f"line-{line.style}"))
+    if ring is not None:
+        drawing.circle(axes([math.log(ring[0])], [ring[1]])[0], 6.0, "ring")
     if base <= top:
-        reference = axes([0.0, axes.most_x], [base, base])
+        reference = axes([least, axes.most_x], [base, base])
         drawing.line(reference, "reference")
         names.append(Name(reference, base_name, "soft", 1, "reference"))
     else:
         drawing.text(axes.right, 12, f"↑ {base_name}", "soft", "end")
     # The shortest line has the fewest places for its name.
     write_names(drawing, axes, sorted(names, key=lambda name: float(np.ptp(name.points[:, 0]))), rules)
-    shown, last = [], -math.inf
+    last = -math.inf
     for end in ends:
         x = float(axes([math.log(end)], [0])[0, 0])
         if x - last > 34:
-            shown.append(end)
+            name, anchor = (tick(end), "start") if last == -math.inf else (f"{end:g}", "middle")
+            drawing.text(x, axes.bottom + 20, name, "tick", anchor)
             last = x
-    for number, end in enumerate(shown):
-        told = f"{end} {what}" + "s" * (end != 1) if number == 0 else str(end)
-        x = float(axes([math.log(end)], [0])[0, 0])
-        drawing.text(x if number else axes.left, axes.bottom + 20, told, "tick", "start" if number == 0 else "middle")
     return drawing
 
 
-def budget_chart(
-    blocks: Sequence[tuple[str, Sequence[tuple[float, float]]]],
-    cap: float | None,
-    cap_name: str,
-    width: float,
-    finding: str,
-) -> Drawing:
-    """What was spent, rising in steps within each block: (name, (share of the block, sum so far)) for each block."""
-    most = max([cap or 0.0, *(total for _, points in blocks for _, total in points)])
-    step, _ = steps_of(most)
-    top = most * 1.15 or 1.0
-    drawing = Drawing(width, 220, finding, "chart")
-    axes = Axes(44, width - 8, 14, 190, 0, float(max(1, len(blocks))), top)
-    for value in np.arange(0, most + step / 2, step):
-        y = float(axes([0], [value])[0, 1])
-        drawing.line([[axes.left, y], [axes.right, y]], "axis" if value == 0 else "grid")
-        drawing.text(axes.left - 8, y + 4, f"{value:g}", "tick", "end")
-    for number, (name, points) in enumerate(blocks):
-        steps = [(number + 0.0, 0.0)]
-        for share, total in points:
-            steps += [(number + share, steps[-1][1]), (number + share, total)]
-        steps.append((number + 1.0, steps[-1][1]))
-        drawn = axes([x for x, _ in steps], [y for _, y in steps])
-        floor = axes([number, number + 1.0], [0, 0])
-        drawing.line(np.concatenate([drawn, floor[::-1]]), "spent-area", close=True)
-        drawing.line(drawn, "spent")
-        for share, _ in points if len(blocks) <= 7 else ():
-            drawing.cross(axes([number + share], [0])[0], 7, "cross thin")
-        wide = max(64, 8 * max(len(name) for name, _ in blocks) + 12)
-        every = math.ceil(len(blocks) * wide / (width - 52))
-        if name and number % every == 0:
-            middle = float(axes([number + 0.5], [0])[0, 0])
-            drawing.text(middle, axes.bottom + 20, name, "tick", "middle")
-    if cap is not None:
-        y = float(axes([0], [cap])[0, 1])
-        drawing.line([[axes.left, y], [axes.right, y]], "cap")
-        drawing.text(axes.left + 4, y - 6, cap_name, "value")
+def interval_chart(shares: Sequence[Share], width: float, finding: str) -> Drawing:
+    """The share of each region, from 0 to 100 %: its interval as a bar, a line at the linear estimate, the likeliest.
+
+    A region that cannot be answered says so.
+    """
+    left = min(width / 3, 12 + max(len(share.region) for share in shares) * 7.2)
+    height = 22.0 * len(shares)
+    drawing = Drawing(width, height + 26, finding, "chart")
+
+    def x(share: float) -> float:
+        return left + (width - left - 20) * min(1.0, max(0.0, share))
+
+    for value in (0.0, 0.25, 0.5, 0.75, 1.0):
+        drawing.line([[x(value), 0], [x(value), height]], "grid" if value else "axis")
+        drawing.text(x(value), height + 18, f"{100 * value:g} %", "tick", "middle")
+    for number, share in enumerate(shares):
+        y = 22.0 * number + 11
+        drawing.text(0, y + 4, shortened(share.region, left - 8), "name")
+        if share.why:
+            drawing.text(left + 6, y + 4, "cannot be answered", "soft")
+        elif share.estimate is not None:
+            drawing.circle([x(share.estimate), y], 4.5, "ring")
+        if share.low is not None and share.high is not None and share.linear is not None:
+            drawing.frame(x(share.low), y - 4, x(share.high) - x(share.low), 8, "label-1 sure-4")
+            drawing.line([[x(share.linear), y - 7], [x(share.linear), y + 7]], "line-main")
     return drawing
 
 

@@ -5,16 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from markupsafe import Markup
 
+from dphmm.policy.graph import PolicyGraph
 from dphmm.report.beliefs import Cells, Levels
 from dphmm.report.content import Person, ReleaseReport, rounded_down
 from dphmm.report.svg import Drawing, number
 from dphmm.statement.sentences import length
 from dphmm.states.maps import MapSpace
+from dphmm.states.space import StateSpace
 from dphmm.states.zones import Zones
 from dphmm.types import FloatArray, IntArray
 
@@ -78,6 +81,7 @@ def view_of(report: ReleaseReport, side: float = SIDE) -> View:
 def ground(drawing: Drawing, view: View, report: ReleaseReport) -> None:
     """Land, water, roads, zones; where there is no backdrop, lines of longitude and latitude with their degrees."""
     drawing.frame(0, 0, view.side, view.side, "land")
+    drawing.shapes = partial(shapes_below, report)
     if not _without_backdrop(report) or _zones(report):
         base = view_of(report)
         ratio, right, down = view.scale / base.scale, base.west - view.west, view.north - base.north
@@ -88,8 +92,8 @@ def ground(drawing: Drawing, view: View, report: ReleaseReport) -> None:
             drawing.line(line, "graticule")
 
 
-def backdrop(report: ReleaseReport) -> Markup:
-    """The shapes below every map of a page, which refer to them: backdrop and outlines of zones; nothing without."""
+def shapes_below(report: ReleaseReport) -> Markup:
+    """The shapes below every map of a report, which refer to them: backdrop and outlines of zones; nothing without."""
     if report.cells is None or (_without_backdrop(report) and not _zones(report)):
         return Markup("")
     view = view_of(report)
@@ -101,7 +105,7 @@ def backdrop(report: ReleaseReport) -> Markup:
     for zone in range(len(_zones(report))):
         # Lines of no width, which join parts of a zone, are no sides.
         shapes.segments(((view(a), view(b)) for a, b in report.cells.outline(np.array([zone]))), "zone")
-    return Markup(f'<svg class="backdrop" aria-hidden="true"><defs><g id="backdrop">{shapes.inside}</g></defs></svg>')
+    return Markup(f'<g id="backdrop">{shapes.inside}</g>')
 
 
 def _zones(report: ReleaseReport) -> Sequence[FloatArray]:
@@ -285,10 +289,8 @@ def _edge(cells: Cells) -> list[tuple[FloatArray, FloatArray]]:
     return edge if len(edge) <= _MOST_SIDES else []
 
 
-def around(report: ReleaseReport, state: int, side: float = SIDE) -> View:
+def around(cells: Cells, space: StateSpace, policy: PolicyGraph, state: int, side: float = SIDE) -> View:
     """A state and those that the policy joins to it, with some cells around them."""
-    cells, policy, space = report.cells, report.made.policy, report.space
-    assert cells is not None and policy is not None
     near = np.union1d(policy.neighbors(state), [state]).astype(np.int64)
     points, centre = space.own_answers[near][:, :2], space.own_answers[state][:2]
     reach = float(np.abs(points - centre).max()) + 3 * cells.side
@@ -297,19 +299,27 @@ def around(report: ReleaseReport, state: int, side: float = SIDE) -> View:
     return View.around(low, low + 2 * half, side)
 
 
-def covered_set(report: ReleaseReport, state: int, finding: str) -> Drawing:
-    """The cells that the policy joins to one, and the distance that is covered as the scale."""
-    cells, policy = report.cells, report.made.policy
-    assert cells is not None and policy is not None
+def covered_set(
+    cells: Cells,
+    space: StateSpace,
+    policy: PolicyGraph,
+    state: int,
+    finding: str,
+    report: ReleaseReport | None = None,
+    metres: float | None = None,
+) -> Drawing:
+    """The cells that the policy joins to one, and the distance that is covered (``metres``) as the scale."""
     near = np.setdiff1d(policy.neighbors(state), [state]).astype(np.int64)
-    view = around(report, state)
+    view = around(cells, space, policy, state)
     drawing = Drawing(SIDE, SIDE, finding, "map", scales=True)
-    ground(drawing, view, report)
+    if report is None:
+        drawing.frame(0, 0, SIDE, SIDE, "land")
+        drawing.path(shape(view, cells, np.unique(cells.of)), "any-cell")
+    else:
+        ground(drawing, view, report)
     drawing.path(shape(view, cells, np.unique(cells.of[near])), "joined")
     drawing.path(shape(view, cells, cells.of[[state]]), "chosen")
-    covered = report.statement.covered_distance
-    metres = None if not covered else covered.metres
-    if isinstance(metres, float) and metres > 0:
+    if metres:
         _scale(drawing, SIDE - 24, SIDE - 22, metres * view.scale, length(metres))
     return drawing
 

@@ -8,14 +8,12 @@ import json
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from shlex import quote as quoted
 from typing import Any
-from urllib.parse import quote
 
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -26,11 +24,13 @@ from dphmm.accounting.records import in_short
 from dphmm.errors import InvalidInput
 from dphmm.mechanisms.answer_table import is_reference
 from dphmm.planning import AFTER, STAYERS
-from dphmm.report import charts, maps, words
-from dphmm.report.beliefs import Levels, bands, written
-from dphmm.report.content import Person, ReleaseReport, Share, rounded_down
+from dphmm.report import charts, figures, maps, words
+from dphmm.report.beliefs import written
+from dphmm.report.content import Person, ReleaseReport
+from dphmm.report.over_steps import TICKS_APART, OverSteps
 from dphmm.report.palette import LABELS, css
-from dphmm.report.svg import Drawing
+from dphmm.report.shown import DAY, Shown
+from dphmm.report.svg import Drawing, Figure, figure_style
 from dphmm.schedule_plan import Stays
 from dphmm.statement import sentences
 from dphmm.statement.parts import member
@@ -39,9 +39,7 @@ from dphmm.statement.sentences import (
     UNIT_GAP,
     clock,
     epsilon_words,
-    every_nth,
     functions_of,
-    length,
     off,
     plural,
 )
@@ -50,7 +48,6 @@ from dphmm.statement.story import (
     by_chance,
     stay_words,
 )
-from dphmm.states.grid import Grid
 from dphmm.states.space import LABELS_WRONG
 from dphmm.storage.inputs import PathLike, replacing
 from dphmm.types import FloatArray, IntArray
@@ -62,32 +59,20 @@ _BLANKS = re.compile(r"[ \n]+")
 _SHA256, _RELEASED = re.compile(r"[0-9a-f]{64}"), "the released file"
 #: In place of a figure that takes too many plans.
 _NOT_COMPUTED = "not computed"
-#: Small maps, people in strips, blocks of the budget and shares of labels that are drawn; shares in numbers.
-_SMALL_MAPS, _STRIPS, _BLOCKS, _SHARES, _SHARE_ROWS = 12, 8, 14, 12, 1200
-_DAY = 86_400
-#: The step that is shown first is the answer nearest to this time of the day.
-_FIRST = 14 * 3600
-_TOO_FEW = 8
-#: Quarters of a day that are named below the slider, in seconds, and how far apart words there are at least, as a share
-#: of it.
-_QUARTERS, _TICKS_APART = (6 * 3600, 12 * 3600, 18 * 3600), 0.14
-#: Steps that come once are drawn up to this number.
-_MOST_CHARTED = 1000
-#: Names of days with an hour are so long; half as long again with their year.
-_DAYS_APART = 0.3
-#: Mean width of the intervals of shares from which on they tell next to nothing; labels that have a colour.
-_TELLS_NOTHING, _COLOURS = 0.5, len(LABELS)
-#: Height of the first screen beside its four answers, and what a chart there has around it: heading, caption, numbers.
-_ROOM, _AROUND = 640.0, 94.0
-#: People whose numbers are on the first screen; lowest and highest chart of one; the same for a strip of labels.
-_ON_FIRST, _LOW, _HIGH, _STRIP, _STRIP_HIGH = 3, 140.0, 300.0, 52.0, 84.0
+#: Shares in numbers.
+_SHARE_ROWS = 1200
+#: Quarters of a day that are named below the slider, in seconds.
+_QUARTERS = (6 * 3600, 12 * 3600, 18 * 3600)
+#: Mean width of the intervals of shares from which on they tell next to nothing.
+_TELLS_NOTHING = 0.5
 
 
 def page(report: ReleaseReport) -> str:
     """The whole page; the same report gives the same text."""
     folder = files("dphmm.report").joinpath("templates")
     content = Content(report)
-    style = css() + folder.joinpath("page.css").read_text(encoding="utf-8") + content.tick_style + content.print_style
+    style = css() + figure_style() + folder.joinpath("page.css").read_text(encoding="utf-8")
+    style += content.tick_style + content.print_style
     script = folder.joinpath("page.js").read_text(encoding="utf-8")
     given = {"c": content, "report": report, "style": style, "script": script, "policy": _policy(style, script)}
     return templates().get_template("page.html").render(**given) + "\n"
@@ -171,40 +156,8 @@ def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-@dataclass(frozen=True)
-class Figure:
-    """A chart with its heading and caption, drawn for every width, and its numbers as a table."""
-
-    name: str
-    heading: str
-    drawings: Sequence[Drawing]
-    caption: str
-    columns: Sequence[str]
-    rows: Sequence[Sequence[str]]
-
-    @property
-    def csv(self) -> str:
-        """The numbers as a download."""
-        lines = [",".join(map(_cell, line)) for line in (self.columns, *self.rows)]
-        return data_url("text/csv", "\r\n".join(lines) + "\r\n")
-
-
-def _cell(text: str) -> str:
-    # A spreadsheet would take these for a formula.
-    safe = "'" + text if text[:1] in "=+-@\t" else text
-    return '"' + safe.replace('"', '""') + '"' if any(mark in safe for mark in ',"\r\n') else safe
-
-
-def data_url(kind: str, text: str) -> str:
-    """A text as a link that holds it."""
-    return f"data:{kind};charset=utf-8,{quote(text)}"
-
-
-class Content:
+class Content(Shown):
     """Everything that the template prints, in the order of the page."""
-
-    def __init__(self, report: ReleaseReport) -> None:
-        self.report = report
 
     # -- the bar and the first screen ------------------------------------------------------------------------------
 
@@ -221,16 +174,6 @@ class Content:
         width = 236.0 if self.beside_answers else 276.0
         return charts.sureness_bars(rows, width, _bars_finding(rows), tall=False)
 
-    @property
-    def answered(self) -> bool:
-        """Whether anything was asked."""
-        return bool(self.report.rows.asked.any())
-
-    @property
-    def alone(self) -> bool:
-        """Whether the file has one row, so that nothing is over time."""
-        return len(self.report.rows) == 1
-
     @cached_property
     def measured(self) -> list[tuple[str, str]]:
         """For pages with the truth: the mean error, and that of nine in ten."""
@@ -244,89 +187,16 @@ class Content:
     # -- the map and its slider ------------------------------------------------------------------------------------
 
     @cached_property
-    def person(self) -> Person | None:
-        """Who is shown first: the first by name with an answer, whatever the truth is; of named ones the first."""
-        persons = self.report.persons
-        return persons[self._first_person] if persons else None
-
-    @cached_property
-    def _first_person(self) -> int:
-        if self.report.chosen:
-            return 0
-        asked = self.report.rows.asked
-        return next((n for n, person in enumerate(self.report.persons) if asked[person.rows].any()), 0)
-
-    @property
-    def who_is_first(self) -> str:
-        """Why this person is shown first."""
-        if self.report.chosen:
-            return "chosen by who made this page"
-        return "the first by name" + " who has an answer" * (self._first_person > 0)
-
-    @cached_property
-    def day(self) -> IntArray:
-        """Which of the first person's rows are shown: the first day with most answers; of several the longest."""
-        assert self.person is not None
-        return self.days(self.person)[self._first_day][1]
-
-    @cached_property
-    def _first_day(self) -> int:
-        assert self.person is not None
-        asked, rows = self.report.rows.asked, self.person.rows
-        days = [(int(asked[rows[at]].sum()), len(at)) for _, at in self.days(self.person)]
-        return days.index(max(days))
-
-    def days(self, person: Person) -> list[tuple[str, IntArray]]:
-        """The days of a person, by name; without times all steps as one."""
-        time = self.report.rows.time
-        at = np.arange(len(person.rows))
-        if time is None:
-            return [("all steps", at)]
-        local = self.report.local(time[person.rows]) // _DAY
-        starts = np.flatnonzero(np.diff(local, prepend=local[0] - 1))
-        year = words.several_years(self.report)
-        return [(words.day_name(int(local[part[0]]) * _DAY, year), part) for part in np.split(at, starts[1:])]
-
-    @cached_property
-    def first_step(self) -> int:
-        """Which of the person's rows is shown: the answer nearest to 14:00, else the first row of the day."""
-        assert self.person is not None
-        rows = self.person.rows[self.day]
-        asked = np.flatnonzero(self.report.rows.asked[rows])
-        if not len(asked):
-            return int(self.day[0])
-        if self.report.rows.time is None:
-            return int(self.day[asked[0]])
-        seconds = self.report.local(self.report.rows.time[rows[asked]]) % _DAY
-        return int(self.day[asked[int(np.argmin(np.abs(seconds - _FIRST)))]])
-
-    @property
-    def shown_day(self) -> str:
-        """Which day of the first person is shown; empty without times."""
-        if self.person is None or self.report.rows.time is None:
-            return ""
-        return f", {self.days(self.person)[self._first_day][0]}"
-
-    def moment(self, row: int) -> str:
-        """When a row is: its time of the day, or its step."""
-        if self.report.rows.time is None:
-            return f"step {int(self.report.rows.step[row]):,}"
-        return clock(self.report.local(int(self.report.rows.time[row])) % _DAY)
-
-    @cached_property
     def map(self) -> Drawing | None:
         """The map of the first step."""
-        if self.person is None or self.report.cells is None or not len(self.person.rows):
-            return None
-        row = int(self.person.rows[self.first_step])
-        what = "the published answer" if self.report.rows.asked[row] else "no answer"
-        finding = f"Map: {what} about {self.person.name} at {self.moment(row)}, and where a reader believes them to be."
-        return maps.one_step(self.report, self.person, self.first_step, maps.SIDE, finding, small=False)
+        figure = figures.belief(self.report)
+        return None if figure is None else figure.drawings[0]
 
     @property
     def backdrop(self) -> Markup:
         """What lies under every map, once."""
-        return maps.backdrop(self.report)
+        shapes = maps.shapes_below(self.report)
+        return Markup(f'<svg class="backdrop" aria-hidden="true"><defs>{shapes}</defs></svg>') if shapes else shapes
 
     @cached_property
     def slider(self) -> Drawing | None:
@@ -387,8 +257,8 @@ class Content:
         if self.report.rows.time is not None:
             begins, ends = self.report.local(self.report.rows.time[[first, last]]).tolist()
             for quarter in _QUARTERS:
-                place = (quarter - begins % _DAY) / (ends - begins)
-                if found[-1][0] + _TICKS_APART <= place <= 1 - _TICKS_APART:
+                place = (quarter - begins % DAY) / (ends - begins)
+                if found[-1][0] + TICKS_APART <= place <= 1 - TICKS_APART:
                     found.append((place, clock(quarter)))
         return [*found, (1.0, self.moment(last))]
 
@@ -431,12 +301,12 @@ class Content:
             "side": maps.SIDE,
             "inside": maps.INSIDE,
             "quarters": _QUARTERS,
-            "apart": _TICKS_APART,
+            "apart": TICKS_APART,
             "stride": self._stride,
             "timed": report.rows.time is not None,
             "zone": report.clock_changes,
             "unit": report.space.unit,
-            "first": [self._first_person, self._first_day, self.first_step - int(self.day[0])],
+            "first": [self.first_person, self.first_day, self.first_step - int(self.day[0])],
             "people": [self._told(person, view) for person in report.persons],
         } | self._sets(view)
 
@@ -481,26 +351,17 @@ class Content:
         patterns: dict[tuple[int, ...], int] = {}
         gaps = [tuple((cells.of[part] - cells.of[state]).tolist()) for state, part in enumerate(near)]
         of = [patterns.setdefault(gap, len(patterns)) for gap in gaps]
-        inside = np.full(len(cells), -1)
+        centre, inside = figures.central(self.report.space), np.full(len(cells), -1)
         inside[cells.of] = of
-        other = maps.around(self.report, self.central)
+        other = maps.around(cells, self.report.space, policy, centre)
         corner = other(np.array([view.west, view.north]))
         return {
             "sets": [list(gap) for gap in patterns],
             "set": inside.tolist(),
-            "centre": int(cells.of[self.central]),
+            "centre": int(cells.of[centre]),
             "called": words.cells_name(self.report),
             "zoom": [other.scale / view.scale, float(corner[0]), float(corner[1])],
         }
-
-    @cached_property
-    def central(self) -> int:
-        """The state in the middle."""
-        space = self.report.space
-        points = space.own_answers[:, :2]
-        apart = np.linalg.norm(points - (points.min(axis=0) + points.max(axis=0)) / 2, axis=1)
-        apart[space.merges[:, 0]] = np.inf
-        return int(np.argmin(apart))
 
     # -- evidence --------------------------------------------------------------------------------------------------
 
@@ -509,225 +370,23 @@ class Content:
         """The charts, for the downloads."""
         if not self.answered:
             return []
-        made = (self.error_figure, self.nights_figure, self.bars_figure, self.budget_figure, *self.line_figures)
+        made = (self.error_figure, self.nights_figure, self.bars_figure, *self.line_figures)
         return [figure for figure in made if figure is not None]
 
     @cached_property
     def error_figure(self) -> Figure | None:
         """How far off a reader is over the day."""
-        report, expected = self.report, self.report.prospects.expected
-        if self.alone or not self.answered or expected is None or report.found is None:
-            return None
-        found, steps = report.found, self._charted_steps
-        measured, asked, believed = self.by_step(steps)[0], self.asked_steps(steps), self._in_block(steps)[0]
-        now, base = off(found.error, found.unit), off(found.without, found.unit)
-        curves, ticks = self.error_curves
-        where = "Which label somebody has" if found.unit == LABELS_WRONG else "Where somebody is"
-        heading = f"{where}: {now} off on average" if found.measured else f"{where}: expected {now} off"
-        if found.unit == LABELS_WRONG:
-            heading = heading.replace(" off", "")
-        finding = f"{heading}; {base} without the file."
-        drawings = [
-            charts.error_chart(curves, width, found.unit, ticks, f"without the file {base}", finding)
-            for width in charts.WIDTHS
-        ]
-        caption = f"Expected: by a reader who believes the model, of {report.rows_told}. "
-        if measured is not None and report.truth is not None:
-            whose = "simulated" if report.truth.simulated else "real"
-            caption = f"Measured on the {whose} people. Dashed, and all that a public page has: expected of "
-            caption += f"{report.rows_told}. "
-            caption += "Band: 8 of 10 rows. " * (curves.band is not None)
-        if self._recurs_after is None and (every := len(self._told_steps)) > steps:
-            caption += f"Drawn: the first {steps:,} of {every:,} steps. "
-        if found.measured and np.nan_to_num(believed).max() > found.without:
-            caption += "Without the file: a guess for each step, their error the mean over all. "
-        rows = [
-            [self._step_name(step, steps), _number(value)] + ([] if measured is None else [_number(measured[step])])
-            for step, value in enumerate(believed.tolist())
-            if not np.isnan(value) or (measured is not None and not np.isnan(measured[step]))
-        ]
-        labels = found.unit == LABELS_WRONG
-        unit = ", share wrong" if labels else f", {found.unit}" * bool(found.unit)
-        columns = ["time" if self._by_day else "step", f"expected{unit}"]
-        columns += [] if measured is None else [f"measured{unit}"]
-        return Figure(
-            "error",
-            heading,
-            drawings,
-            caption + "×: an answer." * bool(asked),
-            columns,
-            rows,
-        )
-
-    @cached_property
-    def error_curves(self) -> tuple[charts.Curves, list[tuple[float, str]]]:
-        """How far off a reader is at each step of a block, and the ticks of that axis.
-
-        A file of less than a block is drawn over its own steps; so is one whose steps come once.
-        """
-        report, steps = self.report, self._charted_steps
-        assert report.found is not None
-        (believed, without), (measured, band) = self._in_block(steps), self.by_step(steps)
-        ticks, drawn, known = self.ticks(steps), slice(0, steps), np.flatnonzero(~np.isnan(believed))
-        if 0 < len(known) < steps:
-            drawn = slice(int(known[0]), int(known[-1]) + 1)
-            ticks = self._part_ticks(drawn.start, drawn.stop, steps)
-        curves = charts.Curves(
-            believed[drawn],
-            None if measured is None else measured[drawn],
-            None if band is None else band[drawn],
-            np.full(steps, report.found.without)[drawn] if report.found.measured else without[drawn],
-            "expected of these rows",
-            [place - drawn.start for place in self.asked_steps(steps) if drawn.start <= place < drawn.stop],
-        )
-        return curves, ticks
-
-    @cached_property
-    def _recurs_after(self) -> int | None:
-        """After how many steps those of a block or window, or of a day, come again; None where each comes once."""
-        promise, expected = self.report.promise, self.report.prospects.expected
-        once = promise.steps is not None if promise is not None else not self._by_day
-        return None if once or expected is None else expected.steps
-
-    @cached_property
-    def _told_steps(self) -> range:
-        """The steps from the first to the last row of the people in the figures."""
-        told = self.report.rows.step[self.report.believed[0]]
-        return range(int(told.min()), int(told.max()) + 1) if len(told) else range(1, 2)
-
-    @property
-    def _charted_steps(self) -> int:
-        """Over how many steps it is drawn how far off a reader is."""
-        return self._recurs_after or min(len(self._told_steps), _MOST_CHARTED)
-
-    @property
-    def _first_charted(self) -> int:
-        """The step at which that begins; where each comes once the first of the people in the figures."""
-        return 1 if self._recurs_after is not None else self._told_steps.start
-
-    def _in_block(self, steps: int) -> tuple[FloatArray, FloatArray]:
-        """How far off a reader expects to be at each step of a block (L,), and without the file; NaN without rows."""
-        report = self.report
-        place, (at, spreads) = self._place_in_block(steps), report.believed
-        charted = place[at] < steps
-        at, spreads = at[charted], spreads[charted]
-        rows = np.bincount(place[at], minlength=steps)
-        alone = np.full(len(at), np.nan) if report.alone is None else report.alone[at]
-        with np.errstate(invalid="ignore"):
-            believed, without = (np.bincount(place[at], one, minlength=steps) / rows for one in (spreads, alone))
-        return believed, without
-
-    def by_step(self, steps: int) -> tuple[FloatArray | None, FloatArray | None]:
-        """The measured error at each step of a block (L,), and between which 8 of 10 rows lie (L, 2)."""
-        report, truth = self.report, self.report.truth
-        if truth is None or not truth.counted.any():
-            return None, None
-        place = self._place_in_block(steps)
-        mean, band = np.full(steps, np.nan), np.full((steps, 2), np.nan)
-        counted = truth.counted & (place < steps)
-        for step in np.unique(place[counted]).tolist():
-            errors = truth.errors[counted & (place == step)]
-            mean[step], band[step] = errors.mean(), np.quantile(errors, (0.1, 0.9))
-        return mean, None if report.space.has_labels else band
-
-    def _place_in_block(self, steps: int) -> IntArray:
-        """The step (n,) of each row, from 0; within its block, where steps come again."""
-        rows, model, promise = self.report.rows, self.report.made.model, self.report.promise
-        if self._recurs_after is None:
-            # Rows of other people before it are drawn nowhere.
-            before = rows.step < self._first_charted
-            return np.where(before, self._charted_steps, rows.step - self._first_charted)
-        if rows.time is not None and model.step is not None and (promise is None or isinstance(promise.per, str)):
-            return np.asarray(self.report.local(rows.time) // model.step % steps)
-        return np.asarray((rows.step - 1) % steps)
-
-    def asked_steps(self, steps: int) -> list[int]:
-        schedule, report = self.report.schedule, self.report
-        if schedule is not None and schedule.kind == "planned":
-            place = np.unique(self._place_in_block(steps)[report.rows.asked])
-            found = place[place < steps].tolist()
-            return found if len(found) <= steps // 2 else []
-        return []
-
-    @property
-    def _by_day(self) -> bool:
-        """Whether a block is a day of the clock."""
-        promise, model = self.report.promise, self.report.made.model
-        if model.step is None or _DAY % model.step:
-            return False
-        return promise is None or promise.per == "1d"
-
-    def ticks(self, steps: int) -> list[tuple[float, str]]:
-        if self._by_day:
-            return [(steps * part / 4, f"{6 * part}:00" if part else "0:00") for part in range(5)]
-        first = self._first_charted
-        return [(0.0, f"step {first:,}"), (float(steps), f"step {first + steps - 1:,}")]
-
-    def _part_ticks(self, start: int, stop: int, steps: int) -> list[tuple[float, str]]:
-        """The ticks of a chart of the steps from ``start`` until ``stop``: its ends, and quarters of a day between."""
-        ends = [(0.0, self._step_name(start, steps)), (float(stop - start), self._step_name(stop - 1, steps))]
-        room = _TICKS_APART * (stop - start)
-        inner = [(tick - start, name) for tick, name in self.ticks(steps) if start + room <= tick <= stop - room]
-        return [ends[0], *inner, ends[1]]
-
-    def _step_name(self, step: int, steps: int) -> str:
-        return clock(step * _DAY // steps) if self._by_day else str(step + self._first_charted)
+        return figures.error(self.report)
 
     @cached_property
     def nights_figure(self) -> Figure | None:
         """What is found of who stays at one place, by number of days or other blocks."""
-        report, prospects = self.report, self.report.prospects
-        stays, found = prospects.stays, report.found
-        if (
-            stays is None
-            or found is None
-            or len(stays.told) < 2
-            or found.unit == LABELS_WRONG
-            or not report.tells_stays
-        ):
-            return None
-        own = "this file" if report.promise is None else f"{in_short(report.promise.exact)} {self._per} (this file)"
-        told = [(own, "main", stays)]
-        if prospects.smaller is not None:
-            told.append((f"{in_short(prospects.smaller[0])} {self._per}", "other", prospects.smaller[1]))
-        if prospects.unlimited is not None:
-            told.append(("an answer at every step", "faint", prospects.unlimited))
-        lines = [charts.Line(each.told, name, style) for name, style, each in told if each.told]
-        space = report.space.unmerged
-        inside = space.cell if isinstance(space, Grid) else None
-        ends = words.stays_words(found)
-        who = stay_words(found.unit)
-        heading = f"{who[0].upper()}{who[1:]}: {ends}{words.more_answers_words(report)}"
-        base = f"without the file {off(stays.without, found.unit)}"
-        finding = f"{own}: {ends}; {off(stays.without, found.unit)} without the file."
-        drawings = [
-            charts.nights_chart(lines, width, found.unit, stays.what, inside, (stays.without, base), finding)
-            for width in charts.WIDTHS
-        ]
-        caption = (
-            f"Invented people who stay where they are for whole {stays.what}s, drawn from the model; a reader "
-            "counts every answer of that time. Computed from public data alone. "
-            f"Without the file: {off(stays.without, found.unit)} off."
-        )
-        if prospects.unlimited is not None and prospects.unlimited.found:
-            longest = prospects.unlimited.found[-1].after
-            caption += f" No budget: an answer at every step, computed for {longest} {stays.what}s."
-        if inside is not None:
-            caption += f" Shaded: less than one cell, {inside:,.0f} m."
-        if report.promise is not None and report.promise.per is not None:
-            caption += f" A budget for each {stays.what} does not hide a place for ever."
-        numbers = {name: dict(each.told) for name, _, each in told if each.found}
-        rows = [
-            [str(after), *(_number(numbers[name].get(after, np.nan)) for name in numbers)]
-            for after in sorted({after for each in numbers.values() for after in each})
-        ]
-        unit = f", {found.unit}" * bool(found.unit)
-        return Figure("stays", heading, drawings, caption, [stays.what + "s", *(name + unit for name in numbers)], rows)
+        return figures.nights(self.report)
 
     @property
     def per(self) -> str:
         """The block of a sum: "a day", "in all"."""
-        return self._per or ("a day" if self._by_day else "in all")
+        return self._per or ("a day" if OverSteps(self.report).by_day else "in all")
 
     @property
     def most_heads(self) -> tuple[str, str]:
@@ -757,105 +416,41 @@ class Content:
             numbers,
         )
 
-    def _cap_words(self) -> str:
-        """What limits the sum, in a few words; nothing where it is not confirmed."""
-        promise = self.report.promise
-        if not self.report.confirmed:
-            return ""
-        return "no cap stated" if promise is None else f"cap: {in_short(promise.exact)} {self._per}"
-
-    def _cap_caption(self) -> str:
-        """What limits the sum, and who sees to it."""
+    @property
+    def budget_sentence(self) -> str:
+        """What was spent of the budget, by whom, and what limits the sum; empty where nothing confirms it."""
         report = self.report
-        if not report.confirmed:
-            return "Without the policy no cap is told."
-        if report.promise is None:
-            return "No promise limits the sum."
-        if report.elsewhere is None:
-            return words.CAP_AS_STATED
-        return "The cap is kept by the ledger: an answer that would pass it is refused."
-
-    @cached_property
-    def budget_figure(self) -> Figure | None:
-        """What was spent over time, against the cap."""
-        report = self.report
-        if not self.answered or self.alone:
-            return None
-        blocks, users = self.blocks(), report.spent
         if not report.confirmed and report.elsewhere is None:
             # The rows say what they cost, and nothing confirms them.
-            return None
-        cap = None if report.promise is None else float(report.promise.exact)
-        alike = len({tuple((count, total) for _, count, total in told) for _, told in users}) == 1
-        heading = self._spent_heading(alike)
-        limit = self._cap_words()
-        finding = f"{heading}; {limit}." if limit else f"{heading}."
-        drawings = [charts.budget_chart(blocks, cap, limit, width, finding) for width in charts.WIDTHS]
-        caption = self._cap_caption()
-        caption += (
-            " Of this file alone: the ledger counts all files together."
-            if report.elsewhere is None
-            else " All files and queries of the ledger count."
-        )
-        if report.promise is not None and report.promise.per == "1d":
-            caption += f" The budget renews at 0:00 {report.clock_name}."
-        if not alike:
-            caption += f" The line is of {self._most_spent}, who spent most in all."
-        if self._blocks_left_out:
-            caption += f" The first {_BLOCKS} {'days' if self._by_day else 'blocks'} with an answer are drawn."
-        rows = [
-            [name or str(number + 1), f"{max((total for _, total in points), default=0):g}"]
-            for number, (name, points) in enumerate(blocks)
-        ]
-        return Figure("budget", heading, drawings, caption, ["day" if self._by_day else "block", "epsilon spent"], rows)
-
-    def _spent_heading(self, alike: bool) -> str:
-        """What was spent of what there is in a block, by whom."""
-        report = self.report
-        totals = [total for _, told in report.spent for _, _, total in told]
+            return ""
+        promise = report.promise
+        alike = len({tuple((count, total) for _, count, total in blocks) for _, blocks in report.spent}) == 1
         spent = in_short(max(report.largest_of.values()))
-        if report.promise is not None:
-            spent += f" of {in_short(report.promise.exact)} {self._per}" + " by this file" * (report.elsewhere is None)
-        else:
+        if promise is None:
             spent += f" {self.per}"
-        if not alike:
-            return f"Nobody spent more than {spent}"
-        who = "Every person" if len(report.spent) > 1 else "One person"
-        return f"{who} spent {'' if len(set(totals)) == 1 else 'at most '}{spent}"
-
-    @cached_property
-    def _most_spent(self) -> str:
-        """Who spent most in all, the first by name of several."""
-        totals = [(sum(float(total) for _, _, total in told), user) for user, told in self.report.spent]
-        return max(totals, key=lambda pair: pair[0])[1]
-
-    @property
-    def _blocks_left_out(self) -> bool:
-        """Whether the person who spent most has more blocks than can be drawn."""
-        return len({block for block, *_ in self.report.spending(self._most_spent)}) > _BLOCKS
-
-    def blocks(self) -> list[tuple[str, list[tuple[float, float]]]]:
-        """Of the person who spent most, the first by name of several: the blocks, their answers in order.
-
-        Of more than can be drawn those with an answer.
-        """
-        report = self.report
-        user = self._most_spent
-        spending = report.spending(user)
-        found, year = [], words.several_years(report)
-        drawn = {block for block, _, answers, _ in spending if answers or not self._blocks_left_out}
-        for block in sorted(drawn)[:_BLOCKS]:
-            part = [(step, answers, epsilon) for other, step, answers, epsilon in spending if other == block]
-            points, total = [], 0.0
-            # Of windows there is one block: everything.
-            running = report.running(user) if report.promise is not None and report.promise.window is not None else None
-            for place, (_, answers, epsilon) in enumerate(part):
-                if answers:
-                    total = total + float(epsilon) if running is None else float(running[place])
-                    points.append(((place + 0.5) / len(part), total))
-            timed = report.rows.time is not None and self._by_day
-            found.append((words.day_name(block * _DAY, year) if timed else "", points))
-        return found
+        else:
+            spent += f" of {in_short(promise.exact)} {self._per}" + " by this file" * (report.elsewhere is None)
+        if alike:
+            who = "Every person" if len(report.spent) > 1 else "One person"
+            equal = len({total for _, blocks in report.spent for _, _, total in blocks}) == 1
+            told = f"{who} spent {'' if equal else 'at most '}{spent}."
+        else:
+            told = f"Nobody spent more than {spent}."
+        if not report.confirmed:
+            told += " Without the policy no cap is told."
+        elif promise is None:
+            told += " No promise limits the sum."
+        elif report.elsewhere is None:
+            told += f" {words.CAP_AS_STATED}"
+        else:
+            told += " The cap is kept by the ledger: an answer that would pass it is refused."
+        if report.elsewhere is None:
+            told += " Of this file alone: the ledger counts all files together."
+        else:
+            told += " All files and queries of the ledger count."
+        if promise is not None and promise.per == "1d":
+            told += f" The budget renews at 0:00 {report.clock_name}."
+        return told
 
     @cached_property
     def groups(self) -> list[tuple[str, str, str, str, str]]:
@@ -902,7 +497,7 @@ class Content:
             return ""
         schedule, found = report.schedule, report.found
         hours = "; other budgets ask at any hour" * (
-            schedule is not None and schedule.kind == "planned" and self._by_day
+            schedule is not None and schedule.kind == "planned" and OverSteps(self.report).by_day
         )
         own = "" if found is None else f" The rows of this file: {off(found.error, found.unit)}"
         if found is not None and found.measured and report.expected_of_rows is not None:
@@ -918,233 +513,55 @@ class Content:
         return any(row[4] not in ("", _NOT_COMPUTED) for row in self.ladder)
 
     @property
-    def answers_of_day(self) -> int:
-        """How many answers the day that is shown has."""
-        return 0 if self.person is None else int(self.report.rows.asked[self.person.rows[self.day]].sum())
-
-    @property
     def beyond(self) -> bool:
         """Whether an answer of the small maps lies beyond them."""
-        person = self.person
-        if person is None or self.report.cells is None:
+        if self.person is None or self.report.cells is None:
             return False
-        asked = [row for row in person.rows[self.day].tolist() if self.report.rows.asked[row]]
         view = maps.view_of(self.report)
-        return bool(view.kept(view(self.report.rows.z[asked, :2]))[1].any())
+        return bool(view.kept(view(self.report.rows.z[self.person.rows[self.asked], :2]))[1].any())
 
     @cached_property
     def small_maps(self) -> list[tuple[Drawing, str, str]]:
         """A map for each answer of the first day: the map, when, how far off or how wide."""
-        report, person = self.report, self.person
-        if person is None or report.cells is None or person.levels is None or self.alone or not self.answered:
-            return []
-        asked = [int(at) for at in self.day if report.rows.asked[person.rows[at]]]
-        every = -(-len(asked) // _SMALL_MAPS)
-        found = []
-        for at in asked[:: every or 1]:
-            row = int(person.rows[at])
-            finding = f"Map at {self.moment(row)}: the published answer and what a reader believes after all answers."
-            found.append(
-                (
-                    maps.one_step(report, person, at, 300.0, finding, small=True),
-                    self.moment(row),
-                    self.how_far(person, at),
-                )
-            )
-        return found
-
-    def how_far(self, person: Person, at: int) -> str:
-        """How far off a reader is at a row of a person: measured where the truth may be shown, else as they expect."""
-        report, row = self.report, int(person.rows[at])
-        if report.truth is not None and not np.isnan(report.truth.errors[row]):
-            return f"a reader is {_together(off(float(report.truth.errors[row]), report.space.unit))}"
-        if person.spread is not None:
-            return f"a reader expects to be {_together(off(float(person.spread[at]), report.space.unit))}"
-        return ""
+        return figures.maps_of_day(self.report)
 
     @cached_property
-    def covered(self) -> tuple[Drawing, int] | None:
-        """The cells that are joined to one: the map, and how many."""
-        report = self.report
-        if report.one_policy is None or report.cells is None or report.cells.joined != 1:
-            return None
-        told = report.statement.covered_distance
-        metres = told.metres if told else None
-        apart = f", {length(metres)} covered" if isinstance(metres, float) and metres > 0 else ""
-        near = len(np.union1d(report.one_policy.neighbors(self.central), [self.central]))
-        cells = words.cells_name(report)
-        are = f"{near} {cells} of {report.space.n_states:,} are joined to one"
-        are = are if near > 1 else f"no {cells[:-1]} is joined to one"
-        finding = f"Map: {are}{apart}."
-        return maps.covered_set(report, self.central, finding), near
+    def covered(self) -> Figure | None:
+        """The cells that are joined to one."""
+        return figures.covered(self.report)
 
     @cached_property
     def strip_figure(self) -> Figure | None:
         """Labels: what a reader believes of some people, step by step."""
-        report = self.report
-        people = [person for person in report.persons if person.state is not None]
-        if not report.space.has_labels or not people:
-            return None
-        chosen = people[:: -(-len(people) // _STRIPS)]
-        told, places = [], self.shared_places(chosen)
-        for person, own in zip(chosen, places, strict=True):
-            assert person.state is not None and person.probability is not None
-            asked = np.flatnonzero(report.rows.asked[person.rows])
-            answers = report.rows.z[person.rows[asked], 0].astype(np.int64)
-            told.append(
-                charts.Strip(
-                    person.name,
-                    person.state.tolist(),
-                    person.probability.tolist(),
-                    list(zip(asked.tolist(), answers.tolist(), strict=True)),
-                    own,
-                )
-            )
-        names = list(report.space.names)
-        finding = f"What a reader believes of {plural(len(chosen), 'person', 'people')}, step by step."
-        ticks = self.shared_ticks(chosen, 1 + max(own[-1] for own in places))
-        pitch = min(_STRIP_HIGH, max(_STRIP, (_ROOM - _AROUND) / len(told)))
-        drawings = [
-            charts.strips(told, names, width, pitch, ticks, finding, self.colours) for width in charts.FIRST_WIDTHS
-        ]
-        rows = [
-            [one.name, self.moment(row), names[label], f"{chance:.3f}"]
-            for one, person in zip(told, chosen, strict=True)
-            for row, label, chance in zip(person.rows.tolist(), one.label, one.probability, strict=True)
-        ]
-        caption = "Name: the likeliest label. Fainter: less sure. Squares on top: the published answers."
-        caption += _some_of(chosen, people)
-        heads = ["person", "when", "likeliest", "probability"]
-        sure = float(np.mean(np.concatenate([one.probability for one in told])))
-        of = "" if len(told) == len(self.report.rows.by_user) else f" of these {len(told)}"
-        heading = f"Likeliest label, step by step: a reader is {100 * sure:.0f} % sure on average{of}"
-        return Figure("people", heading, drawings, caption, heads, rows)
-
-    def shared_places(self, people: Sequence[Person]) -> list[list[int]]:
-        """Where the rows of each person lie on one axis: bins of the clock, or steps where there is none."""
-        rows, step = self.report.rows, self.report.made.model.step
-        if rows.time is None or step is None:
-            at = [rows.step[person.rows] for person in people]
-        else:
-            at = [rows.time[person.rows] // step for person in people]
-        first = min(int(own[0]) for own in at)
-        return [(own - first).tolist() for own in at]
-
-    def shared_ticks(self, people: Sequence[Person], n: int) -> list[tuple[float, str]]:
-        """The ends of the axis that people share, and midnights between whose names have room."""
-        rows, step, found = self.report.rows, self.report.made.model.step, [(0.0, "")]
-        if rows.time is None or step is None:
-            least = min(int(rows.step[person.rows[0]]) for person in people)
-            names = [f"step {least:,}", f"step {least + n - 1:,}"]
-        else:
-            least = min(int(rows.time[person.rows[0]]) // step for person in people)
-            begin, end = (self.report.local(place * step) for place in (least, least + n - 1))
-            if begin // _DAY == end // _DAY:
-                names = [clock(begin), clock(end)]
-            else:
-                year = words.several_years(self.report)
-                apart = 1.5 * _DAYS_APART if year else _DAYS_APART
-                names = [f"{words.day_name(moment, year)} {clock(moment)}" for moment in (begin, end)]
-                for day in range(begin // _DAY + 1, end // _DAY + 1):
-                    place = (day * _DAY - begin) / step
-                    if found[-1][0] + apart * n <= place <= (1 - apart) * n:
-                        found.append((place, f"{words.day_name(day * _DAY, year)} 0:00"))
-        return [(0.0, names[0]), *found[1:], (float(n), names[1])] if n > 1 else []
-
-    def _row_ticks(self, person: Person) -> list[tuple[float, str]]:
-        n = len(person.rows)
-        if n < 2:
-            return []
-        time = self.report.rows.time
-        if time is None:
-            return [(0.0, f"step {int(self.report.rows.step[person.rows[0]])}"),
-                    (float(n), f"step {int(self.report.rows.step[person.rows[-1]])}")]  # fmt: skip
-        ends = [self.report.local(int(time[person.rows[at]])) for at in (0, -1)]
-        same, year = ends[0] // _DAY == ends[1] // _DAY, words.several_years(self.report)
-        return [
-            (place, clock(end) if same else words.day_name(end, year))
-            for place, end in zip((0.0, float(n)), ends, strict=True)
-        ]
+        return figures.strip(self.report)
 
     @cached_property
     def share_charts(self) -> list[tuple[str, Drawing]]:
         """Labels: the share of people with each, at each answer."""
-        shares, names = self.report.shares, self.report.space.names
-        if len(shares) < 1:
-            return []
-        times = [float(share.when) for share in shares]
-        timed = self.report.rows.time is not None
-        local, year = self.report.local, words.several_years(self.report)
-        ends = [self._short_day(local(int(t)), year) if timed else f"step {int(t)}" for t in (times[0], times[-1])]
-        if timed and times[-1] - times[0] > 360 * _DAY:
-            ends = [words.year_name(local(int(t))) for t in (times[0], times[-1])]
-        pair = (ends[0], ends[1] if len(times) > 1 else "")
-        found = []
-        for label in self._drawn_labels:
-            name = names[label]
-            middle, low, high = (np.array(part)[:, label] for part in zip(*map(_parts, shares), strict=True))
-            last = f"{100 * float(np.clip(middle[-1], 0, 1)):.0f} %"
-            finding = f"Share of people with {name}, corrected for the noise: {last} at the last answer."
-            found.append((name, charts.share_chart(times, middle, low, high, self.colours[label], pair, finding)))
-        return found
-
-    @cached_property
-    def _named(self) -> IntArray:
-        """The labels that were published (n,)."""
-        rows = self.report.rows
-        return np.asarray(rows.z[rows.asked, 0], dtype=np.int64)
-
-    @cached_property
-    def colours(self) -> list[int]:
-        """The number of each label's colour."""
-        return charts.colours_of(self.report.space.names, self._named)
-
-    @cached_property
-    def _drawn_labels(self) -> list[int]:
-        """The labels whose shares are drawn, in their order; of many those that were published most often."""
-        return sorted(charts.commonest(self.report.space.names, self._named)[:_SHARES])
+        return figures.share_charts(self.report)
 
     @property
     def shares_drawn(self) -> str:
         """Of which labels the charts of shares are, where they are not of all."""
-        names = self.report.space.names
-        if len(names) <= _SHARES:
+        names, most = self.report.space.names, figures.SHARES
+        if len(names) <= most:
             return ""
-        return f"{_SHARES} of {len(names):,} labels are drawn, those published most often; the numbers are of all."
+        return f"{most} of {len(names):,} labels are drawn, those published most often; the numbers are of all."
 
     @property
     def share_rows(self) -> list[tuple[str, str, str, str]]:
         """The shares in numbers: when, label, share, interval; of all labels, at as many times as have room."""
-        found, names = [], self.report.space.names
-        for share in self.report.shares[: self._told_shares]:
-            told = zip(names, np.clip(share.share, 0, 1).tolist(), share.low.tolist(), share.high.tolist(), strict=True)
-            for place, (name, middle, low, high) in enumerate(told):
-                interval = f"{100 * low:.1f} to {100 * high:.1f} %"
-                found.append(("" if place else self.asked_at(share), name, f"{100 * middle:.1f} %", interval))
-        return found
+        return figures.share_rows(self.report, self._times)
 
     @property
-    def _told_shares(self) -> int:
+    def _times(self) -> int:
         return max(1, _SHARE_ROWS // len(self.report.space.names))
 
     @property
     def shares_told(self) -> str:
         """At how many times the numbers are, where they are not of all."""
-        told, times = self._told_shares, len(self.report.shares)
-        return "" if told >= times else f", {'the first' if told == 1 else f'the first {told:,}'} of {times:,} times"
-
-    @staticmethod
-    def _short_day(seconds: int, year: bool) -> str:
-        """A day as a small chart has room for it: a month is cut where the year stands as well."""
-        day, month, *of = words.day_name(seconds, year).split()
-        return " ".join([day, month[:3] if of else month, *of])
-
-    def asked_at(self, share: Share) -> str:
-        """When people were asked whose labels a share is of: a day and its time, or a step."""
-        if self.report.rows.time is None:
-            return f"step {share.when:,}"
-        local = self.report.local(share.when)
-        return f"{words.day_name(local, words.several_years(self.report))}, {clock(local)}"
+        n, times = self._times, len(self.report.shares)
+        return "" if n >= times else f", {'the first' if n == 1 else f'the first {n:,}'} of {times:,} times"
 
     @property
     def too_few(self) -> str:
@@ -1160,55 +577,25 @@ class Content:
     def label_key(self) -> list[tuple[int, str]]:
         """The colour of each label that has one, and of all others."""
         names = self.report.space.names
-        if not self.report.space.has_labels or self.strip_figure is None:
+        if self.strip_figure is None:
             return []
-        own = sorted((colour, name) for colour, name in zip(self.colours, names, strict=True))
-        return own if len(names) <= _COLOURS else [*own[: _COLOURS - 1], (_COLOURS - 1, "other")]
+        own = sorted(zip(figures.colours_of(self.report), names, strict=True))
+        return own if len(names) <= len(LABELS) else [*own[: len(LABELS) - 1], (len(LABELS) - 1, "other")]
 
     @cached_property
     def line_figures(self) -> list[Figure]:
-        """Answers of one number, or of more than two: a chart a person."""
-        report = self.report
-        if report.space.has_labels or report.planar:
-            return [] if self.strip_figure is None else [self.strip_figure]
-        people = [person for person in report.persons if person.levels is not None]
-        if not people:
-            return []
-        chosen = people[:: -(-len(people) // _STRIPS)]
-        believed = [bands(report.space.own_answers[:, 0], _levels(person)) for person in chosen]
-        answers = [self._answers(person) for person in chosen]
-        scale = charts.Scale.of(believed, [crosses[:, 1] for crosses in answers])
-        first = min(len(chosen), _ON_FIRST)
-        tall = min(_HIGH, max(_LOW, _ROOM / first - _AROUND))
-        found = []
-        for number, (person, band, crosses) in enumerate(zip(chosen, believed, answers, strict=True)):
-            assert person.guess is not None
-            guess, ticks = person.guess[:, 0], self._row_ticks(person)
-            finding = f"{person.name}: the published answers and what a reader believes, over the steps."
-            widths, height = (charts.FIRST_WIDTHS, tall) if number < first else (charts.WIDTHS, _LOW)
-            drawings = [
-                charts.band_chart(band, guess, crosses, scale, width, height, ticks, finding) for width in widths
-            ]
-            when = [self.moment(row) for row in person.rows.tolist()]
-            rows = [[moment, f"{value:.4g}"] for moment, value in zip(when, guess.tolist(), strict=True)]
-            found.append(Figure("person", person.name, drawings, "", ["when", "estimate"], rows))
-        told = _some_of(chosen, people)
-        return [replace(found[0], caption=told.strip()), *found[1:]]
-
-    def _answers(self, person: Person) -> FloatArray:
-        """The answers of a person (k, 2): which of their rows, and the first number."""
-        at = np.flatnonzero(self.report.rows.asked[person.rows])
-        return np.stack([at, self.report.rows.z[person.rows[at], 0]], axis=1).astype(np.float64)
+        """People in charts, where there is no map: strips of labels, or a chart a person."""
+        return [self.strip_figure] if self.strip_figure is not None else figures.people(self.report)
 
     @cached_property
     def beside_answers(self) -> list[Figure]:
         """What stands on the first screen where there is no map: people, and the error where they leave room."""
         if self.map is not None or not self.line_figures:
             return []
-        first = self.line_figures[: 1 if self.report.space.has_labels else _ON_FIRST]
-        taken = sum(figure.drawings[0].height + _AROUND for figure in first)
+        first, around = self.line_figures[: 1 if self.report.space.has_labels else figures.ON_FIRST], figures.AROUND
+        taken = sum(figure.drawings[0].height + around for figure in first)
         error = self.error_figure
-        if error is None or taken + error.drawings[0].height + _AROUND > _ROOM + _AROUND:
+        if error is None or taken + error.drawings[0].height > figures.ROOM:
             return first
         return [*first, error]
 
@@ -1230,20 +617,7 @@ class Content:
     @cached_property
     def hour_maps(self) -> tuple[list[tuple[Drawing, str]], str]:
         """Where people are, by hour, and what the shades mean."""
-        hours = self.report.hours
-        if not hours:
-            return [], ""
-        most = max(float(hour.people.max()) for hour in hours)
-        least = max(float(_TOO_FEW) if most > 3 * _TOO_FEW else 1.0, rounded_down(max(most / 8, 1e-9)))
-        steps = (least, 3 * least, 7.5 * least)
-        told = []
-        for hour in hours:
-            name = clock(self.report.clock_hour(hour))
-            finding = f"Expected number of people per cell at {name}, from all answers."
-            told.append((maps.by_hour(self.report, hour.people, steps, finding), name))
-        few, some, many = (f"{step:g}" for step in steps)
-        key = f"people per cell: {many} and more, {some} to {many}, {few} to {some}; fewer are not drawn"
-        return told, key
+        return figures.maps_by_hour(self.report)
 
     @property
     def check_command(self) -> str:
@@ -1308,15 +682,6 @@ class Content:
         return [*s.promised, *s.covered, *sentences, *s.said("assumes")]
 
 
-def _levels(person: Person) -> Levels:
-    assert person.levels is not None
-    return person.levels
-
-
-def _parts(share: Share) -> tuple[FloatArray, FloatArray, FloatArray]:
-    return share.share, share.low, share.high
-
-
 def _first_and_last(ends: Sequence[str], stays: Stays) -> tuple[str, str]:
     """What is told after the first and the last stay of a ladder; of a sequence there is one."""
     first = "not asked" if stays.found else _NOT_COMPUTED
@@ -1326,23 +691,6 @@ def _first_and_last(ends: Sequence[str], stays: Stays) -> tuple[str, str]:
 
 def _bars_finding(rows: Sequence[tuple[str, float, str]]) -> str:
     return "; ".join(f"{words.all_words(name)}: at most {text}" for name, _, text in rows[1:] or rows) + "."
-
-
-def _some_of(drawn: Sequence[Person], people: Sequence[Person]) -> str:
-    """Of whom a chart is, where it is not of all."""
-    if len(drawn) == len(people):
-        return ""
-    apart = -(-len(people) // len(drawn))
-    return f" {len(drawn)} of {len(people):,} people: {every_nth(apart)} by name."
-
-
-def _together(error: str) -> str:
-    """An error that no line breaks: "310 m off"."""
-    return f"{error} off".replace(" ", "\u00a0")
-
-
-def _number(value: float) -> str:
-    return "" if np.isnan(value) else f"{value:.4g}"
 
 
 def _runs(gaps: IntArray) -> list[list[int]]:

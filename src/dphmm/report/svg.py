@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
 from html import escape
+from importlib.resources import files
+from pathlib import Path
+from textwrap import wrap
+from urllib.parse import quote
 
 import numpy as np
 from markupsafe import Markup
 from numpy.typing import ArrayLike
 
+from dphmm.report.palette import css
+from dphmm.storage.inputs import PathLike, replacing
 from dphmm.types import FloatArray
+
+#: Mean widths of a letter of a heading and of the words below a picture, and how far their lines are apart.
+_HEADING, _WORDS, _LINE = 8.2, 6.9, 18.0
+#: Around a picture that stands alone, and between pictures side by side.
+_MARGIN, _GAP = 10.0, 14.0
 
 
 class Drawing:
@@ -22,6 +36,8 @@ class Drawing:
         self.width, self.height, self.finding, self.style = width, height, finding, style
         self._scales = scales
         self._parts: list[str] = []
+        #: Makes the shapes that the picture refers to by their name; on a page these are there once.
+        self.shapes: Callable[[], Markup] = Markup
 
     def path(self, commands: str, style: str) -> None:
         """A path of ready commands; ``style`` is CSS classes."""
@@ -81,6 +97,99 @@ class Drawing:
         size = f'viewBox="0 0 {width} {height}"' + ("" if self._scales else f' width="{width}" height="{height}"')
         style = f' class="{self.style}"' if self.style else ""
         return Markup(f'<svg{style} {size} role="img" aria-label="{escape(self.finding)}">{self.inside}</svg>')
+
+
+def beside(drawings: Sequence[Drawing], names: Sequence[str], across: int, finding: str) -> Drawing:
+    """Several pictures of one size as one, so many in a row, each with its name below."""
+    first = drawings[0]
+    names_of = [wrap(name, max(1, int(first.width / _WORDS))) for name in names]
+    pitch = first.height + _LINE * max(map(len, names_of)) + _GAP
+    columns, rows = min(across, len(drawings)), -(-len(drawings) // across)
+    made = Drawing((first.width + _GAP) * columns - _GAP, pitch * rows - _GAP, finding, "chart")
+    made.shapes = first.shapes
+    for place, (drawing, lines) in enumerate(zip(drawings, names_of, strict=True)):
+        x, y = place % across * (first.width + _GAP), place // across * pitch
+        size = f'x="{number(x)}" y="{number(y)}" width="{number(first.width)}" height="{number(first.height)}"'
+        box = f'viewBox="0 0 {number(first.width)} {number(first.height)}"'
+        made.raw(f'<svg class="{drawing.style}" {size} {box}>{drawing.inside}</svg>')
+        for line, words in enumerate(lines):
+            made.text(x, y + first.height + _LINE * (line + 0.8), words, "soft")
+    return made
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A picture with its finding as its heading, a caption, and its numbers as a table.
+
+    ``drawings``: the same at its widths, the widest first. A notebook shows it; `save` writes it as SVG, with heading
+    and caption in it, in colours for light and for dark paper.
+    """
+
+    name: str
+    heading: str
+    drawings: Sequence[Drawing]
+    caption: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    owner_only: bool = False
+
+    @property
+    def table(self) -> dict[str, list[str]]:
+        """The numbers by column, as ``pandas.DataFrame`` takes them."""
+        return {name: [row[place] for row in self.rows] for place, name in enumerate(self.columns)}
+
+    @property
+    def csv(self) -> str:
+        """The numbers as a download."""
+        lines = [",".join(map(_cell, line)) + "\r\n" for line in (self.columns, *self.rows)]
+        return f"data:text/csv;charset=utf-8,{quote(''.join(lines))}"
+
+    @property
+    def svg(self) -> str:
+        """The picture alone, as the text of an SVG file."""
+        drawing = self.drawings[0]
+        above = wrap(self.heading, int(drawing.width / _HEADING))
+        below = wrap(self.caption, int(drawing.width / _WORDS))
+        page = Drawing(drawing.width + 2 * _MARGIN, 0, drawing.finding)
+        page.raw('<rect class="paper" width="100%" height="100%"/>')
+        for line, words in enumerate(above):
+            page.text(_MARGIN, _MARGIN + _LINE * (line + 0.7), words, "heading")
+        top = _MARGIN + _LINE * len(above) + 4
+        moved = f"translate({number(_MARGIN)} {number(top)})"
+        page.raw(f'<g class="{drawing.style}" transform="{moved}">{drawing.inside}</g>')
+        for line, words in enumerate(below):
+            page.text(_MARGIN, top + drawing.height + _LINE * (line + 1), words, "caption")
+        height = top + drawing.height + _LINE * len(below) + _MARGIN
+        size = f'viewBox="0 0 {number(page.width)} {number(height)}" width="{number(page.width)}"'
+        told = f'{size} height="{number(height)}" role="img" aria-label="{escape(drawing.finding)}"'
+        inside = f"<style>{css()}{figure_style()}</style><defs>{drawing.shapes()}</defs>{page.inside}"
+        return f'<svg xmlns="http://www.w3.org/2000/svg" {told}>{inside}</svg>'
+
+    def save(self, path: PathLike) -> Path:
+        """Write the picture as SVG, at once or not at all; one that shows the truth can be read by its owner alone."""
+        with replacing(path, private=self.owner_only) as temporary:
+            temporary.write_text(self.svg, encoding="utf-8")
+        return Path(path)
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the picture as an image, which no style of a notebook reaches, and its numbers."""
+        heads = "".join(f"<th scope=col>{escape(name)}</th>" for name in self.columns)
+        cells = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in self.rows[:1000])
+        table = f"<table><thead><tr>{heads}</tr></thead><tbody>{cells}</tbody></table>"
+        image = f"data:image/svg+xml;base64,{b64encode(self.svg.encode()).decode()}"
+        return f'<img alt="{escape(self.heading)}" src="{image}"><details><summary>Numbers</summary>{table}</details>'
+
+
+@cache
+def figure_style() -> str:
+    """The style rules of drawings: those of a page, and of a picture that stands alone."""
+    return files("dphmm.report").joinpath("templates", "figures.css").read_text(encoding="utf-8")
+
+
+def _cell(text: str) -> str:
+    # A spreadsheet would take these for a formula.
+    safe = "'" + text if text[:1] in "=+-@\t" else text
+    return '"' + safe.replace('"', '""') + '"' if any(mark in safe for mark in ',"\r\n') else safe
 
 
 def cross(centre: ArrayLike, size: float) -> str:

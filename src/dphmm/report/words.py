@@ -19,7 +19,7 @@ from dphmm.accounting.records import in_short
 from dphmm.report.content import ReleaseReport
 from dphmm.statement.sentences import block_words, clock, counted, factor_number, off, plural, sureness, within
 from dphmm.statement.story import Found
-from dphmm.states.space import LABELS_WRONG
+from dphmm.states.space import LABELS_WRONG, StateSpace
 from dphmm.states.zones import Zones
 
 _MONTHS = (
@@ -78,7 +78,12 @@ def amount(error: float, unit: str) -> str:
 
 def cells_name(report: ReleaseReport) -> str:
     """The plural name of the states of a map: "cells", "zones"."""
-    return "zones" if isinstance(report.space.unmerged, Zones) else "cells"
+    return cells_of(report.space)
+
+
+def cells_of(space: StateSpace) -> str:
+    """The same of the states of a map."""
+    return "zones" if isinstance(space.unmerged, Zones) else "cells"
 
 
 # -- counts and days -----------------------------------------------------------------------------------------------
@@ -151,6 +156,12 @@ def day_name(seconds: int, year: bool = False) -> str:
     """ "4 March", with its ``year`` "4 March 2030"."""
     of, month, day = _date(seconds)
     return f"{day} {month}" + f" {of}" * year
+
+
+def short_day(seconds: int, year: bool) -> str:
+    """A day as a small chart has room for it: a month is cut where the year stands as well."""
+    day, month, *of = day_name(seconds, year).split()
+    return " ".join([day, month[:3] if of else month, *of])
 
 
 def several_years(report: ReleaseReport) -> bool:

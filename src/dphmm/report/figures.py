@@ -1,0 +1,495 @@
+"""The figures of a report: each is one function, whose drawing the page and `dphmm.plot` show alike.
+
+A figure has its finding as its heading and its numbers as a table. Where a report has no such figure it is None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dphmm.accounting.records import in_short
+from dphmm.policy.graph import PolicyGraph
+from dphmm.report import charts, maps, words
+from dphmm.report.beliefs import Cells, bands
+from dphmm.report.content import OWNER_ONLY, Person, ReleaseReport, Share, rounded_down
+from dphmm.report.over_steps import OverSteps
+from dphmm.report.shown import DAY, Shown
+from dphmm.report.svg import Drawing, Figure, beside
+from dphmm.schedule_plan import SchedulePlan, Stays
+from dphmm.statement.sentences import clock, every_nth, length, off, plural
+from dphmm.statement.story import after_words, stay_words
+from dphmm.states.grid import Grid
+from dphmm.states.space import LABELS_WRONG, StateSpace
+from dphmm.types import IntArray
+
+if TYPE_CHECKING:
+    from dphmm.reconstruction.population import Density
+
+#: Small maps, people in strips, and shares of labels that are drawn.
+_SMALL_MAPS, _STRIPS, SHARES = 12, 8, 12
+#: Fewer people than these in a cell are not drawn, where there are many.
+_TOO_FEW = 8
+#: Height of the first screen beside its four answers, and what a chart there has around it: heading, caption, numbers.
+ROOM, AROUND = 640.0, 94.0
+#: People whose numbers are on the first screen; lowest and highest chart of one; the same for a strip of labels.
+ON_FIRST, _LOW, _HIGH, _STRIP, _STRIP_HIGH = 3, 140.0, 300.0, 52.0, 84.0
+#: What the marks of a map mean.
+_KEY = "Cross: the published answer, dashed where it lies beyond the map. "
+_BELIEVED = "Shades: where a reader believes somebody to be with 50, 80 and 95 %. Dot: the best guess. "
+
+
+def marked(report: ReleaseReport, figure: Figure) -> Figure:
+    """A figure that says of whom it may be seen, and whether anything is guaranteed, wherever it is taken to."""
+    private = report.statement.private
+    mark = "" if private is True else "NOT PRIVATE: " if private is False else "NOT KNOWN TO BE PRIVATE: "
+    return replace(figure, heading=f"{OWNER_ONLY * figure.owner_only}{mark}{figure.heading}")
+
+
+# -- maps --------------------------------------------------------------------------------------------------------------
+
+
+def belief(report: ReleaseReport, person: Person | None = None, at: int | None = None) -> Figure | None:
+    """The map of one row of a person, by default of what is shown first; None where answers are not in the plane."""
+    shown = Shown(report)
+    chosen = shown.person if person is None else person
+    if chosen is None or report.cells is None or not len(chosen.rows):
+        return None
+    at = at if at is not None else shown.first_step if chosen is shown.person else 0
+    row, far = int(chosen.rows[at]), shown.how_far(chosen, at)
+    answer = bool(report.rows.asked[row])
+    what = "the published answer" if answer else "no answer"
+    finding = f"Map: {what} about {chosen.name} at {shown.moment(row)}, and where a reader believes them to be."
+    day = next(name for name, rows in shown.days(chosen) if at in rows)
+    when = f"{day}, " * (report.rows.time is not None) + shown.moment(row)
+    heading = f"{chosen.name}, {when}, {'answer' if answer else 'best guess'}{f': {far}' if far else ''}"
+    drawing = maps.one_step(report, chosen, at, maps.SIDE, finding, small=False)
+    places = [("published answer", report.rows.z[row])] if answer else []
+    places += [] if chosen.guess is None else [("best guess", chosen.guess[at])]
+    places += [] if report.truth is None else [("truth", report.truth.places[row])]
+    numbers = [[name, *(f"{value:.6g}" for value in place[:2])] for name, place in places]
+    caption = _map_caption(report, chosen)
+    return Figure("map", heading, [drawing], caption, ["what", "x", "y"], numbers, owner_only=report.owner_only)
+
+
+def _map_caption(report: ReleaseReport, person: Person) -> str:
+    return f"{_KEY}{_BELIEVED * (person.levels is not None)}{'Ring: the truth.' * (report.truth is not None)}".strip()
+
+
+def maps_of_day(report: ReleaseReport) -> list[tuple[Drawing, str, str]]:
+    """A map for each answer of the day that is shown first: the map, when, and how far off a reader is."""
+    shown = Shown(report)
+    person = shown.person
+    if person is None or report.cells is None or person.levels is None or shown.alone:
+        return []
+    found = []
+    for at in shown.asked[:: -(-len(shown.asked) // _SMALL_MAPS) or 1]:
+        moment = shown.moment(int(person.rows[at]))
+        finding = f"Map at {moment}: the published answer and what a reader believes after all answers."
+        drawing = maps.one_step(report, person, at, 300.0, finding, small=True)
+        found.append((drawing, moment, shown.how_far(person, at)))
+    return found
+
+
+def day(report: ReleaseReport) -> Figure | None:
+    """The maps of the day that is shown first, as one picture."""
+    drawn, shown = maps_of_day(report), Shown(report)
+    if not drawn or shown.person is None:
+        return None
+    heading = f"{shown.person.name}{shown.shown_day}: {plural(len(shown.asked), 'answer')}"
+    names = [f"{when} {far}" for _, when, far in drawn]
+    drawing = beside([one for one, _, _ in drawn], names, 4, heading)
+    rows = [[when, far] for _, when, far in drawn]
+    caption = _map_caption(report, shown.person)
+    return Figure("day", heading, [drawing], caption, ["when", "how far off"], rows, owner_only=report.owner_only)
+
+
+def maps_by_hour(report: ReleaseReport) -> tuple[list[tuple[Drawing, str]], str]:
+    """Where people are, by hour, and what the shades mean."""
+    hours = report.hours
+    if not hours:
+        return [], ""
+    most = max(float(hour.people.max()) for hour in hours)
+    least = max(float(_TOO_FEW) if most > 3 * _TOO_FEW else 1.0, rounded_down(max(most / 8, 1e-9)))
+    steps = (least, 3 * least, 7.5 * least)
+    found = []
+    for hour in hours:
+        name = clock(report.clock_hour(hour))
+        finding = f"Expected number of people per cell at {name}, from all answers."
+        found.append((maps.by_hour(report, hour.people, steps, finding), name))
+    few, some, many = (f"{step:g}" for step in steps)
+    return found, f"people per cell: {many} and more, {some} to {many}, {few} to {some}; fewer are not drawn"
+
+
+def indistinguishable(
+    policy: PolicyGraph,
+    space: StateSpace,
+    state: int,
+    *,
+    report: ReleaseReport | None = None,
+    metres: float | None = None,
+) -> Figure:
+    """The cells that a policy joins to a state; ``metres``: the covered distance, which is then the scale.
+
+    ``report``: whose backdrop lies below.
+    """
+    cells = Cells.of_space(space) if report is None or report.cells is None else report.cells
+    near = np.union1d(policy.neighbors(state), [state]).astype(np.int64)
+    name = words.cells_of(space)
+    are = f"{len(near)} of {space.n_states:,} {name} are joined to {space.names[state]}, itself counted"
+    if len(near) == 1:
+        are = f"No {name[:-1]} is joined to {space.names[state]}"
+    heading = are + (f"; places up to {length(metres)} apart are covered" if metres else "")
+    drawing = maps.covered_set(cells, space, policy, state, f"Map: {heading}.", report, metres)
+    rows = [[space.names[one]] for one in near.tolist()]
+    return Figure("set", heading, [drawing], "", [f"joined to {space.names[state]}"], rows)
+
+
+def central(space: StateSpace) -> int:
+    """The state in the middle."""
+    points = space.own_answers[:, :2]
+    apart = np.linalg.norm(points - (points.min(axis=0) + points.max(axis=0)) / 2, axis=1)
+    apart[space.merges[:, 0]] = np.inf
+    return int(np.argmin(apart))
+
+
+def covered(report: ReleaseReport) -> Figure | None:
+    """The cells that are joined to the one in the middle; None where steps have different policies."""
+    if report.one_policy is None or report.cells is None or report.cells.joined != 1:
+        return None
+    told = report.statement.covered_distance
+    metres = told.metres if told and isinstance(told.metres, float) and told.metres > 0 else None
+    return indistinguishable(report.one_policy, report.space, central(report.space), report=report, metres=metres)
+
+
+# -- errors ------------------------------------------------------------------------------------------------------------
+
+
+def error(report: ReleaseReport) -> Figure | None:
+    """How far off a reader is over the day: expected from public data, and measured where the report has the truth."""
+    found, expected = report.found, report.prospects.expected
+    if len(report.rows) == 1 or not report.rows.asked.any() or expected is None or found is None:
+        return None
+    over = OverSteps(report)
+    (believed, _), (measured, _), (curves, ticks) = over.believed, over.measured, over.drawn
+    now, base = off(found.error, found.unit), off(found.without, found.unit)
+    labels = found.unit == LABELS_WRONG
+    where = "Which label somebody has" if labels else "Where somebody is"
+    heading = f"{where}: {now} off on average" if found.measured else f"{where}: expected {now} off"
+    heading = heading.replace(" off", "") if labels else heading
+    finding = f"{heading}; {base} without the file."
+    drawings = [
+        charts.error_chart(curves, width, found.unit, ticks, f"without the file {base}", finding)
+        for width in charts.WIDTHS
+    ]
+    caption = f"Expected: by a reader who believes the model, of {report.rows_told}. "
+    if measured is not None and report.truth is not None:
+        whose = "simulated" if report.truth.simulated else "real"
+        caption = f"Measured on the {whose} people. Dashed, and all that a public page has: expected of "
+        caption += f"{report.rows_told}. "
+        caption += "Band: 8 of 10 rows. " * (curves.band is not None)
+    caption += over.left_out
+    if found.measured and np.nan_to_num(believed).max() > found.without:
+        caption += "Without the file: a guess for each step, their error the mean over all. "
+    caption += "×: an answer." * bool(over.asked)
+    columns = [believed] if measured is None else [believed, measured]
+    rows = [
+        [over.name(step), *map(_number, values)]
+        for step, values in enumerate(zip(*(column.tolist() for column in columns), strict=True))
+        if not np.isnan(values).all()
+    ]
+    unit = ", share wrong" if labels else f", {found.unit}" * bool(found.unit)
+    names = ["time" if over.by_day else "step", f"expected{unit}", f"measured{unit}"][: 1 + len(columns)]
+    owner = report.owner_only and measured is not None
+    return Figure("error", heading, drawings, caption, names, rows, owner_only=owner)
+
+
+def nights(report: ReleaseReport) -> Figure | None:
+    """What is found of who stays at one place, by number of days or other blocks."""
+    prospects, found, promise = report.prospects, report.found, report.promise
+    stays = prospects.stays
+    if stays is None or found is None or len(stays.told) < 2 or found.unit == LABELS_WRONG or not report.tells_stays:
+        return None
+    per = "" if promise is None else words.over_words(promise)
+    own = "this file" if promise is None else f"{in_short(promise.exact)} {per} (this file)"
+    lines = [(own, "main", stays)]
+    if prospects.smaller is not None:
+        lines.append((f"{in_short(prospects.smaller[0])} {per}", "other", prospects.smaller[1]))
+    if prospects.unlimited is not None:
+        lines.append(("an answer at every step", "faint", prospects.unlimited))
+    caption = (
+        f"Invented people who stay where they are for whole {stays.what}s, drawn from the model; a reader "
+        "counts every answer of that time. Computed from public data alone. "
+        f"Without the file: {off(stays.without, found.unit)} off."
+    )
+    if prospects.unlimited is not None and prospects.unlimited.found:
+        longest = prospects.unlimited.found[-1].after
+        caption += f" No budget: an answer at every step, computed for {longest} {stays.what}s."
+    if isinstance(report.space.unmerged, Grid):
+        caption += f" Shaded: less than one cell, {report.space.unmerged.cell:,.0f} m."
+    if promise is not None and promise.per is not None:
+        caption += f" A budget for each {stays.what} does not hide a place for ever."
+    ends = words.stays_words(found) + words.more_answers_words(report)
+    return _nights(lines, found.unit, ends, caption, report.space)
+
+
+def nights_of_plan(plan: SchedulePlan) -> Figure | None:
+    """The same of a schedule that was planned."""
+    stays = plan.stays
+    if not stays.told:
+        return None
+    first = stays.told[0][0]
+    ends = ", ".join(
+        f"{off(error, plan.unit)} after {after_words(stays.what, after)}"
+        for after, error in stays.told
+        if after in (first, 7)
+    )
+    own = plural(plan.schedule.releases, "release")
+    return _nights([(own, "main", stays)], plan.unit, ends, "Computed from public data alone.")
+
+
+def _nights(
+    stays: Sequence[tuple[str, str, Stays]], unit: str, ends: str, caption: str, space: StateSpace | None = None
+) -> Figure:
+    """What is found of who stays: of (name, style, stays) a line each."""
+    _, _, first = stays[0]
+    lines = [charts.Line(one.told, name, style) for name, style, one in stays if one.told]
+    inside = space.unmerged.cell if space is not None and isinstance(space.unmerged, Grid) else None
+    who, base = stay_words(unit), off(first.without, unit)
+    heading = f"{who[0].upper()}{who[1:]}: {ends}"
+    drawings = [
+        charts.log_chart(
+            lines, width, unit, f"{heading}; {base} without the file.", (first.without, f"without the file {base}"),
+            lambda days: plural(int(days), first.what), inside=inside,
+        )
+        for width in charts.WIDTHS
+    ]  # fmt: skip
+    numbers = [dict(line.points) for line in lines]
+    rows = [
+        [str(after), *(_number(one.get(after, np.nan)) for one in numbers)]
+        for after in sorted({after for one in numbers for after in one})
+    ]
+    columns = [f"{first.what}s", *(line.name + f", {unit}" * bool(unit) for line in lines)]
+    return Figure("stays", heading, drawings, caption, columns, rows)
+
+
+def ladder(plan: SchedulePlan) -> Figure:
+    """The expected errors of all schedules that were tried, by their number of releases; the chosen one has a ring."""
+    rows, unit, total = plan.ladder, plan.unit, in_short(plan.schedule.promise.exact)
+    lines = [
+        charts.Line([(row.releases, row.smoothed) for row in rows], "expected, of the whole file", "main"),
+        charts.Line([(row.releases, row.online) for row in rows], "as it is released", "other"),
+    ]
+    error, base = off(plan.expected_error, unit), off(plan.without, unit)
+    heading = f"A budget of {total}: {error} {_off(unit)}expected over {plan.found.rows} ({base} without the file)"
+    caption = f"Ring: the schedule that was chosen, {plan.chosen.releases} × {in_short(plan.chosen.epsilon)}"
+    caption += ", of least error as it is released." if plan.schedule.kind == "paced" else "."
+    ring = float(plan.chosen.releases), plan.expected_error
+    drawings = [
+        charts.log_chart(
+            lines, width, unit, heading, (plan.without, f"without the file {base}"),
+            lambda count: plural(int(count), "release"), ring=ring,
+        )
+        for width in charts.WIDTHS
+    ]  # fmt: skip
+    numbers = [[str(row.releases), in_short(row.epsilon), _number(row.online), _number(row.smoothed)] for row in rows]
+    columns = ["releases", "epsilon of each", "error as it is released", "error of the whole file"]
+    return Figure("ladder", heading, drawings, caption, columns, numbers)
+
+
+def ladder_of_plans(plans: Sequence[SchedulePlan]) -> Figure:
+    """What several totals buy: the expected error, and of who stays that after the first and the last of the blocks."""
+    plans = sorted(plans, key=lambda plan: plan.schedule.promise.exact)
+    unit, stays = plans[0].unit, plans[0].stays
+    totals = [in_short(plan.schedule.promise.exact) for plan in plans]
+    lines = [("where somebody is", "main", [plan.expected_error for plan in plans])]
+    known = [after for after, _ in stays.told]
+    if stays.found and all([after for after, _ in plan.stays.told] == known for plan in plans):
+        ends = {0: "other", len(known) - 1: "faint"}
+        lines += [
+            (f"{stay_words(unit)}, {after_words(stays.what, known[at])}", style, [p.stays.told[at][1] for p in plans])
+            for at, style in ends.items()
+        ]
+    x = [float(plan.schedule.promise.exact) for plan in plans]
+    drawn = [charts.Line(list(zip(x, errors, strict=True)), name, style) for name, style, errors in lines]
+    gives = " to ".join(dict.fromkeys(off(plan.expected_error, unit) for plan in (plans[0], plans[-1])))
+    budgets = " to ".join(dict.fromkeys((totals[0], totals[-1])))
+    heading = f"A budget of {budgets}: {gives} {_off(unit)}expected over {plans[0].found.rows}"
+    base = plans[0].without, f"without the file {off(plans[0].without, unit)}"
+    drawings = [
+        charts.log_chart(drawn, width, unit, heading, base, lambda total: f"budget {total:g}")
+        for width in charts.WIDTHS
+    ]
+    numbers = [[total, *(_number(line.points[at][1]) for line in drawn)] for at, total in enumerate(totals)]
+    return Figure("ladder", heading, drawings, "", ["budget", *(line.name for line in drawn)], numbers)
+
+
+def _off(unit: str) -> str:
+    return "" if unit == LABELS_WRONG else "off "
+
+
+# -- labels, and answers of one number ---------------------------------------------------------------------------------
+
+
+def strip(report: ReleaseReport) -> Figure | None:
+    """Labels: what a reader believes of some people, step by step."""
+    people = [person for person in report.persons if person.state is not None]
+    if not report.space.has_labels or not people:
+        return None
+    shown, chosen = Shown(report), people[:: -(-len(people) // _STRIPS)]
+    strips, places = [], shown.places(chosen)
+    for person, own in zip(chosen, places, strict=True):
+        assert person.state is not None and person.probability is not None
+        asked = np.flatnonzero(report.rows.asked[person.rows])
+        answers = report.rows.z[person.rows[asked], 0].astype(np.int64)
+        named = list(zip(asked.tolist(), answers.tolist(), strict=True))
+        strips.append(charts.Strip(person.name, person.state.tolist(), person.probability.tolist(), named, own))
+    names = list(report.space.names)
+    finding = f"What a reader believes of {plural(len(chosen), 'person', 'people')}, step by step."
+    ticks = shown.shared_ticks(chosen, 1 + max(own[-1] for own in places))
+    pitch = min(_STRIP_HIGH, max(_STRIP, (ROOM - AROUND) / len(strips)))
+    colours = colours_of(report)
+    drawings = [charts.strips(strips, names, width, pitch, ticks, finding, colours) for width in charts.FIRST_WIDTHS]
+    rows = [
+        [one.name, shown.moment(row), names[label], f"{chance:.3f}"]
+        for one, person in zip(strips, chosen, strict=True)
+        for row, label, chance in zip(person.rows.tolist(), one.label, one.probability, strict=True)
+    ]
+    caption = "Name: the likeliest label. Fainter: less sure. Squares on top: the published answers."
+    caption += _some_of(chosen, people)
+    sure = float(np.mean(np.concatenate([one.probability for one in strips])))
+    of = "" if len(strips) == len(report.rows.by_user) else f" of these {len(strips)}"
+    heading = f"Likeliest label, step by step: a reader is {100 * sure:.0f} % sure on average{of}"
+    return Figure("people", heading, drawings, caption, ["person", "when", "likeliest", "probability"], rows)
+
+
+def _named(report: ReleaseReport) -> IntArray:
+    """The labels that were published (n,)."""
+    return np.asarray(report.rows.z[report.rows.asked, 0], dtype=np.int64)
+
+
+def colours_of(report: ReleaseReport) -> list[int]:
+    """The number of each label's colour."""
+    return charts.colours_of(report.space.names, _named(report))
+
+
+def people(report: ReleaseReport) -> list[Figure]:
+    """Answers of one number, or of more than two: a chart a person."""
+    known = [person for person in report.persons if person.levels is not None]
+    if report.space.has_labels or report.planar or not known:
+        return []
+    shown, chosen = Shown(report), known[:: -(-len(known) // _STRIPS)]
+    believed = [bands(report.space.own_answers[:, 0], person.levels) for person in chosen if person.levels is not None]
+    answers = []
+    for person in chosen:
+        at = np.flatnonzero(report.rows.asked[person.rows])
+        answers.append(np.stack([at, report.rows.z[person.rows[at], 0]], axis=1).astype(np.float64))
+    scale = charts.Scale.of(believed, [crosses[:, 1] for crosses in answers])
+    first = min(len(chosen), ON_FIRST)
+    tall = min(_HIGH, max(_LOW, ROOM / first - AROUND))
+    found = []
+    for number, (person, band, crosses) in enumerate(zip(chosen, believed, answers, strict=True)):
+        assert person.guess is not None
+        guess, ticks = person.guess[:, 0], shown.row_ticks(person)
+        finding = f"{person.name}: the published answers and what a reader believes, over the steps."
+        widths, height = (charts.FIRST_WIDTHS, tall) if number < first else (charts.WIDTHS, _LOW)
+        drawings = [charts.band_chart(band, guess, crosses, scale, width, height, ticks, finding) for width in widths]
+        rows = [
+            [shown.moment(row), f"{value:.4g}"] for row, value in zip(person.rows.tolist(), guess.tolist(), strict=True)
+        ]
+        caption = _some_of(chosen, known).strip() if number == 0 else ""
+        found.append(Figure("person", person.name, drawings, caption, ["when", "estimate"], rows))
+    return found
+
+
+def drawn_labels(report: ReleaseReport) -> list[int]:
+    """The labels whose shares are drawn, in their order; of many those that were published most often."""
+    return sorted(charts.commonest(report.space.names, _named(report))[:SHARES])
+
+
+def share_charts(report: ReleaseReport) -> list[tuple[str, Drawing]]:
+    """Labels: the share of people with each, at each answer."""
+    shares, names = report.shares, report.space.names
+    if not shares:
+        return []
+    times = [float(share.when) for share in shares]
+    if report.rows.time is None:
+        ends = [f"step {int(when)}" for when in (times[0], times[-1])]
+    elif times[-1] - times[0] > 360 * DAY:
+        ends = [words.year_name(report.local(int(when))) for when in (times[0], times[-1])]
+    else:
+        year = words.several_years(report)
+        ends = [words.short_day(report.local(int(when)), year) for when in (times[0], times[-1])]
+    pair, colours = (ends[0], ends[1] if len(times) > 1 else ""), colours_of(report)
+    found = []
+    for label in drawn_labels(report):
+        middle, low, high = np.array([[one.share[label], one.low[label], one.high[label]] for one in shares]).T
+        last = f"{100 * float(np.clip(middle[-1], 0, 1)):.0f} %"
+        finding = f"Share of people with {names[label]}, corrected for the noise: {last} at the last answer."
+        drawing = charts.share_chart(times, middle, low, high, colours[label], pair, finding)
+        found.append((names[label], drawing))
+    return found
+
+
+def asked_at(report: ReleaseReport, share: Share) -> str:
+    """When people were asked whose labels a share is of: a day and its time, or a step."""
+    if report.rows.time is None:
+        return f"step {share.when:,}"
+    local = report.local(share.when)
+    return f"{words.day_name(local, words.several_years(report))}, {clock(local)}"
+
+
+def share_rows(report: ReleaseReport, times: int | None = None) -> list[tuple[str, str, str, str]]:
+    """The shares in numbers: when, label, share, interval; of all labels, at so many ``times``."""
+    found, names = [], report.space.names
+    for share in report.shares[:times]:
+        numbers = zip(names, np.clip(share.share, 0, 1).tolist(), share.low.tolist(), share.high.tolist(), strict=True)
+        for place, (name, middle, low, high) in enumerate(numbers):
+            interval = f"{100 * low:.1f} to {100 * high:.1f} %"
+            found.append(("" if place else asked_at(report, share), name, f"{100 * middle:.1f} %", interval))
+    return found
+
+
+def shares(report: ReleaseReport) -> Figure | None:
+    """The share of people with each label at each answer, as one picture."""
+    drawn = share_charts(report)
+    if not drawn:
+        return None
+    most = max(share.people for share in report.shares)
+    heading = f"Share of {plural(most, 'person', 'people')} with each label, corrected for the noise"
+    drawing = beside([one for _, one in drawn], [name for name, _ in drawn], 3, heading)
+    columns = ["when", "label", "share", "90 % interval"]
+    return Figure("shares", heading, [drawing], "Bars: 90 % intervals.", columns, share_rows(report))
+
+
+def shares_of_population(found: Density, *, public: bool) -> Figure:
+    """The share of each region with its 90 % interval, and the likeliest one, of what `dphmm.population` found."""
+    whose, count = ("people", found.n) if public else ("answers", found.answers)
+    heading = f"Where {count:,} {whose} are{'' if found.period == 'all' else f': {found.period}'}"
+    drawings = [charts.interval_chart(found.regions, width, heading) for width in charts.WIDTHS]
+    rows = [
+        [one.region, *(_percent(value) for value in (one.linear, one.low, one.high, one.estimate)), one.why or ""]
+        for one in found.regions
+    ]
+    caption = "Bar: 90 % interval, with a line at the linear estimate. Ring: the likeliest share."
+    columns = ["region", "linear estimate", "from", "to", "likeliest", "why not"]
+    return Figure("shares", heading, drawings, caption, columns, rows)
+
+
+def _percent(value: float | None) -> str:
+    return "" if value is None else f"{100 * value:.1f} %"
+
+
+def _some_of(drawn: Sequence[Person], every: Sequence[Person]) -> str:
+    """Of whom a chart is, where it is not of all."""
+    if len(drawn) == len(every):
+        return ""
+    apart = -(-len(every) // len(drawn))
+    return f" {len(drawn)} of {len(every):,} people: {every_nth(apart)} by name."
+
+
+def _number(value: float) -> str:
+    return "" if np.isnan(value) else f"{value:.4g}"

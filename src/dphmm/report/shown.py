@@ -1,0 +1,169 @@
+"""Whom a report shows first, on which day and at which step; and what rows, days and steps are called."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dphmm._cached import cached_property
+from dphmm.report import words
+from dphmm.report.content import Person, ReleaseReport
+from dphmm.statement.sentences import clock, off
+from dphmm.types import IntArray
+
+DAY = 86_400
+#: The step that is shown first is the answer nearest to this time of the day.
+_FIRST = 14 * 3600
+#: Names of days with an hour are so long; half as long again with their year.
+_DAYS_APART = 0.3
+
+
+class Shown:
+    """The person, the day and the step that a report shows first, and the names of its moments."""
+
+    def __init__(self, report: ReleaseReport) -> None:
+        self.report = report
+
+    @property
+    def answered(self) -> bool:
+        """Whether anything was asked."""
+        return bool(self.report.rows.asked.any())
+
+    @property
+    def alone(self) -> bool:
+        """Whether the file has one row, so that nothing is over time."""
+        return len(self.report.rows) == 1
+
+    @cached_property
+    def person(self) -> Person | None:
+        """Who is shown first: the first by name with an answer, whatever the truth is; of named ones the first."""
+        persons = self.report.persons
+        return persons[self.first_person] if persons else None
+
+    @cached_property
+    def first_person(self) -> int:
+        """The number of that person."""
+        if self.report.chosen:
+            return 0
+        asked = self.report.rows.asked
+        return next((n for n, person in enumerate(self.report.persons) if asked[person.rows].any()), 0)
+
+    @property
+    def who_is_first(self) -> str:
+        """Why this person is shown first."""
+        if self.report.chosen:
+            return "chosen by who made this page"
+        return "the first by name" + " who has an answer" * (self.first_person > 0)
+
+    @cached_property
+    def day(self) -> IntArray:
+        """Which of the first person's rows are shown: the first day with most answers; of several the longest."""
+        assert self.person is not None
+        return self.days(self.person)[self.first_day][1]
+
+    @cached_property
+    def first_day(self) -> int:
+        """The number of that day."""
+        assert self.person is not None
+        asked, rows = self.report.rows.asked, self.person.rows
+        days = [(int(asked[rows[at]].sum()), len(at)) for _, at in self.days(self.person)]
+        return days.index(max(days))
+
+    def days(self, person: Person) -> list[tuple[str, IntArray]]:
+        """The days of a person, by name; without times all steps as one."""
+        time = self.report.rows.time
+        at = np.arange(len(person.rows))
+        if time is None:
+            return [("all steps", at)]
+        local = self.report.local(time[person.rows]) // DAY
+        starts = np.flatnonzero(np.diff(local, prepend=local[0] - 1))
+        year = words.several_years(self.report)
+        return [(words.day_name(int(local[part[0]]) * DAY, year), part) for part in np.split(at, starts[1:])]
+
+    @cached_property
+    def asked(self) -> list[int]:
+        """The first person's rows of that day that have an answer."""
+        return [] if self.person is None else self.day[self.report.rows.asked[self.person.rows[self.day]]].tolist()
+
+    @cached_property
+    def first_step(self) -> int:
+        """Which of the person's rows is shown: the answer nearest to 14:00, else the first row of the day."""
+        assert self.person is not None
+        if not self.asked:
+            return int(self.day[0])
+        if self.report.rows.time is None:
+            return self.asked[0]
+        seconds = self.report.local(self.report.rows.time[self.person.rows[self.asked]]) % DAY
+        return self.asked[int(np.argmin(np.abs(seconds - _FIRST)))]
+
+    @property
+    def shown_day(self) -> str:
+        """Which day of the first person is shown; empty without times."""
+        if self.person is None or self.report.rows.time is None:
+            return ""
+        return f", {self.days(self.person)[self.first_day][0]}"
+
+    def moment(self, row: int) -> str:
+        """When a row is: its time of the day, or its step."""
+        if self.report.rows.time is None:
+            return f"step {int(self.report.rows.step[row]):,}"
+        return clock(self.report.local(int(self.report.rows.time[row])) % DAY)
+
+    def how_far(self, person: Person, at: int) -> str:
+        """How far off a reader is at a row of a person: measured where the truth may be shown, else as they expect."""
+        report, row = self.report, int(person.rows[at])
+        if report.truth is not None and not np.isnan(report.truth.errors[row]):
+            return f"a reader is {_together(off(float(report.truth.errors[row]), report.space.unit))}"
+        if person.spread is not None:
+            return f"a reader expects to be {_together(off(float(person.spread[at]), report.space.unit))}"
+        return ""
+
+    # -- axes over time --------------------------------------------------------------------------------------------
+
+    def places(self, people: list[Person]) -> list[list[int]]:
+        """Where the rows of each person lie on one axis: bins of the clock, or steps where there is none."""
+        rows, step = self.report.rows, self.report.made.model.step
+        if rows.time is None or step is None:
+            at = [rows.step[person.rows] for person in people]
+        else:
+            at = [rows.time[person.rows] // step for person in people]
+        first = min(int(own[0]) for own in at)
+        return [(own - first).tolist() for own in at]
+
+    def shared_ticks(self, people: list[Person], n: int) -> list[tuple[float, str]]:
+        """The ends of the axis that people share, and midnights between whose names have room."""
+        rows, step, found = self.report.rows, self.report.made.model.step, [(0.0, "")]
+        if rows.time is None or step is None:
+            least = min(int(rows.step[person.rows[0]]) for person in people)
+            names = [f"step {least:,}", f"step {least + n - 1:,}"]
+        else:
+            least = min(int(rows.time[person.rows[0]]) // step for person in people)
+            begin, end = (self.report.local(place * step) for place in (least, least + n - 1))
+            if begin // DAY == end // DAY:
+                names = [clock(begin), clock(end)]
+            else:
+                year = words.several_years(self.report)
+                apart = 1.5 * _DAYS_APART if year else _DAYS_APART
+                names = [f"{words.day_name(moment, year)} {clock(moment)}" for moment in (begin, end)]
+                for day in range(begin // DAY + 1, end // DAY + 1):
+                    place = (day * DAY - begin) / step
+                    if found[-1][0] + apart * n <= place <= (1 - apart) * n:
+                        found.append((place, f"{words.day_name(day * DAY, year)} 0:00"))
+        return [(0.0, names[0]), *found[1:], (float(n), names[1])] if n > 1 else []
+
+    def row_ticks(self, person: Person) -> list[tuple[float, str]]:
+        """The ends of an axis of one person's rows."""
+        rows, n = self.report.rows, len(person.rows)
+        if n < 2:
+            return []
+        if rows.time is None:
+            names = [f"step {int(rows.step[person.rows[at]])}" for at in (0, -1)]
+        else:
+            ends = [self.report.local(int(rows.time[person.rows[at]])) for at in (0, -1)]
+            same, year = ends[0] // DAY == ends[1] // DAY, words.several_years(self.report)
+            names = [clock(end) if same else words.day_name(end, year) for end in ends]
+        return [(0.0, names[0]), (float(n), names[1])]
+
+
+def _together(error: str) -> str:
+    """An error that no line breaks: "310 m off"."""
+    return f"{error} off".replace(" ", "\u00a0")
