@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -26,6 +26,7 @@ from dphmm.audit.released import ReleasedFile
 from dphmm.audit.replay import number_of
 from dphmm.errors import DphmmError, InvalidInput
 from dphmm.markov.model import MarkovModel
+from dphmm.markov.smoothing import KEPT
 from dphmm.planning import LONGER, World, block_length, work_of
 from dphmm.policy.graph import PolicyGraph
 from dphmm.reconstruction.linear import shares_of_outcomes
@@ -44,7 +45,7 @@ from dphmm.report.content import (
 from dphmm.schedule_plan import Stays
 from dphmm.session.plan import Plan
 from dphmm.session.setting import Setting, StepChoices, Subjects
-from dphmm.session.smoothing import AnswerHistory, SmoothedSteps, Smoothers
+from dphmm.session.smoothing import AnswerHistory, SmoothedSteps, Smoothers, smooth_people
 from dphmm.simulated import Guesses, ModelGuesses, places_of_states
 from dphmm.statement.files import load_statement
 from dphmm.statement.parts import member
@@ -369,37 +370,48 @@ class _Reading:
 
         These are ``counted``, whoever is shown; those shown where nobody is named; or ``everybody``.
         """
-        by_user, found = self._rows.by_user, []
+        by_user, found = self._rows.by_user, list[Person]()
         self._counted = everybody and len(self._rows) > MOST_ROWS
         others = [user for user in (by_user if everybody else counted) if user not in set(shown)]
+        in_figures, first = set(by_user if everybody else counted or shown), set(shown)
         total = sum(len(by_user[user]) for user in (*shown, *others))
-        in_figures = set(by_user if everybody else counted or shown)
         done = 0
-        for number, user in enumerate((*shown, *others)):
-            rows = by_user[user]
+        for part in self._together([*shown, *others]):
             if self._smoothers is None:
-                # Nothing is made again, but what is stored is compared all the same.
-                self._stored(user, rows)
-                if number < len(shown):
-                    found.append(Person(user, rows))
+                for user in part:
+                    # Nothing is made again, but what is stored is compared all the same.
+                    self._stored(user, by_user[user])
+                found += [Person(user, by_user[user]) for user in part if user in first]
                 continue
-            wanted = number < len(shown) and self._written < MOST_WRITTEN
-            if wanted or user in in_figures:
-                person = self._person(user, rows, truth, shown=wanted, counted=user in in_figures)
-                found += [] if person is None else [person]
-            done += len(rows)
-            if self._progress is not None:
-                self._progress(done, total)
+            smoothed = self._smoothed([user for user in part if user in in_figures or self._written < MOST_WRITTEN])
+            for user in part:
+                wanted = user in first and self._written < MOST_WRITTEN
+                if wanted or user in in_figures:
+                    person = self._person(user, smoothed[user], truth, shown=wanted, counted=user in in_figures)
+                    found += [] if person is None else [person]
+                done += len(by_user[user])
+                if self._progress is not None:
+                    self._progress(done, total)
         return found
 
+    def _together(self, users: Sequence[str]) -> Iterator[list[str]]:
+        """The users, so many at a time that their beliefs have room."""
+        part, numbers = list[str](), 0
+        for user in users:
+            part.append(user)
+            numbers += len(self._rows.by_user[user]) * self._made.model.n_states
+            if numbers >= KEPT:
+                yield part
+                part, numbers = [], 0
+        yield part
+
     def _person(
-        self, user: str, rows: IntArray, truth: TrueRows | None, *, shown: bool, counted: bool
+        self, user: str, smoothed: SmoothedSteps, truth: TrueRows | None, *, shown: bool, counted: bool
     ) -> Person | None:
-        """A person smoothed and counted; what a page shows of them, where they are ``shown``."""
-        smoothed = self._smoothed(user, rows)
+        """A person counted; what a page shows of them, where they are ``shown``."""
         self.remade += 1
         assert smoothed.marginals is not None
-        space, cells = self._made.space, self._cells
+        rows, space, cells = self._rows.by_user[user], self._made.space, self._cells
         guess, _ = self._guesses.of(smoothed.marginals.T)
         if truth is not None:
             self.errors[rows] = space.distances(guess, truth.places[rows])
@@ -412,33 +424,30 @@ class _Reading:
             return None
         found = levels(drawn)
         self._written += int(np.count_nonzero(np.diff(found.astype(np.int8), axis=1))) + found.shape[0]
-        return Person(
-            user,
-            rows,
-            levels=found,
-            guess=guess,
-            state=smoothed.state,
-            probability=smoothed.probability,
-            spread=spread,
-        )
+        return Person(user, rows, found, guess, smoothed.state, smoothed.probability, spread)
 
-    def _smoothed(self, user: str, rows: IntArray) -> SmoothedSteps:
-        """What all answers say of a person's rows; each answer's plan is made again and must be its own."""
+    def _smoothed(self, users: Sequence[str]) -> dict[str, SmoothedSteps]:
+        """What all answers say of the rows of some people; each answer's plan is made again and must be its own."""
         assert self._smoothers is not None
-        file, smoother = self._file, self._smoothers.of(user)
-        entries = self._stored(user, rows)
-        plans = [file.plans[row] for row in rows.tolist()]
-        numbers = self._numbers(user, rows)
-        published = AnswerHistory(user, file.step[rows], file.lattice[rows], plans, file.epsilon[rows], numbers)
-        places, paced = np.arange(len(rows)), self._paced
-        if entries and smoother.setting.needs_beliefs:
-            published, places = self._with_stored(user, rows, entries, numbers)
-        steps = smoother.steps(published)
-        for _, plan in steps.plans:
-            self.plans.setdefault(plan.hash, plan)
-        if paced is not None:
-            self._follow(paced, published, smoother.spreads(published, steps), int(rows[0]))
-        return smoother.smooth(published, marginals=True).at(places)
+        file, people, places = self._file, [], []
+        for user in users:
+            rows, smoother = self._rows.by_user[user], self._smoothers.of(user)
+            entries = self._stored(user, rows)
+            plans = [file.plans[row] for row in rows.tolist()]
+            numbers = self._numbers(user, rows)
+            published = AnswerHistory(user, file.step[rows], file.lattice[rows], plans, file.epsilon[rows], numbers)
+            own = np.arange(len(rows))
+            if entries and smoother.setting.needs_beliefs:
+                published, own = self._with_stored(user, rows, entries, numbers)
+            steps = smoother.steps(published)
+            for _, plan in steps.plans:
+                self.plans.setdefault(plan.hash, plan)
+            if self._paced is not None:
+                self._follow(self._paced, published, smoother.spreads(published, steps), int(rows[0]))
+            people.append((smoother, published, ()))
+            places.append(own)
+        smoothed = smooth_people(people, marginals=True)
+        return {user: one.at(own) for user, own, one in zip(users, places, smoothed, strict=True)}
 
     def _numbers(self, user: str, rows: IntArray) -> list[int | None]:
         """The numbers in tables of the steps of a person's rows, by times or the ledger: what was chosen for each."""

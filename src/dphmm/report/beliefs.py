@@ -21,9 +21,11 @@ from dphmm.types import FloatArray, IntArray
 SHARES = (0.95, 0.80, 0.50)
 #: More cells than these are drawn four as one, until they fit.
 MOST_CELLS = 2500
-#: From so many times as far as its places are from its middle the mean distance of a cell is that of its middle, within
-#: a quarter of a percent.
-_FAR = 8.0
+#: From so many times as far as its places are from its middle on, the mean distance of a cell is told by its middle and
+#: by how wide it is.
+_FAR = 3.0
+#: States that are so rare beside the likeliest one add nothing to a distance; likelihoods that are looked at together.
+_NOTHING, _TOGETHER = 1e-15, 2**20
 #: A share is reached although the sum of floats is a little below it.
 _ROUNDING = 1e-9
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
@@ -158,18 +160,41 @@ def spreads(space: StateSpace, there: FloatArray, marginals: FloatArray, guesses
     """How far off (n,) a reader expects guesses (n, d) to be: the mean distance under the belief.
 
     Somebody may be at any of the places ``there`` (N, k, d) of their state: who knows the cell does not know more. Of a
-    cell that is far off its middle stands for them.
+    cell that is far off the distance of its middle stands for them, and what they are beside the line to it adds.
     """
     middles = there.mean(axis=1)
-    reach = _FAR * np.linalg.norm(there - middles[:, None], axis=2).max(axis=1)
+    shifts = there - middles[:, None]
+    reach = _FAR * np.linalg.norm(shifts, axis=2).max(axis=1)
+    spans = np.einsum("nki,nkj->nij", shifts, shifts) / there.shape[1]
     found = np.empty(len(guesses))
-    for row, (weights, guess) in enumerate(zip(marginals, guesses, strict=True)):
-        likely = np.flatnonzero(weights > 0)
-        off = space.distances(middles[likely], guess)
-        near = np.flatnonzero(np.linalg.norm(middles[likely] - guess, axis=1) < reach[likely])
-        off[near] = space.distances(there[likely[near]], guess).mean(axis=1)
-        found[row] = float(weights[likely] @ off)
+    size = max(1, _TOGETHER // len(there))
+    for first in range(0, len(guesses), size):
+        part = slice(first, first + size)
+        weights = marginals[part]
+        row, state = np.nonzero(weights > _NOTHING * weights.max(axis=1, keepdims=True))
+        guess, middle = guesses[part][row], middles[state]
+        gaps, off = guess - middle, space.distances(middle, guess)
+        apart = np.linalg.norm(gaps, axis=1)
+        near = (apart < reach[state]) if there.shape[1] > 1 else np.zeros(len(row), dtype=np.bool_)
+        if there.shape[1] > 1:
+            x, y = gaps[~near].T
+            across = spans[state[~near]]
+            beside = across[:, 0, 0] * y**2 - 2 * across[:, 0, 1] * x * y + across[:, 1, 1] * x**2
+            off[~near] *= 1 + beside / (2 * apart[~near] ** 4)
+            off[near] = _mean_distances(space, there[state[near]], middle[near], guess[near])
+        found[part] = np.bincount(row, weights[row, state] * off, minlength=len(weights))
     return found
+
+
+def _mean_distances(space: StateSpace, there: FloatArray, middles: FloatArray, guesses: FloatArray) -> FloatArray:
+    """The mean distance (n,) of guesses (n, 2) from places (n, k, 2) around middles near them.
+
+    So near a map has one scale in each direction: that halfway between the two.
+    """
+    half, step = (middles + guesses) / 2, float(np.abs(there[:1] - middles[:1, None]).max(initial=0.0)) or 1.0
+    scales = [space.distances(half - step * way, half + step * way) / (2 * step) for way in np.eye(2)]
+    gaps = (there - guesses[:, None]) * np.stack(scales, axis=-1)[:, None]
+    return np.asarray(np.linalg.norm(gaps, axis=2).mean(axis=1))
 
 
 def bands(answers: FloatArray, found: Levels) -> FloatArray:
