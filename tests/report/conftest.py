@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from browser import find_browser, running
-from report.worlds import WORLDS, altered, put, with_column
+from report.worlds import WORLDS, altered, put, read, with_column
 
 
 @pytest.fixture(scope="session")
@@ -22,6 +22,12 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
         return WORLDS[name](tmp_path_factory.mktemp(name))
 
     return made
+
+
+@pytest.fixture(scope="module")
+def report_of(world):
+    """report_of("grid"): the report of a world, made once; it is replaced and never changed."""
+    return cache(lambda name: read(world(name)))
 
 
 @pytest.fixture(scope="module")

@@ -27,13 +27,11 @@ import pytest
 import dphmm
 from commands import run, walk_rows, write_rows
 from dphmm.errors import InvalidInput
-from dphmm.report import maps, page, words, write_report
+from dphmm.report import page, words, write_report
 from dphmm.report.content import Truth
 from dphmm.report.over_steps import OverSteps
 from dphmm.report.page import Content
-from dphmm.report.shown import Shown
 from dphmm.statement.files import load_statement
-from dphmm.statement.release import Varied
 from dphmm.statement.sentences import off, sureness
 from dphmm.statement.story import ANSWERS
 from report.spoken import spoken
@@ -90,12 +88,6 @@ def made(folder, *options, policy=True):
 def page_of(world):
     """page_of("grid"): the page of a world for everybody, made once."""
     return cache(lambda name: made(world(name)))
-
-
-@pytest.fixture(scope="module")
-def report_of(world):
-    """report_of("grid"): the report of a world, made once; it is replaced and never changed."""
-    return cache(lambda name: read(world(name)))
 
 
 @pytest.mark.parametrize("name", WORLDS)
@@ -418,35 +410,6 @@ def test_a_share_and_its_number_stay_on_one_line(page_of):
     assert "at epsilon\u00a02" in drawn and "epsilon 2" not in drawn
 
 
-def test_a_cell_that_hides_alone_is_not_told_as_a_set(page_of):
-    """Of 16 cells two are joined: the one in the middle of the map hides among no others of the policy."""
-    said = _Reader(page_of("lonely")).said
-    assert "these 1 cells" not in said and "The policy joins no other cell to the one in the middle" in said
-    assert (
-        "two cells that the policy joins" in said and "one and the same cell" not in said.partition("Not protected")[0]
-    )
-
-
-def test_numbers_of_a_chart_have_no_empty_lines(tmp_path):
-    """Half a day of rows: of the other steps nothing is known, and nothing is listed."""
-    header = walk_rows([f"p{i}" for i in range(12)], 24, 3)
-    folder = of_places(tmp_path, walk_rows(["u1"], 5, 7), header, FIT, "1.5km")
-    figure = Content(read(folder)).error_figure
-    assert len(figure.rows) == 5 and all(all(cell for cell in row) for row in figure.rows)
-
-
-def test_names_on_a_map_do_not_lie_on_each_other(report_of):
-    for name in ("grid", "hexagons", "planned"):
-        drawn = page(report_of(name))
-        found = re.search(r'<div id="map">(.*?)</div>', drawn)[1]
-        boxes = []
-        for x, y, told in re.findall(r'<text class="degree" x="([\d.]+)" y="([\d.]+)"[^>]*>([^<]*)<', found):
-            boxes.append((float(x), float(x) + 7 * len(told), float(y)))
-        assert len(boxes) > 2
-        for at, (first, last, low) in enumerate(boxes):
-            assert all(last <= a or first >= b or abs(low - y) >= 12 for a, b, y in boxes[at + 1 :]), name
-
-
 def test_a_second_query_is_counted_alike_on_page_terminal_and_json(world, tmp_path):
     """Twelve answers of epsilon 1 and twelve of 2: 36 in all, wherever it is told; and whose sureness is whose."""
     import shutil
@@ -627,100 +590,10 @@ def test_several_answers_are_of_two_paths_and_one_of_its_moment(report_of):
     assert "answers of other moments can tell more about that moment" in own.story.words("guaranteed")
 
 
-def test_no_set_is_drawn_of_a_policy_that_some_steps_do_not_have(report_of):
-    own = report_of("grid")
-    view = maps.view_of(own)
-    assert Content(own).covered is not None and Content(own)._sets(view)
-    names = Varied(names=["policy"], chosen=[])
-    varied = replace(own, made=replace(own.made, statement=msgspec.structs.replace(own.statement, varied=names)))
-    assert Content(varied).covered is None and Content(varied)._sets(view) == {}
-
-
 def test_rows_without_an_answer_are_said(report_of):
     assert "rows have no answer" in spoken(report_of("planned"), "lead")[0]
     own = report_of("planned").story
     assert own.spent.counted_in == "file" and "in all at most 8, by the answers of this file" in own.words("spent")[0]
-
-
-def test_the_axis_that_people_share_has_its_hours_and_midnights_between():
-
-    def ticks(hours):
-        # From 5 May 2024, 4:00 on, a row an hour.
-        rows = SimpleNamespace(time=1_714_881_600 + 3600 * np.arange(hours), step=np.arange(hours))
-        made = SimpleNamespace(model=SimpleNamespace(step=3600))
-        content = SimpleNamespace(report=SimpleNamespace(rows=rows, made=made, local=int))
-        return Shown.shared_ticks(content, [SimpleNamespace(rows=np.arange(hours))], hours)
-
-    assert ticks(20) == [(0.0, "4:00"), (20.0, "23:00")]
-    assert ticks(30) == [(0.0, "5 May 4:00"), (20.0, "6 May 0:00"), (30.0, "6 May 9:00")]
-    # No name lies on another: those of three days in nine have room.
-    assert ticks(216)[1:-1] == [(68.0, "8 May 0:00"), (140.0, "11 May 0:00")]
-
-
-def later(report, *days):
-    """A report whose people have their rows so many days later, in the order of their names."""
-    rows = report.rows
-    time, late = rows.time.copy(), dict(zip(rows.by_user, days, strict=True))
-    for user, own in rows.by_user.items():
-        time[own] += 86_400 * late[user]
-    return replace(report, rows=replace(rows, time=time))
-
-
-def test_the_page_opens_at_somebody_with_an_answer(report_of):
-    """The first by name has none: a map without an answer says nothing of what was published."""
-
-    found = report_of("planned")
-    asked = found.rows.asked.copy()
-    asked[found.rows.by_user["u1"]] = False
-    silent = replace(found, rows=replace(found.rows, asked=asked))
-    told = Content(silent)
-    assert told.person.name == "u2" and json.loads(told.data)["first"][0] == 1 and told.small_maps
-    assert "u2, the first by name who has an answer." in page(silent)
-    assert Content(found).person.name == "u1" and "u1, the first by name." in page(found)
-    # Whoever was named first stays first.
-    named = replace(silent, chosen=True)
-    assert Content(named).person.name == "u1" and "chosen by who made this page" in Content(named).who_is_first
-
-
-def test_the_day_that_is_shown_first_has_most_answers(report_of):
-    """Of several such days the one with most rows, and of these the first."""
-
-    found = report_of("planned")
-    own = found.rows.by_user["u1"]
-    assert len(own) == 24
-
-    def first(days, answers):
-        time, asked = found.rows.time.copy(), np.zeros(len(found.rows), dtype=bool)
-        time[own] += 86_400 * np.repeat(np.arange(len(days)), days)
-        asked[own[answers]] = True
-        content = Content(replace(found, rows=replace(found.rows, time=time, asked=asked)))
-        return content.day[0], content.first_step in content.day
-
-    assert first([14, 10], [0, 14, 15]) == (14, True)
-    assert first([10, 14], [0, 10]) == (10, True)
-    assert first([12, 12], [0, 12]) == (0, True)
-
-
-def test_days_have_their_year_where_there_are_several(report_of):
-    """The 6th of June of four years was one name four times: nobody could choose or cite a day."""
-
-    found = report_of("grid")
-    assert not re.search("6 May 20", Content(found).data) and "u1, 6 May<" in page(found)
-    years = later(found, 0, 365, 365)
-    assert words.several_years(years) and not words.several_years(later(found, 0, 7, 7))
-    told = Content(years)
-    assert [told.days(person)[0][0] for person in years.persons] == ["6 May 2024", "6 May 2025", "6 May 2025"]
-    assert told.shown_day == ", 6 May 2024" and "u1, 6 May 2024<" in page(years)
-    labels = report_of("labels")
-    share = replace(labels.shares[0], when=int(found.rows.time[0]))
-    time = share.when + 365 * 86_400 * (np.arange(len(labels.rows)) % 2)
-    rows = replace(labels.rows, time=time)
-    of_labels = Content(replace(labels, rows=rows, shares=[share, replace(share, when=share.when + 86_400)]))
-    assert of_labels.share_rows[0][0].startswith("6 May 2024, ")
-    # A small chart has no room for two long months with their years.
-    assert ">6 May 2024<" in str(of_labels.share_charts[0][1])
-    assert words.short_day(1_735_344_000, True) == "28 Dec 2024"
-    assert words.short_day(1_735_344_000, False) == "28 December"
 
 
 def test_columns_of_the_most_say_so(page_of, report_of):
@@ -747,54 +620,6 @@ def test_totals_of_many_days_have_separators(report_of):
     assert words.grouped(Fraction(12345, 2)) == "6,172.5" and words.grouped(Fraction(7)) == "7"
 
 
-def test_the_band_of_errors_is_of_rows(world):
-    """Ten people with many rows each: a band of all their rows is not one of people."""
-
-    folder = world("grid")
-    figure = Content(read(folder, truth=folder / "walks.csv")).error_figure
-    assert "Band: 8 of 10 rows. " in figure.caption and "8 of 10 people" not in figure.caption
-
-
-def test_of_many_labels_none_is_left_out(tmp_path):
-    """The first twelve by name were drawn and listed, their shares did not sum to 1, and nothing said so."""
-    from dphmm.report.content import Share
-
-    names = [f"page {number:02d}" for number in range(17)]
-    rng = np.random.default_rng(5)
-    # The commonest is the last by name.
-    visits = [[f"v{user}", names[16 if rng.random() < 0.7 else page_]] for user in range(6) for page_ in range(17)]
-    write_rows(tmp_path / "walks.csv", ["user", "state"], visits)
-    run("fit", tmp_path / "walks.csv", "-o", tmp_path / "model.npz", "--state-column", "state")
-    run("policy", "complete", tmp_path / "model.npz", "-o", tmp_path / "policy.json")
-    released(tmp_path, epsilon=6)
-    equal = [np.full(17, value) for value in (1 / 17, 0.0, 0.5)]
-    found = replace(read(tmp_path), shares=[Share(step, 6, *equal) for step in (1, 2)])
-    content, told = Content(found), pq.read_table(tmp_path / "released.parquet").to_pandas().z.value_counts()
-    often = sorted(names, key=lambda name: (-told.get(name, 0), name))
-    assert often[0] == "page 16"
-    # The five named most often have a colour of their own, on strips, in the key and on the charts of shares.
-    assert content.label_key == [*enumerate(often[:5]), (5, "other")]
-    assert [name for name, _ in content.share_charts] == sorted(often[:12])
-    colour = re.search(r"label-(\d)", str(dict(content.share_charts)["page 16"]))
-    assert colour[1] == "0" and 'class="label-0 sure-' in str(content.strip_figure.drawings[0])
-    drawn = page(found)
-    assert "12 of 17 labels are drawn, those published most often; the numbers are of all." in drawn
-    rows = content.share_rows
-    assert [row[1] for row in rows[:17]] == names and len(rows) == 17 * len(found.shares)
-    assert f"<td>{names[16]}</td><td>{rows[16][2]}</td><td>{rows[16][3]}</td>" in drawn
-    assert content.shares_told == "" and Content(replace(found, shares=found.shares * 40)).shares_told == (
-        f", the first 70 of {40 * len(found.shares)} times"
-    )
-
-
-def test_of_few_labels_all_are_drawn(report_of):
-
-    content = Content(report_of("labels"))
-    assert (
-        content.shares_drawn == "" and len(content.share_charts) == 4 and "labels are drawn" not in page(content.report)
-    )
-
-
 def test_rows_after_a_whole_sequence_are_told_of(tmp_path, report_of):
     """A plan of ten steps asks nobody later: that is not to be found in the count of rows without an answer."""
     from dphmm.report.assembling import _after_sequence
@@ -817,3 +642,12 @@ def test_rows_after_a_whole_sequence_are_told_of(tmp_path, report_of):
     assert _after_sequence(replace(found.rows, step=within), found.made) == ""
     assert _after_sequence(replace(found.rows, asked=all_asked), found.made) == ""
     assert _after_sequence(found.rows, report_of("planned").made) == ""
+
+
+def test_a_cell_that_hides_alone_is_not_told_as_a_set(page_of):
+    """Of 16 cells two are joined: the one in the middle of the map hides among no others of the policy."""
+    said = _Reader(page_of("lonely")).said
+    assert "these 1 cells" not in said and "The policy joins no other cell to the one in the middle" in said
+    assert (
+        "two cells that the policy joins" in said and "one and the same cell" not in said.partition("Not protected")[0]
+    )
