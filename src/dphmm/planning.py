@@ -366,7 +366,7 @@ class World:
     def check_advised(self, planned: SchedulePlan) -> None:
         """Raise DphmmError for a plan that is no advice, unless its epsilon was named."""
         if self.epsilon is None and (reasons := self.not_advised(planned)):
-            would = f"a smaller total or larger cells would be, or name the epsilon ({written(planned.schedule.exact)})"
+            would = "a smaller total or larger cells would be; an epsilon that you name is taken as it is"
             raise DphmmError(f"no schedule that was tried is advised: {' and '.join(reasons)}; {would}")
 
     @cached_property

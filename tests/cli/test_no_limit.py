@@ -234,6 +234,8 @@ class TestAPipeline:
         assert "[release] yes, which goes on" in refused and re.search(FOUND, refused)
         out = file.parent / "out"
         assert not (out / "ledger.db").exists() and not (out / "released.parquet").exists()
+        file.write_text(PIPELINE + 'path-epsilon = 6\nper = "1d"\n')
+        assert "limit is set" not in typed("run", file).stderr and (out / "released.parquet").exists()
 
     @pytest.mark.parametrize("way", ["in the file", "on the command line", "at a terminal"])
     def test_it_goes_on_where_the_owner_agrees_and_that_is_no_other_question(self, file, way, monkeypatch):
