@@ -67,7 +67,7 @@ def import_trajectories(
     >>> found.trajectories
     Trajectories(rows=2, users=1, columns=user, time, lat, lon)
 
-    Source: docs/commands.md, import.
+    Source: docs/your-data.md.
     """
     importer = IMPORTERS[one_of(format, tuple(IMPORTERS), "format")]
     try:

@@ -13,7 +13,7 @@
 - Ships by AIS, as MarineCadastre and the Danish Maritime Authority write them, in UTC.
 - Positions of vehicles (AVL), as tables of GTFS-realtime have them.
 
-docs/files.md says where each is published.
+docs/your-data.md says where each is published.
 """
 
 from __future__ import annotations
