@@ -19,7 +19,7 @@ exp(-3 d / reach). The law is the same everywhere. On a grid a move that would l
 axis: a subject at the east wall that would go north-east goes north. On a cover of H3 cells a move to a cell that is no
 state does not happen at all. Of zones d is between their answers, and the zone with the most others near is the one
 that moves as often as the law says; the others stay more. So the matrix is symmetric and the uniform distribution, in
-which the model starts, stays as it is. Source: the falling weights are those of a displacement kernel, docs/commands.md;
+which the model starts, stays as it is. Source: the falling weights are a displacement kernel's, docs/commands.md;
 walls as in docs/proofs/couplings.md.
 
 `notes` are remarks about a model that is valid but may surprise: printed by whoever loads it, never raised.
