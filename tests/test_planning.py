@@ -805,6 +805,24 @@ def test_a_plan_comes_back(kind, tmp_path):
     assert "chosen" in shown and all(html.escape(line) in shown for line in own.found.lines)
 
 
+def test_a_plan_keeps_those_of_other_totals(tmp_path):
+    """Each as it is found by itself; one of the same total, or of another promise, is none of them."""
+    world = World(CLOCK, NEAR, LINE, dphmm.SequencePromise(4, per="1d"), people=5)
+    own = world.compared(Fraction(4))
+    assert [plan.schedule.promise.exact for plan in own.by_total] == [1, 2, 4, 8]
+    assert [replace(plan, others=()) for plan in own.by_total] == [world.plan(total) for total in (1, 2, 4, 8)]
+    dphmm.save_plan(own, tmp_path / "plan.json")
+    assert dphmm.read_plan(tmp_path / "plan.json", CLOCK, NEAR, LINE) == own
+    document = own.document()
+    alike = {**document["others"][0], "schedule": document["schedule"], "ladder": document["ladder"]}
+    weekly = changed(document["others"][0], ("schedule", "per"), "7d")
+    for wrong in ({**alike, "options": document["options"]}, weekly):
+        told = {**document, "others": [wrong]}
+        (tmp_path / "plan.json").write_text(json.dumps({**told, "sha256": _digest(told)}))
+        with pytest.raises(InvalidInput, match=r"plan\.json"):
+            dphmm.read_plan(tmp_path / "plan.json", CLOCK, NEAR, LINE)
+
+
 def changed(document, path, value):
     told = json.loads(json.dumps(document))
     at = told
@@ -845,6 +863,8 @@ DAMAGE = {
     "metres in a space without": (("unit",), "m", "plan.json"),
     "a window in days": (("stays", "what"), "window", "plan.json"),
     "one person": (("people",), 1, "plan.json"),
+    "other totals that are none": (("others",), 7, "plan.json"),
+    "another total without figures": (("others",), [{}], "plan.json"),
 }
 
 

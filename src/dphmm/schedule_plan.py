@@ -7,7 +7,7 @@ import json
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -37,7 +37,7 @@ SETTLED = 192
 CALLED = {3600: "hour", 86_400: "day", 7 * 86_400: "week"}
 _MEMBERS = {
     "format", "model", "policy", "space", "options", "schedule", "hours", "unit", "people", "seed", "ladder", "without",
-    "stays",
+    "stays", "others",
 }  # fmt: skip
 
 
@@ -104,6 +104,7 @@ class SchedulePlan:
     stays : what a reader can still find.
     options : what the plans of the releases were made with (`dphmm.session.Options.written`).
     digests : of "model", "policy" and "space".
+    others : the plans of other totals, which were found in the same world.
 
     Examples
     --------
@@ -129,6 +130,12 @@ class SchedulePlan:
     seed: int
     hours: str | None = None
     step: int | None = None
+    others: tuple[SchedulePlan, ...] = ()
+
+    @property
+    def by_total(self) -> list[SchedulePlan]:
+        """This plan and those of other totals, the smallest total first."""
+        return sorted((self, *self.others), key=lambda plan: plan.schedule.promise.exact)
 
     @property
     def chosen(self) -> Candidate:
@@ -189,9 +196,11 @@ class SchedulePlan:
 
     def document(self) -> dict[str, Any]:
         """The plan for JSON, as `save_plan` writes it."""
+        others = [one._figures() for one in self.others]
+        return {"format": FORMAT, **self.digests, **self._figures(), "others": others}
+
+    def _figures(self) -> dict[str, Any]:
         return {
-            "format": FORMAT,
-            **self.digests,
             "options": dict(self.options),
             "schedule": self.schedule.document(),
             "hours": self.hours,
@@ -326,6 +335,11 @@ def _restored(told: Mapping[str, Any], digests: Mapping[str, str], space: StateS
         raise ValueError("times that the promise does not have")
     if told["people"] < 2:
         raise ValueError("what dphmm plan refuses")
+    others = tuple(_restored({**one, "others": []}, digests, space, step) for one in told["others"])
+    totals = [schedule.promise.exact, *(other.schedule.promise.exact for other in others)]
+    promises = {replace(other.schedule.promise, total=schedule.promise.total) for other in others}
+    if len(set(totals)) < len(totals) or promises - {schedule.promise}:
+        raise ValueError("plans that are not of other totals")
     return SchedulePlan(
         schedule=schedule,
         ladder=rows,
@@ -338,4 +352,5 @@ def _restored(told: Mapping[str, Any], digests: Mapping[str, str], space: StateS
         seed=told["seed"],
         hours=told["hours"],
         step=step,
+        others=others,
     )

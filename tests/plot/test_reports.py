@@ -22,7 +22,7 @@ from dphmm.report import maps, page
 from dphmm.report.page import Content
 from dphmm.report.palette import ROLES
 from dphmm.statement.sentences import off
-from report.worlds import WORLDS, read
+from report.worlds import WORLDS, plan_of, read
 
 #: Commands and files draw here: each test replays words of its own.
 pytestmark = [pytest.mark.slow, pytest.mark.replayed_words]
@@ -33,7 +33,13 @@ SVG = "{http://www.w3.org/2000/svg}"
 def made(tmp_path_factory):
     """made("planned"): the report of a world, with the truth where it is asked for."""
     folder = cache(lambda name: WORLDS[name](tmp_path_factory.mktemp(name)))
-    return cache(lambda name, truth=False: read(folder(name), truth=folder(name) / "walks.csv" if truth else None))
+
+    @cache
+    def report(name, truth=False):
+        plan = plan_of(folder(name)) if name == "planned" else None
+        return read(folder(name), truth=folder(name) / "walks.csv" if truth else None, plan=plan)
+
+    return report
 
 
 @pytest.mark.parametrize("truth", [False, True])

@@ -15,10 +15,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from commands import run, walk_rows, write_rows
+from dphmm.errors import InvalidInput
 from dphmm.report import maps, page
 from dphmm.report.page import Content
 from dphmm.statement.release import Varied
-from report.worlds import FIT, of_places, read, released
+from dphmm.statement.sentences import off
+from report.worlds import FIT, of_places, plan_of, read, released, report
 
 #: Commands and files draw here: each test replays words of its own.
 pytestmark = [pytest.mark.slow, pytest.mark.replayed_words, pytest.mark.usefixtures("few_invented_people")]
@@ -99,3 +101,20 @@ def test_no_set_is_drawn_of_a_policy_that_some_steps_do_not_have(report_of):
     names = Varied(names=["policy"], chosen=[])
     varied = replace(own, made=replace(own.made, statement=msgspec.structs.replace(own.statement, varied=names)))
     assert Content(varied).covered is None and Content(varied)._sets(view) == {}
+
+
+def test_what_another_budget_would_give_is_what_the_plan_found(world):
+    """Of no other plan than that of the release; without one nothing is told of other budgets."""
+    folder = world("planned")
+    plan = plan_of(folder)
+    found = read(folder, plan=plan)
+    rows = Content(found).ladder
+    assert [row[0] for row in rows] == ["1", "2", "4", "8"] and [row[-1] for row in rows] == [False, False, True, False]
+    assert [row[2] for row in rows if not row[-1]] == [off(one.expected_error, "m") for one in plan.others]
+    assert "What another budget would give" in page(found) and found.prospects.smaller is not None
+    assert Content(read(folder)).ladder == [] and "What another budget" not in page(read(folder))
+    other = replace(plan.others[0], others=())
+    with pytest.raises(InvalidInput, match=r"plan: got .*; expected the plan that the file was released by"):
+        read(folder, plan=other)
+    told = report(folder, folder / "with-plan.html", "--policy", folder / "policy.json", "--plan", folder / "plan.json")
+    assert told.exit_code == 0 and "What another budget would give" in (folder / "with-plan.html").read_text()

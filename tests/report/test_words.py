@@ -36,7 +36,7 @@ from dphmm.session.setting import Setting
 from dphmm.statement.learning import learning_of
 from dphmm.statement.sentences import PHRASES, off, sureness
 from report.spoken import spoken
-from report.worlds import altered, read, released, report, with_column
+from report.worlds import altered, plan_of, read, released, report, with_column
 
 #: Commands and files draw here: each test replays words of its own.
 pytestmark = [pytest.mark.replayed_words, pytest.mark.slow]
@@ -441,7 +441,7 @@ def short(noon, tmp_path_factory):
 
 def test_one_short_record_takes_from_nobody_what_is_found_of_who_stays(noon, short):
     """Four people have whole weeks: that a fifth has one row hides nothing of theirs."""
-    whole, made = read(noon), read(short)
+    whole, made = read(noon), read(short, plan=plan_of(short))
     assert made.some_whole and made.found.stays == whole.found.stays
     spoken = said(page(made))
     assert (
@@ -494,7 +494,7 @@ def test_the_page_says_how_many_stayed(kind, told, noon, tmp_path):
     spreads = (0.0,) if kind == "paced" else ()
     schedule = dphmm.Schedule(world.promise, own.schedule.exact, [13], spreads)
     world = World(world.setting.model, world.setting.policy, world.setting.space, world.promise, kind, people=12)
-    made = assembling.prospects_in(world, schedule, plans=False)
+    made = assembling.prospects_in(world, schedule, scheduled=False)
     assert (made.people, made.stayers) == (12, told)
     shown = said(page(replace(own, prospects=made)))
     who = "12 people who move as the model says, invented anew for this page"

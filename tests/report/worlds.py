@@ -215,6 +215,12 @@ def public(folder: Path) -> tuple[Any, Any]:
     return model, dphmm.load_policy(folder / "policy.json", model=model)
 
 
+def plan_of(folder: Path) -> Any:
+    """The plan that a world was released by."""
+    model, policy = public(folder)
+    return dphmm.read_plan(folder / "plan.json", model, policy, model.space)
+
+
 def read(folder: Path, **options: Any) -> Any:
     """The report of a world."""
     return read_report(folder / "released.parquet", *public(folder), **options)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -185,7 +186,7 @@ def run(folder: Path, city: City, bits: ReplayBits | None, console: Console) -> 
     world, plan = _planned(folder, city, console)
     batch = _ready(folder, world, plan, bits)
     rows = _released(folder, city, batch, console)
-    results = _written(folder, city, batch, rows, console)
+    results = _written(folder, city, batch, rows, plan, console)
     with console.progress("report") as progress:
         stage_of(progress, "drawing the page")
         write_report(folder / "report.html", results.report)
@@ -207,7 +208,7 @@ def _planned(folder: Path, city: City, console: Console) -> tuple[World, Schedul
     save_policy(policy, folder / "policy.json", space=city.grid)
     world = World(model, policy, city.grid, SequencePromise(TOTAL, per="1d"), people=INVENTED)
     with console.progress("plan") as progress:
-        plan = world.plan(TOTAL, progress)
+        plan = world.compared(Fraction(TOTAL), progress)
     save_plan(plan, folder / "plan.json")
     return world, plan
 
@@ -237,6 +238,7 @@ def _written(
     city: City,
     batch: Batch,
     rows: list[Released],
+    plan: SchedulePlan,
     console: Console,
 ) -> Results:
     """The privacy statement, on disk, the audit of all that is there, and what the page is made of."""
@@ -252,11 +254,13 @@ def _written(
         public = (setting.model, setting.policy, setting.space)
         verdict = check_release(released, *public, ledger=ledger, ledger_file=folder / "ledger.db")
     statement = load_statement(released)
-    report = demo_report(folder, city, batch, statement, console)
+    report = demo_report(folder, city, batch, statement, plan, console)
     return Results(batch, rows, statement, report, report.story, verdict)
 
 
-def demo_report(folder: Path, city: City, batch: Batch, statement: ReleaseStatement, console: Console) -> ReleaseReport:
+def demo_report(
+    folder: Path, city: City, batch: Batch, statement: ReleaseStatement, plan: SchedulePlan, console: Console
+) -> ReleaseReport:
     """The report of the answers; the smoothed rows are written too."""
     from dphmm.audit.released import ReleasedFile
     from dphmm.decoding import smooth_rows
@@ -282,6 +286,7 @@ def demo_report(folder: Path, city: City, batch: Batch, statement: ReleaseStatem
             progress=progress,
             stage=None if progress is None else progress.stage,
             truth=TrueRows(_true_places(city, file), np.zeros(len(file), dtype=np.bool_), simulated=True),
+            plan=plan,
             backdrop=Backdrop((city.river,), tuple(city.bridges)),
         )
 

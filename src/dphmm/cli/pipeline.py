@@ -86,7 +86,9 @@ STAGES: Mapping[str, Stage] = {
     ),
     "smooth": Stage(("smooth",), (("", RELEASED), ("--model", MODEL), ("--policy", POLICY)), (SMOOTHED,)),
     "report": Stage(
-        ("report",), (("", RELEASED), ("--model", MODEL), ("--policy", POLICY), ("--ledger", LEDGER)), (REPORT,)
+        ("report",),
+        (("", RELEASED), ("--model", MODEL), ("--policy", POLICY), ("--ledger", LEDGER), ("--plan", PLAN)),
+        (REPORT,),
     ),
 }
 _NEEDED = ("data", "policy", "release")

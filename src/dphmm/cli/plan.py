@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
     from dphmm.schedule_plan import SchedulePlan
 
 _CHOICES = ("constraint", "mechanism", "start", "protection")
-#: What other totals the table shows, beside the one that was asked for.
-_SHARES = (Fraction(1, 4), Fraction(1, 2), Fraction(1), Fraction(2))
 #: More times of a day than these are told by how many there are.
 _MOST_TIMES = 12
 
@@ -70,10 +67,9 @@ def plan(model: str, as_json: bool, quiet: bool, **given: Any) -> None:
     choices: Any = {name: given[name] for name in _CHOICES if given[name] is not None}
     named = {name: given[name] for name in ("schedule", "hours", "epsilon", "people")}
     world = World(chain, policy, space, promise, **named, choices=choices)
-    totals = [total for share in _SHARES if world.allows(total := promise.exact * share)]
     with console.progress("plans") as progress:
-        found = world.plans(totals, progress)
-    own = next(one for one in found if one.schedule.promise.exact == promise.exact)
+        own = world.compared(promise.exact, progress)
+    found = own.by_total
     against = [world.not_advised(each) for each in found]
     is_taken = given["epsilon"] is not None or not world.not_advised(own)
     if given["output"] is not None and is_taken:

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from dphmm.policy.graph import PolicyGraph
     from dphmm.report.assembling import TrueRows
     from dphmm.report.content import Made, ReleaseReport
+    from dphmm.schedule_plan import SchedulePlan
     from dphmm.session.setting import Subjects
     from dphmm.statement.release import ReleaseStatement
     from dphmm.states.space import StateSpace
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
 @click.option("--policy", metavar="P", help="Its policy  [default: as the privacy statement describes it]")
 @output("report.html")
 @click.option("--ledger", metavar="L", help="The ledger it is stored in: totals over all its files, rows compared.")
+@click.option("--plan", metavar="FILE", help="The plan that it was released by: what other budgets would give.")
 @click.option(
     "--backdrop", metavar="G", help="A public map to lie under the page's: GeoJSON of water, roads and names."
 )
@@ -76,7 +78,9 @@ def report(**given: Any) -> int:
     from dphmm.report.page import refuse_public_page
 
     console = Console(given["quiet"])
-    inputs = [given[name] for name in ("released", "model", "policy", "ledger", "backdrop", "truth") if given[name]]
+    inputs = [
+        given[name] for name in ("released", "model", "policy", "ledger", "plan", "backdrop", "truth") if given[name]
+    ]
     new_output(given["output"], inputs, given["force"])
     if Path(given["output"]).suffix.lower() not in (".html", ".htm"):
         raise InvalidInput("-o", given["output"], "a name ending in .html")
@@ -135,6 +139,7 @@ _NOTHING_ELSE = dict.fromkeys(("epsilon", "constraint", "mechanism", "start", "p
 _OPTIONS = {
     "user": "--user",
     "ledger": "--ledger",
+    "plan": "--plan",
     "backdrop": "--backdrop",
     "truth": "--truth",
     "released": "RELEASED",
@@ -189,11 +194,20 @@ def _report(
             users=given["users"],
             ledger=ledger,
             truth=None if given["truth"] is None else _truth(given["truth"], file, public, known),
+            plan=None if given["plan"] is None else _plan(given["plan"], made),
             backdrop=backdrop,
             notes=notes,
             progress=progress,
             stage=None if progress is None else progress.stage,
         )
+
+
+def _plan(path: str, made: Made) -> SchedulePlan:
+    from dphmm.schedule_plan import read_plan
+
+    if made.policy is None:
+        raise InvalidInput("plan", path, "the policy (--policy), which the plan was made for")
+    return read_plan(path, made.model, made.policy, made.space)
 
 
 def _truth(

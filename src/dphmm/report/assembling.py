@@ -42,7 +42,7 @@ from dphmm.report.content import (
     Share,
     Truth,
 )
-from dphmm.schedule_plan import Stays
+from dphmm.schedule_plan import SchedulePlan, Stays
 from dphmm.session.plan import Plan
 from dphmm.session.setting import Setting, StepChoices, Subjects
 from dphmm.session.smoothing import AnswerHistory, SmoothedSteps, Smoothers, smooth_people
@@ -62,22 +62,19 @@ MOST_ROWS, FEW_PEOPLE = 20_000, 20
 MOST_WRITTEN = 1_500_000
 #: Rows of which people by hour are counted.
 MOST_COUNTED = 1_000_000
-#: Multiplications that the figures of one schedule may take, and plans of other totals: half a minute each.
-_MOST_WORK, _MOST_PLANNED = 10**11, 2 * 10**11
+#: Multiplications that the figures of one schedule may take: half a minute.
+_MOST_WORK = 10**11
 _HOURS = (3, 8, 14, 20)
 _DAY = 86_400
 _INVENTED = 100
-#: Days or blocks that are shown of an answer at every step, where a place is found at once, and where no plans are.
-_AT_EVERY_STEP, _WITHOUT_PLANS = (1, 2, 3), (1, 2, 3, 4, 5, 6, 7)
-#: Schedules that the plans of other totals try.
-_TRIED = 28
+#: Days or blocks that are shown of an answer at every step, where a place is found at once, and where no schedule is.
+_AT_EVERY_STEP, _WITHOUT_SCHEDULE = (1, 2, 3), (1, 2, 3, 4, 5, 6, 7)
 _UNKNOWN = Prospects(
     missing="What can be found is not computed: the file leaves out steps that the stated schedule asks, or nothing "
     "says when its steps were. Other queries of the same people may be why, or another schedule than the statement's."
 )
-#: A smaller total that stays are shown of, and the totals of the ladder.
+#: A smaller total that stays are shown of.
 _SMALLER = Fraction(1, 4)
-_SHARES = (Fraction(1, 4), Fraction(1, 2), Fraction(1), Fraction(2))
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +95,7 @@ def release_report(
     users: Sequence[str] = (),
     ledger: Ledger | None = None,
     truth: TrueRows | None = None,
-    prospects: Prospects | None = None,
+    plan: SchedulePlan | None = None,
     backdrop: Backdrop | None = None,
     notes: Sequence[str] = (),
     progress: Progress | None = None,
@@ -108,9 +105,8 @@ def release_report(
 
     ``users``: whom to look at step by step, in this order; by default everybody, or every n-th by name where there are
     many rows. ``ledger``: where the releases were stored; each shown row must be in it, and what was spent is of all
-    its files and queries. ``prospects``: what was
-    expected beforehand; computed where it is not given. ``truth``: for the data owner, or of simulated people.
-    ``progress`` hears (done, total) of each stage, and ``stage`` what it is called.
+    its files and queries. ``plan``: the one that it was released by, with those of other totals. ``truth``: for the
+    data owner, or of simulated people. ``progress`` hears (done, total) of each stage, and ``stage`` what it is called.
 
     Raises InvalidInput for an unknown user, for an answer that was drawn under another plan than these public data
     make, and for a ledger that does not hold it.
@@ -124,6 +120,9 @@ def release_report(
         file.epsilon,
     )
     _require_times(file, made, ledger)
+    if plan is not None and plan.schedule != made.statement.asking:
+        came = f"a plan of {plan.schedule.promise}, or of other steps"
+        raise InvalidInput("plan", came, "the plan that the file was released by")
     space = made.space
     planar = space.dimension == 2 and not space.has_labels
     cells = Cells.of_space(space) if planar else None
@@ -171,8 +170,7 @@ def release_report(
         queries=queries,
     )
     unknown = _UNKNOWN if reading.off_schedule else None
-    expected = unknown or prospects or prospects_of(made, progress, report.begins)
-    return replace(report, prospects=expected)
+    return replace(report, prospects=unknown or prospects_of(made, plan, report.begins))
 
 
 def checked_title(title: str, field: str = "title") -> None:
@@ -195,6 +193,7 @@ def read_report(
     backdrop: Backdrop | None = None,
     initials: Mapping[str, Any] | None = None,
     step_choices: StepChoices | None = None,
+    plan: SchedulePlan | None = None,
     progress: bool | Progress = True,
 ) -> ReleaseReport:
     """The report of a released file with its privacy statement beside it, for notebooks and `write_report`.
@@ -206,6 +205,7 @@ def read_report(
     users : whom to look at, in this order.
     truth : trajectories as they were released, a file or a table: the report is then for the data owner alone.
     initials, step_choices : those of the release, as `release_many` takes them.
+    plan : the one that it was released by, as `read_plan` gives it: what other totals would give is then told too.
     progress : a bar on a terminal, or a function that is called with (done, total).
 
     Raises
@@ -251,6 +251,7 @@ def read_report(
             Made(model, space, statement, subjects),
             users=users,
             truth=None if known is None else TrueRows(known.answers, known.outside),
+            plan=plan,
             backdrop=backdrop,
             progress=told,
         )
@@ -681,9 +682,12 @@ def asked_of(made: Made) -> tuple[SequencePromise, Schedule] | None:
 
 
 def prospects_of(
-    made: Made, progress: Progress | None = None, begins: Callable[[int], IntArray] | None = None
+    made: Made, plan: SchedulePlan | None = None, begins: Callable[[int], IntArray] | None = None
 ) -> Prospects:
-    """What a reader is expected to find: simulated from the public model alone. ``begins`` as for `world_of`."""
+    """What a reader is expected to find: simulated from the public model alone; of other totals as the ``plan`` has it.
+
+    ``begins`` as for `world_of`.
+    """
     if made.subjects is None:
         return Prospects(missing="Give the policy (--policy) to see what can be found.")
     if made.statement.beginnings:
@@ -697,31 +701,29 @@ def prospects_of(
         states = f"{made.model.n_states:,} states"
         return Prospects(missing=f"What can be found is not computed here for {states}: dphmm plan computes it.")
     try:
-        planned = made.statement.asking is not None and work * _TRIED <= _MOST_PLANNED
-        return prospects_in(world, told[1], progress, plans=planned)
+        return prospects_in(world, told[1], plan, scheduled=made.statement.asking is not None)
     except DphmmError as error:
         return Prospects(missing=f"What can be found is not computed: {error}")
 
 
 def prospects_in(
-    world: World, schedule: Schedule, progress: Progress | None = None, *, plans: bool = True
+    world: World, schedule: Schedule, plan: SchedulePlan | None = None, *, scheduled: bool = True
 ) -> Prospects:
-    """What was expected of a schedule in a world of invented people; ``plans``: of other totals, too.
+    """What was expected of a schedule in a world of invented people; ``scheduled``: whether answers have one at all.
 
-    Raises as the planner does.
+    ``plan``: of the schedule, with those of other totals. Raises as the planner does.
     """
-    stays = world.stays(schedule, LONGER if plans else _WITHOUT_PLANS)
-    expected = world.expected(schedule, stays)
-    people, stayers = world.people, world.stayers(schedule)
-    if not plans:
-        return Prospects(expected, stays, people=people, stayers=stayers)
-    own = schedule.promise.exact
-    ladder = world.plans([total for share in _SHARES if world.allows(total := own * share)], progress)
-    smaller = next((plan for plan in ladder if plan.schedule.promise.exact == own * _SMALLER), None)
-    less = None if smaller is None else (smaller.schedule.promise.exact, world.stays(smaller.schedule, LONGER))
-    if less is not None and not less[1].found:
-        less = None
-    return Prospects(expected, stays, less, _unlimited(world, schedule), ladder, people=people, stayers=stayers)
+    stays = world.stays(schedule, LONGER if scheduled else _WITHOUT_SCHEDULE)
+    expected, stayers = world.expected(schedule, stays), world.stayers(schedule)
+    ladder = () if plan is None else plan.by_total
+    less = next(
+        (one.schedule for one in ladder if one.schedule.promise.exact == schedule.promise.exact * _SMALLER), None
+    )
+    smaller = None if less is None else (less.promise.exact, world.stays(less, LONGER))
+    if smaller is not None and not smaller[1].found:
+        smaller = None
+    unlimited = _unlimited(world, schedule) if scheduled else None
+    return Prospects(expected, stays, smaller, unlimited, ladder, people=world.people, stayers=stayers)
 
 
 def _unlimited(world: World, schedule: Schedule) -> Stays | None:

@@ -24,8 +24,8 @@ MOST_CELLS = 2500
 #: From so many times as far as its places are from its middle on, the mean distance of a cell is told by its middle and
 #: by how wide it is.
 _FAR = 3.0
-#: States that are so rare beside the likeliest one add nothing to a distance; likelihoods that are looked at together.
-_NOTHING, _TOGETHER = 1e-15, 2**20
+#: Of so rare a state its middle stands for all places, however near; so many distances are taken together.
+_NOTHING, _TOGETHER = 1e-12, 2**20
 #: A share is reached although the sum of floats is a little below it.
 _ROUNDING = 1e-9
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
@@ -165,24 +165,19 @@ def spreads(space: StateSpace, there: FloatArray, marginals: FloatArray, guesses
     middles = there.mean(axis=1)
     shifts = there - middles[:, None]
     reach = _FAR * np.linalg.norm(shifts, axis=2).max(axis=1)
-    spans = np.einsum("nki,nkj->nij", shifts, shifts) / there.shape[1]
-    found = np.empty(len(guesses))
-    size = max(1, _TOGETHER // len(there))
+    spans = np.einsum("nki,nkj->ijn", shifts, shifts) / there.shape[1]
+    found, size = np.empty(len(guesses)), max(1, _TOGETHER // len(there))
     for first in range(0, len(guesses), size):
-        part = slice(first, first + size)
-        weights = marginals[part]
-        row, state = np.nonzero(weights > _NOTHING * weights.max(axis=1, keepdims=True))
-        guess, middle = guesses[part][row], middles[state]
-        gaps, off = guess - middle, space.distances(middle, guess)
-        apart = np.linalg.norm(gaps, axis=1)
-        near = (apart < reach[state]) if there.shape[1] > 1 else np.zeros(len(row), dtype=np.bool_)
+        weights, guess = marginals[first : first + size], guesses[first : first + size]
+        off = space.distances(middles[None], guess[:, None])
         if there.shape[1] > 1:
-            x, y = gaps[~near].T
-            across = spans[state[~near]]
-            beside = across[:, 0, 0] * y**2 - 2 * across[:, 0, 1] * x * y + across[:, 1, 1] * x**2
-            off[~near] *= 1 + beside / (2 * apart[~near] ** 4)
-            off[near] = _mean_distances(space, there[state[near]], middle[near], guess[near])
-        found[part] = np.bincount(row, weights[row, state] * off, minlength=len(weights))
+            x, y = np.moveaxis(guess[:, None] - middles[None], 2, 0)
+            squares = x**2 + y**2
+            row, state = np.nonzero((squares < reach**2) & (weights > _NOTHING))
+            beside = spans[0, 0] * y**2 - 2 * spans[0, 1] * x * y + spans[1, 1] * x**2
+            off *= 1 + beside / (2 * np.maximum(squares, reach**2) ** 2)
+            off[row, state] = _mean_distances(space, there[state], middles[state], guess[row])
+        found[first : first + size] = (weights * off).sum(axis=1)
     return found
 
 

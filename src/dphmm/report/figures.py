@@ -85,13 +85,13 @@ def maps_of_day(report: ReleaseReport) -> list[tuple[Drawing, str, str]]:
     person = shown.person
     if person is None or report.cells is None or person.levels is None or shown.alone:
         return []
-    found = []
+    drawn = []
     for at in shown.asked[:: -(-len(shown.asked) // _SMALL_MAPS) or 1]:
         moment = shown.moment(int(person.rows[at]))
         finding = f"Map at {moment}: the published answer and what a reader believes after all answers."
         drawing = maps.one_step(report, person, at, 300.0, finding, small=True)
-        found.append((drawing, moment, shown.how_far(person, at)))
-    return found
+        drawn.append((drawing, moment, shown.how_far(person, at)))
+    return drawn
 
 
 def day(report: ReleaseReport) -> Figure | None:
@@ -115,13 +115,13 @@ def maps_by_hour(report: ReleaseReport) -> tuple[list[tuple[Drawing, str]], str]
     most = max(float(hour.people.max()) for hour in hours)
     least = max(float(_TOO_FEW) if most > 3 * _TOO_FEW else 1.0, rounded_down(max(most / 8, 1e-9)))
     steps = (least, 3 * least, 7.5 * least)
-    found = []
+    drawn = []
     for hour in hours:
         name = clock(report.clock_hour(hour))
         finding = f"Expected number of people per cell at {name}, from all answers."
-        found.append((maps.by_hour(report, hour.people, steps, finding), name))
+        drawn.append((maps.by_hour(report, hour.people, steps, finding), name))
     few, some, many = (f"{step:g}" for step in steps)
-    return found, f"people per cell: {many} and more, {some} to {many}, {few} to {some}; fewer are not drawn"
+    return drawn, f"people per cell: {many} and more, {some} to {many}, {few} to {some}; fewer are not drawn"
 
 
 def indistinguishable(
@@ -160,8 +160,8 @@ def covered(report: ReleaseReport) -> Figure | None:
     """The cells that are joined to the one in the middle; None where steps have different policies."""
     if report.one_policy is None or report.cells is None or report.cells.joined != 1:
         return None
-    told = report.statement.covered_distance
-    metres = told.metres if told and isinstance(told.metres, float) and told.metres > 0 else None
+    distance = report.statement.covered_distance
+    metres = distance.metres if distance and isinstance(distance.metres, float) and distance.metres > 0 else None
     return indistinguishable(report.one_policy, report.space, central(report.space), report=report, metres=metres)
 
 
@@ -390,7 +390,7 @@ def people(report: ReleaseReport) -> list[Figure]:
     scale = charts.Scale.of(believed, [crosses[:, 1] for crosses in answers])
     first = min(len(chosen), ON_FIRST)
     tall = min(_HIGH, max(_LOW, ROOM / first - AROUND))
-    found = []
+    drawn = []
     for number, (person, band, crosses) in enumerate(zip(chosen, believed, answers, strict=True)):
         assert person.guess is not None
         guess, ticks = person.guess[:, 0], shown.row_ticks(person)
@@ -401,8 +401,8 @@ def people(report: ReleaseReport) -> list[Figure]:
             [shown.moment(row), f"{value:.4g}"] for row, value in zip(person.rows.tolist(), guess.tolist(), strict=True)
         ]
         caption = _some_of(chosen, known).strip() if number == 0 else ""
-        found.append(Figure("person", person.name, drawings, caption, ["when", "estimate"], rows))
-    return found
+        drawn.append(Figure("person", person.name, drawings, caption, ["when", "estimate"], rows))
+    return drawn
 
 
 def drawn_labels(report: ReleaseReport) -> list[int]:
@@ -424,14 +424,14 @@ def share_charts(report: ReleaseReport) -> list[tuple[str, Drawing]]:
         year = words.several_years(report)
         ends = [words.short_day(report.local(int(when)), year) for when in (times[0], times[-1])]
     pair, colours = (ends[0], ends[1] if len(times) > 1 else ""), colours_of(report)
-    found = []
+    drawn = []
     for label in drawn_labels(report):
         middle, low, high = np.array([[one.share[label], one.low[label], one.high[label]] for one in shares]).T
         last = f"{100 * float(np.clip(middle[-1], 0, 1)):.0f} %"
         finding = f"Share of people with {names[label]}, corrected for the noise: {last} at the last answer."
         drawing = charts.share_chart(times, middle, low, high, colours[label], pair, finding)
-        found.append((names[label], drawing))
-    return found
+        drawn.append((names[label], drawing))
+    return drawn
 
 
 def asked_at(report: ReleaseReport, share: Share) -> str:
@@ -444,13 +444,13 @@ def asked_at(report: ReleaseReport, share: Share) -> str:
 
 def share_rows(report: ReleaseReport, times: int | None = None) -> list[tuple[str, str, str, str]]:
     """The shares in numbers: when, label, share, interval; of all labels, at so many ``times``."""
-    found, names = [], report.space.names
+    rows, names = [], report.space.names
     for share in report.shares[:times]:
         numbers = zip(names, np.clip(share.share, 0, 1).tolist(), share.low.tolist(), share.high.tolist(), strict=True)
         for place, (name, middle, low, high) in enumerate(numbers):
             interval = f"{100 * low:.1f} to {100 * high:.1f} %"
-            found.append(("" if place else asked_at(report, share), name, f"{100 * middle:.1f} %", interval))
-    return found
+            rows.append(("" if place else asked_at(report, share), name, f"{100 * middle:.1f} %", interval))
+    return rows
 
 
 def shares(report: ReleaseReport) -> Figure | None:

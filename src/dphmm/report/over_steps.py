@@ -106,8 +106,8 @@ class OverSteps:
         if schedule is None or schedule.kind != "planned":
             return []
         place = np.unique(self._place[self.report.rows.asked])
-        found = place[place < self.n].tolist()
-        return found if len(found) <= self.n // 2 else []
+        asked = place[place < self.n].tolist()
+        return asked if len(asked) <= self.n // 2 else []
 
     @cached_property
     def drawn(self) -> tuple[Curves, list[tuple[float, str]]]:

@@ -433,24 +433,24 @@ class Content(Shown):
         if alike:
             who = "Every person" if len(report.spent) > 1 else "One person"
             equal = len({total for _, blocks in report.spent for _, _, total in blocks}) == 1
-            told = f"{who} spent {'' if equal else 'at most '}{spent}."
+            said = f"{who} spent {'' if equal else 'at most '}{spent}."
         else:
-            told = f"Nobody spent more than {spent}."
+            said = f"Nobody spent more than {spent}."
         if not report.confirmed:
-            told += " Without the policy no cap is told."
+            said += " Without the policy no cap is said."
         elif promise is None:
-            told += " No promise limits the sum."
+            said += " No promise limits the sum."
         elif report.elsewhere is None:
-            told += f" {words.CAP_AS_STATED}"
+            said += f" {words.CAP_AS_STATED}"
         else:
-            told += " The cap is kept by the ledger: an answer that would pass it is refused."
+            said += " The cap is kept by the ledger: an answer that would pass it is refused."
         if report.elsewhere is None:
-            told += " Of this file alone: the ledger counts all files together."
+            said += " Of this file alone: the ledger counts all files together."
         else:
-            told += " All files and queries of the ledger count."
+            said += " All files and queries of the ledger count."
         if promise is not None and promise.per == "1d":
-            told += f" The budget renews at 0:00 {report.clock_name}."
-        return told
+            said += f" The budget renews at 0:00 {report.clock_name}."
+        return said
 
     @cached_property
     def groups(self) -> list[tuple[str, str, str, str, str]]:

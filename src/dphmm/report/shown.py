@@ -131,7 +131,7 @@ class Shown:
 
     def shared_ticks(self, people: list[Person], n: int) -> list[tuple[float, str]]:
         """The ends of the axis that people share, and midnights between whose names have room."""
-        rows, step, found = self.report.rows, self.report.made.model.step, [(0.0, "")]
+        rows, step, ticks = self.report.rows, self.report.made.model.step, [(0.0, "")]
         if rows.time is None or step is None:
             least = min(int(rows.step[person.rows[0]]) for person in people)
             names = [f"step {least:,}", f"step {least + n - 1:,}"]
@@ -146,9 +146,9 @@ class Shown:
                 names = [f"{words.day_name(moment, year)} {clock(moment)}" for moment in (begin, end)]
                 for day in range(begin // DAY + 1, end // DAY + 1):
                     place = (day * DAY - begin) / step
-                    if found[-1][0] + apart * n <= place <= (1 - apart) * n:
-                        found.append((place, f"{words.day_name(day * DAY, year)} 0:00"))
-        return [(0.0, names[0]), *found[1:], (float(n), names[1])] if n > 1 else []
+                    if ticks[-1][0] + apart * n <= place <= (1 - apart) * n:
+                        ticks.append((place, f"{words.day_name(day * DAY, year)} 0:00"))
+        return [(0.0, names[0]), *ticks[1:], (float(n), names[1])] if n > 1 else []
 
     def row_ticks(self, person: Person) -> list[tuple[float, str]]:
         """The ends of an axis of one person's rows."""
