@@ -393,13 +393,14 @@ def test_public_errors_come_before_the_table_is_touched(spark, tmp_path, wrong):
 
 
 def test_rows_that_cannot_be_read_commit_nothing(release, tmp_path):
-    """Told of the whole frame and by reason, in whatever buckets they are: some have such rows alone, some none."""
+    """Told of the whole frame and by reason, in whatever buckets they are: some have such rows alone, some none.
+
+    A row without a state is none of them: it is a step without an answer.
+    """
     bad = pd.DataFrame(
         {"user": [None, "", "q\n", "n" * 201, *people(2)], "step": [1, 1, 1, 1, 1, None], "state": [*"aaaa", None, "a"]}
     )
-    words = (
-        r"^frame: got 6 rows that cannot be read \(1 invalid_step, 1 missing_state, 4 missing_user\); expected in every"
-    )
+    words = r"^frame: got 5 rows that cannot be read \(1 invalid_step, 4 missing_user\); expected in every"
     for number, table in enumerate([pd.concat([rows(1, people(20), 1, 2), bad]), bad]):
         with pytest.raises(InvalidInput, match=words) as refused:
             release(table.astype({"step": "Int64"}), tmp_path / f"table{number}", buckets=12)
@@ -526,13 +527,26 @@ def test_a_folder_is_never_taken_for_a_pattern(release, spark, tmp_path, name):
     assert found.table().count() == found.report.released
 
 
-@pytest.mark.parametrize("role", ["user", "state"])
-def test_bytes_that_are_no_text_are_a_row_that_cannot_be_read(spark, tmp_path, role):
+def test_bytes_that_are_no_text_are_a_row_that_cannot_be_read(spark, tmp_path):
     import dphmm.spark
 
-    frame = spark.createDataFrame(rows(1, people(2), 1, 1)).withColumn(role, spark_text("FF61"))
-    with pytest.raises(InvalidInput, match=rf"2 rows that cannot be read \(2 missing_{role}\)"):
+    frame = spark.createDataFrame(rows(1, people(2), 1, 1)).withColumn("user", spark_text("FF61"))
+    with pytest.raises(InvalidInput, match=r"2 rows that cannot be read \(2 missing_user\)"):
         dphmm.spark.release(frame, *WORLD, 1, into=tmp_path / "table", buckets=2)
+
+
+def test_a_state_whose_bytes_are_no_text_is_a_step_without_an_answer(spark, tmp_path):
+    """As at every other door: a row without a state keeps its step, and later ones their numbers."""
+    import dphmm.spark
+    from pyspark.sql import functions
+
+    table = spark.createDataFrame(rows(1, people(2), 1, 3, skipped=0))
+    spoiled = functions.when(table["step"] == 2, spark_text("FF61")).otherwise(table["state"])
+    key = JobKey.replayed(1)
+    found = dphmm.spark.release(
+        table.withColumn("state", spoiled), *WORLD, 1, into=tmp_path / "table", key=key, buckets=2
+    )
+    assert sorted(found.table().toPandas()["step"]) == [1, 1, 3, 3]
 
 
 def spark_text(digits):
