@@ -537,8 +537,9 @@ def test_bytes_that_are_no_text_are_a_row_that_cannot_be_read(spark, tmp_path):
 
 def test_a_state_whose_bytes_are_no_text_is_a_step_without_an_answer(spark, tmp_path):
     """As at every other door: a row without a state keeps its step, and later ones their numbers."""
-    import dphmm.spark
     from pyspark.sql import functions
+
+    import dphmm.spark
 
     table = spark.createDataFrame(rows(1, people(2), 1, 3, skipped=0))
     spoiled = functions.when(table["step"] == 2, spark_text("FF61")).otherwise(table["state"])
