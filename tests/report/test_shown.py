@@ -61,6 +61,32 @@ def test_the_page_opens_at_somebody_with_an_answer(report_of):
     assert Content(named).person.name == "u1" and "chosen by who made this page" in Content(named).who_is_first
 
 
+def test_the_page_opens_at_somebody_inside_the_map(report_of):
+    """By what is believed and published at the step that is shown, and by nothing that the truth says."""
+    found = report_of("planned")
+    edge = found.cells.at_edge
+    assert edge.sum() == 12 and len(edge) == 16
+    middle = np.where(edge, 0, 3).astype(np.uint8)
+
+    def shown(inside, far=()):
+        persons, z = [], found.rows.z.copy()
+        for person in found.persons:
+            levels = np.tile(middle if person.name in inside else np.ones(16, dtype=np.uint8), (len(person.rows), 1))
+            persons.append(replace(person, levels=levels))
+            z[person.rows] = found.cells.low - 1.0 if person.name in far else found.cells.low + found.cells.side
+        return Content(replace(found, persons=persons, rows=replace(found.rows, z=z)))
+
+    for inside, far, name, why in (
+        (("u1", "u3"), (), "u1", "the first by name"),
+        (("u3",), (), "u3", "the first by name whom a reader places inside the map"),
+        (("u2", "u3"), ("u2",), "u3", "the first by name whom a reader places inside the map"),
+        ((), (), "u1", "the first by name"),
+    ):
+        content = shown(inside, far)
+        assert content.person.name == name and content.who_is_first == why
+        assert content.map is not None and json.loads(content.data)["first"][0] == int(name[1]) - 1
+
+
 def test_the_day_that_is_shown_first_has_most_answers(report_of):
     """Of several such days the one with most rows, and of these the first."""
 

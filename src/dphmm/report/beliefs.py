@@ -15,7 +15,7 @@ from dphmm.states.grid import Grid
 from dphmm.states.hexes import H3
 from dphmm.states.space import StateSpace
 from dphmm.states.zones import Zones
-from dphmm.types import FloatArray, IntArray
+from dphmm.types import BoolArray, FloatArray, IntArray
 
 #: Shares of the belief, the innermost set last: a cell of level 3 lies in the smallest set that holds half of it.
 SHARES = (0.95, 0.80, 0.50)
@@ -93,6 +93,13 @@ class Cells:
         if self.rings:
             return np.asarray(np.max([ring.max(axis=0) for ring in self.rings], axis=0))
         return np.asarray(self.low + self.side * np.array([self.columns, self.rows]))
+
+    @cached_property
+    def at_edge(self) -> BoolArray:
+        """Which cells lie at the edge of the box of all."""
+        corners = [self.corners(cell) for cell in range(len(self))]
+        grain = self.side * 1e-3
+        return np.array([((at < self.low + grain) | (at > self.high - grain)).any() for at in corners])
 
     def gathered(self, marginals: FloatArray) -> FloatArray:
         """Probabilities of states (n, N) as those of drawn cells (n, cells)."""

@@ -35,23 +35,40 @@ class Shown:
 
     @cached_property
     def person(self) -> Person | None:
-        """Who is shown first: the first by name with an answer, whatever the truth is; of named ones the first."""
+        """Who is shown first, chosen by what was published, whatever the truth is; of named ones the first."""
         persons = self.report.persons
         return persons[self.first_person] if persons else None
 
     @cached_property
     def first_person(self) -> int:
-        """The number of that person."""
+        """The number of that person: the first by name with an answer whom a reader places inside the map.
+
+        Where there is no such person it is the first with an answer.
+        """
         if self.report.chosen:
             return 0
         asked = self.report.rows.asked
-        return next((n for n, person in enumerate(self.report.persons) if asked[person.rows].any()), 0)
+        answered = [n for n, person in enumerate(self.report.persons) if asked[person.rows].any()]
+        inside = (n for n in answered if self._is_inside(self.report.persons[n]))
+        return next(inside, answered[0] if answered else 0)
+
+    def _is_inside(self, person: Person) -> bool:
+        """Whether what is believed at the step that is shown of a person, and its answer, is off the map's edge."""
+        cells, at = self.report.cells, self._step_of(person)
+        if cells is None or person.levels is None:
+            return False
+        row = int(person.rows[at])
+        answer = self.report.rows.z[row][:2]
+        beyond = self.report.rows.asked[row] and bool(((answer < cells.low) | (answer > cells.high)).any())
+        return not beyond and not person.levels[at][cells.at_edge].any()
 
     @property
     def who_is_first(self) -> str:
         """Why this person is shown first."""
         if self.report.chosen:
             return "chosen by who made this page"
+        if self.first_person > 0 and self._is_inside(self.report.persons[self.first_person]):
+            return "the first by name whom a reader places inside the map"
         return "the first by name" + " who has an answer" * (self.first_person > 0)
 
     @cached_property
@@ -64,8 +81,11 @@ class Shown:
     def first_day(self) -> int:
         """The number of that day."""
         assert self.person is not None
-        asked, rows = self.report.rows.asked, self.person.rows
-        days = [(int(asked[rows[at]].sum()), len(at)) for _, at in self.days(self.person)]
+        return self._day_of(self.person)
+
+    def _day_of(self, person: Person) -> int:
+        asked = self.report.rows.asked[person.rows]
+        days = [(int(asked[at].sum()), len(at)) for _, at in self.days(person)]
         return days.index(max(days))
 
     def days(self, person: Person) -> list[tuple[str, IntArray]]:
@@ -82,18 +102,26 @@ class Shown:
     @cached_property
     def asked(self) -> list[int]:
         """The first person's rows of that day that have an answer."""
-        return [] if self.person is None else self.day[self.report.rows.asked[self.person.rows[self.day]]].tolist()
+        return [] if self.person is None else self._asked_of(self.person, self.day)
+
+    def _asked_of(self, person: Person, day: IntArray) -> list[int]:
+        return [int(at) for at in day[self.report.rows.asked[person.rows[day]]]]
 
     @cached_property
     def first_step(self) -> int:
         """Which of the person's rows is shown: the answer nearest to 14:00, else the first row of the day."""
         assert self.person is not None
-        if not self.asked:
-            return int(self.day[0])
-        if self.report.rows.time is None:
-            return self.asked[0]
-        seconds = self.report.local(self.report.rows.time[self.person.rows[self.asked]]) % DAY
-        return self.asked[int(np.argmin(np.abs(seconds - _FIRST)))]
+        return self._step_of(self.person)
+
+    def _step_of(self, person: Person) -> int:
+        day = self.days(person)[self._day_of(person)][1]
+        asked, time = self._asked_of(person, day), self.report.rows.time
+        if not asked:
+            return int(day[0])
+        if time is None:
+            return asked[0]
+        seconds = self.report.local(time[person.rows[asked]]) % DAY
+        return asked[int(np.argmin(np.abs(seconds - _FIRST)))]
 
     @property
     def shown_day(self) -> str:
