@@ -504,7 +504,7 @@ class Content(Shown):
             own += f" measured, {off(report.expected_of_rows, found.unit)} expected"
         unsure = by_chance(max((plan.chance for plan in report.prospects.ladder), default=0.0))
         told = f"{unsure[:1].upper()}{unsure[1:]}. " * bool(unsure)
-        since = "" if report.prospects.stays is None else "; who stays: from where blocks of this file begin"
+        since = "" if report.prospects.stays is None else "; who stays, of other budgets: from the first row on"
         return f"Over {expected.found.rows}{hours}{since}. {told}{own}{'.' * bool(own)}".replace("  ", " ").strip()
 
     @property
