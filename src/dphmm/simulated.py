@@ -250,7 +250,8 @@ def _medians(
     rows: FloatArray, points: FloatArray, widths: FloatArray, orders: IntArray
 ) -> tuple[FloatArray, FloatArray]:
     """The places (n, d) of least mean distance (n,) from points (N, d) of widths (N,), under weights (n, N)."""
-    guesses, off = np.empty((len(rows), points.shape[1])), np.empty(len(rows))
+    # Of rows that may not be written to there would be a kernel of its own.
+    rows, guesses, off = np.require(rows, requirements="W"), np.empty((len(rows), points.shape[1])), np.empty(len(rows))
     _kernels.beliefs.medians(rows, points, widths, orders, _RARE, _UNSEEN, _FLAT, _ROUNDS, guesses, off)
     return guesses, off
 

@@ -15,7 +15,7 @@ from dphmm.accounting.records import in_short
 from dphmm.policy.graph import PolicyGraph
 from dphmm.report import charts, maps, words
 from dphmm.report.beliefs import Cells, bands
-from dphmm.report.content import OWNER_ONLY, Person, ReleaseReport, Share, rounded_down
+from dphmm.report.content import OWNER_ONLY, Person, ReleaseReport, rounded_down
 from dphmm.report.over_steps import OverSteps
 from dphmm.report.shown import DAY, Shown
 from dphmm.report.svg import Drawing, Figure, beside
@@ -405,11 +405,6 @@ def people(report: ReleaseReport) -> list[Figure]:
     return drawn
 
 
-def drawn_labels(report: ReleaseReport) -> list[int]:
-    """The labels whose shares are drawn, in their order; of many those that were published most often."""
-    return sorted(charts.commonest(report.space.names, _named(report))[:SHARES])
-
-
 def share_charts(report: ReleaseReport) -> list[tuple[str, Drawing]]:
     """Labels: the share of people with each, at each answer."""
     shares, names = report.shares, report.space.names
@@ -425,7 +420,8 @@ def share_charts(report: ReleaseReport) -> list[tuple[str, Drawing]]:
         ends = [words.short_day(report.local(int(when)), year) for when in (times[0], times[-1])]
     pair, colours = (ends[0], ends[1] if len(times) > 1 else ""), colours_of(report)
     drawn = []
-    for label in drawn_labels(report):
+    # In their order; of many those that were published most often.
+    for label in sorted(charts.commonest(names, _named(report))[:SHARES]):
         middle, low, high = np.array([[one.share[label], one.low[label], one.high[label]] for one in shares]).T
         last = f"{100 * float(np.clip(middle[-1], 0, 1)):.0f} %"
         finding = f"Share of people with {names[label]}, corrected for the noise: {last} at the last answer."
@@ -434,22 +430,18 @@ def share_charts(report: ReleaseReport) -> list[tuple[str, Drawing]]:
     return drawn
 
 
-def asked_at(report: ReleaseReport, share: Share) -> str:
-    """When people were asked whose labels a share is of: a day and its time, or a step."""
-    if report.rows.time is None:
-        return f"step {share.when:,}"
-    local = report.local(share.when)
-    return f"{words.day_name(local, words.several_years(report))}, {clock(local)}"
-
-
 def share_rows(report: ReleaseReport, times: int | None = None) -> list[tuple[str, str, str, str]]:
     """The shares in numbers: when, label, share, interval; of all labels, at so many ``times``."""
-    rows, names = [], report.space.names
+    rows, names, year = [], report.space.names, words.several_years(report)
     for share in report.shares[:times]:
+        when = f"step {share.when:,}"
+        if report.rows.time is not None:
+            local = report.local(share.when)
+            when = f"{words.day_name(local, year)}, {clock(local)}"
         numbers = zip(names, np.clip(share.share, 0, 1).tolist(), share.low.tolist(), share.high.tolist(), strict=True)
         for place, (name, middle, low, high) in enumerate(numbers):
             interval = f"{100 * low:.1f} to {100 * high:.1f} %"
-            rows.append(("" if place else asked_at(report, share), name, f"{100 * middle:.1f} %", interval))
+            rows.append(("" if place else when, name, f"{100 * middle:.1f} %", interval))
     return rows
 
 
@@ -471,16 +463,13 @@ def shares_of_population(found: Density, *, public: bool) -> Figure:
     heading = f"Where {count:,} {whose} are{'' if found.period == 'all' else f': {found.period}'}"
     drawings = [charts.interval_chart(found.regions, width, heading) for width in charts.WIDTHS]
     rows = [
-        [one.region, *(_percent(value) for value in (one.linear, one.low, one.high, one.estimate)), one.why or ""]
+        [one.region, *("" if value is None else f"{100 * value:.1f} %" for value in numbers), one.why or ""]
         for one in found.regions
+        for numbers in [(one.linear, one.low, one.high, one.estimate)]
     ]
     caption = "Bar: 90 % interval, with a line at the linear estimate. Ring: the likeliest share."
     columns = ["region", "linear estimate", "from", "to", "likeliest", "why not"]
     return Figure("shares", heading, drawings, caption, columns, rows)
-
-
-def _percent(value: float | None) -> str:
-    return "" if value is None else f"{100 * value:.1f} %"
 
 
 def _some_of(drawn: Sequence[Person], every: Sequence[Person]) -> str:
