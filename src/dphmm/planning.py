@@ -71,8 +71,8 @@ KINDS = ("planned", "paced")
 LADDER = tuple(Fraction(half, 2) for half in (1, 2, 3, 4, 6, 8, 12))
 #: A paced schedule may ask as wide a belief as there is after this share of the time until a release is due.
 SOONER = 0.8
-#: Totals that a plan is compared with, as shares of its own, which is among them.
-_COMPARED = (Fraction(1, 4), Fraction(1, 2), Fraction(1), Fraction(2))
+#: Totals that a plan is compared with, as shares of its own.
+COMPARED = (Fraction(1, 4), Fraction(1, 2), Fraction(2))
 #: Steps of all invented people together.
 MOST_STEPS = 4 * 10**6
 #: Invented people who stay at one place.
@@ -321,9 +321,9 @@ class World:
 
     def compared(self, total: Fraction, progress: Progress | None = None) -> SchedulePlan:
         """The plan of a total, with those of a quarter, of half and of twice as much. ``progress`` as for `plan`."""
-        found = self.plans([each for share in _COMPARED if self.allows(each := total * share)], progress)
-        own = next(one for one in found if one.schedule.promise.exact == total)
-        return replace(own, others=tuple(one for one in found if one is not own))
+        others = [each for share in COMPARED if self.allows(each := total * share)]
+        own, *compared = self.plans([total, *others], progress)
+        return replace(own, others=tuple(compared))
 
     @on_one_thread
     def plan(self, total: Exact, progress: Progress | None = None) -> SchedulePlan:

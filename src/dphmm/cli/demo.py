@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from fractions import Fraction
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -139,8 +139,8 @@ TOTAL = 12
 COVERS = "680m"
 #: Nobody in a city is faster, from door to door: a guess, as all of the model is.
 MAX_SPEED = "20km/h"
-#: Invented people that schedules are tried on.
-INVENTED = 100
+#: Invented people that schedules are tried on, and those of other totals: what they would give is told less exactly.
+INVENTED, INVENTED_FOR_OTHERS = 100, 25
 #: What the demo writes; demo.json comes first and marks the folder as one that --force may clear.
 FILES = (
     "demo.json",
@@ -196,7 +196,7 @@ def run(folder: Path, city: City, bits: ReplayBits | None, console: Console) -> 
 def _planned(folder: Path, city: City, console: Console) -> tuple[World, SchedulePlan]:
     """Model, policy and schedule, all from the map alone, saved."""
     from dphmm.markov.model import MarkovModel
-    from dphmm.planning import World
+    from dphmm.planning import COMPARED, World
     from dphmm.policy import radius
     from dphmm.schedule_plan import save_plan
     from dphmm.storage.models import save_model
@@ -206,9 +206,11 @@ def _planned(folder: Path, city: City, console: Console) -> tuple[World, Schedul
     policy = radius(city.grid, covers=COVERS)
     save_model(model, folder / "model.npz")
     save_policy(policy, folder / "policy.json", space=city.grid)
-    world = World(model, policy, city.grid, SequencePromise(TOTAL, per="1d"), people=INVENTED)
+    public = (model, policy, city.grid, SequencePromise(TOTAL, per="1d"))
+    world, fewer = (World(*public, people=people) for people in (INVENTED, INVENTED_FOR_OTHERS))
     with console.progress("plan") as progress:
-        plan = world.compared(Fraction(TOTAL), progress)
+        others = tuple(fewer.plans([TOTAL * share for share in COMPARED]))
+        plan = replace(world.plan(TOTAL, progress), others=others)
     save_plan(plan, folder / "plan.json")
     return world, plan
 
