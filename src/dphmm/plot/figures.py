@@ -154,7 +154,7 @@ def _groups(table: pd.DataFrame, column: str) -> Iterator[tuple[str, pd.DataFram
         yield str(value), table[table[column] == value]
 
 
-BLUE, VERMILION, GREEN, _, BLACK = COLOURS[:5]
+BLUE, VERMILION, _, _, BLACK = COLOURS[:5]
 GREY = "#8a94a3"
 #: Width of a letter of a title, as a share of its size.
 _LETTER = 0.57
@@ -178,17 +178,14 @@ def plain(ax: Axes) -> Axes:
     return ax
 
 
-def titled(ax: Axes, words: str, share: float = 1.0) -> None:
-    """Set the title, on as many lines as the axes have room for: a finding is a sentence.
-
-    ``share``: of the axes' width, where a legend beside them takes the rest.
-    """
+def titled(ax: Axes, words: str) -> None:
+    """Set the title, on as many lines as the axes have room for: a finding is a sentence."""
 
     from matplotlib import rcParams
     from matplotlib.font_manager import FontProperties
 
     figure = ax.get_figure()
-    inches = (6.4 if figure is None else float(figure.bbox.width / figure.dpi)) * ax.get_position().width * share
+    inches = (6.4 if figure is None else float(figure.bbox.width / figure.dpi)) * ax.get_position().width
     letter = FontProperties(size=rcParams["axes.titlesize"]).get_size_in_points() * _LETTER / 72
     ax.set_title(fill(words, max(12, int(inches / letter)), break_long_words=False))
 
