@@ -514,7 +514,7 @@ class TestOutput:
         (tmp_path / "by").mkdir()
         monkeypatch.setattr("dphmm.batch.default_bits", lambda bits: dphmm.ReplayBits(1))
         words = ["release", tmp_path / "people.csv", "--model", tmp_path / "m.npz", "--policy", tmp_path / "p.json"]
-        words += ["--epsilon", "1", "--ledger", tmp_path / "l.db", "--model-people", "others", "--quiet"]
+        words += ["--epsilon", "1", "--ledger", tmp_path / "l.db", "--model-people", "others", "--quiet", "--yes"]
         result = CliRunner().invoke(app, [str(word) for word in [*words, "-o", tmp_path / "by" / name]])
         assert result.exit_code == 0, result.output
         by_command = json.loads((tmp_path / "by" / f"{name}.privacy.json").read_text())

@@ -25,7 +25,7 @@ from dphmm import simulated
 from dphmm.accounting.promise import Schedule
 from dphmm.cli.plan import _when
 from dphmm.errors import DphmmError, InvalidInput
-from dphmm.planning import LADDER, LONGER, World, without_limit
+from dphmm.planning import AFTER, LADDER, LONGER, World, without_limit
 from dphmm.schedule_plan import SETTLED, _digest, read_plan, save_plan
 from dphmm.session.plan import Position
 from dphmm.session.plan_schedule import PlanSchedule
@@ -420,7 +420,7 @@ def test_what_is_found_of_people_who_stay_is_what_enumeration_finds(answers, mon
     exact = enumerated(plan, planner.stay_law, answers)
     assert (found.stays.what, stay.answers) == ("sequence", answers)
     # A distance of at most 4: the mean of 20,000 lies within 0.02 = five standard errors of less than 0.004 x 4 / 4.
-    assert stay.error == pytest.approx(exact, abs=0.035) and stay.estimate == "median"
+    assert stay.error == pytest.approx(exact, abs=0.035)
     law = planner.stay_law
     best = min(law @ np.abs(LINE.answers[:, 0] - guess) for guess in LINE.answers[:, 0])
     assert found.stays.without == pytest.approx(best, abs=0.035) and stay.error < best
@@ -451,9 +451,7 @@ def test_nobody_stays_where_no_state_is_possible_at_every_step():
     turns = dphmm.MarkovModel([1, 0, 0, 0, 0], np.roll(np.eye(5), 1, axis=1), space=LINE, start="at")
     promise = dphmm.SequencePromise(2, steps=5)
     found = dphmm.plan(turns, dphmm.policy.complete(5), LINE, promise, epsilon=1, people=6).found
-    assert (
-        not found.stays and found.lines[1] == "who stays in one state: not computed: no state is possible at every step"
-    )
+    assert not found.stays and found.uncomputed == "no state is possible at every step"
 
 
 SLOW = dphmm.MarkovModel(
@@ -475,7 +473,7 @@ def test_figures_are_of_a_file_from_step_1(tmp_path):
     # Who stays is where everybody is at step 1.
     schedule = planner.candidate(promise, 2, Fraction(1, 2))
     expected = planner.expected(schedule)
-    assert (expected.steps, expected.found.what, expected.found.stays_without) == (24, "day", 0)
+    assert (expected.steps, expected.found.block, expected.found.stays_without) == (24, "day", 0)
     # A sequence of as many steps says the same, by other people.
     longer = dphmm.SequencePromise(8, steps=192)
     two = World(replace_step(SLOW), everybody, LINE, longer, people=400, seed=2)
@@ -486,8 +484,8 @@ def test_figures_are_of_a_file_from_step_1(tmp_path):
     found = planner.plan(promise.exact)
     save_plan(found, tmp_path / "plan.json")
     assert read_plan(tmp_path / "plan.json", SLOW, everybody, LINE) == found
-    assert " expected over a file of 8 whole days, in answer units (" in found.found.lines[0]
-    assert found.found.lines[1] == "who stays in one state, from the first row on: known without the file"
+    assert found.over == "a file of 8 whole days" and "on average, in answer units (" in found.found.lines[0]
+    assert replace(found.found, blocks=1).lines[1] == "the state of somebody who stays in one is known without the file"
     assert "errors over a file of 8 whole days; who stays: from the first row on" in "\n".join(_when(found, [found]))
 
 
@@ -506,10 +504,8 @@ def test_a_plan_says_of_which_file_its_figures_are(promise, steps, words):
     promise = dphmm.SequencePromise(1, **promise)
     planner = World(SLOW, dphmm.policy.complete(5), LINE, promise, people=2, epsilon=1)
     schedule = planner.candidate(promise, 1, Fraction(1))
-    expected = planner.expected(schedule)
-    assert planner.paths.shape[1] == steps and expected.found.rows == words
-    assert expected.found.lines[0].partition(" expected over ")[2].startswith(f"{words}, in answer units (")
-    assert planner.plan(1).found.rows == words
+    assert planner.paths.shape[1] == steps and planner.expected(schedule).steps == planner.length
+    assert planner.plan(1).over == words
 
 
 def test_longer_files_tell_more_where_people_change_slowly_and_a_plan_says_of_which_file():
@@ -524,7 +520,7 @@ def test_longer_files_tell_more_where_people_change_slowly_and_a_plan_says_of_wh
     longer.there = places(TWO_TOWNS, longer.paths, np.random.default_rng(2))
     longer.__post_init__()
     assert longer.errors().smoothed < 0.8 * found.chosen.smoothed
-    assert " expected over a file of 8 whole blocks, in " in found.found.lines[0]
+    assert found.over == "a file of 8 whole blocks"
 
 
 def test_an_error_that_may_be_off_by_chance_is_told_as_that():
@@ -626,8 +622,10 @@ def test_of_who_stays_every_answer_of_the_time_counts(per, what):
     promise = dphmm.SequencePromise(12, per=per, zone="-08:00")
     found = dphmm.plan(model, NEAR, LINE, promise, epsilon=2, people=6).stays
     assert found.what == what
-    assert [(stay.after, stay.answers) for stay in found.found] == [(1, 6.0), (7, 42.0)]
-    assert found.found[1].error < found.found[0].error < found.without
+    assert [(stay.after, stay.answers) for stay in found.found] == [(after, 6.0 * after) for after in LONGER]
+    one, *_, seven = found.found[:7]
+    assert seven.error < one.error < found.without
+    assert all(stay.tenth <= stay.error for stay in found.found), "one in ten is found sooner"
 
 
 @pytest.mark.parametrize("days", [1, 2])
@@ -643,7 +641,7 @@ def test_answers_at_noon_find_who_stays_all_day_as_enumeration_does(days, monkey
     exact = enumerated(plan, occupancy(planner), days)
     assert stay.answers == days
     # As of a sequence: 0.035 is more than five standard errors of 20,000 distances of at most 4.
-    assert stay.error == pytest.approx(exact, abs=0.035) and stay.estimate == "median"
+    assert stay.error == pytest.approx(exact, abs=0.035)
 
 
 @pytest.mark.parametrize("hours", [None, "7-21", "9-17"])
@@ -653,7 +651,7 @@ def test_no_simple_reader_finds_more_of_who_stays_than_is_told(hours, monkeypatc
     promise = dphmm.SequencePromise(4, per="1d")
     planner = world(promise, CLOCK, hours=hours, epsilon=2)
     schedule = planner.candidate(promise, 2, Fraction(2))
-    one, seven = planner.stays(schedule).found
+    one, seven = planner.stays(schedule, AFTER).found
     values, rng = np.arange(-40, 41), np.random.default_rng(17)
     plan = Setting.of(MODEL, NEAR, LINE, 2).plan(Position(48, dphmm.Belief(np.log(np.full(5, 0.2)), np.ones(5, bool))))
     table = np.exp(np.stack([plan.log_likelihood(np.array([z])) for z in values], axis=1))
@@ -669,9 +667,9 @@ def test_no_simple_reader_finds_more_of_who_stays_than_is_told(hours, monkeypatc
 def test_where_nobody_is_asked_nothing_is_told_of_who_stays():
     """A reader learns nothing of somebody who was never asked, and no figure is given that could stand for one."""
     one = dphmm.plan(CLOCK, NEAR, LINE, dphmm.SequencePromise(2, per="1d"), epsilon=2, people=6)
-    silent = replace(one, stays=replace(one.stays, found=tuple(replace(s, estimate="none") for s in one.stays.found)))
-    assert one.stays.told and len(one.found.lines) == 2
-    assert silent.stays.told == [] and len(silent.found.lines) == 1
+    silent = replace(one, stays=replace(one.stays, found=tuple(s._replace(answers=0.0) for s in one.stays.found)))
+    assert one.stays.told and len(replace(one.found, blocks=1).lines) == 2
+    assert silent.stays.told == [] and len(replace(silent.found, blocks=1).lines) == 1
 
 
 LONG = dphmm.StateSpace(np.arange(25))
@@ -710,7 +708,7 @@ def test_on_delta_sets_who_stays_is_found_as_in_releases(kind, monkeypatch):
     assert stay.answers == 15
     assert stay.error == pytest.approx(np.mean(off), abs=4 * error)
     ((_, _, columns),) = planner._planned(planner._at(schedule.exact), schedule, ((1, 15),))
-    on_all = planner._found(columns)[0]
+    on_all = planner._found(columns).mean()
     assert on_all > np.mean(off) + 8 * error
 
 
@@ -731,7 +729,7 @@ def test_what_would_take_too_many_plans_is_not_told_of_who_stays(monkeypatch, tm
     assert [stay.after for stay in told[20]] == [1] and told[19] == ()
     monkeypatch.setattr("dphmm.planning.MOST_STAYING_PLANS", 4)
     bare = planner.plan(promise.exact)
-    assert bare.stays.found == () and "not computed" in bare.found.lines[1]
+    assert bare.stays.found == () and bare.found.uncomputed == "every answer has a plan of its own"
     save_plan(bare, tmp_path / "plan.json")
     assert read_plan(tmp_path / "plan.json", MODEL, NEAR, LINE) == bare
     assert planner.expected(schedule).found.uncomputed
@@ -742,8 +740,8 @@ def test_without_a_clock_people_stay_for_a_block(promise):
     for kind in ("planned", "paced"):
         stays = dphmm.plan(MODEL, NEAR, LINE, promise, schedule=kind, people=30).stays
         assert stays.what == ("window" if promise.window else "block")
-        one, seven = stays.found
-        assert (one.after, seven.after) == (1, 7) and 0 < one.answers < seven.answers
+        one, seven = (stay for stay in stays.found if stay.after in AFTER)
+        assert 0 < one.answers < seven.answers
         assert seven.error < one.error < stays.without
 
 
@@ -969,7 +967,7 @@ def test_what_was_found_of_more_blocks_gives_the_same_expectation(kind):
     planner = world(dphmm.SequencePromise(6, per=6), schedule=kind, epsilon=1, people=20)
     schedule = planner.choose(6)[0]
     own, given = planner.expected(schedule), planner.expected(schedule, planner.stays(schedule, LONGER))
-    assert own.found == given.found and [after for after, _ in own.found.stays] == [1, 7]
+    assert own.found == given.found and [stay.after for stay in own.found.stays] == list(LONGER)
 
 
 @pytest.mark.slow
@@ -1012,7 +1010,7 @@ def test_a_setting_of_a_release_gives_its_plans_and_stays_as_it_is():
 def test_of_the_strongest_answers_there_are_fewer():
     """A thousand of 192 answers have no epsilon together: one of them has."""
     found = without_limit(Setting.of(MODEL, NEAR, LINE, 1024))
-    assert found.rows == "the sequence" and found.error < 0.01
+    assert found.block == "sequence" and found.error < 0.01
 
 
 def test_what_takes_too_long_has_a_reason(monkeypatch):
@@ -1249,8 +1247,7 @@ def test_an_error_of_people_of_whom_none_was_invented_is_told_to_be_unsure():
         # The true error is 184: where none of them was invented, 0.7 is told, and that it may be far too small.
         assert seen[-1] or found.chance > 100
         assert ("by chance an error may be" in "".join(_when(found, [found]))) == (found.chance >= 0.05)
-        lines = replace(found.found, by_plan=True).lines
-        assert ("by chance" in lines[-1]) == (found.chance >= 0.05)
+        assert ("by chance" in found.found.lines[-1]) == (found.chance >= 0.05)
     assert set(seen) == {True, False}
 
 

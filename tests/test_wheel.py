@@ -18,6 +18,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 DATA = {
     "dphmm/py.typed",
+    "dphmm/report/templates/figures.css",
     "dphmm/report/templates/page.css",
     "dphmm/report/templates/page.html",
     "dphmm/report/templates/words.html",

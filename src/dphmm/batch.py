@@ -159,6 +159,8 @@ class Batch:
         self.subjects = Subjects(self.setting, initials, step_choices)
         self.ledger = checked_ledger(ledger)
         self.caps = checked_caps(cap_epsilon, cap_cost, promise_beside(promise, schedule))
+        #: Whether the sum of every subject's answers has a limit: these caps, or what each account keeps.
+        self.limited = self.caps != UNLIMITED
         self._bits = default_bits(bits)
         self._checks, self._although, self._min_people = check, although, whole(min_people, "min_people", 1)
         #: Whether a table that cannot be meant would have stopped the release, see `check_meant`.
@@ -426,7 +428,8 @@ class Batch:
             query=setting.query,
             answer=self.answer,
             spelling=self.ledger.spelling,
-            sequence=self.caps.promise,
+            caps=self.caps,
+            limited=self.limited,
             schedule=setting.schedule,
             subjects=self.subjects,
             words=words,
@@ -545,10 +548,12 @@ class Batch:
                 t = self._all_steps(visits, number, origin)
                 asked = t[self._may_ask(subject, t)]
                 self._keep_cap(self.caps.epsilon, subject, header is not None, asked, spent.epsilon)
+        self.limited = self.caps != UNLIMITED or len(visits.users) > 0
         for number, visit in enumerate(visits):
             # Whoever names none is held to what the account has.
             kept = self.ledger.caps(visit.user) if visit.user in held else UNLIMITED
             if kept == UNLIMITED == self.caps:
+                self.limited = False
                 continue
             origin, header = histories[visit.user]
             subject = self._met(visit.user, origin, header)

@@ -38,10 +38,9 @@ from dphmm.schedule_plan import (
     SETTLED,
     Candidate,
     SchedulePlan,
-    Stay,
     Stays,
+    found_of,
     simulated_blocks,
-    simulated_file,
 )
 from dphmm.session.answer import answer_under
 from dphmm.session.options import PlanChoices, check_begins
@@ -62,8 +61,9 @@ from dphmm.simulated import (
     walks,
 )
 from dphmm.statement.advice import MOST_EPSILON, not_advised
-from dphmm.statement.story import Found, why_no_stays
+from dphmm.statement.verdict import Found, Stay
 from dphmm.states.space import StateSpace
+from dphmm.states.zones import Zones
 from dphmm.types import Bits, BoolArray, Exact, FloatArray, IntArray
 
 KINDS = ("planned", "paced")
@@ -80,11 +80,17 @@ STAYERS = 300
 #: Where plans hang on answers, each answer of somebody who stays needs a plan: at most so many for one figure's people
 #: together, who are no fewer than these: seven days of an answer every half hour. What needs more is not computed.
 MOST_STAYING_PLANS, FEWEST_STAYERS = 8_400, 25
+#: Longer stays than those of `AFTER` are computed where people, answers and states together are no more: some seconds.
+_MOST_STAYING = 10**9
+#: Why too much work is not done.
+_OWN_PLANS = "every answer has a plan of its own"
+#: The share of people of whom a figure of the nearest is told.
+_TENTH = 0.1
 #: People stay from at most so many different steps on, where blocks of a file begin at more.
 _MOST_BEGINNINGS = 24
 #: Places that a guess of somebody who stays is averaged over, all states together; one of each where there are more.
 _PLACES_OF_STAYERS = 2000
-#: How many blocks or windows people stay in the figures of a plan, and in the longer ones that are asked for.
+#: How many blocks or windows people stay in the figures of a table, and in those of a plan.
 AFTER = (1, 7)
 LONGER = (1, 2, 3, 4, 5, 6, 7, 10, 14, 21, 30)
 _DAY = 86400
@@ -168,7 +174,7 @@ def without_limit(setting: Setting, seed: int = 1) -> Found | str:
     Source: docs/proofs/schedules.md.
     """
     if not setting.has_public_plans:
-        return why_no_stays(public_plans=False)
+        return _OWN_PLANS
     epsilon = setting.options.epsilon
     steps = min(SETTLED, int(EPSILON_MAX // epsilon))
     numbers = PlanSchedule(setting).numbers(np.arange(1, steps + 1))
@@ -214,15 +220,14 @@ class Expected(NamedTuple):
     """What a reader of a file from step 1 on is expected to find.
 
     ``steps``: those of a sequence, block or window. ``possible`` (N,): the states that somebody may stay at.
-    ``answers``: how many somebody has in a block, at most. ``known``: how far off somebody is of people who stay who
-    knows their states. ``follows``: whether beliefs decide when or on what people are asked.
+    ``answers``: how many somebody has in a block, at most. ``follows``: whether beliefs decide when or on what people
+    are asked.
     """
 
     found: Found
     steps: int
     possible: BoolArray
     answers: int = 0
-    known: float = 0.0
     follows: bool = False
 
 
@@ -379,8 +384,10 @@ class World:
 
     @cached_property
     def known(self) -> float:
-        """How far off somebody is who knows the state of everybody; 0 where states are no places."""
-        return error_of_known_states(self.setting.space)
+        """How far off somebody is who knows everybody's state, of people as the model has them; 0 without places."""
+        law = self.stay_law if self.stay_law.any() else self.setting.model.initial
+        apart = self.setting.space.distances(self._guesses.points[:, None], self._somewhere)
+        return float(law @ apart.mean(axis=1))
 
     def _counts(self, total: Fraction) -> list[tuple[int, Fraction]]:
         """How many releases of which epsilon are tried, the fewest first; never more than steps that may be named."""
@@ -558,7 +565,7 @@ class World:
         return what, tuple((one, one * length) for one in after)
 
     @on_one_thread
-    def stays(self, schedule: Schedule, after: Sequence[int] = AFTER) -> Stays:
+    def stays(self, schedule: Schedule, after: Sequence[int] = LONGER) -> Stays:
         """What is found of people who stay at one place for so many whole blocks or windows, from where one begins on.
 
         ``after`` ascends.
@@ -569,42 +576,43 @@ class World:
         answers, those of more blocks than can be computed are left out, all of them if need be.
         """
         what, ends = self._ends_of(after)
+        state = "zone" if isinstance(self.setting.space.unmerged, Zones) else "cell"
         if not self.stay_law.any():
-            return Stays(what, self.without, ())
+            return Stays(what, self.without, (), self.known, state, "no state is possible at every step")
+        ends = tuple(end for end in ends if self._is_computed(schedule, end[1]))
+        without, setting = self._stay_without, self._at(schedule.exact)
         weights = self._followed if self._follows(schedule) else self._planned
-        people = self.stayers(schedule)
-        if not self.setting.has_public_plans:
-            ends = tuple(end for end in ends if people * self._most_answers(schedule, end[1]) <= MOST_STAYING_PLANS)
-        without = self._stay_without
         found = []
-        setting = self._at(schedule.exact)
         for number, answers, columns in weights(setting, self.in_steps(schedule), ends):
-            error, name = self._found(columns) if answers else (without, "none")
+            off = self._found(columns) if answers else np.full(1, without)
             # As of the others: a reader may leave the file unread.
-            found.append(Stay(number, answers, min(error, without), name))
-        return Stays(what, without, tuple(found))
+            tenth = float(np.quantile(off, _TENTH))
+            found.append(Stay(number, answers, min(float(off.mean()), without), min(tenth, without)))
+        uncomputed = "" if found else _OWN_PLANS
+        return Stays(what, without, tuple(found), self.known, state, uncomputed)
+
+    def _is_computed(self, schedule: Schedule, end: int) -> bool:
+        """Whether what is found of who stays until a step is not too much work."""
+        people, answers = self.stayers(schedule), self._most_answers(schedule, end)
+        if not self.setting.has_public_plans:
+            return people * answers <= MOST_STAYING_PLANS
+        if end <= AFTER[-1] * self.length:
+            return True
+        steps = end if self._follows(schedule) else answers
+        return people * steps * self.setting.space.n_states <= _MOST_STAYING
 
     @on_one_thread
     def expected(self, schedule: Schedule, stays: Stays | None = None) -> Expected:
         """What a reader of a file that is released by a schedule finds, if people move as the model says.
 
-        ``stays``: what `stays` found of it, after `AFTER` and more, where that is known. Raises as the planner does.
+        ``stays``: what `stays` found of it, where that is known. Raises as the planner does.
         """
         stays = stays or self.stays(schedule)
-        found = Found(
-            self._no_worse(self._errors(schedule)).smoothed,
-            self.without,
-            self.setting.space.unit,
-            stays.what,
-            [(after, error) for after, error in stays.told if after in AFTER],
-            stays.without,
-            rows=simulated_file(self.promise, self.setting.model.step, stays.what),
-            from_start=True,
-            uncomputed="" if stays.found else why_no_stays(self.setting.has_public_plans),
-        )
-        return Expected(
-            found, self.length, self._possible_from(1), schedule.releases, self._known, self._follows(schedule)
-        )
+        errors, step = self._no_worse(self._errors(schedule)), self.setting.model.step
+        seconds = None if step is None else step * self.length
+        unit = self.setting.space.unit
+        found = found_of(stays, errors.smoothed, errors.deviation, self.without, unit, seconds)
+        return Expected(found, self.length, self._possible_from(1), schedule.releases, self._follows(schedule))
 
     def _planned(self, setting: Setting, schedule: Schedule, ends: Any) -> Any:
         """After each end the mean number of answers about the place, and the tracker's beliefs (N, n)."""
@@ -679,38 +687,29 @@ class World:
         with np.errstate(divide="ignore"):
             return np.log(self._stay_laws)[self._stayers[2][:people]].T.copy()
 
-    def _found(self, weights: FloatArray) -> tuple[float, str]:
-        """How far off the best estimate is, and which one it is, by the beliefs (N, n) of who knows that people stay.
-
-        That is the mean over where people can be given the answers: only the answers are left to chance. Few people are
-        followed, and one who is far off would count for many.
-        """
-        shares = weights / weights.sum(axis=0)
-        if self.setting.space.has_labels:
-            return float((1 - shares.max(axis=0)).mean()), "mode"
-        return self._mean_off(self._guesses.of(shares)[0], shares), "median"
-
     @cached_property
     def _somewhere(self) -> FloatArray:
         """Some places (N, k, d) of every state."""
         return places_of_states(self.setting.space, _PLACES_OF_STAYERS)
 
-    @property
-    def _known(self) -> float:
-        """How far off who knows the state is of people who stay: cells have places, and labels and numbers none."""
-        apart = self.setting.space.distances(self._guesses.points[:, None], self._somewhere)
-        return float(self.stay_law @ apart.mean(axis=1))
+    def _found(self, weights: FloatArray) -> FloatArray:
+        """How far off (n,) the best guesses are, by the beliefs (N, n) of who knows that people stay.
 
-    def _mean_off(self, guesses: FloatArray, shares: FloatArray) -> float:
-        """The mean distance of guesses (n, d) from people of whom beliefs (N, n) say where they are."""
+        Of labels how likely the likeliest is wrong. That is the mean over where people can be given the answers: only
+        the answers are left to chance. Few people are followed, and one who is far off would count for many.
+        """
+        shares = weights / weights.sum(axis=0)
+        if self.setting.space.has_labels:
+            return np.asarray(1 - shares.max(axis=0))
+        guesses = self._guesses.of(shares)[0]
         n, each = self._somewhere.shape[:2]
-        found, there = 0.0, self._somewhere.reshape(n * each, -1)
+        found, there = np.empty(len(guesses)), self._somewhere.reshape(n * each, -1)
         together = max(1, _TOGETHER // len(there))
         for first in range(0, len(guesses), together):
             part = slice(first, first + together)
             off = self.setting.space.distances(guesses[part, None], there).reshape(-1, n, each).mean(axis=2)
-            found += float((off * shares[:, part].T).sum())
-        return found / len(guesses)
+            found[part] = (off * shares[:, part].T).sum(axis=1)
+        return found
 
 
 def block_length(promise: SequencePromise, step: int | None) -> int:

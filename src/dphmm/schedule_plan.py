@@ -22,7 +22,7 @@ from dphmm.policy._edges import read_json
 from dphmm.policy.graph import PolicyGraph
 from dphmm.session.options import Options
 from dphmm.session.setting import check_same_states
-from dphmm.statement.story import Found, why_no_stays
+from dphmm.statement.verdict import OF_A_CLOCK, SIMULATED, Found, Stay
 from dphmm.states.space import StateSpace
 from dphmm.storage.inputs import replacing
 
@@ -35,6 +35,8 @@ LONGEST_STAY = 366
 SETTLED = 192
 #: What blocks of so many seconds are called where people stay for them.
 CALLED = {3600: "hour", 86_400: "day", 7 * 86_400: "week"}
+#: Standard errors on each side of a figure: of a 95 % interval at least.
+_CHANCE = 2
 _MEMBERS = {
     "format", "model", "policy", "space", "options", "schedule", "hours", "unit", "people", "seed", "ladder", "without",
     "stays", "others",
@@ -60,20 +62,6 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Stay:
-    """What is found of somebody's place after so many blocks there: ``error`` is a mean distance.
-
-    ``answers``: how many in that time. ``estimate``: the "median" of the reader's belief, of labels its "mode"; "none"
-    where nobody was asked in that time, and the error that without the file.
-    """
-
-    after: int
-    answers: float
-    error: float
-    estimate: str
-
-
-@dataclass(frozen=True)
 class Stays:
     """What a reader can find of people who stay at one place for whole blocks, or for a "sequence" or "window".
 
@@ -81,17 +69,21 @@ class Stays:
     ``what``: a "day", "week" or "hour", of blocks of that time; a "block" of any other.
     ``found``: in order; where every answer has a plan of its own, stays that would take too many plans are left out.
 
-    ``without``: the mean distance of the best guess without the file.
+    ``without``: the mean distance of the best guess without the file. ``known``: how far off somebody is who knows the
+    ``state``, as "cell" or "zone"; 0 where states are no places. ``uncomputed``: why there are no figures.
     """
 
     what: str
     without: float
     found: tuple[Stay, ...]
+    known: float = 0.0
+    state: str = "cell"
+    uncomputed: str = ""
 
     @property
     def told(self) -> list[tuple[int, float]]:
         """(after, error) of each stay in which somebody was asked: of another the file says nothing."""
-        return [(stay.after, stay.error) for stay in self.found if stay.estimate != "none"]
+        return [(stay.after, stay.error) for stay in self.found if stay.answers]
 
 
 @dataclass(frozen=True)
@@ -169,22 +161,18 @@ class SchedulePlan:
 
     @property
     def found(self) -> Found:
-        """What a reader of a file that is released by this plan still finds, if people move as the model says."""
-        stays = self.stays
-        why = why_no_stays(not self.options["constraint"].startswith("delta"))
-        return Found(
-            self.expected_error,
-            self.without,
-            self.unit,
-            stays.what,
-            stays.told,
-            stays.without,
-            rows=simulated_file(self.schedule.promise, self.step, stays.what),
-            from_start=True,
-            uncomputed="" if stays.found else why,
-            chance=self.chance,
-            seconds=self.seconds,
-        )
+        """What a reader of a file that is released by this plan finds, if people move as the model says."""
+        return found_of(self.stays, self.expected_error, self.chosen.deviation, self.without, self.unit, self.seconds)
+
+    @property
+    def over(self) -> str:
+        """Over what the errors are: "a file of 4 whole days"; step 1 begins a block, by the clock at its first hour."""
+        promise = self.schedule.promise
+        if promise.steps is not None:
+            return "the sequence"
+        length = promise.length(self.step)
+        blocks = simulated_blocks(promise, length)
+        return f"a file of {f'{blocks * length:,} steps' if promise.window else f'{blocks:,} whole {self.stays.what}s'}"
 
     @property
     def seconds(self) -> int | None:
@@ -209,7 +197,7 @@ class SchedulePlan:
             "seed": self.seed,
             "ladder": [{**vars(row), "epsilon": str(row.epsilon)} for row in self.ladder],
             "without": self.without,
-            "stays": {**vars(self.stays), "found": [dict(vars(stay)) for stay in self.stays.found]},
+            "stays": {**vars(self.stays), "found": [stay._asdict() for stay in self.stays.found]},
         }
 
     def _repr_html_(self) -> str:
@@ -220,23 +208,28 @@ class SchedulePlan:
         return html_lines(self.found.lines) + html_table(heads, rows, caption)
 
 
+def found_of(stays: Stays, error: float, deviation: float, without: float, unit: str, seconds: int | None) -> Found:
+    """What a reader finds of simulated people, whose mean error has a standard ``deviation``."""
+    ends = (error - _CHANCE * deviation, error + _CHANCE * deviation)
+    return Found(
+        error,
+        without,
+        unit,
+        people=SIMULATED,
+        ratio=(ends[0] / without, ends[1] / without) if without > 0 else None,
+        known=stays.known,
+        state=stays.state,
+        stays=stays.found,
+        stays_without=stays.without,
+        block=stays.what,
+        seconds=None if stays.what in OF_A_CLOCK else seconds,
+        uncomputed=stays.uncomputed,
+    )
+
+
 def simulated_blocks(promise: SequencePromise, length: int) -> int:
     """Of how many blocks or windows of so many steps, from step 1 on, the figures of a plan are."""
     return 1 if promise.steps is not None else max(2, -(-SETTLED // length))
-
-
-def simulated_file(promise: SequencePromise, step: int | None, what: str) -> str:
-    """Over what the errors of a plan are, whose blocks are called ``what``: "a file of 4 whole days".
-
-    The first row of everybody is step 1, and begins a block: by the clock at its first hour.
-    """
-    if promise.steps is not None:
-        return "the sequence"
-    length = promise.length(step)
-    blocks = simulated_blocks(promise, length)
-    if promise.window is not None:
-        return f"a file of {blocks * length:,} steps"
-    return f"a file of {blocks:,} whole {what}s"
 
 
 def save_plan(found: SchedulePlan, path: str | os.PathLike[str]) -> None:
@@ -297,7 +290,7 @@ def _digest(told: Mapping[str, Any]) -> str:
 def _possible(without: float, stays: Stays, rows: tuple[Candidate, ...]) -> bool:
     """Whether figures may be of a plan: finite, none above that without the file, and longer stays in their order."""
     errors = [(number, without) for row in rows for number in (row.online, row.smoothed)]
-    errors += [(stay.error, stays.without) for stay in stays.found]
+    errors += [(error, stays.without) for stay in stays.found for error in (stay.error, stay.tenth)]
     after = [stay.after for stay in stays.found]
     fits = all(0 <= error <= most * (1 + 1e-12) < math.inf for error, most in errors)
     return fits and after == sorted(set(after)) and all(1 <= one <= LONGEST_STAY for one in after)
@@ -315,10 +308,10 @@ def _called(promise: SequencePromise, step: int | None) -> str:
 def _restored(told: Mapping[str, Any], digests: Mapping[str, str], space: StateSpace, step: int | None) -> SchedulePlan:
     rows = tuple(Candidate(**{**row, "epsilon": written_fraction(row["epsilon"])}) for row in told["ladder"])
     found = tuple(Stay(**stay) for stay in told["stays"]["found"])
-    stays = Stays(told["stays"]["what"], told["stays"]["without"], found)
-    numbers = [told["without"], stays.without, *(number for stay in found for number in (stay.answers, stay.error))]
+    stays = Stays(**{**told["stays"], "found": found})
+    numbers = [told["without"], stays.without, stays.known, *(number for stay in found for number in stay[1:])]
     numbers += [number for row in rows for number in (row.asked, row.online, row.smoothed, row.deviation)]
-    names = [told["unit"], stays.what, *(stay.estimate for stay in found), told["hours"] or ""]
+    names = [told["unit"], stays.what, stays.state, stays.uncomputed, told["hours"] or ""]
     counts = [told["people"], told["seed"], *(row.releases for row in rows), *(stay.after for stay in found)]
     for values, kind in ((numbers, float), (names, str), (counts, int), ([row.chosen for row in rows], bool)):
         if any(type(value) is not kind for value in values):

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.replayed_words
 #: What is told of the town: metres, and that its cells are found only by stronger answers.
 FOUND = (
     r"No limit is set\. If every step has an answer and people move as the model says, a reader misses somebody's "
-    r"place by [\d,]+ m on average \([\d,]+ m without these answers\)"
+    r"place by [\d,]+ m on average \([\d,]+ m without the file\)"
 )
 BUDGET = r"--path-epsilon E --per 1d, or a plan \(dphmm plan\)"
 REFUSED = rf"error: --epsilon: got no limit with it; expected {BUDGET}; or --yes, which goes on without a limit"
@@ -192,7 +192,7 @@ def test_of_labels_it_is_told_how_many_are_named(tmp_path):
     typed("policy", "complete", tmp_path / "m.npz", "-o", tmp_path / "p.json")
     public = ("--model", tmp_path / "m.npz", "--policy", tmp_path / "p.json", "--state-column", "state")
     told = typed("release", tmp_path / "visits.csv", *public, "--epsilon", "1", "--dry-run").stderr
-    named = r"a reader names the right label in (\d+) of 100 rows; without the file in (\d+); "
+    named = r"a reader names the right label in (\d+) of 100 rows \((\d+) without the file\); "
     ((right, without),) = re.findall(named, told)
     assert 45 < int(without) < int(right) < 100
 

@@ -165,7 +165,7 @@ def test_friends_however_spelt_are_in_one_circle(ask, place, noiseless):
     for rule, largest in (("same", 4), ("exact", 3)):
         ask(HISTOGRAM, "--dependence", "friends:friends.csv", "--max-rows-per-user", "1", "--spelling", rule, "--force")
         assert statement()["dependence"]["most"] == largest
-        assert statement()["subjects"] == {"spelling": rule}
+        assert statement()["subjects"] == {"spelling": rule, "noun": "person"}
 
 
 def test_friends_of_friends_of_friends_share_a_budget(ask, place, noiseless):

@@ -40,7 +40,7 @@ def test_it_says_what_was_published_promised_and_may_be_concluded(folder, run, o
     said = run("read", "released.parquet").stdout
     assert "published: 36 answers of 3 people, 2024-05-06 08:00:00" in said
     assert "promised: Take any two states that share an edge of the policy" in said
-    assert "by a factor of at most 2.72" in said and "at most 73.2 % sure after it; answers of other moments" in said
+    assert "by a factor of at most 2.72" in said and "it leaves at least 1 in 4 doubt; answers of other moments" in said
     assert "you may not conclude: " in said
     told = one_json(run("read", "released.parquet", "--json"))
     assert told["people"] == 3 and told["answers"] == told["rows"] == 36 and told["output"] is None

@@ -162,12 +162,12 @@ def test_the_summary_tells_both_bounds_what_is_found_and_what_is_spent(folder, p
     released = release(run, "--plan", "plan.json")
     rows = [line for line in released.stderr.splitlines() if line and not line.startswith("warning")]
     labels = [line[:13].strip() for line in rows if line[:13].strip()]
-    assert labels[:5] == ["published", "guaranteed", "still found", "not protected", "spent"]
+    assert labels[:6] == ["verdict", "published", "found", "guaranteed", "spent", "not protected"]
     said = " ".join(" ".join(rows).split())
     assert "6 noisy positions of 3 people, at fixed public times, at most 2 in 12 steps for each person; 36" in said
-    assert "at most 88.1 % sure after the answer of that moment (50 % before)" in said
-    assert "two paths that are equal or joined so at every step: at most 98.3 % after all 2 of 12 steps" in said
-    assert f"{plan['without']:,.0f}"[:3] in said and "off expected" in said
+    assert "one answer leaves at least 1 in 9 doubt" in said
+    assert "both answers of 12 steps: at least 1 in 56 doubt between two ways that look alike" in said
+    assert f"{plan['without']:,.0f}"[:3] in said and "misses somebody's" in said
     assert "at most 4 of 4 in 12 steps for each person" in said and "next" in labels
     assert "sum" not in said
 
@@ -199,13 +199,12 @@ def test_a_plan_speaks_of_a_file_with_a_whole_block(promise, hours, whole):
 def test_without_a_plan_it_is_said_who_computes_what_is_found(folder, run, one_json):
     released = release(run, "--epsilon", 1)
     said = " ".join(released.stderr.split())
-    assert "still found no plan has computed it for such rows; dphmm report does, from public data alone" in said
-    assert one_json(release(run, "--epsilon", 1, "--json", out="j.csv", ledger="j.db"))["still_found"] is None
-    assert "no limit for a day: 12 answers about one person in all, each allows 73.2 %" in said
-    assert (
-        "epsilon sum 12 of the person with most answers, by the answers of this file, no cap" in said
-        and "cost sum" in said
-    )
+    unknown = "What a reader finds is not known: no plan says it; dphmm report computes it."
+    assert f"verdict No limit is set. {unknown}" in said
+    told = one_json(release(run, "--epsilon", 1, "--json", out="j.csv", ledger="j.db"))
+    assert told["found"] is None and told["verdict"]["rules"] == ["unlimited", "unknown"]
+    assert "spent epsilon 12 so far, for the person with most answers (by this file); no limit is set" in said
+    assert "cost sum" in said
 
 
 def test_what_is_said_does_not_depend_on_where_people_are(folder, plan, run):

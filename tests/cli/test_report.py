@@ -19,6 +19,7 @@ from click.testing import CliRunner
 from cli.conftest import altered
 from dphmm.cli.app import app
 from dphmm.report import assembling
+from dphmm.statement.story import ANSWERS
 from dphmm.storage.tables import read_table, write_table
 
 pytestmark = pytest.mark.usefixtures("few_invented_people")
@@ -41,13 +42,13 @@ def data_of(path):
 @pytest.mark.slow
 def test_a_page_and_what_is_said_of_it(released, of, tmp_path, run, one_json):
     result = run(*of(released, tmp_path / "report.html"))
-    for label in ("published", "guaranteed", "still found", "not protected", "spent", "step by step", "written"):
+    for label in ("verdict", "published", "found", "guaranteed", "spent", "not protected", "step by step", "written"):
         assert f"\n{label} " in f"\n{result.stderr}", label
     assert result.stdout == "" and "3 of 3 people" in result.stderr
     told = one_json(run(*of(released, tmp_path / "report.html", "--json", "-q", "--force")))
-    story = {name: told.pop(name) for name in ("published", "guaranteed", "still_found", "not_protected", "spent")}
+    story = {name: told.pop(name) for name in ("verdict", *ANSWERS)}
     assert story["published"]["answers"] == 36 and story["guaranteed"]["holds"] is True
-    assert story["still_found"]["measured"] is False and story["spent"]["epsilon_sum"] == "12"
+    assert story["found"]["error"] < story["found"]["error_without"] and story["spent"]["epsilon_sum"] == "12"
     assert told == {
         "output": str(tmp_path / "report.html"), "bytes": (tmp_path / "report.html").stat().st_size, "rows": 36,
         "subjects": 3, "subjects_step_by_step": 3, "rows_step_by_step": 36, "plans": 1, "owner_only": False,
@@ -84,7 +85,10 @@ def test_a_ledger_confirms_the_rows_and_changes_no_figure(released, of, tmp_path
     option = ' <span class="option">--ledger</span> LEDGER'
     assert said.count(option) == 1
     audit = said.replace(owner, "").replace(bar, "").replace(option, "")
-    assert (tmp_path / "a.html").read_text().replace(alone, stored) == audit
+    every = ('<th scope="row">the whole file</th>', '<th scope="row">all files and queries</th>')
+    first = (tmp_path / "a.html").read_text().replace(alone, stored).replace(*every)
+    first = first.replace("(by this file)", "(by all files and queries of the ledger)")
+    assert first == audit
 
 
 def test_users_are_chosen(released, of, tmp_path, run):
@@ -135,10 +139,10 @@ def test_the_policy_is_given_or_as_the_statement_says(released, town, of, tmp_pa
     assert (tmp_path / "a.html").read_text() == (tmp_path / "b.html").read_text()
     folder = altered(released, tmp_path / "hashed", lambda t, s: s["policy"].update(parameters=None))
     told = one_json(run(*of(folder, tmp_path / "c.html", "--json", "-q")))
-    assert told["plans"] is None and told["still_found"] is None
+    assert told["plans"] is None and told["found"] is None
     assert "levels" not in data_of(tmp_path / "c.html")["people"][0]
     text = (tmp_path / "c.html").read_text()
-    assert "The policy was not given" in text and "to see what can be found." in text
+    assert "The policy was not given" in text and "What a reader finds is not known: give the policy" in text
     assert "a reader believes: 50" not in text and "indistinguishability set" not in text
 
 

@@ -109,7 +109,7 @@ def test_fits_and_queries_never_ask(tmp_path, run):
         asked = ("query", "histogram", data, "--states", "home,work", "--dependence", "group:2", "--epsilon", 1)
         run(*asked, "-o", tmp_path / f"{name}.csv", "--ledger", ledger, "--id", "one")
         told = json.loads((tmp_path / f"{name}.csv.privacy.json").read_text())
-        assert told["subjects"] == {"spelling": "exact" if rule else "same"}
+        assert told["subjects"] == {"spelling": "exact" if rule else "same", "noun": "person"}
         other = "same" if rule else "exact"
         more = ("-o", tmp_path / "other.csv", "--ledger", ledger, "--id", "two", "--spelling", other)
         assert f"spelling: got {other}; expected " in run(*asked, *more, code=2).stderr

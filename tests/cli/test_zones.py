@@ -31,7 +31,7 @@ def test_zones_from_the_file_to_a_geopackage_of_the_release(tmp_path, wards, run
     run("policy", "radius", tmp_path / "m.npz", "--radius", "1km", "-o", tmp_path / "p.json")
     told = run("release", tmp_path / "rows.csv", "--model", tmp_path / "m.npz", "--policy", tmp_path / "p.json",
                "--epsilon", "1", "--ledger", tmp_path / "l.db", "-o", tmp_path / "r.csv").stderr  # fmt: skip
-    assert "any two zones whose centres are up to 1,000 m apart on the map" in " ".join(told.split())
+    assert "if two zones whose centres are up to 1,000 m apart on the map seem equally likely" in " ".join(told.split())
     result = run("export", tmp_path / "r.csv", "-o", tmp_path / "z.gpkg", "--what", "z", "--json")
     assert one_json(result)["points"] == 16
     assert "--force" in run("export", tmp_path / "r.csv", "-o", tmp_path / "z.gpkg", code=2).stderr

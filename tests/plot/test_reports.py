@@ -117,9 +117,9 @@ def test_headings_are_findings(made):
         ends = [off(plan.expected_error, "m") for plan in (plans[0], plans[-1])]
         totals = [f"{float(plan.schedule.promise.exact):g}" for plan in (plans[0], plans[-1])]
         assert dphmm.plot.ladder(given).heading == (
-            f"A budget of {' to '.join(totals)}: {' to '.join(ends)} off expected over {plans[0].found.rows}"
+            f"A budget of {' to '.join(totals)}: {' to '.join(ends)} off expected over {plans[0].over}"
         )
-    assert f"expected over {plans[0].found.rows}" in dphmm.plot.ladder(plans[0]).heading
+    assert f"expected over {plans[0].over}" in dphmm.plot.ladder(plans[0]).heading
 
 
 def test_errors_are_those_of_the_page(made):
@@ -129,7 +129,7 @@ def test_errors_are_those_of_the_page(made):
     place = (report.rows.step - 1) % len(expected)
     due = [report.spreads[place == step].mean() for step in range(len(expected))]
     assert expected == pytest.approx(due, rel=1e-3)
-    assert np.nanmean(measured) == pytest.approx(report.truth.mean, rel=1e-3) and "off on average" in figure.heading
+    assert np.nanmean(measured) == pytest.approx(report.truth.mean, rel=1e-3) and "expected" in figure.heading
 
 
 def test_numbers_of_plans_are_the_plans(made):

@@ -172,7 +172,7 @@ def test_all_zones_are_under_every_map(tmp_path):
     there = np.concatenate([zones.draw(np.full(4_000, state), np.random.default_rng(state)) for state in (0, 1)])
     middles = there.reshape(2, 4_000, 2).mean(axis=1)
     apart = zones.distances(np.repeat(middles, 4_000, axis=0), there)
-    assert found.least_off == pytest.approx(apart.mean(), rel=0.03)
+    assert found.found.known == pytest.approx(apart.mean(), rel=0.03) and found.found.state == "zone"
 
 
 def test_where_the_model_has_some_cells_of_a_grid_their_outline_is_drawn():

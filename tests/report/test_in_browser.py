@@ -164,7 +164,17 @@ def test_the_first_screen_has_all_four_answers_and_the_map(whose, browser, world
     )
     assert len(bottoms) == 6 and max(bottoms) <= 800
     heads = tab.ask("[...document.querySelectorAll('.card h2')].map((e) => e.textContent)")
-    assert heads == ["Guaranteed", "What a reader can still find", "Not protected", "Spent"]
+    assert heads == [
+        "What a reader can find out", "What is guaranteed, whatever a reader knows", "Not protected", "Spent",
+    ]  # fmt: skip
+    # The verdict stands above them, and what warns has the colour of danger.
+    top, warns, says, danger, ink = tab.ask(
+        "(() => { const of = (one) => getComputedStyle(document.querySelector(one)).color;"
+        "return [document.querySelector('.verdict').getBoundingClientRect().bottom <= "
+        "document.querySelector('.cards').getBoundingClientRect().top, of('.verdict .warns'), of('.verdict .says'), "
+        "getComputedStyle(document.querySelector('.limits h2')).color, of('h1')]; })()"
+    )
+    assert top and warns == danger != says == ink
     quiet(tab, path)
 
 
@@ -462,7 +472,7 @@ def test_without_scripts_the_first_screen_is_there(name, browser, page):
     tab = browser.open(page(name), scripts=False)
     tab.send("Emulation.setScriptExecutionDisabled", value=False)
     said = tab.ask("document.body.innerText")
-    for heading in ("Guaranteed", "What a reader can still find", "Not protected", "Spent", "OWNER ONLY"):
+    for heading in ("What a reader can find out", "What is guaranteed", "Not protected", "Spent", "OWNER ONLY"):
         assert heading in said
     assert tab.ask("document.querySelectorAll('.look svg path').length") > 3
     assert tab.ask("[...document.querySelectorAll('input, select')].every((e) => !e.getClientRects().length)")

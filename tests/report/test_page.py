@@ -14,6 +14,7 @@ from fractions import Fraction
 from functools import cache
 from html import unescape
 from html.parser import HTMLParser
+from importlib.resources import files
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -27,13 +28,16 @@ import pytest
 import dphmm
 from commands import run, walk_rows, write_rows
 from dphmm.errors import InvalidInput
+from dphmm.planning import error_of_known_states
 from dphmm.report import page, words, write_report
-from dphmm.report.content import Truth
+from dphmm.report.content import Leaving, Prospects, Truth
 from dphmm.report.over_steps import OverSteps
 from dphmm.report.page import Content
+from dphmm.statement.doubt import doubt
 from dphmm.statement.files import load_statement
-from dphmm.statement.sentences import off, sureness
+from dphmm.statement.sentences import doubt_words, off
 from dphmm.statement.story import ANSWERS
+from dphmm.statement.verdict import WARNS, Stay, Verdict
 from report.spoken import spoken
 from report.worlds import FIT, WORLDS, of_places, read, released, report
 from report.worlds import public as world_of
@@ -121,8 +125,13 @@ def test_a_planned_release_answers_in_order(world):
     folder = world("planned")
     said = _Reader(made(folder)).said
     statement = load_statement(folder / "released.parquet")
-    parts = ["Guaranteed", "What a reader can still find", "Not protected", "Spent", "What a reader can find, and when"]
-    parts += [
+    parts = [
+        read(folder).story.verdict.lines[0],
+        "What a reader can find out",
+        "What is guaranteed, whatever a reader knows",
+        "Not protected",
+        "Spent",
+        "What a reader can find, and when",
         "The guarantee in plain words",
         "Budget: spent and left",
         "What is not protected",
@@ -146,14 +155,77 @@ def test_figures_agree_to_the_digit(name, world):
     told = json.loads(
         report(folder, folder / "page.html", "--policy", folder / "policy.json", "--force", "--json").stdout
     )
-    said, found = _Reader((folder / "page.html").read_text()).said, told["still_found"]
+    said, found = _Reader((folder / "page.html").read_text()).said, told["found"]
     terminal = report(folder, folder / "page.html", "--policy", folder / "policy.json", "--force").stderr
     terminal = " ".join(terminal.split())
-    for value in (found["error"], found["error_without"], *(stay["error"] for stay in found["stays"]["found"])):
+    own = read(folder).story if name != "delta" else None
+    assert own is None or (own.document()["found"] == found and own.document()["verdict"] == told["verdict"])
+    mine = [stay for stay in found["stays"]["found"] if stay["after"] == found["stays"]["in_file"]]
+    verdict = [told["verdict"][fact] for fact in ("error", "without")]
+    assert verdict == [found["error"], found["error_without"]]
+    for value in (*verdict, *(stay["error"] for stay in mine)):
         assert off(value, "m") in said and off(value, "m") in terminal
-    assert told["guaranteed"]["one_answer"]["sureness"] in said and f"{told['published']['answers']} answers" in said
-    own = read(folder).story.document() if name != "delta" else None
-    assert own is None or own["still_found"] == found
+    for bound in (told["guaranteed"][part] for part in ("one_answer", "block", "file")):
+        if bound is not None:
+            assert doubt_words(bound["doubt"]) in said and doubt_words(bound["doubt"]) in terminal
+            assert bound["doubt"] == doubt(Fraction(bound["epsilon"]))
+    assert f"{told['published']['answers']} answers" in said
+
+
+@pytest.mark.parametrize("name", ["grid", "planned", "labels"])
+def test_the_verdict_is_the_same_on_page_terminal_json_and_notebook(name, world, report_of):
+    """Whole sentences, in one order; and the facts of `--json` are those that the sentences are of."""
+    folder = world(name)
+    told = report(folder, folder / "page.html", "--policy", folder / "policy.json", "--force", "--json")
+    document, found = json.loads(told.stdout), report_of(name)
+    lines, facts = found.story.verdict.lines, json.loads(json.dumps(found.story.document()))
+    assert lines and facts == {name: document[name] for name in facts}
+    drawn = (folder / "page.html").read_text()
+    assert plain(told.stderr.partition("verdict")[2].partition("published")[0]) == " ".join(lines)
+    shown = re.search(r'<p class="verdict">(.*?)</p>', drawn, re.S)[1]
+    assert [plain(line) for line in re.findall(r"<span class=\"(?:warns|says)\">(.*?)</span> ", shown)] == lines
+    cells = re.findall(r"<tr><th scope=row>verdict</th><td>([^<]*)</td></tr>", found._repr_html_())
+    assert [unescape(cell) for cell in cells] == lines
+    # The figures of what is found: each once, in the same words.
+    terminal, card = plain(told.stderr), plain(re.search(r'<section class="card found".*?</section>', drawn, re.S)[0])
+    for line in found.found.lines:
+        assert line in terminal and f"{line[0].upper()}{line[1:]}" in card and card.count(line[1:]) == 1
+
+
+def plain(markup):
+    """The words of markup, as they are read."""
+    return " ".join(unescape(re.sub(r"<[^>]*>", " ", markup)).split())
+
+
+def test_the_verdict_stands_first_and_what_warns_has_the_colour_of_danger(report_of):
+    """Before the answers' cards; and a sentence that only says something has the colour of the text."""
+    style = files("dphmm.report").joinpath("templates", "page.css").read_text(encoding="utf-8")
+    assert ".verdict .warns{color:var(--danger)}" in style and ".verdict .says" not in style
+    for name, classes in (("grid", ["warns", "says", "says"]), ("planned", ["warns", "says"])):
+        text = page(report_of(name))
+        places = [text.index(part) for part in ("<h1", '<p class="lead"', '<p class="verdict">', '<div class="cards">')]
+        assert places == sorted(places)
+        cards = re.findall(r'<section class="card (\w+)', text)
+        assert cards == ["found", "guaranteed", "limits", "spent"]
+        assert [rule for rule, _ in Content(report_of(name)).verdict] == classes
+        rules = report_of(name).story.verdict.rules
+        assert classes == ["warns" if rule in ("unlimited", "returns") else "says" for rule in rules]
+    for rule in WARNS:
+        told = replace(report_of("grid"))
+        told.__dict__["story"] = replace(told.story, verdict=Verdict(rules=[rule, "nothing"]))
+        assert [kind for kind, _ in Content(told).verdict] == ["warns", "says"]
+    assert set(WARNS) == {"replayable", "unlimited", "tells", "returns"}
+
+
+def test_only_a_limit_that_says_something_is_green(report_of):
+    """No useful limit has no colour; of a file that is not private there is no table of limits."""
+    rows = re.search(r'<table class="doubt">(.*?)</table>', page(report_of("planned")), re.S)[1]
+    cells = re.findall(r"<td( class=\"useful\")?>([^<]*)</td>", rows)
+    assert [told for _, told in cells] == ["at least 1 in 9 doubt", "at least 1 in 56 doubt", "no useful limit"]
+    assert [bool(green) for green, _ in cells] == [True, True, False]
+    of_labels = page(report_of("labels"))
+    assert report_of("labels").statement.private is False and '<table class="doubt">' not in of_labels
+    assert "Nothing: this file is not private." in of_labels and "odds change at most by" not in of_labels
 
 
 def test_the_plan_before_and_the_page_after_expect_the_same(world, monkeypatch):
@@ -173,14 +245,14 @@ def test_the_plan_before_and_the_page_after_expect_the_same(world, monkeypatch):
 
 def test_stays_are_the_same_however_many_are_asked_for(report_of):
     found = report_of("planned").prospects
-    first = {stay.after: stay.error for stay in found.stays.found}
-    assert dict(found.expected.found.stays) == {after: first[after] for after, _ in found.expected.found.stays}
+    first = {stay.after: stay for stay in found.stays.found}
+    assert found.expected.found.stays and all(stay == first[stay.after] for stay in found.expected.found.stays)
 
 
 def test_a_guarantee_is_rounded_upwards():
     assert words.factor_words(Fraction(2)) == "7.39" and words.factor_words(Fraction(6)) == "404"
     assert words.factor_words(Fraction(12)) == "162,755" and words.factor_words(Fraction(0)) == "1"
-    assert words.factor_words(Fraction(100)) == "10⁴⁴" and sureness(Fraction(2)) == "88.1 %"
+    assert words.factor_words(Fraction(100)) == "10⁴⁴"
     for epsilon in (Fraction(1, 7), Fraction(1), Fraction(9, 4), Fraction(5), Fraction(13)):
         told = float(words.factor_words(epsilon).replace(",", ""))
         assert np.exp(float(epsilon)) <= told <= np.exp(float(epsilon)) * 1.1
@@ -225,7 +297,7 @@ def test_the_truth_changes_no_byte_of_a_public_page(tmp_path):
 
 def test_a_public_page_has_no_truth_and_no_measured_figure(page_of):
     said = _Reader(page_of("grid")).said
-    assert "public page: no truth" in said and "OWNER ONLY" not in said and "on average" not in said
+    assert "public page: no truth" in said and "OWNER ONLY" not in said and "easured" not in said
     data = json.loads(re.search(r'id="data">(.*?)</script>', page_of("grid"))[1])
     assert not {"truth", "off"} & set(data["people"][0])
 
@@ -236,7 +308,7 @@ def test_an_owner_s_page_says_so_everywhere_and_is_theirs_alone(world):
     said = _Reader(text).said
     assert "<title>OWNER ONLY: " in text and "OWNER ONLY. This page shows true positions and is not private." in said
     # Nobody of this world is outside: nothing is said of it.
-    assert "of rows lie outside every state" not in said and "off on average" in said
+    assert "of rows lie outside every state" not in said and "measured, mean" in said
     assert (folder / "page.owner.html").stat().st_mode & 0o077 == 0
     made(folder)
     assert (folder / "page.html").stat().st_mode & 0o077 == 0o044 & ~_umask()
@@ -257,10 +329,13 @@ def test_the_measured_error_is_the_mean_over_rows_in_a_state(world):
     space = found.space
     places = space.projection.to_metres(true.lat.to_numpy(), true.lon.to_numpy())
     errors = space.distances(np.concatenate([person.guess for person in found.persons]), places)
-    assert found.found.measured and found.found.error == pytest.approx(float(errors.mean()), rel=1e-9)
+    assert found.truth.mean == pytest.approx(float(errors.mean()), rel=1e-9)
+    ninth = off(float(np.quantile(errors, 0.9)), "m")
     by_mean = space.distances(smoothed[["smoothed_0", "smoothed_1"]].to_numpy(), places)
     assert np.abs(errors - by_mean).max() > 1 and errors.mean() == pytest.approx(by_mean.mean(), rel=0.05)
-    assert f"{off(float(errors.mean()), 'm')} off on average" in _Reader(page(found)).said
+    without = off(found.truth.without, "m")
+    shown = f"{off(float(errors.mean()), 'm')} measured, mean {ninth} or less at 9 of 10 rows {without} without"
+    assert shown in _Reader(page(found)).said
 
 
 def test_shares_of_labels_are_those_of_plain_arithmetic(world):
@@ -301,14 +376,14 @@ def test_a_release_that_nobody_was_asked_for_says_so(tmp_path):
     assert "Budget: spent and left" not in said
 
 
-def test_a_report_in_a_notebook_is_the_five_answers(report_of):
+def test_a_report_in_a_notebook_is_the_verdict_and_its_answers(report_of):
     html = report_of("planned")._repr_html_()
-    for label in ("published", "guaranteed", "still found", "not protected", "spent"):
+    for label in ("verdict", "published", "found", "guaranteed", "spent", "not protected", "not checked"):
         assert f">{label}</th>" in html
     # A row for each sentence, whole and with its header: a notebook breaks lines, and a screen reader reads headers.
     rows = re.findall(r"<tr><th scope=row>([^<]*)</th><td>([^<]*)</td></tr>", html)
     story = report_of("planned").story
-    due = [(name.replace("_", " "), told) for name in ANSWERS for told in story.words(name)]
+    due = [(name.replace("_", " "), told) for name in ("verdict", *ANSWERS) for told in story.words(name)]
     assert [(name, unescape(told)) for name, told in rows] == due and max(len(told) for _, told in rows) > 80
 
 
@@ -346,12 +421,15 @@ def test_the_file_alone_is_what_was_published_and_what_is_believed(tmp_path):
     assert data[0] == data[1] and '"levels"' in data[0]
     alone, both = map(_Reader, pages)
     more = "another file answers too, and a reader of both finds more"
-    assert f"12 answers a day of this file, each allows 73.2 %; {more}." in both.said
-    same = both.said.replace(" of this file, each", ", each").replace(f"; {more}", "").replace(" Of this file.", "")
-    for card in ("Guaranteed", "What a reader can still find", "Not protected"):
-        assert alone.said.partition(card)[2][:300].partition("Spent")[0] in same, card
-    assert "12 answers a day, no cap stated" in alone.said and "24 answers a day, no cap stated" in both.said
-    assert "No limit for a day: 12 answers a day" in both.said and "budget: all files of the ledger" in both.said
+    assert more not in alone.said and both.said.count(f"Of this file; {more}.") == 1
+    same = both.said.replace(f" Of this file; {more}.", "")
+    for card in ("What a reader can find out", "Not protected"):
+        assert alone.said.partition(card)[2][:300].partition("Spent")[0].partition("What is guar")[0] in same, card
+    assert (
+        "Spent 12 answers a day Epsilon 12 so far" in alone.said
+        and "Spent 24 answers a day Epsilon 24 so far" in both.said
+    )
+    assert "36 answers." in both.said and "budget: all files of the ledger" in both.said
 
 
 def test_the_delta_set_is_told_as_the_statement_tells_it(page_of):
@@ -366,14 +444,14 @@ def test_all_answers_are_those_of_the_plan_only_where_they_take_the_whole_promis
     """Of a larger promise other queries may spend the rest: the terminal's words, not "all 2"."""
 
     own = report_of("planned")
-    assert [name for name, _, _ in words.guarantee(own).long_bars][-1] == "all 2"
+    assert [name for name, _ in Content(own).bounds] == ["one answer", "the two of an hour", "the whole file"]
     told = own.statement
     more = msgspec.structs.replace(told, sequence=msgspec.structs.replace(told.sequence, total="10"))
     other = replace(own, made=replace(own.made, statement=more))
-    assert words.guarantee(other).long_bars[-1][0] == words.ALL
-    assert spoken(other, "guarantee_note")[0].startswith("The last bar is of two paths")
-    assert "all answers of all queries: at most 99.9955 %" in page(other)
-    assert "all answers of all queries" in other.story.words("guaranteed")[1]
+    (_, one), (name, bound) = Content(other).bounds
+    assert (name, bound.epsilon, bound.doubt) == ("all of an hour", "10", None) and one.doubt == 9
+    assert "all answers of an hour: no useful limit" in other.story.words("guaranteed")
+    assert spoken(other, "doubt_note")[0].endswith("that seemed equally likely before.")
 
 
 @pytest.mark.parametrize(
@@ -407,11 +485,11 @@ def test_yearly_shares_begin_in_their_own_year(report_of):
 
 def test_a_share_and_its_number_stay_on_one_line(page_of):
     drawn = page_of("planned")
-    assert "at epsilon\u00a02" in drawn and "epsilon 2" not in drawn
+    assert "1,000\u00a0m apart that seemed" in drawn and "at least 1 in 9 doubt" in drawn
 
 
 def test_a_second_query_is_counted_alike_on_page_terminal_and_json(world, tmp_path):
-    """Twelve answers of epsilon 1 and twelve of 2: 36 in all, wherever it is told; and whose sureness is whose."""
+    """Twelve answers of epsilon 1 and twelve of 2: 36 in all, wherever it is told; found is what the file says."""
     import shutil
 
     folder = tmp_path / "two"
@@ -423,11 +501,13 @@ def test_a_second_query_is_counted_alike_on_page_terminal_and_json(world, tmp_pa
     document, terminal = json.loads(told.stdout), " ".join(told.stderr.split())
     said = _Reader((tmp_path / "page.html").read_text()).said
     assert document["spent"]["epsilon_sum"] == "36" and document["spent"]["counted_in"] == "ledger"
-    assert "epsilon sum 36 of the person with most answers" in terminal and "36 of the person with most answers" in said
-    more = "another query asks too, and a reader of both finds more"
-    assert f"12 answers a day of this file, each allows 73.2 %; {more}" in said
-    assert f"each allows 73.2 % of this file; {more}" in terminal
-    assert said.count(more) >= 2
+    every = (
+        "epsilon 36 so far, for the person with most answers (by all files and queries of the ledger); no limit is set"
+    )
+    assert every in terminal and f"E{every[1:]}" in said
+    more = "of this file; another query asks too, and a reader of both finds more"
+    assert more in terminal and said.count(f"O{more[1:]}.") == 1
+    assert "24 answers a day Epsilon 36 so far" in said
 
 
 def test_a_promise_is_counted_over_the_whole_ledger(tmp_path, report_of):
@@ -436,24 +516,37 @@ def test_a_promise_is_counted_over_the_whole_ledger(tmp_path, report_of):
     own = report_of("planned")
     users = list(own.rows.by_user)
     beside = replace(own, elsewhere={user: [(1, Fraction(3, 2))] for user in users}, queries=1)
-    told, spent = beside.story, spoken(beside, "spent_figure")[0]
+    told, spent, note = beside.story, spoken(beside, "spent_figure")[0], spoken(beside, "spent_note")[0]
     largest, in_all = max(beside.largest_of.values()), beside.in_all
     assert in_all == own.in_all + Fraction(3, 2)
     assert told.spent.epsilon_sum == str(in_all) and told.spent.most == str(largest)
-    assert f"in all at most {words.in_short(in_all)}" in told.words("spent")[0]
-    assert spent.startswith(f"{words.in_short(largest)} of 4")
+    figure, every = f"{words.in_short(largest)} of 4 an hour", f"{words.in_short(in_all)} in all"
+    by = "by all files and queries of the ledger"
+    assert told.words("spent") == [f"at most {figure} for each person, {every}, {by}"]
+    assert (spent, note) == (figure, f"At most, for each person; {every}, {by}.")
     assert json.dumps(told.document())
 
 
 def test_what_further_places_lose_is_told_of_all_answers_too(report_of):
-    """The factor of one answer never stands without that of all of them: losses of two ways add up."""
+    """The factor of one answer never stands without that of all of them: losses of two ways add up.
+
+    The first screen has the doubt that one answer leaves, or says that it tells the two apart.
+    """
     own = report_of("grid")
     (_, loss), counts = own.further[0], words.counts_of(own)
     assert counts.most == 12
     every = f"all 12 of a day, of two ways so far apart, by {words.factor_words(12 * loss)}"
     both = f"one answer can multiply the odds by {words.factor_words(loss)}; {every}"
-    assert both in " ".join(spoken(own, "not_protected_short"))
     assert both in " ".join(spoken(own, "not_protected_rows"))
+    short, least = " ".join(spoken(own, "not_protected_short")), doubt(loss)
+    assert words.far(own.further[0][0]) in short.replace("\u00a0", " ")
+    assert (f"one answer leaves at least 1 in {least} doubt" in short) == (least is not None and least <= 20)
+    assert ("one answer can tell two places" in short) == (least is None or least > 20)
+    near = replace(own)
+    near.__dict__["further"] = [(2000.0, Fraction(2)), (4000.0, Fraction(9))]
+    assert "of two places 2\u00a0km apart one answer leaves at least 1 in 9 doubt." in " ".join(
+        spoken(near, "not_protected_short")
+    )
 
 
 def test_without_the_policy_no_bound_of_several_answers_is_told(doctored, tmp_path):
@@ -463,14 +556,16 @@ def test_without_the_policy_no_bound_of_several_answers_is_told(doctored, tmp_pa
     told = report(folder, tmp_path / "page.html", "--json")
     document, said = json.loads(told.stdout), _Reader((tmp_path / "page.html").read_text()).said
     terminal = " ".join(told.stderr.split())
-    every = sureness(Fraction(4))
+    every = doubt_words(doubt(Fraction(4)))
     for text in (said, terminal, told.stdout):
-        assert every not in text and "4 of 4" not in text and "judge by" not in text and "680 m" not in text
-    assert document["guaranteed"]["all_answers"] is None and document["guaranteed"]["covered_distance"] is None
+        assert every not in text and "4 of 4" not in text and "680 m" not in text
+    assert document["guaranteed"]["block"] is None and document["guaranteed"]["covered_distance"] is None
     assert document["spent"]["total"] is None and document["spent"]["most"] is None
-    assert "without the policy nothing confirms it" in terminal and "which nothing confirms" in said
+    assert "no policy confirms the limit" in terminal and "no policy confirms the limit" in said
+    assert "the policy, and with it every limit (--policy)" in terminal
+    assert "without the policy nothing confirms it" in said
     assert document["published"]["noun"] == "noisy position" and "noisy positions" in terminal and "positions" in said
-    assert "the part of town" in terminal and "Which part of town" in said
+    assert "the part of town" in terminal and "The part of town" in said
 
 
 def test_rows_are_compared_with_the_ledger_without_the_policy_too(doctored, world, tmp_path, monkeypatch):
@@ -486,37 +581,83 @@ def test_rows_are_compared_with_the_ledger_without_the_policy_too(doctored, worl
 
 
 def test_a_reader_who_is_no_better_than_a_guess_is_no_promise(report_of):
-
-    from dphmm.report.content import Leaving
-
+    """Nothing is told of when somebody leaves home where a guess is as good; and only beside what is measured."""
     own = report_of("grid")
-    for error, figure, beside in (
-        (4300.0, "1.2\u00a0h", "30\u00a0min by guessing 7:40 UTC"),
-        (1700.0, "28\u00a0min", "30\u00a0min by guessing 7:40 UTC"),
+    for error, told in (
+        (4300.0, "nothing about when somebody leaves home: guessing 7:40 is better"),
+        (1800.0, "nothing about when somebody leaves home: guessing 7:40 is better"),
+        (1700.0, "0.5\u00a0h off about when somebody leaves home (0.5\u00a0h by guessing 7:40)"),
     ):
-        told = replace(own)
-        told.__dict__["leaving"] = Leaving(error, 1800.0, 27_600.0)
-        assert spoken(told, "found_lines")[-2:] == [figure, f"off about when somebody left home ({beside})"]
-        # The terminal has the same words in the same order, and --json the figures.
-        kept = told.story.document()["still_found"]
-        assert kept["leaving"] == {"error_seconds": error, "guess_seconds": 1800.0, "guess": "7:40", "zone": "+00:00"}
-        assert f"when somebody left home: {figure} off ({beside})" in told.story.words("still_found")
-    assert Leaving(20.0, 0.0, 27_600.0).beside.startswith("less than a minute by guessing 7:40")
+        assert Leaving(error, 1800.0, 27_600.0).words == told
+        assert Leaving(error, 1800.0, 27_600.0, "+02:00").words == told.replace("7:40", "7:40 (+02:00)")
+        measured = replace(own, truth=truth_at(own, 870.0))
+        for one, shown in ((own, False), (measured, True)):
+            one = replace(one)
+            one.__dict__["leaving"] = Leaving(error, 1800.0, 27_600.0)
+            assert (f"{told[0].upper()}{told[1:]}." in _Reader(page(one)).said.replace(" h ", "\u00a0h ")) is shown
+            # The terminal, --json and the verdict are of public figures.
+            assert one.story.document() == own.story.document()
+            assert "leaves home" not in " ".join(line for _, line in one.story.rows())
 
 
-def test_what_was_measured_is_told_where_nothing_was_expected(report_of):
-    """On the owner's page of a model that is too large to expect anything of."""
+def truth_at(report, error, without=2000.0):
+    """The truth of everybody's rows, all in the first state and so far from a reader's guess."""
+    where = np.asarray(report.space.own_answers)[np.zeros(len(report.rows), dtype=int)]
+    return Truth(where, np.zeros(len(where), dtype=bool), np.full(len(where), error), without)
 
-    from dphmm.report.content import Prospects, Truth
 
+def test_what_was_measured_stands_apart_from_what_is_expected(report_of):
+    """Also on the owner's page of a model that is too large to expect anything of: then nothing is found."""
     own = report_of("grid")
-    where = np.asarray(own.space.own_answers)[np.zeros(len(own.rows), dtype=int)]
-    truth = Truth(where, np.zeros(len(where), dtype=bool), np.full(len(where), 870.0), 2000.0)
-    found = replace(own, prospects=Prospects(missing="Not computed."), truth=truth).found
-    assert (found.error, found.without, found.measured, list(found.stays)) == (870.0, 2000.0, True, [])
-    assert found.document()["stays"]["error_without"] is None
-    assert found.lines == ["where somebody is: 870 m off on average (2,000 m without the file)"]
-    assert replace(own, prospects=Prospects(missing="Not computed.")).found is None
+    measured = replace(own, truth=truth_at(own, 870.0))
+    assert Content(own).measured == []
+    assert [value for value, _ in Content(measured).measured] == ["870 m", "870 m", "2,000 m"]
+    alone = replace(measured, prospects=Prospects(missing="not computed"))
+    assert alone.found is None and Content(alone).measured == Content(measured).measured
+    assert alone.story.verdict.lines[-1] == "What a reader finds is not known: not computed."
+    shown = _Reader(page(alone)).said
+    assert "870 m measured, mean" in shown and "misses somebody" not in shown
+
+
+@pytest.mark.parametrize("name", ["grid", "planned", "labels"])
+def test_no_public_figure_depends_on_the_truth(name, world, report_of):
+    """What is found, the verdict, each answer and everything a public page has of them; whatever the truth is."""
+    folder = world(name)
+    own, owners = report_of(name), read(folder, truth=folder / "walks.csv")
+    assert own.truth is None and owners.truth is not None
+    assert owners.found == own.found and owners.found.document() == own.found.document()
+    elsewhere = replace(own, truth=truth_at(own, 5.0))
+    for one in (owners, elsewhere, replace(owners, truth=None)):
+        assert one.found == own.found and one.story.document() == own.story.document()
+        assert one.story.rows() == own.story.rows()
+        assert Content(one).verdict == Content(own).verdict and Content(one).bounds == Content(own).bounds
+        for part in (r'<p class="verdict">.*?</p>', r'<div class="cards">.*?</div>'):
+            assert re.search(part, page(one), re.S)[0] == re.search(part, page(own), re.S)[0]
+    assert page(replace(owners, truth=None)) == page(own) and page(owners) != page(own)
+
+
+def test_the_interval_of_the_ratio_is_that_of_plain_arithmetic(report_of):
+    """Over people, each with all their rows: the linearised ratio of two sums, and a quantile of Student's t."""
+    own = report_of("planned")
+    users = np.array(own.rows.user)
+    people = sorted(set(users))
+    assert len(people) == 3 and not np.isnan(own.spreads).any()
+    x, y = (np.array([float(part[users == user].sum()) for user in people]) for part in (own.spreads, own.alone))
+    ratio = x.mean() / y.mean()
+    error = np.std(x - ratio * y, ddof=1) / np.sqrt(3) / y.mean()
+    # Of two degrees of freedom, from a table.
+    assert own.found.ratio == pytest.approx((ratio - 4.302653 * error, ratio + 4.302653 * error), rel=1e-6)
+    assert own.found.ratio[0] < own.found.error / own.found.without < own.found.ratio[1]
+    assert own.story.document()["found"]["ratio"] == list(own.found.ratio)
+    # Of rows in no figure nothing counts; of one person, or of a place that is known without the file, there is none.
+    two = replace(own, spreads=np.where(users == people[0], np.nan, own.spreads))
+    x, y = x[1:], y[1:]
+    ratio = x.sum() / y.sum()
+    error = np.std(x - ratio * y, ddof=1) / np.sqrt(2) / y.mean()
+    assert two.found.ratio == pytest.approx((ratio - 12.706205 * error, ratio + 12.706205 * error), rel=1e-6)
+    assert replace(own, spreads=np.where(users == people[0], own.spreads, np.nan)).found.ratio is None
+    assert replace(own, alone=np.zeros(len(own.alone))).found.ratio is None
+    assert replace(own, alone=None).found.ratio is None
 
 
 @pytest.mark.parametrize("zone,told", [("+00:00", "in UTC."), ("+02:00", "local: UTC+02:00.")])
@@ -536,45 +677,38 @@ def test_without_the_file_there_is_a_guess_for_each_step(world):
     curves, _ = OverSteps(own).drawn
     place = (own.rows.step - 1) % steps
     due = [own.alone[place == step].mean() for step in range(steps)]
-    assert curves.without == pytest.approx(due) and "for each step" not in Content(own).error_figure.caption
+    assert curves.without == pytest.approx(due)
     assert own.found.without == pytest.approx(own.alone.mean())
-    where, outside = (
-        np.asarray(own.space.own_answers)[np.zeros(len(own.rows), dtype=int)],
-        np.zeros(len(own.rows), bool),
-    )
-    measured = replace(own, truth=Truth(where, outside, np.full(len(where), 5.0), 10.0))
+    measured = replace(own, truth=truth_at(own, 5.0, 10.0))
     curves, _ = OverSteps(measured).drawn
-    assert set(curves.without) == {10.0} and "a guess for each step" in Content(measured).error_figure.caption
+    assert curves.without == pytest.approx(due)
+    assert Content(measured).error_figure.heading == Content(own).error_figure.heading
 
 
-def test_a_cell_is_called_found_where_a_reader_gets_as_near_as_by_knowing_it(world):
+def test_a_place_is_found_where_a_reader_gets_as_near_as_by_knowing_its_cell(report_of):
     """As near as who knows the cell, within a tenth; of zones see tests/report/test_beliefs.py."""
-
-    from dphmm.schedule_plan import Stay
-
-    own = read(world("planned"))
-    assert 0.36 < own.least_off / own.space.unmerged.cell < 0.40
-    expected = own.prospects.expected
-    near, far = 1.05 * own.least_off, 1.2 * own.least_off
-    for of_days, page_words, terminal, found_after in (
-        ({1: 900.0, 7: near}, ["hour", "seven such hours: its cell is found"], "7 such hours: its cell is found", 7),
-        ({1: 900.0, 7: far}, ["hour", "seven such hours"], "7 such hours", None),
-        ({1: near, 7: near}, ["hour: its cell is found", "seven such hours"], "1 hour: its cell is found", 1),
-        ({1: 900.0, 2: near, 5: near}, ["the two hours of this file: its cell is found", "five such hours"],
-         "the 2 hours of this file: its cell is found", 2),
-        ({1: 900.0, 3: near, 7: near}, ["hour", "seven such hours: its cell is found after three"],
-         "7 such hours: its cell is found after 3", 3),
-    ):  # fmt: skip
-        stays = own.prospects.stays
-        kept = tuple(Stay(after, 1.0, error, "mean") for after, error in of_days.items())
-        told = replace(own, prospects=replace(own.prospects, stays=replace(stays, found=kept), expected=expected))
+    own = report_of("planned")
+    cell = own.space.unmerged.cell
+    assert 0.36 < own.found.known / cell < 0.40
+    assert own.found.known == pytest.approx(error_of_known_states(own.space), rel=1e-3)
+    near, far = 1.05 * own.found.known, 1.2 * own.found.known
+    assert own.whole_blocks == 2
+    uncovered = msgspec.structs.replace(own.statement, covered_distance=None)
+    for of_hours, rule, after in (
+        ({1: 900.0, 7: near}, "will return", 7),
+        ({1: 900.0, 7: far}, "not within", None),
+        ({1: near, 7: near}, "returns", 1),
+        ({1: 900.0, 2: near, 5: near}, "returns", 2),
+        ({1: 900.0, 3: near, 7: near}, "will return", 3),
+    ):
+        kept = tuple(Stay(number, 1.0, error, error) for number, error in of_hours.items())
+        prospects = replace(own.prospects, stays=replace(own.prospects.stays, found=kept))
+        told = replace(own, prospects=prospects, made=replace(own.made, statement=uncovered))
         told.__dict__["begins_alike"] = True
-        assert told.whole_blocks == 2
-        lines = spoken(told, "found_lines")[3::2]
-        assert [(word, line) for word, line in zip(page_words, lines, strict=True) if word not in line] == [], lines
-        assert ["its cell is found" in line for line in lines] == ["its cell" in word for word in page_words]
-        assert terminal in told.found.lines[1] and told.found.lines[1].count("is found") == (found_after is not None)
-        assert told.story.document()["still_found"]["stays"]["state_found_after"] == found_after
+        verdict = told.story.verdict
+        assert (verdict.rules[0], verdict.after) == (rule, after)
+        assert verdict.near == pytest.approx(1.1 * own.found.known)
+        assert verdict.lines[0] in _Reader(page(told)).said.replace("\u00a0", " ")
 
 
 def test_several_answers_are_of_two_paths_and_one_of_its_moment(report_of):
@@ -584,16 +718,18 @@ def test_several_answers_are_of_two_paths_and_one_of_its_moment(report_of):
     said = spoken(own, "guarantee_at_length")[0]
     assert "the answer of a moment changes the odds between them, about where somebody is at that moment" in said
     assert "Answers of other moments tell of it as well, and may tell more" in said
-    figure = Content(own).bars_figure
-    assert figure.caption == "Several answers: of two ways that are, at every moment, equal or joined by the policy."
-    assert spoken(own, "guaranteed")[0].endswith("after the answer of that moment.")
-    assert "answers of other moments can tell more about that moment" in own.story.words("guaranteed")
+    # After the whole file nothing useful is left to be told of two ways; where there is, it is said of what.
+    assert "two ways" not in spoken(own, "doubt_note")[0]
+    note = spoken(report_of("planned"), "doubt_note")[0]
+    assert note.endswith("; after several answers between two ways that look alike at every moment.")
+    guaranteed = report_of("planned").story.words("guaranteed")
+    assert guaranteed[1].endswith(" doubt between two ways that look alike at every moment")
 
 
 def test_rows_without_an_answer_are_said(report_of):
     assert "rows have no answer" in spoken(report_of("planned"), "lead")[0]
     own = report_of("planned").story
-    assert own.spent.counted_in == "file" and "in all at most 8, by the answers of this file" in own.words("spent")[0]
+    assert own.spent.counted_in == "file" and own.words("spent")[0].endswith(", 8 in all, by this file")
 
 
 def test_columns_of_the_most_say_so(page_of, report_of):

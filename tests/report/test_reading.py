@@ -483,7 +483,7 @@ def test_statements_of_every_kind_are_read_with_a_file_a_table_and_parts_of_it(k
     assert stated["private"] is (kind != "replayable")
     found, frame = dphmm.read(file), pd.read_parquet(file)
     statement = read_statement(statement_path(file))
-    assert found.changed is None and set(statement.hides_not) <= set(found.not_concluded)
+    assert found.changed is None and set(statement.hides_not) <= set(found.not_hidden)
     assert set(statement.promised) <= set(found.promised) or kind == "replayable"
     beside = {"statement": statement_path(file)}
     assert dphmm.read(frame, **beside).promised == found.promised and dphmm.read(frame, **beside).changed is None
@@ -587,7 +587,7 @@ def test_of_a_made_table_that_was_not_read_sentences_are_written_too(tmp_path):
         told["not_protected"] = unprotected(mechanism, {}, Whom("others", "owner"))
 
     found = edited(file, change)
-    assert found.promised and set(read_statement(statement_path(file)).hides_not[:5]) <= set(found.not_concluded)
+    assert found.promised and set(read_statement(statement_path(file)).hides_not[:5]) <= set(found.not_hidden)
 
 
 def test_a_changed_file_that_keeps_the_promise_is_told_and_one_that_does_not_is_refused(tmp_path):

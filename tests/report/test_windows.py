@@ -15,7 +15,7 @@ import pytest
 
 import dphmm
 from commands import walk_rows, write_rows
-from dphmm.report import page, read_report, words
+from dphmm.report import page, read_report
 from dphmm.report.page import Content
 from report.spoken import spoken
 from report.worlds import WORLDS, read, released
@@ -37,7 +37,8 @@ def test_what_was_spent_is_that_of_a_window(report):
     assert report.largest_of == {"u1": Fraction(4)}
     assert [total for _, blocks in report.spent for _, _, total in blocks] == [12]
     assert spoken(report, "spent_figure") == ["4 of 4 in any 4 steps"]
-    assert "All together: 12." in spoken(report, "spent_words")[0]
+    assert spoken(report, "spent_note") == ["At most, for each person; 12 in all, by this file."]
+    assert "at most 4 of 4 in any 4 steps for each person, 12 in all, by this file" in report.story.words("spent")
     content = Content(report)
     assert content.budget_sentence.startswith("One person spent 4 of 4 in any 4 steps by this file.")
 
@@ -55,8 +56,10 @@ def test_ways_that_differ_for_longer_than_a_window_are_not_promised(report):
     assert second.startswith("Ways that differ for longer lose more") and second.endswith(
         "Nothing bounds what all answers tell together."
     )
-    told = words.guarantee(report)
-    assert told.long_bars[-1][0] == "any 4 steps" and told.bars[-1][0] == "any 4 steps"
+    told = Content(report).bounds
+    assert [(name, bound.epsilon) for name, bound in told] == [
+        ("one answer", "1"), ("the four of any 4 steps", "4"), ("the whole file", "12"),
+    ]  # fmt: skip
     said = " ".join(re.sub(r"<[^>]*>", " ", page(report)).split())
     assert "12 of 4" not in said and "4 in all" not in said and "all 4:" not in said
 
@@ -90,5 +93,5 @@ def test_rows_that_are_scattered_in_time_are_no_whole_window(promise, steps, som
     given = (None, ("--epsilon", "1")) if promise is None else (1, ("--path-epsilon", "4", *promise))
     released(tmp_path, *given[1], epsilon=given[0], smoothed=False)
     found = read_report(tmp_path / "released.parquet", model, policy)
-    assert found.some_whole == some == bool(found.found.stays)
-    assert found.found.rows == "the rows of this file"
+    assert (found.found.own_stay is not None) == some
+    assert found.found.people == "the rows of this file"

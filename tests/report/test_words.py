@@ -33,8 +33,11 @@ from dphmm.report import assembling, words, write_report
 from dphmm.report.page import Content, page
 from dphmm.schedule_plan import read_plan
 from dphmm.session.setting import Setting
+from dphmm.statement.doubt import doubt
 from dphmm.statement.learning import learning_of
-from dphmm.statement.sentences import PHRASES, off, sureness
+from dphmm.statement.sentences import PHRASES, off
+from dphmm.statement.verdict import Stay
+from dphmm.states.space import LABELS_WRONG
 from report.spoken import spoken
 from report.worlds import altered, plan_of, read, released, report, with_column
 
@@ -74,8 +77,10 @@ def test_answers_at_noon_find_who_stays_all_day(noon):
     made = read(noon)
     assert set((made.rows.step[made.rows.asked] - 1) % 24) == {12} and made.rows.asked.sum() == 4 * DAYS
     found = made.found
-    (one, first), (seven, second) = found.stays
-    assert (found.what, one, seven) == ("day", 1, 7) and second < first < 0.7 * found.stays_without
+    stays = {stay.after: stay.error for stay in found.stays}
+    second = found.own_stay.error
+    assert (found.block, found.blocks, found.own_stay.after) == ("day", DAYS, DAYS)
+    assert second < stays[1] < 0.7 * found.stays_without
     space = made.space
     simple = []
     for home, rows in zip((0, 5, 7, 14), made.rows.by_user.values(), strict=True):
@@ -88,24 +93,24 @@ def test_answers_at_noon_find_who_stays_all_day(noon):
 def test_who_stays_is_told_alike_by_page_terminal_and_json(noon):
     public = ("--policy", noon / "policy.json", "--force")
     told = json.loads(report(noon, noon / "page.html", *public, "--json").stdout)
-    stays = told["still_found"]["stays"]
-    figures = [off(stay["error"], "m") for stay in stays["found"]]
-    # One answer a day finds the cell at once: the model hardly moves anybody.
-    first = f"{figures[0]} after 1 day: its cell is found"
-    line = f"who stays at one place: {first}, {figures[1]} after the 7 days of this file"
-    assert stays["state_found_after"] == 1 and stays["in_file"] == 7
-    assert line in read(noon).story.words("still_found")[1] and stays["what"] == "day"
+    stays = told["found"]["stays"]
+    assert (stays["block"], stays["in_file"]) == ("day", DAYS)
+    week = off({stay["after"]: stay["error"] for stay in stays["found"]}[DAYS], "m")
+    without = off(stays["error_without"], "m")
+    line = f"gets within {week} of somebody who stays in one place for all 7 days of this file ({without} without)"
     terminal = " ".join(report(noon, noon / "page.html", *public).stderr.split())
     shown = said((noon / "page.html").read_text())
-    assert line in terminal
-    assert f"{figures[0]} off about who stays at one place, after one day: its cell is found" in shown
-    assert f"{figures[1]} off after the seven days of this file (" in shown
-    assert f"Who stays at one place is found to {figures[0]} in one day, {figures[1]} in seven days." in shown
-    assert f"Who stays at one place: {figures[0]} in one day" in shown
+    for text in (read(noon).story.words("found")[1], terminal, shown):
+        assert text.count(line) == 1 + (text == shown)
+    # One answer a day finds the place within a week: the model hardly moves anybody.
+    headline = "A place that somebody returns to is found."
+    assert told["verdict"]["rules"][0] == "returns" and headline in terminal
+    assert f"{headline} A reader {line}. fewer days, a smaller budget" in shown
+    assert f"Who stays at one place: {week} in 7 days" in shown
     assert "night" not in shown and "sleeps" not in shown + terminal
     plan = " ".join(run("plan", noon / "model.npz", "--policy", noon / "policy.json", "--path-epsilon", 6, "--per",
                         "1d", "--epsilon", 6).stdout.split())  # fmt: skip
-    assert f"{figures[0]} / {figures[1]} <- 6" in plan and "who stays at one place, 1 day / 7 days" in plan
+    assert f" / {week} <- 6" in plan and "who stays at one place, 1 day / 7 days" in plan
 
 
 # -- beginnings that are public -----------------------------------------------------------------------------------
@@ -125,10 +130,13 @@ def test_of_people_who_begin_where_it_is_known_nothing_is_expected(noon, tmp_pat
     made = dphmm.read_report(tmp_path / "released.parquet", model, policy, progress=False, **begin)
     dphmm.write_report(tmp_path / "page.html", made)
     told = made.story.document()
-    assert told["still_found"] is None and told["guaranteed"]["only_possible"] is True
+    assert told["found"] is None and told["guaranteed"]["only_possible"] is True
+    assert told["verdict"]["rules"] == ["unknown"]
     shown = said((tmp_path / "page.html").read_text())
-    missing = "What can be found is not computed for people who begin where it is publicly known."
-    assert missing in shown and "who stays at one place" not in shown and "off expected" not in shown
+    missing = made.prospects.missing
+    assert "people who begin where it is publicly known" in missing
+    assert made.story.verdict.lines == [f"What a reader finds is not known: {missing}."]
+    assert missing in shown and "who stays" not in shown and "on average" not in shown
 
 
 # -- only of possible states --------------------------------------------------------------------------------------
@@ -154,10 +162,9 @@ def test_the_guarantee_has_its_condition_where_the_model_excludes_states(jump, t
     terminal = " ".join(report(tmp_path, tmp_path / "page.html", *given).stderr.split())
     excludes = jump is None
     assert told["guaranteed"]["only_possible"] is excludes
-    assert ("only of states that the model and all earlier answers leave possible: " in terminal) is excludes
+    assert ("only of places that the model and all earlier answers leave possible" in terminal) is excludes
     assert ("moves that the model calls impossible" in terminal) is excludes
     for told in (
-        "both possible by the model and all earlier answers, is at most",
         ", both possible by the model and all earlier answers. Whatever this file says",
         "where both are possible.",
         "It is of states that the model and all earlier answers leave possible",
@@ -192,7 +199,7 @@ def test_what_is_excluded_loses_more_than_the_bound():
 def test_nothing_is_said_to_confirm_where_the_model_came_from(noon):
     told = report(noon, noon / "page.html", "--policy", noon / "policy.json", "--force").stderr
     shown = said((noon / "page.html").read_text())
-    assert PHRASES["ORIGIN"] in " ".join(told.split())
+    assert "not checked the model's origin: only its file says it" in " ".join(told.split())
     assert (
         "No fit on anybody's data: the model is made from the map alone. So the files say; this page cannot check it."
         in shown
@@ -271,8 +278,7 @@ def test_a_paced_schedule_is_told_as_what_the_statement_says(noon, tmp_path):
     folder = edited(noon, tmp_path, lambda told: told["schedule"].update(name="paced", spreads=[100.0]))
     given = ("--policy", folder / "policy.json", "--force")
     told = report(folder, folder / "page.html", *given).stderr
-    words = "at times chosen from what was already published (so the statement says; "
-    words += "dphmm check-release follows every choice)"
+    words = "at times chosen from what was already published"
     assert words in " ".join(told.split()) and words in said((folder / "page.html").read_text())
 
 
@@ -305,13 +311,14 @@ def test_times_of_other_days_than_the_ledgers_are_refused(noon, tmp_path):
 
 def test_of_one_answer_a_block_the_bound_is_on_every_chart(noon, tmp_path):
     made = read(noon)
-    bars = words.guarantee(made).long_bars
-    assert [(name, text) for name, _, text in bars] == [
-        ("0 answers", "50 %, odds × 1"),
-        ("1 answer", f"{sureness(Fraction(6))}, odds × 404"),
+    assert [(name, bound.epsilon, bound.doubt) for name, bound in Content(made).bounds] == [
+        ("one answer", "6", doubt(Fraction(6))),
+        ("the whole file", "42", None),
     ]
     report(noon, tmp_path / "page.html", "--policy", noon / "policy.json")
-    assert f"{sureness(Fraction(6))}, odds × 404" in (tmp_path / "page.html").read_text()
+    shown = said((tmp_path / "page.html").read_text())
+    assert "one answer at least 1 in 405 doubt the whole file no useful limit" in shown
+    assert "one answer × 404 at least 1 in 405 doubt" in shown
 
 
 # -- what is the owner's alone, and other words -------------------------------------------------------------------
@@ -343,12 +350,14 @@ def test_whatever_shows_the_truth_of_real_people_says_so(noon, tmp_path):
 def test_the_cap_of_a_day_has_a_key_of_its_own(noon):
     """The cap of the sum over all time is another one, and there is none."""
     given = ("--policy", noon / "policy.json", "--force", "--json")
-    spent = json.loads(report(noon, noon / "page.html", *given).stdout)["spent"]
+    told = json.loads(report(noon, noon / "page.html", *given).stdout)
+    spent = told["spent"]
     assert spent["cap"] is None
-    assert (spent["total"], spent["of"], spent["enforced_by"]) == ("6", "a day", "as stated")
+    assert (spent["total"], spent["of"], spent["counted_in"]) == ("6", "a day", "file")
+    assert told["not_checked"]["codes"] == ["origin", "ledger"]
     assert "6 a day, as the statement says" in said((noon / "page.html").read_text())
-    spent = json.loads(report(noon, noon / "page.html", *given, "--ledger", noon / "ledger.db").stdout)["spent"]
-    assert spent["enforced_by"] == "ledger"
+    told = json.loads(report(noon, noon / "page.html", *given, "--ledger", noon / "ledger.db").stdout)
+    assert told["spent"]["counted_in"] == "ledger" and told["not_checked"]["codes"] == ["origin"]
     assert "6 a day, enforced by the ledger" in said((noon / "page.html").read_text())
 
 
@@ -398,10 +407,28 @@ def test_what_helps_is_told_in_the_blocks_that_the_stays_are_of(noon):
     made = read(noon)
     for what, helps in (("day", "fewer days, a smaller budget"), ("week", "fewer weeks, a smaller budget"),
                         ("sequence", "a shorter sequence, a smaller budget")):  # fmt: skip
-        found = replace(made.prospects.expected.found, what=what)
+        found = replace(made.prospects.expected.found, block=what)
         prospects = replace(made.prospects, expected=made.prospects.expected._replace(found=found))
         told = spoken(replace(made, prospects=prospects), "not_protected_rows")
         assert told[2] == helps
+
+
+def test_what_is_told_of_places_one_returns_to_is_never_empty(noon):
+    """Also of labels, of which the verdict has no such sentence, and where nobody has a whole day."""
+    made = read(noon)
+    for changed, told in (
+        ({}, "A place that somebody returns to is found. A reader gets within "),
+        ({"blocks": 0}, "Somebody who returns to one place is found, to within "),
+        ({"unit": LABELS_WRONG, "error": 0.4, "without": 0.6, "stays_without": 0.5,
+          "stays": [Stay(1, 1.0, 0.2, 0.0)], "blocks": 1},
+         "A reader names the right label in 60 of 100 rows (40 without the file) and that of somebody who keeps one "
+         "label for one day in 80 of 100 (50 without)."),
+        ({"unit": LABELS_WRONG, "blocks": 0}, "It shows again in every answer, and answers add up."),
+        ({"stays": ()}, "It shows again in every answer, and answers add up."),
+    ):  # fmt: skip
+        one = replace(made)
+        one.__dict__["found"] = replace(made.found, **changed)
+        assert spoken(one, "not_protected_rows")[1].startswith(told)
 
 
 def test_the_set_of_a_page_that_is_not_private_names_its_reader(noon):
@@ -442,18 +469,15 @@ def short(noon, tmp_path_factory):
 def test_one_short_record_takes_from_nobody_what_is_found_of_who_stays(noon, short):
     """Four people have whole weeks: that a fifth has one row hides nothing of theirs."""
     whole, made = read(noon), read(short, plan=plan_of(short))
-    assert made.some_whole and made.found.stays == whole.found.stays
+    assert made.found.own_stay == whole.found.own_stay and made.found.stays == whole.found.stays
     spoken = said(page(made))
+    assert "for all 7 days of this file" in spoken and "who stays at one place: of simulated people." in spoken
     assert (
-        "Who stays at one place: from public data alone." in spoken
-        and "who stays at one place, after one day" in spoken
-    )
-    assert (
-        f"Over {made.prospects.expected.found.rows}" in spoken
+        f"Over {made.prospects.ladder[0].over}" in spoken
         and "What is expected of the rows of this file is what a reader" in spoken
     )
-    assert "off expected over the rows of this file" in " ".join(line for _, line in made.story.rows())
-    assert made.story.document()["still_found"]["stays"] == whole.story.document()["still_found"]["stays"]
+    assert made.found.people == "the rows of this file"
+    assert made.story.document()["found"]["stays"] == whole.story.document()["found"]["stays"]
 
 
 def test_a_model_learned_with_replayable_noise_is_not_called_private(noon):
@@ -479,10 +503,7 @@ def test_answers_of_windows_are_counted_in_windows(tmp_path):
     made = read(folder)
     assert made.answers_of == {"anna": 4} and made.most_answers == 4 and made.in_all == 12
     assert spoken(made, "spent_figure") == ["4 of 4 in any 4 steps"]
-    assert (
-        "12 answers at epsilon\u00a01; at most 4 of them, together 4, in any 4 steps. All together: 12."
-        in spoken(made, "spent_words")[0]
-    )
+    assert spoken(made, "spent_note") == ["At most, for each person; 12 in all, by this file."]
     assert words.spending_groups(made) == [("1 person", "4", "4", "12")]
 
 

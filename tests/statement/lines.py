@@ -24,7 +24,10 @@ def text() -> str:
         every = statements()
         said = [(name, list(statement.rows())) for name, statement in every.items()]
         told = [
-            (name, [(answer.replace("_", " "), line) for answer in ANSWERS for line in told.words(answer)])
+            (
+                name,
+                [(answer.replace("_", " "), line) for answer in ("verdict", *ANSWERS) for line in told.words(answer)],
+            )
             for name, told in stories(every)
         ]
         asked = [(name, list(_of_query(statement))) for name, statement in queries().items()]

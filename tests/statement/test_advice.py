@@ -11,7 +11,6 @@ from fractions import Fraction
 
 import pytest
 
-from dphmm.statement import story
 from dphmm.statement.advice import LEAST_DOUBT, MOST_EPSILON, finds_state, not_advised
 
 STRONG, CELL, ENDLESS = (
@@ -43,7 +42,6 @@ def test_figures_that_floats_cannot_exponentiate_are_too_strong():
 def test_a_cell_is_told_within_a_tenth_of_who_knows_it_and_where_states_are_no_places_none_is(error, known, finds):
     assert finds_state(error, known) == finds
     assert not_advised(1, error, known) == ((CELL,) if finds else ())
-    assert story.first_that_finds([(1, 1000.0), (7, error)], known) == (7 if finds else 0)
 
 
 def test_all_reasons_are_told_and_a_limit_is_one():

@@ -47,8 +47,8 @@ def test_an_answer_that_gives_somebody_away_is_warned_of_and_made():
 
 
 IF = "No limit is set. If every step has an answer and people move as the model says, a reader "
-OF_PLACES = "misses somebody's place by 130 m on average (2,530 m without these answers)"
-OF_STATES = "misses somebody's state by 0.37 on average, in answer units (0.5 without these answers)"
+OF_PLACES = "misses somebody's place by 130 m on average (2,530 m without the file)"
+OF_STATES = "misses somebody's state by 0.37 on average, in answer units (0.5 without the file)"
 
 
 @pytest.mark.parametrize(
@@ -57,18 +57,17 @@ OF_STATES = "misses somebody's state by 0.37 on average, in answer units (0.5 wi
         ("m", 132, 2534, 119, OF_PLACES),
         ("m", 132, 2534, 121, f"{OF_PLACES}: it tells where somebody is, to the cell"),
         ("answer units", 0.37, 0.5, 0, OF_STATES),
-        (LABELS_WRONG, 0.07, 0.59, 0, "names the right label in 93 of 100 rows; without the file in 41"),
-        (LABELS_WRONG, 0.004, 0.7, 0, "names the right label in more than 99 of 100 rows; without the file in 30"),
-        (LABELS_WRONG, 0, 0.996, 0, "names the right label in 100 of 100 rows; without the file in less than 1"),
+        (LABELS_WRONG, 0.07, 0.59, 0, "names the right label in 93 of 100 rows (41 without the file)"),
+        (LABELS_WRONG, 0.004, 0.7, 0, "names the right label in more than 99 of 100 rows (30 without the file)"),
+        (LABELS_WRONG, 0, 0.996, 0, "names the right label in 100 of 100 rows (less than 1 without the file)"),
     ],
 )
 def test_without_a_limit_it_is_told_what_a_reader_finds_beside_a_guess(unit, error, without, known, said):
-    found = Found(error, without, unit, "sequence", [], float("nan"))
-    assert no_limit(found, known) == IF + said
+    assert no_limit(Found(error, without, unit, known=known)) == IF + said
 
 
 def test_what_is_not_computed_is_told_with_the_reason():
-    assert no_limit("so it is", 0) == "No limit is set. What a reader finds is not computed: so it is"
+    assert no_limit("so it is") == "No limit is set. What a reader finds is not computed: so it is"
 
 
 def model_of(space):

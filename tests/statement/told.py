@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 
 import dphmm
+from dphmm.accounting.budget import Caps
 from dphmm.accounting.event import LearningEvent, NoisyCounts, NotPrivateEvent, described
 from dphmm.batch import Batch
 from dphmm.session.options import Options
@@ -18,7 +19,8 @@ from dphmm.session.setting import Setting, Subjects
 from dphmm.statement.origin import Whom, whom_of
 from dphmm.statement.query import Dependence, QueryStatement, Unit
 from dphmm.statement.release import ReleaseStatement
-from dphmm.statement.story import Found, InLedger, Leaving, Story, story
+from dphmm.statement.story import InLedger, Story, story
+from dphmm.statement.verdict import Found, Stay
 from dphmm.states import Trajectories
 from dphmm.states.space import LABELS_WRONG
 from dphmm.storage.released import Published
@@ -89,8 +91,8 @@ def stated(
         setting = Setting.of(model, policy, space, epsilon, varies=varies)
         subjects = Subjects(setting, initials, chosen)
     public = {"model": model, "policy": policy, "space": space, "options": batch.setting.options}
-    made = {"subjects": subjects, "sequence": batch.caps.promise, "schedule": batch.setting.schedule}
-    return statement_of(published, **public, **made, **(said or {}))
+    made = {"subjects": subjects, "caps": batch.caps, "schedule": batch.setting.schedule}
+    return statement_of(published, **public, **(made | (said or {})))
 
 
 def origins() -> Iterator[tuple[str, dict[str, Any]]]:
@@ -136,6 +138,7 @@ def statements() -> dict[str, ReleaseStatement]:
         "categories": {**others, "policy": dphmm.policy.categorical([0, 0, 0, 1, 1, 1])},
         "nothing released": {**others, "steps": 0},
         "large epsilon": {**others, "epsilon": 20},
+        "a cap": {"said": {"model_people": "others", "caps": Caps(Fraction(30))}},
         "first answer": {"said": {"model_people": "others", "answer": "first"}},
         "last answer": {"said": {"model_people": "others", "answer": "last"}},
         "exact names": {"said": {"model_people": "others", "spelling": "exact"}},
@@ -216,20 +219,24 @@ def queries() -> dict[str, QueryStatement]:
     }
 
 
-PLACES = Found(1028.0, 2532.0, "m", "day", [(1, 404.0), (7, 136.0)], 2660.0, rows="a file of 4 whole days")
+STAYS = [Stay(1, 6.0, 404.0, 150.0), Stay(3, 18.0, 250.0, 120.0), Stay(7, 42.0, 136.0, 90.0)]
+PLACES = Found(
+    1028.0, 2532.0, "m", people="the rows of this file", ratio=(0.38, 0.43), known=130.0, stays=STAYS,
+    stays_without=2660.0, block="day", blocks=3,
+)  # fmt: skip
 #: What may be found, by a name.
 FOUND: dict[str, Found] = {
     "places": PLACES,
-    "measured": replace(PLACES, measured=True, rows="", leaving=Leaving(8100.0, 1500.0, 28_000.0)),
+    "no nearer": replace(PLACES, error=2500.0, ratio=(0.96, 1.01)),
+    "the cell": replace(PLACES, error=130.0),
+    "later": replace(PLACES, blocks=0),
+    "never": replace(PLACES, stays=[Stay(1, 6.0, 2000.0, 900.0)]),
     "known": replace(PLACES, stays_without=0.0),
     "uncomputed": replace(PLACES, stays=(), uncomputed="every answer has a plan of its own"),
-    "planned": replace(PLACES, stays=(), planned=[(1, 404.0), (7, 136.0)], answers=3),
-    "by plan": replace(PLACES, by_plan=True, chance=0.2, found_after=7, by_then=True),
-    "found": replace(PLACES, stays=[(3, 250.0), (7, 136.0)], blocks=3, found_after=7, from_start=True),
-    "windows": replace(PLACES, what="window", seconds=43_200, answers=12),
-    "sequence": replace(PLACES, what="sequence", stays=[(1, 404.0)], seconds=432_000, state="zone", found_after=1),
-    "labels": Found(0.4, 0.9, LABELS_WRONG, "block", [(1, 0.2), (7, 0.1)], 0.8),
-    "numbers": Found(0.4, 0.9, "answer units", "block", [(1, 0.2), (7, 0.1)], 0.8),
+    "windows": replace(PLACES, block="window", seconds=43_200),
+    "sequence": replace(PLACES, block="sequence", stays=STAYS[:1], seconds=432_000, state="zone", blocks=1),
+    "labels": Found(0.4, 0.9, LABELS_WRONG, stays=[Stay(1, 6.0, 0.2, 0.0)], stays_without=0.8, block="day", blocks=1),
+    "numbers": Found(0.4, 0.9, "answer units", stays=[Stay(1, 6.0, 0.2, 0.1)], stays_without=0.8, block="block"),
 }
 
 
@@ -252,9 +259,8 @@ def stories(every: Mapping[str, ReleaseStatement]) -> Iterator[tuple[str, Story]
     more: dict[str, dict[str, Any]] = {
         "unconfirmed": {"confirmed": False},
         "all possible": {"all_possible": True},
-        "a cap": {"cap": Fraction(30)},
         "some answered": {"answered": 1},
-        "followed": {"as_stated": True, "followed": True},
+        "read": {"as_stated": True},
         "largest": {"largest": Fraction(2)},
         **{f"ledger of {name}": {"ledger": ledger} for name, ledger in ledgers.items()},
     }

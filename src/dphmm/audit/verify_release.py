@@ -495,7 +495,7 @@ MEMBERS: dict[str, Any] = {
     "definition": ("{epsilon, G, C_t}-DPHMM",),
     "query": _NAME,
     "answer?": ("last", "first"),
-    "subjects": {"spelling": ("same", "exact")},
+    "subjects": {"spelling": ("same", "exact"), "noun": re.compile("[a-z]{2,20}")},
     "checked": bool,
     "epsilon": _FRACTION,
     "policy": _POLICY,
@@ -539,7 +539,13 @@ MEMBERS: dict[str, Any] = {
     ),
     "plans": {"count": int, "sha256": _HASH, "hashes": ([_HASH], None)},
     "published": {"rows": int, "subjects": int, "public_constants": int},
-    "totals": {"epsilon_sum": _TOTAL, "cost_sum": _TOTAL},
+    "totals": {
+        "epsilon_sum": _TOTAL,
+        "cost_sum": _TOTAL,
+        "cap": (_FRACTION, None),
+        "cost_cap": (_FRACTION, None),
+        "limited": bool,
+    },
     "sequence?": {
         "total": _FRACTION,
         "steps": _LENGTH,
@@ -1841,6 +1847,10 @@ class Checker:
     def sums(self) -> None:
         units, parts = self._units
         most = max(Fraction(sum(units[row] for row in rows), parts) for rows in self.file.users.values())
+        cap = self.stated("totals.cap")
+        if cap is not None:
+            kept, wrong = most <= Fraction(cap), f"a person has {shown(most)}, and the limit is {shown(Fraction(cap))}"
+            self.report.require(kept, "limit of the sum", f"nobody has more than {shown(Fraction(cap))}", wrong)
         if self.partial and total(self.stated("totals.epsilon_sum")) >= most:
             self.report.leave("sum of epsilons", f"most of a person {most}, more with answers of other files", "totals")
         else:

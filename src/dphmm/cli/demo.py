@@ -17,6 +17,7 @@ from dphmm.errors import InvalidInput
 from dphmm.evaluation.city import simulate_city
 from dphmm.samplers.entropy import ReplayBits
 from dphmm.statement.parts import document
+from dphmm.statement.sentences import wrapped_row
 from dphmm.storage.inputs import replacing
 from dphmm.storage.ledger import open_ledger
 from dphmm.storage.tables import read_table, write_table
@@ -97,7 +98,7 @@ def _numbers(results: Results) -> dict[str, Any]:
     return {
         "rows": statement.published.rows,
         "subjects": statement.published.subjects,
-        "mean_error_m": None if report.found is None else round(report.found.error, 1),
+        "measured": None if report.truth is None else report.truth.document(),
         "epsilon": statement.epsilon,
         "covered_distance": document(statement)["covered_distance"],
         "cost": _costs(results),
@@ -130,7 +131,8 @@ def _summary(results: Results) -> list[Row]:
     verdict = results.verdict
     word = f"CONVICTED: {'; '.join(verdict.findings) or 'a plan'}" if verdict.convicted else "nothing is wrong"
     audit = f"{verdict.rows:,} rows against ledger, statement and public data: {word}"
-    return [*results.story.rows(), ("audit", audit)]
+    measured = wrapped_row("measured", *results.report.measured_words)
+    return [*results.story.rows(), *measured, ("audit", audit)]
 
 
 #: What all answers about a person may lose together in a day.

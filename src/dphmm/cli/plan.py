@@ -17,6 +17,7 @@ from dphmm.storage.inputs import checked_output
 
 if TYPE_CHECKING:
     from dphmm.schedule_plan import SchedulePlan
+    from dphmm.statement.verdict import Stay
 
 _CHOICES = ("constraint", "mechanism", "start", "protection")
 #: More times of a day than these are told by how many there are.
@@ -78,7 +79,7 @@ def plan(model: str, as_json: bool, quiet: bool, **given: Any) -> None:
         plot.ladder(own).save(given["plot"])
     if own.expected_error >= own.without:
         console.warn(
-            f"over {own.found.rows}, readers are expected to err no less than without it: more budget, a longer block, "
+            f"over {own.over}, readers are expected to err no less than without it: more budget, a longer block, "
             "fewer states, or a policy of shorter edges"
         )
     if as_json:
@@ -102,7 +103,7 @@ def told(found: Sequence[SchedulePlan], own: SchedulePlan, against: Sequence[Seq
     from dphmm.statement.story import after_words, stay_words
 
     paced = own.schedule.kind == "paced"
-    longest = max((one.stays.found for one in found), key=len)
+    longest = max((_told_stays(one) for one in found), key=len)
     ends = " / ".join(after_words(own.stays.what, stay.after) for stay in longest)
     long = "" if own.seconds is None else f" of {lasting(own.seconds)}"
     who = f"{stay_words(own.unit)}, {ends}{long}" if ends else stay_words(own.unit)
@@ -132,20 +133,27 @@ def _for(own: SchedulePlan) -> str:
     return {"1d": "a day", "7d": "a week"}.get(str(promise.per), f"per {promise.per}" + " steps" * (own.times == ()))
 
 
+def _told_stays(one: SchedulePlan) -> list[Stay]:
+    """The stays that the table has a column of."""
+    from dphmm.planning import AFTER
+
+    return [stay for stay in one.stays.found if stay.after in AFTER]
+
+
 def _found(one: SchedulePlan, stays: int) -> str:
-    if one.stays.found and all(stay.estimate == "none" for stay in one.stays.found):
+    if one.stays.found and not any(stay.answers for stay in one.stays.found):
         return "not asked"
     from dphmm.statement.sentences import off
 
-    told = [off(stay.error, one.unit) for stay in one.stays.found]
+    told = [off(stay.error, one.unit) for stay in _told_stays(one)]
     return " / ".join([*told, *(["not computed"] * (len(told) < max(1, stays)))])
 
 
 def _when(own: SchedulePlan, found: Sequence[SchedulePlan]) -> list[str]:
     """At which times of the clock, or at which steps, answers come; and of what the errors are."""
-    from dphmm.statement.story import by_chance
+    from dphmm.statement.sentences import by_chance
 
-    of = f"errors over {own.found.rows}{'; who stays: from the first row on' * (own.stays.what != 'sequence')}"
+    of = f"errors over {own.over}{'; who stays: from the first row on' * (own.stays.what != 'sequence')}"
     whose = f"{of}\nall of people who move as the model says; nothing has been spent"
     unsure = by_chance(max(one.chance for one in found))
     if unsure:

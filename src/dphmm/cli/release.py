@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from dphmm.batch import Batch
     from dphmm.session.releases import Released
     from dphmm.statement.release import ReleaseStatement
-    from dphmm.statement.story import Found, Story
+    from dphmm.statement.story import Story
     from dphmm.states.visit_table import UserRows, VisitTable
     from dphmm.storage.released import Published
     from dphmm.storage.trajectories import LoadedVisits, Watch
@@ -188,7 +188,6 @@ def release(**given: Any) -> int:
 #: From so many steps on a release can take longer than a few seconds.
 _LONG = 100_000
 #: What is told of what a reader finds, where no plan has expected anything.
-_NOT_EXPECTED = "no plan has computed it for such rows; dphmm report does, from public data alone"
 
 
 def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
@@ -238,7 +237,7 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
     document = _document(batch, published, statement, loaded) | told.document()
     if given["as_json"]:
         print_json({**document, "output": given["output"], "owner_counts": str(owner_path(given["output"]))})
-    console.say([*told.rows(_NOT_EXPECTED), *_summary(document, statement, given), *both_rows(statement.learning)])
+    console.say([*told.rows(), *_summary(document, statement, given), *both_rows(statement.learning)])
     name_counts(owner_path(given["output"]), given, console)
     return REJECTED if rejected or told_unasked is not None else 0
 
@@ -301,36 +300,23 @@ def _document(batch: Batch, published: Published, statement: ReleaseStatement, l
 
 
 def _told(job: Job, batch: Batch, statement: ReleaseStatement, rows: VisitTable, answered: int) -> Story:
-    """The five answers about a release: nothing of them follows from where people are."""
+    """What is told of a release: nothing of it follows from where people are."""
     from dphmm.statement.story import story
 
     # A plan's people have no steps or answers in other files.
-    planned = None if batch.continues else job.planned
-    found = None if planned is None or not _whole(rows, planned.schedule, job.model.step) else planned.found
+    planned, step = None if batch.continues else job.planned, job.model.step
+    found = None if planned is None or not _whole(rows, planned.schedule, step) else planned.found
     if found is not None and planned is not None:
-        found = _of_file(found, job, rows, planned.schedule)
+        blocks = max((_whole_blocks(one, rows, planned.schedule, step) for one in rows), default=0)
+        found = replace(found, blocks=blocks)
     return story(
         statement,
         batch.caps.promise,
         batch.setting.schedule,
         found,
-        batch.caps.epsilon,
         all_possible=batch.setting.excludes_no_state,
         answered=answered,
     )
-
-
-def _of_file(found: Found, job: Job, rows: VisitTable, schedule: Schedule) -> Found:
-    """A plan's figures as those of a file: of how many blocks, and after which a cell is found."""
-    from dphmm.planning import error_of_known_states
-    from dphmm.statement.story import first_that_finds
-
-    cells = job.space.unmerged.kind in ("grid", "h3")
-    after = first_that_finds(found.stays, error_of_known_states(job.space) if cells else 0.0)
-    # A plan has no figures of numbers of blocks between those that it tells.
-    first = bool(found.stays) and after == found.stays[0][0]
-    blocks = max((_whole_blocks(one, rows, schedule, job.model.step) for one in rows), default=0)
-    return replace(found, by_plan=True, found_after=after, by_then=not first, blocks=blocks)
 
 
 def _whole(rows: VisitTable, schedule: Schedule, step: int | None) -> bool:
@@ -379,7 +365,7 @@ def _unasked(published: Published) -> str | None:
 
 def _summary(document: Mapping[str, Any], statement: ReleaseStatement, given: Mapping[str, Any]) -> list[Row]:
     """What else is to be known of the rows and totals, and where everything lies."""
-    from dphmm.statement.sentences import wrapped_row
+    from dphmm.statement.sentences import plural, wrapped_row
 
     output, totals = given["output"], statement.totals
     name, cost = Path(output).name, in_short(document["largest_cost_sum"])
@@ -390,12 +376,11 @@ def _summary(document: Mapping[str, Any], statement: ReleaseStatement, given: Ma
     skipped, answer, nowhere = document["skipped_steps"], document["answer"], document["without_place"]
     rows = [
         (stored, "stored before", f"{stored:,} answers, which stay as they were"),
-        (same, "same step", f"{same:,} rows are not answered: a step's {answer} row is"),
+        (same, "left out", f"{plural(same, 'row')}: one answer per time step, the {answer} row counts"),
         (late, "late", f"{late:,} rows not released: later rows of their people came before them"),
         (skipped, "skipped steps", f"{skipped:,} without a row: nothing is asked there"),
         (document["rejected"], "set aside", listed),
         (nowhere, "without place", f"{nowhere:,} rows with empty cells there: they have no answer"),
-        (unbounded, "epsilon sum", totals.sentence("epsilon_sum", statement)),
         (unbounded, "cost sum", f"at most {cost} per subject: {totals.sentence('cost_sum', statement)}"),
         (True, "written", f"{output} and its privacy statement {name}.privacy.json"),
     ]

@@ -248,13 +248,13 @@ def _all_kept(users: Sequence[str], given: Mapping[str, Any]) -> bool:
 
 def _without_limit(setting: Setting, console: Console) -> str:
     """What a reader finds without a limit, in words."""
-    from dphmm.planning import error_of_known_states, without_limit
+    from dphmm.planning import without_limit
     from dphmm.statement.warnings import no_limit
 
     with console.progress("no limit") as progress:
         stage_of(progress, "what a reader finds")
         found = without_limit(setting)
-    return no_limit(found, error_of_known_states(setting.space))
+    return no_limit(found)
 
 
 def check_outputs(given: Mapping[str, Any]) -> None:

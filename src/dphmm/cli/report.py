@@ -98,7 +98,7 @@ def report(**given: Any) -> int:
         hint = "" if "owner" in path.name else f"; a name such as {path.stem}.owner.html would say so"
         told = "shows where people truly were" if made.planar else "was measured against the truth"
         console.warn(f"{path.name} {told}: for the data owner alone, readable by you only{hint}")
-    if made.found is not None and made.found.measured and made.found.error > made.found.without:
+    if made.truth is not None and (made.truth.mean or 0.0) > made.truth.without:
         console.warn("the measured error is larger than without the file: is --truth the table that was released?")
     document = _document(made, path, figures)
     if given["as_json"]:
@@ -120,11 +120,18 @@ def _document(made: ReleaseReport, path: Path, figures: list[Path]) -> dict[str,
         "owner_only": made.owner_only,
         "private": False if made.owner_only else made.statement.private,
         "figures": [str(figure) for figure in figures],
-    } | ({} if made.truth is None else {"rows_in_no_state": int(made.truth.outside.sum())})
+    } | (
+        {}
+        if made.truth is None
+        else {"rows_in_no_state": int(made.truth.outside.sum()), "measured": made.truth.document()}
+    )
 
 
 def _summary(made: ReleaseReport, document: Mapping[str, Any]) -> list[Row]:
-    rows: list[Row] = list(made.story.rows(made.prospects.missing))
+    from dphmm.statement.sentences import wrapped_row
+
+    rows: list[Row] = list(made.story.rows())
+    rows += wrapped_row("measured", *made.measured_words)
     elsewhere = document.get("rows_in_no_state")
     if elsewhere:
         share = f"{100 * elsewhere / document['rows']:.1f} %"

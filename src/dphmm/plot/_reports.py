@@ -9,11 +9,10 @@ from dphmm.errors import InvalidInput
 from dphmm.policy import covered_distance
 from dphmm.policy.graph import PolicyGraph
 from dphmm.report import figures
-from dphmm.report.content import ReleaseReport
+from dphmm.report.content import OTHER_TIMES, ReleaseReport
 from dphmm.report.shown import Shown
 from dphmm.report.svg import Figure
 from dphmm.schedule_plan import SchedulePlan
-from dphmm.statement.story import OTHER_TIMES
 from dphmm.states.space import StateSpace
 
 #: More regions than these cannot be read beside each other.
@@ -81,10 +80,10 @@ def nights(plan: SchedulePlan | ReleaseReport) -> Figure:
             raise InvalidInput("plan", "a plan that tells nothing of who stays", "one that does")
         return drawn
     why = "a report whose figures are not known"
-    if stays is not None and not report.some_whole:
-        why = f"a file in which nobody has rows of a whole {stays.what}"
-    elif stays is not None and not report.begins_alike:
+    if stays is not None and not report.begins_alike:
         why = f"stays that are not told: {OTHER_TIMES}"
+    elif stays is not None and (report.found is None or report.found.own_stay is None):
+        why = f"a file in which nobody has rows of a whole {stays.what}"
     return _drawn(report, figures.nights(report), why, "a report that tells of who stays")
 
 

@@ -70,8 +70,8 @@ _INVENTED = 100
 #: Days or blocks that are shown of an answer at every step, where a place is found at once, and where no schedule is.
 _AT_EVERY_STEP, _WITHOUT_SCHEDULE = (1, 2, 3), (1, 2, 3, 4, 5, 6, 7)
 _UNKNOWN = Prospects(
-    missing="What can be found is not computed: the file leaves out steps that the stated schedule asks, or nothing "
-    "says when its steps were. Other queries of the same people may be why, or another schedule than the statement's."
+    missing="the file leaves out steps that the stated schedule asks, or nothing says when its steps were: other "
+    "queries of the same people may be why, or another schedule than the statement's"
 )
 #: A smaller total that stays are shown of.
 _SMALLER = Fraction(1, 4)
@@ -689,21 +689,21 @@ def prospects_of(
     ``begins`` as for `world_of`.
     """
     if made.subjects is None:
-        return Prospects(missing="Give the policy (--policy) to see what can be found.")
+        return Prospects(missing="give the policy (--policy)")
     if made.statement.beginnings:
         # The invented people begin as the model says, and not where these are known to begin.
-        return Prospects(missing="What can be found is not computed for people who begin where it is publicly known.")
+        return Prospects(missing="it is not computed for people who begin where it is publicly known")
     told, world = asked_of(made), world_of(made, begins)
     if told is None or world is None or made.subjects.setting.varies:
-        return Prospects(missing="What can be found is not computed for these choices.")
+        return Prospects(missing="it is not computed for these choices")
     work = _INVENTED * work_of(made.model, world.paths.shape[1])
     if work > _MOST_WORK:
         states = f"{made.model.n_states:,} states"
-        return Prospects(missing=f"What can be found is not computed here for {states}: dphmm plan computes it.")
+        return Prospects(missing=f"{states} take too long here; dphmm plan computes it")
     try:
         return prospects_in(world, told[1], plan, scheduled=made.statement.asking is not None)
     except DphmmError as error:
-        return Prospects(missing=f"What can be found is not computed: {error}")
+        return Prospects(missing=str(error))
 
 
 def prospects_in(

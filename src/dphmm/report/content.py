@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from html import escape
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec import UNSET
+from scipy.special import stdtrit
 
 from dphmm._cached import cached_property
 from dphmm.accounting.clock import seconds_ahead
@@ -18,7 +19,7 @@ from dphmm.accounting.edge_leakage import losses_between
 from dphmm.accounting.promise import Schedule, SequencePromise
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
-from dphmm.planning import AFTER, STAYERS, Expected, error_of_known_states
+from dphmm.planning import STAYERS, Expected
 from dphmm.policy.graph import PolicyGraph
 from dphmm.report.beliefs import Cells, Levels
 from dphmm.schedule_plan import SchedulePlan, Stays
@@ -27,24 +28,12 @@ from dphmm.session.plan_schedule import PlanSchedule
 from dphmm.session.setting import Subjects
 from dphmm.simulated import ModelGuesses, laws_of_steps
 from dphmm.statement.release import ReleaseStatement
-from dphmm.statement.story import (
-    ANSWERS,
-    NO_BLOCKS,
-    OF_A_CLOCK,
-    OTHER_TIMES,
-    Found,
-    InLedger,
-    Leaving,
-    Story,
-    ends_told,
-    first_that_finds,
-    story,
-)
+from dphmm.statement.sentences import clock, off
+from dphmm.statement.story import ANSWERS, InLedger, Story, story
+from dphmm.statement.verdict import Found
 from dphmm.states.grid import Grid
-from dphmm.states.hexes import H3
 from dphmm.states.maps import MapSpace
 from dphmm.states.space import StateSpace
-from dphmm.states.zones import Zones
 from dphmm.types import BoolArray, FloatArray, IntArray
 
 _DAY = 86_400
@@ -54,6 +43,12 @@ _MOST_COMPARED, _MOST_PLANS = 500, 5
 AWAY = 500.0
 #: How much further apart than the covered distance the places are of which a page says what an answer may tell.
 _FURTHER = 3
+
+
+#: Why nothing is told of who stays.
+OTHER_TIMES = "answers of later blocks are made otherwise than those from step 1 on, which alone are simulated"
+#: The same of a file that has no blocks of any length.
+NO_BLOCKS = "nothing says for how long; a promise over the sequence does (--path-epsilon)"
 
 
 def rounded_down(value: float) -> float:
@@ -143,10 +138,36 @@ class Truth:
         """The rows whose errors are the figures of the page."""
         return np.asarray(~np.isnan(self.errors) & ~self.outside)
 
+    def document(self) -> dict[str, Any]:
+        """The measured figures for JSON."""
+        return {"error": self.mean, "error_without": None if math.isnan(self.without) else self.without}
+
     @property
     def mean(self) -> float | None:
         """The measured error; None where no row counts."""
         return float(self.errors[self.counted].mean()) if self.counted.any() else None
+
+
+class Leaving(NamedTuple):
+    """How far off a reader is about when people leave home: with the file, and by one guess for all.
+
+    ``error`` and ``without`` (the file) in seconds; ``guess``: a time of day in the time ``zone``, the median of the
+    true ones. Home is where the day begins, and who is 500 m from there has left.
+    """
+
+    error: float
+    without: float
+    guess: float
+    zone: str = "+00:00"
+
+    @property
+    def words(self) -> str:
+        """The finding: "nothing about when somebody leaves home: guessing 7:40 is better"."""
+        guess = f"{clock(round(self.guess / 600) * 600)}{'' if self.zone == '+00:00' else f' ({self.zone})'}"
+        if self.error >= self.without:
+            return f"nothing about when somebody leaves home: guessing {guess} is better"
+        off, other = (f"{seconds / 3600:.1f}\u00a0h" for seconds in (self.error, self.without))
+        return f"{off} off about when somebody leaves home ({other} by guessing {guess})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -359,13 +380,6 @@ class ReleaseReport:
             return self.rows.time is None or self.made.model.step is None
         return self.promise.window is not None
 
-    @cached_property
-    def some_whole(self) -> bool:
-        """Whether somebody has as many answers as a block has: only then is it known what is found of who stays."""
-        expected = self.prospects.expected
-        enough = expected is not None and self.names_blocks and self.most_of_one >= expected.answers > 0
-        return enough or any(one.any() for one in self._complete)
-
     @property
     def _known_blocks(self) -> bool:
         """Whether it is known where blocks begin: a file without times does not say it of blocks of a clock."""
@@ -416,64 +430,43 @@ class ReleaseReport:
         most = np.array([_ELSEWHERE, _FURTHER_OFF * float(off[1] @ first)])
         return all((off @ np.abs(law - first) / 2 <= most).all() for law in laws)
 
-    @property
-    def tells_stays(self) -> bool:
-        """Whether what is expected of who stays is told of this file."""
-        return self.some_whole and self.begins_alike
-
     @cached_property
     def found(self) -> Found | None:
-        """What a reader finds: measured where the truth is known, else what a reader expects; None where neither is.
+        """What a reader of the file is expected to find; None where that is not known (``prospects.missing``).
 
-        Where somebody is: of the file's rows. Who stays at one place is told of where somebody has a whole block: it is
-        found of that person, whatever others have.
+        Where somebody is: of the file's rows, by what the public model and all answers say. Who stays at one place: of
+        simulated people. None of it depends on true states, also where they are known.
         """
-        expected = self.prospects.expected
-        measured = None if self.truth is None else self.truth.mean
-        if not self.rows.asked.any():
+        expected, known, error = self.prospects.expected, self.prospects.stays, self.expected_of_rows
+        if expected is None or error is None or not self.rows.asked.any():
             return None
-        if expected is None:
-            if measured is None or self.truth is None:
-                return None
-            without, unit = self.truth.without, self.space.unit
-            return Found(measured, without, unit, "", (), math.nan, measured=True, leaving=self.leaving)
-        found, known = expected.found, self.prospects.stays
-        every = found.stays if known is None else known.told
+        without = expected.found.without if self.alone is None else float(self.alone[self.believed[0]].mean())
+        whose = replace(expected.found, error=error, without=without, people=self.rows_told, ratio=self._ratio)
+        if not self.names_blocks:
+            return replace(whose, stays=(), uncomputed=NO_BLOCKS if self.most_of_one > 1 else "")
+        if not self.begins_alike:
+            return replace(whose, stays=(), uncomputed=OTHER_TIMES)
         # Answers of parts of days about one place find it as those of whole ones.
         blocks = max(self.whole_blocks, self.most_of_one // max(1, expected.answers))
-        stays = ends_told(every, blocks, AFTER[-1]) if self.tells_stays else ()
-        step = self.made.model.step
-        error, without = self.expected_of_rows, found.without
-        if error is not None and self.alone is not None:
-            without = float(self.alone[self.believed[0]].mean())
-        if measured is not None and self.truth is not None:
-            without, error = self.truth.without, measured
-        if error is None:
-            return None
-        return Found(
-            error,
-            without,
-            found.unit,
-            found.what,
-            stays,
-            found.stays_without,
-            measured=measured is not None,
-            rows=self.rows_told,
-            uncomputed=self._why_no_stays(found),
-            planned=found.stays if self.names_blocks and self.begins_alike and not self.some_whole else (),
-            answers=expected.answers,
-            state="zone" if isinstance(self.space.unmerged, Zones) else "cell",
-            found_after=first_that_finds(every, self.least_off) if stays else 0,
-            blocks=self.whole_blocks,
-            seconds=None if step is None or found.what in OF_A_CLOCK else step * expected.steps,
-            leaving=self.leaving,
-        )
+        return replace(whose, stays=whose.stays if known is None else known.found, blocks=blocks)
 
-    def _why_no_stays(self, expected: Found) -> str:
-        """Why nothing is computed of who stays; "" where it is, or where nobody has whole blocks."""
-        if not self.names_blocks:
-            return NO_BLOCKS if self.most_of_one > 1 else ""
-        return expected.uncomputed * self.some_whole if self.begins_alike else OTHER_TIMES
+    @property
+    def _ratio(self) -> tuple[float, float] | None:
+        """A 95 % interval over people of what a reader misses them by, as a share of that without the file."""
+        if self.spreads is None or self.alone is None:
+            return None
+        counted = ~np.isnan(self.spreads) & ~np.isnan(self.alone)
+        sums = [(self.spreads[own].sum(), self.alone[own].sum()) for at in self.rows.by_user.values()
+                if len(own := at[counted[at]])]  # fmt: skip
+        found, without = np.array(sums).T if sums else np.zeros((2, 0))
+        n = len(found)
+        if n < 2 or not without.sum() > 0:
+            return None
+        ratio = float(found.sum() / without.sum())
+        # The ratio of two sums over people, linear about its value.
+        error = math.sqrt(n / (n - 1) * float(((found - ratio * without) ** 2).sum())) / float(without.sum())
+        most = float(stdtrit(n - 1, 0.975)) * error
+        return ratio - most, ratio + most
 
     @cached_property
     def believed(self) -> tuple[IntArray, FloatArray]:
@@ -496,18 +489,18 @@ class ReleaseReport:
 
     @cached_property
     def story(self) -> Story:
-        """The five answers, as the terminal and ``--json`` have them."""
+        """What is told, as the terminal and ``--json`` have it."""
         return story(
             self.statement,
             self.promise,
             self.schedule,
             self.found,
             ledger=self.in_ledger,
+            missing=self.prospects.missing,
             confirmed=self.confirmed,
             all_possible=self.all_possible,
             as_stated=True,
             answered=self.people_answered,
-            followed=self.follows_choices,
             largest=self._largest_of_rows,
         )
 
@@ -518,11 +511,6 @@ class ReleaseReport:
         if promise is None or (self.rows.time is None and isinstance(promise.per, str)):
             return None
         return max(self.largest_of.values(), default=None)
-
-    @property
-    def follows_choices(self) -> bool:
-        """Whether a paced schedule was followed for everybody, and a ledger confirms from which hour on."""
-        return self.elsewhere is not None and bool(self.plans)
 
     @cached_property
     def people_answered(self) -> int:
@@ -542,6 +530,16 @@ class ReleaseReport:
         """The largest sum of epsilons of a person, over everything in the file; the ledger's where there is one."""
         sums = [sum((total for _, _, total in blocks), Fraction(0)) for _, blocks in self.spent]
         return max(sums, default=Fraction(0))
+
+    @property
+    def measured_words(self) -> list[str]:
+        """What was measured where the truth is known, apart from what is expected."""
+        truth, unit = self.truth, self.space.unit
+        if truth is None or truth.mean is None:
+            return []
+        whose = "simulated people" if truth.simulated else "true rows: for the owner alone"
+        told = f"{off(truth.mean, unit)} off on average ({off(truth.without, unit)} without the file), of {whose}"
+        return [told, *([] if self.leaving is None else [self.leaving.words])]
 
     @cached_property
     def leaving(self) -> Leaving | None:
@@ -567,17 +565,6 @@ class ReleaseReport:
         guess = float(np.median(truly))
         file = float(np.abs(np.where(np.isnan(seen_at), guess, seen_at) - truly).mean())
         return Leaving(file, float(np.abs(guess - truly).mean()), guess, self.zone_name)
-
-    @cached_property
-    def least_off(self) -> float:
-        """How far off somebody is at the mean who knows the cell or zone; 0 where states are neither.
-
-        Zones are of unequal size: their mean is over people who stay, as the errors are that it is compared with.
-        """
-        own, expected = self.space.unmerged, self.prospects.expected
-        if isinstance(own, (Grid, H3)):
-            return error_of_known_states(self.space)
-        return expected.known if isinstance(own, Zones) and expected is not None else 0.0
 
     @cached_property
     def further(self) -> list[tuple[float, Fraction]]:
@@ -608,10 +595,10 @@ class ReleaseReport:
         return f"ReleaseReport({self.name}: {len(self.rows)} rows of {len(self.rows.by_user)} people)"
 
     def _repr_html_(self) -> str:
-        """The five answers as a table, for notebooks: a row for each sentence, which the notebook breaks."""
+        """What is told as a table, for notebooks: a row for each sentence, which the notebook breaks."""
         rows = "".join(
             f"<tr><th scope=row>{escape(name.replace('_', ' '))}</th><td>{escape(sentence)}</td></tr>"
-            for name in ANSWERS
+            for name in ("verdict", *ANSWERS)
             for sentence in self.story.words(name)
         )
         told = f"{OWNER_ONLY * self.owner_only}{self.title}: {self.name}"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dphmm.accounting.records import in_short
+from dphmm.planning import AFTER
 from dphmm.policy.graph import PolicyGraph
 from dphmm.report import charts, maps, words
 from dphmm.report.beliefs import Cells, bands
@@ -22,6 +23,7 @@ from dphmm.report.svg import Drawing, Figure, beside
 from dphmm.schedule_plan import SchedulePlan, Stays
 from dphmm.statement.sentences import clock, every_nth, length, off, plural
 from dphmm.statement.story import after_words, stay_words
+from dphmm.statement.verdict import Found
 from dphmm.states.grid import Grid
 from dphmm.states.space import LABELS_WRONG, StateSpace
 from dphmm.types import IntArray
@@ -178,7 +180,7 @@ def error(report: ReleaseReport) -> Figure | None:
     now, base = off(found.error, found.unit), off(found.without, found.unit)
     labels = found.unit == LABELS_WRONG
     where = "Which label somebody has" if labels else "Where somebody is"
-    heading = f"{where}: {now} off on average" if found.measured else f"{where}: expected {now} off"
+    heading = f"{where}: expected {now} off"
     heading = heading.replace(" off", "") if labels else heading
     finding = f"{heading}; {base} without the file."
     drawings = [
@@ -192,8 +194,6 @@ def error(report: ReleaseReport) -> Figure | None:
         caption += f"{report.rows_told}. "
         caption += "Band: 8 of 10 rows. " * (curves.band is not None)
     caption += over.left_out
-    if found.measured and np.nan_to_num(believed).max() > found.without:
-        caption += "Without the file: a guess for each step, their error the mean over all. "
     caption += "×: an answer." * bool(over.asked)
     columns = [believed] if measured is None else [believed, measured]
     rows = [
@@ -211,7 +211,7 @@ def nights(report: ReleaseReport) -> Figure | None:
     """What is found of who stays at one place, by number of days or other blocks."""
     prospects, found, promise = report.prospects, report.found, report.promise
     stays = prospects.stays
-    if stays is None or found is None or len(stays.told) < 2 or found.unit == LABELS_WRONG or not report.tells_stays:
+    if stays is None or found is None or len(stays.told) < 2 or found.unit == LABELS_WRONG or found.own_stay is None:
         return None
     per = "" if promise is None else words.over_words(promise)
     own = "this file" if promise is None else f"{in_short(promise.exact)} {per} (this file)"
@@ -232,8 +232,15 @@ def nights(report: ReleaseReport) -> Figure | None:
         caption += f" Shaded: less than one cell, {report.space.unmerged.cell:,.0f} m."
     if promise is not None and promise.per is not None:
         caption += f" A budget for each {stays.what} does not hide a place for ever."
-    ends = words.stays_words(found) + words.more_answers_words(report)
-    return _nights(lines, found.unit, ends, caption, report.space)
+    return _nights(lines, found.unit, _ends(found), caption, report.space)
+
+
+def _ends(found: Found) -> str:
+    """ "400 m in 1 day, 140 m in 7 days": after the file's own blocks, and after the longest time that a table has."""
+    last = next((stay for stay in reversed(found.stays) if stay.after <= AFTER[-1] and stay.answers), None)
+    told = {stay for stay in (found.own_stay, last) if stay is not None}
+    ordered = sorted(told, key=lambda stay: stay.after)
+    return ", ".join(f"{off(stay.error, found.unit)} in {after_words(found.block, stay.after)}" for stay in ordered)
 
 
 def nights_of_plan(plan: SchedulePlan) -> Figure | None:
@@ -284,7 +291,7 @@ def ladder(plan: SchedulePlan) -> Figure:
         charts.Line([(row.releases, row.online) for row in rows], "as it is released", "other"),
     ]
     error, base = off(plan.expected_error, unit), off(plan.without, unit)
-    heading = f"A budget of {total}: {error} {_off(unit)}expected over {plan.found.rows} ({base} without the file)"
+    heading = f"A budget of {total}: {error} {_off(unit)}expected over {plan.over} ({base} without the file)"
     caption = f"Ring: the schedule that was chosen, {plan.chosen.releases} × {in_short(plan.chosen.epsilon)}"
     caption += ", of least error as it is released." if plan.schedule.kind == "paced" else "."
     ring = float(plan.chosen.releases), plan.expected_error
@@ -317,7 +324,7 @@ def ladder_of_plans(plans: Sequence[SchedulePlan]) -> Figure:
     drawn = [charts.Line(list(zip(x, errors, strict=True)), name, style) for name, style, errors in lines]
     gives = " to ".join(dict.fromkeys(off(plan.expected_error, unit) for plan in (plans[0], plans[-1])))
     budgets = " to ".join(dict.fromkeys((totals[0], totals[-1])))
-    heading = f"A budget of {budgets}: {gives} {_off(unit)}expected over {plans[0].found.rows}"
+    heading = f"A budget of {budgets}: {gives} {_off(unit)}expected over {plans[0].over}"
     base = plans[0].without, f"without the file {off(plans[0].without, unit)}"
     drawings = [
         charts.log_chart(drawn, width, unit, heading, base, lambda total: f"budget {total:g}")

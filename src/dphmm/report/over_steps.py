@@ -112,7 +112,6 @@ class OverSteps:
     @cached_property
     def drawn(self) -> tuple[Curves, list[tuple[float, str]]]:
         """The curves, and the ticks of their axis; a file of less than a block is drawn over its own steps."""
-        assert self.report.found is not None
         (believed, without), (measured, band) = self.believed, self.measured
         ticks, part, known = self._ticks, slice(0, self.n), np.flatnonzero(~np.isnan(believed))
         if 0 < len(known) < self.n:
@@ -125,7 +124,7 @@ class OverSteps:
             believed[part],
             None if measured is None else measured[part],
             None if band is None else band[part],
-            np.full(self.n, self.report.found.without)[part] if self.report.found.measured else without[part],
+            without[part],
             "expected of these rows",
             [place - part.start for place in self.asked if part.start <= place < part.stop],
         )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import math
 import re
 from collections.abc import Sequence
 from fractions import Fraction
@@ -33,28 +32,30 @@ from dphmm.report.shown import DAY, Shown
 from dphmm.report.svg import Drawing, Figure, figure_style
 from dphmm.schedule_plan import Stays
 from dphmm.statement import sentences
+from dphmm.statement.doubt import doubt
 from dphmm.statement.parts import member
 from dphmm.statement.sentences import (
     PHRASES,
     UNIT_GAP,
+    by_chance,
     clock,
+    counted,
     epsilon_words,
     functions_of,
     off,
     plural,
 )
-from dphmm.statement.story import (
-    after_words,
-    by_chance,
-    stay_words,
-)
+from dphmm.statement.story import Bound, after_words, stay_words
+from dphmm.statement.verdict import WARNS
 from dphmm.states.space import LABELS_WRONG
 from dphmm.storage.inputs import PathLike, replacing
 from dphmm.types import FloatArray, IntArray
 
 #: An option of the command line.
-_OPTION = re.compile(r"--[a-z]+")
+_OPTION = re.compile(r"--[a-z]+(-[a-z]+)*")
 _BLANKS = re.compile(r"[ \n]+")
+#: A number with its unit.
+_FIGURE = re.compile(r"[0-9][0-9,.]*( k?m| %| of 100)?(?![0-9])")
 #: What may stand in a style rule, of a statement that anybody may have written; and what it is the hash of.
 _SHA256, _RELEASED = re.compile(r"[0-9a-f]{64}"), "the released file"
 #: In place of a figure that takes too many plans.
@@ -88,15 +89,14 @@ def templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"line": line, "begin": begin, "prose": prose}
+    environment.filters |= {"line": line, "begin": begin, "prose": prose, "figure": figure, "exact": Fraction}
     environment.globals |= PHRASES | functions_of(sentences) | functions_of(words)
     environment.globals |= {
         "BLOCKS": sentences.BLOCKS,
-        "CAP_AS_STATED": words.CAP_AS_STATED,
         "LABELS_WRONG": LABELS_WRONG,
+        "doubt": doubt,
         "STAYERS": STAYERS,
         "in_short": in_short,
-        "isnan": math.isnan,
         "stay_words": stay_words,
     }
     return environment
@@ -116,6 +116,16 @@ def begin(text: str) -> str:
 def prose(text: str) -> Markup:
     """A sentence in which no line ends between a number and its unit, or within the name of an option."""
     return Markup(_OPTION.sub(r'<span class="option">\g<0></span>', UNIT_GAP.sub("\u00a0", str(line(text)))))
+
+
+def figure(text: str) -> Markup:
+    """A sentence whose first figure stands out."""
+    told = begin(text)
+    first = _FIGURE.search(told)
+    if first is None:
+        return prose(told)
+    parts = (prose(part) for part in (told[: first.start()], first[0], told[first.end() :]))
+    return Markup("{} <strong>{}</strong> {}").format(*parts)
 
 
 def write_report(path: PathLike, report: ReleaseReport) -> Path:
@@ -161,28 +171,36 @@ class Content(Shown):
 
     # -- the bar and the first screen ------------------------------------------------------------------------------
 
-    @cached_property
-    def guarantee(self) -> words.Guarantee:
-        """The bars of the guarantee."""
-        return words.guarantee(self.report)
+    @property
+    def verdict(self) -> list[tuple[str, str]]:
+        """The judgement: what colours each sentence, and the sentence."""
+        told = self.report.story.verdict
+        return [("warns" if rule in WARNS else "says", line) for rule, line in zip(told.rules, told.lines, strict=True)]
 
-    @cached_property
-    def sureness(self) -> Drawing:
-        """The bars of the first screen."""
-        rows = self.guarantee.bars
-        # Charts of labels and of one number take more of the screen than a map, and leave less to the answers.
-        width = 236.0 if self.beside_answers else 276.0
-        return charts.sureness_bars(rows, width, _bars_finding(rows), tall=False)
+    @property
+    def bounds(self) -> list[tuple[str, Bound]]:
+        """What is guaranteed after one answer, those of a block, and the file, by name."""
+        told = self.report.story.guaranteed
+        every = "all files and queries" if told.file is not None and told.file.of else "the whole file"
+        named = [("one answer", told.one_answer), (every, told.file)]
+        if told.block is not None:
+            many = "all" if told.block.answers is None else f"the {counted(told.block.answers)}"
+            named.insert(1, (f"{many} of {told.block.of}", told.block))
+        return [(name, bound) for name, bound in named if bound is not None]
 
     @cached_property
     def measured(self) -> list[tuple[str, str]]:
-        """For pages with the truth: the mean error, and that of nine in ten."""
+        """For pages with the truth: the mean error, that without the file, and that of nine in ten."""
         truth = self.report.truth
         if truth is None or truth.mean is None or self.report.space.has_labels:
             return []
         unit = self.report.space.unit
         ninth = float(np.quantile(truth.errors[truth.counted], 0.9))
-        return [(off(truth.mean, unit), "measured, mean"), (off(ninth, unit), "or less at 9 of 10 rows")]
+        return [
+            (off(truth.mean, unit), "measured, mean"),
+            (off(ninth, unit), "or less at 9 of 10 rows"),
+            (off(truth.without, unit), "without the file"),
+        ]
 
     # -- the map and its slider ------------------------------------------------------------------------------------
 
@@ -370,7 +388,7 @@ class Content(Shown):
         """The charts, for the downloads."""
         if not self.answered:
             return []
-        made = (self.error_figure, self.nights_figure, self.bars_figure, *self.line_figures)
+        made = (self.error_figure, self.nights_figure, *self.line_figures)
         return [figure for figure in made if figure is not None]
 
     @cached_property
@@ -401,21 +419,6 @@ class Content(Shown):
     def _per(self) -> str:
         return "" if self.report.promise is None else words.over_words(self.report.promise)
 
-    @cached_property
-    def bars_figure(self) -> Figure:
-        """How sure a reader can be at most, by the number of answers that differ."""
-        rows = self.guarantee.long_bars
-        drawings = [charts.sureness_bars(rows, width, _bars_finding(rows), tall=True) for width in charts.WIDTHS]
-        numbers = [[words.all_words(name), *text.split(words.ODDS)] for name, _, text in rows]
-        return Figure(
-            "sureness",
-            "How sure at most, and by how much the odds change",
-            drawings,
-            words.SEVERAL * (len(rows) > 2),
-            ["answers", "sure at most", "factor"],
-            numbers,
-        )
-
     @property
     def budget_sentence(self) -> str:
         """What was spent of the budget, by whom, and what limits the sum; empty where nothing confirms it."""
@@ -441,7 +444,7 @@ class Content(Shown):
         elif promise is None:
             said += " No promise limits the sum."
         elif report.elsewhere is None:
-            said += f" {words.CAP_AS_STATED}"
+            said += " The cap is the statement's; give --ledger to check it."
         else:
             said += " The cap is kept by the ledger: an answer that would pass it is refused."
         if report.elsewhere is None:
@@ -468,15 +471,15 @@ class Content(Shown):
         """What other totals would give: total, answers, expected error, after the first and the last stay, chosen."""
         promise, rows = self.report.promise, []
         for plan in self.report.prospects.ladder:
-            schedule, ends = plan.schedule, [off(error, plan.unit) for _, error in plan.stays.told]
-            total, error, stays = in_short(schedule.promise.exact), off(plan.found.error, plan.unit), plan.stays
+            schedule, ends = plan.schedule, _told_ends(plan.stays, plan.unit)
+            total, error, stays = in_short(schedule.promise.exact), off(plan.expected_error, plan.unit), plan.stays
             own = promise is not None and schedule.promise.exact == promise.exact
             expected = self.report.prospects.expected
             if own and self.report.schedule is not None and expected is not None:
                 # The file's own schedule, which need not be the one that would be chosen now.
                 schedule, error = self.report.schedule, off(expected.found.error, plan.unit)
-                ends = [off(error, plan.unit) for _, error in expected.found.stays]
                 stays = self.report.prospects.stays or stays
+                ends = _told_ends(stays, plan.unit)
             told = "" if schedule.kind == "planned" else "at most "
             answers = f"{told}{schedule.releases} × {epsilon_words(schedule.exact)}"
             rows.append((total, answers, error, *_first_and_last(ends, stays), own))
@@ -500,12 +503,11 @@ class Content(Shown):
             schedule is not None and schedule.kind == "planned" and OverSteps(self.report).by_day
         )
         own = "" if found is None else f" The rows of this file: {off(found.error, found.unit)}"
-        if found is not None and found.measured and report.expected_of_rows is not None:
-            own += f" measured, {off(report.expected_of_rows, found.unit)} expected"
         unsure = by_chance(max((plan.chance for plan in report.prospects.ladder), default=0.0))
         told = f"{unsure[:1].upper()}{unsure[1:]}. " * bool(unsure)
         since = "" if report.prospects.stays is None else "; who stays, of other budgets: from the first row on"
-        return f"Over {expected.found.rows}{hours}{since}. {told}{own}{'.' * bool(own)}".replace("  ", " ").strip()
+        over = report.prospects.ladder[0].over if report.prospects.ladder else "simulated people"
+        return f"Over {over}{hours}{since}. {told}{own}{'.' * bool(own)}".replace("  ", " ").strip()
 
     @property
     def ladder_has_seven(self) -> bool:
@@ -689,8 +691,8 @@ def _first_and_last(ends: Sequence[str], stays: Stays) -> tuple[str, str]:
     return ends[0] if ends else first, ends[-1] if ends[1:] else last
 
 
-def _bars_finding(rows: Sequence[tuple[str, float, str]]) -> str:
-    return "; ".join(f"{words.all_words(name)}: at most {text}" for name, _, text in rows[1:] or rows) + "."
+def _told_ends(stays: Stays, unit: str) -> list[str]:
+    return [off(stay.error, unit) for stay in stays.found if stay.after in AFTER and stay.answers]
 
 
 def _runs(gaps: IntArray) -> list[list[int]]:

@@ -29,6 +29,7 @@ from dphmm.audit.check import require_right
 from dphmm.audit.plain_plans import PlainLaw, read_plain_laws
 from dphmm.errors import InvalidInput
 from dphmm.report.words import factor_words
+from dphmm.statement.doubt import doubt
 from dphmm.statement.files import changed_words, read_statement, statement_path
 from dphmm.statement.parts import Part, Verdict
 from dphmm.statement.release import Plans, ReleaseStatement
@@ -111,8 +112,8 @@ nothing says under which promise the answers were published: the privacy stateme
         "concluded": """
 {% if epsilon %}
 one answer changes the odds between two states of its moment that hide each other by a factor of at most \
-{{ factor_words(epsilon | exact) }}: of two that you took to be equally likely, you may be at most \
-{{ sureness(epsilon | exact) }} sure after it; {{ OTHER_MOMENTS }}
+{{ factor_words(epsilon | exact) }}: if two of them seem equally likely, it leaves \
+{{ doubt_words(doubt(epsilon | exact)) }}; {{ OTHER_MOMENTS }}
 {% endif %}
 {% if _log_likelihood is not none %}
 how likely an answer is from each state, compared with the likeliest (columns likelihood ...)
@@ -136,9 +137,11 @@ that somebody was at an answer: an answer is noise around a state, and can lie w
 from several answers of one person as if they were of one state: multiply likelihoods only where that person did not \
 move; `dphmm smooth` combines them by a model
 anything more certain than a prior makes it: the file alone gives likelihoods, and no probability of a state
-{% if statement %}{{ statement.hides_not | join("\n") }}{% endif +%}
 {% if statement and not on_disk %}whether the table is the file of the privacy statement, answer by answer: its hash \
 is of the bytes of a file; rows, people, plans and totals were compared{% endif +%}
+""",
+        "not hidden": """
+{% if statement %}{{ statement.hides_not | join("\n") }}{% endif +%}
 """,
     }
 
@@ -157,8 +160,13 @@ is of the bytes of a file; rows, people, plans and totals were compared{% endif 
         """What may not be concluded."""
         return self._said("not concluded")
 
+    @property
+    def not_hidden(self) -> list[str]:
+        """What the file does not hide."""
+        return self._said("not hidden")
+
     def _said(self, name: str) -> list[str]:
-        return self.said(name, factor_words=factor_words)
+        return self.said(name, factor_words=factor_words, doubt=doubt)
 
     @property
     def likelihoods(self) -> FloatArray | None:
@@ -230,7 +238,7 @@ is of the bytes of a file; rows, people, plans and totals were compared{% endif 
     def lines(self) -> list[str]:
         """Everything as lines of text."""
         names = {"published": "published", "promised": "promised", "concluded": "you may conclude"}
-        names["not concluded"] = "you may not conclude"
+        names |= {"not concluded": "you may not conclude", "not hidden": "the file does not hide"}
         return [f"{label}: {one}" for name, label in names.items() for one in self._said(name)]
 
     def document(self) -> dict[str, Any]:

@@ -17,9 +17,8 @@ import numpy as np
 from dphmm.accounting.promise import SequencePromise
 from dphmm.accounting.records import in_short
 from dphmm.report.content import ReleaseReport
-from dphmm.statement.sentences import block_words, clock, counted, factor_number, off, plural, sureness, within
-from dphmm.statement.story import Found
-from dphmm.states.space import LABELS_WRONG, StateSpace
+from dphmm.statement.sentences import block_words, clock, factor_number, within
+from dphmm.states.space import StateSpace
 from dphmm.states.zones import Zones
 
 _MONTHS = (
@@ -28,19 +27,6 @@ _MONTHS = (
 )  # fmt: skip
 _HUGE = 10**9
 _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
-#: The caption of the bars of several answers.
-SEVERAL = "Several answers: of two ways that are, at every moment, equal or joined by the policy."
-#: The short name of the bar of all answers of all queries.
-ALL = "all queries"
-#: The caption of a cap that no ledger confirms.
-CAP_AS_STATED = "The cap is the statement's; give --ledger to check it."
-#: Between a sureness and the factor of the odds.
-ODDS = ", odds × "
-
-
-def all_words(name: str) -> str:
-    """The name of a bar as the terminal has it."""
-    return "all answers of all queries" if name == ALL else name
 
 
 def factor_words(epsilon: Fraction) -> str:
@@ -69,11 +55,6 @@ def in_a_row(steps: int) -> str:
 def far(metres: float) -> str:
     """A round distance: "2 km", "500 m"."""
     return f"{metres / 1000:g} km" if metres >= 1000 else f"{metres:g} m"
-
-
-def amount(error: float, unit: str) -> str:
-    """An error without its "off" or "wrong": "310 m", "12 %"."""
-    return off(error, unit).removesuffix(" wrong")
 
 
 def cells_name(report: ReleaseReport) -> str:
@@ -170,99 +151,7 @@ def several_years(report: ReleaseReport) -> bool:
     return time is not None and len({year_name(report.local(int(end))) for end in (time.min(), time.max())}) > 1
 
 
-# -- guaranteed ----------------------------------------------------------------------------------------------------
-
-
-def pair(report: ReleaseReport) -> str:
-    """The two that a reader may be torn between: "two places in cells of the model up to 680 m apart on the map"."""
-    covered = report.statement.covered_distance
-    # Places in one cell have one and the same answer: the guarantee is of more than those.
-    if covered and covered.metres != 0:
-        return "two " + covered.places.removeprefix("any two ").split(" (")[0]
-    told = report.statement.joined
-    complete = report.statement.policy.kind == "complete" and not report.varies_policy
-    return told if complete else told.removeprefix("any ")
-
-
-@dataclass(frozen=True)
-class Guarantee:
-    """The bars of (answers, share, text) of the guarantee: how sure a reader can be at most.
-
-    ``sure``: after one answer. ``whole``: whether the last bar is of the whole promise.
-    """
-
-    sure: str
-    bars: Sequence[tuple[str, float, str]]
-    long_bars: Sequence[tuple[str, float, str]]
-    whole: bool
-
-
-def guarantee(report: ReleaseReport) -> Guarantee:
-    """The bars of one answer, of several, and of a whole block or everything where a promise bounds that."""
-    counts, promise = counts_of(report), report.promise
-    (least, one), most = report.statement.epsilons, _most_asked(report, counts)
-    short, long = [("before", Fraction(0)), ("one answer", one)], [("0 answers", Fraction(0))]
-    # Of one answer the bound always stands, also where a block has no more.
-    several = max(2, 1 + min(3 if report.confirmed else 1, counts.most) if most is None else min(4, most))
-    long += [(plural(number, "answer"), one * number) for number in range(1, several)]
-    whole = promise is not None and most is not None and (most > 1 or promise.exact > one)
-    if whole:
-        assert promise is not None and most is not None
-        # Other queries of a person may spend what this one leaves of the promise.
-        own = promise.exact == most * one == most * least
-        name, long_name = (f"{counted(most)} answers", f"all {most}") if own and most > 1 else (ALL, ALL)
-        if promise.window is not None:
-            name = long_name = f"any {promise.window} steps"
-        elif own and 1 <= counts.most < most and not report.elsewhere:
-            # The file has fewer answers than may be asked.
-            if counts.most > 1:
-                short.append((f"{counted(counts.most)} answers", one * counts.most))
-            name = f"the cap, {counted(most)}"
-        short.append((name, promise.exact))
-        long.append((long_name, promise.exact))
-    return Guarantee(
-        sureness(one),
-        [(name, _share(total), _percent(total)) for name, total in short],
-        [(name, _share(total), f"{_percent(total)}{ODDS}{factor_words(total)}") for name, total in long],
-        whole,
-    )
-
-
-def _most_asked(report: ReleaseReport, counts: Counts) -> int | None:
-    """The most answers that the promise allows in a block; None without one."""
-    promise, most = report.promise, report.story.published.most_answers
-    if promise is None or most is None or report.schedule is not None:
-        return most
-    return min(most, counts.most) if promise.per is None or counts.most else most
-
-
-def _percent(epsilon: Fraction) -> str:
-    return sureness(epsilon) if epsilon else "50 %"
-
-
-def _share(epsilon: Fraction) -> float:
-    return 1 / (1 + math.exp(-min(700.0, float(epsilon))))
-
-
-# -- still found, and spent ----------------------------------------------------------------------------------------
-
-
-def stays_words(found: Found, stays: Sequence[tuple[int, float]] | None = None) -> str:
-    """ "400 m in one day, 140 m in seven days"; of the file's own blocks, or of these. Empty for labels."""
-    if found.unit == LABELS_WRONG:
-        return ""
-    return ", ".join(
-        f"{off(error, found.unit)} in {counted(after)} {found.what}{'s' * (after != 1)}"
-        for after, error in (found.stays if stays is None else stays)
-    )
-
-
-def more_answers_words(report: ReleaseReport) -> str:
-    """The answers that figures of who stays are of, where nobody has so many; "" where somebody has."""
-    found = report.found
-    if found is None or report.most_answers >= found.answers:
-        return ""
-    return f", with {found.with_answers}"
+# -- spent ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -92,9 +92,11 @@ class SubjectNames(Part, frozen=True, kw_only=True):
 
     spelling : same: names that differ in capitals, blanks or forms of Unicode alone are of one person; exact: every
         spelling is a person.
+    noun : What one of them is called: person, vessel, case.
     """
 
     spelling: Annotated[str, rule(enum=list(SPELLINGS))]
+    noun: Annotated[str, rule(pattern="^[a-z]{2,20}$")]
 
     says: ClassVar[Mapping[str, str]] = {
         "meaning": """

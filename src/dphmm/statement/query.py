@@ -246,7 +246,7 @@ class QueryStatement(Part, frozen=True, kw_only=True):
             private=private,
             reasons=reasons,
             unit=unit,
-            subjects=SubjectNames(spelling=spelling),
+            subjects=SubjectNames(spelling=spelling, noun="person"),
             epsilon=None if private is False else str(event.claimed),
             per_record=shown(event.per_record) if event.secure else None,
             dependence=dependence,

@@ -19,6 +19,7 @@ import numpy as np
 from msgspec import UNSET, UnsetType
 
 from dphmm._checks import exact_epsilon, written_fraction
+from dphmm.accounting.budget import UNLIMITED, Caps
 from dphmm.accounting.event import LearningEvent, NotPrivateEvent, learning_event
 from dphmm.accounting.ledger import COST_STATEMENT, EPSILON_STATEMENT, OWN_POLICIES
 from dphmm.accounting.promise import Schedule, SequencePromise
@@ -329,10 +330,16 @@ class Totals(Part, frozen=True, kw_only=True):
     epsilon_sum : A number, exactly where it is short, else rounded up: bounds two paths whose states are equal or
         joined by a policy edge at every step.
     cost_sum : A number, exactly where it is short, else rounded up: bounds any two histories of possible states.
+    cap : The limit of the sum of epsilons of a subject over all files and queries; null without one.
+    cost_cap : The same of costs.
+    limited : Whether a cap or a promise limits every subject's sum, of this release or kept from another.
     """
 
     epsilon_sum: Text
     cost_sum: Text
+    cap: Exact | None
+    cost_cap: Exact | None
+    limited: bool
 
     says: ClassVar[Mapping[str, str]] = {
         "of": "the subject with the largest total in this file; the ledger has everyone's, over all files",
@@ -685,7 +692,9 @@ any two {% if "policy" in whole.varies %}{{ what }} that the policy of their ste
         query: str = "state",
         answer: str | None = None,
         spelling: str = "same",
-        sequence: SequencePromise | None = None,
+        noun: str = "person",
+        caps: Caps = UNLIMITED,
+        limited: bool | None = None,
         schedule: Schedule | None = None,
         subjects: Subjects | None = None,
         words: Literal["system", "job key"] = "system",
@@ -694,16 +703,17 @@ any two {% if "policy" in whole.varies %}{{ what }} that the policy of their ste
         """The statement of a release; `dphmm.statement.files.write_statement` adds the file.
 
         ``answer``: which of several rows in one step was answered; None where each had one. ``spelling``: by which rule
-        names are of one person. ``sequence``: the promise
-        over paths of every subject. ``subjects``: who begins elsewhere than the model says, and the choices for single
-        steps. ``words``: where the noise came from. ``checked``: whether a table that cannot be meant would have
-        stopped it.
+        names are of one person, and what that is called. ``caps``: what every subject may spend, and the promise over
+        their paths. ``limited``: whether everybody has a limit, by default where ``caps`` has any. ``subjects``: who
+        begins elsewhere than the model says, and the choices for single steps. ``words``: where the noise came from.
+        ``checked``: whether a table that cannot be meant would have stopped it.
         """
         because = reasons(model.provenance, whom, published.replayable)
         largest = published.largest.spent
         event = learning_event(model.provenance)
         cost = None if whom.people == "others" else largest.cost
         policies = [policy] if subjects is None else subjects.policies
+        sequence = caps.promise
         return cls(
             format=FORMAT,
             software=Software(name="dphmm", version=version("dphmm")),
@@ -713,7 +723,7 @@ any two {% if "policy" in whole.varies %}{{ what }} that the policy of their ste
             definition="{epsilon, G, C_t}-DPHMM",
             query=query,
             answer=UNSET if answer is None else answer,
-            subjects=SubjectNames(spelling=spelling),
+            subjects=SubjectNames(spelling=spelling, noun=noun),
             checked=checked,
             epsilon=str(options.epsilon),
             policy=Policy.of(policy),
@@ -731,7 +741,13 @@ any two {% if "policy" in whole.varies %}{{ what }} that the policy of their ste
                 subjects=published.subjects,
                 public_constants=published.constants,
             ),
-            totals=Totals(epsilon_sum=shown(largest.epsilon), cost_sum=shown(largest.cost)),
+            totals=Totals(
+                epsilon_sum=shown(largest.epsilon),
+                cost_sum=shown(largest.cost),
+                cap=None if caps.epsilon is None else str(caps.epsilon),
+                cost_cap=None if caps.cost is None else str(caps.cost),
+                limited=caps != UNLIMITED if limited is None else limited,
+            ),
             sequence=UNSET
             if sequence is None
             else SequenceBound.from_attributes(
@@ -811,11 +827,16 @@ any two {% if "policy" in whole.varies %}{{ what }} that the policy of their ste
         return self.sentence("joined")
 
     @property
-    def where(self) -> str:
-        """The two states, or places, that a guarantee is of."""
+    def pair(self) -> str:
+        """The two that a guarantee is of: "two places up to 680 m apart", "two of the 7 labels".
+
+        Its conditions are those of `covered_distance` and `joined`.
+        """
         covered = self.covered_distance
         # Places in one cell have one and the same answer anyhow.
-        return self.joined if covered is None or covered.metres == 0 else covered.places
+        if covered is None or covered.metres == 0:
+            return self.joined.removeprefix("any ")
+        return "any two places" if covered.metres == ANY else f"two places up to {length(float(covered.metres))} apart"
 
     @property
     def unprotected_fit(self) -> bool:

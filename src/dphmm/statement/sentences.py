@@ -37,6 +37,8 @@ _NO_ERROR, _LEAST_TOLD = 1e-9, 0.001
 _NEAREST_TO_SURE = "more than 99.9999 %"
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 _ORDINALS = ("second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
+#: An error that may be so much off by chance is told as that.
+_CHANCE_TOLD = 0.05
 #: Phrases that sentences of several parts share.
 PHRASES: dict[str, Any] = {
     # Of one state of a step: answers of other steps can tell more of it.
@@ -164,6 +166,49 @@ def off(value: float, unit: str) -> str:
     if round(value, -1) >= _KILOMETRES:
         return f"{value / 1000:,.1f} km"
     return f"{round(value, -1):,.0f} m"
+
+
+def noun_words(noun: str) -> dict[str, str]:
+    """What one is called whom the rows are about, and several of them: "person", or a noun of one word.
+
+    >>> noun_words("person")["somebody"], noun_words("animal")["somebody"], noun_words("case")["people"]
+    ('somebody', 'an animal', 'cases')
+    """
+    if noun == "person":
+        return {"noun": noun, "people": "people", "somebody": "somebody", "Somebody": "Somebody", "who": "who"}
+    article = "an" if noun[0] in "aeiou" else "a"
+    plural = f"{noun[:-1]}ies" if noun.endswith("y") and noun[-2:-1] not in tuple("aeiou") else f"{noun}s"
+    one = f"{article} {noun}"
+    return {"noun": noun, "people": plural, "somebody": one, "Somebody": one.capitalize(), "who": "that"}
+
+
+def by_chance(chance: float) -> str:
+    """How far off expected errors may be by chance, as a share of them, in words; "" where that is little."""
+    if chance < _CHANCE_TOLD:
+        return ""
+    if chance >= 1:
+        return "by chance an error may be many times as large: few people make most of it"
+    return f"by chance an error may be {100 * chance:.0f} % off"
+
+
+def all_words(answers: int | None) -> str:
+    """ "both", "all six"; "all" where it is not told how many there are."""
+    return "all" if answers is None else "both" if answers == 2 else f"all {counted(answers)}"
+
+
+def doubt_words(least: int | None) -> str:
+    """The doubt that is left (`dphmm.statement.doubt.doubt`): "at least 1 in 9 doubt", "no useful limit"."""
+    return "no useful limit" if least is None else f"at least 1 in {least:,} doubt"
+
+
+def right(wrong: float) -> str:
+    """How many of 100 rows are named right where a share is wrong; 0 and 100 where no row is in doubt.
+
+    >>> right(0.38), right(0.004), right(0.0)
+    ('62', 'more than 99', '100')
+    """
+    share = 1.0 - wrong
+    return "less than 1" if 0 < share < 0.005 else "more than 99" if 0.995 < share < 1 else f"{100 * share:.0f}"
 
 
 def epsilon_words(epsilon: Fraction) -> str:

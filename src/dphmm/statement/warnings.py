@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from dphmm.errors import Refused
 from dphmm.markov.model import MarkovModel, absorbing_states
 from dphmm.policy.constraint import Support
@@ -12,8 +10,7 @@ from dphmm.session.plan import Plan
 from dphmm.session.setting import Setting
 from dphmm.statement.advice import finds_state, not_advised
 from dphmm.statement.sentences import plural, rendered
-from dphmm.statement.story import Found
-from dphmm.states.space import LABELS_WRONG
+from dphmm.statement.verdict import Found
 
 #: A cost above this many epsilons is worth a warning: states that no edge joins can be told apart that well.
 _FAR_ABOVE = 20
@@ -87,38 +84,12 @@ def trapped_belief(model: MarkovModel, options: Options) -> list[str]:
     ]
 
 
-def no_limit(found: Found | str, known: float) -> str:
+def no_limit(found: Found | str) -> str:
     """The warning that nothing limits the sum of all answers, and what a reader of answers at every step then finds.
 
-    ``found`` : by `dphmm.planning.without_limit`, or why nothing was computed. ``known``: how far off somebody is who
-    knows the state and not the place in it; 0 where states are no places.
+    ``found`` : by `dphmm.planning.without_limit`, or why nothing was computed.
     """
-    facts: dict[str, Any] = {"uncomputed": found}
-    if isinstance(found, Found):
-        facts = {
-            "uncomputed": "",
-            "found": found,
-            "labels": found.unit == LABELS_WRONG,
-            "what": "place" if found.unit == "m" else "state",
-            "right": [_of_100(1 - wrong) for wrong in (found.error, found.without)],
-            "finds_state": finds_state(found.error, known),
-        }
-    (sentence,) = rendered(_NO_LIMIT, facts)
-    return sentence
-
-
-_NO_LIMIT = """
-No limit is set. {% if uncomputed %}What a reader finds is not computed: {{ uncomputed }}{% else %}\
-If every step has an answer and people move as the model says, a reader \
-{% if labels %}names the right label in {{ right[0] }} of 100 rows; without the file in {{ right[1] }}{% else %}\
-misses somebody's {{ what }} by {{ off(found.error, found.unit) }} on average{{ found.in_units }} \
-({{ off(found.without, found.unit) }} without these answers)\
-{% if finds_state %}: it tells where somebody is, to the cell{% endif %}{% endif %}{% endif +%}
-"""
-
-
-def _of_100(share: float) -> str:
-    """A share in whole hundredths, none and all only where it is so."""
-    if 0 < share < 0.005:
-        return "less than 1"
-    return "more than 99" if 0.995 < share < 1 else f"{100 * share:.0f}"
+    if isinstance(found, str):
+        return f"No limit is set. What a reader finds is not computed: {found}"
+    tells = f": it tells where somebody is, to the {found.state}" if finds_state(found.error, found.known) else ""
+    return f"No limit is set. If every step has an answer and people move as the model says, {found.lines[0]}{tells}"

@@ -1,0 +1,279 @@
+"""The judgement of a release: one headline, the same on every page and terminal, from public figures alone.
+
+The rules stand in one order; the first that holds is the headline, and the others follow. Figures are of people who are
+simulated from the public model, or expected of the published rows: none of them follows from true states.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import msgspec
+
+from dphmm.statement.advice import finds_state
+from dphmm.statement.parts import Part
+from dphmm.statement.sentences import lasting, noun_words, rendered
+from dphmm.states.space import LABELS_WRONG
+
+#: A reader is no nearer with a file where the whole interval of the ratio of the errors lies above this.
+_NO_NEARER = 0.95
+#: What is told in the colour of a warning; the rules of a place that somebody returns to.
+WARNS = ("replayable", "unlimited", "tells", "returns")
+OF_STAYS = ("returns", "will return", "not within", "stays unknown")
+#: Whose figures the simulated ones are.
+SIMULATED = "people simulated from the public model"
+#: Blocks of a clock that have names.
+OF_A_CLOCK = ("hour", "day", "week")
+
+
+class Stay(NamedTuple):
+    """What is found of people who stay at one place for so many blocks.
+
+    ``answers`` : how many about each of them, 0 where nobody was asked in that time.
+    ``error`` : the mean distance of a reader's guess, of labels the share guessed wrong. ``tenth`` : one person in ten
+    is missed by no more.
+    """
+
+    after: int
+    answers: float
+    error: float
+    tenth: float
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a reader of a release is expected to find, each figure beside that of a reader without it.
+
+    error, without : mean distances from where somebody is, with and without the file; of labels shares guessed wrong.
+    unit : of these, "m" on a map.
+    people : of whom these figures are: `SIMULATED`, "the rows of this file".
+    ratio : a 95 % interval over people of error / without; None where there are too few.
+    known : how far off somebody is who knows the state; 0 where states are no places. ``state`` : what one is called.
+    stays : of people who stay at one place, in order of the time they stay; ``stays_without`` the file.
+    block : what ``stays`` count: "day", "sequence", "window". ``seconds`` : how long one is, where that is known.
+    blocks : how many whole ones the file has of whoever has most.
+    uncomputed : why there are no ``stays``; "" where nobody can stay anywhere.
+    noun : what one is called whom the rows are about.
+    """
+
+    error: float
+    without: float
+    unit: str
+    people: str = ""
+    ratio: tuple[float, float] | None = None
+    known: float = 0.0
+    state: str = "cell"
+    stays: Sequence[Stay] = ()
+    stays_without: float = math.nan
+    block: str = ""
+    blocks: int = 0
+    seconds: int | None = None
+    uncomputed: str = ""
+    noun: str = "person"
+
+    @property
+    def labels(self) -> bool:
+        """Whether states are labels, which have no distances."""
+        return self.unit == LABELS_WRONG
+
+    @property
+    def chance(self) -> float:
+        """How far off the error of simulated people may be by chance, as a share of it."""
+        if self.ratio is None or self.people != SIMULATED or not self.error > 0:
+            return 0.0
+        return (self.ratio[1] - self.ratio[0]) / 2 * self.without / self.error
+
+    @property
+    def own_stay(self) -> Stay | None:
+        """What is found of whoever stays for the whole file: after the most blocks that the file has."""
+        return next((stay for stay in reversed(self.stays) if stay.after <= self.blocks and stay.answers), None)
+
+    @property
+    def lines(self) -> list[str]:
+        """The figures in words."""
+        stay = self.own_stay
+        lasts = "" if stay is None else self.lasting(stay.after)
+        told = {"labels": self.labels, "stay": stay, "lasts": lasts, "chance": self.chance}
+        return rendered(_FOUND, {**vars(self), **told, **noun_words(self.noun)})
+
+    def lasting(self, blocks: int) -> str:
+        """For how long somebody stays: "one day", "all 3 days of this file", "one window (12 hours)"."""
+        if self.block == "sequence":
+            return "the whole sequence"
+        told = f"one {self.block}" if blocks == 1 else f"{blocks:,} {self.block}s"
+        if self.seconds is not None and self.block not in OF_A_CLOCK:
+            told += f" ({lasting(self.seconds)}{' each' * (blocks != 1)})"
+        return f"all {told} of this file" if blocks == self.blocks > 1 else told
+
+    def document(self) -> dict[str, Any]:
+        """The figures for JSON."""
+        stays = [stay._asdict() for stay in self.stays if stay.answers]
+        return {
+            "error": self.error,
+            "error_without": self.without,
+            "unit": self.unit,
+            "of": self.people or None,
+            "ratio": None if self.ratio is None else list(self.ratio),
+            "stays": {
+                "block": self.block or None,
+                "in_file": self.blocks,
+                "error_without": None if math.isnan(self.stays_without) else self.stays_without,
+                "found": stays,
+                "uncomputed": self.uncomputed or None,
+            },
+        }
+
+
+_FOUND = """
+{% set place = "place" if unit == "m" else "state" %}
+{% if labels %}
+a reader names the right label in {{ right(error) }} of 100 rows ({{ right(without) }} without the file)
+{% else %}
+a reader misses {{ somebody }}'s {{ place }} by {{ off(error, unit) }} on average\
+{{ ", in " ~ unit if unit not in ("", "m") }} ({{ off(without, unit) }} without the file)
+{% endif %}
+{% if stay and labels %}
+and that of {{ somebody }} {{ who }} keeps one label for {{ lasts }} in {{ right(stay.error) }} of 100 \
+({{ right(stays_without) }} without)
+{% elif stay and off(stays_without, unit) == off(0, unit) %}
+the {{ place }} of {{ somebody }} {{ who }} stays in one is known without the file
+{% elif stay %}
+a reader gets within {{ off(stay.error, unit) }} of {{ somebody }} {{ who }} stays in one {{ place }} for {{ lasts }} \
+({{ off(stays_without, unit) }} without)
+{% endif %}
+{{ by_chance(chance) }}
+"""
+
+
+class Verdict(Part, frozen=True, kw_only=True):
+    """One judgement of a release.
+
+    rules : The rules that hold, in their order: the first is the headline.
+    error : What a reader misses somebody's place or state by; of labels the share guessed wrong.
+    without : The same without the file.
+    unit : Of the error.
+    state : What a state is called.
+    near : Who returns to one place is found where a reader is as near as this.
+    block : What is counted until then.
+    after : After how many of them a reader is as near.
+    tenth_after : After how many one person in ten is.
+    tried : The most of them that were tried.
+    why : Why something is not known.
+    noun : What one is called whom the rows are about.
+    """
+
+    rules: list[str]
+    error: float | None = None
+    without: float | None = None
+    unit: str = ""
+    state: str = "cell"
+    near: float | None = None
+    block: str = ""
+    after: int | None = None
+    tenth_after: int | None = None
+    tried: int | None = None
+    why: str | None = None
+    noun: str = "person"
+
+    says: ClassVar[dict[str, str]] = {
+        "replayable": "Not private: made with a known seed.",
+        "nothing": "No answer has been published.",
+        "unlimited": "No limit is set.",
+        "unknown": "What a reader finds is not known: {{ why }}.",
+        "tells": "Tells where {{ somebody }} is, to the {{ state }}.",
+        "no nearer": "On average a reader is no nearer with this file than without it. This is no limit.",
+        "returns": "A place that {{ somebody }} returns to is found.",
+        "will return": "{{ Somebody }} {{ who }} returns to one place is found, to within {{ length(near) }}, after "
+        "about {{ plural(after, block) }} of answers like these (by our readers, on simulated people"
+        "{% if tenth_after %}; one in ten after {{ tenth_after }}{% endif %}).",
+        "not within": "{{ Somebody }} {{ who }} returns to one place is not found to within {{ length(near) }} in "
+        "{{ plural(tried, block) }} of answers like these (by our readers, on simulated people"
+        "{% if tenth_after %}; one in ten after {{ tenth_after }}{% endif %}).",
+        "stays unknown": "Whether a place that {{ somebody }} returns to is found is not known: {{ why }}.",
+        "blurs": "Blurs a moment to about {{ off(error, unit) }}; without the file {{ off(without, unit) }}.",
+        "labels": "A reader names the right label in {{ right(error) }} of 100 rows; without the file in "
+        "{{ right(without) }}.",
+    }
+
+    @property
+    def lines(self) -> list[str]:
+        """The judgement in words: the headline, and what follows."""
+        return [self._said(rule) for rule in self.rules]
+
+    @property
+    def about_stays(self) -> str:
+        """What is said of a place that somebody returns to; "" where nothing is."""
+        return next((self._said(rule) for rule in self.rules if rule in OF_STAYS), "")
+
+    def _said(self, rule: str) -> str:
+        (only,) = self.said(rule, None, **noun_words(self.noun))
+        return only
+
+
+def verdict(
+    answers: int,
+    *,
+    replayable: bool,
+    limited: bool,
+    found: Found | None,
+    covered: float | None = None,
+    missing: str = "",
+) -> Verdict:
+    """The judgement of a release with so many answers.
+
+    Parameters
+    ----------
+    replayable : whether its noise was made with a known seed.
+    limited : whether a promise or a cap bounds the sum of somebody's answers.
+    found : what a reader finds; without it ``missing`` says why that is not known.
+    covered : the covered distance in metres; None where there is none, or every two cells are joined.
+
+    Examples
+    --------
+    >>> found = Found(143.0, 2530.0, "m", known=130.0)
+    >>> verdict(432, replayable=False, limited=False, found=found).lines
+    ['No limit is set.', 'Tells where somebody is, to the cell.']
+    """
+    unlimited = ["unlimited"] * (not limited)
+    if answers == 0:
+        return Verdict(rules=["nothing", *unlimited])
+    rules = ["replayable"] * replayable + unlimited
+    if found is None:
+        return Verdict(rules=[*rules, "unknown"], why=missing)
+    told = Verdict(
+        rules=[*rules, "labels"],
+        error=found.error,
+        without=found.without,
+        unit=found.unit,
+        state=found.state,
+        noun=found.noun,
+    )
+    if found.labels:
+        return told
+    tells = finds_state(found.error, found.known)
+    nothing = found.ratio is not None and found.ratio[0] > _NO_NEARER
+    rules += ["tells"] * tells + ["no nearer"] * (nothing and not tells)
+    rule, more = _of_stays(found, covered)
+    # A sentence about the same moment says it once.
+    rules += [rule] * bool(rule) + ["blurs"] * (not tells and not nothing)
+    return msgspec.structs.replace(told, rules=rules, **more)
+
+
+def _of_stays(found: Found, covered: float | None) -> tuple[str, dict[str, Any]]:
+    """What holds of a place that somebody returns to, and the facts of its sentence; "" where nothing can be said."""
+    if found.uncomputed:
+        return "stays unknown", {"why": found.uncomputed}
+    stays = [stay for stay in found.stays if stay.answers]
+    # Who knows the cell has found the place, however little is covered.
+    near = max(covered or 0.0, found.known * 1.1)
+    if not stays or near == 0 or found.stays_without <= near:
+        return "", {}
+    after = next((stay.after for stay in stays if stay.error <= near), None)
+    tenth = next((stay.after for stay in stays if stay.tenth <= near), None)
+    facts = {"near": near, "block": found.block, "after": after, "tenth_after": tenth, "tried": stays[-1].after}
+    if after is None:
+        return "not within", facts
+    return "returns" if after <= found.blocks else "will return", facts
