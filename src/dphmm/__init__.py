@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from dphmm import report as report
     from dphmm.accounting.promise import Schedule as Schedule
     from dphmm.accounting.promise import SequencePromise as SequencePromise
+    from dphmm.audit.reading import read as read
     from dphmm.batch import release_many as release_many
     from dphmm.decoding import OtherQuery as OtherQuery
     from dphmm.decoding import event_odds as event_odds
@@ -62,7 +63,6 @@ if TYPE_CHECKING:
     from dphmm.reconstruction.population import population as population
     from dphmm.report.assembling import read_report as read_report
     from dphmm.report.page import write_report as write_report
-    from dphmm.report.reading import read as read
     from dphmm.samplers.entropy import ReplayBits as ReplayBits
     from dphmm.samplers.entropy import SystemBits as SystemBits
     from dphmm.schedule_plan import SchedulePlan as SchedulePlan
@@ -120,7 +120,7 @@ _HOMES = {
     "event_odds": "dphmm.decoding",
     "smooth": "dphmm.decoding",
     "population": "dphmm.reconstruction.population",
-    "read": "dphmm.report.reading",
+    "read": "dphmm.audit.reading",
     "read_report": "dphmm.report.assembling",
     "write_report": "dphmm.report.page",
     "tune": "dphmm.evaluation.tuning",

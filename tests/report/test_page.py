@@ -35,7 +35,7 @@ from dphmm.report.over_steps import OverSteps
 from dphmm.report.page import Content
 from dphmm.statement.doubt import doubt
 from dphmm.statement.files import load_statement
-from dphmm.statement.sentences import doubt_words, off
+from dphmm.statement.sentences import doubt_words, factor_words, off
 from dphmm.statement.story import ANSWERS
 from dphmm.statement.verdict import WARNS, Stay, Verdict
 from report.spoken import spoken
@@ -250,11 +250,11 @@ def test_stays_are_the_same_however_many_are_asked_for(report_of):
 
 
 def test_a_guarantee_is_rounded_upwards():
-    assert words.factor_words(Fraction(2)) == "7.39" and words.factor_words(Fraction(6)) == "404"
-    assert words.factor_words(Fraction(12)) == "162,755" and words.factor_words(Fraction(0)) == "1"
-    assert words.factor_words(Fraction(100)) == "10⁴⁴"
+    assert factor_words(Fraction(2)) == "7.39" and factor_words(Fraction(6)) == "404"
+    assert factor_words(Fraction(12)) == "162,755" and factor_words(Fraction(0)) == "1"
+    assert factor_words(Fraction(100)) == "10⁴⁴"
     for epsilon in (Fraction(1, 7), Fraction(1), Fraction(9, 4), Fraction(5), Fraction(13)):
-        told = float(words.factor_words(epsilon).replace(",", ""))
+        told = float(factor_words(epsilon).replace(",", ""))
         assert np.exp(float(epsilon)) <= told <= np.exp(float(epsilon)) * 1.1
 
 
@@ -535,8 +535,8 @@ def test_what_further_places_lose_is_told_of_all_answers_too(report_of):
     own = report_of("grid")
     (_, loss), counts = own.further[0], words.counts_of(own)
     assert counts.most == 12
-    every = f"all 12 of a day, of two ways so far apart, by {words.factor_words(12 * loss)}"
-    both = f"one answer can multiply the odds by {words.factor_words(loss)}; {every}"
+    every = f"all 12 of a day, of two ways so far apart, by {factor_words(12 * loss)}"
+    both = f"one answer can multiply the odds by {factor_words(loss)}; {every}"
     assert both in " ".join(spoken(own, "not_protected_rows"))
     short, least = " ".join(spoken(own, "not_protected_short")), doubt(loss)
     assert words.far(own.further[0][0]) in short.replace("\u00a0", " ")

@@ -380,7 +380,7 @@ def read(released: str, **given: Any) -> None:
     each answer by itself, and the fewest states that hold the true one with the coverage under that prior. A prior is
     refused where earlier answers chose plans (a delta-set) or when to ask (a paced schedule).
     """
-    from dphmm.report.reading import read as read_released
+    from dphmm.audit.reading import read as read_released
 
     states = given["states"]
     if given["output"] is not None:

@@ -42,8 +42,6 @@ _LEFT_OF_ERRORS = 62.0
 #: Points of a line at which its name is tried.
 _TRIED = 200
 _NO_GAP = 1e-9
-#: From this width on bars have room for the name of the line in their middle.
-_NAMED = 96.0
 #: Numbers from here on are written with four digits.
 _LONG = 1e9
 
@@ -98,31 +96,6 @@ def metres_name(most: float, unit: str) -> Callable[[float, bool], str]:
     if unit == LABELS_WRONG:
         return lambda value, top: f"{100 * value:g}" + " %" * top
     return lambda value, top: f"{value:g}"
-
-
-def sureness_bars(rows: Sequence[tuple[str, float, str]], width: float, finding: str, *, tall: bool) -> Drawing:
-    """How sure a reader can be at most: (name, share, text) a bar each, on a scale from 50 to 100 %."""
-    # Where no number is an upper bound there is little room for words.
-    rows = [(name, share, text.replace("more than", ">")) for name, share, text in rows]
-    height, left = (30.0 if tall else 25.0), 10 + max(len(name) for name, _, _ in rows) * 7.0
-    told = max(len(text) for _, _, text in rows) * 7.6 + 12
-    right = width - told
-    drawing = Drawing(width, height * len(rows) + 26, finding, "chart")
-    bottom = height * len(rows) + 4
-
-    def x(share: float) -> float:
-        return left + (right - left) * max(0.0, share - 0.5) / 0.5
-
-    for share in (0.5, 0.75, 1.0):
-        drawing.line([[x(share), 0], [x(share), bottom]], "grid")
-        if share != 0.75 or right - left > _NAMED:
-            drawing.text(x(share), bottom + 16, f"{100 * share:g} %", "tick", "middle")
-    for number, (name, share, text) in enumerate(rows):
-        y = height * number + 5
-        drawing.text(0, y + height / 2, name, "name")
-        drawing.frame(x(0.5), y, max(2.0, x(share) - x(0.5)), height - 9, "bar" if share > 0.5 else "bar strong")
-        drawing.text(x(share) + 6, y + height / 2, text, "value")
-    return drawing
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,11 @@
 """The facts that the sentences of a page are made from, and its names of days, sums and distances.
 
 The sentences are those of ``templates/words.html``. Figures are those of the terminal and of ``--json``: from the
-statement and `dphmm.statement.story`. A guarantee is rounded upwards.
+statement and `dphmm.statement.story`.
 """
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ import numpy as np
 from dphmm.accounting.promise import SequencePromise
 from dphmm.accounting.records import in_short
 from dphmm.report.content import ReleaseReport
-from dphmm.statement.sentences import block_words, clock, factor_number, within
+from dphmm.statement.sentences import block_words, clock, within
 from dphmm.states.space import StateSpace
 from dphmm.states.zones import Zones
 
@@ -25,15 +24,6 @@ _MONTHS = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
     "December",
 )  # fmt: skip
-_HUGE = 10**9
-_RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
-
-
-def factor_words(epsilon: Fraction) -> str:
-    """exp(epsilon) rounded up, as a statement has it; a power of ten where there are many digits."""
-    if epsilon < math.log(_HUGE):
-        return factor_number(epsilon)
-    return "10" + str(math.ceil(float(epsilon) / math.log(10))).translate(_RAISED)
 
 
 def grouped(total: Fraction) -> str:

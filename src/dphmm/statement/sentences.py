@@ -32,6 +32,8 @@ ANY = "any"
 _WIDTH = 64
 #: Factors above this are shown as a power of e alone.
 _LARGEST_FACTOR = Fraction(13)
+#: Factors from here on are shown as a power of ten.
+_HUGE, _RAISED = 10**9, str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _KILOMETRES, _METRES, _TENTHS = 10_000.0, 99.5, 10.0
 _NO_ERROR, _LEAST_TOLD = 1e-9, 0.001
 _NEAREST_TO_SURE = "more than 99.9999 %"
@@ -106,13 +108,15 @@ def every_nth(number: int) -> str:
 def factor(epsilon: Fraction) -> str:
     """exp(ε), and as a number of three digits, rounded up, where that is not too large: "exp(1) = 2.72"."""
     power = f"exp({in_short(epsilon)})"
-    return power if epsilon > _LARGEST_FACTOR else f"{power} = {factor_number(epsilon)}"
+    return power if epsilon > _LARGEST_FACTOR else f"{power} = {factor_words(epsilon)}"
 
 
-def factor_number(epsilon: Fraction) -> str:
-    """exp(ε) rounded up: three digits below 1,000, then whole."""
+def factor_words(epsilon: Fraction) -> str:
+    """exp(ε) rounded up: three digits below 1,000, then whole, and a power of ten where there are many digits."""
     if epsilon == 0:
         return "1"
+    if epsilon >= math.log(_HUGE):
+        return "10" + str(math.ceil(float(epsilon) / math.log(10))).translate(_RAISED)
     exact = Context(prec=30)
     value = exact.exp(exact.divide(Decimal(epsilon.numerator), Decimal(epsilon.denominator)))
     # The quotient and its power are rounded to nearest, by less than this.

@@ -28,7 +28,6 @@ from dphmm.accounting.promise import SequencePromise
 from dphmm.audit.check import require_right
 from dphmm.audit.plain_plans import PlainLaw, read_plain_laws
 from dphmm.errors import InvalidInput
-from dphmm.report.words import factor_words
 from dphmm.statement.doubt import doubt
 from dphmm.statement.files import changed_words, read_statement, statement_path
 from dphmm.statement.parts import Part, Verdict
@@ -166,7 +165,7 @@ is of the bytes of a file; rows, people, plans and totals were compared{% endif 
         return self._said("not hidden")
 
     def _said(self, name: str) -> list[str]:
-        return self.said(name, factor_words=factor_words, doubt=doubt)
+        return self.said(name, doubt=doubt)
 
     @property
     def likelihoods(self) -> FloatArray | None:

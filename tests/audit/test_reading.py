@@ -28,10 +28,10 @@ from audit.small import MODEL, POLICY, SPACE
 from crafted_bits import keyed_system_bits
 from dphmm.audit import check_release
 from dphmm.audit.plain_plans import PlainLaw, plain_hash, plain_plans
+from dphmm.audit.reading import _require_choices, region
 from dphmm.batch import Batch
 from dphmm.errors import InvalidInput
 from dphmm.mechanisms.answer_table import PREFIX
-from dphmm.report.reading import _require_choices, region
 from dphmm.session.plan import spread
 from dphmm.session.setting import Setting
 from dphmm.statement.files import read_statement, statement_path, write_statement
