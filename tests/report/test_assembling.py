@@ -27,7 +27,9 @@ from dphmm.report.assembling import prospects_of
 from dphmm.report.content import OTHER_TIMES
 from dphmm.report.over_steps import OverSteps
 from dphmm.simulated import ModelGuesses, laws_of_steps, places_of_states
+from dphmm.statement.verdict import LINES
 from naive import nearest_to_all
+from report.spoken import spoken
 from report.worlds import public, read, released, report
 
 pytestmark = pytest.mark.usefixtures("few_invented_people")
@@ -553,3 +555,49 @@ def test_of_times_that_are_easier_to_tell_figures_are_of_the_file(tmp_path):
 def test_a_table_is_no_released_file_with_a_statement_beside_it(world):
     with pytest.raises(InvalidInput, match="released: got a DataFrame; expected the path of a released file"):
         dphmm.read_report(pd.DataFrame({"user": ["u1"]}), dphmm.load_model(world("grid") / "model.npz"))
+
+
+def travellers(folder):
+    """Thirty people who cross a map in straight lines, under a model that has everybody anywhere at every step."""
+    grid = dphmm.Grid.from_bounds(10.0, 50.0, 10.0 + 20 * 0.0139, 50.0 + 20 * 0.0089, 1000.0)
+    n, rng, rows = grid.n_states, np.random.default_rng(6), []
+    moves = np.full((n, n), 1 / n)
+    dphmm.save_model(dphmm.MarkovModel(np.full(n, 1 / n), moves, space=grid), folder / "model.npz")
+    run("policy", "radius", folder / "model.npz", "-o", folder / "policy.json", "--radius", "1.5km")
+    for user in range(30):
+        begin, end = rng.uniform(0.05, 0.95, (2, 2))
+        for step in range(1, 26):
+            place = begin + (end - begin) * step / 25
+            rows.append([f"u{user:02}", step, 50.0 + place[1] * 20 * 0.0089, 10.0 + place[0] * 20 * 0.0139])
+    write_rows(folder / "walks.csv", ["user", "step", "lat", "lon"], rows)
+    public = (folder / "model.npz", "--policy", folder / "policy.json")
+    limit = ("--path-epsilon", 20, "--steps", 25, "--epsilon", 4, "--people", 6)
+    run("plan", *public, *limit, "-o", folder / "plan.json")
+    return released(folder, "--plan", folder / "plan.json", epsilon=None, smoothed=False)
+
+
+def test_where_people_move_straight_the_best_reader_draws_lines(tmp_path):
+    """Told by answers that were held out: the figure is near what is measured, and no true place decides it."""
+    folder = travellers(tmp_path)
+    own, measured = read(folder), read(folder, truth=folder / "walks.csv")
+    assert own.found.reader == LINES and own.found == measured.found
+    assert "with straight lines between answers (" in own.found.lines[0]
+    assert "of whose answers one at a time was held out" in spoken(own, "found_note")[0]
+    rows, truth, off = own.rows, measured.truth.places, []
+    for at in rows.by_user.values():
+        asked = at[rows.asked[at]]
+        line = [np.interp(rows.step[at], rows.step[asked], rows.z[asked, axis]) for axis in range(2)]
+        off.append(np.linalg.norm(np.stack(line, axis=1) - truth[at], axis=1).mean())
+    # 30 people of five answers each: their mean differs from its expectation by a fifth at most.
+    assert own.found.error == pytest.approx(np.mean(off), rel=0.2)
+    assert own.found.error < 0.8 * own.expected_of_rows
+
+
+def test_where_plans_hang_on_answers_none_is_held_out(world, monkeypatch):
+    """An answer that chose a later plan is no answer of that moment alone."""
+    seen = []
+    monkeypatch.setattr("dphmm.report.assembling.nearer_than_guesses", lambda people, *more: seen.append(len(people)))
+    read(world("delta"))
+    assert seen == []
+    read(world("grid"))
+    assert seen == [3]

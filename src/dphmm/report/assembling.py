@@ -30,6 +30,7 @@ from dphmm.markov.smoothing import KEPT
 from dphmm.planning import LONGER, World, block_length, work_of
 from dphmm.policy.graph import PolicyGraph
 from dphmm.reconstruction.linear import shares_of_outcomes
+from dphmm.reconstruction.lines import Answered, nearer_than_guesses
 from dphmm.report.beliefs import Cells, levels, spreads
 from dphmm.report.content import (
     Backdrop,
@@ -45,8 +46,8 @@ from dphmm.report.content import (
 from dphmm.schedule_plan import SchedulePlan, Stays
 from dphmm.session.plan import Plan
 from dphmm.session.setting import Setting, StepChoices, Subjects
-from dphmm.session.smoothing import AnswerHistory, SmoothedSteps, Smoothers, smooth_people
-from dphmm.simulated import Guesses, ModelGuesses, places_of_states
+from dphmm.session.smoothing import AnswerHistory, SmoothedSteps, Smoothers, likelihood_rows, smooth_people
+from dphmm.simulated import Guesses, ModelGuesses, middles, places_of_states
 from dphmm.statement.files import load_statement
 from dphmm.statement.parts import member
 from dphmm.statement.sentences import every_nth
@@ -73,6 +74,8 @@ _UNKNOWN = Prospects(
     missing="the file leaves out steps that the stated schedule asks, or nothing says when its steps were: other "
     "queries of the same people may be why, or another schedule than the statement's"
 )
+#: Beliefs are divided by no less: what an answer nearly excludes stays excluded.
+_LEAST_LIKELY = 1e-250
 #: A smaller total that stays are shown of.
 _SMALLER = Fraction(1, 4)
 
@@ -149,6 +152,10 @@ def release_report(
         reading.unplaced,
         _after_sequence(rows, made),
     )
+    lines = None
+    if reading.answered:
+        inside = space.distances(middles(space)[:, None], places_of_states(space)) ** 2
+        lines = nearer_than_guesses(reading.answered, space.distances, float(inside.mean()))
     report = ReleaseReport(
         title,
         name,
@@ -159,6 +166,7 @@ def release_report(
         cells=cells,
         spreads=reading.spreads,
         alone=alone,
+        lines=lines,
         chosen=bool(users),
         truth=None if truth is None else _truth(truth, rows, made, reading.errors),
         prospects=Prospects(),
@@ -335,6 +343,10 @@ class _Reading:
         self._paced = schedule if schedule is not None and schedule.kind == "paced" else None
         #: Whether rows are left out that the stated schedule asks, or whether that cannot be told.
         self.off_schedule = False
+        #: The answers of those in the figures, where they can be held out: no plan and no time hangs on an answer.
+        self.answered: list[Answered] = []
+        setting = None if made.subjects is None else made.subjects.setting
+        self._holds_out = setting is not None and not setting.needs_beliefs and not made.space.has_labels
         self._hours: dict[int, FloatArray] = {}
         self._days: set[int] = set()
 
@@ -421,11 +433,26 @@ class _Reading:
         spread = spreads(space, self._there, smoothed.marginals, guess)
         if counted:
             self.spreads[rows] = spread
+            if self._holds_out and space.dimension <= 2:
+                self.answered.append(self._held_out(rows, smoothed.marginals))
         if not shown:
             return None
         found = levels(drawn)
         self._written += int(np.count_nonzero(np.diff(found.astype(np.int8), axis=1))) + found.shape[0]
         return Person(user, rows, found, guess, smoothed.state, smoothed.probability, spread)
+
+    def _held_out(self, rows: IntArray, marginals: FloatArray) -> Answered:
+        """A person's answers, and where all others put the person at each: what is believed, without its own answer."""
+        file, asked = self._file, np.flatnonzero(self._rows.asked[rows])
+        at, beliefs, noise = rows[asked], marginals[asked].copy(), np.empty(len(asked))
+        names = np.array([file.plans[row] for row in at.tolist()])
+        for name in np.unique(names).tolist():
+            own, plan = np.flatnonzero(names == name), self.plans[name]
+            told = likelihood_rows(plan, file.lattice[at[own]])
+            beliefs[own] /= np.maximum(np.exp(told.logs[told.which]), _LEAST_LIKELY)
+            noise[own] = plan.expected_error
+        guessed = self._guesses.of(beliefs.T)[0]
+        return Answered(file.step[at].astype(np.float64), self._rows.z[at], noise, guessed, file.step[rows])
 
     def _smoothed(self, users: Sequence[str]) -> dict[str, SmoothedSteps]:
         """What all answers say of the rows of some people; each answer's plan is made again and must be its own."""

@@ -30,7 +30,7 @@ from dphmm.simulated import ModelGuesses, laws_of_steps
 from dphmm.statement.release import ReleaseStatement
 from dphmm.statement.sentences import clock, off
 from dphmm.statement.story import ANSWERS, InLedger, Story, story
-from dphmm.statement.verdict import Found
+from dphmm.statement.verdict import LINES, Found
 from dphmm.states.grid import Grid
 from dphmm.states.maps import MapSpace
 from dphmm.states.space import StateSpace
@@ -249,8 +249,9 @@ class ReleaseReport:
 
     ``name``: of the file. ``persons``: those who can be looked at; the first is shown. ``chosen``: whether whoever made
     the page named them. ``spreads`` (n,): how far off a reader expects to be at the rows of everybody in the figures,
-    whoever is shown; NaN for others; ``alone`` (n,) the same of the best guesses without the file. ``plans``: the
-    different plans of the file's answers; empty where not all of them were made again.
+    whoever is shown; NaN for others; ``alone`` (n,) the same of the best guesses without the file.
+    ``lines``: the mean error of straight lines between answers, where held-out answers are nearer to them.
+    ``plans``: the different plans of the file's answers; empty where not all of them were made again.
     ``elsewhere``: (step, epsilon) of each answer about a person that a ledger has beside those of the
     file; None without a ledger. ``queries``: how many other queries they are of.
     """
@@ -263,6 +264,7 @@ class ReleaseReport:
     chosen: bool = False
     spreads: FloatArray | None = None
     alone: FloatArray | None = None
+    lines: float | None = None
     plans: Sequence[Plan] = ()
     cells: Cells | None = None
     truth: Truth | None = None
@@ -442,6 +444,9 @@ class ReleaseReport:
             return None
         without = expected.found.without if self.alone is None else float(self.alone[self.believed[0]].mean())
         whose = replace(expected.found, error=error, without=without, people=self.rows_told, ratio=self._ratio)
+        if self.lines is not None and self.lines < error:
+            # Which reader is the best is told by answers that were held out.
+            whose = replace(whose, error=self.lines, ratio=None, reader=LINES)
         if not self.names_blocks:
             return replace(whose, stays=(), uncomputed=NO_BLOCKS if self.most_of_one > 1 else "")
         if not self.begins_alike:

@@ -23,6 +23,8 @@ _NO_NEARER = 0.95
 #: What is told in the colour of a warning; the rules of a place that somebody returns to.
 WARNS = ("replayable", "unlimited", "tells", "returns")
 OF_STAYS = ("returns", "will return", "not within", "stays unknown")
+#: The best reader, where it is not the one who believes the public model.
+LINES = "straight lines between answers"
 #: Whose figures the simulated ones are.
 SIMULATED = "people simulated from the public model"
 #: Blocks of a clock that have names.
@@ -57,6 +59,7 @@ class Found:
     blocks : how many whole ones the file has of whoever has most.
     uncomputed : why there are no ``stays``; "" where nobody can stay anywhere.
     noun : what one is called whom the rows are about.
+    reader : the best one, where another than who believes the public model: `LINES`.
     """
 
     error: float
@@ -73,6 +76,7 @@ class Found:
     seconds: int | None = None
     uncomputed: str = ""
     noun: str = "person"
+    reader: str = ""
 
     @property
     def labels(self) -> bool:
@@ -116,6 +120,7 @@ class Found:
             "error_without": self.without,
             "unit": self.unit,
             "of": self.people or None,
+            "reader": self.reader or "the public model",
             "ratio": None if self.ratio is None else list(self.ratio),
             "stays": {
                 "block": self.block or None,
@@ -133,6 +138,7 @@ _FOUND = """
 a reader names the right label in {{ right(error) }} of 100 rows ({{ right(without) }} without the file)
 {% else %}
 a reader misses {{ somebody }}'s {{ place }} by {{ off(error, unit) }} on average\
+{{ ", with " ~ reader if reader }}\
 {{ ", in " ~ unit if unit not in ("", "m") }} ({{ off(without, unit) }} without the file)
 {% endif %}
 {% if stay and labels %}
