@@ -5,7 +5,7 @@ out, and compared with the line between its neighbours: its squared distance fro
 them, and known noise. Motion about a line is taken as a Brownian bridge: its variance is the motion a step, times the
 time before and the time after over the time between the neighbours. Mean distances are those of normal errors.
 
-Source: docs/proofs/schedules.md.
+Source: docs/report.md (What the figures are).
 """
 
 from __future__ import annotations
