@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 
 import dphmm
+from dphmm.statement.verdict import Verdict
 from registered import chosen_mechanisms, policy_kinds
 
 ROOT = Path(__file__).parents[1]
 CONTRIBUTING = ROOT / "CONTRIBUTING.md"
 CHOOSING = ROOT / "docs" / "choosing-a-budget.md"
+OFFICER = ROOT / "docs" / "data-protection-officer.md"
 GUIDE = ROOT / "docs" / "guide.md"
 PAGES = [
     ROOT / "README.md",
@@ -80,6 +82,18 @@ def test_the_readme_s_table_is_that_of_the_plan():
             assert answers == "0" and re.search(rf"^ +without the file +{error} +{stays}$", printed, re.MULTILINE)
         else:
             assert re.search(rf"^ +{budget} +{answers} x \d +{error} +{stays}( |$)", printed, re.MULTILINE), line
+
+
+def test_the_officer_s_page_has_the_sentences_of_every_verdict():
+    """In the order of the rules; what it leaves open is what figures fill in."""
+    part = OFFICER.read_text().partition("## What a verdict says")[2].partition("\n## ")[0]
+    told = [line.split(" | ")[0].removeprefix("| ") for line in part.splitlines() if line.startswith("| ")][1:]
+    facts = {"error": 5.0, "without": 9.0, "unit": "m", "near": 5.0, "block": "day", "after": 4, "tried": 7}
+    spoken = {rule: Verdict(rules=[rule], **facts).lines[0] for rule in Verdict.says if "unknown" not in rule}
+    rules = ["replayable", "unlimited", "tells", "no nearer", "returns", "will return", "blurs", "labels"]
+    for rule, sentence in zip(rules, told, strict=True):
+        said = re.split(r"\b(?:X|N|M)\b", sentence.rstrip("."))
+        assert all(part.strip(" .") in spoken[rule] for part in said), (rule, sentence, spoken[rule])
 
 
 def test_the_readme_is_short():
