@@ -137,9 +137,7 @@ def release_report(
     whole = truth is not None or (len(rows) > MOST_ROWS and cells is not None and len(rows) <= MOST_COUNTED)
     people = reading.people(shown, counted, everybody=whole and made.subjects is not None, truth=truth)
     if made.subjects is not None:
-        _require_spent(file, reading.plans)
-        _require_constants(file, made.statement.published.public_constants)
-        _require_chosen(file, reading.plans, made.statement.mechanism.chosen)
+        _require_plans(file, reading.plans, made.statement.mechanism.chosen)
     begin("finding what is expected")
     told = np.flatnonzero(~np.isnan(np.nan if reading.spreads is None else reading.spreads))
     alone = np.full(len(rows), np.nan)
@@ -582,7 +580,7 @@ def _require_stored(user: str, rows: IntArray, file: ReleasedFile, entries: Sequ
 def _require_times(file: ReleasedFile, made: Made, ledger: Ledger | None) -> None:
     """Step 1 of each user stands for what the ledger says: blocks and headlines are read from times.
 
-    That all rows of a user have the times of their steps `checked_statement` has required.
+    That all rows of a user have the times of their steps `require_confirmed` has required.
     """
     step = made.model.step
     if step is None or file.times is None or ledger is None:
@@ -597,25 +595,16 @@ def _require_times(file: ReleasedFile, made: Made, ledger: Ledger | None) -> Non
             raise InvalidInput("released", came, "the times that dphmm release wrote")
 
 
-def _require_spent(file: ReleasedFile, plans: dict[str, Plan]) -> None:
-    """Epsilon and cost of every row whose plan was made again, of whatever person, are the plan's."""
+def _require_plans(file: ReleasedFile, plans: Mapping[str, Plan], stated: Mapping[str, int]) -> None:
+    """Epsilon and cost of rows are those of their plans, where these were made again; where all were, ``stated`` too.
+
+    ``stated`` are the rows by mechanism.
+    """
     due = {plan.hash: (float(plan.promised), float_above(plan.cost)) for plan in plans.values()}
     for row, (plan, *told) in enumerate(zip(file.plans, file.epsilon.tolist(), file.cost.tolist(), strict=True)):
         if tuple(told) != due.get(plan, tuple(told)):
             came = f"an epsilon or a cost that is not its plan's, of {file.where(row)}"
             raise InvalidInput("released", came, "the numbers that dphmm release wrote")
-
-
-def _require_constants(file: ReleasedFile, stated: int) -> None:
-    """Answers of no epsilon are those of steps at which one state alone is possible, and as many as are stated."""
-    found = sum(bool(plan) and epsilon == 0 for plan, epsilon in zip(file.plans, file.epsilon.tolist(), strict=True))
-    if found != stated:
-        came = f"a privacy statement with published.public_constants {stated}, and {found} answers of epsilon 0"
-        raise InvalidInput("statement", came, "the statement as dphmm release wrote it")
-
-
-def _require_chosen(file: ReleasedFile, plans: Mapping[str, Plan], stated: Mapping[str, int]) -> None:
-    """Rows by mechanism are those of the plans, where all plans of the file were made again."""
     asked = [plan for plan in file.plans if plan]
     if set(asked) <= set(plans) and Counter(plans[plan].mechanism_name for plan in asked) != stated:
         came = "a privacy statement with another mechanism.chosen than its plans'"
@@ -638,17 +627,13 @@ def _elsewhere(ledger: Ledger, rows: Rows, query: str) -> tuple[dict[str, list[t
     return found, len(queries)
 
 
-def _start(made: Made) -> str | None:
-    """When people begin, as the release has it; None where that is not known, and the model says so."""
-    return None if made.subjects is None else made.subjects.setting.options.start
-
-
 def _guesses(made: Made, steps: IntArray) -> tuple[FloatArray, FloatArray]:
     """The best guesses (n, d) without a file at some steps (n,), and how far off each is expected to be (n,).
 
     People who begin where it is publicly known are guessed as others are.
     """
-    return ModelGuesses(made.space).at(made.model, steps, _start(made))
+    start = None if made.subjects is None else made.subjects.setting.options.start
+    return ModelGuesses(made.space).at(made.model, steps, start)
 
 
 def _truth(truth: TrueRows, rows: Rows, made: Made, errors: FloatArray) -> Truth:
@@ -663,49 +648,44 @@ def _truth(truth: TrueRows, rows: Rows, made: Made, errors: FloatArray) -> Truth
 # -- what is expected of who stays ---------------------------------------------------------------------------------
 
 
-def world_of(made: Made, begins: Callable[[int], IntArray] | None = None) -> World | None:
-    """The invented people of a release; None where its model is too large, or its choices allow none.
+def world_of(made: Made, begins: Callable[[int], IntArray] | None = None) -> tuple[World, Schedule] | None:
+    """The invented people of a release, and when they are asked; None where its choices allow none.
 
     ``begins``: the steps at which blocks of so many steps begin; people stay from step 1 on where nothing is said.
     """
     if made.subjects is None:
         return None
-    told = asked_of(made)
-    if told is None:
-        return None
-    promise, schedule = told
-    kind = "planned" if schedule.kind == "planned" else "paced"
-    # A paced schedule names all steps at which its plan may ask; of a planned one nothing tells the hours.
-    at = schedule.at if kind == "paced" else None
-    model, policy = made.model, made.subjects.setting.policy
+    setting, model = made.subjects.setting, made.model
     try:
+        promise, schedule = _asked(made)
+        kind = "planned" if schedule.kind == "planned" else "paced"
+        # A paced schedule names all steps at which its plan may ask; of a planned one nothing tells the hours.
+        at = schedule.at if kind == "paced" else None
         steps = None if begins is None else begins(block_length(promise, model.step))
-        public = model, policy, made.space, promise, kind
-        return World(*public, people=_INVENTED, choices=made.subjects.setting.options.choices, at=at, begins=steps)
+        public, choices = (model, setting.policy, made.space, promise, kind), setting.options.choices
+        return World(*public, people=_INVENTED, choices=choices, at=at, begins=steps), schedule
     except DphmmError:
         return None
 
 
-def asked_of(made: Made) -> tuple[SequencePromise, Schedule] | None:
-    """The promise and the schedule of a release; of one without a schedule all steps, of a day where there are days."""
-    promise, schedule = made.statement.promise, made.statement.asking
+def _asked(made: Made) -> tuple[SequencePromise, Schedule]:
+    """The promise and the schedule of a release; of one without a schedule all steps, of a day where there are days.
+
+    Raises InvalidInput where there is no such promise.
+    """
+    promise, schedule, step = made.statement.promise, made.statement.asking, made.model.step
     if schedule is not None:
         return schedule.promise, schedule
     _, epsilon = made.statement.epsilons
-    try:
-        if promise is None:
-            step = made.model.step
-            length = _DAY // step if step is not None and _DAY % step == 0 else 100
-            clock = step is not None and _DAY % step == 0
-            promise = (
-                SequencePromise(epsilon * length, per="1d") if clock else SequencePromise(epsilon * length, per=length)
-            )
-        else:
-            length = promise.length(made.model.step)
-        most = min(length, int(promise.exact // epsilon))
-        return promise, Schedule(promise, epsilon, range(1, most + 1))
-    except DphmmError:
-        return None
+    if promise is not None:
+        length = promise.length(step)
+    elif step is not None and _DAY % step == 0:
+        length = _DAY // step
+        promise = SequencePromise(epsilon * length, per="1d")
+    else:
+        length = 100
+        promise = SequencePromise(epsilon * length, per=length)
+    return promise, Schedule(promise, epsilon, range(1, min(length, int(promise.exact // epsilon)) + 1))
 
 
 def prospects_of(
@@ -720,15 +700,16 @@ def prospects_of(
     if made.statement.beginnings:
         # The invented people begin as the model says, and not where these are known to begin.
         return Prospects(missing="it is not computed for people who begin where it is publicly known")
-    told, world = asked_of(made), world_of(made, begins)
-    if told is None or world is None or made.subjects.setting.varies:
+    told = world_of(made, begins)
+    if told is None or made.subjects.setting.varies:
         return Prospects(missing="it is not computed for these choices")
+    world, schedule = told
     work = _INVENTED * work_of(made.model, world.paths.shape[1])
     if work > _MOST_WORK:
         states = f"{made.model.n_states:,} states"
         return Prospects(missing=f"{states} take too long here; dphmm plan computes it")
     try:
-        return prospects_in(world, told[1], plan, scheduled=made.statement.asking is not None)
+        return prospects_in(world, schedule, plan, scheduled=made.statement.asking is not None)
     except DphmmError as error:
         return Prospects(missing=str(error))
 
@@ -786,9 +767,6 @@ def _shares(rows: Rows, file: ReleasedFile, reading: _Reading) -> list[Share]:
 
 def outcome_table(plan: Plan, dimension: int) -> FloatArray:
     """The probability (N, N) of each label from each state under a plan, exactly as the likelihoods have it."""
-    n = len(plan.lattice)
-    columns = []
-    for label in range(n):
-        with np.errstate(divide="ignore"):
-            columns.append(np.exp(plan.log_likelihood(np.array([label] + [0] * (dimension - 1)))))
-    return np.asarray(np.stack(columns, axis=1))
+    answers = np.pad(np.arange(len(plan.lattice))[:, None], [(0, 0), (0, dimension - 1)])
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.stack([np.exp(plan.log_likelihood(answer)) for answer in answers], axis=1))

@@ -341,24 +341,6 @@ class ReleaseReport:
         """When people are asked; None for every step."""
         return self.statement.asking
 
-    @cached_property
-    def _complete(self) -> list[BoolArray]:
-        """Of each person which of the blocks with rows have one at every step, in order; empty where none is known.
-
-        Where no clock and no promise says where blocks begin: which runs of consecutive steps are as long as one.
-        """
-        expected = self.prospects.expected
-        if expected is None or not self.names_blocks:
-            return []
-        steps, rows = expected.steps, self.rows
-        if self.promise is not None and self.promise.steps is not None:
-            every = np.arange(1, steps + 1)
-            return [np.array([np.isin(every, rows.step[at]).all()]) for at in rows.by_user.values()]
-        if self._in_runs:
-            return [_run_lengths(rows.step[at]) >= steps for at in rows.by_user.values()]
-        blocks = (self.block(user, np.unique(rows.step[at])) for user, at in rows.by_user.items())
-        return [np.unique(block, return_counts=True)[1] >= steps for block in blocks]
-
     @property
     def names_blocks(self) -> bool:
         """Whether a promise or a clock says what a block is; without both no figure is one of whole blocks."""
@@ -366,14 +348,24 @@ class ReleaseReport:
 
     @cached_property
     def whole_blocks(self) -> int:
-        """How many whole blocks the file has of whoever has most; of windows and runs those one after another."""
-        expected = self.prospects.expected
-        if not self._complete or expected is None:
+        """How many whole blocks the file has of whoever has most, with a row at every step.
+
+        Where no clock and no promise says where blocks begin: how many in a row of consecutive steps.
+        """
+        expected, rows, found = self.prospects.expected, self.rows, list[int]()
+        if expected is None or not self.names_blocks:
             return 0
-        if self._in_runs:
-            steps, rows = expected.steps, self.rows
-            return max(int(_run_lengths(rows.step[at]).max(initial=0)) // steps for at in rows.by_user.values())
-        return max(int(np.count_nonzero(one)) for one in self._complete)
+        for user, at in rows.by_user.items():
+            own = np.unique(rows.step[at])
+            if self.promise is not None and self.promise.steps is not None:
+                found.append(int(np.isin(np.arange(1, expected.steps + 1), own).all()))
+            elif self._in_runs:
+                runs = np.split(own, np.flatnonzero(np.diff(own) != 1) + 1)
+                found.append(max(map(len, runs)) // expected.steps)
+            else:
+                counts = np.unique(self.block(user, own), return_counts=True)[1]
+                found.append(int(np.count_nonzero(counts >= expected.steps)))
+        return max(found, default=0)
 
     @property
     def _in_runs(self) -> bool:
@@ -719,62 +711,38 @@ class ReleaseReport:
             found.append((user, [(block, *blocks[block]) for block in sorted(blocks)]))
         return found
 
-    def running(self, user: str) -> list[Fraction]:
-        """Of each step of a person the sum of epsilons in the window of the promise that ends with it."""
-        assert self.promise is not None and self.promise.window is not None
-        sums, total, first = list[Fraction](), Fraction(0), 0
-        spending = self.spending(user)
-        for _, step, _, epsilon in spending:
-            total += epsilon
-            while spending[first][1] <= step - self.promise.window:
-                total -= spending[first][3]
-                first += 1
-            sums.append(total)
-        return sums
+    @cached_property
+    def sums(self) -> dict[str, list[tuple[int, Fraction]]]:
+        """Of each person answers and sum of epsilons in each block, or in the window that ends with each step."""
+        window = None if self.promise is None else self.promise.window
+        if window is None:
+            return {user: [(answers, total) for _, answers, total in blocks] for user, blocks in self.spent}
+        found: dict[str, list[tuple[int, Fraction]]] = {}
+        for user in self.rows.by_user:
+            spending, sums, answers, total, first = self.spending(user), found.setdefault(user, []), 0, Fraction(0), 0
+            for _, step, count, epsilon in spending:
+                answers, total = answers + count, total + epsilon
+                while spending[first][1] <= step - window:
+                    answers, total = answers - spending[first][2], total - spending[first][3]
+                    first += 1
+                sums.append((answers, total))
+        return found
 
     @cached_property
     def largest_of(self) -> dict[str, Fraction]:
         """The largest sum of epsilons of each person in a block, or in any window, of the promise."""
-        if self.promise is not None and self.promise.window is not None:
-            return {user: max(self.running(user), default=Fraction(0)) for user, _ in self.spent}
-        return {user: max((total for _, _, total in blocks), default=Fraction(0)) for user, blocks in self.spent}
+        return {user: max((total for _, total in sums), default=Fraction(0)) for user, sums in self.sums.items()}
 
     @cached_property
     def answers_of(self) -> dict[str, int]:
         """The most answers of each person in a block, or in any window, of the promise."""
-        window = None if self.promise is None else self.promise.window
-        if window is None:
-            return {user: max((count for _, count, _ in blocks), default=0) for user, blocks in self.spent}
-        found = {}
-        for user, _ in self.spent:
-            told = [(step, count) for _, step, count, _ in self.spending(user)]
-            steps, counts = (np.array(part, dtype=np.int64) for part in zip(*told, strict=True))
-            sums = np.concatenate([[0], np.cumsum(counts)])
-            # The answers of the window that ends with each step.
-            found[user] = int((sums[1:] - sums[np.searchsorted(steps, steps - window, side="right")]).max())
-        return found
+        return {user: max((answers for answers, _ in sums), default=0) for user, sums in self.sums.items()}
 
     @property
     def most_of_one(self) -> int:
         """The most answers of anybody in the file."""
         asked = self.rows.asked
         return max((int(asked[own].sum()) for own in self.rows.by_user.values()), default=0)
-
-    @property
-    def most_answers(self) -> int:
-        """The most answers of anybody in a block, or in any window, of the promise."""
-        return max(self.answers_of.values(), default=0)
-
-
-def _run_lengths(steps: IntArray) -> IntArray:
-    """The lengths (k,) of the runs of consecutive numbers among some steps.
-
-    >>> _run_lengths(np.array([1, 2, 3, 7, 8])).tolist()
-    [3, 2]
-    """
-    different = np.unique(steps)
-    ends = np.flatnonzero(np.diff(different) != 1)
-    return np.diff(np.concatenate([[-1], ends, [len(different) - 1]]))
 
 
 def passed_without_times(asked: IntArray, length: int) -> int:
