@@ -32,7 +32,7 @@ ROOT = Path(__file__).parents[1]
 #: The largest figure that a gauge may show; of those in `LEAST` the smallest.
 LIMITS: dict[str, float] = {
     "code lines": 59_740,
-    "code lines of tests": 75_580,
+    "code lines of tests": 75_640,
     "words of docs": 120_000,
     "circles of imports": 0,
     "circles with types": 0,

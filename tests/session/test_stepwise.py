@@ -11,6 +11,7 @@ import pytest
 
 import dphmm
 from dphmm.accounting.ledger import MemoryLedger
+from dphmm.accounting.transaction import BaseTransaction
 from dphmm.session import stepwise
 from dphmm.session.rounds import SubjectState
 from dphmm.session.stepwise import belief_of, snapshot_of
@@ -61,6 +62,26 @@ def test_a_resumed_session_has_the_bits_of_the_whole_history(name, constraint, m
     assert bits_of(whole.prior) == bits_of(resumed.prior) and other.spent == resumed.spent
     assert [str(r) for r in resumed.releases] == [str(r) for r in whole.releases]
     assert str(resumed.estimate()) == str(whole.estimate()) == str(session.estimate())
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_from_every_snapshot_there_are_the_same_bits(name, monkeypatch):
+    """Kept at every step, of 120 steps: whichever of them a session goes on from, belief and plan are the same."""
+    kept, put = dict[int, bytes](), BaseTransaction.put_snapshot
+    monkeypatch.setattr(stepwise, "_SNAPSHOT_EVERY", 1)
+    monkeypatch.setattr(
+        BaseTransaction,
+        "put_snapshot",
+        lambda self, subject, query, t, belief: (kept.update({t: belief}), put(self, subject, query, t, belief))[1],
+    )
+    ledger = MemoryLedger()
+    session, parts = history(name, ledger, steps=120, constraint="delta=0.1")
+    assert len(kept) > 80
+    for t, belief in kept.items():
+        monkeypatch.setattr(MemoryLedger, "snapshot", lambda self, *_, found=(t, belief): found)
+        resumed = dphmm.ReleaseSession.resume(ledger, "a", *parts)
+        assert bits_of(resumed.prior) == bits_of(session.prior), t
+        assert resumed.plan.hash == session.plan.hash, t
 
 
 def test_an_earlier_step_is_not_made_from_a_later_belief():
