@@ -6,6 +6,7 @@ of the outline that two cells share.
 
 from __future__ import annotations
 
+import re
 from itertools import combinations
 
 import numpy as np
@@ -13,7 +14,7 @@ import pytest
 
 import dphmm
 from dphmm.planning import error_of_known_states
-from dphmm.report.beliefs import MOST_CELLS, SHARES, Cells, bands, levels, read, spreads, written
+from dphmm.report.beliefs import MOST_CELLS, SHARES, Cells, bands, levels, spreads, written
 from dphmm.simulated import Guesses, places_of_states
 
 GRID = dphmm.Grid.from_bounds(0.0, 0.0, 0.02, 0.02, cell=300.0)
@@ -33,6 +34,13 @@ def test_sets_are_the_smallest_that_hold_their_share(seed):
 def test_a_certain_belief_is_one_cell_and_an_even_one_goes_by_number():
     assert levels(np.eye(4)[[2]]).tolist() == [[0, 0, 3, 0]]
     assert levels(np.full((1, 4), 0.25)).tolist() == [[3, 3, 2, 2]]
+
+
+def read(text, n):
+    """The levels of n cells, from runs as `written` has them."""
+    runs = re.findall(r"([.\-+=])([0-9a-z]*)", text)
+    found = [level for mark, length in runs for level in [".-+=".index(mark)] * int(length or "1", 36)]
+    return np.array(found + [0] * (n - len(found)))
 
 
 def test_levels_are_written_and_read():

@@ -469,6 +469,7 @@ def short(noon, tmp_path_factory):
 def test_one_short_record_takes_from_nobody_what_is_found_of_who_stays(noon, short):
     """Four people have whole weeks: that a fifth has one row hides nothing of theirs."""
     whole, made = read(noon), read(short, plan=plan_of(short))
+    assert made.whole_blocks == whole.whole_blocks > 0
     assert made.found.own_stay == whole.found.own_stay and made.found.stays == whole.found.stays
     spoken = said(page(made))
     assert "for all 7 days of this file" in spoken and "who stays at one place: of simulated people." in spoken

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,10 +26,8 @@ _FAR = 3.0
 _NOTHING, _TOGETHER = 1e-12, 2**20
 #: A share is reached although the sum of floats is a little below it.
 _ROUNDING = 1e-9
-_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 #: What a run of cells of each level begins with; its length follows in base 36, none for one cell.
 _MARKS = ".-+="
-_RUN = re.compile(r"([.\-+=])([0-9a-z]*)")
 
 Levels = NDArray[np.uint8]
 
@@ -153,14 +149,8 @@ def written(row: Levels) -> str:
     starts = np.flatnonzero(np.diff(told.astype(np.int64), prepend=-1))
     lengths = np.diff(starts, append=len(told)).tolist()
     marks = [_MARKS[level] for level in told[starts].tolist()]
-    return "".join(mark + ("" if length == 1 else _base36(length)) for mark, length in zip(marks, lengths, strict=True))
-
-
-def read(text: str, n: int) -> Levels:
-    """The levels of n cells that `written` wrote."""
-    runs = [np.full(int(length, 36) if length else 1, _MARKS.index(mark)) for mark, length in _RUN.findall(text)]
-    found = np.concatenate([np.zeros(0, dtype=np.int64), *runs]).astype(np.uint8)
-    return np.pad(found, (0, n - len(found)))
+    written_lengths = ["" if length == 1 else np.base_repr(length, 36).lower() for length in lengths]
+    return "".join(mark + length for mark, length in zip(marks, written_lengths, strict=True))
 
 
 def spreads(space: StateSpace, there: FloatArray, marginals: FloatArray, guesses: FloatArray) -> FloatArray:
@@ -216,11 +206,3 @@ def _spacing(points: FloatArray) -> float:
     if len(distinct) < 2:
         return 1.0
     return 0.8 * float(np.median(cKDTree(distinct).query(distinct, k=2)[0][:, 1]))
-
-
-def _base36(number: int) -> str:
-    digits: Sequence[str] = _DIGITS
-    text = digits[number % 36]
-    while number := number // 36:
-        text = digits[number % 36] + text
-    return text

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dphmm.report.content import rounded_down
+from dphmm.report.palette import LABELS
 from dphmm.report.svg import Drawing
 from dphmm.states.space import LABELS_WRONG
 from dphmm.types import FloatArray, IntArray
@@ -67,11 +68,11 @@ class Axes:
 
 
 def steps_of(most: float) -> tuple[float, float]:
-    """The distance of grid lines, four at most, and the number that an axis ends at."""
+    """The distance of grid lines, four at most and 1, 2 or 5 of a power of ten, and the number that an axis ends at."""
     step = rounded_down(most / 2) if most > 0 else 1.0
-    while most / step > _GRID:
-        step = next(digit * 10.0 ** math.floor(math.log10(step) + power) for power in (0, 1) for digit in (1, 2, 5)
-                    if digit * 10.0 ** math.floor(math.log10(step) + power) > step * 1.001)  # fmt: skip
+    if most / step > _GRID:
+        # The next one of 1, 2 and 5.
+        step = rounded_down(2.5 * step)
     return step, step * max(1, math.ceil(most / step - 1e-9))
 
 
@@ -111,11 +112,6 @@ class Curves:
     without: FloatArray
     name: str
     asked: Sequence[int]
-
-    @property
-    def length(self) -> int:
-        """How many steps there are."""
-        return len(self.without)
 
 
 def alone(values: FloatArray) -> IntArray:
@@ -228,7 +224,7 @@ def error_chart(
     known = [part for part in (curves.without, curves.expected, curves.measured, curves.band) if part is not None]
     most = max(float(np.nanmax(part)) for part in known if np.isfinite(part).any())
     step, top = steps_of(most * 1.02)
-    length = curves.length
+    length = len(curves.without)
     axes = Axes(_LEFT_OF_ERRORS, width - 8, 14, 190, 0, max(1.0, float(length)), top)
     drawing = Drawing(width, 220, finding, "chart")
     rules = grid(drawing, axes, step, metres_name(top, unit))
@@ -549,8 +545,6 @@ def colours_of(names: Sequence[str], answers: IntArray) -> list[int]:
 
     All others share the last. By the order of names alone the commonest label may be one of these.
     """
-    from dphmm.report.palette import LABELS
-
     if len(names) <= len(LABELS):
         return list(range(len(names)))
     found = [len(LABELS) - 1] * len(names)

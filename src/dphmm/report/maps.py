@@ -12,7 +12,8 @@ import numpy as np
 from markupsafe import Markup
 
 from dphmm.policy.graph import PolicyGraph
-from dphmm.report.beliefs import Cells, Levels
+from dphmm.report import words
+from dphmm.report.beliefs import Cells
 from dphmm.report.content import Person, ReleaseReport, rounded_down
 from dphmm.report.svg import Drawing, number
 from dphmm.statement.sentences import length
@@ -151,7 +152,7 @@ def names_and_scale(drawing: Drawing, view: View, report: ReleaseReport, marks: 
     Degrees move along their line, and the bar along the edge, off ``marks`` (k, 2). The script of the page does so too.
     """
     bar = rounded_down(view.side / view.scale * _BAR)
-    told = _length(bar) if report.on_map else f"{bar:g}"
+    told = words.far(bar) if report.on_map else f"{bar:g}"
     right, bottom, width = view.side - 22, view.side - INSIDE - 22, bar * view.scale
     named = [(name, *view(np.array([x, y])).tolist(), "place") for name, x, y in report.backdrop.names]
     if _without_backdrop(report) and isinstance(report.space, MapSpace):
@@ -202,17 +203,6 @@ def _scale(drawing: Drawing, right: float, bottom: float, width: float, told: st
     drawing.path(f"M{number(right - width)} {number(bottom - 4)}v8m0-4h{number(width)}m0-4v8", "scalebar")
 
 
-def _length(metres: float) -> str:
-    return f"{metres / 1000:g} km" if metres >= 1000 else f"{metres:g} m"
-
-
-def draw_belief(drawing: Drawing, view: View, cells: Cells, levels: Levels) -> None:
-    """Three shades of cells, and an outline around the largest set."""
-    for level, style in _LEVELS:
-        drawing.path(shape(view, cells, np.flatnonzero(levels == level)), style)
-    drawing.segments(((view(a), view(b)) for a, b in cells.outline(np.flatnonzero(levels))), "outline")
-
-
 def shape(view: View, cells: Cells, chosen: IntArray) -> str:
     """The path of some cells, a hair apart."""
     parts = []
@@ -225,25 +215,16 @@ def shape(view: View, cells: Cells, chosen: IntArray) -> str:
     return "".join(parts)
 
 
-def draw_marks(drawing: Drawing, view: View, report: ReleaseReport, row: int | None, size: float = _CROSS) -> None:
+def draw_marks(drawing: Drawing, view: View, report: ReleaseReport, row: int) -> None:
     """The published answer of a row as a cross, dashed at the edge where it lies beyond; the truth as a ring."""
-    if row is None:
-        return
     if report.truth is not None and not np.isnan(report.truth.places[row]).any():
         at, beyond = view.kept(view(report.truth.places[row]))
-        drawing.circle(at, size / 2, "ring-under")
-        drawing.circle(at, size / 2, "ring" + " beyond" * bool(beyond))
+        drawing.circle(at, _CROSS / 2, "ring-under")
+        drawing.circle(at, _CROSS / 2, "ring" + " beyond" * bool(beyond))
     if report.rows.asked[row]:
         at, beyond = view.kept(view(report.rows.z[row][:2]))
-        drawing.cross(at, size, "cross-under")
-        drawing.cross(at, size, "cross" + " beyond" * bool(beyond))
-
-
-def answered_beyond(report: ReleaseReport) -> bool:
-    """Whether an answer lies beyond the box of the model's cells."""
-    assert report.cells is not None
-    answers = report.rows.z[report.rows.asked][:, :2]
-    return bool(((answers < report.cells.low) | (answers > report.cells.high)).any())
+        drawing.cross(at, _CROSS, "cross-under")
+        drawing.cross(at, _CROSS, "cross" + " beyond" * bool(beyond))
 
 
 def _marked(view: View, report: ReleaseReport, person: Person, at: int) -> FloatArray:
@@ -261,21 +242,23 @@ def _marked(view: View, report: ReleaseReport, person: Person, at: int) -> Float
 def one_step(report: ReleaseReport, person: Person, at: int, side: float, finding: str, *, small: bool) -> Drawing:
     """The map of one step of a person: ``at`` counts its rows."""
     assert report.cells is not None
-    view = view_of(report, side)
+    cells, view = report.cells, view_of(report, side)
     drawing = Drawing(side, side, finding, "map", scales=True)
     ground(drawing, view, report)
-    edge = _edge(report.cells)
+    answers, edge = report.rows.z[report.rows.asked][:, :2], _edge(cells)
     if edge:
         drawing.segments(((view(a), view(b)) for a, b in edge), "model-box")
-    elif answered_beyond(report):
-        (left, bottom), (right, top) = view(report.cells.low), view(report.cells.high)
+    elif ((answers < cells.low) | (answers > cells.high)).any():
+        (left, bottom), (right, top) = view(cells.low), view(cells.high)
         drawing.frame(left, top, right - left, bottom - top, "model-box")
     if person.levels is not None:
-        draw_belief(drawing, view, report.cells, person.levels[at])
+        for level, style in _LEVELS:
+            drawing.path(shape(view, cells, np.flatnonzero(person.levels[at] == level)), style)
+        drawing.segments(((view(a), view(b)) for a, b in cells.outline(np.flatnonzero(person.levels[at]))), "outline")
     if not small:
         names_and_scale(drawing, view, report, _marked(view, report, person, at))
     # Above the names along the edge, where answers beyond the map are.
-    draw_marks(drawing, view, report, int(person.rows[at]), _CROSS)
+    draw_marks(drawing, view, report, int(person.rows[at]))
     if person.guess is not None:
         # Above the cross, which it often lies under, and smaller.
         drawing.circle(view(person.guess[at][:2]), 4.0, "estimate")

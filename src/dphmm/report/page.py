@@ -6,7 +6,6 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Sequence
 from fractions import Fraction
 from functools import cache
 from importlib.resources import files
@@ -60,6 +59,8 @@ _FIGURE = re.compile(r"[0-9][0-9,.]*( k?m| %| of 100)?(?![0-9])")
 _SHA256, _RELEASED = re.compile(r"[0-9a-f]{64}"), "the released file"
 #: In place of a figure that takes too many plans.
 _NOT_COMPUTED = "not computed"
+#: The longest parameter of a policy that is told, in characters.
+_BRIEF = 40
 #: Shares in numbers.
 _SHARE_ROWS = 1200
 #: Quarters of a day that are named below the slider, in seconds.
@@ -471,18 +472,17 @@ class Content(Shown):
         """What other totals would give: total, answers, expected error, after the first and the last stay, chosen."""
         promise, rows = self.report.promise, []
         for plan in self.report.prospects.ladder:
-            schedule, ends = plan.schedule, _told_ends(plan.stays, plan.unit)
-            total, error, stays = in_short(schedule.promise.exact), off(plan.expected_error, plan.unit), plan.stays
+            schedule, error, stays = plan.schedule, off(plan.expected_error, plan.unit), plan.stays
+            total = in_short(schedule.promise.exact)
             own = promise is not None and schedule.promise.exact == promise.exact
             expected = self.report.prospects.expected
             if own and self.report.schedule is not None and expected is not None:
                 # The file's own schedule, which need not be the one that would be chosen now.
                 schedule, error = self.report.schedule, off(expected.found.error, plan.unit)
                 stays = self.report.prospects.stays or stays
-                ends = _told_ends(stays, plan.unit)
             told = "" if schedule.kind == "planned" else "at most "
             answers = f"{told}{schedule.releases} × {epsilon_words(schedule.exact)}"
-            rows.append((total, answers, error, *_first_and_last(ends, stays), own))
+            rows.append((total, answers, error, *_first_and_last(stays, plan.unit), own))
         return rows
 
     @cached_property
@@ -646,7 +646,7 @@ class Content(Shown):
         policy = ", ".join(
             f"{key} {value}{unit if key == 'r' else ''}" if key != "closed" else "closed" if value else "open"
             for key, value in (s.policy.parameters or {}).items()
-            if key != "n_states" and _brief(value)
+            if key != "n_states" and isinstance(value, (str, int, float, bool)) and len(str(value)) <= _BRIEF
         )
         dimensions = "" if self.report.space.has_labels else f", {plural(s.space.dimension, 'dimension')}"
         return [
@@ -684,15 +684,12 @@ class Content(Shown):
         return [*s.promised, *s.covered, *sentences, *s.said("assumes")]
 
 
-def _first_and_last(ends: Sequence[str], stays: Stays) -> tuple[str, str]:
-    """What is told after the first and the last stay of a ladder; of a sequence there is one."""
+def _first_and_last(stays: Stays, unit: str) -> tuple[str, str]:
+    """The errors after the first and the last stay of a ladder; of a sequence there is one."""
+    ends = [off(stay.error, unit) for stay in stays.found if stay.after in AFTER and stay.answers]
     first = "not asked" if stays.found else _NOT_COMPUTED
     last = "" if stays.what == "sequence" or AFTER[-1] in {stay.after for stay in stays.found} else _NOT_COMPUTED
     return ends[0] if ends else first, ends[-1] if ends[1:] else last
-
-
-def _told_ends(stays: Stays, unit: str) -> list[str]:
-    return [off(stay.error, unit) for stay in stays.found if stay.after in AFTER and stay.answers]
 
 
 def _runs(gaps: IntArray) -> list[list[int]]:
@@ -702,7 +699,3 @@ def _runs(gaps: IntArray) -> list[list[int]]:
     starts = np.flatnonzero(np.diff(gaps, prepend=gaps[0] - 1))
     counts = np.diff(starts, append=len(gaps))
     return [[int(gaps[start]), int(count)] for start, count in zip(starts.tolist(), counts.tolist(), strict=True)]
-
-
-def _brief(value: object) -> bool:
-    return isinstance(value, (str, int, float, bool)) and len(str(value)) <= 40

@@ -68,7 +68,9 @@ class Drawing:
 
     def cross(self, centre: ArrayLike, size: float, style: str) -> None:
         """A diagonal cross at (2,)."""
-        self.path(cross(centre, size), style)
+        x, y = np.asarray(centre, dtype=np.float64)
+        s, left, top = number(size), number(x - size / 2), number(y - size / 2)
+        self.path(f"M{left} {top}l{s} {s}m0-{s}l-{s} {s}", style)
 
     def text(self, x: float, y: float, words: str, style: str = "", anchor: str = "start") -> None:
         """Text at a point: its ``anchor`` "start", "middle" or "end"."""
@@ -190,14 +192,6 @@ def _cell(text: str) -> str:
     # A spreadsheet would take these for a formula.
     safe = "'" + text if text[:1] in "=+-@\t" else text
     return '"' + safe.replace('"', '""') + '"' if any(mark in safe for mark in ',"\r\n') else safe
-
-
-def cross(centre: ArrayLike, size: float) -> str:
-    """The path of a diagonal cross."""
-    x, y = np.asarray(centre, dtype=np.float64)
-    s = number(size)
-    left, top = number(x - size / 2), number(y - size / 2)
-    return f"M{left} {top}l{s} {s}m0-{s}l-{s} {s}"
 
 
 def number(value: float) -> str:
