@@ -590,7 +590,7 @@ def test_where_people_move_straight_the_best_reader_draws_lines(tmp_path):
         off.append(np.linalg.norm(np.stack(line, axis=1) - truth[at], axis=1).mean())
     # 30 people of five answers each: their mean differs from its expectation by a fifth at most.
     assert own.found.error == pytest.approx(np.mean(off), rel=0.2)
-    assert own.found.error < 0.8 * own.expected_of_rows
+    assert own.found.error < 0.8 * own.believed[1].mean()
 
 
 def test_where_plans_hang_on_answers_none_is_held_out(world, monkeypatch):

@@ -317,13 +317,8 @@ class ReleaseReport:
 
         Under the policy of another step answers may tell of states that this one joins.
         """
-        return None if self.varies_policy else self.made.policy
-
-    @property
-    def varies_policy(self) -> bool:
-        """Whether some steps have a policy of their own."""
         varied = self.statement.varied
-        return varied is not UNSET and "policy" in varied.names
+        return None if varied is not UNSET and "policy" in varied.names else self.made.policy
 
     @cached_property
     def all_possible(self) -> bool:
@@ -431,10 +426,11 @@ class ReleaseReport:
         Where somebody is: of the file's rows, by what the public model and all answers say. Who stays at one place: of
         simulated people. None of it depends on true states, also where they are known.
         """
-        expected, known, error = self.prospects.expected, self.prospects.stays, self.expected_of_rows
-        if expected is None or error is None or not self.rows.asked.any():
+        (at, spreads), expected, known = self.believed, self.prospects.expected, self.prospects.stays
+        if expected is None or not len(at) or not self.rows.asked.any():
             return None
-        without = expected.found.without if self.alone is None else float(self.alone[self.believed[0]].mean())
+        error = float(spreads.mean())
+        without = expected.found.without if self.alone is None else float(self.alone[at].mean())
         whose = replace(expected.found, error=error, without=without, people=self.rows_told, ratio=self._ratio)
         if self.lines is not None and self.lines < error:
             # Which reader is the best is told by answers that were held out.
@@ -471,11 +467,6 @@ class ReleaseReport:
         spreads = np.full(len(self.rows), np.nan) if self.spreads is None else self.spreads
         at = np.flatnonzero(~np.isnan(spreads))
         return at, spreads[at]
-
-    @property
-    def expected_of_rows(self) -> float | None:
-        """How far off a reader expects to be at the rows of the people in the figures."""
-        return float(self.believed[1].mean()) if len(self.believed[0]) else None
 
     @cached_property
     def rows_told(self) -> str:

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 
@@ -79,7 +80,7 @@ class Counts:
 def counts_of(report: ReleaseReport) -> Counts:
     """The counts of the blocks of the file of a report."""
     rows, promise, schedule = report.rows, report.promise, report.schedule
-    most, alike, blocks = _most_of(report.in_file)
+    most, alike, blocks = InBlocks.of(report.in_file)
     block = ""
     if promise is not None and promise.per is not None:
         block = block_words(promise)
@@ -89,11 +90,19 @@ def counts_of(report: ReleaseReport) -> Counts:
     return Counts(most, alike, blocks, block, regular)
 
 
-def _most_of(told: Sequence[tuple[str, Sequence[tuple[int, int, Fraction]]]]) -> tuple[int, bool, int]:
-    """The most answers in a block of anybody, whether every block has so many, and the most blocks."""
-    counts = [count for _, blocks in told for _, count, _ in blocks]
-    most = max(counts, default=0)
-    return most, all(count == most for count in counts), max((len(blocks) for _, blocks in told), default=0)
+class InBlocks(NamedTuple):
+    """The most answers in a block of anybody, whether every block has so many, and the most blocks of anybody."""
+
+    answers: int
+    alike: bool
+    blocks: int
+
+    @classmethod
+    def of(cls, told: Sequence[tuple[str, Sequence[tuple[int, int, Fraction]]]]) -> InBlocks:
+        """Those of people with their blocks: (block, answers, sum of epsilons)."""
+        counts = [count for _, blocks in told for _, count, _ in blocks]
+        most = max(counts, default=0)
+        return cls(most, all(count == most for count in counts), max((len(blocks) for _, blocks in told), default=0))
 
 
 def days_words(report: ReleaseReport) -> str:
@@ -144,27 +153,9 @@ def several_years(report: ReleaseReport) -> bool:
 # -- spent ---------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Spent:
-    """What people spent: the ledger's count where there is one.
-
-    ``answers``: the most in a block of anybody; ``alike``: every block has so many. ``blocks``: of whoever has most.
-    ``largest``: sum in a block or window; ``longest``: over all blocks; ``equal``: of everybody alike.
-    """
-
-    answers: int
-    alike: bool
-    blocks: int
-    largest: Fraction
-    longest: Fraction
-    equal: bool
-
-
-def spent(report: ReleaseReport) -> Spent:
-    """What was spent of the budget of a report."""
-    sums = {sum((total for _, _, total in blocks), Fraction(0)) for _, blocks in report.spent}
-    largest = max(report.largest_of.values(), default=Fraction(0))
-    return Spent(*_most_of(report.spent), largest, max(sums, default=Fraction(0)), len(sums) < 2)
+def spent(report: ReleaseReport) -> InBlocks:
+    """The answers that were paid for: the ledger's count where there is one."""
+    return InBlocks.of(report.spent)
 
 
 def spending_groups(report: ReleaseReport) -> list[tuple[str, str, str, str]]:
