@@ -50,6 +50,12 @@ def answers(rows):
     return [(row.user, row.release.t, row.release.z.tolist()) for row in rows]
 
 
+@pytest.mark.parametrize("noun", ["<b>", "Vessel", "v" * 21, "vessel\n", "two words", "é", None])
+def test_a_noun_is_one_word_of_small_letters(parts, noun):
+    with pytest.raises(InvalidInput, match=r"^noun: got .*; expected one word of 2 to 20 small letters"):
+        batch(parts, noun=noun)
+
+
 def test_equal_to_sessions_one_by_one(parts):
     rows = released(batch(parts, 5), rows_of())
     bits = dphmm.ReplayBits(5)

@@ -26,7 +26,7 @@ from dphmm._progress import Progress, shown
 from dphmm.accounting.budget import UNLIMITED, keep_promise, quoted
 from dphmm.accounting.ledger import Ledger, SequencePromise, SessionHeader
 from dphmm.accounting.moments import ORDER, ROWS, TIMES, Prefix, first_number, has_moments, steps_of
-from dphmm.accounting.person import key_by
+from dphmm.accounting.person import checked_noun, key_by
 from dphmm.accounting.promise import Schedule
 from dphmm.accounting.records import Spending
 from dphmm.errors import BudgetExceeded, InvalidInput
@@ -119,6 +119,7 @@ class BatchChoices(PlanChoices, total=False):
     check: bool
     although: bool
     min_people: int
+    noun: str
 
 
 class Batch:
@@ -149,6 +150,7 @@ class Batch:
         check: bool = True,
         although: bool = False,
         min_people: int = 1,
+        noun: str = "person",
         **choices: Unpack[PlanChoices],
     ) -> None:
         public = (model, policy, space, epsilon_of_step(epsilon, promise, model.step, schedule))
@@ -163,6 +165,7 @@ class Batch:
         self.limited = self.caps != UNLIMITED
         self._bits = default_bits(bits)
         self._checks, self._although, self._min_people = check, although, whole(min_people, "min_people", 1)
+        self.noun = checked_noun(noun)
         #: Whether a table that cannot be meant would have stopped the release, see `check_meant`.
         self.checked = False
         self.report = BatchReport()
@@ -428,6 +431,7 @@ class Batch:
             query=setting.query,
             answer=self.answer,
             spelling=self.ledger.spelling,
+            noun=self.noun,
             caps=self.caps,
             limited=self.limited,
             schedule=setting.schedule,
@@ -848,6 +852,7 @@ def release_many(
     check, although, min_people : a table that cannot be meant is refused, with nothing drawn or spent: with less than
         5 % of its rows in states of the model, without a row at a step of the schedule, or of fewer people than
         ``min_people``. ``although=True`` releases it, ``check=False`` does not look. `check_table` says more.
+    noun : what one is called whom the rows are about, for the privacy statement and the page: vessel, case, device.
     cap_epsilon, cap_cost, promise : what limits all answers about a user, over all queries. Without any of them
         ``dphmm release`` says what a reader finds, and asks unless ``--yes`` is given. Here the caller decides:
         `dphmm.planning.without_limit` says the same.
@@ -883,6 +888,7 @@ def release_many(
     Source: docs/proofs/ledger.md.
     """
     from dphmm.statement.files import write_statement
+    from dphmm.statement.sentences import noun_words
     from dphmm.storage.released import Published, released_table
 
     check_same_states(model, policy, space)
@@ -905,7 +911,7 @@ def release_many(
     if output is not None and rows is not None:
         write_statement(output, batch.statement(published, owners.people, known_by=owners.known_by))
         batch.write_owner_counts(output, visits, published, {})
-    if rows is not None and (told := unanswered_words(*_people(rows))) is not None:
+    if rows is not None and (told := unanswered_words(*_people(rows), noun_words(batch.noun)["people"])) is not None:
         warnings.warn(told, UserWarning, stacklevel=2)
     released = to_kind(released_table([] if rows is None else rows, space), table)
     # Rows are in order of user and step, not of the input: its index would name other rows.
@@ -945,8 +951,10 @@ def _people(rows: Releases) -> tuple[int, int]:
     return len(people), len(people.difference(names[rows.asked].tolist()))
 
 
-def unanswered_words(people: int, without: int) -> str | None:
-    """That a schedule asked ``without`` of so many people at none of their rows; None where all have an answer.
+def unanswered_words(people: int, without: int, called: str = "people") -> str | None:
+    """That a schedule asked ``without`` of so many people, who are ``called`` so, at none of their rows.
+
+    None where all have an answer.
 
     >>> unanswered_words(3, 2)
     '2 of 3 people have no answer: none of their rows lies at a step that the schedule asks'
@@ -955,5 +963,5 @@ def unanswered_words(people: int, without: int) -> str | None:
         return None
     who = "no answer was published: no row"
     if without < people:
-        who = f"{without:,} of {people:,} people have no answer: none of their rows"
+        who = f"{without:,} of {people:,} {called} have no answer: none of their rows"
     return f"{who} lies at a step that the schedule asks"

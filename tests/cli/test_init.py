@@ -151,11 +151,18 @@ FILES = {
 }  # fmt: skip
 
 
+NOUNS = {
+    "avl.csv": "vehicle", "fishers.csv": "animal", "ships.csv": "vessel", "log.csv": "case", "two.xes": "case",
+    "2015-08.rec": "device",
+}  # fmt: skip
+
+
 @pytest.mark.parametrize("name", FILES)
 def test_the_import_of_a_pipeline_reads_the_people_of_each_layout(name, begun, run, tmp_path):
     """Of eight rows of one bus the number of the row was the person, of trips and event logs nothing read them."""
     text, answers, people = FILES[name]
-    pipeline, _ = begun(name, text)
+    pipeline, tables = begun(name, text)
+    assert tables["release"] == ({"noun": NOUNS[name]} if name in NOUNS else {})
     for question, answer in answers.items():
         assert question in pipeline
         pipeline = pipeline.replace(question, answer)

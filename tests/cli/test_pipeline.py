@@ -186,6 +186,7 @@ def test_a_stage_that_fails_ends_the_run_what_came_before_stays_and_nobody_was_a
         (PIPELINE.replace("cell =", "cel ="), "[model] cel: got no option of it; expected cell?"),
         (PIPELINE + "ledger = 'x.db'\n", "[release] ledger: got no option of it"),
         (PIPELINE + "output = 'x.csv'\n", "[release] output: got no option of it"),
+        (PIPELINE + "noun = 'Two'\n", "[release] noun: got 'Two'; expected one word"),
         (PIPELINE.replace("[model]", "[model]\nkind = 'sphere'"), "[model] kind: got 'sphere'"),
         (PIPELINE.replace("[data]", "[data]\nkind = 'porto'\nstep = 1"), "expected none, as it has no"),
         (PIPELINE.replace("walks.csv", "other.csv"), "[data] file: got other.csv"),
@@ -241,7 +242,7 @@ def test_people_are_split_once_for_a_folder(run, folder):
 
 @pytest.mark.parametrize(
     ("told", "seen"),
-    [('model-people = "unknown"', "unknown"), ("owner-view = true", None)],
+    [('model-people = "unknown"', "unknown"), ("owner-view = true", None), ('noun = "vessel"', None)],
 )
 def test_what_is_only_said_of_a_release_is_no_new_question(run, folder, told, seen):
     """The answers stay; file, statement and what is made of them are written anew, and a real change is still asked."""

@@ -14,6 +14,7 @@ import pytest
 
 import dphmm
 from commands import going_on
+from dphmm.statement.files import load_statement
 from dphmm.storage import released, tables
 from dphmm.storage.ledger import open_ledger
 from dphmm.storage.ledger.sqlite import SqliteLedger
@@ -134,6 +135,10 @@ def test_a_finished_release_resumed_is_the_same_file_and_costs_nothing(town, tmp
     first = (tmp_path / "released.csv").read_bytes()
     run(*arguments, code=2)
     run(*arguments, "--resume")
+    assert (tmp_path / "released.csv").read_bytes() == first
+    assert "noun: got 'Two'; expected one word" in run(*arguments, "--resume", "--noun", "Two", code=2).stderr
+    assert " vessels, at every step" in run(*arguments, "--resume", "--noun", "vessel").stderr
+    assert load_statement(tmp_path / "released.csv").subjects.noun == "vessel"
     assert (tmp_path / "released.csv").read_bytes() == first
     with open_ledger(tmp_path / "ledger.db") as ledger:
         assert ledger.spent("u1").epsilon == 12

@@ -86,6 +86,7 @@ MEMBERS = [
     {"space.states": 10**6},
     *[{"file": value} for value in ([1], {"sha256": 3}, {"name": "released.parquet"})],
     {"model.method": LIE},
+    *[{"subjects.noun": noun} for noun in ("<b>", "Vessel", "v" * 21, "vessel\n", "two words")],
 ]
 
 

@@ -568,6 +568,19 @@ def test_without_the_policy_no_bound_of_several_answers_is_told(doctored, tmp_pa
     assert "the part of town" in terminal and "The part of town" in said
 
 
+@pytest.mark.parametrize("name", ["planned", "labels"])
+def test_page_and_terminal_use_the_noun_of_the_statement(name, doctored, tmp_path):
+    """Of vessels nothing is said of people but by the privacy statement, whose words are those of the method."""
+    folder = doctored(name, {"subjects.noun": "vessel"})
+    terminal = " ".join(report(folder, tmp_path / "page.html").stderr.split())
+    main = (tmp_path / "page.html").read_text().partition("<main>")[2].partition("</main>")[0]
+    said = re.sub(r'(?s)<details>.*?</details>| (?:id|for|class|href|download|aria-labelledby)="[^"]*"', "", main)
+    for why in load_statement(folder / "released.parquet").whys:
+        said, terminal = said.replace(why, ""), terminal.replace(why, "")
+    assert not re.findall(r"(?i)[^.>]*\b(?:persons?|people|somebody)\b[^.<]*", said + terminal)
+    assert re.search(r"for each of \d+ vessels", said) and re.search(r"of \d+ vessels", terminal)
+
+
 def test_rows_are_compared_with_the_ledger_without_the_policy_too(doctored, world, tmp_path, monkeypatch):
     from dphmm.report import assembling
 

@@ -142,6 +142,7 @@ def statements() -> dict[str, ReleaseStatement]:
         "first answer": {"said": {"model_people": "others", "answer": "first"}},
         "last answer": {"said": {"model_people": "others", "answer": "last"}},
         "exact names": {"said": {"model_people": "others", "spelling": "exact"}},
+        "vessels": {**hourly, "space": GRID, "said": {"model_people": "others", "noun": "vessel"}},
         "job key": {"said": {"model_people": "others", "words": "job key"}},
         "sequence": {**hourly, "promise": dphmm.SequencePromise(24, steps=100), "epsilon": None},
         "window": {**hourly, "promise": dphmm.SequencePromise(6, window=12), "epsilon": None},

@@ -18,6 +18,8 @@ from dphmm.errors import InvalidInput
 
 #: The rules by which names are compared.
 SPELLINGS = ("same", "exact")
+#: The form of a noun for a person or thing that rows are about: "person", "vessel".
+NOUN = "[a-z]{2,20}"
 #: The version of Unicode that names are read by. Keys of the characters of one version are the same in all later ones.
 UNICODE = unicodedata.unidata_version
 #: A whole number that a table had as a float.
@@ -81,6 +83,17 @@ def alike_words(users: Sequence[str], alike: Mapping[str, str]) -> str | None:
 def version_of(unicode: str) -> tuple[int, ...]:
     """A version of Unicode, to compare with others: that of "14.0.0" is (14, 0, 0)."""
     return tuple(map(int, unicode.split(".")))
+
+
+def checked_noun(noun: str, field: str = "noun") -> str:
+    """A noun of the form of `NOUN`. Raises InvalidInput for any other text.
+
+    >>> checked_noun("vessel")
+    'vessel'
+    """
+    if not isinstance(noun, str) or re.fullmatch(NOUN, noun) is None:
+        raise InvalidInput(field, ascii(noun)[:40], "one word of 2 to 20 small letters a to z: vessel, case, device")
+    return noun
 
 
 def key_by(spelling: str) -> Callable[[str], str]:

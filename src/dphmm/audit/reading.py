@@ -32,6 +32,7 @@ from dphmm.statement.doubt import doubt
 from dphmm.statement.files import changed_words, read_statement, statement_path
 from dphmm.statement.parts import Part, Verdict
 from dphmm.statement.release import Plans, ReleaseStatement
+from dphmm.statement.sentences import noun_words
 from dphmm.states.space import StateSpace
 from dphmm.storage.columns import as_text, finite, integers
 from dphmm.storage.inputs import checked_input, steady
@@ -93,7 +94,7 @@ class Reading(Part, frozen=True, kw_only=True, eq=False):
     says: ClassVar[Mapping[str, str]] = {
         "published": """
 {{ plural(answers, "answer") }} of {% if people_answered < people %}{{ "{:,}".format(people_answered) }} of {% endif %}\
-{{ plural(people, "person", "people") }}{% if rows != answers %}, in {{ plural(rows, "row") }}{% endif %}, \
+{{ plural(people, called.noun, called.people) }}{% if rows != answers %}, in {{ plural(rows, "row") }}{% endif %}, \
 {% if begin is none %}steps {{ steps[0] }} to {{ steps[1] }}{% else %}{{ begin }} to {{ end }}{% endif +%}
 """,
         "promised": """
@@ -132,9 +133,9 @@ answers chose tells of the state too{% endif +%}
 {% if uncompared %}, but not all could be compared ({{ uncompared | join("; ") }}){% endif %}; where the model is \
 from, whom it was fitted on, and that noise was secure it says alone; `dphmm report` and `dphmm check-release` compare \
 it with model, policy and ledger{% endif +%}
-that somebody was at an answer: an answer is noise around a state, and can lie where nobody can be
-from several answers of one person as if they were of one state: multiply likelihoods only where that person did not \
-move; `dphmm smooth` combines them by a model
+that {{ called.somebody }} was at an answer: an answer is noise around a state, and can lie where nobody can be
+from several answers of one {{ called.noun }} as if they were of one state: multiply likelihoods only where that \
+{{ called.noun }} did not move; `dphmm smooth` combines them by a model
 anything more certain than a prior makes it: the file alone gives likelihoods, and no probability of a state
 {% if statement and not on_disk %}whether the table is the file of the privacy statement, answer by answer: its hash \
 is of the bytes of a file; rows, people, plans and totals were compared{% endif +%}
@@ -165,7 +166,8 @@ is of the bytes of a file; rows, people, plans and totals were compared{% endif 
         return self._said("not hidden")
 
     def _said(self, name: str) -> list[str]:
-        return self.said(name, doubt=doubt)
+        called = noun_words("person") if self.statement is None else self.statement.subjects.words
+        return self.said(name, doubt=doubt, called=called)
 
     @property
     def likelihoods(self) -> FloatArray | None:

@@ -2022,7 +2022,7 @@ class Checker:
         if stated is None:
             return
         if self.ledger is None:
-            raise Unknown("whether people are kept to it over all files and queries: no --ledger")
+            raise Unknown("whether it is kept over all files and queries: no --ledger")
         odd = []
         for key, user in self.people.items():
             kept = self.kept.get(key)

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 #: Options of a release that are no part of a question, or change nothing of a table.
 _OTHERS = (
     "trajectories", "model", "policy", "output", "resume", "dry_run", "statement", "owner_view", "although", "check",
-    "yes", "model_people", "mechanism", "quiet", "as_json",
+    "yes", "noun", "model_people", "mechanism", "quiet", "as_json",
 )  # fmt: skip
 
 
@@ -163,7 +163,7 @@ def _figures(given: Mapping[str, Any], allowed: Schedule | None = None) -> Table
     from dphmm.evaluation.table_check import Unplaced, table_check
 
     asked = any(given[name] is not None for name in ("epsilon", "path_epsilon", "plan"))
-    options = {**given, "resume": True, "quiet": True, "mechanism": None, "check": None, "although": None}
+    options = {**given, "resume": True, "quiet": True, "mechanism": None, "check": None, "although": None, "noun": None}
     job = Job.of(options if asked else {**options, "epsilon": "1"}).scheduled(options)
     if allowed is not None:
         job = replace(job, epsilon=None, choices={**job.choices, "schedule": allowed})

@@ -66,8 +66,8 @@ def one_line(text: str) -> str:
 #: Fields of the library that are options; --cap-epsilon and others with an underscore follow by themselves.
 _FIELDS = {
     **{name: f"--{name}" for name in (
-        "answer", "constraint", "delimiter", "epsilon", "hours", "mechanism", "people", "per", "protection", "query",
-        "smoothing", "start", "steps", "timezone", "window", "zone",
+        "answer", "constraint", "delimiter", "epsilon", "hours", "mechanism", "noun", "people", "per", "protection",
+        "query", "smoothing", "start", "steps", "timezone", "window", "zone",
     )},
     **{side: f"--bbox {side}" for side in ("west", "south", "east", "north")},
     "cell": "--grid", "delta": "--constraint delta", "event_id": "--id", "max speed": "--max-speed", "output": "-o",

@@ -39,7 +39,7 @@ class Known(NamedTuple):
 
     ``columns``: of csv those of user, time and state, in this order. ``person``: the line that asks for the person,
     where the layout does not say it. ``zone``: whether times may lack their zone. ``on_map``: whether its states are
-    places. ``timed``: whether its rows have times.
+    places. ``timed``: whether its rows have times. ``noun``: what one is called whom its rows are about, if no person.
     """
 
     called: str
@@ -49,6 +49,7 @@ class Known(NamedTuple):
     zone: bool = False
     on_map: bool = True
     timed: bool = True
+    noun: str = ""
 
 
 _TRIP_OF = f'user-column = "{COLUMN}"  # who made a trip? each-trip = true in its place: nothing links the trips of one'
@@ -65,24 +66,31 @@ _NO_TIMES = (
 #: Tables, those that an importer knows by the same names first. Of several that fit the first counts.
 LAYOUTS = (
     *(
-        Known(recipe.help, kind, dialect[:4], zone="timezone" in recipe.options)
+        Known(recipe.help, kind, dialect[:4], zone="timezone" in recipe.options, noun=recipe.noun)
         for kind, recipe in RECIPES.items()
         for dialect in recipe.dialects
     ),
     Known("bike trips", "trips", ("started_at", "ended_at", "start_lat", "start_lng", "end_lat"), _TRIP_OF, True),
     Known("bike trips", "trips", ("starttime", "stoptime", "start station latitude"), _TRIP_OF, True),
     Known("taxi trips", "trips", ("PULocationID", "DOLocationID"), _TRIP_OF, True, on_map=False),
-    Known("taxi trips of Porto", "porto", ("TAXI_ID", "TRIP_ID", "TIMESTAMP", "POLYLINE")),
-    Known("an event log", "csv", ("case:concept:name", "time:timestamp", "concept:name"), zone=True, on_map=False),
+    Known("taxi trips of Porto", "porto", ("TAXI_ID", "TRIP_ID", "TIMESTAMP", "POLYLINE"), noun="vehicle"),
+    Known(
+        "an event log",
+        "csv",
+        ("case:concept:name", "time:timestamp", "concept:name"),
+        zone=True,
+        on_map=False,
+        noun="case",
+    ),
 )
 #: Files that are no tables, by how their names end.
 ENDINGS = {
-    (".xes", ".xes.gz"): Known("an event log", "xes", on_map=False),
+    (".xes", ".xes.gz"): Known("an event log", "xes", on_map=False, noun="case"),
     (".kml",): Known("KML", "kml", person=f'{_FILE_OF}; or user-column = "name": that of a Placemark says it'),
     (".gpx",): Known("GPX", "geo", person=_FILE_OF),
     (".geojson", ".gpkg", ".shp", ".fgb"): Known("points", "geo", person=_POINT_OF),
     ("records.json", "timeline.json", "location-history.json"): Known("Google", "google", person=_FILE_OF),
-    (".rec",): Known("OwnTracks", "owntracks", person=_FILE_OF),
+    (".rec",): Known("OwnTracks", "owntracks", person=_FILE_OF, noun="device"),
     (".seq", ".seq.gz"): Known("a sequence a line, each of another person", "sequences", on_map=False, timed=False),
 }
 #: Those that are read of a folder or an archive of them.
@@ -144,7 +152,8 @@ def init(data: str, output: str, force: bool, quiet: bool, as_json: bool) -> Non
         fits = (layout for layout in LAYOUTS if layout.kind in kinds)
         known = next((layout for layout in fits if lower.issuperset(map(str.lower, layout.columns))), None)
     rest = _other(columns, _FILES_OF if several else _ONE_PERSON) if known is None else _standard(known, columns)
-    text = "\n".join([*_HEAD, *lines, *rest, *_REST])
+    called = [] if known is None or not known.noun else [f'noun = "{known.noun}"  # what one is called in the report']
+    text = "\n".join([*_HEAD, *lines, *rest, "", "[release]", *called, "", "[report]"])
     with replacing(output) as temporary:
         temporary.write_text(text + "\n", encoding="utf-8")
     if as_json:
@@ -355,4 +364,3 @@ _OF_A_DAY = ('per = "1d"', '# zone = "Europe/Berlin"  # whose midnight begins a 
 _OF_A_SEQUENCE = (
     f'steps = "{QUESTIONS["steps"]}"  # the budget is of so many rows; public: choose it, never take it from the data',
 )
-_REST = ("", "[release]", "", "[report]")

@@ -34,6 +34,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dphmm._checks import exact_epsilon
+from dphmm.accounting.person import checked_noun
 from dphmm.accounting.records import in_short
 from dphmm.cli.console import BAD_INPUT, REJECTED, Console, options_called, print_json
 from dphmm.cli.options import CONTEXT, ONE_OF_MANY, messages
@@ -98,11 +99,11 @@ _SHARED = (PEOPLE, MODEL_PEOPLE, RELEASED_PEOPLE, LEDGER)
 _QUESTION = ("model", "fit", "policy", "plan", "release")
 #: What reads names of people, by the rule of spelling of the data.
 _OF_PEOPLE = ("split", "fit", "release")
-#: Options of a release that ask nobody anything, and whether a value follows: what is said of the model's people, which
-#: files are written of the stored answers, and whether a table that cannot be meant, or that no limit is set, stops it.
+#: Options of a release that ask nobody anything, and whether a value follows: what is said of people, which files are
+#: written of the stored answers, and whether a table that cannot be meant, or that no limit is set, stops it.
 _TELLS = {
     "--model-people": True, "--owner-view": False, "--although": False, "--no-check": False, "--min-people": True,
-    "--yes": False,
+    "--noun": True, "--yes": False,
 }  # fmt: skip
 #: Options of a release that is looked at whatever it asks.
 _ANY_STEPS = {
@@ -302,6 +303,7 @@ class Pipeline:
                 _written(value, f"[{name}] {member}")
             if self.is_drawn(name) and name == "fit":
                 exact_epsilon(table["epsilon"], "[fit] epsilon")
+        checked_noun(self.stages["release"].get("noun", "person"), "[release] noun")
         if "fit" in self.stages and self.is_drawn("fit"):
             self._check_promise()
 

@@ -15,6 +15,7 @@ import click
 import numpy as np
 
 from dphmm.accounting.ledger import MemoryLedger
+from dphmm.accounting.person import checked_noun
 from dphmm.accounting.records import in_short
 from dphmm.cli.console import BAD_INPUT, REJECTED, Console, Row, aligned, print_json, reworded
 from dphmm.cli.guarantees import both_rows, coming_rows, covered_rows, model_warning
@@ -138,6 +139,14 @@ if TYPE_CHECKING:
 @click.option("--dry-run", is_flag=True, help="Print the plans of the first steps; draw, spend and write nothing.")
 @click.option("--state-column", metavar="COL", help="The column of state names  [default: state]")
 @click.option(
+    "--noun",
+    default="person",
+    show_default=True,
+    metavar="WORD",
+    callback=lambda context, option, noun: checked_noun(noun),
+    help="What one is called whom the rows are about, on the page and in the statement: vessel, case, device.",
+)
+@click.option(
     "--model-people",
     type=click.Choice(["unknown", "others", "same"]),
     help="Whom the model was fitted on, for the privacy statement: others than those released (or nobody)?  "
@@ -229,7 +238,7 @@ def release_file(job: Job, given: Mapping[str, Any], console: Console) -> int:
         write_rejected(rejected_path(given["output"]), loaded.rejected, given["trajectories"])
         rejected = by_reason(loaded.rejected)
         batch.write_owner_counts(given["output"], rows, published, rejected)
-    if (told_unasked := _unasked(published)) is not None:
+    if (told_unasked := _unasked(published, statement.subjects.words["people"])) is not None:
         console.warn(told_unasked)
     if after and batch.caps.promise is not None and batch.caps.promise.steps is not None:
         console.note(after_sequence_words(after, published.rows, batch.caps.promise.steps))
@@ -349,13 +358,13 @@ def _after(rows: Sequence[Released], promise: SequencePromise | None) -> int:
     return int(np.count_nonzero((rows.t > promise.steps) & ~rows.asked))
 
 
-def _unasked(published: Published) -> str | None:
+def _unasked(published: Published, people: str) -> str | None:
     """What is told where a schedule asked nobody, or not everybody; None where all have an answer."""
     from dphmm.batch import unanswered_words
 
     if not published.not_asked or published.constants:
         return None
-    who = unanswered_words(published.subjects, published.unanswered)
+    who = unanswered_words(published.subjects, published.unanswered, people)
     return who and (
         f"{who}; dphmm plan --hours asks in the hours that have rows, a model "
         "with a longer --step has more rows at each step, and more answers of less epsilon each ask at more steps "
@@ -372,12 +381,13 @@ def _summary(document: Mapping[str, Any], statement: ReleaseStatement, given: Ma
     # What did not happen is not mentioned; sums over all time matter where nothing bounds a day.
     unbounded = document["sequence"] is None
     listed = f"{in_words(document['rejected'])}; listed in {name}.rejected.csv"
+    people = statement.subjects.words["people"]
     stored, same, late = document["stored_before"], document["same_step"], document["late"]
     skipped, answer, nowhere = document["skipped_steps"], document["answer"], document["without_place"]
     rows = [
         (stored, "stored before", f"{stored:,} answers, which stay as they were"),
         (same, "left out", f"{plural(same, 'row')}: one answer per time step, the {answer} row counts"),
-        (late, "late", f"{late:,} rows not released: later rows of their people came before them"),
+        (late, "late", f"{late:,} rows not released: later rows of their {people} came before them"),
         (skipped, "skipped steps", f"{skipped:,} without a row: nothing is asked there"),
         (document["rejected"], "set aside", listed),
         (nowhere, "without place", f"{nowhere:,} rows with empty cells there: they have no answer"),

@@ -61,6 +61,7 @@ _CHOICES = (
     "check",
     "although",
     "min_people",
+    "noun",
 )
 
 
@@ -224,7 +225,7 @@ def agree_to_no_limit(setting: Setting, given: Mapping[str, Any], console: Conso
     goes_on = given["yes"] or given["dry_run"]
     if goes_on and console.quiet:
         return
-    words = _without_limit(setting, console)
+    words = _without_limit(setting, given["noun"], console)
     if goes_on:
         console.say([("", words if given["yes"] else f"{words}; {_BUDGET} sets one")])
         return
@@ -246,7 +247,7 @@ def _all_kept(users: Sequence[str], given: Mapping[str, Any]) -> bool:
         return ledger is not None and len(users) > 0 and all(ledger.caps(user) != UNLIMITED for user in users)
 
 
-def _without_limit(setting: Setting, console: Console) -> str:
+def _without_limit(setting: Setting, noun: str, console: Console) -> str:
     """What a reader finds without a limit, in words."""
     from dphmm.planning import without_limit
     from dphmm.statement.warnings import no_limit
@@ -254,7 +255,7 @@ def _without_limit(setting: Setting, console: Console) -> str:
     with console.progress("no limit") as progress:
         stage_of(progress, "what a reader finds")
         found = without_limit(setting)
-    return no_limit(found)
+    return no_limit(found if isinstance(found, str) else replace(found, noun=noun))
 
 
 def check_outputs(given: Mapping[str, Any]) -> None:

@@ -128,7 +128,7 @@ def _document(made: ReleaseReport, path: Path, figures: list[Path]) -> dict[str,
 
 
 def _summary(made: ReleaseReport, document: Mapping[str, Any]) -> list[Row]:
-    from dphmm.statement.sentences import wrapped_row
+    from dphmm.statement.sentences import plural, wrapped_row
 
     rows: list[Row] = list(made.story.rows())
     rows += wrapped_row("measured", *made.measured_words)
@@ -136,7 +136,7 @@ def _summary(made: ReleaseReport, document: Mapping[str, Any]) -> list[Row]:
     if elsewhere:
         share = f"{100 * elsewhere / document['rows']:.1f} %"
         rows.append(("in no state", f"{elsewhere:,} rows ({share}), in none of the errors"))
-    people = "1 person" if document["subjects"] == 1 else f"{document['subjects']:,} people"
+    people = plural(document["subjects"], made.called["noun"], made.called["people"])
     rows.append(("step by step", f"{document['subjects_step_by_step']:,} of {people}"))
     rows.append(("written", f"{document['output']} ({document['bytes'] / 1e6:.1f} MB)"))
     return rows + ([("figures", str(len(document["figures"])))] if document["figures"] else [])

@@ -145,7 +145,7 @@ def release_report(
         alone[told] = _guesses(made, rows.step[told])[1]
     elsewhere, queries = (None, 0) if ledger is None else _elsewhere(ledger, rows, made.statement.query)
     limits = (
-        _some_shown(len(people), shown, every, users, len(rows.by_user)),
+        _some_shown(len(people), shown, every, users, len(rows.by_user), made.statement.subjects.words["people"]),
         reading.not_remade,
         reading.unplaced,
         _after_sequence(rows, made),
@@ -282,18 +282,17 @@ def _by_name(rows: Rows) -> tuple[list[str], str]:
     return chosen, f"{every_nth(every)} by name"
 
 
-def _some_shown(count: int, wanted: Sequence[str], every: str, users: Sequence[str], total: int) -> str:
+def _some_shown(count: int, wanted: Sequence[str], every: str, users: Sequence[str], total: int, called: str) -> str:
     """Who can be looked at, where it is not everybody who was ``wanted``, or these are ``every`` n-th by name.
 
     ``users`` are those who were named. What is written of each person has to have room on the page (`MOST_WRITTEN`).
     """
     large = "more would make the page too large"
     if users:
-        told = (
-            f"{count:,} of the {len(wanted):,} people that were named can be looked at step by step, the first of them"
-        )
+        named = f"{count:,} of the {len(wanted):,} {called} that were named"
+        told = f"{named} can be looked at step by step, the first of them"
         return f"{told}: {large}." if count < len(wanted) else ""
-    told = f"{count:,} of {total:,} people can be looked at step by step"
+    told = f"{count:,} of {total:,} {called} can be looked at step by step"
     if count < len(wanted):
         return f"{told}, the first {f'of {every}' if every else 'by name'}: {large}; --user shows others."
     return f"{told}: {every}." if every else ""
@@ -354,8 +353,9 @@ class _Reading:
         total = len(self._rows.by_user)
         if self._smoothers is None or self.remade == total:
             return ""
+        people = self._made.statement.subjects.words["people"]
         return (
-            f"Plans of {self.remade:,} of {total:,} people were made again from public data and are the "
+            f"Plans of {self.remade:,} of {total:,} {people} were made again from public data and are the "
             "file's; those of the others were not: dphmm check-release makes all of them again."
         )
 

@@ -152,22 +152,23 @@ class Leaving(NamedTuple):
     """How far off a reader is about when people leave home: with the file, and by one guess for all.
 
     ``error`` and ``without`` (the file) in seconds; ``guess``: a time of day in the time ``zone``, the median of the
-    true ones. Home is where the day begins, and who is 500 m from there has left.
+    true ones. Home is where the day begins, and who is 500 m from there has left. ``somebody``: one of these people.
     """
 
     error: float
     without: float
     guess: float
     zone: str = "+00:00"
+    somebody: str = "somebody"
 
     @property
     def words(self) -> str:
         """The finding: "nothing about when somebody leaves home: guessing 7:40 is better"."""
         guess = f"{clock(round(self.guess / 600) * 600)}{'' if self.zone == '+00:00' else f' ({self.zone})'}"
         if self.error >= self.without:
-            return f"nothing about when somebody leaves home: guessing {guess} is better"
+            return f"nothing about when {self.somebody} leaves home: guessing {guess} is better"
         off, other = (f"{seconds / 3600:.1f}\u00a0h" for seconds in (self.error, self.without))
-        return f"{off} off about when somebody leaves home ({other} by guessing {guess})"
+        return f"{off} off about when {self.somebody} leaves home ({other} by guessing {guess})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -290,6 +291,11 @@ class ReleaseReport:
     def statement(self) -> ReleaseStatement:
         """What was promised."""
         return self.made.statement
+
+    @property
+    def called(self) -> dict[str, str]:
+        """What one is called whom the rows are about."""
+        return self.statement.subjects.words
 
     @property
     def owner_only(self) -> bool:
@@ -432,6 +438,7 @@ class ReleaseReport:
         error = float(spreads.mean())
         without = expected.found.without if self.alone is None else float(self.alone[at].mean())
         whose = replace(expected.found, error=error, without=without, people=self.rows_told, ratio=self._ratio)
+        whose = replace(whose, noun=self.statement.subjects.noun)
         if self.lines is not None and self.lines < error:
             # Which reader is the best is told by answers that were held out.
             whose = replace(whose, error=self.lines, ratio=None, reader=LINES)
@@ -473,7 +480,7 @@ class ReleaseReport:
         """Whose rows the figures of where somebody is are of, in words."""
         at, people = self.believed[0], len(self.rows.by_user)
         of = len({self.rows.user[row] for row in at.tolist()})
-        return "the rows of this file" if of == people else f"the rows of {of:,} of {people:,} people"
+        return "the rows of this file" if of == people else f"the rows of {of:,} of {people:,} {self.called['people']}"
 
     @cached_property
     def story(self) -> Story:
@@ -525,7 +532,7 @@ class ReleaseReport:
         truth, unit = self.truth, self.space.unit
         if truth is None or truth.mean is None:
             return []
-        whose = "simulated people" if truth.simulated else "true rows: for the owner alone"
+        whose = f"simulated {self.called['people']}" if truth.simulated else "true rows: for the owner alone"
         told = f"{off(truth.mean, unit)} off on average ({off(truth.without, unit)} without the file), of {whose}"
         return [told, *([] if self.leaving is None else [self.leaving.words])]
 
@@ -552,7 +559,8 @@ class ReleaseReport:
         truly, seen_at = np.array(pairs).T
         guess = float(np.median(truly))
         file = float(np.abs(np.where(np.isnan(seen_at), guess, seen_at) - truly).mean())
-        return Leaving(file, float(np.abs(guess - truly).mean()), guess, self.zone_name)
+        without = float(np.abs(guess - truly).mean())
+        return Leaving(file, without, guess, self.zone_name, self.called["somebody"])
 
     @cached_property
     def further(self) -> list[tuple[float, Fraction]]:

@@ -41,7 +41,7 @@ ROOM, AROUND = 640.0, 94.0
 ON_FIRST, _LOW, _HIGH, _STRIP, _STRIP_HIGH = 3, 140.0, 300.0, 52.0, 84.0
 #: What the marks of a map mean.
 _KEY = "Cross: the published answer, dashed where it lies beyond the map. "
-_BELIEVED = "Shades: where a reader believes somebody to be with 50, 80 and 95 %. Dot: the best guess. "
+_BELIEVED = "Shades: where a reader believes {} to be with 50, 80 and 95 %. Dot: the best guess. "
 
 
 def marked(report: ReleaseReport, figure: Figure) -> Figure:
@@ -78,7 +78,8 @@ def belief(report: ReleaseReport, person: Person | None = None, at: int | None =
 
 
 def _map_caption(report: ReleaseReport, person: Person) -> str:
-    return f"{_KEY}{_BELIEVED * (person.levels is not None)}{'Ring: the truth.' * (report.truth is not None)}".strip()
+    believed = _BELIEVED.format(report.called["somebody"]) * (person.levels is not None)
+    return f"{_KEY}{believed}{'Ring: the truth.' * (report.truth is not None)}".strip()
 
 
 def maps_of_day(report: ReleaseReport) -> list[tuple[Drawing, str, str]]:
@@ -111,7 +112,7 @@ def day(report: ReleaseReport) -> Figure | None:
 
 def maps_by_hour(report: ReleaseReport) -> tuple[list[tuple[Drawing, str]], str]:
     """Where people are, by hour, and what the shades mean."""
-    hours = report.hours
+    hours, called = report.hours, report.called["people"]
     if not hours:
         return [], ""
     most = max(float(hour.people.max()) for hour in hours)
@@ -120,10 +121,10 @@ def maps_by_hour(report: ReleaseReport) -> tuple[list[tuple[Drawing, str]], str]
     drawn = []
     for hour in hours:
         name = clock(report.clock_hour(hour))
-        finding = f"Expected number of people per cell at {name}, from all answers."
+        finding = f"Expected number of {called} per cell at {name}, from all answers."
         drawn.append((maps.by_hour(report, hour.people, steps, finding), name))
     few, some, many = (f"{step:g}" for step in steps)
-    return drawn, f"people per cell: {many} and more, {some} to {many}, {few} to {some}; fewer are not drawn"
+    return drawn, f"{called} per cell: {many} and more, {some} to {many}, {few} to {some}; fewer are not drawn"
 
 
 def indistinguishable(
@@ -179,7 +180,8 @@ def error(report: ReleaseReport) -> Figure | None:
     (believed, _), (measured, _), (curves, ticks) = over.believed, over.measured, over.drawn
     now, base = off(found.error, found.unit), off(found.without, found.unit)
     labels = found.unit == LABELS_WRONG
-    where = "Which label somebody has" if labels else "Where somebody is"
+    somebody, people = report.called["somebody"], report.called["people"]
+    where = f"Which label {somebody} has" if labels else f"Where {somebody} is"
     heading = f"{where}: expected {now} off"
     heading = heading.replace(" off", "") if labels else heading
     finding = f"{heading}; {base} without the file."
@@ -190,7 +192,7 @@ def error(report: ReleaseReport) -> Figure | None:
     caption = f"Expected: by a reader who believes the model, of {report.rows_told}. "
     if measured is not None and report.truth is not None:
         whose = "simulated" if report.truth.simulated else "real"
-        caption = f"Measured on the {whose} people. Dashed, and all that a public page has: expected of "
+        caption = f"Measured on the {whose} {people}. Dashed, and all that a public page has: expected of "
         caption += f"{report.rows_told}. "
         caption += "Band: 8 of 10 rows. " * (curves.band is not None)
     caption += over.left_out
@@ -220,8 +222,9 @@ def nights(report: ReleaseReport) -> Figure | None:
         lines.append((f"{in_short(prospects.smaller[0])} {per}", "other", prospects.smaller[1]))
     if prospects.unlimited is not None:
         lines.append(("an answer at every step", "faint", prospects.unlimited))
+    people, who = report.called["people"], report.called["who"]
     caption = (
-        f"Invented people who stay where they are for whole {stays.what}s, drawn from the model; a reader "
+        f"Invented {people} {who} stay where they are for whole {stays.what}s, drawn from the model; a reader "
         "counts every answer of that time. Computed from public data alone. "
         f"Without the file: {off(stays.without, found.unit)} off."
     )
@@ -355,7 +358,8 @@ def strip(report: ReleaseReport) -> Figure | None:
         named = list(zip(asked.tolist(), answers.tolist(), strict=True))
         strips.append(charts.Strip(person.name, person.state.tolist(), person.probability.tolist(), named, own))
     names = list(report.space.names)
-    finding = f"What a reader believes of {plural(len(chosen), 'person', 'people')}, step by step."
+    of = plural(len(chosen), report.called["noun"], report.called["people"])
+    finding = f"What a reader believes of {of}, step by step."
     ticks = shown.shared_ticks(chosen, 1 + max(own[-1] for own in places))
     pitch = min(_STRIP_HIGH, max(_STRIP, (ROOM - AROUND) / len(strips)))
     colours = colours_of(report)
@@ -366,11 +370,12 @@ def strip(report: ReleaseReport) -> Figure | None:
         for row, label, chance in zip(person.rows.tolist(), one.label, one.probability, strict=True)
     ]
     caption = "Name: the likeliest label. Fainter: less sure. Squares on top: the published answers."
-    caption += _some_of(chosen, people)
+    caption += _some_of(chosen, people, report.called["people"])
     sure = float(np.mean(np.concatenate([one.probability for one in strips])))
     of = "" if len(strips) == len(report.rows.by_user) else f" of these {len(strips)}"
     heading = f"Likeliest label, step by step: a reader is {100 * sure:.0f} % sure on average{of}"
-    return Figure("people", heading, drawings, caption, ["person", "when", "likeliest", "probability"], rows)
+    columns = [report.called["noun"], "when", "likeliest", "probability"]
+    return Figure("people", heading, drawings, caption, columns, rows)
 
 
 def _named(report: ReleaseReport) -> IntArray:
@@ -407,14 +412,14 @@ def people(report: ReleaseReport) -> list[Figure]:
         rows = [
             [shown.moment(row), f"{value:.4g}"] for row, value in zip(person.rows.tolist(), guess.tolist(), strict=True)
         ]
-        caption = _some_of(chosen, known).strip() if number == 0 else ""
+        caption = _some_of(chosen, known, report.called["people"]).strip() if number == 0 else ""
         drawn.append(Figure("person", person.name, drawings, caption, ["when", "estimate"], rows))
     return drawn
 
 
 def share_charts(report: ReleaseReport) -> list[tuple[str, Drawing]]:
     """Labels: the share of people with each, at each answer."""
-    shares, names = report.shares, report.space.names
+    shares, names, people = report.shares, report.space.names, report.called["people"]
     if not shares:
         return []
     times = [float(share.when) for share in shares]
@@ -431,7 +436,7 @@ def share_charts(report: ReleaseReport) -> list[tuple[str, Drawing]]:
     for label in sorted(charts.commonest(names, _named(report))[:SHARES]):
         middle, low, high = np.array([[one.share[label], one.low[label], one.high[label]] for one in shares]).T
         last = f"{100 * float(np.clip(middle[-1], 0, 1)):.0f} %"
-        finding = f"Share of people with {names[label]}, corrected for the noise: {last} at the last answer."
+        finding = f"Share of {people} with {names[label]}, corrected for the noise: {last} at the last answer."
         drawing = charts.share_chart(times, middle, low, high, colours[label], pair, finding)
         drawn.append((names[label], drawing))
     return drawn
@@ -458,7 +463,8 @@ def shares(report: ReleaseReport) -> Figure | None:
     if not drawn:
         return None
     most = max(share.people for share in report.shares)
-    heading = f"Share of {plural(most, 'person', 'people')} with each label, corrected for the noise"
+    people = plural(most, report.called["noun"], report.called["people"])
+    heading = f"Share of {people} with each label, corrected for the noise"
     drawing = beside([one for _, one in drawn], [name for name, _ in drawn], 3, heading)
     columns = ["when", "label", "share", "90 % interval"]
     return Figure("shares", heading, [drawing], "Bars: 90 % intervals.", columns, share_rows(report))
@@ -479,12 +485,12 @@ def shares_of_population(found: Density, *, public: bool) -> Figure:
     return Figure("shares", heading, drawings, caption, columns, rows)
 
 
-def _some_of(drawn: Sequence[Person], every: Sequence[Person]) -> str:
+def _some_of(drawn: Sequence[Person], every: Sequence[Person], called: str) -> str:
     """Of whom a chart is, where it is not of all."""
     if len(drawn) == len(every):
         return ""
     apart = -(-len(every) // len(drawn))
-    return f" {len(drawn)} of {len(every):,} people: {every_nth(apart)} by name."
+    return f" {len(drawn)} of {len(every):,} {called}: {every_nth(apart)} by name."
 
 
 def _number(value: float) -> str:

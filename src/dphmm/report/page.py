@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import re
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from importlib.resources import files
@@ -188,6 +189,13 @@ class Content(Shown):
             many = "all" if told.block.answers is None else f"the {counted(told.block.answers)}"
             named.insert(1, (f"{many} of {told.block.of}", told.block))
         return [(name, bound) for name, bound in named if bound is not None]
+
+    @property
+    def expected_if_asked(self) -> str:
+        """What a reader would find of somebody who is asked, on a page without an answer."""
+        expected = self.report.prospects.expected
+        assert expected is not None
+        return replace(expected.found, noun=self.report.statement.subjects.noun).lines[0]
 
     @cached_property
     def measured(self) -> list[tuple[str, str]]:
@@ -435,7 +443,7 @@ class Content(Shown):
         else:
             spent += f" of {in_short(promise.exact)} {self._per}" + " by this file" * (report.elsewhere is None)
         if alike:
-            who = "Every person" if len(report.spent) > 1 else "One person"
+            who = f"{'Every' if len(report.spent) > 1 else 'One'} {report.called['noun']}"
             equal = len({total for _, blocks in report.spent for _, _, total in blocks}) == 1
             said = f"{who} spent {'' if equal else 'at most '}{spent}."
         else:
@@ -572,8 +580,8 @@ class Content(Shown):
         width = float(np.mean([share.high - share.low for share in shares])) if shares else 0.0
         if width < _TELLS_NOTHING:
             return ""
-        most = max(share.people for share in shares)
-        return f"{plural(most, 'person is', 'people are')} too few to tell the shares."
+        called, most = self.report.called, max(share.people for share in shares)
+        return f"{plural(most, called['noun'] + ' is', called['people'] + ' are')} too few to tell the shares."
 
     @property
     def label_key(self) -> list[tuple[int, str]]:

@@ -164,12 +164,12 @@ def spending_groups(report: ReleaseReport) -> list[tuple[str, str, str, str]]:
     for user, blocks in report.spent:
         most = report.answers_of[user]
         groups[most, report.largest_of[user], sum((total for _, _, total in blocks), Fraction(0))] += 1
-    n, rows = sum(groups.values()), []
+    n, rows, one = sum(groups.values()), [], f"1 {report.called['noun']}"
     ordered = sorted(groups.items(), key=lambda item: (-item[1], -item[0][2]))
     # One line of others takes as much room as one of its own.
     shown = 7 if len(ordered) == 7 else 6
     for (most, largest, total), people in ordered[:shown]:
-        who = f"all {n:,}, alike" if people == n and n > 1 else f"{people:,} alike" if people > 1 else "1 person"
+        who = f"all {n:,}, alike" if people == n and n > 1 else f"{people:,} alike" if people > 1 else one
         rows.append((who, str(most), in_short(largest), in_short(total)))
     if len(ordered) > shown:
         rest = ordered[shown:]

@@ -10,8 +10,8 @@ from typing import Annotated, Any, ClassVar, Self, TypeVar, get_args
 import msgspec
 from msgspec import UNSET, Meta, Struct
 
-from dphmm.accounting.person import SPELLINGS
-from dphmm.statement.sentences import rendered
+from dphmm.accounting.person import NOUN, SPELLINGS
+from dphmm.statement.sentences import noun_words, rendered
 
 
 def rule(**keywords: Any) -> Meta:
@@ -96,7 +96,7 @@ class SubjectNames(Part, frozen=True, kw_only=True):
     """
 
     spelling: Annotated[str, rule(enum=list(SPELLINGS))]
-    noun: Annotated[str, rule(pattern="^[a-z]{2,20}$")]
+    noun: Annotated[str, rule(pattern=f"^{NOUN}$")]
 
     says: ClassVar[Mapping[str, str]] = {
         "meaning": """
@@ -106,6 +106,11 @@ people with such names count as one, and share one promise.\
 each.{% endif +%}
 """,
     }
+
+    @property
+    def words(self) -> dict[str, str]:
+        """The noun as a sentence needs it (`noun_words`)."""
+        return noun_words(self.noun)
 
 
 AnyPart = TypeVar("AnyPart", bound=Part)

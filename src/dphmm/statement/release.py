@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from importlib.metadata import version
@@ -22,6 +23,7 @@ from dphmm._checks import exact_epsilon, written_fraction
 from dphmm.accounting.budget import UNLIMITED, Caps
 from dphmm.accounting.event import LearningEvent, NotPrivateEvent, learning_event
 from dphmm.accounting.ledger import COST_STATEMENT, EPSILON_STATEMENT, OWN_POLICIES
+from dphmm.accounting.person import NOUN
 from dphmm.accounting.promise import Schedule, SequencePromise
 from dphmm.accounting.records import in_short, shown
 from dphmm.errors import InvalidInput
@@ -702,11 +704,11 @@ any two {% if "policy" in whole.varies %}{{ what }} that the policy of their ste
     ) -> ReleaseStatement:
         """The statement of a release; `dphmm.statement.files.write_statement` adds the file.
 
-        ``answer``: which of several rows in one step was answered; None where each had one. ``spelling``: by which rule
-        names are of one person, and what that is called. ``caps``: what every subject may spend, and the promise over
-        their paths. ``limited``: whether everybody has a limit, by default where ``caps`` has any. ``subjects``: who
-        begins elsewhere than the model says, and the choices for single steps. ``words``: where the noise came from.
-        ``checked``: whether a table that cannot be meant would have stopped it.
+        ``answer``: which of several rows in one step was answered; None where each had one. ``spelling``, ``noun``: as
+        in `SubjectNames`. ``caps``: what every subject may spend, and the promise over their paths. ``limited``:
+        whether everybody has a limit, by default where ``caps`` has any. ``subjects``: who begins elsewhere than the
+        model says, and the choices for single steps. ``words``: where the noise came from. ``checked``: whether a table
+        that cannot be meant would have stopped it.
         """
         because = reasons(model.provenance, whom, published.replayable)
         largest = published.largest.spent
@@ -955,6 +957,7 @@ any two {% if "policy" in whole.varies %}{{ what }} that the policy of their ste
         wrong = [(name, told) for name, told in numbers.items() if told is not None and not _is_exact(told)]
         wrong += [("reasons", code) for code in self.reasons if code not in REASONS]
         wrong += [("not_protected", code) for code in self.not_protected if code not in NOT_PROTECTED]
+        wrong += [("subjects.noun", self.subjects.noun)] * (re.fullmatch(NOUN, self.subjects.noun) is None)
         for name, told in wrong:
             return f"{name} {ascii(told)[:LONGEST_VALUE]}"
         if self.private not in (True, False, "unknown") or self.private != verdict(self.reasons):

@@ -18,7 +18,7 @@ from dphmm.statement.doubt import doubt
 from dphmm.statement.parts import Part, document
 from dphmm.statement.parts import Verdict as Holds
 from dphmm.statement.release import ReleaseStatement
-from dphmm.statement.sentences import block_words, noun_words, rendered, wrapped_row
+from dphmm.statement.sentences import block_words, rendered, wrapped_row
 from dphmm.statement.verdict import Found, Verdict, verdict
 from dphmm.states.space import LABELS_WRONG
 
@@ -373,7 +373,7 @@ def story(
             "all_possible": all_possible,
             "confirmed": confirmed,
             "between_ways": _BETWEEN_WAYS,
-            "noun_words": noun_words(statement.subjects.noun),
+            "noun_words": statement.subjects.words,
             "more": "" if ledger is None else ledger.more,
         },
     )

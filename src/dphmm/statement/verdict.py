@@ -193,10 +193,10 @@ class Verdict(Part, frozen=True, kw_only=True):
         "no nearer": "On average a reader is no nearer with this file than without it. This is no limit.",
         "returns": "A place that {{ somebody }} returns to is found.",
         "will return": "{{ Somebody }} {{ who }} returns to one place is found, to within {{ length(near) }}, after "
-        "about {{ plural(after, block) }} of answers like these (by our readers, on simulated people"
+        "about {{ plural(after, block) }} of answers like these (by our readers, on simulated {{ people }}"
         "{% if tenth_after %}; one in ten after {{ tenth_after }}{% endif %}).",
         "not within": "{{ Somebody }} {{ who }} returns to one place is not found to within {{ length(near) }} in "
-        "{{ plural(tried, block) }} of answers like these (by our readers, on simulated people"
+        "{{ plural(tried, block) }} of answers like these (by our readers, on simulated {{ people }}"
         "{% if tenth_after %}; one in ten after {{ tenth_after }}{% endif %}).",
         "stays unknown": "Whether a place that {{ somebody }} returns to is found is not known: {{ why }}.",
         "blurs": "Blurs a moment to about {{ off(error, unit) }}; without the file {{ off(without, unit) }}.",

@@ -9,7 +9,7 @@ from dphmm.session.options import Options
 from dphmm.session.plan import Plan
 from dphmm.session.setting import Setting
 from dphmm.statement.advice import finds_state, not_advised
-from dphmm.statement.sentences import plural, rendered
+from dphmm.statement.sentences import noun_words, plural, rendered
 from dphmm.statement.verdict import Found
 
 #: A cost above this many epsilons is worth a warning: states that no edge joins can be told apart that well.
@@ -91,5 +91,8 @@ def no_limit(found: Found | str) -> str:
     """
     if isinstance(found, str):
         return f"No limit is set. What a reader finds is not computed: {found}"
-    tells = f": it tells where somebody is, to the {found.state}" if finds_state(found.error, found.known) else ""
-    return f"No limit is set. If every step has an answer and people move as the model says, {found.lines[0]}{tells}"
+    called = noun_words(found.noun)
+    told = f"If every step has an answer and {called['people']} move as the model says, {found.lines[0]}"
+    if finds_state(found.error, found.known):
+        told += f": it tells where {called['somebody']} is, to the {found.state}"
+    return f"No limit is set. {told}"

@@ -54,6 +54,8 @@ class Recipe:
     dialects: tuple[Dialect, ...] = ()
     #: Why it is read from one file alone, where it is.
     alone: str | None = None
+    #: The noun for whom its rows are about, where that is no person.
+    noun: str = ""
 
     def importer(self, name: str) -> Importer:
         """The importer of this recipe."""
@@ -170,6 +172,7 @@ RECIPES = {
             Dialect("individual-local-identifier", "timestamp", "location-lat", "location-long", "iso", _OUTLIERS),
             Dialect("individual_local_identifier", "timestamp", "location_lat", "location_long", "iso", _OUTLIERS),
         ),
+        noun="animal",
     ),
     "ais": Recipe(
         Layout(timezone="UTC"),
@@ -179,6 +182,7 @@ RECIPES = {
             Dialect("mmsi", "base_date_time", "latitude", "longitude"),
             Dialect("mmsi", "# timestamp", "latitude", "longitude", "%d/%m/%Y %H:%M:%S"),
         ),
+        noun="vessel",
     ),
     "avl": Recipe(
         Layout(),
@@ -190,5 +194,6 @@ RECIPES = {
                 "vehicle.vehicle.id", "vehicle.timestamp", "vehicle.position.latitude", "vehicle.position.longitude"
             ),
         ),
+        noun="vehicle",
     ),
 }  # fmt: skip
