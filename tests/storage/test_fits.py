@@ -15,13 +15,12 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner
 from scipy.stats import binom
 
 import dphmm
+from commands import run
 from dphmm.accounting.ledger import MemoryLedger
 from dphmm.accounting.person import person_key
-from dphmm.cli.app import app
 from dphmm.errors import InvalidInput
 from dphmm.storage import fits
 from dphmm.storage.fits import split_file, split_people
@@ -44,12 +43,12 @@ def test_it_is_the_model_of_the_command(tmp_path):
     table.to_parquet(tmp_path / "rows.parquet")
     box = ["--grid", "500m", "--bbox", "13.30,52.48,13.34,52.50", "--step", "10min", "--max-speed", "5km/h"]
     names = ["fit", str(tmp_path / "rows.parquet"), "-o", str(tmp_path / "model.npz"), *box]
-    assert CliRunner().invoke(app, names).exit_code == 0
+    run(*names)
     model = dphmm.fit(table, GRID, step="10min", max_speed="5km/h")
     assert model.digest == dphmm.load_model(tmp_path / "model.npz").digest
     assert model.space.digest == dphmm.load_model(tmp_path / "model.npz").space.digest
     # Smoothed, of all cells: moves to neighbours become possible, not to every cell.
-    assert CliRunner().invoke(app, [*names, "--smoothing", "1", "--all-cells", "--force"]).exit_code == 0
+    run(*names, "--smoothing", "1", "--all-cells", "--force")
     smoothed = dphmm.fit(table, GRID, step="10min", max_speed="5km/h", smoothing=1, all_cells=True)
     assert smoothed.digest == dphmm.load_model(tmp_path / "model.npz").digest
     assert smoothed.n_transitions < GRID.n_states**2 / 2
@@ -68,10 +67,7 @@ def test_with_privacy_it_is_the_model_of_the_command(tmp_path, more):
     box = ["--grid", "500m", "--bbox", "13.30,52.48,13.34,52.50", "--step", "10min", "--max-speed", "5km/h"]
     names = [word for name, value in more.items() for word in ("--" + name.replace("_", "-"), str(value))]
     said = [*box, "--epsilon", "1", "--max-length", "5", "--seed", "3", *names]
-    assert (
-        CliRunner().invoke(app, ["fit", str(tmp_path / "rows.parquet"), "-o", str(tmp_path / "m.npz"), *said]).exit_code
-        == 0
-    )
+    run("fit", tmp_path / "rows.parquet", "-o", tmp_path / "m.npz", *said)
     model = dphmm.fit(table, GRID, **PRIVATE, **more, bits=dphmm.ReplayBits(3))
     assert model.digest == dphmm.load_model(tmp_path / "m.npz").digest
     assert model.n_states == GRID.n_states and model.provenance["privacy"]["unit"] == "owner"
