@@ -626,10 +626,10 @@ def test_what_was_measured_stands_apart_from_what_is_expected(report_of):
     assert Content(own).measured == []
     assert [value for value, _ in Content(measured).measured] == ["870 m", "870 m", "2,000 m"]
     alone = replace(measured, prospects=Prospects(missing="not computed"))
-    assert alone.found is None and Content(alone).measured == Content(measured).measured
-    assert alone.story.verdict.lines[-1] == "What a reader finds is not known: not computed."
+    assert alone.found.stays == () and Content(alone).measured == Content(measured).measured
+    assert alone.story.verdict.rules[-2:] == ["stays unknown", "blurs"]
     shown = _Reader(page(alone)).said
-    assert "870 m measured, mean" in shown and "misses somebody" not in shown
+    assert "870 m measured, mean" in shown
 
 
 @pytest.mark.parametrize("name", ["grid", "planned", "labels"])

@@ -66,9 +66,22 @@ def judged(found, **changed):
     return verdict(180, **({"replayable": False, "limited": True, "found": found, "covered": 680.0} | changed))
 
 
-def test_where_the_guess_is_as_near_nothing_is_found_of_who_returns():
-    """A map no larger than the covered distance: whoever knows it is within it without the file."""
-    assert judged(a_day(stays_without=600.0)).rules == ["blurs"]
+def test_where_a_guess_is_within_what_is_covered_a_place_is_found_with_its_cell():
+    """A policy that joins all of a map silences nothing: of who is told to the cell that is said."""
+    assert judged(a_day(stays_without=600.0)).rules == ["not within", "blurs"]
+    assert judged(a_day(stays_without=600.0, stays=[Stay(1, 6.0, 143.0, 130.0)])).rules == ["returns", "blurs"]
+    assert judged(a_day(stays_without=140.0)).rules == ["blurs"], "known without the file"
+
+
+def test_of_a_longer_file_than_was_tried_nothing_is_said_to_be_safe():
+    """Seven windows of one step were tried, and the file has 432 of them."""
+    far = a_day(block="window", blocks=432, stays=[Stay(7, 7.0, 900.0, 700.0)])
+    assert judged(far).lines[0].endswith("is not known: no more than 7 windows was tried, and the file has 432.")
+
+
+def test_a_reader_who_is_farther_off_than_a_guess_is_not_said_to_be_no_nearer():
+    """Answers that surprise: the guess without them is scored on other people than those of the rows."""
+    assert "no nearer" not in judged(a_day(error=1300.0, without=750.0, ratio=(1.5, 1.9))).rules
 
 
 def test_where_nothing_is_covered_a_place_is_found_with_its_cell():

@@ -72,7 +72,8 @@ _INVENTED = 100
 _AT_EVERY_STEP, _WITHOUT_SCHEDULE = (1, 2, 3), (1, 2, 3, 4, 5, 6, 7)
 _UNKNOWN = Prospects(
     missing="the file leaves out steps that the stated schedule asks, or nothing says when its steps were: other "
-    "queries of the same people may be why, or another schedule than the statement's"
+    "queries of the same people may be why, or another schedule than the statement's",
+    partial=True,
 )
 #: Beliefs are divided by no less: what an answer nearly excludes stays excluded.
 _LEAST_LIKELY = 1e-250
@@ -134,8 +135,9 @@ def release_report(
     begin = stage or (lambda name: None)
     begin("smoothing the answers")
     reading = _Reading(file, rows, made, cells, ledger, progress)
-    whole = truth is not None or (len(rows) > MOST_ROWS and cells is not None and len(rows) <= MOST_COUNTED)
-    people = reading.people(shown, counted, everybody=whole and made.subjects is not None, truth=truth)
+    # Whom the figures are of hangs on no truth.
+    whole = made.subjects is not None and MOST_ROWS < len(rows) <= MOST_COUNTED
+    people = reading.people(shown, counted, everybody=whole, truth=truth)
     if made.subjects is not None:
         _require_plans(file, reading.plans, made.statement.mechanism.chosen)
     begin("finding what is expected")

@@ -19,7 +19,7 @@ from dphmm.accounting.edge_leakage import losses_between
 from dphmm.accounting.promise import Schedule, SequencePromise
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
-from dphmm.planning import STAYERS, Expected
+from dphmm.planning import STAYERS, Expected, error_of_known_states
 from dphmm.policy.graph import PolicyGraph
 from dphmm.report.beliefs import Cells, Levels
 from dphmm.schedule_plan import SchedulePlan, Stays
@@ -34,6 +34,7 @@ from dphmm.statement.verdict import LINES, Found
 from dphmm.states.grid import Grid
 from dphmm.states.maps import MapSpace
 from dphmm.states.space import StateSpace
+from dphmm.states.zones import Zones
 from dphmm.types import BoolArray, FloatArray, IntArray
 
 _DAY = 86_400
@@ -198,8 +199,8 @@ class Prospects:
 
     ``expected``: of this schedule. ``stays``: what is found of who stays, by number of days or blocks; ``smaller``
     and ``unlimited`` the same for a smaller total and for an answer at every step. ``ladder``: plans of other totals.
-    ``missing``: in a sentence, why there are none of these. ``people`` and ``stayers``: how many were invented who move
-    as the model says, and who stay.
+    ``missing``: why there are none of these. ``partial``: whether rows are missing that say where people are.
+    ``people`` and ``stayers``: how many were invented who move as the model says, and who stay.
     """
 
     expected: Expected | None = None
@@ -208,6 +209,7 @@ class Prospects:
     unlimited: Stays | None = None
     ladder: Sequence[SchedulePlan] = ()
     missing: str = ""
+    partial: bool = False
     people: int = 0
     stayers: int = STAYERS
 
@@ -433,9 +435,16 @@ class ReleaseReport:
         simulated people. None of it depends on true states, also where they are known.
         """
         (at, spreads), expected, known = self.believed, self.prospects.expected, self.prospects.stays
-        if expected is None or not len(at) or not self.rows.asked.any():
+        if self.prospects.partial or not len(at) or not self.rows.asked.any():
             return None
         error = float(spreads.mean())
+        if expected is None:
+            # Of who stays nothing was simulated; of the rows the answers themselves tell.
+            without = math.nan if self.alone is None else float(self.alone[at].mean())
+            state = "zone" if isinstance(self.space.unmerged, Zones) else "cell"
+            cell = error_of_known_states(self.space)
+            told = Found(error, without, self.space.unit, self.rows_told, self._ratio, cell, state)
+            return replace(told, uncomputed=self.prospects.missing)
         without = expected.found.without if self.alone is None else float(self.alone[at].mean())
         whose = replace(expected.found, error=error, without=without, people=self.rows_told, ratio=self._ratio)
         whose = replace(whose, noun=self.statement.subjects.noun)

@@ -15,7 +15,7 @@ import msgspec
 
 from dphmm.statement.advice import finds_state
 from dphmm.statement.parts import Part
-from dphmm.statement.sentences import lasting, noun_words, rendered
+from dphmm.statement.sentences import lasting, noun_words, plural, rendered
 from dphmm.states.space import LABELS_WRONG
 
 #: A reader is no nearer with a file where the whole interval of the ratio of the errors lies above this.
@@ -260,7 +260,8 @@ def verdict(
     if found.labels:
         return told
     tells = finds_state(found.error, found.known)
-    nothing = found.ratio is not None and found.ratio[0] > _NO_NEARER
+    # Above 1 the answers surprise: the guess without them is of other people than those of the rows.
+    nothing = found.ratio is not None and _NO_NEARER < found.ratio[0] <= 1
     rules += ["tells"] * tells + ["no nearer"] * (nothing and not tells)
     rule, more = _of_stays(found, covered)
     # A sentence about the same moment says it once.
@@ -273,13 +274,18 @@ def _of_stays(found: Found, covered: float | None) -> tuple[str, dict[str, Any]]
     if found.uncomputed:
         return "stays unknown", {"why": found.uncomputed}
     stays = [stay for stay in found.stays if stay.answers]
-    # Who knows the cell has found the place, however little is covered.
+    # Who knows the cell has found the place, however little is covered, or where a guess is within what is covered.
     near = max(covered or 0.0, found.known * 1.1)
+    if found.stays_without <= near:
+        near = found.known * 1.1
     if not stays or near == 0 or found.stays_without <= near:
         return "", {}
     after = next((stay.after for stay in stays if stay.error <= near), None)
     tenth = next((stay.after for stay in stays if stay.tenth <= near), None)
     facts = {"near": near, "block": found.block, "after": after, "tenth_after": tenth, "tried": stays[-1].after}
+    if after is None and stays[-1].after < found.blocks:
+        tried = f"no more than {plural(stays[-1].after, found.block)} was tried, and the file has {found.blocks:,}"
+        return "stays unknown", {"why": tried}
     if after is None:
         return "not within", facts
     return "returns" if after <= found.blocks else "will return", facts
