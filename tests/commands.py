@@ -14,6 +14,23 @@ from dphmm.cli.app import app
 
 Run = Callable[..., Result]
 BBOX = "10.0,50.0,10.056,50.036"
+#: A release.toml for `walk_rows` in walks.csv, which names no limit.
+PIPELINE = """
+[data]
+file = "walks.csv"
+
+[model]
+bbox = "10.0,50.0,10.056,50.036"
+cell = "1km"
+step = "5min"
+max-speed = "20km/h"
+
+[policy]
+radius = "1.5km"
+
+[release]
+epsilon = 0.5
+"""
 
 
 def run(*arguments: object, code: int = 0, input: str | None = None) -> Result:

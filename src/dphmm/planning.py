@@ -216,6 +216,11 @@ def error_of_known_states(space: StateSpace) -> float:
     return float(own.distances(middles(own)[:, None], places_of_states(own)).mean())
 
 
+def state_name(space: StateSpace) -> str:
+    """What a state whose finding is told is called."""
+    return "zone" if isinstance(space.unmerged, Zones) else "cell"
+
+
 class Expected(NamedTuple):
     """What a reader of a file from step 1 on is expected to find.
 
@@ -576,7 +581,7 @@ class World:
         answers, those of more blocks than can be computed are left out, all of them if need be.
         """
         what, ends = self._ends_of(after)
-        state = "zone" if isinstance(self.setting.space.unmerged, Zones) else "cell"
+        state = state_name(self.setting.space)
         if not self.stay_law.any():
             return Stays(what, self.without, (), self.known, state, "no state is possible at every step")
         ends = tuple(end for end in ends if self._is_computed(schedule, end[1]))

@@ -15,7 +15,7 @@ from contextlib import suppress
 
 import pytest
 
-from commands import typed, walk_rows, write_rows
+from commands import PIPELINE, typed, walk_rows, write_rows
 from dphmm.accounting.budget import UNLIMITED
 from dphmm.cli.console import Console
 from dphmm.cli.release import release
@@ -201,24 +201,6 @@ def test_what_takes_too_long_to_know_is_asked_about_all_the_same(town, tmp_path,
     refused = typed(*release_of(town, tmp_path), "--constraint", "delta=0.01", code=2).stderr
     told = "No limit is set. What a reader finds is not computed: every answer has a plan of its own\n"
     assert refused.endswith(told) and names(tmp_path) == []
-
-
-PIPELINE = """
-[data]
-file = "walks.csv"
-
-[model]
-bbox = "10.0,50.0,10.056,50.036"
-cell = "1km"
-step = "5min"
-max-speed = "20km/h"
-
-[policy]
-radius = "1.5km"
-
-[release]
-epsilon = 0.5
-"""
 
 
 class TestAPipeline:

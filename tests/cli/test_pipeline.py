@@ -11,30 +11,13 @@ import json
 
 import pytest
 
-from commands import walk_rows, write_rows
+from commands import PIPELINE, walk_rows, write_rows
 from dphmm.cli.pipeline import RECORD, Pipeline
 from dphmm.storage.ledger import open_ledger
 from dphmm.storage.ledger.connection import held
 from dphmm.storage.tables import read_table
 
 pytestmark = pytest.mark.replayed_words
-
-PIPELINE = """
-[data]
-file = "walks.csv"
-
-[model]
-bbox = "10.0,50.0,10.056,50.036"
-cell = "1km"
-step = "5min"
-max-speed = "20km/h"
-
-[policy]
-radius = "1.5km"
-
-[release]
-epsilon = 0.5
-"""
 
 
 @pytest.fixture

@@ -13,8 +13,7 @@ from functools import partial
 
 import pytest
 
-from cli.test_pipeline import PIPELINE
-from commands import walk_rows, write_rows
+from commands import PIPELINE, walk_rows, write_rows
 from dphmm.accounting.person import person_key
 from dphmm.cli.options import check_spelling
 from dphmm.errors import InvalidInput

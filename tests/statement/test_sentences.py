@@ -1,45 +1,15 @@
 """Numbers as people read them: a bound is rounded upwards, an error to the nearest.
 
-It would fail for a sureness below what the answers allow, and for an error or an epsilon of another rounding.
+It would fail for an error or an epsilon of another rounding.
 """
 
 from __future__ import annotations
 
-from decimal import Decimal, getcontext
 from fractions import Fraction
 
 from dphmm.accounting.records import in_short
-from dphmm.statement.sentences import epsilon_words, every_nth, off, sureness, wrapped_row
+from dphmm.statement.sentences import epsilon_words, every_nth, off, wrapped_row
 from dphmm.states.space import LABELS_WRONG
-
-
-def test_sureness_is_said_as_the_page_says() -> None:
-    due = {
-        Fraction(1): "73.2 %",
-        Fraction(2): "88.1 %",
-        Fraction(12): "99.9994 %",
-        Fraction(1, 1000): "50.1 %",
-        Fraction(7): "99.9089 %",
-        Fraction(69, 10): "99.9 %",
-        Fraction(14): "more than 99.9999 %",
-        Fraction(10**6): "more than 99.9999 %",
-    }
-    assert {epsilon: sureness(epsilon) for epsilon in due} == due
-
-
-def test_sureness_is_never_below_what_answers_allow() -> None:
-    getcontext().prec = 50
-    for number in range(1, 1400):
-        epsilon = Fraction(number, 100)
-        true = 100 / (1 + (-Decimal(number) / 100).exp())
-        said = sureness(epsilon)
-        if said.startswith("more"):
-            assert true > Decimal("99.9999")
-            continue
-        shown = Decimal(said.removesuffix(" %"))
-        unit = Decimal("0.1") if shown.as_tuple().exponent == -1 else Decimal("0.0001")
-        assert true <= shown < true + unit
-        assert (unit == Decimal("0.1")) == (true <= Decimal("99.9"))
 
 
 def test_errors_are_said_to_ten_metres_and_small_ones_to_two_digits() -> None:

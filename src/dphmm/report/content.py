@@ -19,7 +19,7 @@ from dphmm.accounting.edge_leakage import losses_between
 from dphmm.accounting.promise import Schedule, SequencePromise
 from dphmm.errors import InvalidInput
 from dphmm.markov.model import MarkovModel
-from dphmm.planning import STAYERS, Expected, error_of_known_states
+from dphmm.planning import STAYERS, Expected, error_of_known_states, state_name
 from dphmm.policy.graph import PolicyGraph
 from dphmm.report.beliefs import Cells, Levels
 from dphmm.schedule_plan import SchedulePlan, Stays
@@ -34,7 +34,6 @@ from dphmm.statement.verdict import LINES, Found
 from dphmm.states.grid import Grid
 from dphmm.states.maps import MapSpace
 from dphmm.states.space import StateSpace
-from dphmm.states.zones import Zones
 from dphmm.types import BoolArray, FloatArray, IntArray
 
 _DAY = 86_400
@@ -441,9 +440,8 @@ class ReleaseReport:
         if expected is None:
             # Of who stays nothing was simulated; of the rows the answers themselves tell.
             without = math.nan if self.alone is None else float(self.alone[at].mean())
-            state = "zone" if isinstance(self.space.unmerged, Zones) else "cell"
-            cell = error_of_known_states(self.space)
-            told = Found(error, without, self.space.unit, self.rows_told, self._ratio, cell, state)
+            cell = error_of_known_states(self.space), state_name(self.space)
+            told = Found(error, without, self.space.unit, self.rows_told, self._ratio, *cell)
             return replace(told, uncomputed=self.prospects.missing)
         without = expected.found.without if self.alone is None else float(self.alone[at].mean())
         whose = replace(expected.found, error=error, without=without, people=self.rows_told, ratio=self._ratio)

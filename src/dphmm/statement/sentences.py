@@ -36,7 +36,6 @@ _LARGEST_FACTOR = Fraction(13)
 _HUGE, _RAISED = 10**9, str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _KILOMETRES, _METRES, _TENTHS = 10_000.0, 99.5, 10.0
 _NO_ERROR, _LEAST_TOLD = 1e-9, 0.001
-_NEAREST_TO_SURE = "more than 99.9999 %"
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 _ORDINALS = ("second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 #: An error that may be so much off by chance is told as that.
@@ -44,7 +43,6 @@ _CHANCE_TOLD = 0.05
 #: Phrases that sentences of several parts share.
 PHRASES: dict[str, Any] = {
     # Of one state of a step: answers of other steps can tell more of it.
-    "ONE_ANSWER": "after the answer of that moment",
     "OTHER_MOMENTS": "answers of other moments can tell more about that moment",
     # What rests on the model holds for nobody who knows better how somebody moves.
     "IF_BELIEVED": "for a reader who believes the model",
@@ -123,27 +121,6 @@ def factor_words(epsilon: Fraction) -> str:
     value = exact.next_plus(exact.next_plus(value))
     rounded = Context(prec=3, rounding=ROUND_CEILING).plus(value)
     return f"{rounded:f}" if rounded < 1000 else f"{math.ceil(value):,}"
-
-
-def sureness(epsilon: Fraction) -> str:
-    """The largest posterior of a state with prior 50 % after answers of ``epsilon`` in all, rounded up: "88.1 %".
-
-    With one decimal up to 99.9, then with four; "more than 99.9999 %" where no such number is an upper bound.
-    """
-    exact = Context(prec=60)
-    power = exact.exp(-exact.divide(Decimal(epsilon.numerator), Decimal(epsilon.denominator)))
-    # More than all rounding above: what is rounded up stays an upper bound.
-    percent = exact.add(exact.divide(Decimal(100), exact.add(1, power)), Decimal("1e-40"))
-    for decimals, most in (("0.1", "99.9"), ("0.0001", "99.9999")):
-        shown = percent.quantize(Decimal(decimals), rounding=ROUND_CEILING, context=exact)
-        if shown <= Decimal(most):
-            return f"{shown} %"
-    return _NEAREST_TO_SURE
-
-
-def at_most(sure: str) -> str:
-    """A sureness as a bound; one that is no bound is only possible."""
-    return f"can be {sure}" if sure == _NEAREST_TO_SURE else f"at most {sure}"
 
 
 def length(metres: float) -> str:
